@@ -1,0 +1,1 @@
+"""A benchmark harness for ZODB storages."""

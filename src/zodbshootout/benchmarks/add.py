@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+from typing import Any
+
+from zodbshootout.benchmarks.benchmark import Benchmark, CheckFailed
+from zodbshootout.benchmarks.reading import check_contents
+from zodbshootout.data import tree
+from zodbshootout.data.records import Item
+from zodbshootout.data.tree import Purpose
+
+
+class Add(Benchmark):
+    """Put new objects into a mapping and commit."""
+
+    name = "add"
+    title = "Add {objects} Objects"
+    purpose = Purpose.ADD
+
+    def set_up(self) -> None:
+        self.contents = self.client.payload.contents(self.client.parameters.objects, revision=0)
+        self.mapping: Any = None
+        self.added: list[list[bytes]] = []
+
+    def begin(self) -> None:
+        self.client.disconnect()
+        root = self.client.connect().root()
+        self.mapping = tree.find(
+            root, self.purpose, self.client.parameters, self.client.index
+        )
+        self.added.clear()
+
+    def prepare(self) -> None:
+        self.client.abort()
+        self.client.transactions.begin()
+        self.mapping.clear()
+        self.client.transactions.commit()
+        self.client.catch_up()
+        self.mapping._p_activate()
+        self.items = list(map(Item, self.contents))
+        self.client.connection.getTransferCounts(clear=True)
+
+    def run(self) -> None:
+        self.client.transactions.begin()
+        tree.fill(self.mapping, self.client.parameters, self.items)
+        self.client.transactions.commit()
+
+    def check(self) -> None:
+        loads, stores = self.client.connection.getTransferCounts(clear=True)
+        self.count(loads=loads, stores=stores)
+        due = self.client.parameters.objects + 1
+        if loads or stores < due:
+            raise CheckFailed(
+                f"{loads} objects were loaded and {stores} stored "
+                f"where 0 and at least {due} were due"
+            )
+        oids = [item._p_oid for item in self.items]
+        if self.clocked:
+            self.added.append(oids)
+        self.latest = oids
+
+    def verify(self) -> None:
+        with self.client.fresh_connection() as connection:
+            connection.prefetch(*self.added, self.latest)
+            for oids in self.added:
+                self._check_records(connection, oids)
+            mapping = connection.get(self.mapping._p_oid)
+            if [item._p_oid for item in mapping.values()] != self.latest:
+                raise CheckFailed("the mapping does not hold the objects that were added last")
+            check_contents([item.content for item in mapping.values()], self.contents)
+
+    def _check_records(self, connection: Any, oids: list[bytes]) -> None:
+        """Check the records of objects that nothing refers to any more."""
+        for oid, content in zip(oids, self.contents, strict=True):
+            if content not in self.client.database.record(connection, oid):
+                raise CheckFailed(f"object {oid.hex()} holds other data than was added")
+
+
+BENCHMARKS = (Add,)

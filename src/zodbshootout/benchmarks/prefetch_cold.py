@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+from zodbshootout.benchmarks.benchmark import Unsupported
+from zodbshootout.benchmarks.reading import OpeningReading
+from zodbshootout.contenders.contender import Contender
+from zodbshootout.model import CrewShape
+
+
+class PrefetchCold(OpeningReading):
+    """As cold, but the storage is told of the objects before they are read."""
+
+    name = "prefetch_cold"
+    title = "Read {objects} Cold Prefetched Objects"
+
+    @classmethod
+    def refusal(cls, contender: Contender, shape: CrewShape) -> str | None:  # noqa: ARG003
+        if contender.prefetches is False:
+            return f"{contender.storage_name} has no prefetch"
+        return None
+
+    def set_up(self) -> None:
+        if not self.client.database.prefetches:
+            raise Unsupported(f"{self.client.database.contender.storage_name} has no prefetch")
+        super().set_up()
+
+    def empty(self) -> tuple[str, ...]:
+        return self.client.database.empty_caches()
+
+    def run(self) -> None:
+        self.client.connect().prefetch(self.item_oids)
+        self.find_mapping()
+        self.read()
+
+
+BENCHMARKS = (PrefetchCold,)

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+from typing import Any
+
+from zodbshootout.benchmarks.benchmark import Benchmark, CheckFailed
+from zodbshootout.benchmarks.reading import check_contents, read
+from zodbshootout.data import tree
+from zodbshootout.data.tree import Purpose
+
+
+class Update(Benchmark):
+    """Change every object and commit."""
+
+    name = "update"
+    title = "Update {objects} Objects"
+    purpose = Purpose.UPDATE
+
+    def set_up(self) -> None:
+        objects = self.client.parameters.objects
+        payload = self.client.payload
+        # Two sets in turn: every change is one, and none has to be generated between iterations.
+        self.revisions = [payload.contents(objects, revision) for revision in (1, 2)]
+        self.mapping: Any = None
+
+    def begin(self) -> None:
+        self.client.disconnect()
+        root = self.client.connect().root()
+        self.mapping = tree.find(
+            root, self.purpose, self.client.parameters, self.client.index
+        )
+
+    def prepare(self) -> None:
+        self.revisions.reverse()
+        self.client.catch_up()
+        read(self.mapping)
+        self.client.connection.getTransferCounts(clear=True)
+
+    def run(self) -> None:
+        self.client.transactions.begin()
+        for item, content in zip(self.mapping.values(), self.revisions[0], strict=True):
+            item.content = content
+        self.client.transactions.commit()
+
+    def check(self) -> None:
+        loads, stores = self.client.connection.getTransferCounts(clear=True)
+        self.count(loads=loads, stores=stores)
+        due = self.client.parameters.objects
+        if (loads, stores) != (0, due):
+            raise CheckFailed(
+                f"{loads} objects were loaded and {stores} stored where 0 and {due} were due"
+            )
+        loaded = (item for item in self.mapping.values() if item._p_changed is not None)
+        self.serial = next((item._p_serial for item in loaded), None)
+
+    def verify(self) -> None:
+        with self.client.fresh_connection() as connection:
+            connection.prefetch(item._p_oid for item in self.mapping.values())
+            mapping = connection.get(self.mapping._p_oid)
+            check_contents([item.content for item in mapping.values()], self.revisions[0])
+            serials = {item._p_serial for item in mapping.values()}
+            if self.serial is not None and serials != {self.serial}:
+                raise CheckFailed("the objects are not of the transaction that changed them last")
+
+
+BENCHMARKS = (Update,)

@@ -1,0 +1,356 @@
+"""The command: from the words on the command line to the exit status."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from types import FrameType
+from typing import TextIO
+
+import platformdirs
+from rich.console import Console
+from rich.text import Text
+
+from zodbshootout import options as command_line
+from zodbshootout.benchmarks.registry import benchmarks
+from zodbshootout.config.configuration import (
+    SCRATCH,
+    Configuration,
+    ConfigurationError,
+    Source,
+    parse,
+    read_source,
+)
+from zodbshootout.contenders.contender import Contender
+from zodbshootout.guardian import Guardian
+from zodbshootout.options import Options, UsageError, suggestion
+from zodbshootout.perf.launch import (
+    Launcher,
+    WorkerFailed,
+    default_affinity,
+    worker_environment,
+)
+from zodbshootout.perf.task import Subject, Task
+from zodbshootout.plan import Plan, make_plan
+from zodbshootout.progress import Bar, Lines, Silence
+from zodbshootout.reports.table import print_table
+from zodbshootout.results import CellResult, ResultFiles, State
+from zodbshootout.servers.private import ServerFailed, Site, free_address
+from zodbshootout.shootout import GaveUp, Shootout
+
+ALL_MEASURED = 0
+BAD_USAGE = 2
+SOME_FAILED = 3
+INTERRUPTED = 130
+
+
+def main(
+    arguments: Sequence[str], stdout: TextIO | None = None, stderr: TextIO | None = None
+) -> int:
+    """Run the command and return its exit status."""
+    out = _console(stdout or sys.stdout)
+    err = _console(stderr or sys.stderr)
+    try:
+        options = command_line.parse(arguments)
+        with _termination_as_interrupt():
+            return _shoot_out(options, out, err)
+    except (UsageError, ConfigurationError) as error:
+        _complain(err, str(error))
+        return BAD_USAGE
+    except KeyboardInterrupt:
+        _complain(err, "interrupted before anything was measured")
+        return INTERRUPTED
+    except SystemExit as error:
+        return int(error.code or 0)
+
+
+def _shoot_out(options: Options, out: Console, err: Console) -> int:
+    source = _source(options)
+    with _scratch_directory() as scratch, Guardian() as guardian, ExitStack() as stack:
+        guardian.watch_directory(scratch)
+        names = {SCRATCH: str(scratch), **{name: free_address() for name in source.server_names}}
+        configuration = _selected(parse(source, names), options)
+        plan = make_plan(
+            configuration.contenders, options.benchmarks, options.sweep, options.effort
+        )
+        if options.list_only:
+            _print_plan(out, plan)
+            return ALL_MEASURED
+        files = _result_files(options)
+        subject = Subject(source, names)
+        observer = _observer(options, err, plan)
+        launcher = _launcher(options, source, scratch, guardian, observer)
+        absent = _start_servers(stack, configuration, subject, scratch, guardian)
+        absent, facts = _look_at(plan.contenders, launcher, subject, options, absent)
+        shootout = Shootout(
+            plan, subject, launcher, observer, files.write, facts, absent,
+            options.collector, options.log, options.fail_fast,
+        )  # fmt: skip
+        return _run(shootout, observer, files, options, out, err)
+
+
+def _run(
+    shootout: Shootout,
+    observer: Silence,
+    files: ResultFiles,
+    options: Options,
+    out: Console,
+    err: Console,
+) -> int:
+    """Measure, report what was measured however that ended, and return the exit status."""
+    status = ALL_MEASURED
+    with observer:
+        try:
+            shootout.run()
+        except KeyboardInterrupt:
+            status = INTERRUPTED
+        except GaveUp:
+            status = SOME_FAILED
+        except OSError as error:
+            observer.relay(f"zodbshootout: cannot write results: {error}")
+            status = SOME_FAILED
+    if status == ALL_MEASURED and any(each.state is State.FAILED for each in shootout.results):
+        status = SOME_FAILED
+    _report(shootout.results, files, options, out)
+    if options.log == "DEBUG":
+        _print_details(shootout.results, err)
+    if status == INTERRUPTED:
+        _complain(err, "interrupted; what was measured until then is kept")
+    return status
+
+
+def _source(options: Options) -> Source:
+    source = read_source(options.path)
+    if not options.include_mapping:
+        return source
+    floor = "\n<zodb mapping>\ncache-size 5000\n<mappingstorage>\n</mappingstorage>\n</zodb>\n"
+    return replace(source, text=source.text + floor)
+
+
+def _selected(configuration: Configuration, options: Options) -> Configuration:
+    """Keep the contenders that ``--only`` names, or all."""
+    contenders = configuration.contenders
+    names = [contender.name for contender in contenders]
+    if not names:
+        raise ConfigurationError(
+            f"{options.path}: no contender; each is a section <zodb NAME> with a storage in it"
+        )
+    for wanted in options.only:
+        if wanted not in names:
+            raise UsageError(f"--only: no contender {wanted!r}; {suggestion(wanted, names)}")
+    if not options.only:
+        return configuration
+    chosen = [contender for contender in contenders if contender.name in options.only]
+    return replace(configuration, contenders=chosen)
+
+
+def _start_servers(
+    stack: ExitStack,
+    configuration: Configuration,
+    subject: Subject,
+    scratch: Path,
+    guardian: Guardian,
+) -> dict[str, str]:
+    """Start the servers that contenders refer to; return why some contenders have none."""
+    absent: dict[str, str] = {}
+    for server in configuration.servers:
+        users = [each for each in configuration.contenders if each.refers_to(server.name)]
+        if not users:
+            continue
+        site = Site(
+            subject.names[server.name], scratch / f"server-{server.name}", subject.source,
+            subject.names, guardian,
+        )  # fmt: skip
+        stack.callback(server.stop)
+        try:
+            server.start(site)
+        except ServerFailed as error:
+            absent |= {contender.name: str(error) for contender in users}
+    return absent
+
+
+def _look_at(
+    contenders: Sequence[Contender],
+    launcher: Launcher,
+    subject: Subject,
+    options: Options,
+    absent: Mapping[str, str],
+) -> tuple[dict[str, str], dict[str, Mapping[str, str]]]:
+    """Open every contender once; return why some cannot be opened, and facts of the others.
+
+    :raises ConfigurationError: when something has to be installed first
+    """
+    absent = dict(absent)
+    facts: dict[str, Mapping[str, str]] = {}
+    for contender in contenders:
+        if contender.name in absent:
+            continue
+        reason = contender.absence()
+        if reason is not None:
+            absent[contender.name] = reason
+            continue
+        try:
+            facts[contender.name] = launcher.look(Task(subject, contender.name, log=options.log))
+        except WorkerFailed as error:
+            if error.report.state == "misconfigured":
+                raise ConfigurationError(f"{contender.name}: {error}") from None
+            absent[contender.name] = f"cannot be opened: {error}"
+    return absent, facts
+
+
+def _launcher(
+    options: Options, source: Source, scratch: Path, guardian: Guardian, observer: Silence
+) -> Launcher:
+    directory = scratch / "workers"
+    directory.mkdir()
+    affinity = options.affinity or default_affinity()
+    passed_on = [f"--hook={hook}" for hook in options.hooks]
+    if affinity:
+        passed_on.append(f"--affinity={affinity}")
+    if options.memory:
+        passed_on.append(options.memory)
+    passed_on.append("--verbose" if options.verbose else "--quiet")
+    environment = worker_environment(
+        os.environ,
+        [*options.inherit_environ, *source.environment_names],
+        locale=options.locale,
+        copy_all=options.copy_env,
+    )
+    return Launcher(
+        directory=directory,
+        guardian=guardian,
+        environment=environment,
+        python=options.python,
+        options=passed_on,
+        gevent=options.gevent,
+        timeout=options.timeout,
+        relay=observer.relay if options.verbose or options.log else lambda _: None,
+    )
+
+
+def _result_files(options: Options) -> ResultFiles:
+    """Return where results go.
+
+    :raises UsageError: when something is there already, or nothing can be written there
+    """
+    if options.append:
+        try:
+            files = ResultFiles(options.append).appending()
+        except (OSError, ValueError, KeyError) as error:
+            raise UsageError(f"--append: cannot read {options.append}: {error}") from None
+        _check_writable(options.append.parent)
+        return files
+    if options.output:
+        files = ResultFiles(options.output)
+        for path in files.all:
+            if path.exists():
+                raise UsageError(
+                    f"-o: {path} exists; name another file, or use --append to add to it"
+                )
+        _check_writable(options.output.parent)
+        return files
+    directory = Path(platformdirs.user_data_dir("zodbshootout", appauthor=False))
+    directory.mkdir(parents=True, exist_ok=True)
+    now = datetime.datetime.now().astimezone().strftime("%Y-%m-%dT%H.%M.%S")
+    return ResultFiles(directory / f"{now}-{options.path.stem}-{os.getpid()}.json")
+
+
+def _check_writable(directory: Path) -> None:
+    if not directory.is_dir():
+        raise UsageError(f"there is no directory {directory} to write results to")
+    if not os.access(directory, os.W_OK):
+        raise UsageError(f"results cannot be written to {directory}: no permission")
+
+
+def _observer(options: Options, err: Console, plan: Plan) -> Silence:
+    if options.quiet:
+        return Silence()
+    if err.is_terminal:
+        return Bar(err, plan.total_workers)
+    return Lines(err, len(plan.cells))
+
+
+def _print_plan(out: Console, plan: Plan) -> None:
+    out.print(f"Contenders: {', '.join(each.name for each in plan.contenders)}", highlight=False)
+    names = dict.fromkeys(row.benchmark for row in plan.rows)
+    out.print(f"Benchmarks: {', '.join(names)}", highlight=False)
+    for cell in plan.cells:
+        parameters = cell.parameters
+        refusal = plan.refusal(cell)
+        line = (
+            f"{cell.contender}: {cell.benchmark}, {parameters.crew}, {parameters.objects} objects "
+            f"of {parameters.object_size} bytes"
+        )
+        _print(out, f"{line}: not supported: {refusal}" if refusal else line)
+    minutes = plan.estimated_seconds() / 60
+    runnable = sum(plan.refusal(cell) is None for cell in plan.cells)
+    _print(out, f"{runnable} cells, {plan.total_workers} workers, about {minutes:.1f} minutes")
+
+
+def _report(
+    results: Sequence[CellResult], files: ResultFiles, options: Options, out: Console
+) -> None:
+    titles = {name: benchmark.title for name, benchmark in benchmarks().items()}
+    print_table(out, results, titles)
+    if not any(result.measured for result in results):
+        return
+    for shown in options.show:
+        command = ["show", "--metadata"] if shown == "metadata" else [shown]
+        shown_text = subprocess.run(
+            [sys.executable, "-m", "pyperf", *command, str(files.combined)],
+            check=False, capture_output=True, text=True,
+        ).stdout  # fmt: skip
+        _print(out, shown_text.rstrip())
+    _print(out, f"Results: {files.combined}, and by contender in {files.directory}")
+
+
+def _print_details(results: Sequence[CellResult], err: Console) -> None:
+    for result in results:
+        if result.detail:
+            _print(err, f"{result.cell.contender}: {result.cell.benchmark}: {result.detail}")
+
+
+def _complain(err: Console, message: str) -> None:
+    _print(err, f"zodbshootout: {message}")
+
+
+def _print(console: Console, text: str) -> None:
+    console.print(Text(text), soft_wrap=True)
+
+
+def _console(stream: TextIO) -> Console:
+    """Return a console that wraps at a terminal's edge, and nowhere where there is no terminal."""
+    console = Console(file=stream)
+    return console if console.is_terminal else Console(file=stream, width=1000)
+
+
+@contextmanager
+def _scratch_directory() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="zodbshootout-", ignore_cleanup_errors=True) as name:
+        yield Path(name)
+
+
+@contextmanager
+def _termination_as_interrupt() -> Iterator[None]:
+    """Have SIGTERM end a run as Ctrl-C does; only a main thread can have it so."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    previous = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous)

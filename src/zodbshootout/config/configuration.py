@@ -1,0 +1,188 @@
+"""Reading a configuration file: its contenders and its servers.
+
+Every file is read with a few names defined that it does not define itself: ``$scratch``, a
+directory that goes away when the run ends, and the name of each server section, which stands for
+the address that the server was given.
+"""
+
+from __future__ import annotations
+
+import difflib
+import io
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+import ZConfig
+from ZConfig.loader import ConfigLoader
+
+from zodbshootout.contenders.contender import Contender
+
+SCRATCH = "scratch"
+"""The name under which a file finds the run's temporary directory."""
+
+EMBEDDED = Path(str(files("zodbshootout.config") / "embedded.conf"))
+"""The configuration that is used where the user gives none."""
+
+_SERVER_SECTION = re.compile(r"^\s*<(zeoserver)\s+(?P<name>[^\s/>]+)\s*/?>", re.MULTILINE | re.I)
+_ENVIRONMENT_NAME = re.compile(r"\$\(\s*(\w+)\s*\)")
+_DIRECTIVE = re.compile(r"^[ \t]*%(?:import|define)\b.*$", re.MULTILINE)
+_MISSING_PACKAGE = re.compile(r"could not load package (?P<package>[\w.]+)")
+_UNKNOWN_KEY = re.compile(r"'(?P<name>[^']+)' is not a known key name")
+_UNKNOWN_TYPE = re.compile(r"unknown type name: '(?P<name>[^']+)'")
+_UNNAMED = re.compile(r"None is not an allowed name for '(?P<type>[^']+)' sections")
+_REUSED = re.compile(r"section names must not be re-used within the same container:'(?P<name>[^']+)'")
+_UNDEFINED = re.compile(r"no replacement for '(?P<name>[^']+)'")
+_SECTION_START = re.compile(r"^\s*<(?P<type>[^\s/>]+)[^>]*?(?P<empty>/)?>\s*$")
+
+
+class ConfigurationError(Exception):
+    """What is wrong with a configuration, in one line, and where."""
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """What a file says."""
+
+    contenders: Sequence[Contender]
+    servers: Sequence[Any]
+
+
+@dataclass(frozen=True)
+class Source:
+    """The text of a configuration and where it comes from."""
+
+    path: Path
+    text: str
+
+    @property
+    def server_names(self) -> tuple[str, ...]:
+        """Return the names of the server sections, in their order."""
+        return tuple(match["name"].lower() for match in _SERVER_SECTION.finditer(self.text))
+
+    @property
+    def environment_names(self) -> frozenset[str]:
+        """Return the environment variables that the text refers to."""
+        return frozenset(_ENVIRONMENT_NAME.findall(self.text))
+
+    @property
+    def imports(self) -> str:
+        """Return the lines that import section types or define names for the rest of the text."""
+        return "".join(f"{line.strip()}\n" for line in _DIRECTIVE.findall(self.text))
+
+    def nested_text(self, server: str) -> str:
+        """Return what stands between the start and the end of a server section."""
+        for match in _SERVER_SECTION.finditer(self.text):
+            if match["name"].lower() == server:
+                end = re.compile(rf"^\s*</{match[1]}>", re.MULTILINE | re.I)
+                closing = end.search(self.text, match.end())
+                return self.text[match.end() : closing.start() if closing else None]
+        raise KeyError(server)
+
+
+def read_source(path: Path) -> Source:
+    """Read a configuration file.
+
+    :raises ConfigurationError: when it cannot be read
+    """
+    try:
+        return Source(path, path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigurationError(
+            f"no such file: {path} (with no file, an embedded default is measured)"
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        raise ConfigurationError(f"cannot read {path}: {reason}") from None
+
+
+def prelude(names: Mapping[str, str]) -> str:
+    """Return the lines that define *names* in ZConfig's language."""
+    return "".join(f"%define {name} {value}\n" for name, value in names.items())
+
+
+def parse(source: Source, names: Mapping[str, str]) -> Configuration:
+    """Make contenders and servers of a configuration, with *names* defined.
+
+    Nothing is opened.
+
+    :raises ConfigurationError: naming the file, the line and what is allowed there
+    """
+    schema = ZConfig.loadSchema(str(files("zodbshootout.config") / "schema.xml"))
+    loader = ConfigLoader(schema)
+    preceding = prelude(names)
+    url = source.path.absolute().as_uri()
+    try:
+        parsed, _ = loader.loadFile(io.StringIO(preceding + source.text), url)
+    except ZConfig.ConfigurationError as error:
+        line = getattr(error, "lineno", None) or 0
+        path = source.path
+        if getattr(error, "url", None) in {None, url}:
+            line -= preceding.count("\n")
+        else:
+            path = Path(url2pathname(urlsplit(error.url).path))
+        where = f"{path}:{line}" if line > 0 else str(path)
+        raise ConfigurationError(f"{where}: {_explain(error, source, line, loader)}") from error
+    except (ImportError, SyntaxError) as error:
+        raise ConfigurationError(f"{source.path}: {error}") from error
+    origins = {value: name for name, value in names.items()}
+    return Configuration(
+        [Contender(section.name, section, origins) for section in parsed.databases],
+        parsed.servers,
+    )
+
+
+def _explain(
+    error: ZConfig.ConfigurationError, source: Source, line: int, loader: ConfigLoader
+) -> str:
+    message = " ".join(str(getattr(error, "message", None) or error).split())
+    if found := _MISSING_PACKAGE.search(message):
+        package = found["package"]
+        return f"package {package} is not installed; install it: pip install {package}"
+    if found := _UNNAMED.search(message):
+        return "a <zodb> section needs a name: <zodb NAME>"
+    if found := _REUSED.search(message):
+        return f"a second section is called {found['name']!r}; give each a name of its own"
+    if found := _UNDEFINED.search(message):
+        name = found["name"]
+        return f"${name} is not defined; write '%define {name} VALUE' above it"
+    if found := _UNKNOWN_TYPE.search(message):
+        return f"{message}; {_suggestion(found['name'], _section_types(loader))}"
+    if found := _UNKNOWN_KEY.search(message):
+        section = _enclosing_section(source.text, line)
+        return f"{message} in <{section}>; {_suggestion(found['name'], _keys(loader, section))}"
+    return message
+
+
+def _suggestion(wrong: str, allowed: Sequence[str]) -> str:
+    close = difflib.get_close_matches(wrong, allowed, n=3)
+    if close:
+        return f"did you mean {' or '.join(close)}?"
+    return f"allowed are {', '.join(allowed)}"
+
+
+def _section_types(loader: ConfigLoader) -> list[str]:
+    return sorted(loader.schema.gettypenames())
+
+
+def _keys(loader: ConfigLoader, section: str) -> list[str]:
+    try:
+        return sorted(key for key, _ in loader.schema.gettype(section) if key)
+    except ZConfig.SchemaError:
+        return []
+
+
+def _enclosing_section(text: str, line: int) -> str:
+    """Return the type of the section that is open where *line* (counted from 1) stands."""
+    stack = ["the file"]
+    for row in text.splitlines()[: max(0, line - 1)]:
+        if row.strip().startswith("</") and len(stack) > 1:
+            stack.pop()
+        elif (found := _SECTION_START.match(row)) and not found["empty"]:
+            stack.append(found["type"].lower())
+    return stack[-1]

@@ -1,0 +1,126 @@
+"""A contender as the configuration describes it, not yet opened."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from zodbshootout.contenders.layer import (
+    Layer,
+    Sharing,
+    layer_of_section,
+    nested_sections,
+)
+from zodbshootout.model import CrewShape
+
+_SECRET_KEY = re.compile(r"passw|secret|token", re.IGNORECASE)
+_SECRET_IN_DSN = re.compile(r"(passw(?:or)?d\s*=\s*)('(?:[^'\\]|\\.)*'|\S+)", re.IGNORECASE)
+_SECRET_IN_URL = re.compile(r"(://[^/\s:@]*:)[^/\s@]*@")
+
+
+@dataclass(frozen=True)
+class Contender:
+    """One ``<zodb NAME>`` section."""
+
+    name: str
+    section: Any
+    """What ZConfig made of it; its ``open()`` returns a DB."""
+    origins: Mapping[str, str]
+    """Names that the run defined, such as its scratch directory, by their values."""
+
+    @property
+    def layers(self) -> tuple[type[Layer], ...]:
+        """Return what is known of the storages that it will open, outermost first."""
+        known = map(layer_of_section, nested_sections(self.section))
+        return tuple(layer for layer in known if layer is not None)
+
+    @property
+    def sharing(self) -> Sharing:
+        """Return the narrowest sharing of its layers."""
+        kinds = {layer.sharing for layer in self.layers}
+        for narrow in (Sharing.VOLATILE, Sharing.EXCLUSIVE):
+            if narrow in kinds:
+                return narrow
+        return Sharing.CONCURRENT
+
+    @property
+    def prefetches(self) -> bool | None:
+        """Return whether ``Connection.prefetch`` does anything, ``None`` if that is not known."""
+        return self.layers[-1].prefetches if self.layers else None
+
+    def refusal(self, shape: CrewShape) -> str | None:
+        """Say why a crew of that shape cannot use this contender, or return ``None``."""
+        if shape.shared or shape.size == 1 or self.sharing is Sharing.CONCURRENT:
+            return None
+        limit = {
+            Sharing.EXCLUSIVE: "one DB at a time can open it",
+            Sharing.VOLATILE: "its data lives in one DB only",
+        }[self.sharing]
+        return f"{self.storage_name}: {limit}; use --threads or -c 1"
+
+    @property
+    def storage_name(self) -> str:
+        """Return the class of the storage that keeps the data, as its users call it."""
+        if not self.layers:
+            return type(self.section.config.storage).__name__
+        return self.layers[-1].storage_class.rpartition(".")[2]
+
+    def absence(self) -> str | None:
+        """Say which server is not there, or return ``None``."""
+        for section in nested_sections(self.section):
+            layer = layer_of_section(section)
+            reason = layer.absence(section) if layer else None
+            if reason:
+                return reason
+        return None
+
+    def settings(self) -> dict[str, str]:
+        """Return what was configured, secrets left out, with paths of the run as their names."""
+        found: dict[str, str] = {}
+        _collect(self.section, "", found)
+        for value, origin in self.origins.items():
+            found = {key: text.replace(value, f"${origin}") for key, text in found.items()}
+        return found
+
+    def refers_to(self, name: str) -> bool:
+        """Return whether a setting stands for what the run defined under *name*."""
+        return any(f"${name}" in text for text in self.settings().values())
+
+    def fingerprint(self) -> str:
+        """Return a hash of the settings: equal for equal configurations."""
+        text = json.dumps(self.settings(), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _collect(section: Any, prefix: str, found: dict[str, str]) -> None:
+    settings = getattr(section, "config", None)
+    found[f"{prefix}section"] = type(section).__name__
+    if settings is None or not hasattr(settings, "getSectionAttributes"):
+        return
+    for attribute in sorted(settings.getSectionAttributes()):
+        value = getattr(settings, attribute)
+        if value is None or _SECRET_KEY.search(attribute):
+            continue
+        inner = value if isinstance(value, list) else [value]
+        for number, part in enumerate(inner):
+            key = f"{prefix}{attribute}{number or ''}"
+            if hasattr(part, "config"):
+                _collect(part, f"{key}.", found)
+            else:
+                found[key] = without_secrets(_printable(part))
+
+
+def _printable(value: Any) -> str:
+    address = getattr(value, "address", value)
+    if isinstance(address, tuple):
+        return ":".join(map(str, address))
+    return str(address)
+
+
+def without_secrets(text: str) -> str:
+    """Return *text* with passwords in it, as a DSN or a URL has them, replaced by ``***``."""
+    return _SECRET_IN_URL.sub(r"\1***@", _SECRET_IN_DSN.sub(r"\1***", text))

@@ -1,0 +1,92 @@
+"""A contender that is open."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ZODB.Connection import resetCaches
+
+from zodbshootout.contenders.contender import Contender
+from zodbshootout.contenders.layer import (
+    CacheUse,
+    installed_versions,
+    layer_of_storage,
+    qualified,
+    storage_chain,
+)
+
+PICKLE_CACHE = "pickle cache"
+
+
+class Database:
+    """The DB of a contender, and the caches around it.
+
+    Whoever opened a connection closes it before the database is closed or opened anew.
+    """
+
+    def __init__(self, contender: Contender) -> None:
+        """Open *contender*; what its storage raises goes through."""
+        self.contender = contender
+        self._open()
+
+    def _open(self) -> None:
+        self.db = self.contender.section.open()
+        chain = list(storage_chain(self.db.storage))
+        self.storage_classes = tuple(qualified(type(storage)) for storage in chain)
+        self._layers = [layer for layer in map(layer_of_storage, chain) if layer is not None]
+
+    def __enter__(self) -> Database:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the DB and its storage."""
+        self.db.close()
+
+    def reopen(self) -> None:
+        """Close the DB and open it as a process that starts would."""
+        self.close()
+        self._open()
+
+    def connect(self, transaction_manager: Any) -> Any:
+        """Return a connection of the DB's pool."""
+        return self.db.open(transaction_manager)
+
+    def record(self, connection: Any, oid: bytes) -> bytes:
+        """Return the pickle of an object as a connection would load it.
+
+        :raises POSKeyError: when there is none
+        """
+        data: bytes = connection._storage.load(oid)[0]
+        return data
+
+    @property
+    def prefetches(self) -> bool:
+        """Whether ``Connection.prefetch`` reaches a storage that does something with it."""
+        return hasattr(self.db.storage, "prefetch")
+
+    def forget_objects(self) -> tuple[str, ...]:
+        """Have every connection start with an empty pickle cache when it is opened next."""
+        resetCaches()
+        return (PICKLE_CACHE,)
+
+    def empty_caches(self) -> tuple[str, ...]:
+        """Empty every client-side cache that is known; return their names."""
+        cleared = self.forget_objects()
+        for layer in self._layers:
+            cleared += layer.empty_cache()
+        return cleared
+
+    def cache_use(self) -> CacheUse | None:
+        """Return the use of the outermost storage cache that counts it, or ``None``."""
+        uses = (layer.cache_use() for layer in self._layers)
+        return next((use for use in uses if use is not None), None)
+
+    def versions(self) -> dict[str, str]:
+        """Return the versions of what this contender consists of."""
+        found = installed_versions(("ZODB", "persistent", "BTrees", "transaction"))
+        for layer in self._layers:
+            found |= layer.versions()
+        return found

@@ -1,0 +1,15 @@
+from __future__ import annotations
+
+from zodbshootout.contenders.layer import Layer, Sharing
+
+
+class FileStorageLayer(Layer):
+    """FileStorage: an append-only file and its index in memory; it caches no records itself."""
+
+    storage_class = "ZODB.FileStorage.FileStorage.FileStorage"
+    section_classes = ("ZODB.config.FileStorage",)
+    sharing = Sharing.EXCLUSIVE
+    prefetches = False
+
+
+LAYERS = (FileStorageLayer,)

@@ -1,0 +1,131 @@
+"""What the harness has to know of a storage class, and where that knowledge is registered.
+
+A contender is a stack of storages: a wrapper, perhaps, around the storage that keeps the data.
+Each storage of the stack that is known here has a :class:`Layer`.  A storage that is not known
+is measured all the same; its caches are then not cleared, and the run's metadata says so.
+"""
+
+from __future__ import annotations
+
+import enum
+import importlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, ClassVar
+
+
+class Sharing(enum.Enum):
+    """Which DBs see the data of a storage."""
+
+    CONCURRENT = "any number of DBs at once"
+    EXCLUSIVE = "one DB at a time"
+    VOLATILE = "one DB, until it is closed"
+
+
+@dataclass(frozen=True)
+class CacheUse:
+    """How often a storage's own cache was asked, since some moment in the past."""
+
+    hits: int
+    misses: int | None
+    """``None`` where the storage does not count them."""
+
+    def since(self, earlier: CacheUse) -> CacheUse:
+        """Return the use between *earlier* and now."""
+        misses = None
+        if self.misses is not None and earlier.misses is not None:
+            misses = self.misses - earlier.misses
+        return CacheUse(self.hits - earlier.hits, misses)
+
+
+class Layer:
+    """One storage of a contender's stack.  This class itself knows nothing of any storage."""
+
+    storage_class: ClassVar[str] = ""
+    """``module.Class`` of the storage."""
+    section_classes: ClassVar[tuple[str, ...]] = ()
+    """``module.Class`` of the ZConfig sections that open it."""
+    sharing: ClassVar[Sharing] = Sharing.CONCURRENT
+    prefetches: ClassVar[bool | None] = None
+    """Whether ``Connection.prefetch`` does anything; ``None`` where only opening it tells."""
+    distributions: ClassVar[tuple[str, ...]] = ()
+    """PyPI names of the packages whose versions matter."""
+
+    def __init__(self, storage: Any) -> None:
+        self.storage = storage
+
+    def empty_cache(self) -> tuple[str, ...]:
+        """Empty what the storage caches on the client's side; return the names of those caches."""
+        return ()
+
+    def cache_use(self) -> CacheUse | None:
+        """Return the use of the storage's cache so far, or ``None`` where it has or counts none."""
+        return None
+
+    def versions(self) -> dict[str, str]:
+        """Return the versions of the software that this layer consists of."""
+        return installed_versions(self.distributions)
+
+    @classmethod
+    def absence(cls, section: Any) -> str | None:  # noqa: ARG003
+        """Say what has to be started before *section* can be opened, or return ``None``."""
+        return None
+
+
+def installed_versions(distributions: tuple[str, ...]) -> dict[str, str]:
+    """Return the version of each distribution that is installed."""
+    found = {}
+    for name in distributions:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+_MODULES = ("filestorage", "memory", "relstorage", "zeo")
+"""The modules of this package with a layer: a new one is one file and its name here."""
+
+
+def known_layers() -> Iterator[type[Layer]]:
+    """Return the layer classes that are registered."""
+    for module in _MODULES:
+        yield from importlib.import_module(f"zodbshootout.contenders.{module}").LAYERS
+
+
+def qualified(cls: type) -> str:
+    """Return ``module.Class``."""
+    return f"{cls.__module__}.{cls.__qualname__}"
+
+
+def layer_of_section(section: Any) -> type[Layer] | None:
+    """Return the layer that a ZConfig section will open, or ``None`` where it is not known."""
+    names = {qualified(cls) for cls in type(section).__mro__}
+    return next((layer for layer in known_layers() if names & set(layer.section_classes)), None)
+
+
+def layer_of_storage(storage: Any) -> Layer | None:
+    """Return the layer of an open storage, or ``None`` where its class is not known."""
+    names = {qualified(cls) for cls in type(storage).__mro__}
+    return next((layer(storage) for layer in known_layers() if layer.storage_class in names), None)
+
+
+def nested_sections(section: Any) -> Iterator[Any]:
+    """Return *section* and every section within it, outermost first."""
+    yield section
+    settings = getattr(section, "config", None)
+    if settings is None or not hasattr(settings, "getSectionAttributes"):
+        return
+    for attribute in settings.getSectionAttributes():
+        value = getattr(settings, attribute)
+        for inner in value if isinstance(value, list) else [value]:
+            if hasattr(inner, "config"):
+                yield from nested_sections(inner)
+
+
+def storage_chain(storage: Any) -> Iterator[Any]:
+    """Return *storage* and the storages it wraps, outermost first."""
+    while storage is not None:
+        yield storage
+        storage = getattr(storage, "base", None)

@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+from zodbshootout.contenders.layer import CacheUse, Layer, installed_versions
+
+_DRIVER_DISTRIBUTIONS = {
+    "MySQLdb": "mysqlclient",
+    "PyMySQL": "PyMySQL",
+    "MySQL Connector/Python": "mysql-connector-python",
+    "psycopg2": "psycopg2-binary",
+    "pg8000": "pg8000",
+    "cx_Oracle": "cx_Oracle",
+}
+
+
+class RelStorageLayer(Layer):
+    """RelStorage, with its cache in memory and, with ``cache-local-dir``, in files."""
+
+    storage_class = "relstorage.storage.RelStorage"
+    section_classes = ("relstorage.config.RelStorageFactory",)
+    prefetches = True
+    distributions = ("RelStorage",)
+
+    def empty_cache(self) -> tuple[str, ...]:
+        # Without load_persistent=False the files of cache-local-dir would fill it again at once.
+        self.storage._cache.clear(load_persistent=False)
+        return ("RelStorage cache",)
+
+    def cache_use(self) -> CacheUse:
+        statistics = self.storage._cache.stats()
+        return CacheUse(statistics["hits"], statistics["misses"])
+
+    def versions(self) -> dict[str, str]:
+        found = super().versions()
+        driver = str(self.storage._adapter.driver.__name__)
+        found["driver"] = driver
+        return found | installed_versions(
+            tuple(dist for name, dist in _DRIVER_DISTRIBUTIONS.items() if name in driver)
+        )
+
+
+LAYERS = (RelStorageLayer,)

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import socket
+from typing import Any
+
+from zodbshootout.contenders.layer import CacheUse, Layer
+
+CONNECT_TIMEOUT = 3.0
+"""Seconds within which a server that is there accepts a connection."""
+
+
+class ZEOLayer(Layer):
+    """ZEO's ClientStorage, with its cache in a temporary or a persistent file."""
+
+    storage_class = "ZEO.ClientStorage.ClientStorage"
+    section_classes = ("ZODB.config.ZEOClient", "ZEO.zconfig.ClientStorageConfig")
+    prefetches = True
+    distributions = ("ZEO",)
+
+    def empty_cache(self) -> tuple[str, ...]:
+        self.storage._cache.clear()
+        return ("ZEO client cache",)
+
+    def cache_use(self) -> CacheUse:
+        # ZEO counts an access only where the record was found.
+        return CacheUse(hits=self.storage._cache.getStats()[4], misses=None)
+
+    @classmethod
+    def absence(cls, section: Any) -> str | None:
+        addresses = [server.address for server in section.config.server]
+        if any(_accepts(address) for address in addresses):
+            return None
+        where = " or ".join(map(_printable, addresses))
+        port = addresses[0][1] if isinstance(addresses[0], tuple) else addresses[0]
+        return f"no ZEO server at {where}; start one there: runzeo -a {port} -f Data.fs"
+
+
+def _accepts(address: tuple[str, int] | str) -> bool:
+    try:
+        if isinstance(address, str):
+            with socket.socket(socket.AF_UNIX) as probe:
+                probe.settimeout(CONNECT_TIMEOUT)
+                probe.connect(address)
+        else:
+            host, port = address
+            socket.create_connection((host or "localhost", port), CONNECT_TIMEOUT).close()
+    except OSError:
+        return False
+    return True
+
+
+def _printable(address: tuple[str, int] | str) -> str:
+    return address if isinstance(address, str) else f"{address[0] or 'localhost'}:{address[1]}"
+
+
+LAYERS = (ZEOLayer,)

@@ -1,0 +1,74 @@
+"""One cell at work: its data planted, its crew started, ready to be measured."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+from zodbshootout.benchmarks.benchmark import Benchmark
+from zodbshootout.benchmarks.client import Client, alone
+from zodbshootout.contenders.contender import Contender
+from zodbshootout.contenders.database import Database
+from zodbshootout.contenders.layer import Sharing
+from zodbshootout.engine.crew import Crew
+from zodbshootout.engine.planting import plant, plant_from_another_process
+from zodbshootout.engine.processes import ProcessCrew
+from zodbshootout.engine.sample import CrewSample
+from zodbshootout.engine.session import Clock
+from zodbshootout.engine.threads import Rendezvous, ThreadCrew
+from zodbshootout.model import Parameters, Unit
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A benchmark, a contender and the parameters of a cell."""
+
+    benchmark: type[Benchmark]
+    contender: Contender
+    parameters: Parameters
+    clock: Clock = time.perf_counter
+
+    @contextmanager
+    def started(self) -> Iterator[Callable[[int], CrewSample]]:
+        """Have a crew that measures as many iterations as it is called with.
+
+        :raises CrewFailed: when a client fails
+        :raises PlantingFailed: when the objects could not be written
+        """
+        batch = self.benchmark.batch(self.parameters)
+        if self.contender.sharing is not Sharing.VOLATILE:
+            plant_from_another_process(
+                self.contender, self.benchmark.purpose, self.parameters
+            )
+        with ExitStack() as stack:
+            crew = stack.enter_context(self._crew(stack))
+            yield lambda loops: crew.measure(loops, batch)
+
+    def _crew(self, stack: ExitStack) -> Crew:
+        shape = self.parameters.crew
+        if shape.unit is Unit.PROCESS:
+            return ProcessCrew(shape.size, self._open_own, self.clock)
+        if not shape.shared:
+            return ThreadCrew(shape.size, self._open_own, self.clock)
+        database = Database(self.contender)
+        # After a failure clients may still be at work in it; the process ends soon anyway.
+        stack.push(lambda kind, *_: database.close() if kind is None else None)
+        if self.contender.sharing is Sharing.VOLATILE:
+            self._plant(database, range(shape.size))
+        rendezvous = Rendezvous(shape.size)
+
+        def open_shared(index: int) -> Benchmark:
+            return self.benchmark(Client(index, self.parameters, database, rendezvous))
+
+        return ThreadCrew(shape.size, open_shared, self.clock, rendezvous)
+
+    def _open_own(self, index: int) -> Benchmark:
+        database = Database(self.contender)
+        if self.contender.sharing is Sharing.VOLATILE:
+            self._plant(database, [index])
+        return self.benchmark(Client(index, self.parameters, database, alone))
+
+    def _plant(self, database: Database, clients: range | list[int]) -> None:
+        plant(database, self.benchmark.purpose, self.parameters, clients)

@@ -1,0 +1,109 @@
+"""What a client does, from its first word to its last.  It runs wherever the client lives."""
+
+from __future__ import annotations
+
+import threading
+from array import array
+from collections.abc import Callable
+
+from zodbshootout.benchmarks.benchmark import Benchmark
+from zodbshootout.engine import protocol
+from zodbshootout.engine.protocol import Channel
+from zodbshootout.engine.sample import ClientSample
+
+Clock = Callable[[], float]
+"""Returns seconds; only differences count."""
+
+
+def attend(channel: Channel, open_benchmark: Callable[[], Benchmark], clock: Clock) -> None:
+    """Open a benchmark and follow orders until told to leave.
+
+    Whatever goes wrong is reported as :class:`~.protocol.Failed`, after which nothing more comes.
+    """
+    try:
+        benchmark = open_benchmark()
+        benchmark.set_up()
+        session = Session(channel, benchmark, clock)
+        channel.send(protocol.Arrived())
+        session.follow_orders()
+    except threading.BrokenBarrierError as error:
+        channel.send(protocol.failed(error, secondary=True))
+    except BaseException as error:  # noqa: BLE001 - the cell's isolation begins here
+        channel.send(protocol.failed(error))
+
+
+class Session:
+    """One client at work on one benchmark."""
+
+    def __init__(self, channel: Channel, benchmark: Benchmark, clock: Clock) -> None:
+        self._channel = channel
+        self._benchmark = benchmark
+        self._clock = clock
+        client = benchmark.client
+        self._keeps_step = benchmark.in_step and client.parameters.crew.shared
+
+    def follow_orders(self) -> None:
+        """Do what is ordered, up to and including the order to leave."""
+        while True:
+            order = self._channel.receive()
+            if isinstance(order, protocol.Measure):
+                self._measure(order)
+            elif isinstance(order, protocol.Verify):
+                self._benchmark.verify()
+                self._channel.send(protocol.Verified())
+            elif isinstance(order, protocol.Leave):
+                self._benchmark.tear_down()
+                self._channel.send(protocol.Left())
+                return
+
+    def _measure(self, order: protocol.Measure) -> None:
+        self._benchmark.begin()
+        self._iterate(order.batch)
+        self._benchmark.counts.clear()
+        self._channel.send(protocol.Ready())
+        self._channel.receive()
+        self._channel.send(protocol.Finished(self._clocked_iterations(order)))
+        self._go_on_until_told(order.batch)
+        self._channel.send(protocol.Resting())
+
+    def _clocked_iterations(self, order: protocol.Measure) -> ClientSample:
+        starts, durations, sizes = array("d"), array("d"), array("q")
+        benchmark = self._benchmark
+        benchmark.clocked = True
+        left = order.loops
+        while left:
+            size = min(order.batch, left)
+            start, duration = self._iterate(size)
+            starts.append(start)
+            durations.append(duration)
+            sizes.append(size)
+            left -= size
+        benchmark.clocked = False
+        return ClientSample(starts, durations, sizes, dict(benchmark.counts), benchmark.cleared)
+
+    def _go_on_until_told(self, batch: int) -> None:
+        """Keep the load up while others are still on the clock.
+
+        Where clients keep step they all finish together, and one alone would wait for ever.
+        """
+        while not self._keeps_step and not self._channel.poll():
+            self._iterate(batch)
+        self._channel.receive()
+
+    def _iterate(self, size: int) -> tuple[float, float]:
+        """Do one batch of iterations; return when it started and how long it took, in seconds."""
+        benchmark, clock = self._benchmark, self._clock
+        run = benchmark.run
+        benchmark.prepare()
+        if size == 1:
+            start = clock()
+            run()
+            end = clock()
+        else:
+            batch = range(size)
+            start = clock()
+            for _ in batch:
+                run()
+            end = clock()
+        benchmark.check()
+        return start, end - start

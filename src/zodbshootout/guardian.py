@@ -1,0 +1,111 @@
+"""Nothing is left behind: a small process that outlives the run and clears up after it.
+
+A run that is killed cannot stop its servers and workers.  The guardian can: it reads from a pipe
+what it has to look after, and when the pipe is closed, by whatever end of the run, it ends the
+process groups and removes the directories that it was told of and that were not taken back.
+
+The second half of this module runs in that process, by itself and without any package.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TextIO
+
+GRACE = 3.0
+"""Seconds between asking a process group to end and killing it."""
+
+
+class Guardian:
+    """The run's side of the pipe.  It is used as a context manager around all of the run."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-S", str(Path(__file__))],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            start_new_session=True,
+            text=True,
+        )
+
+    def __enter__(self) -> Guardian:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+
+    def watch_group(self, group: int) -> None:
+        """Have a process group ended if the run ends before :meth:`release_group`."""
+        self._tell("watch", str(group))
+
+    def release_group(self, group: int) -> None:
+        """Leave a process group alone: it has ended, and its number may be another's soon."""
+        self._tell("release", str(group))
+
+    def watch_directory(self, path: Path) -> None:
+        """Have a directory removed when the run ends."""
+        self._tell("remove", str(path))
+
+    def _tell(self, word: str, argument: str) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{word} {argument}\n")
+        self._process.stdin.flush()
+
+
+def end_group(group: int, grace: float = GRACE, reap: Callable[[], object] = lambda: None) -> None:
+    """Ask every process of a group to end, and after *grace* seconds kill what is left.
+
+    *reap* is called while waiting: whoever started the group has to collect its leader.
+    """
+    deadline = time.monotonic() + grace
+    if not _signal_group(group, signal.SIGTERM):
+        return
+    while time.monotonic() < deadline:
+        reap()
+        if not _signal_group(group, 0):
+            return
+        time.sleep(0.02)
+    _signal_group(group, signal.SIGKILL)
+    reap()
+
+
+def _signal_group(group: int, number: int) -> bool:
+    try:
+        os.killpg(group, number)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True
+
+
+def _stand_guard(orders: TextIO) -> None:
+    groups: set[int] = set()
+    directories: list[str] = []
+    for line in orders:
+        word, _, argument = line.rstrip("\n").partition(" ")
+        if word == "watch":
+            groups.add(int(argument))
+        elif word == "release":
+            groups.discard(int(argument))
+        elif word == "remove":
+            directories.append(argument)
+    for group in groups:
+        end_group(group)
+    for directory in directories:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    for _number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        with contextlib.suppress(OSError):
+            signal.signal(_number, signal.SIG_IGN)
+    _stand_guard(sys.stdin)

@@ -1,0 +1,111 @@
+"""What flows through the program: clients, parameters, cells, effort.
+
+Everything here is immutable and can be written as JSON.  Sizes are in bytes, times in seconds.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+class Unit(enum.Enum):
+    """What one client of a crew is to the operating system."""
+
+    PROCESS = "process"
+    THREAD = "thread"
+    GREENLET = "greenlet"
+
+
+class MappingType(enum.Enum):
+    """The mapping that holds a client's objects in the database."""
+
+    PERSISTENT_MAPPING = "PersistentMapping"
+    IO = "IOBTree"
+    OO = "OOBTree"
+
+
+@dataclass(frozen=True)
+class CrewShape:
+    """How many clients run at once, of which kind, and whether they share one DB."""
+
+    size: int
+    unit: Unit = Unit.PROCESS
+    shared: bool = False
+
+    def __str__(self) -> str:
+        plural = {Unit.PROCESS: "processes"}.get(self.unit, f"{self.unit.value}s")
+        noun = self.unit.value if self.size == 1 else plural
+        if self.unit is Unit.PROCESS:
+            return f"{self.size} {noun}"
+        return f"{self.size} {noun} {'sharing one DB' if self.shared else 'with a DB each'}"
+
+    @property
+    def code(self) -> str:
+        """The shape in one word, as it stands in the name of a benchmark: ``2-threads-shared``."""
+        kind = {Unit.PROCESS: "processes"}.get(self.unit, f"{self.unit.value}s")
+        if self.unit is Unit.PROCESS:
+            return f"{self.size}-{kind}"
+        return f"{self.size}-{kind}-{'shared' if self.shared else 'unique'}"
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """What a cell is made of besides its benchmark and its contender."""
+
+    crew: CrewShape
+    objects: int = 1000
+    """Objects that each client writes or reads in one iteration."""
+    object_size: int = 300
+    """Bytes of one stored object record."""
+    mapping: MappingType = MappingType.PERSISTENT_MAPPING
+    seed: int = 0
+    """What the objects' content is generated from."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One benchmark of one contender with one set of parameters."""
+
+    benchmark: str
+    contender: str
+    parameters: Parameters
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How long and how often a cell is measured, in pyperf's terms."""
+
+    processes: int
+    """Runs (pyperf workers) of a cell."""
+    values: int
+    """Values of a run."""
+    warmups: int
+    """Values of a run that are measured first and not counted."""
+    loops: int
+    """Iterations of a value; 0 calibrates."""
+    min_time: float
+    """Seconds that a value should take at least, which calibration aims at."""
+
+
+def to_json(cell: Cell) -> dict[str, Any]:
+    """Return *cell* as JSON can hold it."""
+    return asdict(cell, dict_factory=_plain)
+
+
+def cell_from_json(document: dict[str, Any]) -> Cell:
+    """Return the cell that :func:`to_json` wrote."""
+    parameters = dict(document["parameters"])
+    crew = dict(parameters.pop("crew"))
+    shape = CrewShape(crew["size"], Unit(crew["unit"]), crew["shared"])
+    mapping = MappingType(parameters.pop("mapping"))
+    return Cell(
+        document["benchmark"],
+        document["contender"],
+        Parameters(crew=shape, mapping=mapping, **parameters),
+    )
+
+
+def _plain(items: list[tuple[str, Any]]) -> dict[str, Any]:
+    return {key: value.value if isinstance(value, enum.Enum) else value for key, value in items}

@@ -1,0 +1,433 @@
+"""The command line: words in, checked options out.
+
+pyperf's own parser is the base, so that its options are the ones it has, under the names and with
+the checks it has.  Ours are added to it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import functools
+import importlib.util
+import re
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+import pyperf
+
+from zodbshootout.benchmarks.registry import benchmarks
+from zodbshootout.config.configuration import EMBEDDED
+from zodbshootout.data.records import content_size
+from zodbshootout.engine.sample import COLLECTORS
+from zodbshootout.model import Effort, MappingType, Unit
+from zodbshootout.plan import Sweep
+
+PROCESSES = 3
+"""Runs of a cell, unless told otherwise: the default of pyperf, 20, would take half an hour."""
+TIMEOUT = 1800
+"""Seconds after which a worker counts as hanging, unless told otherwise."""
+LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+
+_MAPPINGS = {
+    None: MappingType.PERSISTENT_MAPPING,
+    "IO": MappingType.IO,
+    "OO": MappingType.OO,
+}
+_OPTIONAL_VALUES = {
+    "--threads": (("shared", "unique"), "shared"),
+    "--btrees": (("IO", "OO"), "IO"),
+    "--include-mapping": (("true", "yes", "on", "false", "no", "off"), "true"),
+}
+_NOT_OURS = {
+    "pipe", "worker", "worker_task", "calibrate_loops", "recalibrate_loops",
+    "calibrate_warmups", "recalibrate_warmups", "compare_to", "python_names", "profile",
+}  # fmt: skip
+"""What pyperf has for its workers, and what would bypass the way contenders are compared."""
+_LONELY_EXCLUSION = re.compile(r"-[a-z][a-zA-Z_]{2,}")
+
+
+class UsageError(Exception):
+    """What is wrong with the command line, in one line."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the user asked for."""
+
+    path: Path
+    benchmarks: Sequence[str]
+    only: Sequence[str]
+    sweep: Sweep
+    effort: Effort
+    collector: str
+    list_only: bool
+    fail_fast: bool
+    log: str | None
+    output: Path | None
+    append: Path | None
+    quiet: bool
+    verbose: bool
+    show: Sequence[str]
+    """What pyperf is to show of the results: ``metadata``, ``dump``, ``stats``, ``hist``."""
+    include_mapping: bool
+    timeout: float
+    python: str
+    gevent: bool
+    affinity: str | None
+    hooks: Sequence[str]
+    memory: str | None
+    """``--tracemalloc`` or ``--track-memory``, where memory is measured in place of time."""
+    inherit_environ: Sequence[str]
+    copy_env: bool
+    locale: bool
+
+    @property
+    def embedded(self) -> bool:
+        """Whether the embedded default is measured."""
+        return self.path == EMBEDDED
+
+
+def _raise_usage_error(message: str) -> NoReturn:
+    raise UsageError(message)
+
+
+def _counts(text: str) -> tuple[int, ...]:
+    return tuple(_count(part) for part in text.split(","))
+
+
+def _count(text: str) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
+    return number
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    sizes = _counts(text)
+    for size in sizes:
+        try:
+            content_size(size)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+    return sizes
+
+
+@functools.cache
+def parser() -> argparse.ArgumentParser:
+    """Return the parser.  pyperf allows one Runner in a process, so there is one parser, too."""
+    base = pyperf.Runner(processes=PROCESSES).argparser
+    base.error = _raise_usage_error  # instead of printing the usage and exiting
+    base.prog = "zodbshootout"
+    base.usage = "zodbshootout [FILE] [BENCHMARK ...] [-BENCHMARK ...] [option ...]"
+    base.description = (
+        "Measure and compare ZODB storages.  FILE lists the contenders in ZConfig format; "
+        "without it an embedded default is measured, which needs nothing installed or started."
+    )
+    base.epilog = (
+        f"Benchmarks: {', '.join(benchmarks())}; all of them by default.  -cold leaves one out. "
+        "Exit status: 0 all was measured, 2 bad usage or configuration, 3 some cells failed, "
+        "130 interrupted."
+    )
+    base.allow_abbrev = False
+    for action in base._actions:
+        if action.dest in _NOT_OURS:
+            action.help = argparse.SUPPRESS
+    base.set_defaults(timeout=TIMEOUT)
+    _describe_differences(base)
+    _add_selection(base)
+    _add_data(base)
+    _add_crew(base)
+    _add_conduct(base)
+    return base
+
+
+def _describe_differences(base: argparse.ArgumentParser) -> None:
+    for action in base._actions:
+        if action.dest == "timeout":
+            action.help = f"time limit of one worker in seconds (default: {TIMEOUT})"
+        if action.dest == "output":
+            action.help = (
+                "write all results to FILENAME, and those of each contender to a directory beside "
+                "it, named alike but .d (default: a dated file in the user's data directory)"
+            )
+
+
+def _add_selection(base: argparse.ArgumentParser) -> None:
+    group = base.add_argument_group("what is measured")
+    group.add_argument("words", nargs="*", help=argparse.SUPPRESS)
+    group.add_argument("--exclude", action="append", default=[], help=argparse.SUPPRESS)
+    group.add_argument(
+        "--only", metavar="NAME", action="append", default=[],
+        help="measure only the contender of that name (repeatable)",
+    )  # fmt: skip
+    group.add_argument(
+        "--include-mapping", choices=_OPTIONAL_VALUES["--include-mapping"][0],
+        help="add a MappingStorage as a contender, the floor under all others; true if not said, "
+        "and false without this option",
+    )  # fmt: skip
+    group.add_argument(
+        "--list", action="store_true", dest="list_only",
+        help="print what would be measured and how long that might take, and measure nothing",
+    )  # fmt: skip
+
+
+def _add_data(base: argparse.ArgumentParser) -> None:
+    group = base.add_argument_group("objects")
+    group.add_argument(
+        "--object-counts", metavar="N", type=_counts, action="append",
+        help="objects that each client writes or reads in an iteration (default: 1000); "
+        "N,N,... or repeated to sweep",
+    )  # fmt: skip
+    group.add_argument(
+        "-s", "--object-size", metavar="BYTES", type=_sizes, action="append",
+        help="bytes of a stored record (default: 300); BYTES,BYTES,... or repeated to sweep",
+    )  # fmt: skip
+    group.add_argument(
+        "--btrees", choices=("IO", "OO"),
+        help="hold the objects in a BTree rather than a PersistentMapping; IO if not said",
+    )  # fmt: skip
+    group.add_argument(
+        "--seed", type=int, default=0,
+        help="what the objects' content is generated from (default: 0)",
+    )  # fmt: skip
+
+
+def _add_crew(base: argparse.ArgumentParser) -> None:
+    group = base.add_argument_group("concurrency")
+    group.add_argument(
+        "-c", "--concurrency", metavar="N", type=_counts, action="append",
+        help="clients that run at once (default: 2), processes unless told otherwise; "
+        "N,N,... or repeated to sweep.  With neither FILE nor any option of this group the "
+        "clients are threads, for two of the embedded contenders live in one process",
+    )  # fmt: skip
+    group.add_argument(
+        "--threads", choices=("shared", "unique"),
+        help="clients are threads that share one DB (the default), or have a unique one each",
+    )  # fmt: skip
+    group.add_argument(
+        "--gevent", action="store_true",
+        help="clients are greenlets, in a process that gevent has patched; implies --threads",
+    )  # fmt: skip
+
+
+def _add_conduct(base: argparse.ArgumentParser) -> None:
+    group = base.add_argument_group("conduct and output")
+    group.add_argument(
+        "--collector", choices=tuple(COLLECTORS), default="mean",
+        help="make a value of the clients' mean times by this (default: mean)",
+    )  # fmt: skip
+    group.add_argument(
+        "--fail-fast", action="store_true", help="stop at the first cell that fails"
+    )
+    group.add_argument(
+        "--log", metavar="LEVEL|FILE",
+        help="log what storages do, from this level on (INFO if not said), or as a ZConfig "
+        "logging file says",
+    )  # fmt: skip
+
+
+def parse(arguments: Sequence[str]) -> Options:
+    """Make options of a command line.
+
+    :raises UsageError: with one line for the user
+    :raises SystemExit: after ``--help``
+    """
+    found = parser().parse_intermixed_args(_separated(arguments))
+    _reject_what_is_not_ours(found)
+    path, names = _file_and_benchmarks(found.words)
+    sweep = _sweep(found, path)
+    return Options(
+        path=path,
+        benchmarks=_selected(names, found.exclude),
+        only=[name.lower() for name in found.only],
+        sweep=sweep,
+        effort=_effort(found),
+        collector=found.collector,
+        list_only=found.list_only,
+        fail_fast=found.fail_fast,
+        log=_log(found.log),
+        output=Path(found.output) if found.output else None,
+        append=Path(found.append) if found.append else None,
+        quiet=found.quiet,
+        verbose=found.verbose and not found.quiet,
+        show=[name for name in ("metadata", "dump", "stats", "hist") if getattr(found, name)],
+        include_mapping=found.include_mapping in {"true", "yes", "on"},
+        timeout=float(found.timeout),
+        python=_executable(found.python),
+        gevent=found.gevent,
+        affinity=found.affinity,
+        hooks=found.hook or [],
+        memory=_memory(found, sweep),
+        inherit_environ=found.inherit_environ or [],
+        copy_env=found.copy_env,
+        locale=found.locale,
+    )
+
+
+def _separated(arguments: Sequence[str]) -> list[str]:
+    """Rewrite the words that argparse would take for something else.
+
+    ``-cold`` is not ``-c old``, and ``--threads FILE`` not ``--threads=FILE``.
+    """
+    words: list[str] = []
+    rest = list(arguments)
+    while rest:
+        word = rest.pop(0)
+        following = rest[0] if rest else None
+        if word in _OPTIONAL_VALUES:
+            choices, default = _OPTIONAL_VALUES[word]
+            words.append(f"{word}={rest.pop(0) if following in choices else default}")
+        elif word == "--log":
+            words.append(f"--log={rest.pop(0) if _belongs_to_log(following) else 'INFO'}")
+        elif word[1:] in benchmarks() and word.startswith("-"):
+            words.append(f"--exclude={word[1:]}")
+        else:
+            _reject_misspelt_exclusion(word)
+            words.append(word)
+    return words
+
+
+def _belongs_to_log(word: str | None) -> bool:
+    """Say whether a word after ``--log`` is its value: a level, or a file that configures logging."""
+    if word is None or word.startswith("-"):
+        return False
+    if word.upper() in LEVELS:
+        return True
+    return Path(word).is_file() and _configures_logging(Path(word))
+
+
+def _configures_logging(path: Path) -> bool:
+    text = path.read_text(encoding="utf-8", errors="replace")
+    return re.search(r"^\s*<(eventlog|logger)\b", text, re.MULTILINE) is not None
+
+
+def _reject_misspelt_exclusion(word: str) -> None:
+    if not _LONELY_EXCLUSION.fullmatch(word):
+        return
+    close = difflib.get_close_matches(word[1:], benchmarks(), n=1)
+    if close:
+        raise UsageError(f"unknown benchmark {word[1:]!r} in {word!r}; did you mean -{close[0]}?")
+
+
+def _reject_what_is_not_ours(found: argparse.Namespace) -> None:
+    if found.output and found.append:
+        raise UsageError("-o and --append: give one of them")
+    for name in sorted(_NOT_OURS - {"pipe"}):
+        if getattr(found, name) not in {None, False}:
+            option = "--" + name.replace("_", "-")
+            advice = {
+                "compare_to": "run once for each --python and use pyperf compare_to",
+                "python_names": "run once for each --python and use pyperf compare_to",
+            }.get(name, "it is for pyperf's own workers")
+            raise UsageError(f"{option} is not available: {advice}")
+
+
+def _file_and_benchmarks(words: Sequence[str]) -> tuple[Path, Sequence[str]]:
+    if not words:
+        return EMBEDDED, ()
+    first = words[0]
+    if first in {"all", *benchmarks()} and not Path(first).exists():
+        return EMBEDDED, words
+    return Path(first), words[1:]
+
+
+def _selected(names: Sequence[str], excluded: Sequence[str]) -> list[str]:
+    for name in names:
+        if name != "all" and name not in benchmarks():
+            raise UsageError(
+                f"unknown benchmark {name!r}; {suggestion(name, ['all', *benchmarks()])}"
+            )
+    wanted = set(benchmarks()) if not names or "all" in names else set(names)
+    chosen = [name for name in benchmarks() if name in wanted and name not in excluded]
+    if not chosen:
+        raise UsageError("every benchmark is left out; name one to measure")
+    return chosen
+
+
+def suggestion(wrong: str, allowed: Sequence[str]) -> str:
+    """Return what the user may have meant, or everything that is allowed."""
+    close = difflib.get_close_matches(wrong, allowed, n=3)
+    if close:
+        return f"did you mean {' or '.join(close)}?"
+    return f"there are {', '.join(allowed)}"
+
+
+def _sweep(found: argparse.Namespace, path: Path) -> Sweep:
+    told = found.concurrency or found.threads or found.gevent
+    threads = found.threads or ("shared" if found.gevent else None)
+    if path == EMBEDDED and not told:
+        threads = "shared"
+    unit = Unit.PROCESS
+    if threads:
+        unit = Unit.GREENLET if found.gevent else Unit.THREAD
+    if found.gevent and importlib.util.find_spec("gevent") is None:
+        raise UsageError(
+            "--gevent: gevent is not installed; install it: pip install 'zodbshootout[gevent]'"
+        )
+    return Sweep(
+        concurrency=_flat(found.concurrency, 2),
+        objects=_flat(found.object_counts, 1000),
+        object_sizes=_flat(found.object_size, 300),
+        unit=unit,
+        shared=threads == "shared",
+        mapping=_MAPPINGS[found.btrees],
+        seed=found.seed,
+    )
+
+
+def _flat(given: Sequence[Sequence[int]] | None, default: int) -> list[int]:
+    return list(dict.fromkeys(number for part in given or [(default,)] for number in part))
+
+
+def _effort(found: argparse.Namespace) -> Effort:
+    """Apply ``--fast`` and the like as pyperf does: they win over the numbers given."""
+    base = parser()
+    processes, values = base.get_default("processes"), base.get_default("values")
+    if found.debug_single_value:
+        return Effort(processes=1, values=1, warmups=0, loops=1, min_time=1e-9)
+    if found.rigorous:
+        return Effort(processes * 2, found.values, found.warmups, found.loops, found.min_time)
+    if found.fast:
+        return Effort(
+            max(processes // 2, 3), max(values * 2 // 3, 2), found.warmups, found.loops,
+            found.min_time,
+        )  # fmt: skip
+    return Effort(found.processes, found.values, found.warmups, found.loops, found.min_time)
+
+
+def _executable(name: str) -> str:
+    path = shutil.which(Path(name).expanduser())
+    if path is None:
+        raise UsageError(f"--python: there is no program {name!r}")
+    return path
+
+
+def _log(value: str | None) -> str | None:
+    if value is None:
+        return None
+    if value.upper() in LEVELS:
+        return value.upper()
+    if not Path(value).is_file():
+        raise UsageError(f"--log: {value!r} is neither a level ({', '.join(LEVELS)}) nor a file")
+    return str(Path(value).absolute())
+
+
+def _memory(found: argparse.Namespace, sweep: Sweep) -> str | None:
+    option = None
+    if found.tracemalloc:
+        option = "--tracemalloc"
+    elif found.track_memory:
+        option = "--track-memory"
+    if option and sweep.unit is Unit.PROCESS:
+        raise UsageError(
+            f"{option} measures the worker, and the clients would be other processes; "
+            "add --threads"
+        )
+    return option

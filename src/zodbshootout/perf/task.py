@@ -1,0 +1,113 @@
+"""What a worker is told and what it tells: two JSON files beside pyperf's own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from zodbshootout.config.configuration import Source, parse
+from zodbshootout.contenders.contender import Contender
+from zodbshootout.model import Cell, cell_from_json, to_json
+
+TASK_FILE = "task.json"
+REPORT_FILE = "report.json"
+RUN_FILE = "run.json"
+"""What the directory of a task holds: what to do, how it ended, and pyperf's run."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """Where a worker finds its contender: a configuration as it was when the run began."""
+
+    source: Source
+    names: Mapping[str, str]
+    """What is defined in the source beside what it defines itself."""
+
+    def contender(self, name: str) -> Contender:
+        """Return the contender of that name.
+
+        :raises ConfigurationError: when the configuration cannot be read in this process
+        """
+        contenders = parse(self.source, self.names).contenders
+        return next(contender for contender in contenders if contender.name == name)
+
+
+@dataclass(frozen=True)
+class Task:
+    """One worker's work: a cell to measure or, without a cell, a contender to look at."""
+
+    subject: Subject
+    contender: str
+    cell: Cell | None = None
+    collector: str = "mean"
+    log: str | None = None
+    """A level's name, or the path of a ZConfig logging file."""
+    facts: Mapping[str, str] = field(default_factory=dict)
+    """What the look at the contender found, for the metadata of its runs."""
+
+    def write(self, path: Path) -> None:
+        """Write the task where only this user can read it: configurations hold passwords."""
+        document = {
+            "path": str(self.subject.source.path),
+            "text": self.subject.source.text,
+            "names": dict(self.subject.names),
+            "contender": self.contender,
+            "cell": to_json(self.cell) if self.cell else None,
+            "collector": self.collector,
+            "log": self.log,
+            "facts": dict(self.facts),
+        }
+        path.touch(mode=0o600)
+        path.write_text(json.dumps(document), encoding="utf-8")
+
+    @classmethod
+    def read(cls, path: Path) -> Task:
+        """Read what :meth:`write` wrote."""
+        document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        source = Source(Path(document["path"]), document["text"])
+        return cls(
+            subject=Subject(source, document["names"]),
+            contender=document["contender"],
+            cell=cell_from_json(document["cell"]) if document["cell"] else None,
+            collector=document["collector"],
+            log=document["log"],
+            facts=document["facts"],
+        )
+
+
+@dataclass(frozen=True)
+class Report:
+    """How a worker ended."""
+
+    state: str
+    """``done``, ``failed``, ``unsupported``, or ``misconfigured``: the user has to act."""
+    cause: str = ""
+    """One line."""
+    detail: str = ""
+    """A traceback."""
+    facts: Mapping[str, str] = field(default_factory=dict)
+
+    def write(self, path: Path) -> None:
+        """Write the report."""
+        path.write_text(
+            json.dumps(
+                {
+                    "state": self.state,
+                    "cause": self.cause,
+                    "detail": self.detail,
+                    "facts": dict(self.facts),
+                }
+            ),
+            encoding="utf-8",
+        )
+
+    @classmethod
+    def read(cls, path: Path) -> Report:
+        """Read what :meth:`write` wrote.
+
+        :raises FileNotFoundError: when the worker did not get so far
+        """
+        return cls(**json.loads(path.read_text(encoding="utf-8")))

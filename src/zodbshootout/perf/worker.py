@@ -1,0 +1,158 @@
+"""The process that measures: ``python -m zodbshootout.perf.worker``.
+
+pyperf's Runner drives it in its worker mode: it counts warm-ups, values and loops, applies hooks
+and affinity, and traces memory.  What is measured is the engine's.
+"""
+
+# ruff: noqa: E402, I001
+from __future__ import annotations
+
+import sys
+
+if "--gevent" in sys.argv:
+    from gevent import monkey
+
+    monkey.patch_all()
+
+import logging
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import pyperf
+
+from zodbshootout.benchmarks.registry import benchmarks
+from zodbshootout.config.configuration import ConfigurationError
+from zodbshootout.contenders.contender import Contender
+from zodbshootout.contenders.database import Database
+from zodbshootout.data.records import content_size, record_size
+from zodbshootout.engine.crew import CrewFailed
+from zodbshootout.engine.measurement import Measurement
+from zodbshootout.engine.planting import PlantingFailed
+from zodbshootout.engine.protocol import Failed, failed
+from zodbshootout.engine.sample import CrewSample
+from zodbshootout.engine.summary import summarize
+from zodbshootout.model import Cell
+from zodbshootout.perf.task import REPORT_FILE, RUN_FILE, TASK_FILE, Report, Task
+
+_MISSING_DRIVER = {"DriverNotAvailableError", "NoDriversAvailableError", "UnknownDriverError"}
+
+
+def main() -> int:
+    """Do the task in the directory that ``--task`` names; leave a report there."""
+    runner = pyperf.Runner()
+    runner.argparser.add_argument("--task", type=Path, required=True)
+    runner.argparser.add_argument("--gevent", action="store_true")
+    options = runner.parse_args()
+    report = _carry_out(runner, options.task)
+    report.write(options.task / REPORT_FILE)
+    return 0 if report.state == "done" else 1
+
+
+def _carry_out(runner: pyperf.Runner, directory: Path) -> Report:
+    try:
+        task = Task.read(directory / TASK_FILE)
+        configure_logging(task.log)
+        contender = task.subject.contender(task.contender)
+        if task.cell is None:
+            return Report("done", facts=_facts(contender))
+        _measure(runner, task, task.cell, contender, directory / RUN_FILE)
+        return Report("done")
+    except ConfigurationError as error:
+        return Report("misconfigured", str(error))
+    except (CrewFailed, PlantingFailed) as error:
+        return _report_failure(error.failure)
+    except BaseException as error:  # noqa: BLE001 - whatever it is, it is this cell's failure
+        return _report_failure(failed(error), type(error).__name__)
+
+
+def _report_failure(failure: Failed, kind: str = "") -> Report:
+    if kind in _MISSING_DRIVER:
+        return Report("misconfigured", failure.cause, failure.detail)
+    state = "unsupported" if failure.unsupported else "failed"
+    return Report(state, failure.cause, failure.detail)
+
+
+def _facts(contender: Contender) -> dict[str, str]:
+    """Open a contender and return what is worth knowing of it."""
+    with Database(contender) as database:
+        facts = {f"version_{name}": text for name, text in database.versions().items()}
+        facts["storage_classes"] = " over ".join(database.storage_classes)
+    return facts
+
+
+def _measure(
+    runner: pyperf.Runner, task: Task, cell: Cell, contender: Contender, run_file: Path
+) -> None:
+    benchmark = benchmarks()[cell.benchmark]
+    samples: list[CrewSample] = []
+    with Measurement(benchmark, contender, cell.parameters).started() as measure:
+
+        def time_func(loops: int) -> float:
+            sample = measure(loops)
+            samples.append(sample)
+            return sample.value(task.collector) * loops
+
+        metadata = _metadata(task, cell, contender, benchmark.batch(cell.parameters))
+        bench = runner.bench_time_func(cell.benchmark, time_func, metadata=metadata)
+    bench.update_metadata(_storable(summarize(samples[runner.args.warmups :])))
+    bench.dump(str(run_file), replace=True)
+
+
+def _metadata(
+    task: Task, cell: Cell, contender: Contender, batch: int
+) -> dict[str, str | int | float]:
+    parameters = cell.parameters
+    settings = contender.settings()
+    return _storable(
+        {
+            "benchmark": cell.benchmark,
+            "contender": cell.contender,
+            "concurrency": parameters.crew.size,
+            "crew": str(parameters.crew),
+            "objects": parameters.objects,
+            "object_size_bytes": parameters.object_size,
+            "record_size_bytes": record_size(content_size(parameters.object_size)),
+            "mapping": parameters.mapping.value,
+            "seed": parameters.seed,
+            "collector": task.collector,
+            "iterations_timed_together": batch,
+            "configuration": "; ".join(f"{key}={value}" for key, value in settings.items()),
+            "configuration_hash": contender.fingerprint(),
+            **task.facts,
+        }
+    )
+
+
+def _storable(metadata: Mapping[str, str | int | float]) -> dict[str, str | int | float]:
+    """Return *metadata* as pyperf takes them: no line breaks, nothing empty."""
+    plain = {
+        key: " ".join(value.split()) if isinstance(value, str) else value
+        for key, value in metadata.items()
+    }
+    return {key: value for key, value in plain.items() if value != ""}
+
+
+def configure_logging(log: str | None) -> None:
+    """Send log records to standard error from a level on, or wherever a ZConfig file says."""
+    if log is None:
+        return
+    if log.isupper():
+        logging.basicConfig(
+            level=log,
+            format="%(asctime)s %(levelname)s [%(process)d %(threadName)s] %(name)s: %(message)s",
+        )
+    else:
+        import ZConfig
+
+        ZConfig.configureLoggers(Path(log).read_text(encoding="utf-8"))
+
+
+if __name__ == "__main__":
+    _status = main()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if _status:
+        # A client that hangs in its storage would keep the interpreter from ending.
+        os._exit(_status)
+    sys.exit(_status)

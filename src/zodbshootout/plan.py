@@ -1,0 +1,101 @@
+"""Which cells there are, in which order they run, and which of them never can."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from zodbshootout.benchmarks.registry import benchmarks
+from zodbshootout.contenders.contender import Contender
+from zodbshootout.model import Cell, CrewShape, Effort, MappingType, Parameters, Unit
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Every value that is asked for of every parameter."""
+
+    concurrency: Sequence[int]
+    objects: Sequence[int]
+    object_sizes: Sequence[int]
+    unit: Unit
+    shared: bool
+    mapping: MappingType
+    seed: int
+
+    def parameters(self) -> list[Parameters]:
+        """Return every combination."""
+        return [
+            Parameters(CrewShape(size, self.unit, self.shared), objects, object_size,
+                       self.mapping, self.seed)
+            for size, object_size, objects in product(
+                self.concurrency, self.object_sizes, self.objects
+            )
+        ]
+
+
+@dataclass(frozen=True)
+class Row:
+    """The cells of one benchmark with one set of parameters: one for each contender."""
+
+    benchmark: str
+    parameters: Parameters
+    cells: Sequence[Cell]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be measured, and how."""
+
+    contenders: Sequence[Contender]
+    rows: Sequence[Row]
+    effort: Effort
+
+    @property
+    def cells(self) -> list[Cell]:
+        """Return every cell in the order of the rows."""
+        return [cell for row in self.rows for cell in row.cells]
+
+    def refusal(self, cell: Cell) -> str | None:
+        """Say why a cell cannot be measured, as far as that is known without opening anything."""
+        contender = next(each for each in self.contenders if each.name == cell.contender)
+        shape = cell.parameters.crew
+        benchmark = benchmarks()[cell.benchmark]
+        return contender.refusal(shape) or benchmark.refusal(contender, shape)
+
+    @property
+    def calibrates(self) -> bool:
+        """Whether the loops are chosen by measuring."""
+        return self.effort.loops == 0
+
+    def workers(self, cell: Cell) -> int:
+        """Return how many workers a cell takes, one for calibration included."""
+        if self.refusal(cell) is not None:
+            return 0
+        return self.effort.processes + int(self.calibrates)
+
+    @property
+    def total_workers(self) -> int:
+        """Return how many workers all cells take."""
+        return sum(map(self.workers, self.cells))
+
+    def estimated_seconds(self) -> float:
+        """Return a rough guess of how long it all takes.
+
+        It rests on what was seen of the embedded default: a worker takes about a second to start,
+        open its storage, check and end, and a value somewhat longer than its minimum time.
+        """
+        values = self.effort.values + self.effort.warmups
+        return self.total_workers * (1.0 + values * max(self.effort.min_time, 0.02) * 1.5)
+
+
+def make_plan(
+    contenders: Sequence[Contender], names: Sequence[str], sweep: Sweep, effort: Effort
+) -> Plan:
+    """Lay out the cells: benchmark by benchmark, each for all contenders before the next."""
+    rows = [
+        Row(name, parameters, [Cell(name, each.name, parameters) for each in contenders])
+        for parameters in sweep.parameters()
+        for name in names
+    ]
+    return Plan(contenders, rows, effort)

@@ -1,0 +1,115 @@
+"""The table that a run closes with: a row for each benchmark, a column for each contender."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from rich import box
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from zodbshootout.model import Cell, Parameters
+from zodbshootout.results import CellResult, State
+
+_WORDS = {State.FAILED: "failed", State.UNSUPPORTED: "n/a", State.NOT_RUN: "not run"}
+_STYLES = {State.FAILED: "red", State.UNSUPPORTED: "dim", State.NOT_RUN: "dim"}
+UNSTABLE = 0.1
+"""The relative standard deviation from which on pyperf, too, calls a benchmark unstable."""
+
+
+@dataclass
+class _Notes:
+    """Reasons, numbered in the order in which they are first referred to."""
+
+    cells: dict[tuple[State, str], list[Cell]] = field(default_factory=dict)
+
+    def number(self, result: CellResult) -> int:
+        """Return the number of the reason of a result."""
+        key = (result.state, result.reason)
+        self.cells.setdefault(key, []).append(result.cell)
+        return list(self.cells).index(key) + 1
+
+    def lines(self, all_benchmarks: Sequence[str]) -> Iterable[str]:
+        """Return the notes, one line each."""
+        for number, ((state, reason), cells) in enumerate(self.cells.items(), 1):
+            where = _where(cells, all_benchmarks)
+            yield f"[{number}] {where}: {_NOTE_WORDS[state]}: {reason}"
+
+
+_NOTE_WORDS = {State.FAILED: "failed", State.UNSUPPORTED: "not supported"}
+
+
+def _where(cells: Sequence[Cell], all_benchmarks: Sequence[str]) -> str:
+    contenders = ", ".join(dict.fromkeys(cell.contender for cell in cells))
+    names = list(dict.fromkeys(cell.benchmark for cell in cells))
+    if set(names) == set(all_benchmarks):
+        return f"{contenders}, every benchmark" if len(all_benchmarks) > 1 else contenders
+    return f"{contenders}, {', '.join(names)}"
+
+
+def print_table(
+    console: Console, results: Sequence[CellResult], titles: Mapping[str, str]
+) -> None:
+    """Print the results: a table for each crew and object size, and what has no number and why.
+
+    *titles* gives the row of each benchmark, with ``{objects}`` for its number of objects.
+    """
+    notes = _Notes()
+    for group in _groups(results):
+        console.print(_table(group, titles, notes))
+    benchmarks = list(dict.fromkeys(result.cell.benchmark for result in results))
+    for line in notes.lines(benchmarks):
+        console.print(Text(line), soft_wrap=True)
+
+
+def _groups(results: Sequence[CellResult]) -> Iterable[list[CellResult]]:
+    groups: dict[tuple[object, ...], list[CellResult]] = {}
+    for result in results:
+        parameters = result.cell.parameters
+        groups.setdefault((parameters.crew, parameters.object_size), []).append(result)
+    return groups.values()
+
+
+def _table(
+    group: Sequence[CellResult], titles: Mapping[str, str], notes: _Notes
+) -> RenderableType:
+    contenders = list(dict.fromkeys(result.cell.contender for result in group))
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    table.add_column("Transaction", no_wrap=True)
+    for contender in contenders:
+        table.add_column(contender, justify="right", no_wrap=True)
+    rows: dict[tuple[str, int], dict[str, CellResult]] = {}
+    for result in group:
+        key = (result.cell.benchmark, result.cell.parameters.objects)
+        rows.setdefault(key, {})[result.cell.contender] = result
+    for (benchmark, objects), by_contender in rows.items():
+        title = titles[benchmark].format(objects=objects)
+        table.add_row(title, *(_text(by_contender[name], notes) for name in contenders))
+    return Group(Text(_caption(group), style="bold"), table)
+
+
+def _caption(group: Sequence[CellResult]) -> str:
+    first = group[0].cell.parameters
+    memory = any(result.measured and result.unit == "byte" for result in group)
+    what = "Memory of a worker (less is better)" if memory else "Objects per second (more is better)"
+    return f"{what}: {first.crew}, {_data(first)}"
+
+
+def _data(parameters: Parameters) -> str:
+    return f"objects of {parameters.object_size} bytes in a {parameters.mapping.value}"
+
+
+def _text(result: CellResult, notes: _Notes) -> Text:
+    if not result.measured:
+        word = _WORDS[result.state]
+        reference = f" [{notes.number(result)}]" if result.reason else ""
+        return Text(f"{word}{reference}", style=_STYLES[result.state])
+    if result.unit == "byte":
+        return Text(result.benchmark().format_value(result.mean))
+    text = Text(f"{result.objects_per_second:,.0f}")
+    if result.spread is not None:
+        style = "yellow" if result.spread >= UNSTABLE else "dim"
+        text.append(f" ±{result.spread:3.0%}", style=style)
+    return text

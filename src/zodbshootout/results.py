@@ -1,0 +1,236 @@
+"""What was measured, as typed records, and the pyperf files that hold it.
+
+``out.json`` holds everything, each benchmark under a name of its own.  ``out.d/`` holds one file
+for each contender, with short names, so that two contenders can be compared.  What has no number
+is in neither: it is listed in ``out.cells.json``, with every other cell and its state.
+"""
+
+from __future__ import annotations
+
+import enum
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pyperf
+
+from zodbshootout.model import Cell, Parameters, to_json
+
+
+class State(enum.Enum):
+    """What became of a cell."""
+
+    MEASURED = "measured"
+    FAILED = "failed"
+    UNSUPPORTED = "unsupported"
+    NOT_RUN = "not run"
+
+
+@dataclass(frozen=True)
+class CellResult:
+    """A cell, what became of it, and its runs."""
+
+    cell: Cell
+    state: State = State.NOT_RUN
+    reason: str = ""
+    """One line: why there is no number."""
+    detail: str = ""
+    """A traceback, where there is one."""
+    runs: tuple[pyperf.Run, ...] = ()
+
+    def with_run(self, benchmark: pyperf.Benchmark) -> CellResult:
+        """Return this result with the run of a worker added."""
+        return replace(self, state=State.MEASURED, runs=(*self.runs, *benchmark.get_runs()))
+
+    def without_number(self, state: State, reason: str, detail: str = "") -> CellResult:
+        """Return this result as one that has no number, and why; runs it had are dropped."""
+        return replace(self, state=state, reason=reason, detail=detail, runs=())
+
+    @property
+    def measured(self) -> bool:
+        """Whether there is a number."""
+        return bool(self.runs)
+
+    def benchmark(self, name: str = "cell") -> pyperf.Benchmark:
+        """Return the runs as pyperf has them, under some name."""
+        benchmark = pyperf.Benchmark(self.runs)
+        benchmark.update_metadata({"name": name})
+        return benchmark
+
+    @property
+    def unit(self) -> str:
+        """Return pyperf's unit of the values: ``second``, or ``byte`` where memory was traced."""
+        return str(self.benchmark().get_unit())
+
+    @property
+    def mean(self) -> float:
+        """Return the mean of all values: seconds per iteration, or bytes."""
+        return float(self.benchmark().mean())
+
+    @property
+    def spread(self) -> float | None:
+        """Return the values' standard deviation as a fraction of their mean, if there are two."""
+        benchmark = self.benchmark()
+        if benchmark.get_nvalue() < 2:  # noqa: PLR2004 - one value has no deviation
+            return None
+        return float(benchmark.stdev()) / float(benchmark.mean())
+
+    @property
+    def objects_per_second(self) -> float:
+        """Return how many objects all clients together wrote or read in a second."""
+        parameters = self.cell.parameters
+        return parameters.crew.size * parameters.objects / self.mean
+
+
+def long_name(cell: Cell) -> str:
+    """Return a name that tells a cell from every other one in any file."""
+    parameters = cell.parameters
+    return (
+        f"{cell.contender}: {cell.benchmark} {parameters.objects}x{parameters.object_size}B "
+        f"{_mapping(parameters)}{parameters.crew.code}"
+    )
+
+
+def _mapping(parameters: Parameters) -> str:
+    name = parameters.mapping.value
+    return "" if name == "PersistentMapping" else f"{name} "
+
+
+def short_name(cell: Cell, varied: Iterable[str]) -> str:
+    """Return a name that tells a cell from the others of its contender in this run.
+
+    *varied* names what has more than one value in the run: ``concurrency``, ``objects``, ``size``.
+    """
+    parameters = cell.parameters
+    values = {
+        "concurrency": f"c={parameters.crew.size}",
+        "objects": f"n={parameters.objects}",
+        "size": f"s={parameters.object_size}",
+    }
+    return " ".join([cell.benchmark, *(values[name] for name in values if name in set(varied))])
+
+
+def varied_parameters(cells: Iterable[Cell]) -> frozenset[str]:
+    """Return the names of the parameters that have more than one value among *cells*."""
+    seen: dict[str, set[int]] = {"concurrency": set(), "objects": set(), "size": set()}
+    for cell in cells:
+        seen["concurrency"].add(cell.parameters.crew.size)
+        seen["objects"].add(cell.parameters.objects)
+        seen["size"].add(cell.parameters.object_size)
+    return frozenset(name for name, values in seen.items() if len(values) > 1)
+
+
+@dataclass(frozen=True)
+class ResultFiles:
+    """The files of one run.  Each is replaced as a whole, so that none is ever half written."""
+
+    combined: Path
+    existing: Sequence[pyperf.Benchmark] = ()
+    """What the combined file held before, where results are appended."""
+    existing_by_contender: Mapping[str, Sequence[pyperf.Benchmark]] = field(default_factory=dict)
+
+    @property
+    def _stem(self) -> str:
+        name = self.combined.name
+        for ending in (".json.gz", ".json"):
+            if name.endswith(ending) and name != ending:
+                return name.removesuffix(ending)
+        return name
+
+    @property
+    def directory(self) -> Path:
+        """Where the files of the contenders are."""
+        return self.combined.with_name(f"{self._stem}.d")
+
+    @property
+    def cells(self) -> Path:
+        """The list of all cells and what became of them."""
+        return self.combined.with_name(f"{self._stem}.cells.json")
+
+    @property
+    def all(self) -> tuple[Path, ...]:
+        """Every path that is written."""
+        return self.combined, self.directory, self.cells
+
+    def of_contender(self, contender: str) -> Path:
+        """Return the file of one contender."""
+        return self.directory / (re.sub(r"[^-.\w]", "_", contender) + ".json")
+
+    def appending(self) -> ResultFiles:
+        """Return the same files, set to keep what they hold.
+
+        :raises OSError: when a file is there and cannot be read
+        :raises ValueError: when it is not pyperf's
+        """
+        by_contender = {path.stem: _load(path) for path in sorted(self.directory.glob("*.json"))}
+        return replace(
+            self, existing=_load(self.combined), existing_by_contender=by_contender
+        )
+
+    def write(self, results: Sequence[CellResult]) -> None:
+        """Write everything that was measured so far.
+
+        :raises OSError: when a file cannot be written; what stood there before still does
+        """
+        varied = varied_parameters(result.cell for result in results)
+        self.combined.parent.mkdir(parents=True, exist_ok=True)
+        self.directory.mkdir(exist_ok=True)
+        _replace(self.cells, lambda path: _write_cells(path, results))
+        measured = [result for result in results if result.measured]
+        fresh = [result.benchmark(long_name(result.cell)) for result in measured]
+        _write_suite(self.combined, self.existing, fresh)
+        for contender in dict.fromkeys(result.cell.contender for result in results):
+            path = self.of_contender(contender)
+            fresh = [
+                result.benchmark(short_name(result.cell, varied))
+                for result in measured
+                if result.cell.contender == contender
+            ]
+            _write_suite(path, self.existing_by_contender.get(path.stem, ()), fresh)
+
+
+def _load(path: Path) -> list[pyperf.Benchmark]:
+    if not path.exists():
+        return []
+    return list(pyperf.BenchmarkSuite.load(str(path)))
+
+
+def _write_suite(
+    path: Path, existing: Iterable[pyperf.Benchmark], fresh: Iterable[pyperf.Benchmark]
+) -> None:
+    merged: dict[str, list[pyperf.Run]] = {}
+    for benchmark in [*existing, *fresh]:
+        merged.setdefault(benchmark.get_name(), []).extend(benchmark.get_runs())
+    if not merged:
+        path.unlink(missing_ok=True)
+        return
+    suite = pyperf.BenchmarkSuite([pyperf.Benchmark(runs) for runs in merged.values()])
+    _replace(path, lambda temporary: suite.dump(str(temporary), replace=True))
+
+
+def _write_cells(path: Path, results: Iterable[CellResult]) -> None:
+    document: list[dict[str, Any]] = [
+        {
+            **to_json(result.cell),
+            "state": result.state.value,
+            "reason": result.reason,
+            "runs": len(result.runs),
+        }
+        for result in results
+    ]
+    path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+
+
+def _replace(path: Path, write: Callable[[Path], None]) -> None:
+    # pyperf compresses what it writes to a name that ends in .gz, so the ending stays.
+    temporary = path.with_name(f".{os.getpid()}.{path.name}")
+    try:
+        write(temporary)
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,154 @@
+"""Measuring a plan: contenders in turn, every cell by itself, results kept as they come."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from zodbshootout.model import Cell, Effort
+from zodbshootout.perf.calibration import choose_loops
+from zodbshootout.perf.launch import Launcher, WorkerFailed
+from zodbshootout.perf.task import Report, Subject, Task
+from zodbshootout.plan import Plan, Row
+from zodbshootout.results import CellResult, State
+
+
+class Observer(Protocol):
+    """Who wants to know how it goes.  It observes only."""
+
+    def working_on(self, cell: Cell, stage: str) -> None:
+        """Note that a worker starts."""
+
+    def worker_done(self, result: CellResult) -> None:
+        """Note that a worker has ended."""
+
+    def cell_done(self, result: CellResult, workers_spared: int) -> None:
+        """Note that a cell is settled, and how many workers will not be needed for it."""
+
+
+class GaveUp(Exception):  # noqa: N818
+    """A cell failed and nothing was to be measured after that (``--fail-fast``)."""
+
+
+@dataclass
+class Shootout:
+    """One pass through a plan.
+
+    ``results`` is complete at any moment: cells that were not reached are ``NOT_RUN``.
+    """
+
+    plan: Plan
+    subject: Subject
+    launcher: Launcher
+    observer: Observer
+    keep: Callable[[Sequence[CellResult]], None]
+    """Called with all results whenever one has changed."""
+    facts: Mapping[str, Mapping[str, str]]
+    """What is known of each contender that could be opened."""
+    absent: Mapping[str, str] = field(default_factory=dict)
+    """Why the other contenders could not."""
+    collector: str = "mean"
+    log: str | None = None
+    fail_fast: bool = False
+
+    def __post_init__(self) -> None:
+        self._results = {cell: CellResult(cell) for cell in self.plan.cells}
+        self._workers_done: Counter[Cell] = Counter()
+
+    @property
+    def results(self) -> list[CellResult]:
+        """Return what is known of every cell, in the order of the plan."""
+        return list(self._results.values())
+
+    def run(self) -> None:
+        """Measure everything that can be measured.
+
+        :raises GaveUp: after the first failure, where that is asked for
+        """
+        for cell in self.plan.cells:
+            self._settle_unopened(cell)
+        self.keep(self.results)
+        for row in self.plan.rows:
+            self._measure_row(row)
+
+    def _settle_unopened(self, cell: Cell) -> None:
+        refusal = self.plan.refusal(cell)
+        if refusal is not None:
+            self._settle(cell, State.UNSUPPORTED, refusal)
+        elif cell.contender in self.absent:
+            self._settle(cell, State.FAILED, self.absent[cell.contender])
+
+    def _measure_row(self, row: Row) -> None:
+        loops = self._calibrate(row)
+        for number in range(self.plan.effort.processes):
+            for cell in _rotated(self._unsettled(row), number):
+                effort = self._effort(loops[cell])
+                stage = f"run {number + 1} of {effort.processes}"
+                self._launch(cell, effort, stage, counts=True)
+
+    def _calibrate(self, row: Row) -> dict[Cell, int]:
+        cells = self._unsettled(row)
+        if not self.plan.calibrates:
+            return dict.fromkeys(cells, self.plan.effort.loops)
+        once = Effort(processes=1, values=1, warmups=1, loops=1, min_time=0.0)
+        seconds: dict[Cell, float] = {}
+        for cell in cells:
+            took = self._launch(cell, once, "calibration", counts=False)
+            if took is not None:
+                seconds[cell] = took
+        return choose_loops(seconds, self.plan.effort.min_time) if seconds else {}
+
+    def _effort(self, loops: int) -> Effort:
+        effort = self.plan.effort
+        return Effort(effort.processes, effort.values, effort.warmups, loops, effort.min_time)
+
+    def _unsettled(self, row: Row) -> list[Cell]:
+        done = (State.FAILED, State.UNSUPPORTED)
+        return [cell for cell in row.cells if self._results[cell].state not in done]
+
+    def _launch(self, cell: Cell, effort: Effort, stage: str, *, counts: bool) -> float | None:
+        """Have one worker measure a cell; return the mean of its values, or ``None``."""
+        self.observer.working_on(cell, stage)
+        task = Task(
+            self.subject,
+            cell.contender,
+            cell,
+            self.collector,
+            self.log,
+            self.facts.get(cell.contender, {}),
+        )
+        try:
+            benchmark = self.launcher.measure(task, effort)
+        except WorkerFailed as error:
+            self._settle_failed(cell, error.report)
+            return None
+        self._workers_done[cell] += 1
+        if counts:
+            self._results[cell] = self._results[cell].with_run(benchmark)
+            self.keep(self.results)
+        self.observer.worker_done(self._results[cell])
+        if counts and len(self._results[cell].runs) == self.plan.effort.processes:
+            self.observer.cell_done(self._results[cell], 0)
+        return float(benchmark.mean())
+
+    def _settle_failed(self, cell: Cell, report: Report) -> None:
+        state = State.UNSUPPORTED if report.state == "unsupported" else State.FAILED
+        self._settle(cell, state, report.cause, report.detail)
+        self.keep(self.results)
+        if state is State.FAILED and self.fail_fast:
+            raise GaveUp
+
+    def _settle(self, cell: Cell, state: State, reason: str, detail: str = "") -> None:
+        spared = self.plan.workers(cell) - self._workers_done[cell]
+        self._results[cell] = self._results[cell].without_number(state, reason, detail)
+        self.observer.cell_done(self._results[cell], spared)
+
+
+def _rotated(cells: Sequence[Cell], number: int) -> list[Cell]:
+    """Return *cells* with another one first in each round: none always follows the same one."""
+    if not cells:
+        return []
+    start = number % len(cells)
+    return [*cells[start:], *cells[:start]]

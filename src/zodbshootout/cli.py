@@ -39,7 +39,7 @@ from zodbshootout.perf.launch import (
     default_affinity,
     worker_environment,
 )
-from zodbshootout.perf.task import Subject, Task
+from zodbshootout.perf.task import Action, Subject, Task
 from zodbshootout.plan import Plan, make_plan
 from zodbshootout.progress import Bar, Lines, Silence
 from zodbshootout.reports.table import print_table
@@ -199,7 +199,9 @@ def _look_at(
             absent[contender.name] = reason
             continue
         try:
-            facts[contender.name] = launcher.look(Task(subject, contender.name, log=options.log))
+            facts[contender.name] = launcher.do(
+                Task(Action.LOOK, subject, contender.name, log=options.log)
+            )
         except WorkerFailed as error:
             if error.report.state == "misconfigured":
                 raise ConfigurationError(f"{contender.name}: {error}") from None

@@ -35,19 +35,26 @@ class CrewShape:
     shared: bool = False
 
     def __str__(self) -> str:
-        plural = {Unit.PROCESS: "processes"}.get(self.unit, f"{self.unit.value}s")
-        noun = self.unit.value if self.size == 1 else plural
+        noun = self.unit.value if self.size == 1 else self._plural
         if self.unit is Unit.PROCESS:
             return f"{self.size} {noun}"
         return f"{self.size} {noun} {'sharing one DB' if self.shared else 'with a DB each'}"
 
     @property
+    def _plural(self) -> str:
+        return "processes" if self.unit is Unit.PROCESS else f"{self.unit.value}s"
+
+    @property
+    def databases(self) -> int:
+        """Return how many DBs the clients open."""
+        return 1 if self.shared else self.size
+
+    @property
     def code(self) -> str:
-        """The shape in one word, as it stands in the name of a benchmark: ``2-threads-shared``."""
-        kind = {Unit.PROCESS: "processes"}.get(self.unit, f"{self.unit.value}s")
+        """The shape in one word, as it stands in the name of a benchmark: ``threads-shared-2``."""
         if self.unit is Unit.PROCESS:
-            return f"{self.size}-{kind}"
-        return f"{self.size}-{kind}-{'shared' if self.shared else 'unique'}"
+            return f"{self._plural}-{self.size}"
+        return f"{self._plural}-{'shared' if self.shared else 'unique'}-{self.size}"
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,9 @@ from zodbshootout.plan import Sweep
 
 PROCESSES = 3
 """Runs of a cell, unless told otherwise: the default of pyperf, 20, would take half an hour."""
+WARMUPS = 0
+"""Values of a run that do not count, unless told otherwise: every value begins with an iteration
+off the clock, after which the first value takes no longer than those that follow."""
 TIMEOUT = 1800
 """Seconds after which a worker counts as hanging, unless told otherwise."""
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
@@ -122,7 +125,7 @@ def _sizes(text: str) -> tuple[int, ...]:
 @functools.cache
 def parser() -> argparse.ArgumentParser:
     """Return the parser.  pyperf allows one Runner in a process, so there is one parser, too."""
-    base = pyperf.Runner(processes=PROCESSES).argparser
+    base = pyperf.Runner(processes=PROCESSES, warmups=WARMUPS).argparser
     base.error = _raise_usage_error  # instead of printing the usage and exiting
     base.prog = "zodbshootout"
     base.usage = "zodbshootout [FILE] [BENCHMARK ...] [-BENCHMARK ...] [option ...]"

@@ -56,9 +56,13 @@ class Plan:
         """Return every cell in the order of the rows."""
         return [cell for row in self.rows for cell in row.cells]
 
+    def contender(self, cell: Cell) -> Contender:
+        """Return the contender of a cell."""
+        return next(each for each in self.contenders if each.name == cell.contender)
+
     def refusal(self, cell: Cell) -> str | None:
         """Say why a cell cannot be measured, as far as that is known without opening anything."""
-        contender = next(each for each in self.contenders if each.name == cell.contender)
+        contender = self.contender(cell)
         shape = cell.parameters.crew
         benchmark = benchmarks()[cell.benchmark]
         return contender.refusal(shape) or benchmark.refusal(contender, shape)

@@ -7,10 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from zodbshootout.model import Cell, Effort
+from zodbshootout.benchmarks.registry import benchmarks
+from zodbshootout.contenders.layer import Sharing
+from zodbshootout.data.tree import Purpose
+from zodbshootout.model import Cell, Effort, Parameters
 from zodbshootout.perf.calibration import choose_loops
 from zodbshootout.perf.launch import Launcher, WorkerFailed
-from zodbshootout.perf.task import Report, Subject, Task
+from zodbshootout.perf.task import Action, Report, Subject, Task
 from zodbshootout.plan import Plan, Row
 from zodbshootout.results import CellResult, State
 
@@ -56,6 +59,7 @@ class Shootout:
     def __post_init__(self) -> None:
         self._results = {cell: CellResult(cell) for cell in self.plan.cells}
         self._workers_done: Counter[Cell] = Counter()
+        self._planted: set[tuple[str, Purpose, Parameters]] = set()
 
     @property
     def results(self) -> list[CellResult]:
@@ -81,6 +85,8 @@ class Shootout:
             self._settle(cell, State.FAILED, self.absent[cell.contender])
 
     def _measure_row(self, row: Row) -> None:
+        for cell in self._unsettled(row):
+            self._plant(cell)
         loops = self._calibrate(row)
         for number in range(self.plan.effort.processes):
             for cell in _rotated(self._unsettled(row), number):
@@ -88,11 +94,32 @@ class Shootout:
                 stage = f"run {number + 1} of {effort.processes}"
                 self._launch(cell, effort, stage, counts=True)
 
+    def _plant(self, cell: Cell) -> None:
+        """Have the objects written that the cell expects, unless another cell has them already."""
+        if self.plan.contender(cell).sharing is Sharing.VOLATILE:
+            return
+        key = cell.contender, benchmarks()[cell.benchmark].purpose, cell.parameters
+        if key in self._planted:
+            return
+        self.observer.working_on(cell, "writing objects")
+        try:
+            self.launcher.do(self._task(Action.PLANT, cell))
+        except WorkerFailed as error:
+            self._settle_failed(cell, error.report)
+        else:
+            self._planted.add(key)
+
+    def _task(self, action: Action, cell: Cell) -> Task:
+        facts = self.facts.get(cell.contender, {})
+        return Task(
+            action, self.subject, cell.contender, cell, self.collector, self.log, facts
+        )
+
     def _calibrate(self, row: Row) -> dict[Cell, int]:
         cells = self._unsettled(row)
         if not self.plan.calibrates:
             return dict.fromkeys(cells, self.plan.effort.loops)
-        once = Effort(processes=1, values=1, warmups=1, loops=1, min_time=0.0)
+        once = Effort(processes=1, values=1, warmups=0, loops=1, min_time=0.0)
         seconds: dict[Cell, float] = {}
         for cell in cells:
             took = self._launch(cell, once, "calibration", counts=False)
@@ -111,16 +138,8 @@ class Shootout:
     def _launch(self, cell: Cell, effort: Effort, stage: str, *, counts: bool) -> float | None:
         """Have one worker measure a cell; return the mean of its values, or ``None``."""
         self.observer.working_on(cell, stage)
-        task = Task(
-            self.subject,
-            cell.contender,
-            cell,
-            self.collector,
-            self.log,
-            self.facts.get(cell.contender, {}),
-        )
         try:
-            benchmark = self.launcher.measure(task, effort)
+            benchmark = self.launcher.measure(self._task(Action.MEASURE, cell), effort)
         except WorkerFailed as error:
             self._settle_failed(cell, error.report)
             return None

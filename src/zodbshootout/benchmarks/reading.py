@@ -80,12 +80,16 @@ class Reading(Benchmark):
         check_contents([item.content for item in self.mapping.values()], self.contents)
 
     def note_cache_use(self) -> CacheUse | None:
-        """Add up the storage cache's use in this iteration, once for all who share it."""
-        now = self.client.together(self.client.database.cache_use)
+        """Return the storage cache's use in this iteration, and add it up where it is known whose.
+
+        Clients that keep step look at it when all of them have ended, and one adds it up for all.
+        """
+        database = self.client.database
+        now = self.client.together(database.cache_use) if self.in_step else database.cache_use()
         if now is None or self.use_before is None:
             return None
         use: CacheUse = now.since(self.use_before)
-        if self.client.neighbours == 1 or self.client.index == 0:
+        if self.client.neighbours == 1 or (self.in_step and self.client.index == 0):
             self.count(storage_cache_hits=use.hits)
             if use.misses is not None:
                 self.count(storage_cache_misses=use.misses)

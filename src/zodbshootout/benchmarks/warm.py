@@ -21,7 +21,7 @@ class Warm(OpeningReading):
         if contender.sharing is Sharing.VOLATILE and not shape.shared:
             return (
                 f"{contender.storage_name}: closing it loses its data, so no other DB can read "
-                "what one wrote; use --threads"
+                "what one wrote; use --threads shared"
             )
         return None
 

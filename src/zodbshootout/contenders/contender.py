@@ -54,20 +54,15 @@ class Contender:
 
     def refusal(self, shape: CrewShape) -> str | None:
         """Say why a crew of that shape cannot use this contender, or return ``None``."""
-        if shape.shared or shape.size == 1 or self.sharing is Sharing.CONCURRENT:
-            return None
-        limit = {
-            Sharing.EXCLUSIVE: "one DB at a time can open it",
-            Sharing.VOLATILE: "its data lives in one DB only",
-        }[self.sharing]
-        return f"{self.storage_name}: {limit}; use --threads or -c 1"
+        refusals = (layer.refusal(shape) for layer in self.layers)
+        return next((refusal for refusal in refusals if refusal is not None), None)
 
     @property
     def storage_name(self) -> str:
         """Return the class of the storage that keeps the data, as its users call it."""
         if not self.layers:
             return type(self.section.config.storage).__name__
-        return self.layers[-1].storage_class.rpartition(".")[2]
+        return self.layers[-1].name()
 
     def absence(self) -> str | None:
         """Say which server is not there, or return ``None``."""

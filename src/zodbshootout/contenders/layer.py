@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, ClassVar
 
+from zodbshootout.model import CrewShape
+
 
 class Sharing(enum.Enum):
     """Which DBs see the data of a storage."""
@@ -66,6 +68,22 @@ class Layer:
     def versions(self) -> dict[str, str]:
         """Return the versions of the software that this layer consists of."""
         return installed_versions(self.distributions)
+
+    @classmethod
+    def refusal(cls, shape: CrewShape) -> str | None:
+        """Say why clients of that kind cannot use this storage, or return ``None``."""
+        if shape.databases == 1 or cls.sharing is Sharing.CONCURRENT:
+            return None
+        limit = {
+            Sharing.EXCLUSIVE: "one DB at a time can open it",
+            Sharing.VOLATILE: "its data lives in one DB only",
+        }[cls.sharing]
+        return f"{cls.name()}: {limit}; use --threads shared, or -c 1"
+
+    @classmethod
+    def name(cls) -> str:
+        """Return what users call the storage: its class."""
+        return cls.storage_class.rpartition(".")[2]
 
     @classmethod
     def absence(cls, section: Any) -> str | None:  # noqa: ARG003

@@ -4,6 +4,7 @@ import socket
 from typing import Any
 
 from zodbshootout.contenders.layer import CacheUse, Layer
+from zodbshootout.model import CrewShape, Unit
 
 CONNECT_TIMEOUT = 3.0
 """Seconds within which a server that is there accepts a connection."""
@@ -24,6 +25,15 @@ class ZEOLayer(Layer):
     def cache_use(self) -> CacheUse:
         # ZEO counts an access only where the record was found.
         return CacheUse(hits=self.storage._cache.getStats()[4], misses=None)
+
+    @classmethod
+    def refusal(cls, shape: CrewShape) -> str | None:
+        if shape.unit is Unit.GREENLET and shape.databases > 1:
+            return (
+                "ClientStorage: each DB runs an event loop of its own, and in a process patched by "
+                "gevent there can be one; use --threads shared"
+            )
+        return super().refusal(shape)
 
     @classmethod
     def absence(cls, section: Any) -> str | None:

@@ -13,7 +13,7 @@ from zodbshootout.contenders.contender import Contender
 from zodbshootout.contenders.database import Database
 from zodbshootout.contenders.layer import Sharing
 from zodbshootout.engine.crew import Crew
-from zodbshootout.engine.planting import plant, plant_from_another_process
+from zodbshootout.engine.planting import plant
 from zodbshootout.engine.processes import ProcessCrew
 from zodbshootout.engine.sample import CrewSample
 from zodbshootout.engine.session import Clock
@@ -34,14 +34,12 @@ class Measurement:
     def started(self) -> Iterator[Callable[[int], CrewSample]]:
         """Have a crew that measures as many iterations as it is called with.
 
+        The objects were written before, by another process, unless the contender keeps them in
+        the memory of this one.
+
         :raises CrewFailed: when a client fails
-        :raises PlantingFailed: when the objects could not be written
         """
         batch = self.benchmark.batch(self.parameters)
-        if self.contender.sharing is not Sharing.VOLATILE:
-            plant_from_another_process(
-                self.contender, self.benchmark.purpose, self.parameters
-            )
         with ExitStack() as stack:
             crew = stack.enter_context(self._crew(stack))
             yield lambda loops: crew.measure(loops, batch)

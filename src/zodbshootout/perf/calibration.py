@@ -14,7 +14,7 @@ from typing import TypeVar
 
 C = TypeVar("C", bound=Hashable)
 
-AFFORDABLE = 5
+AFFORDABLE = 3
 """A value may take so many times ``--min-time`` for the sake of an equal count."""
 MOST_LOOPS = 2**16
 

@@ -19,7 +19,7 @@ import pyperf
 from zodbshootout.engine.processes import manner_of_end
 from zodbshootout.guardian import Guardian, end_group
 from zodbshootout.model import Effort
-from zodbshootout.perf.task import REPORT_FILE, RUN_FILE, TASK_FILE, Report, Task
+from zodbshootout.perf.task import REPORT_FILE, RUN_FILE, TASK_FILE, Action, Report, Task
 
 
 class WorkerFailed(Exception):  # noqa: N818
@@ -48,8 +48,8 @@ class Launcher:
     """Called with each line that a worker prints, as it comes."""
     _numbers: count[int] = field(default_factory=count)
 
-    def look(self, task: Task) -> Mapping[str, str]:
-        """Have a worker open a contender; return the facts that it found.
+    def do(self, task: Task) -> Mapping[str, str]:
+        """Have a worker look or plant; return the facts that it reports.
 
         :raises WorkerFailed: when it could not
         """
@@ -74,7 +74,7 @@ class Launcher:
         directory.mkdir()
         task.write(directory / TASK_FILE)
         last_words: deque[str] = deque(maxlen=5)
-        exit_code = self._run(self._command(directory, effort), last_words)
+        exit_code = self._run(self._command(task, directory, effort), last_words)
         try:
             report = Report.read(directory / REPORT_FILE)
         except FileNotFoundError:
@@ -83,7 +83,7 @@ class Launcher:
             raise WorkerFailed(report)
         return directory
 
-    def _command(self, directory: Path, effort: Effort) -> list[str]:
+    def _command(self, task: Task, directory: Path, effort: Effort) -> list[str]:
         return [
             self.python,
             "-m",
@@ -95,7 +95,7 @@ class Launcher:
             f"--loops={effort.loops}",
             f"--min-time={effort.min_time}",
             *self.options,
-            *(["--gevent"] if self.gevent else []),
+            *(["--gevent"] if self.gevent and task.action is Action.MEASURE else []),
             f"--task={directory}",
         ]
 

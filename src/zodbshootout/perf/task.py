@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -35,13 +36,26 @@ class Subject:
         return next(contender for contender in contenders if contender.name == name)
 
 
+class Action(enum.Enum):
+    """What a worker can do."""
+
+    LOOK = "look"
+    """Open the contender and tell what it consists of."""
+    PLANT = "plant"
+    """Write the objects that the cell's benchmark expects to find."""
+    MEASURE = "measure"
+    """Measure the cell."""
+
+
 @dataclass(frozen=True)
 class Task:
-    """One worker's work: a cell to measure or, without a cell, a contender to look at."""
+    """One worker's work."""
 
+    action: Action
     subject: Subject
     contender: str
     cell: Cell | None = None
+    """``None`` where the action is to look."""
     collector: str = "mean"
     log: str | None = None
     """A level's name, or the path of a ZConfig logging file."""
@@ -51,6 +65,7 @@ class Task:
     def write(self, path: Path) -> None:
         """Write the task where only this user can read it: configurations hold passwords."""
         document = {
+            "action": self.action.value,
             "path": str(self.subject.source.path),
             "text": self.subject.source.text,
             "names": dict(self.subject.names),
@@ -69,6 +84,7 @@ class Task:
         document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         source = Source(Path(document["path"]), document["text"])
         return cls(
+            action=Action(document["action"]),
             subject=Subject(source, document["names"]),
             contender=document["contender"],
             cell=cell_from_json(document["cell"]) if document["cell"] else None,

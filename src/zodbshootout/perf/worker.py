@@ -28,12 +28,12 @@ from zodbshootout.contenders.database import Database
 from zodbshootout.data.records import content_size, record_size
 from zodbshootout.engine.crew import CrewFailed
 from zodbshootout.engine.measurement import Measurement
-from zodbshootout.engine.planting import PlantingFailed
+from zodbshootout.engine.planting import plant
 from zodbshootout.engine.protocol import Failed, failed
 from zodbshootout.engine.sample import CrewSample
 from zodbshootout.engine.summary import summarize
 from zodbshootout.model import Cell
-from zodbshootout.perf.task import REPORT_FILE, RUN_FILE, TASK_FILE, Report, Task
+from zodbshootout.perf.task import REPORT_FILE, RUN_FILE, TASK_FILE, Action, Report, Task
 
 _MISSING_DRIVER = {"DriverNotAvailableError", "NoDriversAvailableError", "UnknownDriverError"}
 
@@ -56,11 +56,14 @@ def _carry_out(runner: pyperf.Runner, directory: Path) -> Report:
         contender = task.subject.contender(task.contender)
         if task.cell is None:
             return Report("done", facts=_facts(contender))
-        _measure(runner, task, task.cell, contender, directory / RUN_FILE)
+        if task.action is Action.PLANT:
+            _plant(task.cell, contender)
+        else:
+            _measure(runner, task, task.cell, contender, directory / RUN_FILE)
         return Report("done")
     except ConfigurationError as error:
         return Report("misconfigured", str(error))
-    except (CrewFailed, PlantingFailed) as error:
+    except CrewFailed as error:
         return _report_failure(error.failure)
     except BaseException as error:  # noqa: BLE001 - whatever it is, it is this cell's failure
         return _report_failure(failed(error), type(error).__name__)
@@ -79,6 +82,12 @@ def _facts(contender: Contender) -> dict[str, str]:
         facts = {f"version_{name}": text for name, text in database.versions().items()}
         facts["storage_classes"] = " over ".join(database.storage_classes)
     return facts
+
+
+def _plant(cell: Cell, contender: Contender) -> None:
+    with Database(contender) as database:
+        purpose = benchmarks()[cell.benchmark].purpose
+        plant(database, purpose, cell.parameters, range(cell.parameters.crew.size))
 
 
 def _measure(

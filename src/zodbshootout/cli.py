@@ -11,7 +11,7 @@ import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 from typing import TextIO
@@ -30,9 +30,10 @@ from zodbshootout.config.configuration import (
     parse,
     read_source,
 )
+from zodbshootout.config.explanation import suggestion
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.guardian import Guardian
-from zodbshootout.options import Options, UsageError, suggestion
+from zodbshootout.options import Options, UsageError
 from zodbshootout.perf.launch import (
     Launcher,
     WorkerFailed,
@@ -43,7 +44,7 @@ from zodbshootout.perf.task import Action, Subject, Task
 from zodbshootout.plan import Plan, make_plan
 from zodbshootout.progress import Bar, Lines, Silence
 from zodbshootout.reports.table import print_table
-from zodbshootout.results import CellResult, ResultFiles, State
+from zodbshootout.results import CellResult, ResultFiles, State, long_name
 from zodbshootout.servers.private import ServerFailed, Site, free_address
 from zodbshootout.shootout import GaveUp, Shootout
 
@@ -53,27 +54,38 @@ SOME_FAILED = 3
 INTERRUPTED = 130
 
 
+@dataclass(frozen=True)
+class Streams:
+    """Where results and where everything else is printed."""
+
+    out: Console
+    err: Console
+
+    def complain(self, message: str) -> None:
+        """Print one line that says what is wrong."""
+        _print(self.err, f"zodbshootout: {message}")
+
+
 def main(
     arguments: Sequence[str], stdout: TextIO | None = None, stderr: TextIO | None = None
 ) -> int:
     """Run the command and return its exit status."""
-    out = _console(stdout or sys.stdout)
-    err = _console(stderr or sys.stderr)
+    streams = Streams(_console(stdout or sys.stdout), _console(stderr or sys.stderr))
     try:
         options = command_line.parse(arguments)
         with _termination_as_interrupt():
-            return _shoot_out(options, out, err)
+            return _shoot_out(options, streams)
     except (UsageError, ConfigurationError) as error:
-        _complain(err, str(error))
+        streams.complain(str(error))
         return BAD_USAGE
     except KeyboardInterrupt:
-        _complain(err, "interrupted before anything was measured")
+        streams.complain("interrupted before anything was measured")
         return INTERRUPTED
     except SystemExit as error:
         return int(error.code or 0)
 
 
-def _shoot_out(options: Options, out: Console, err: Console) -> int:
+def _shoot_out(options: Options, streams: Streams) -> int:
     source = _source(options)
     with _scratch_directory() as scratch, Guardian() as guardian, ExitStack() as stack:
         guardian.watch_directory(scratch)
@@ -83,49 +95,46 @@ def _shoot_out(options: Options, out: Console, err: Console) -> int:
             configuration.contenders, options.benchmarks, options.sweep, options.effort
         )
         if options.list_only:
-            _print_plan(out, plan)
+            _print_plan(streams.out, plan)
             return ALL_MEASURED
         files = _result_files(options)
         subject = Subject(source, names)
-        observer = _observer(options, err, plan)
+        observer = _observer(options, streams.err, plan)
         launcher = _launcher(options, source, scratch, guardian, observer)
         absent = _start_servers(stack, configuration, subject, scratch, guardian)
         absent, facts = _look_at(plan.contenders, launcher, subject, options, absent)
         shootout = Shootout(
-            plan, subject, launcher, observer, files.write, facts, absent,
-            options.collector, options.log, options.fail_fast,
-        )  # fmt: skip
-        return _run(shootout, observer, files, options, out, err)
-
-
-def _run(
-    shootout: Shootout,
-    observer: Silence,
-    files: ResultFiles,
-    options: Options,
-    out: Console,
-    err: Console,
-) -> int:
-    """Measure, report what was measured however that ended, and return the exit status."""
-    status = ALL_MEASURED
-    with observer:
-        try:
-            shootout.run()
-        except KeyboardInterrupt:
-            status = INTERRUPTED
-        except GaveUp:
-            status = SOME_FAILED
-        except OSError as error:
-            observer.relay(f"zodbshootout: cannot write results: {error}")
-            status = SOME_FAILED
-    if status == ALL_MEASURED and any(each.state is State.FAILED for each in shootout.results):
-        status = SOME_FAILED
-    _report(shootout.results, files, options, out)
-    if options.log == "DEBUG":
-        _print_details(shootout.results, err)
-    if status == INTERRUPTED:
-        _complain(err, "interrupted; what was measured until then is kept")
+            plan=plan,
+            subject=subject,
+            launcher=launcher,
+            observer=observer,
+            keep=files.write,
+            facts=facts,
+            absent=absent,
+            collector=options.collector,
+            log=options.log,
+            fail_fast=options.fail_fast,
+        )
+        with observer:
+            status = _measure(shootout, streams)
+        _report(shootout.results, files, options, streams)
     return status
+
+
+def _measure(shootout: Shootout, streams: Streams) -> int:
+    """Measure until the plan is through or something ends it; return the exit status."""
+    try:
+        shootout.run()
+    except KeyboardInterrupt:
+        streams.complain("interrupted; what was measured until then is kept")
+        return INTERRUPTED
+    except GaveUp:
+        return SOME_FAILED
+    except OSError as error:
+        streams.complain(f"cannot write results: {error}")
+        return SOME_FAILED
+    failed = any(result.state is State.FAILED for result in shootout.results)
+    return SOME_FAILED if failed else ALL_MEASURED
 
 
 def _source(options: Options) -> Source:
@@ -299,30 +308,31 @@ def _print_plan(out: Console, plan: Plan) -> None:
 
 
 def _report(
-    results: Sequence[CellResult], files: ResultFiles, options: Options, out: Console
+    results: Sequence[CellResult], files: ResultFiles, options: Options, streams: Streams
 ) -> None:
+    if options.log == "DEBUG":
+        for result in results:
+            if result.detail:
+                _print(streams.err, f"{long_name(result.cell)}: {result.detail}")
     titles = {name: benchmark.title for name, benchmark in benchmarks().items()}
-    print_table(out, results, titles)
+    print_table(streams.out, results, titles)
     if not any(result.measured for result in results):
         return
     for shown in options.show:
-        command = ["show", "--metadata"] if shown == "metadata" else [shown]
-        shown_text = subprocess.run(
-            [sys.executable, "-m", "pyperf", *command, str(files.combined)],
-            check=False, capture_output=True, text=True,
-        ).stdout  # fmt: skip
-        _print(out, shown_text.rstrip())
-    _print(out, f"Results: {files.combined}, and by contender in {files.directory}")
+        _print(streams.out, _shown_by_pyperf(shown, files.combined))
+    _print(streams.out, f"Results: {files.combined}, and by contender in {files.directory}")
 
 
-def _print_details(results: Sequence[CellResult], err: Console) -> None:
-    for result in results:
-        if result.detail:
-            _print(err, f"{result.cell.contender}: {result.cell.benchmark}: {result.detail}")
-
-
-def _complain(err: Console, message: str) -> None:
-    _print(err, f"zodbshootout: {message}")
+def _shown_by_pyperf(what: str, path: Path) -> str:
+    """Return what ``pyperf stats`` and the like print of a file."""
+    command = ["show", "--metadata"] if what == "metadata" else [what]
+    done = subprocess.run(
+        [sys.executable, "-m", "pyperf", *command, str(path)],
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    return done.stdout.rstrip()
 
 
 def _print(console: Console, text: str) -> None:

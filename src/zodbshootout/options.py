@@ -21,6 +21,7 @@ import pyperf
 
 from zodbshootout.benchmarks.registry import benchmarks
 from zodbshootout.config.configuration import EMBEDDED
+from zodbshootout.config.explanation import suggestion
 from zodbshootout.data.records import content_size
 from zodbshootout.engine.sample import COLLECTORS
 from zodbshootout.model import Effort, MappingType, Unit
@@ -125,8 +126,9 @@ def _sizes(text: str) -> tuple[int, ...]:
 @functools.cache
 def parser() -> argparse.ArgumentParser:
     """Return the parser.  pyperf allows one Runner in a process, so there is one parser, too."""
-    base = pyperf.Runner(processes=PROCESSES, warmups=WARMUPS).argparser
-    base.error = _raise_usage_error  # instead of printing the usage and exiting
+    base: argparse.ArgumentParser = pyperf.Runner(processes=PROCESSES, warmups=WARMUPS).argparser
+    # Instead of printing the usage and exiting:
+    base.error = _raise_usage_error  # type: ignore[method-assign]
     base.prog = "zodbshootout"
     base.usage = "zodbshootout [FILE] [BENCHMARK ...] [-BENCHMARK ...] [option ...]"
     base.description = (
@@ -226,9 +228,7 @@ def _add_conduct(base: argparse.ArgumentParser) -> None:
         "--collector", choices=tuple(COLLECTORS), default="mean",
         help="make a value of the clients' mean times by this (default: mean)",
     )  # fmt: skip
-    group.add_argument(
-        "--fail-fast", action="store_true", help="stop at the first cell that fails"
-    )
+    group.add_argument("--fail-fast", action="store_true", help="stop at the first cell that fails")
     group.add_argument(
         "--log", metavar="LEVEL|FILE",
         help="log what storages do, from this level on (INFO if not said), or as a ZConfig "
@@ -298,7 +298,7 @@ def _separated(arguments: Sequence[str]) -> list[str]:
 
 
 def _belongs_to_log(word: str | None) -> bool:
-    """Say whether a word after ``--log`` is its value: a level, or a file that configures logging."""
+    """Say whether a word after ``--log`` is its value: a level or a file that sets up logging."""
     if word is None or word.startswith("-"):
         return False
     if word.upper() in LEVELS:
@@ -338,6 +338,9 @@ def _file_and_benchmarks(words: Sequence[str]) -> tuple[Path, Sequence[str]]:
     first = words[0]
     if first in {"all", *benchmarks()} and not Path(first).exists():
         return EMBEDDED, words
+    close = difflib.get_close_matches(first, benchmarks(), n=1)
+    if close and not Path(first).exists():
+        raise UsageError(f"no such file or benchmark: {first!r}; did you mean {close[0]}?")
     return Path(first), words[1:]
 
 
@@ -352,14 +355,6 @@ def _selected(names: Sequence[str], excluded: Sequence[str]) -> list[str]:
     if not chosen:
         raise UsageError("every benchmark is left out; name one to measure")
     return chosen
-
-
-def suggestion(wrong: str, allowed: Sequence[str]) -> str:
-    """Return what the user may have meant, or everything that is allowed."""
-    close = difflib.get_close_matches(wrong, allowed, n=3)
-    if close:
-        return f"did you mean {' or '.join(close)}?"
-    return f"there are {', '.join(allowed)}"
 
 
 def _sweep(found: argparse.Namespace, path: Path) -> Sweep:
@@ -430,7 +425,6 @@ def _memory(found: argparse.Namespace, sweep: Sweep) -> str | None:
         option = "--track-memory"
     if option and sweep.unit is Unit.PROCESS:
         raise UsageError(
-            f"{option} measures the worker, and the clients would be other processes; "
-            "add --threads"
+            f"{option} measures the worker, and the clients would be other processes; add --threads"
         )
     return option

@@ -26,8 +26,13 @@ class Sweep:
     def parameters(self) -> list[Parameters]:
         """Return every combination."""
         return [
-            Parameters(CrewShape(size, self.unit, self.shared), objects, object_size,
-                       self.mapping, self.seed)
+            Parameters(
+                CrewShape(size, self.unit, self.shared),
+                objects,
+                object_size,
+                self.mapping,
+                self.seed,
+            )
             for size, object_size, objects in product(
                 self.concurrency, self.object_sizes, self.objects
             )

@@ -167,9 +167,7 @@ class ResultFiles:
         :raises ValueError: when it is not pyperf's
         """
         by_contender = {path.stem: _load(path) for path in sorted(self.directory.glob("*.json"))}
-        return replace(
-            self, existing=_load(self.combined), existing_by_contender=by_contender
-        )
+        return replace(self, existing=_load(self.combined), existing_by_contender=by_contender)
 
     def write(self, results: Sequence[CellResult]) -> None:
         """Write everything that was measured so far.

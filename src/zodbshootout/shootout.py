@@ -111,9 +111,7 @@ class Shootout:
 
     def _task(self, action: Action, cell: Cell) -> Task:
         facts = self.facts.get(cell.contender, {})
-        return Task(
-            action, self.subject, cell.contender, cell, self.collector, self.log, facts
-        )
+        return Task(action, self.subject, cell.contender, cell, self.collector, self.log, facts)
 
     def _calibrate(self, row: Row) -> dict[Cell, int]:
         cells = self._unsettled(row)

@@ -24,9 +24,7 @@ class Add(Benchmark):
     def begin(self) -> None:
         self.client.disconnect()
         root = self.client.connect().root()
-        self.mapping = tree.find(
-            root, self.purpose, self.client.parameters, self.client.index
-        )
+        self.mapping = tree.find(root, self.purpose, self.client.parameters, self.client.index)
         self.added.clear()
 
     def prepare(self) -> None:

@@ -25,9 +25,7 @@ class Update(Benchmark):
     def begin(self) -> None:
         self.client.disconnect()
         root = self.client.connect().root()
-        self.mapping = tree.find(
-            root, self.purpose, self.client.parameters, self.client.index
-        )
+        self.mapping = tree.find(root, self.purpose, self.client.parameters, self.client.index)
 
     def prepare(self) -> None:
         self.revisions.reverse()

@@ -7,7 +7,6 @@ the address that the server was given.
 
 from __future__ import annotations
 
-import difflib
 import io
 import re
 from collections.abc import Mapping, Sequence
@@ -21,6 +20,7 @@ from urllib.request import url2pathname
 import ZConfig
 from ZConfig.loader import ConfigLoader
 
+from zodbshootout.config.explanation import explain
 from zodbshootout.contenders.contender import Contender
 
 SCRATCH = "scratch"
@@ -29,16 +29,11 @@ SCRATCH = "scratch"
 EMBEDDED = Path(str(files("zodbshootout.config") / "embedded.conf"))
 """The configuration that is used where the user gives none."""
 
-_SERVER_SECTION = re.compile(r"^\s*<(zeoserver)\s+(?P<name>[^\s/>]+)\s*/?>", re.MULTILINE | re.I)
+_SERVER_SECTION = re.compile(
+    r"^\s*<(zeoserver)\s+(?P<name>[^\s/>]+)\s*/?>", re.MULTILINE | re.IGNORECASE
+)
 _ENVIRONMENT_NAME = re.compile(r"\$\(\s*(\w+)\s*\)")
 _DIRECTIVE = re.compile(r"^[ \t]*%(?:import|define)\b.*$", re.MULTILINE)
-_MISSING_PACKAGE = re.compile(r"could not load package (?P<package>[\w.]+)")
-_UNKNOWN_KEY = re.compile(r"'(?P<name>[^']+)' is not a known key name")
-_UNKNOWN_TYPE = re.compile(r"unknown type name: '(?P<name>[^']+)'")
-_UNNAMED = re.compile(r"None is not an allowed name for '(?P<type>[^']+)' sections")
-_REUSED = re.compile(r"section names must not be re-used within the same container:'(?P<name>[^']+)'")
-_UNDEFINED = re.compile(r"no replacement for '(?P<name>[^']+)'")
-_SECTION_START = re.compile(r"^\s*<(?P<type>[^\s/>]+)[^>]*?(?P<empty>/)?>\s*$")
 
 
 class ConfigurationError(Exception):
@@ -79,7 +74,7 @@ class Source:
         """Return what stands between the start and the end of a server section."""
         for match in _SERVER_SECTION.finditer(self.text):
             if match["name"].lower() == server:
-                end = re.compile(rf"^\s*</{match[1]}>", re.MULTILINE | re.I)
+                end = re.compile(rf"^\s*</{match[1]}>", re.MULTILINE | re.IGNORECASE)
                 closing = end.search(self.text, match.end())
                 return self.text[match.end() : closing.start() if closing else None]
         raise KeyError(server)
@@ -126,8 +121,11 @@ def parse(source: Source, names: Mapping[str, str]) -> Configuration:
             line -= preceding.count("\n")
         else:
             path = Path(url2pathname(urlsplit(error.url).path))
+        message = " ".join(str(getattr(error, "message", None) or error).split())
         where = f"{path}:{line}" if line > 0 else str(path)
-        raise ConfigurationError(f"{where}: {_explain(error, source, line, loader)}") from error
+        raise ConfigurationError(
+            f"{where}: {explain(message, source.text, line, loader.schema)}"
+        ) from error
     except (ImportError, SyntaxError) as error:
         raise ConfigurationError(f"{source.path}: {error}") from error
     origins = {value: name for name, value in names.items()}
@@ -135,54 +133,3 @@ def parse(source: Source, names: Mapping[str, str]) -> Configuration:
         [Contender(section.name, section, origins) for section in parsed.databases],
         parsed.servers,
     )
-
-
-def _explain(
-    error: ZConfig.ConfigurationError, source: Source, line: int, loader: ConfigLoader
-) -> str:
-    message = " ".join(str(getattr(error, "message", None) or error).split())
-    if found := _MISSING_PACKAGE.search(message):
-        package = found["package"]
-        return f"package {package} is not installed; install it: pip install {package}"
-    if found := _UNNAMED.search(message):
-        return "a <zodb> section needs a name: <zodb NAME>"
-    if found := _REUSED.search(message):
-        return f"a second section is called {found['name']!r}; give each a name of its own"
-    if found := _UNDEFINED.search(message):
-        name = found["name"]
-        return f"${name} is not defined; write '%define {name} VALUE' above it"
-    if found := _UNKNOWN_TYPE.search(message):
-        return f"{message}; {_suggestion(found['name'], _section_types(loader))}"
-    if found := _UNKNOWN_KEY.search(message):
-        section = _enclosing_section(source.text, line)
-        return f"{message} in <{section}>; {_suggestion(found['name'], _keys(loader, section))}"
-    return message
-
-
-def _suggestion(wrong: str, allowed: Sequence[str]) -> str:
-    close = difflib.get_close_matches(wrong, allowed, n=3)
-    if close:
-        return f"did you mean {' or '.join(close)}?"
-    return f"allowed are {', '.join(allowed)}"
-
-
-def _section_types(loader: ConfigLoader) -> list[str]:
-    return sorted(loader.schema.gettypenames())
-
-
-def _keys(loader: ConfigLoader, section: str) -> list[str]:
-    try:
-        return sorted(key for key, _ in loader.schema.gettype(section) if key)
-    except ZConfig.SchemaError:
-        return []
-
-
-def _enclosing_section(text: str, line: int) -> str:
-    """Return the type of the section that is open where *line* (counted from 1) stands."""
-    stack = ["the file"]
-    for row in text.splitlines()[: max(0, line - 1)]:
-        if row.strip().startswith("</") and len(stack) > 1:
-            stack.pop()
-        elif (found := _SECTION_START.match(row)) and not found["empty"]:
-            stack.append(found["type"].lower())
-    return stack[-1]

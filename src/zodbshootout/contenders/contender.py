@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,11 +66,19 @@ class Contender:
 
     def absence(self) -> str | None:
         """Say which server is not there, or return ``None``."""
+        return self._first(lambda layer, section: layer.absence(section))
+
+    def installation(self) -> str | None:
+        """Say what to type so that missing packages are found, or return ``None``."""
+        return self._first(lambda layer, section: layer.installation(section))
+
+    def _first(self, question: Callable[[type[Layer], Any], str | None]) -> str | None:
+        """Return the first answer that a layer has for its section."""
         for section in nested_sections(self.section):
             layer = layer_of_section(section)
-            reason = layer.absence(section) if layer else None
-            if reason:
-                return reason
+            answer = question(layer, section) if layer else None
+            if answer:
+                return answer
         return None
 
     def settings(self) -> dict[str, str]:

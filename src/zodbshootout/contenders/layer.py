@@ -86,6 +86,11 @@ class Layer:
         return cls.storage_class.rpartition(".")[2]
 
     @classmethod
+    def installation(cls, section: Any) -> str | None:  # noqa: ARG003
+        """Say what to type so that *section* finds the packages it needs, or return ``None``."""
+        return None
+
+    @classmethod
     def absence(cls, section: Any) -> str | None:  # noqa: ARG003
         """Say what has to be started before *section* can be opened, or return ``None``."""
         return None

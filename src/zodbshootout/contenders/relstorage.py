@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 from zodbshootout.contenders.layer import CacheUse, Layer, installed_versions
 
 _DRIVER_DISTRIBUTIONS = {
@@ -9,6 +11,11 @@ _DRIVER_DISTRIBUTIONS = {
     "psycopg2": "psycopg2-binary",
     "pg8000": "pg8000",
     "cx_Oracle": "cx_Oracle",
+}
+_EXTRAS = {
+    "PostgreSQLAdapterFactory": "postgresql",
+    "MySQLAdapterFactory": "mysql",
+    "OracleAdapterFactory": "oracle",
 }
 
 
@@ -36,6 +43,17 @@ class RelStorageLayer(Layer):
         return found | installed_versions(
             tuple(dist for name, dist in _DRIVER_DISTRIBUTIONS.items() if name in driver)
         )
+
+    @classmethod
+    def installation(cls, section: Any) -> str | None:
+        adapter = section.config.adapter
+        extra = _EXTRAS.get(type(adapter).__name__)
+        if extra is None:
+            return None
+        driver = adapter.config.driver
+        which = "no driver" if driver == "auto" else f"the driver {driver!r} is not"
+        verb = "for it is installed" if driver == "auto" else "installed"
+        return f"<{extra}>: {which} {verb}; install it: pip install 'zodbshootout[{extra}]'"
 
 
 LAYERS = (RelStorageLayer,)

@@ -51,9 +51,7 @@ def key_at(parameters: Parameters, position: int) -> int | str:
     return position if parameters.mapping is MappingType.IO else f"{position:09d}"
 
 
-def fill(
-    mapping: MutableMapping[Any, Item], parameters: Parameters, items: Iterable[Item]
-) -> None:
+def fill(mapping: MutableMapping[Any, Item], parameters: Parameters, items: Iterable[Item]) -> None:
     """Put *items* into *mapping*, in their order."""
     for position, item in enumerate(items):
         mapping[key_at(parameters, position)] = item
@@ -72,7 +70,9 @@ def name(purpose: Purpose, parameters: Parameters, client: int) -> str:
     return "/".join(map(str, parts))
 
 
-def find(root: MutableMapping[str, Any], purpose: Purpose, parameters: Parameters, client: int) -> Any:
+def find(
+    root: MutableMapping[str, Any], purpose: Purpose, parameters: Parameters, client: int
+) -> Any:
     """Return one client's mapping.
 
     :raises KeyError: when :func:`plant` has not made it

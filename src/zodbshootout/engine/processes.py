@@ -55,9 +55,7 @@ class ProcessCrew(Crew):
         """Fork the clients."""
         for index in range(self.size):
             ours, theirs = _FORK.Pipe()
-            process = _FORK.Process(
-                target=self._live, args=(index, theirs), name=f"client-{index}"
-            )
+            process = _FORK.Process(target=self._live, args=(index, theirs), name=f"client-{index}")
             process.start()
             theirs.close()
             self._processes.append(process)

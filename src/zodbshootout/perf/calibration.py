@@ -39,4 +39,5 @@ def choose_loops(seconds: Mapping[C, float], min_time: float) -> dict[C, int]:
 def _loops_for(min_time: float, took: float) -> int:
     if took <= 0:
         return MOST_LOOPS
-    return min(MOST_LOOPS, 2 ** max(0, math.ceil(math.log2(max(min_time, 1e-9) / took))))
+    doublings = math.ceil(math.log2(max(min_time, 1e-9) / took))
+    return min(MOST_LOOPS, 1 << max(0, doublings))

@@ -4,7 +4,6 @@ pyperf's Runner drives it in its worker mode: it counts warm-ups, values and loo
 and affinity, and traces memory.  What is measured is the engine's.
 """
 
-# ruff: noqa: E402, I001
 from __future__ import annotations
 
 import sys
@@ -35,7 +34,12 @@ from zodbshootout.engine.summary import summarize
 from zodbshootout.model import Cell
 from zodbshootout.perf.task import REPORT_FILE, RUN_FILE, TASK_FILE, Action, Report, Task
 
-_MISSING_DRIVER = {"DriverNotAvailableError", "NoDriversAvailableError", "UnknownDriverError"}
+_MISSING_DRIVER = {
+    "DriverNotAvailableError",
+    "DriverNotImportableError",
+    "NoDriversAvailableError",
+}
+"""Names, because RelStorage, which raises these, may be missing itself."""
 
 
 def main() -> int:
@@ -54,26 +58,36 @@ def _carry_out(runner: pyperf.Runner, directory: Path) -> Report:
         task = Task.read(directory / TASK_FILE)
         configure_logging(task.log)
         contender = task.subject.contender(task.contender)
-        if task.cell is None:
-            return Report("done", facts=_facts(contender))
-        if task.action is Action.PLANT:
-            _plant(task.cell, contender)
-        else:
-            _measure(runner, task, task.cell, contender, directory / RUN_FILE)
-        return Report("done")
     except ConfigurationError as error:
         return Report("misconfigured", str(error))
+    except BaseException as error:  # noqa: BLE001 - nothing of a worker's goes unreported
+        return _report_failure(failed(error))
+    try:
+        return Report("done", facts=_act(runner, task, contender, directory / RUN_FILE))
     except CrewFailed as error:
         return _report_failure(error.failure)
     except BaseException as error:  # noqa: BLE001 - whatever it is, it is this cell's failure
-        return _report_failure(failed(error), type(error).__name__)
+        advice = contender.installation()
+        if advice and type(error).__name__ in _MISSING_DRIVER:
+            return Report("misconfigured", advice, failed(error).detail)
+        return _report_failure(failed(error))
 
 
-def _report_failure(failure: Failed, kind: str = "") -> Report:
-    if kind in _MISSING_DRIVER:
-        return Report("misconfigured", failure.cause, failure.detail)
+def _report_failure(failure: Failed) -> Report:
     state = "unsupported" if failure.unsupported else "failed"
     return Report(state, failure.cause, failure.detail)
+
+
+def _act(
+    runner: pyperf.Runner, task: Task, contender: Contender, run_file: Path
+) -> Mapping[str, str]:
+    if task.cell is None:
+        return _facts(contender)
+    if task.action is Action.PLANT:
+        _plant(task.cell, contender)
+    else:
+        _measure(runner, task, task.cell, contender, run_file)
+    return {}
 
 
 def _facts(contender: Contender) -> dict[str, str]:

@@ -49,9 +49,7 @@ def _where(cells: Sequence[Cell], all_benchmarks: Sequence[str]) -> str:
     return f"{contenders}, {', '.join(names)}"
 
 
-def print_table(
-    console: Console, results: Sequence[CellResult], titles: Mapping[str, str]
-) -> None:
+def print_table(console: Console, results: Sequence[CellResult], titles: Mapping[str, str]) -> None:
     """Print the results: a table for each crew and object size, and what has no number and why.
 
     *titles* gives the row of each benchmark, with ``{objects}`` for its number of objects.
@@ -72,9 +70,7 @@ def _groups(results: Sequence[CellResult]) -> Iterable[list[CellResult]]:
     return groups.values()
 
 
-def _table(
-    group: Sequence[CellResult], titles: Mapping[str, str], notes: _Notes
-) -> RenderableType:
+def _table(group: Sequence[CellResult], titles: Mapping[str, str], notes: _Notes) -> RenderableType:
     contenders = list(dict.fromkeys(result.cell.contender for result in group))
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     table.add_column("Transaction", no_wrap=True)
@@ -93,8 +89,8 @@ def _table(
 def _caption(group: Sequence[CellResult]) -> str:
     first = group[0].cell.parameters
     memory = any(result.measured and result.unit == "byte" for result in group)
-    what = "Memory of a worker (less is better)" if memory else "Objects per second (more is better)"
-    return f"{what}: {first.crew}, {_data(first)}"
+    what = "Memory of a worker (less" if memory else "Objects per second (more"
+    return f"{what} is better): {first.crew}, {_data(first)}"
 
 
 def _data(parameters: Parameters) -> str:

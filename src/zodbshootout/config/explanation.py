@@ -1,0 +1,71 @@
+"""What ZConfig's messages leave out: what is allowed, and what to type."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import ZConfig
+
+_SECTION_START = re.compile(r"^\s*<(?P<type>[^\s/>]+)[^>]*?(?P<empty>/)?>\s*$")
+
+_RULES: Mapping[str, str] = {
+    r"could not load package (?P<name>[\w.]+)": (
+        "package {name} is not installed; install it: pip install {name}"
+    ),
+    r"None is not an allowed name for '.*' sections": (
+        "this section needs a name, as in <zodb NAME>"
+    ),
+    r"section names must not be re-used within the same container:'(?P<name>[^']+)'": (
+        "a second section is called {name!r}; give each a name of its own"
+    ),
+    r"no replacement for '(?P<name>[^']+)'": (
+        "${name} is not defined; write '%define {name} VALUE' above it"
+    ),
+}
+"""What is said instead of a message of ZConfig's, by what that looks like."""
+
+
+def explain(message: str, text: str, line: int, schema: Any) -> str:
+    """Return a message of ZConfig's such that the user knows what to do about it.
+
+    *text* is the configuration, *line* the one at fault, counted from 1, and *schema* what is
+    allowed, with everything that the text imported before that line.
+    """
+    for pattern, advice in _RULES.items():
+        if found := re.search(pattern, message):
+            return advice.format(**found.groupdict())
+    if found := re.search(r"unknown type name: '(?P<name>[^']+)'", message):
+        return f"{message}; {suggestion(found['name'], sorted(schema.gettypenames()))}"
+    if found := re.search(r"'(?P<name>[^']+)' is not a known key name", message):
+        section = _enclosing_section(text, line)
+        return f"{message} in <{section}>; {suggestion(found['name'], _keys(schema, section))}"
+    return message
+
+
+def suggestion(wrong: str, allowed: Sequence[str]) -> str:
+    """Return what the user may have meant, or everything that is allowed."""
+    close = difflib.get_close_matches(wrong, allowed, n=3)
+    if close:
+        return f"did you mean {' or '.join(close)}?"
+    return f"there are {', '.join(allowed)}"
+
+
+def _keys(schema: Any, section: str) -> list[str]:
+    try:
+        return sorted(key for key, _ in schema.gettype(section) if key)
+    except ZConfig.SchemaError:
+        return []
+
+
+def _enclosing_section(text: str, line: int) -> str:
+    """Return the type of the section that is open where *line* (counted from 1) stands."""
+    stack = ["the file"]
+    for row in text.splitlines()[: max(0, line - 1)]:
+        if row.strip().startswith("</") and len(stack) > 1:
+            stack.pop()
+        elif (found := _SECTION_START.match(row)) and not found["empty"]:
+            stack.append(found["type"].lower())
+    return stack[-1]

@@ -103,6 +103,7 @@ def _shoot_out(options: Options, streams: Streams) -> int:
         launcher = _launcher(options, source, scratch, guardian, observer)
         absent = _start_servers(stack, configuration, subject, scratch, guardian)
         absent, facts = _look_at(plan.contenders, launcher, subject, options, absent)
+        plan = plan.knowing(facts)
         shootout = Shootout(
             plan=plan,
             subject=subject,

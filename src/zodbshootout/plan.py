@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
 
 from zodbshootout.benchmarks.registry import benchmarks
 from zodbshootout.contenders.contender import Contender
+from zodbshootout.contenders.layer import Sharing
 from zodbshootout.model import Cell, CrewShape, Effort, MappingType, Parameters, Unit
 
 
@@ -55,6 +56,16 @@ class Plan:
     contenders: Sequence[Contender]
     rows: Sequence[Row]
     effort: Effort
+
+    def knowing(self, facts: Mapping[str, Mapping[str, str]]) -> Plan:
+        """Return the plan with what was learnt when the contenders were opened."""
+        contenders = [
+            replace(each, observed_sharing=Sharing(facts[each.name]["sharing"]))
+            if each.name in facts
+            else each
+            for each in self.contenders
+        ]
+        return replace(self, contenders=contenders)
 
     @property
     def cells(self) -> list[Cell]:

@@ -20,7 +20,7 @@ class PrefetchCold(OpeningReading):
 
     def set_up(self) -> None:
         if not self.client.database.prefetches:
-            raise Unsupported(f"{self.client.database.contender.storage_name} has no prefetch")
+            raise Unsupported(f"{self.client.database.storage_name} has no prefetch")
         super().set_up()
 
     def empty(self) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from zodbshootout.contenders.layer import (
     Layer,
     Sharing,
     layer_of_section,
+    narrowest,
     nested_sections,
 )
 from zodbshootout.model import CrewShape
@@ -31,6 +32,8 @@ class Contender:
     """What ZConfig made of it; its ``open()`` returns a DB."""
     origins: Mapping[str, str]
     """Names that the run defined, such as its scratch directory, by their values."""
+    observed_sharing: Sharing | None = None
+    """What was found when it was opened: the section may be of a kind that is not known."""
 
     @property
     def layers(self) -> tuple[type[Layer], ...]:
@@ -40,12 +43,10 @@ class Contender:
 
     @property
     def sharing(self) -> Sharing:
-        """Return the narrowest sharing of its layers."""
-        kinds = {layer.sharing for layer in self.layers}
-        for narrow in (Sharing.VOLATILE, Sharing.EXCLUSIVE):
-            if narrow in kinds:
-                return narrow
-        return Sharing.CONCURRENT
+        """Return which DBs see its data."""
+        if self.observed_sharing is not None:
+            return self.observed_sharing
+        return narrowest(layer.sharing for layer in self.layers)
 
     @property
     def prefetches(self) -> bool | None:
@@ -54,6 +55,12 @@ class Contender:
 
     def refusal(self, shape: CrewShape) -> str | None:
         """Say why a crew of that shape cannot use this contender, or return ``None``."""
+        if shape.databases > 1 and self.sharing is not Sharing.CONCURRENT:
+            limit = {
+                Sharing.EXCLUSIVE: "one DB at a time can open it",
+                Sharing.VOLATILE: "its data lives in one DB only",
+            }[self.sharing]
+            return f"{self.storage_name}: {limit}; use --threads shared, or -c 1"
         refusals = (layer.refusal(shape) for layer in self.layers)
         return next((refusal for refusal in refusals if refusal is not None), None)
 

@@ -9,8 +9,10 @@ from ZODB.Connection import resetCaches
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.contenders.layer import (
     CacheUse,
+    Sharing,
     installed_versions,
     layer_of_storage,
+    narrowest,
     qualified,
     storage_chain,
 )
@@ -61,6 +63,16 @@ class Database:
         """
         data: bytes = connection._storage.load(oid)[0]
         return data
+
+    @property
+    def sharing(self) -> Sharing:
+        """Which DBs see the data, as the classes of the open storages have it."""
+        return narrowest(layer.sharing for layer in self._layers)
+
+    @property
+    def storage_name(self) -> str:
+        """The class of the outermost storage."""
+        return type(self.db.storage).__name__
 
     @property
     def prefetches(self) -> bool:

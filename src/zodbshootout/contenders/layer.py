@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 import importlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, ClassVar
@@ -23,6 +23,15 @@ class Sharing(enum.Enum):
     CONCURRENT = "any number of DBs at once"
     EXCLUSIVE = "one DB at a time"
     VOLATILE = "one DB, until it is closed"
+
+
+def narrowest(kinds: Iterable[Sharing]) -> Sharing:
+    """Return the sharing of a stack whose storages share like that."""
+    found = set(kinds)
+    for narrow in (Sharing.VOLATILE, Sharing.EXCLUSIVE):
+        if narrow in found:
+            return narrow
+    return Sharing.CONCURRENT
 
 
 @dataclass(frozen=True)
@@ -70,15 +79,12 @@ class Layer:
         return installed_versions(self.distributions)
 
     @classmethod
-    def refusal(cls, shape: CrewShape) -> str | None:
-        """Say why clients of that kind cannot use this storage, or return ``None``."""
-        if shape.databases == 1 or cls.sharing is Sharing.CONCURRENT:
-            return None
-        limit = {
-            Sharing.EXCLUSIVE: "one DB at a time can open it",
-            Sharing.VOLATILE: "its data lives in one DB only",
-        }[cls.sharing]
-        return f"{cls.name()}: {limit}; use --threads shared, or -c 1"
+    def refusal(cls, shape: CrewShape) -> str | None:  # noqa: ARG003
+        """Say why clients of that kind cannot use this storage, or return ``None``.
+
+        What follows from :attr:`sharing` is not said here.
+        """
+        return None
 
     @classmethod
     def name(cls) -> str:

@@ -33,7 +33,7 @@ class ZEOLayer(Layer):
                 "ClientStorage: each DB runs an event loop of its own, and in a process patched by "
                 "gevent there can be one; use --threads shared"
             )
-        return super().refusal(shape)
+        return None
 
     @classmethod
     def absence(cls, section: Any) -> str | None:

@@ -53,7 +53,7 @@ class Measurement:
         database = Database(self.contender)
         # After a failure clients may still be at work in it; the process ends soon anyway.
         stack.push(lambda kind, *_: database.close() if kind is None else None)
-        if self.contender.sharing is Sharing.VOLATILE:
+        if database.sharing is Sharing.VOLATILE:
             self._plant(database, range(shape.size))
         rendezvous = Rendezvous(shape.size)
 
@@ -64,7 +64,7 @@ class Measurement:
 
     def _open_own(self, index: int) -> Benchmark:
         database = Database(self.contender)
-        if self.contender.sharing is Sharing.VOLATILE:
+        if database.sharing is Sharing.VOLATILE:
             self._plant(database, [index])
         return self.benchmark(Client(index, self.parameters, database, alone))
 

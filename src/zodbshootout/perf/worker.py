@@ -94,6 +94,7 @@ def _facts(contender: Contender) -> dict[str, str]:
     """Open a contender and return what is worth knowing of it."""
     with Database(contender) as database:
         facts = {f"version_{name}": text for name, text in database.versions().items()}
+        facts["sharing"] = database.sharing.value
         facts["storage_classes"] = " over ".join(database.storage_classes)
     return facts
 

@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import time
+
+import pytest
+
+from tests.fakes import FakeClock, FakeStorage, contender_of, measure, parameters
+from zodbshootout.benchmarks.benchmark import Benchmark
+from zodbshootout.benchmarks.client import Client
+from zodbshootout.benchmarks.registry import benchmarks
+from zodbshootout.contenders.database import Database
+from zodbshootout.data.tree import Purpose
+from zodbshootout.engine.crew import CrewFailed
+from zodbshootout.engine.planting import plant
+from zodbshootout.engine.processes import ProcessCrew, manner_of_end
+from zodbshootout.engine.threads import Rendezvous
+from zodbshootout.model import Unit
+
+
+class Slow(Benchmark):
+    """Clients that take longer to get ready, and longer to finish, the higher their number."""
+
+    name = "slow"
+    title = "Slow"
+    purpose = Purpose.READ
+
+    def begin(self) -> None:
+        time.sleep(0.02 * self.client.index)
+
+    def run(self) -> None:
+        time.sleep(0.001 + 0.002 * self.client.index)
+
+
+class Deadly(Slow):
+    def run(self) -> None:
+        if self.client.index == 1 and self.clocked:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Leaving(Slow):
+    def set_up(self) -> None:
+        os._exit(7)
+
+
+def crew_of_processes(benchmark: type[Benchmark], size: int) -> ProcessCrew:
+    of = parameters(size=size, unit=Unit.PROCESS)
+
+    def open_benchmark(index: int) -> Benchmark:
+        database = Database(contender_of(FakeStorage(FakeClock())))
+        return benchmark(Client(index, of, database))
+
+    return ProcessCrew(size, open_benchmark, time.perf_counter)
+
+
+def test_trap_5_no_client_of_20_starts_before_the_last_is_ready() -> None:
+    ready = multiprocessing.get_context("fork").Array("d", 20)
+
+    class Noting(Slow):
+        def check(self) -> None:
+            if not self.clocked and not ready[self.client.index]:
+                ready[self.client.index] = time.perf_counter()
+
+    with crew_of_processes(Noting, 20) as crew:
+        sample = crew.measure(2)
+    starts = [client.starts[0] for client in sample.clients]
+    assert min(starts) >= max(ready)
+    assert sample.start_spread == max(starts) - min(starts)
+
+
+def test_every_client_goes_on_until_the_last_has_finished() -> None:
+    iterations = []
+
+    class Counting(Slow):
+        def run(self) -> None:
+            super().run()
+            if self.client.index == 0 and not self.clocked:
+                iterations.append(1)
+
+    clock = time.perf_counter
+    (sample,) = measure(
+        Counting, FakeStorage(FakeClock()), parameters(size=3, shared=True), clock, [10]
+    )
+    assert [client.iterations for client in sample.clients] == [10, 10, 10]
+    assert len(iterations) > 1  # one before the start line, the others after the clocked ones
+
+
+def test_a_killed_client_is_named_with_the_signal() -> None:
+    with pytest.raises(CrewFailed, match=r"client 1 \(pid \d+\) was killed by SIGKILL"):
+        with crew_of_processes(Deadly, 3) as crew:
+            crew.measure(3)
+
+
+def test_a_client_that_ends_before_it_is_set_up_is_noticed() -> None:
+    with pytest.raises(CrewFailed, match=r"client \d \(pid \d+\) ended with exit status 7"):
+        with crew_of_processes(Leaving, 2):
+            pytest.fail("the crew cannot be complete")
+
+
+def test_no_process_is_left_of_a_crew_that_failed() -> None:
+    crew = crew_of_processes(Deadly, 3)
+    with pytest.raises(CrewFailed), crew:
+        pids = [process.pid for process in crew._processes]
+        crew.measure(3)
+    for pid in pids:
+        assert pid is not None
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+
+
+def test_the_manner_of_an_end_is_told() -> None:
+    assert manner_of_end(-9) == "was killed by SIGKILL"
+    assert manner_of_end(3) == "ended with exit status 3"
+    assert manner_of_end(None) == "no longer answers"
+
+
+def test_all_who_meet_get_the_result_of_the_one_who_acts() -> None:
+    meet = Rendezvous(1)
+    assert meet(lambda: "done") == "done"
+
+
+def test_planting_twice_writes_once() -> None:
+    storage = FakeStorage(FakeClock())
+    of = parameters(size=2, shared=True)
+    with Database(contender_of(storage)) as database:
+        plant(database, Purpose.READ, of, range(2))
+        size = len(storage)
+        plant(database, Purpose.READ, of, range(2))
+        assert len(storage) == size
+
+
+def test_shared_reading_counts_the_cache_use_of_all_once() -> None:
+    clock = FakeClock()
+    (sample,) = measure(
+        benchmarks()["warm"], FakeStorage(clock), parameters(size=3, shared=True), clock, [2]
+    )
+    assert sample.counts() == {"loads": 3 * 2 * 11}

@@ -1,0 +1,45 @@
+"""Storages that fail in the middle of a benchmark, for the configuration files of tests."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from typing import Any
+
+from ZODB.config import BaseConfig
+from ZODB.POSException import StorageError
+
+
+def _raise() -> None:
+    raise StorageError("the disk is on fire")
+
+
+def _kill() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _hang() -> None:
+    time.sleep(3600)
+
+
+FAULTS = {"raise": _raise, "kill": _kill, "hang": _hang}
+
+
+class FaultySection(BaseConfig):  # type: ignore[misc]
+    def open(self) -> Any:
+        storage = self.config.base.open()
+        fault = FAULTS[self.config.fault]
+        due = self.config.benchmark_commit
+        commits = 0
+        vote = storage.tpc_vote
+
+        def tpc_vote(transaction: Any) -> Any:
+            nonlocal commits
+            commits += 1
+            if commits == due:
+                fault()
+            return vote(transaction)
+
+        storage.tpc_vote = tpc_vote
+        return storage

@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from zodbshootout.config.configuration import EMBEDDED
+from zodbshootout.model import Effort, MappingType, Unit
+from zodbshootout.options import UsageError, parse
+
+SEVEN = ["add", "update", "warm", "cold", "prefetch_cold", "hot", "steamin"]
+
+
+@pytest.fixture(autouse=True)
+def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.conf").write_text("<zodb a>\n<mappingstorage>\n</mappingstorage>\n</zodb>\n")
+    (tmp_path / "log.conf").write_text("<eventlog>\nlevel info\n</eventlog>\n")
+
+
+def test_with_nothing_the_embedded_default_is_measured_in_threads() -> None:
+    options = parse([])
+    assert options.path == EMBEDDED
+    assert options.benchmarks == SEVEN
+    assert options.sweep.concurrency == [2]
+    assert (options.sweep.unit, options.sweep.shared) == (Unit.THREAD, True)
+
+
+@pytest.mark.parametrize("words", [["x.conf"], ["-c", "2"], ["-c2"]])
+def test_otherwise_clients_are_processes(words: list[str]) -> None:
+    sweep = parse(words).sweep
+    assert (sweep.unit, sweep.shared, sweep.concurrency) == (Unit.PROCESS, False, [2])
+
+
+def test_defaults_are_those_of_the_manual() -> None:
+    options = parse(["x.conf"])
+    assert options.effort == Effort(processes=3, values=3, warmups=0, loops=0, min_time=0.1)
+    assert options.timeout == 1800
+    assert options.sweep.objects == [1000]
+    assert options.sweep.object_sizes == [300]
+    assert options.sweep.mapping is MappingType.PERSISTENT_MAPPING
+
+
+@pytest.mark.parametrize(
+    ("words", "unit", "shared"),
+    [
+        (["--threads"], Unit.THREAD, True),
+        (["--threads", "shared"], Unit.THREAD, True),
+        (["--threads", "unique"], Unit.THREAD, False),
+        (["--threads=unique"], Unit.THREAD, False),
+        (["--gevent"], Unit.GREENLET, True),
+        (["--gevent", "--threads", "unique"], Unit.GREENLET, False),
+    ],
+)
+def test_kinds_of_clients(words: list[str], unit: Unit, shared: bool) -> None:
+    sweep = parse(words).sweep
+    assert (sweep.unit, sweep.shared) == (unit, shared)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--threads", "x.conf", "cold"],
+        ["--btrees", "x.conf", "cold"],
+        ["--log", "x.conf", "cold"],
+        ["--include-mapping", "x.conf", "cold"],
+        ["x.conf", "--threads", "cold"],
+        ["x.conf", "cold", "--threads"],
+        ["--threads", "--btrees", "--log", "x.conf", "cold"],
+    ],
+)
+def test_trap_12_optional_values_swallow_nothing(words: list[str]) -> None:
+    options = parse(words)
+    assert options.path == Path("x.conf")
+    assert options.benchmarks == ["cold"]
+
+
+def test_log_takes_a_level_or_a_file_that_configures_logging() -> None:
+    assert parse(["--log", "debug", "x.conf"]).log == "DEBUG"
+    assert parse(["--log", "x.conf"]).log == "INFO"
+    options = parse(["--log", "log.conf", "x.conf"])
+    assert options.log == str(Path("log.conf").absolute())
+    assert options.path == Path("x.conf")
+    assert parse(["--log=log.conf"]).path == EMBEDDED
+
+
+@pytest.mark.parametrize("name", SEVEN)
+def test_trap_12_a_benchmark_can_be_left_out(name: str) -> None:
+    assert parse(["x.conf", f"-{name}"]).benchmarks == [each for each in SEVEN if each != name]
+
+
+def test_benchmarks_run_in_their_order_and_once() -> None:
+    assert parse(["x.conf", "hot", "add", "hot"]).benchmarks == ["add", "hot"]
+    assert parse(["x.conf", "all", "-cold"]).benchmarks == [n for n in SEVEN if n != "cold"]
+    assert parse(["cold"]).path == EMBEDDED
+
+
+def test_sweeps_by_commas_and_by_repetition() -> None:
+    sweep = parse(
+        ["-c", "1,2", "-c", "4", "--object-counts", "10,100", "-s", "128", "-s", "300,128"]
+    ).sweep
+    assert sweep.concurrency == [1, 2, 4]
+    assert sweep.objects == [10, 100]
+    assert sweep.object_sizes == [128, 300]
+    assert len(sweep.parameters()) == 12
+
+
+def test_btrees() -> None:
+    assert parse(["--btrees"]).sweep.mapping is MappingType.IO
+    assert parse(["--btrees", "OO"]).sweep.mapping is MappingType.OO
+
+
+def test_fast_rigorous_and_single_value_do_what_pyperf_says() -> None:
+    assert parse(["--fast"]).effort.values == 2
+    assert parse(["--rigorous"]).effort.processes == 6
+    single = parse(["--debug-single-value"]).effort
+    assert (single.processes, single.values, single.warmups, single.loops) == (1, 1, 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["x.conf", "clod"], "unknown benchmark 'clod'; did you mean cold?"),
+        (["x.conf", "-clod"], "unknown benchmark 'clod' in '-clod'; did you mean -cold?"),
+        (["clod"], "no such file or benchmark: 'clod'; did you mean cold?"),
+        (["-c", "0"], "argument -c/--concurrency: '0' is not a positive number"),
+        (["-c", "two"], "argument -c/--concurrency: 'two' is not a positive number"),
+        (["--object-counts", "-5"], "argument --object-counts: '-5' is not a positive number"),
+        (["-s", "0"], "argument -s/--object-size: '0' is not a positive number"),
+        (["-s", "20"], "argument -s/--object-size: a stored object takes at least"),
+        (["--nonsense"], "unrecognized arguments: --nonsense"),
+        (["-o", "a.json", "--append", "b.json"], "-o and --append: give one of them"),
+        (["--log=nowhere.conf"], "--log: 'nowhere.conf' is neither a level"),
+        (["--python", "no-such-python"], "--python: there is no program 'no-such-python'"),
+        (["--tracemalloc", "-c2"], "--tracemalloc measures the worker"),
+        (["--compare-to", "python3"], "--compare-to is not available"),
+        (["--worker"], "--worker is not available"),
+        (["-add", "add"], "every benchmark is left out"),
+    ],
+)
+def test_bad_usage_is_one_line(words: list[str], message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse(words)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_gevent_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(UsageError, match=r"pip install 'zodbshootout\[gevent\]'"):
+        parse(["--gevent"])
+
+
+def test_memory_can_be_traced_in_threads() -> None:
+    assert parse(["--tracemalloc", "--threads"]).memory == "--tracemalloc"
+    assert parse(["--track-memory"]).memory == "--track-memory"

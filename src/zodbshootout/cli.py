@@ -321,7 +321,7 @@ def _report(
         return
     for shown in options.show:
         _print(streams.out, _shown_by_pyperf(shown, files.combined))
-    _print(streams.out, f"Results: {files.combined}, and by contender in {files.directory}")
+    _print(streams.out, f"Results: {files.combined}, and by contender in {files.directory}/")
 
 
 def _shown_by_pyperf(what: str, path: Path) -> str:

@@ -7,12 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+import pyperf
+
 from zodbshootout.benchmarks.registry import benchmarks
 from zodbshootout.contenders.layer import Sharing
 from zodbshootout.data.tree import Purpose
 from zodbshootout.model import Cell, Effort, Parameters
 from zodbshootout.perf.calibration import choose_loops
-from zodbshootout.perf.launch import Launcher, WorkerFailed
+from zodbshootout.perf.launch import WorkerFailed
 from zodbshootout.perf.task import Action, Report, Subject, Task
 from zodbshootout.plan import Plan, Row
 from zodbshootout.results import CellResult, State
@@ -31,6 +33,16 @@ class Observer(Protocol):
         """Note that a cell is settled, and how many workers will not be needed for it."""
 
 
+class Workers(Protocol):
+    """Who does what is to be done: :class:`~zodbshootout.perf.launch.Launcher`."""
+
+    def do(self, task: Task) -> Mapping[str, str]:
+        """Look or plant."""
+
+    def measure(self, task: Task, effort: Effort) -> pyperf.Benchmark:
+        """Measure."""
+
+
 class GaveUp(Exception):  # noqa: N818
     """A cell failed and nothing was to be measured after that (``--fail-fast``)."""
 
@@ -44,7 +56,7 @@ class Shootout:
 
     plan: Plan
     subject: Subject
-    launcher: Launcher
+    launcher: Workers
     observer: Observer
     keep: Callable[[Sequence[CellResult]], None]
     """Called with all results whenever one has changed."""

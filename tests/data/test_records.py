@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zodbshootout.data.records import Item, Payload, content_size, record_size, smallest_record
-from zodbshootout.data.tree import Purpose, find, fill, key_at, plant
+from zodbshootout.data.tree import Purpose, fill, find, key_at, plant
 from zodbshootout.model import CrewShape, MappingType, Parameters
 
 
@@ -56,7 +56,7 @@ def test_content_does_not_compress_and_differs_wherever_it_should() -> None:
 def test_keys_sort_as_positions_do(mapping: MappingType) -> None:
     parameters = Parameters(CrewShape(1), mapping=mapping)
     keys = [key_at(parameters, position) for position in range(0, 2000, 7)]
-    assert keys == sorted(keys)  # type: ignore[type-var]
+    assert keys == sorted(keys)
 
 
 def test_filling_keeps_the_order() -> None:

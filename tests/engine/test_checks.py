@@ -101,6 +101,4 @@ def test_the_failure_of_one_client_is_told_rather_than_the_broken_wait_of_the_ot
 ) -> None:
     storage.corrupt = flipping(3)
     with pytest.raises(CrewFailed, match="object 3"):
-        measure(
-            benchmarks()["cold"], storage, parameters(size=4, shared=True), storage.clock, [5]
-        )
+        measure(benchmarks()["cold"], storage, parameters(size=4, shared=True), storage.clock, [5])

@@ -66,7 +66,7 @@ def test_trap_5_no_client_of_20_starts_before_the_last_is_ready() -> None:
     with crew_of_processes(Noting, 20) as crew:
         sample = crew.measure(2)
     starts = [client.starts[0] for client in sample.clients]
-    assert min(starts) >= max(ready)
+    assert min(starts) >= max(ready[:])
     assert sample.start_spread == max(starts) - min(starts)
 
 
@@ -88,22 +88,24 @@ def test_every_client_goes_on_until_the_last_has_finished() -> None:
 
 
 def test_a_killed_client_is_named_with_the_signal() -> None:
-    with pytest.raises(CrewFailed, match=r"client 1 \(pid \d+\) was killed by SIGKILL"):
-        with crew_of_processes(Deadly, 3) as crew:
-            crew.measure(3)
+    expected = pytest.raises(CrewFailed, match=r"client 1 \(pid \d+\) was killed by SIGKILL")
+    with expected, crew_of_processes(Deadly, 3) as crew:
+        crew.measure(3)
 
 
 def test_a_client_that_ends_before_it_is_set_up_is_noticed() -> None:
-    with pytest.raises(CrewFailed, match=r"client \d \(pid \d+\) ended with exit status 7"):
-        with crew_of_processes(Leaving, 2):
-            pytest.fail("the crew cannot be complete")
+    expected = pytest.raises(CrewFailed, match=r"client \d \(pid \d+\) ended with exit status 7")
+    with expected, crew_of_processes(Leaving, 2):
+        pytest.fail("the crew cannot be complete")
 
 
 def test_no_process_is_left_of_a_crew_that_failed() -> None:
     crew = crew_of_processes(Deadly, 3)
+    pids: list[int | None] = []
     with pytest.raises(CrewFailed), crew:
-        pids = [process.pid for process in crew._processes]
+        pids.extend(process.pid for process in crew._processes)
         crew.measure(3)
+    assert len(pids) == 3
     for pid in pids:
         assert pid is not None
         with pytest.raises(ProcessLookupError):

@@ -81,8 +81,6 @@ def test_short_iterations_are_timed_in_batches_and_counted_one_by_one() -> None:
 
 def test_counts_are_of_the_clocked_iterations_alone() -> None:
     clock = FakeClock()
-    first, second = measure(
-        benchmarks()["cold"], FakeStorage(clock), parameters(), clock, [3, 2]
-    )
+    first, second = measure(benchmarks()["cold"], FakeStorage(clock), parameters(), clock, [3, 2])
     assert first.counts() == {"loads": 3 * (N + MAPPING)}
     assert second.counts() == {"loads": 2 * (N + MAPPING)}

@@ -56,7 +56,9 @@ def print_table(console: Console, results: Sequence[CellResult], titles: Mapping
     """
     notes = _Notes()
     for group in _groups(results):
+        console.print()
         console.print(_table(group, titles, notes))
+    console.print()
     benchmarks = list(dict.fromkeys(result.cell.benchmark for result in results))
     for line in notes.lines(benchmarks):
         console.print(Text(line), soft_wrap=True)

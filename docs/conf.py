@@ -1,0 +1,16 @@
+"""How Sphinx builds this documentation."""
+
+from importlib.metadata import version as installed_version
+
+project = "zodbshootout"
+author = "The zodbshootout contributors"
+copyright = "The zodbshootout contributors"
+release = installed_version("zodbshootout")
+version = release
+
+exclude_patterns = ["_build"]
+nitpicky = True
+highlight_language = "none"
+
+html_theme = "furo"
+html_title = f"zodbshootout {release}"

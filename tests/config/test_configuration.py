@@ -1,0 +1,168 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from zodbshootout.config.configuration import (
+    EMBEDDED,
+    Configuration,
+    ConfigurationError,
+    Source,
+    parse,
+    read_source,
+)
+from zodbshootout.contenders.layer import Sharing
+from zodbshootout.model import CrewShape, Unit
+
+ETC = Path(__file__).parents[2] / "etc"
+FILESTORAGE = "<filestorage>\npath $scratch/a.fs\n</filestorage>\n"
+
+
+def parsed(text: str, tmp_path: Path, **names: str) -> Configuration:
+    return parse(Source(tmp_path / "x.conf", text), {"scratch": str(tmp_path), **names})
+
+
+def test_the_embedded_default_has_four_contenders_and_a_server(tmp_path: Path) -> None:
+    source = read_source(EMBEDDED)
+    assert source.server_names == ("main",)
+    configuration = parsed(source.text, tmp_path, main="127.0.0.1:1")
+    assert [(each.name, each.sharing) for each in configuration.contenders] == [
+        ("memory", Sharing.VOLATILE),
+        ("filestorage", Sharing.EXCLUSIVE),
+        ("zeo", Sharing.CONCURRENT),
+        ("sqlite", Sharing.CONCURRENT),
+    ]
+    assert [server.name for server in configuration.servers] == ["main"]
+    users = [each.name for each in configuration.contenders if each.refers_to("main")]
+    assert users == ["zeo"]
+
+
+def test_the_copy_of_the_embedded_default_in_etc_is_one() -> None:
+    assert (ETC / "embedded.conf").read_bytes() == EMBEDDED.read_bytes()
+
+
+@pytest.mark.parametrize("name", ["sample.conf", "fs-sample.conf", "embedded.conf"])
+def test_every_sample_can_be_read(name: str, tmp_path: Path) -> None:
+    source = read_source(ETC / name)
+    names = {server: f"127.0.0.1:{port}" for port, server in enumerate(source.server_names, 1000)}
+    assert len(parsed(source.text, tmp_path, **names).contenders) >= 3
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (f"<zodb>\n{FILESTORAGE}</zodb>", "x.conf:1: this section needs a name, as in <zodb NAME>"),
+        (
+            f"<zodb a>\n{FILESTORAGE}</zodb>\n<zodb a>\n{FILESTORAGE}</zodb>",
+            "x.conf:10: a second section is called 'a'; give each a name of its own",
+        ),
+        (
+            f"<zodb a>\n{FILESTORAGE}cache-sise 5\n</zodb>",
+            "x.conf:5: 'cache-sise' is not a known key name in <zodb>; did you mean cache-size",
+        ),
+        (
+            "<zodb a>\n<filestorage>\nzzzz 1\n</filestorage>\n</zodb>",
+            "x.conf:3: 'zzzz' is not a known key name in <filestorage>; there are blob-dir, create",
+        ),
+        (
+            "<zodb a>\n<filestorge>\n</filestorge>\n</zodb>",
+            "x.conf:2: unknown type name: 'filestorge'; did you mean filestorage",
+        ),
+        (
+            f"%import no.such.package\n<zodb a>\n{FILESTORAGE}</zodb>",
+            "package no.such.package is not installed; install it: pip install no.such.package",
+        ),
+        (
+            "<zodb a>\n<zeoclient>\nserver $other\n</zeoclient>\n</zodb>",
+            "x.conf:3: $other is not defined; write '%define other VALUE' above it",
+        ),
+        (
+            "<zodb a>\n<filestorage>\npath /no/such/directory/x.fs\n</filestorage>\n</zodb>",
+            "x.conf:3: The directory named as part of the path /no/such/directory/x.fs does not",
+        ),
+        ("<zodb a>\n", "x.conf:1: unclosed sections not allowed"),
+        ("%include nowhere.conf\n", "nowhere.conf"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line_with_the_place(
+    text: str, message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        parsed(text, tmp_path)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"no such file: nowhere\.conf"):
+        read_source(Path("nowhere.conf"))
+    with pytest.raises(ConfigurationError, match=r"cannot read .*: Is a directory"):
+        read_source(tmp_path)
+    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ConfigurationError, match=r"cannot read .*: it is not UTF-8 text"):
+        read_source(tmp_path / "binary")
+
+
+def test_the_text_inside_a_server_section_is_its_own() -> None:
+    source = Source(
+        Path("x"), "%define a b\n<zeoserver one>\n<mappingstorage/>\n</zeoserver>\nrest\n"
+    )
+    assert source.nested_text("one").strip() == "<mappingstorage/>"
+    assert source.imports == "%define a b\n"
+
+
+def test_environment_variables_that_are_referred_to_are_known() -> None:
+    source = Source(Path("x"), "dsn $(PGSERVICE)\nuser $( WHO )")
+    assert source.environment_names == {"PGSERVICE", "WHO"}
+
+
+def test_no_password_is_in_the_settings(tmp_path: Path) -> None:
+    configuration = parsed(
+        "%import relstorage\n<zodb pg>\n<relstorage>\n<postgresql>\n"
+        "dsn dbname='x' user='u' password='geheim' host='h'\n</postgresql>\n</relstorage>\n</zodb>"
+        "\n<zodb my>\n<relstorage>\n<mysql>\ndb x\nuser u\npasswd geheim\n</mysql>\n"
+        "</relstorage>\n</zodb>",
+        tmp_path,
+    )
+    for contender in configuration.contenders:
+        text = repr(contender.settings())
+        assert "geheim" not in text
+        assert "'u'" in text
+    assert configuration.contenders[0].settings()["storage.adapter.dsn"] == (
+        "dbname='x' user='u' password=*** host='h'"
+    )
+
+
+def test_a_fingerprint_is_of_the_settings_and_not_of_the_run(tmp_path: Path) -> None:
+    text = f"<zodb a>\n{FILESTORAGE}</zodb>"
+    (tmp_path / "other").mkdir()
+    one = parsed(text, tmp_path).contenders[0]
+    same = parsed(f"# a comment\n{text}", tmp_path / "other").contenders[0]
+    different = parsed(text.replace("<zodb a>", "<zodb a>\ncache-size 7"), tmp_path).contenders[0]
+    assert one.fingerprint() == same.fingerprint() != different.fingerprint()
+
+
+def test_trap_9_cache_and_pool_sizes_are_the_contenders_own(tmp_path: Path) -> None:
+    text = f"<zodb a>\ncache-size 77\npool-size 3\n{FILESTORAGE}</zodb>"
+    db = parsed(text, tmp_path).contenders[0].section.open()
+    assert (db.getCacheSize(), db.getPoolSize()) == (77, 3)
+    db.close()
+
+
+def test_crews_that_a_contender_refuses(tmp_path: Path) -> None:
+    source = read_source(EMBEDDED)
+    memory, filestorage, zeo, sqlite = parsed(source.text, tmp_path, main="127.0.0.1:1").contenders
+    processes = CrewShape(2)
+    assert filestorage.refusal(processes) == (
+        "FileStorage: one DB at a time can open it; use --threads shared, or -c 1"
+    )
+    assert memory.refusal(processes) == (
+        "MappingStorage: its data lives in one DB only; use --threads shared, or -c 1"
+    )
+    assert zeo.refusal(processes) is None
+    assert sqlite.refusal(processes) is None
+    assert "event loop" in str(zeo.refusal(CrewShape(2, Unit.GREENLET)))
+    for contender in (memory, filestorage, zeo, sqlite):
+        assert contender.refusal(CrewShape(1)) is None
+        assert contender.refusal(CrewShape(9, Unit.GREENLET, shared=True)) is None

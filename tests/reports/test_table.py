@@ -1,0 +1,58 @@
+"""What the table looks like, to the letter."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from tests.runs import cell, failed, measured, unsupported
+from zodbshootout.benchmarks.registry import benchmarks
+from zodbshootout.reports.table import print_table
+from zodbshootout.results import CellResult
+
+GOLDEN = Path(__file__).parent / "golden"
+
+TITLES = {name: benchmark.title for name, benchmark in benchmarks().items()}
+
+
+def printed(results: list[CellResult]) -> str:
+    stream = io.StringIO()
+    print_table(Console(file=stream, width=1000), results, TITLES)
+    return "".join(f"{line.rstrip()}\n" for line in stream.getvalue().splitlines())
+
+
+EVERYTHING = [
+    measured(cell("add", "fs"), [0.02, 0.02, 0.02]),
+    measured(cell("add", "zeo"), [0.08, 0.12]),
+    failed(cell("add", "pg"), "OperationalError: connection refused"),
+    measured(cell("cold", "fs"), [0.01]),
+    unsupported(cell("cold", "zeo"), "it makes no sense"),
+    failed(cell("cold", "pg"), "OperationalError: connection refused"),
+    CellResult(cell("hot", "fs")),
+    measured(cell("hot", "zeo"), [0.0005, 0.00051]),
+    failed(cell("hot", "pg"), "another reason"),
+]
+
+CASES = {
+    "everything": EVERYTHING,
+    "sweep": [
+        measured(cell("add", "fs", objects=objects, object_size=size), [0.001 * objects])
+        for size in (128, 300)
+        for objects in (10, 100)
+    ],
+    "memory": [measured(cell("add", "fs"), [2_000_000], unit="byte")],
+    "nothing": [failed(cell("add", "fs"), "no ZEO server at localhost:1")],
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_table_is_as_it_was_approved(name: str) -> None:
+    assert printed(CASES[name]) == (GOLDEN / f"{name}.txt").read_text(encoding="utf-8")
+
+
+def test_a_cell_without_a_number_never_shows_one() -> None:
+    rows = printed([failed(cell("add", "fs"), "broken")]).splitlines()
+    assert rows[4].split() == ["Add", "1000", "Objects", "failed", "[1]"]

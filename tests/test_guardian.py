@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+from zodbshootout.guardian import Guardian, end_group
+
+SLEEPER = [sys.executable, "-c", "import time; time.sleep(600)"]
+IGNORANT = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN)"
+STUBBORN = [sys.executable, "-c", f"{IGNORANT}; print(flush=True); time.sleep(600)"]
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come to that"
+        time.sleep(0.02)
+
+
+def gone(pid: int) -> bool:
+    try:
+        return bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return True
+
+
+@pytest.fixture
+def killed_run(tmp_path: Path) -> Callable[[str], tuple[int, Path]]:
+    """Return how to start a run that is killed: what it watched over, and its directory."""
+
+    def start(more: str = "") -> tuple[int, Path]:
+        directory = tmp_path / "scratch"
+        directory.mkdir()
+        program = textwrap.dedent(
+            f"""
+            import os, signal, subprocess, pathlib
+            from zodbshootout.guardian import Guardian
+            guardian = Guardian()
+            null = subprocess.DEVNULL
+            server = subprocess.Popen({SLEEPER!r}, stdout=null, start_new_session=True)
+            guardian.watch_group(server.pid)
+            guardian.watch_directory(pathlib.Path({str(directory)!r}))
+            {more}
+            print(server.pid, flush=True)
+            os.kill(os.getpid(), signal.SIGKILL)
+            """
+        )
+        run = subprocess.run(
+            [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, check=False
+        )
+        assert run.returncode == -signal.SIGKILL
+        return int(run.stdout), directory
+
+    return start
+
+
+def test_what_a_killed_run_watched_over_is_ended_and_removed(
+    killed_run: Callable[[str], tuple[int, Path]],
+) -> None:
+    pid, directory = killed_run("")
+    wait_until(lambda: gone(pid) and not directory.exists())
+
+
+def test_what_was_released_is_left_alone(
+    killed_run: Callable[[str], tuple[int, Path]],
+) -> None:
+    pid, directory = killed_run("guardian.release_group(server.pid)")
+    wait_until(lambda: not directory.exists())
+    assert not gone(pid)
+    os.kill(pid, signal.SIGKILL)
+
+
+def test_the_guardian_ends_with_the_run() -> None:
+    with Guardian() as guardian:
+        pid = guardian._process.pid
+        assert not gone(pid)
+    assert gone(pid)
+
+
+def test_a_group_that_does_not_listen_is_killed() -> None:
+    process = subprocess.Popen(STUBBORN, start_new_session=True, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.readline()
+    end_group(process.pid, grace=0.1, reap=process.poll)
+    assert process.wait() == -signal.SIGKILL
+    process.stdout.close()
+
+
+def test_a_group_that_is_gone_is_nothing_to_worry_about() -> None:
+    process = subprocess.Popen([sys.executable, "-c", ""], start_new_session=True)
+    process.wait()
+    end_group(process.pid)

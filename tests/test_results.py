@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyperf
+import pytest
+
+from tests.runs import cell, failed, measured, run, unsupported
+from zodbshootout.model import cell_from_json, to_json
+from zodbshootout.results import CellResult, ResultFiles, State, long_name, short_name
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> ResultFiles:
+    return ResultFiles(tmp_path / "out.json")
+
+
+def suite(path: Path) -> dict[str, pyperf.Benchmark]:
+    return {each.get_name(): each for each in pyperf.BenchmarkSuite.load(str(path))}
+
+
+def test_a_cell_survives_json() -> None:
+    of = cell("add", "fs", objects=5)
+    assert cell_from_json(json.loads(json.dumps(to_json(of)))) == of
+
+
+def test_the_combined_file_and_those_of_the_contenders_hold_the_same_runs(
+    files: ResultFiles,
+) -> None:
+    files.write([measured(cell("add", "fs"), [1.0, 2.0]), measured(cell("add", "zeo"), [3.0])])
+    assert {name: each.get_values() for name, each in suite(files.combined).items()} == {
+        "fs: add 1000x300B threads-shared-2": (1.0, 2.0),
+        "zeo: add 1000x300B threads-shared-2": (3.0,),
+    }
+    assert suite(files.directory / "fs.json")["add"].get_values() == (1.0, 2.0)
+    assert suite(files.directory / "zeo.json")["add"].get_values() == (3.0,)
+
+
+def test_trap_1_what_failed_or_is_not_supported_is_not_a_number(files: ResultFiles) -> None:
+    broken = measured(cell("cold", "fs"), [1.0]).without_number(State.FAILED, "why")
+    files.write(
+        [
+            measured(cell("add", "fs"), [1.0]),
+            broken,
+            failed(cell("add", "pg"), "refused"),
+            unsupported(cell("cold", "pg"), "cannot"),
+        ]
+    )
+    assert list(suite(files.combined)) == ["fs: add 1000x300B threads-shared-2"]
+    assert not (files.directory / "pg.json").exists()
+    listed = json.loads(files.cells.read_text())
+    told = ("contender", "benchmark", "state", "reason")
+    assert [tuple(each[name] for name in told) for each in listed] == [
+        ("fs", "add", "measured", ""),
+        ("fs", "cold", "failed", "why"),
+        ("pg", "add", "failed", "refused"),
+        ("pg", "cold", "unsupported", "cannot"),
+    ]
+
+
+def test_what_fails_later_is_taken_out_again(files: ResultFiles) -> None:
+    result = measured(cell("add", "fs"), [1.0])
+    files.write([result])
+    files.write([result.without_number(State.FAILED, "why")])
+    assert not files.combined.exists()
+    assert list(files.directory.iterdir()) == []
+
+
+def test_names_are_unique_wherever_they_stand() -> None:
+    cells = [cell("add", "fs", objects=n, object_size=s) for n in (1, 2) for s in (128, 300)]
+    assert len({long_name(each) for each in cells}) == 4
+    assert [short_name(each, {"objects", "size"}) for each in cells] == [
+        "add n=1 s=128",
+        "add n=1 s=300",
+        "add n=2 s=128",
+        "add n=2 s=300",
+    ]
+    assert short_name(cells[0], ()) == "add"
+
+
+def test_runs_add_up() -> None:
+    result = CellResult(cell("add", "fs")).with_run(run(0.1, 0.3)).with_run(run(0.2, 0.2))
+    assert result.mean == pytest.approx(0.2)
+    assert result.objects_per_second == pytest.approx(2 * 1000 / 0.2)
+    assert result.spread == pytest.approx(0.0816 / 0.2, rel=1e-2)
+
+
+def test_appending_adds_runs_to_what_a_file_holds(files: ResultFiles) -> None:
+    files.write([measured(cell("add", "fs"), [1.0])])
+    again = files.appending()
+    again.write([measured(cell("add", "fs"), [2.0])])
+    again.write([measured(cell("add", "fs"), [2.0]), measured(cell("cold", "fs"), [5.0])])
+    assert suite(files.directory / "fs.json")["add"].get_values() == (1.0, 2.0)
+    assert suite(files.directory / "fs.json")["cold"].get_values() == (5.0,)
+    assert len(suite(files.combined)) == 2
+
+
+def test_a_write_that_fails_leaves_what_was_there(
+    files: ResultFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files.write([measured(cell("add", "fs"), [1.0])])
+    before = files.combined.read_bytes()
+
+    def disk_full(suite: pyperf.BenchmarkSuite, path: str, **_: object) -> None:
+        Path(path).write_text("{")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(pyperf.BenchmarkSuite, "dump", disk_full)
+    with pytest.raises(OSError, match="No space left"):
+        files.write([measured(cell("add", "fs"), [1.0]), measured(cell("cold", "fs"), [1.0])])
+    assert files.combined.read_bytes() == before
+    assert sorted(path.name for path in files.combined.parent.iterdir()) == [
+        "out.cells.json",
+        "out.d",
+        "out.json",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "directory"), [("a.json", "a.d"), ("a.json.gz", "a.d"), ("a", "a.d"), ("a.b", "a.b.d")]
+)
+def test_the_directory_is_named_after_the_file(tmp_path: Path, name: str, directory: str) -> None:
+    assert ResultFiles(tmp_path / name).directory == tmp_path / directory
+
+
+def test_a_compressed_file_is_one(tmp_path: Path) -> None:
+    files = ResultFiles(tmp_path / "out.json.gz")
+    files.write([measured(cell("add", "fs"), [1.0])])
+    assert files.combined.read_bytes()[:2] == b"\x1f\x8b"
+    assert len(suite(files.combined)) == 1
+
+
+def test_a_contender_with_an_odd_name_has_a_file_all_the_same(files: ResultFiles) -> None:
+    files.write([measured(cell("add", "a/b c"), [1.0])])
+    assert (files.directory / "a_b_c.json").exists()

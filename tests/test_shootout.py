@@ -1,0 +1,235 @@
+"""How a plan is gone through, with workers that are made up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyperf
+import pytest
+
+from tests.runs import run
+from zodbshootout.config.configuration import Source
+from zodbshootout.contenders.contender import Contender
+from zodbshootout.model import Cell, CrewShape, Effort, MappingType, Unit
+from zodbshootout.perf.launch import WorkerFailed
+from zodbshootout.perf.task import Action, Report, Subject, Task
+from zodbshootout.plan import Plan, Sweep, make_plan
+from zodbshootout.progress import Silence
+from zodbshootout.results import CellResult, State
+from zodbshootout.shootout import GaveUp, Shootout
+
+SUBJECT = Subject(Source(Path("x.conf"), ""), {})
+
+
+class Section:
+    """A section of a kind that is not known."""
+
+
+@dataclass
+class FakeLauncher:
+    """Takes notes of what it is asked for, and fails where it is told to."""
+
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    fails: Callable[[Task, int], bool] = lambda task, nth: False
+    log: list[tuple[str, str, str, int]] = field(default_factory=list)
+
+    def do(self, task: Task) -> Mapping[str, str]:
+        self._note(task, 0)
+        return {}
+
+    def measure(self, task: Task, effort: Effort) -> pyperf.Benchmark:
+        self._note(task, effort.loops)
+        seconds = self.seconds.get(task.contender, 0.1)
+        return run(*[seconds] * effort.values, loops=effort.loops)
+
+    def _note(self, task: Task, loops: int) -> None:
+        assert task.cell is not None
+        nth = sum(entry[:3] == self._key(task) for entry in self.log)
+        self.log.append((*self._key(task), loops))
+        if self.fails(task, nth):
+            raise WorkerFailed(Report("failed", f"{task.contender} broke", "Traceback"))
+
+    @staticmethod
+    def _key(task: Task) -> tuple[str, str, str]:
+        assert task.cell is not None
+        return task.action.value, task.cell.benchmark, task.contender
+
+    def measured(self) -> list[str]:
+        return [contender for action, _, contender, _ in self.log if action == "measure"]
+
+
+class Counting(Silence):
+    def __init__(self) -> None:
+        self.advanced = 0
+        self.settled: list[str] = []
+
+    def worker_done(self, result: CellResult) -> None:
+        self.advanced += 1
+
+    def cell_done(self, result: CellResult, workers_spared: int) -> None:
+        self.advanced += workers_spared
+        self.settled.append(f"{result.cell.contender} {result.cell.benchmark} {result.state.value}")
+
+
+def plan_of(names: Sequence[str], benchmarks: Sequence[str] = ("add",), **effort: Any) -> Plan:
+    wanted = Effort(
+        **{"processes": 3, "values": 2, "warmups": 0, "loops": 0, "min_time": 0.1, **effort}
+    )
+    sweep = Sweep([2], [10], [300], Unit.THREAD, True, MappingType.PERSISTENT_MAPPING, 0)
+    return make_plan([Contender(name, Section(), {}) for name in names], benchmarks, sweep, wanted)
+
+
+def shootout(plan: Plan, launcher: FakeLauncher, **more: Any) -> Shootout:
+    more = {"keep": lambda results: None, "observer": Counting(), "facts": {}, **more}
+    return Shootout(plan=plan, subject=SUBJECT, launcher=launcher, **more)
+
+
+def states(of: Shootout) -> dict[tuple[str, str], str]:
+    return {(each.cell.benchmark, each.cell.contender): each.state.value for each in of.results}
+
+
+def test_trap_13_contenders_are_interleaved_run_by_run_and_none_always_comes_first() -> None:
+    launcher = FakeLauncher()
+    shootout(plan_of("abc", loops=1), launcher).run()
+    assert "".join(launcher.measured()) == "abc" + "bca" + "cab"
+
+
+def test_benchmarks_come_one_after_the_other() -> None:
+    launcher = FakeLauncher()
+    shootout(plan_of("ab", ["add", "cold"], loops=1, processes=1), launcher).run()
+    assert [entry[:3] for entry in launcher.log] == [
+        ("plant", "add", "a"),
+        ("plant", "add", "b"),
+        ("measure", "add", "a"),
+        ("measure", "add", "b"),
+        ("plant", "cold", "a"),
+        ("plant", "cold", "b"),
+        ("measure", "cold", "a"),
+        ("measure", "cold", "b"),
+    ]
+
+
+def test_objects_that_several_benchmarks_read_are_written_once() -> None:
+    launcher = FakeLauncher()
+    shootout(plan_of("a", ["warm", "cold", "hot"], loops=1), launcher).run()
+    assert [entry[:3] for entry in launcher.log if entry[0] == "plant"] == [("plant", "warm", "a")]
+
+
+def test_trap_14_calibration_does_the_same_work_for_every_contender() -> None:
+    launcher = FakeLauncher(seconds={"fast": 0.01, "slow": 0.9})
+    shootout(plan_of(["fast", "slow"]), launcher).run()
+    loops = [entry[2:] for entry in launcher.log if entry[0] == "measure"]
+    assert loops[:2] == [("fast", 1), ("slow", 1)]
+    assert set(loops[2:]) == {("fast", 16), ("slow", 1)}
+
+
+def test_calibration_is_not_a_run_of_the_result() -> None:
+    going = shootout(plan_of("a"), FakeLauncher())
+    going.run()
+    assert len(going.results[0].runs) == 3
+    assert len(going.results[0].benchmark().get_values()) == 6
+
+
+@pytest.mark.parametrize("nth", [0, 1, 2, 3])
+def test_trap_15_a_cell_that_fails_fails_alone(nth: int) -> None:
+    launcher = FakeLauncher(
+        fails=lambda task, n: (
+            (task.contender, n) == ("b", nth)
+            and task.action is Action.MEASURE
+            and task.cell is not None
+            and task.cell.benchmark == "add"
+        )
+    )
+    observer = Counting()
+    going = shootout(plan_of("abc", ["add", "cold"]), launcher, observer=observer)
+    going.run()
+    assert states(going) == {
+        ("add", "a"): "measured",
+        ("add", "b"): "failed",
+        ("add", "c"): "measured",
+        ("cold", "a"): "measured",
+        ("cold", "b"): "measured",
+        ("cold", "c"): "measured",
+    }
+    failed = next(each for each in going.results if each.state is State.FAILED)
+    assert (failed.reason, failed.detail, failed.runs) == ("b broke", "Traceback", ())
+    assert all(len(each.runs) == 3 for each in going.results if each is not failed)
+    assert observer.advanced == going.plan.total_workers
+    assert len(observer.settled) == 6
+
+
+def test_what_cannot_be_written_is_a_failure_of_its_cell() -> None:
+    launcher = FakeLauncher(fails=lambda task, n: task.action is Action.PLANT)
+    going = shootout(plan_of("a"), launcher)
+    going.run()
+    assert states(going) == {("add", "a"): "failed"}
+    assert launcher.measured() == []
+
+
+def test_contenders_that_could_not_be_opened_fail_without_being_tried() -> None:
+    launcher = FakeLauncher()
+    going = shootout(plan_of("ab"), launcher, absent={"b": "no server"})
+    going.run()
+    assert states(going) == {("add", "a"): "measured", ("add", "b"): "failed"}
+    assert set(launcher.measured()) == {"a"}
+
+
+def test_unsupported_as_the_worker_finds_out() -> None:
+    class Refusing(FakeLauncher):
+        def measure(self, task: Task, effort: Effort) -> pyperf.Benchmark:
+            raise WorkerFailed(Report("unsupported", "it has none"))
+
+    going = shootout(plan_of("a"), Refusing())
+    going.run()
+    assert states(going) == {("add", "a"): "unsupported"}
+
+
+def test_fail_fast_stops_at_the_first_failure() -> None:
+    launcher = FakeLauncher(fails=lambda task, n: task.contender == "a")
+    going = shootout(plan_of("ab", ["add", "cold"]), launcher, fail_fast=True)
+    with pytest.raises(GaveUp):
+        going.run()
+    assert list(states(going).values()) == ["failed", "not run", "not run", "not run"]
+
+
+def test_everything_measured_is_kept_at_every_moment() -> None:
+    kept: list[list[int]] = []
+
+    def keep(results: Sequence[CellResult]) -> None:
+        kept.append([len(each.runs) for each in results])
+
+    shootout(plan_of("ab", loops=4), FakeLauncher(), keep=keep).run()
+    assert kept == [[0, 0], [1, 0], [1, 1], [1, 2], [2, 2], [3, 2], [3, 3]]
+
+
+def test_an_interrupt_leaves_what_was_measured() -> None:
+    def interrupt(task: Task, nth: int) -> bool:
+        if task.action is Action.MEASURE and task.contender == "b" and nth == 1:
+            raise KeyboardInterrupt
+        return False
+
+    going = shootout(plan_of("ab", ["add", "cold"]), FakeLauncher(fails=interrupt))
+    with pytest.raises(KeyboardInterrupt):
+        going.run()
+    assert states(going) == {
+        ("add", "a"): "measured",
+        ("add", "b"): "not run",
+        ("cold", "a"): "not run",
+        ("cold", "b"): "not run",
+    }
+
+
+def test_the_plan_tells_how_many_workers_it_takes() -> None:
+    assert plan_of("abc", ["add", "cold"]).total_workers == 2 * 3 * (3 + 1)
+    assert plan_of("abc", ["add", "cold"], loops=5).total_workers == 2 * 3 * 3
+    assert plan_of("a").estimated_seconds() > 0
+
+
+def test_a_cell_names_its_contender() -> None:
+    plan = plan_of("ab")
+    of = Cell("add", "b", plan.rows[0].parameters)
+    assert plan.contender(of).name == "b"
+    assert of.parameters.crew == CrewShape(2, Unit.THREAD, shared=True)

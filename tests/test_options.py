@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from zodbshootout.config.configuration import EMBEDDED
+from zodbshootout.config.configuration import EMBEDDED, ConfigurationError
 from zodbshootout.model import Effort, MappingType, Unit
 from zodbshootout.options import UsageError, parse
 
@@ -143,6 +143,12 @@ def test_bad_usage_is_one_line(words: list[str], message: str) -> None:
         parse(words)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_logging_file_that_is_wrong_is_told_with_the_line() -> None:
+    Path("log.conf").write_text("<logger>\nnonsense 1\n</logger>\n")
+    with pytest.raises(ConfigurationError, match=r"log\.conf:2: 'nonsense' is not a known key"):
+        parse(["--log", "log.conf", "x.conf"])
 
 
 def test_gevent_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:

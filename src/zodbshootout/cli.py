@@ -97,7 +97,7 @@ def _shoot_out(options: Options, streams: Streams) -> int:
         if options.list_only:
             _print_plan(streams.out, plan)
             return ALL_MEASURED
-        files = _result_files(options)
+        files = _result_files(options, plan)
         subject = Subject(source, names)
         observer = _observer(options, streams.err, plan)
         launcher = _launcher(options, source, scratch, guardian, observer)
@@ -127,7 +127,9 @@ def _measure(shootout: Shootout, streams: Streams) -> int:
     try:
         shootout.run()
     except KeyboardInterrupt:
-        streams.complain("interrupted; what was measured until then is kept")
+        kept = any(result.measured for result in shootout.results)
+        what = "what was measured until then is kept" if kept else "nothing was measured"
+        streams.complain(f"interrupted; {what}")
         return INTERRUPTED
     except GaveUp:
         return SOME_FAILED
@@ -249,7 +251,7 @@ def _launcher(
     )
 
 
-def _result_files(options: Options) -> ResultFiles:
+def _result_files(options: Options, plan: Plan) -> ResultFiles:
     """Return where results go.
 
     :raises UsageError: when something is there already, or nothing can be written there
@@ -259,6 +261,9 @@ def _result_files(options: Options) -> ResultFiles:
             files = ResultFiles(options.append).appending()
         except (OSError, ValueError, KeyError) as error:
             raise UsageError(f"--append: cannot read {options.append}: {error}") from None
+        conflict = files.conflict(plan.cells)
+        if conflict:
+            raise UsageError(f"--append: {conflict}; append to another file")
         _check_writable(options.append.parent)
         return files
     if options.output:
@@ -305,7 +310,10 @@ def _print_plan(out: Console, plan: Plan) -> None:
         _print(out, f"{line}: not supported: {refusal}" if refusal else line)
     minutes = plan.estimated_seconds() / 60
     runnable = sum(plan.refusal(cell) is None for cell in plan.cells)
-    _print(out, f"{runnable} cells, {plan.total_workers} workers, about {minutes:.1f} minutes")
+    plural = "" if runnable == 1 else "s"
+    _print(
+        out, f"{runnable} cell{plural}, {plan.total_workers} workers, about {minutes:.1f} minutes"
+    )
 
 
 def _report(

@@ -79,6 +79,20 @@ class Cell:
     contender: str
     parameters: Parameters
 
+    def metadata(self) -> dict[str, str | int]:
+        """Return what the metadata of every run of this cell say of it."""
+        parameters = self.parameters
+        return {
+            "benchmark": self.benchmark,
+            "contender": self.contender,
+            "concurrency": parameters.crew.size,
+            "crew": str(parameters.crew),
+            "objects": parameters.objects,
+            "object_size_bytes": parameters.object_size,
+            "mapping": parameters.mapping.value,
+            "seed": parameters.seed,
+        }
+
 
 @dataclass(frozen=True)
 class Effort:

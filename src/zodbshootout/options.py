@@ -22,6 +22,7 @@ import pyperf
 from zodbshootout.benchmarks.registry import benchmarks
 from zodbshootout.config.configuration import EMBEDDED
 from zodbshootout.config.explanation import suggestion
+from zodbshootout.config.loggers import read_loggers
 from zodbshootout.data.records import content_size
 from zodbshootout.engine.sample import COLLECTORS
 from zodbshootout.model import Effort, MappingType, Unit
@@ -153,15 +154,25 @@ def parser() -> argparse.ArgumentParser:
     return base
 
 
+_DIFFERENCES = {
+    "timeout": f"time limit of one worker in seconds (default: {TIMEOUT})",
+    "output": "write all results to FILENAME, and those of each contender to a directory beside "
+    "it, named alike but .d (default: a dated file in the user's data directory)",
+    "append": "add the results to those in FILENAME and in the directory beside it",
+    "warmups": f"values of a run that are measured first and not counted (default: {WARMUPS})",
+    "affinity": "CPUs that the workers may use (default: all that this process may use)",
+    "hook": "use the given pyperf hook (repeatable)",
+    "tracemalloc": "measure the memory that Python allocates, in place of time (threads only)",
+    "track_memory": "measure the memory of the worker, in place of time (threads only)",
+}
+"""Where we differ from pyperf, or have more to say."""
+
+
 def _describe_differences(base: argparse.ArgumentParser) -> None:
     for action in base._actions:
-        if action.dest == "timeout":
-            action.help = f"time limit of one worker in seconds (default: {TIMEOUT})"
-        if action.dest == "output":
-            action.help = (
-                "write all results to FILENAME, and those of each contender to a directory beside "
-                "it, named alike but .d (default: a dated file in the user's data directory)"
-            )
+        action.help = _DIFFERENCES.get(action.dest, action.help)
+        if action.dest == "hook":
+            action.metavar = "HOOK"
 
 
 def _add_selection(base: argparse.ArgumentParser) -> None:
@@ -240,6 +251,7 @@ def parse(arguments: Sequence[str]) -> Options:
     """Make options of a command line.
 
     :raises UsageError: with one line for the user
+    :raises ConfigurationError: when a file that configures logging is wrong
     :raises SystemExit: after ``--help``
     """
     found = parser().parse_intermixed_args(_separated(arguments))
@@ -328,6 +340,7 @@ def _reject_what_is_not_ours(found: argparse.Namespace) -> None:
             advice = {
                 "compare_to": "run once for each --python and use pyperf compare_to",
                 "python_names": "run once for each --python and use pyperf compare_to",
+                "profile": "it would profile the worker while its clients do the work",
             }.get(name, "it is for pyperf's own workers")
             raise UsageError(f"{option} is not available: {advice}")
 
@@ -414,7 +427,9 @@ def _log(value: str | None) -> str | None:
         return value.upper()
     if not Path(value).is_file():
         raise UsageError(f"--log: {value!r} is neither a level ({', '.join(LEVELS)}) nor a file")
-    return str(Path(value).absolute())
+    path = Path(value).absolute()
+    read_loggers(path)
+    return str(path)
 
 
 def _memory(found: argparse.Namespace, sweep: Sweep) -> str | None:

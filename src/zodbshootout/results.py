@@ -37,7 +37,7 @@ class CellResult:
     cell: Cell
     state: State = State.NOT_RUN
     reason: str = ""
-    """One line: why there is no number."""
+    """One line: why there is no number, or what is to be said against it."""
     detail: str = ""
     """A traceback, where there is one."""
     runs: tuple[pyperf.Run, ...] = ()
@@ -132,6 +132,7 @@ class ResultFiles:
     existing: Sequence[pyperf.Benchmark] = ()
     """What the combined file held before, where results are appended."""
     existing_by_contender: Mapping[str, Sequence[pyperf.Benchmark]] = field(default_factory=dict)
+    existing_cells: Sequence[Mapping[str, Any]] = ()
 
     @property
     def _stem(self) -> str:
@@ -167,7 +168,28 @@ class ResultFiles:
         :raises ValueError: when it is not pyperf's
         """
         by_contender = {path.stem: _load(path) for path in sorted(self.directory.glob("*.json"))}
-        return replace(self, existing=_load(self.combined), existing_by_contender=by_contender)
+        cells = json.loads(self.cells.read_text(encoding="utf-8")) if self.cells.exists() else ()
+        return replace(
+            self,
+            existing=_load(self.combined),
+            existing_by_contender=by_contender,
+            existing_cells=cells,
+        )
+
+    def conflict(self, cells: Sequence[Cell]) -> str | None:
+        """Say which of *cells* would be taken for another that is there, or return ``None``.
+
+        A contender's file names a benchmark by what varies within one run, so that results of
+        another size or crew would come under the same name.
+        """
+        varied = varied_parameters(cells)
+        for cell in cells:
+            name = short_name(cell, varied)
+            for there in self.existing_by_contender.get(self.of_contender(cell.contender).stem, ()):
+                differences = _differences(there.get_metadata(), cell.metadata())
+                if there.get_name() == name and differences:
+                    return f"{cell.contender}: {name} is there with {', '.join(differences)}"
+        return None
 
     def write(self, results: Sequence[CellResult]) -> None:
         """Write everything that was measured so far.
@@ -177,7 +199,7 @@ class ResultFiles:
         varied = varied_parameters(result.cell for result in results)
         self.combined.parent.mkdir(parents=True, exist_ok=True)
         self.directory.mkdir(exist_ok=True)
-        _replace(self.cells, lambda path: _write_cells(path, results))
+        _replace(self.cells, lambda path: self._write_cells(path, results))
         measured = [result for result in results if result.measured]
         fresh = [result.benchmark(long_name(result.cell)) for result in measured]
         _write_suite(self.combined, self.existing, fresh)
@@ -189,6 +211,27 @@ class ResultFiles:
                 if result.cell.contender == contender
             ]
             _write_suite(path, self.existing_by_contender.get(path.stem, ()), fresh)
+
+    def _write_cells(self, path: Path, results: Iterable[CellResult]) -> None:
+        document = [
+            *self.existing_cells,
+            *(
+                {
+                    **to_json(result.cell),
+                    "state": result.state.value,
+                    "reason": result.reason,
+                    "runs": len(result.runs),
+                }
+                for result in results
+            ),
+        ]
+        path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+
+
+def _differences(there: Mapping[str, Any], wanted: Mapping[str, str | int]) -> list[str]:
+    return [
+        f"{key}={there[key]}" for key, value in wanted.items() if there.get(key, value) != value
+    ]
 
 
 def _load(path: Path) -> list[pyperf.Benchmark]:
@@ -208,19 +251,6 @@ def _write_suite(
         return
     suite = pyperf.BenchmarkSuite([pyperf.Benchmark(runs) for runs in merged.values()])
     _replace(path, lambda temporary: suite.dump(str(temporary), replace=True))
-
-
-def _write_cells(path: Path, results: Iterable[CellResult]) -> None:
-    document: list[dict[str, Any]] = [
-        {
-            **to_json(result.cell),
-            "state": result.state.value,
-            "reason": result.reason,
-            "runs": len(result.runs),
-        }
-        for result in results
-    ]
-    path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
 
 
 def _replace(path: Path, write: Callable[[Path], None]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import pyperf
@@ -76,7 +76,13 @@ class Shootout:
     @property
     def results(self) -> list[CellResult]:
         """Return what is known of every cell, in the order of the plan."""
-        return list(self._results.values())
+        due = self.plan.effort.processes
+        return [
+            replace(result, reason=f"{len(result.runs)} of {due} runs")
+            if result.measured and len(result.runs) < due
+            else result
+            for result in self._results.values()
+        ]
 
     def run(self) -> None:
         """Measure everything that can be measured.

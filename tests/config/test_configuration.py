@@ -81,6 +81,14 @@ def test_every_sample_can_be_read(name: str, tmp_path: Path) -> None:
             "<zodb a>\n<filestorage>\npath /no/such/directory/x.fs\n</filestorage>\n</zodb>",
             "x.conf:3: The directory named as part of the path /no/such/directory/x.fs does not",
         ),
+        (
+            "<zodb a>\n<zeoclient>\nserver $(NOWHERE_SET)\n</zeoclient>\n</zodb>",
+            "x.conf:3: the environment variable NOWHERE_SET is not set",
+        ),
+        (
+            "<zodb a>\n<relstorage>\n</relstorage>\n</zodb>",
+            "x.conf:2: unknown type name: 'relstorage'; write '%import relstorage' above it",
+        ),
         ("<zodb a>\n", "x.conf:1: unclosed sections not allowed"),
         ("%include nowhere.conf\n", "nowhere.conf"),
     ],

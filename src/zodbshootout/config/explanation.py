@@ -21,11 +21,16 @@ _RULES: Mapping[str, str] = {
     r"section names must not be re-used within the same container:'(?P<name>[^']+)'": (
         "a second section is called {name!r}; give each a name of its own"
     ),
-    r"no replacement for '(?P<name>[^']+)'": (
-        "${name} is not defined; write '%define {name} VALUE' above it"
-    ),
 }
 """What is said instead of a message of ZConfig's, by what that looks like."""
+
+_IMPORTED_FROM: Mapping[str, str] = {
+    "relstorage": "relstorage",
+    "clientstorage": "ZEO",
+    "zlibstorage": "zc.zlibstorage",
+    "serverzlibstorage": "zc.zlibstorage",
+}
+"""Packages that define the sections that are most often used without importing them."""
 
 
 def explain(message: str, text: str, line: int, schema: Any) -> str:
@@ -37,12 +42,26 @@ def explain(message: str, text: str, line: int, schema: Any) -> str:
     for pattern, advice in _RULES.items():
         if found := re.search(pattern, message):
             return advice.format(**found.groupdict())
+    if found := re.search(r"no replacement for '(?P<name>[^']+)'", message):
+        return _undefined(found["name"], text)
     if found := re.search(r"unknown type name: '(?P<name>[^']+)'", message):
-        return f"{message}; {suggestion(found['name'], sorted(schema.gettypenames()))}"
+        return f"{message}; {_meant(found['name'], sorted(schema.gettypenames()))}"
     if found := re.search(r"'(?P<name>[^']+)' is not a known key name", message):
         section = _enclosing_section(text, line)
         return f"{message} in <{section}>; {suggestion(found['name'], _keys(schema, section))}"
     return message
+
+
+def _undefined(name: str, text: str) -> str:
+    if re.search(rf"\$\(\s*{re.escape(name)}\s*\)", text):
+        return f"the environment variable {name} is not set"
+    return f"${name} is not defined; write '%define {name} VALUE' above it"
+
+
+def _meant(section: str, types: Sequence[str]) -> str:
+    if section in _IMPORTED_FROM:
+        return f"write '%import {_IMPORTED_FROM[section]}' above it"
+    return suggestion(section, types)
 
 
 def suggestion(wrong: str, allowed: Sequence[str]) -> str:

@@ -51,7 +51,7 @@ class Contender:
     @property
     def prefetches(self) -> bool | None:
         """Return whether ``Connection.prefetch`` does anything, ``None`` if that is not known."""
-        return self.layers[-1].prefetches if self.layers else None
+        return self.layers[0].prefetches if self.layers else None
 
     def refusal(self, shape: CrewShape) -> str | None:
         """Say why a crew of that shape cannot use this contender, or return ``None``."""
@@ -66,10 +66,10 @@ class Contender:
 
     @property
     def storage_name(self) -> str:
-        """Return the class of the storage that keeps the data, as its users call it."""
+        """Return the class of the outermost storage that is known."""
         if not self.layers:
-            return type(self.section.config.storage).__name__
-        return self.layers[-1].name()
+            return "this storage"
+        return self.layers[0].name()
 
     def absence(self) -> str | None:
         """Say which server is not there, or return ``None``."""
@@ -87,6 +87,14 @@ class Contender:
             if answer:
                 return answer
         return None
+
+    def open(self) -> Any:
+        """Return the DB, newly opened; what ZODB and the storage raise goes through."""
+        for section in nested_sections(self.section):
+            layer = layer_of_section(section)
+            if layer is not None:
+                layer.settle(section)
+        return self.section.open()
 
     def settings(self) -> dict[str, str]:
         """Return what was configured, secrets left out, with paths of the run as their names."""

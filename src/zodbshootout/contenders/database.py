@@ -32,7 +32,7 @@ class Database:
         self._open()
 
     def _open(self) -> None:
-        self.db = self.contender.section.open()
+        self.db = self.contender.open()
         chain = list(storage_chain(self.db.storage))
         self.storage_classes = tuple(qualified(type(storage)) for storage in chain)
         self._layers = [layer for layer in map(layer_of_storage, chain) if layer is not None]

@@ -92,6 +92,10 @@ class Layer:
         return cls.storage_class.rpartition(".")[2]
 
     @classmethod
+    def settle(cls, section: Any) -> None:
+        """Decide, before *section* is opened, what it leaves to chance."""
+
+    @classmethod
     def installation(cls, section: Any) -> str | None:  # noqa: ARG003
         """Say what to type so that *section* finds the packages it needs, or return ``None``."""
         return None

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from zodbshootout.contenders.layer import CacheUse, Layer, installed_versions
@@ -45,6 +46,14 @@ class RelStorageLayer(Layer):
         )
 
     @classmethod
+    def settle(cls, section: Any) -> None:
+        # Where gevent is installed, RelStorage has two drivers of the same rank for SQLite and
+        # takes now the one and now the other.
+        adapter = section.config.adapter
+        if type(adapter).__name__ == "Sqlite3AdapterFactory" and adapter.config.driver == "auto":
+            adapter.config.driver = "gevent sqlite3" if _patched_by_gevent() else "sqlite3"
+
+    @classmethod
     def installation(cls, section: Any) -> str | None:
         adapter = section.config.adapter
         extra = _EXTRAS.get(type(adapter).__name__)
@@ -54,6 +63,11 @@ class RelStorageLayer(Layer):
         which = "no driver" if driver == "auto" else f"the driver {driver!r} is not"
         verb = "for it is installed" if driver == "auto" else "installed"
         return f"<{extra}>: {which} {verb}; install it: pip install 'zodbshootout[{extra}]'"
+
+
+def _patched_by_gevent() -> bool:
+    monkey = sys.modules.get("gevent.monkey")
+    return monkey is not None and bool(monkey.is_module_patched("threading"))
 
 
 LAYERS = (RelStorageLayer,)

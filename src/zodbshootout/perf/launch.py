@@ -19,7 +19,7 @@ import pyperf
 from zodbshootout.engine.processes import manner_of_end
 from zodbshootout.guardian import Guardian, end_group
 from zodbshootout.model import Effort
-from zodbshootout.perf.task import REPORT_FILE, RUN_FILE, TASK_FILE, Action, Report, Task
+from zodbshootout.perf.task import REPORT_FILE, RUN_FILE, TASK_FILE, Report, Task
 
 
 class WorkerFailed(Exception):  # noqa: N818
@@ -74,16 +74,16 @@ class Launcher:
         directory.mkdir()
         task.write(directory / TASK_FILE)
         last_words: deque[str] = deque(maxlen=5)
-        exit_code = self._run(self._command(task, directory, effort), last_words)
+        exit_code = self._run(self._command(directory, effort), last_words)
         try:
             report = Report.read(directory / REPORT_FILE)
         except FileNotFoundError:
-            report = _post_mortem(exit_code, last_words)
+            report = self._post_mortem(exit_code, last_words)
         if report.state != "done":
             raise WorkerFailed(report)
         return directory
 
-    def _command(self, task: Task, directory: Path, effort: Effort) -> list[str]:
+    def _command(self, directory: Path, effort: Effort) -> list[str]:
         return [
             self.python,
             "-m",
@@ -95,7 +95,7 @@ class Launcher:
             f"--loops={effort.loops}",
             f"--min-time={effort.min_time}",
             *self.options,
-            *(["--gevent"] if self.gevent and task.action is Action.MEASURE else []),
+            *(["--gevent"] if self.gevent else []),
             f"--task={directory}",
         ]
 
@@ -132,20 +132,21 @@ class Launcher:
             listener.join()
             worker.stdout.close()
 
+    def _post_mortem(self, exit_code: int | None, last_words: Sequence[str]) -> Report:
+        if exit_code is None:
+            return Report(
+                "failed", f"not done within its time limit of {self.timeout:g} s (--timeout)"
+            )
+        cause = f"the worker {manner_of_end(exit_code)}"
+        said = [line for line in last_words if line]
+        if exit_code > 0 and said:
+            cause = f"{cause}: {said[-1]}"
+        return Report("failed", cause, "\n".join(said))
+
     def _listen(self, output: IO[str], last_words: deque[str]) -> None:
         for line in output:
             last_words.append(line.strip())
             self.relay(line.rstrip("\n"))
-
-
-def _post_mortem(exit_code: int | None, last_words: Sequence[str]) -> Report:
-    if exit_code is None:
-        return Report("failed", "not done within its time limit (--timeout)")
-    cause = f"the worker {manner_of_end(exit_code)}"
-    said = [line for line in last_words if line]
-    if exit_code > 0 and said:
-        cause = f"{cause}: {said[-1]}"
-    return Report("failed", cause, "\n".join(said))
 
 
 _KEPT = (

@@ -22,6 +22,7 @@ import pyperf
 
 from zodbshootout.benchmarks.registry import benchmarks
 from zodbshootout.config.configuration import ConfigurationError
+from zodbshootout.config.loggers import read_loggers
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.contenders.database import Database
 from zodbshootout.data.records import content_size, record_size
@@ -126,19 +127,11 @@ def _measure(
 def _metadata(
     task: Task, cell: Cell, contender: Contender, batch: int
 ) -> dict[str, str | int | float]:
-    parameters = cell.parameters
     settings = contender.settings()
     return _storable(
         {
-            "benchmark": cell.benchmark,
-            "contender": cell.contender,
-            "concurrency": parameters.crew.size,
-            "crew": str(parameters.crew),
-            "objects": parameters.objects,
-            "object_size_bytes": parameters.object_size,
-            "record_size_bytes": record_size(content_size(parameters.object_size)),
-            "mapping": parameters.mapping.value,
-            "seed": parameters.seed,
+            **cell.metadata(),
+            "record_size_bytes": record_size(content_size(cell.parameters.object_size)),
             "collector": task.collector,
             "iterations_timed_together": batch,
             "configuration": "; ".join(f"{key}={value}" for key, value in settings.items()),
@@ -167,9 +160,8 @@ def configure_logging(log: str | None) -> None:
             format="%(asctime)s %(levelname)s [%(process)d %(threadName)s] %(name)s: %(message)s",
         )
     else:
-        import ZConfig
-
-        ZConfig.configureLoggers(Path(log).read_text(encoding="utf-8"))
+        for configure in read_loggers(Path(log)):
+            configure()
 
 
 if __name__ == "__main__":

@@ -38,7 +38,11 @@ class _Notes:
             yield f"[{number}] {where}: {_NOTE_WORDS[state]}: {reason}"
 
 
-_NOTE_WORDS = {State.FAILED: "failed", State.UNSUPPORTED: "not supported"}
+_NOTE_WORDS = {
+    State.MEASURED: "incomplete",
+    State.FAILED: "failed",
+    State.UNSUPPORTED: "not supported",
+}
 
 
 def _where(cells: Sequence[Cell], all_benchmarks: Sequence[str]) -> str:
@@ -96,7 +100,9 @@ def _caption(group: Sequence[CellResult]) -> str:
 
 
 def _data(parameters: Parameters) -> str:
-    return f"objects of {parameters.object_size} bytes in a {parameters.mapping.value}"
+    mapping = parameters.mapping.value
+    article = "an" if mapping[0] in "IO" else "a"
+    return f"objects of {parameters.object_size} bytes in {article} {mapping}"
 
 
 def _text(result: CellResult, notes: _Notes) -> Text:
@@ -107,6 +113,8 @@ def _text(result: CellResult, notes: _Notes) -> Text:
     if result.unit == "byte":
         return Text(result.benchmark().format_value(result.mean))
     text = Text(f"{result.objects_per_second:,.0f}")
+    if result.reason:
+        text.append(f" [{notes.number(result)}]", style="yellow")
     if result.spread is not None:
         style = "yellow" if result.spread >= UNSTABLE else "dim"
         text.append(f" ±{result.spread:3.0%}", style=style)

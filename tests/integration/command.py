@@ -1,0 +1,89 @@
+"""Running the command as a user does, and looking at what it leaves."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pyperf
+
+TESTS = Path(__file__).parents[1]
+QUICK = ("--object-counts", "20", "-p", "1", "-n", "2", "--min-time", "0.001")
+
+
+@dataclass(frozen=True)
+class Done:
+    """A command that has ended."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def complaint(self) -> str:
+        """The only line on standard error."""
+        (line,) = self.err.splitlines()
+        return line
+
+
+def environment(directory: Path, **more: str) -> dict[str, str]:
+    """Return an environment in which everything temporary and of the user is in *directory*."""
+    temporary = directory / "tmp"
+    temporary.mkdir(exist_ok=True)
+    return {
+        **os.environ,
+        "TMPDIR": str(temporary),
+        "XDG_DATA_HOME": str(directory / "data"),
+        "PYTHONPATH": str(TESTS),
+        "COLUMNS": "200",
+        **more,
+    }
+
+
+def start(directory: Path, *words: str, **more: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "zodbshootout", *words],
+        cwd=directory,
+        env=environment(directory, **more),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def run(directory: Path, *words: str, **more: str) -> Done:
+    process = start(directory, *words, **more)
+    out, err = process.communicate(timeout=240)
+    return Done(process.returncode, out, err)
+
+
+def left_behind(directory: Path) -> list[str]:
+    """Return the processes and temporary files that a command in *directory* left."""
+    temporary = directory / "tmp"
+    processes = [
+        " ".join(process.info["cmdline"])
+        for process in psutil.process_iter(["cmdline"])
+        if any(str(temporary) in word for word in process.info["cmdline"] or ())
+    ]
+    return processes + [path.name for path in temporary.iterdir()]
+
+
+def names_in(path: Path) -> set[str]:
+    return set(pyperf.BenchmarkSuite.load(str(path)).get_benchmark_names())
+
+
+def metadata_of(path: Path, name: str) -> Mapping[str, object]:
+    benchmark = pyperf.BenchmarkSuite.load(str(path)).get_benchmark(name)
+    return dict(benchmark.get_metadata())
+
+
+def pyperf_says(directory: Path, *words: str) -> str:
+    return subprocess.run(
+        [sys.executable, "-m", "pyperf", *words],
+        cwd=directory, check=True, capture_output=True, text=True,
+    ).stdout  # fmt: skip

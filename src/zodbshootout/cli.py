@@ -101,43 +101,52 @@ def _shoot_out(options: Options, streams: Streams) -> int:
         subject = Subject(source, names)
         observer = _observer(options, streams.err, plan)
         launcher = _launcher(options, source, scratch, guardian, observer)
-        absent = _start_servers(stack, configuration, subject, scratch, guardian)
-        absent, facts = _look_at(plan.contenders, launcher, subject, options, absent)
-        plan = plan.knowing(facts)
-        shootout = Shootout(
-            plan=plan,
-            subject=subject,
-            launcher=launcher,
-            observer=observer,
-            keep=files.write,
-            facts=facts,
-            absent=absent,
-            collector=options.collector,
-            log=options.log,
-            fail_fast=options.fail_fast,
-        )
         with observer:
-            status = _measure(shootout, streams)
+            observer.note("starting servers")
+            absent = _start_servers(stack, configuration, subject, scratch, guardian)
+            observer.note("opening the contenders")
+            absent, facts = _look_at(plan.contenders, launcher, subject, options, absent)
+            shootout = Shootout(
+                plan=plan.knowing(facts),
+                subject=subject,
+                launcher=launcher,
+                observer=observer,
+                keep=files.write,
+                facts=facts,
+                absent=absent,
+                collector=options.collector,
+                log=options.log,
+                fail_fast=options.fail_fast,
+            )
+            end = _measure(shootout)
+        if end.message:
+            streams.complain(end.message)
         _report(shootout.results, files, options, streams)
-    return status
+    return end.status
 
 
-def _measure(shootout: Shootout, streams: Streams) -> int:
-    """Measure until the plan is through or something ends it; return the exit status."""
+@dataclass(frozen=True)
+class End:
+    """How measuring ended."""
+
+    status: int
+    message: str = ""
+
+
+def _measure(shootout: Shootout) -> End:
+    """Measure until the plan is through or something ends it."""
     try:
         shootout.run()
     except KeyboardInterrupt:
         kept = any(result.measured for result in shootout.results)
         what = "what was measured until then is kept" if kept else "nothing was measured"
-        streams.complain(f"interrupted; {what}")
-        return INTERRUPTED
+        return End(INTERRUPTED, f"interrupted; {what}")
     except GaveUp:
-        return SOME_FAILED
+        return End(SOME_FAILED, "stopped at the first failure (--fail-fast)")
     except OSError as error:
-        streams.complain(f"cannot write results: {error}")
-        return SOME_FAILED
+        return End(SOME_FAILED, f"cannot write results: {error}")
     failed = any(result.state is State.FAILED for result in shootout.results)
-    return SOME_FAILED if failed else ALL_MEASURED
+    return End(SOME_FAILED if failed else ALL_MEASURED)
 
 
 def _source(options: Options) -> Source:

@@ -33,6 +33,9 @@ class Silence:
     ) -> None:
         pass
 
+    def note(self, what: str) -> None:
+        """Show what is done before anything is measured."""
+
     def working_on(self, cell: Cell, stage: str) -> None:
         """Note that a worker starts."""
 
@@ -95,6 +98,10 @@ class Bar(Silence):
         traceback: TracebackType | None,
     ) -> None:
         self._progress.stop()
+
+    def note(self, what: str) -> None:
+        """Show what is done before anything is measured."""
+        self._progress.update(self._task, description=what)
 
     def working_on(self, cell: Cell, stage: str) -> None:
         """Show which cell is at work."""

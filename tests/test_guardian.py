@@ -46,8 +46,7 @@ def killed_run(tmp_path: Path) -> Callable[[str], tuple[int, Path]]:
             from zodbshootout.guardian import Guardian
             guardian = Guardian()
             null = subprocess.DEVNULL
-            server = subprocess.Popen({SLEEPER!r}, stdout=null, start_new_session=True)
-            guardian.watch_group(server.pid)
+            server = guardian.start({SLEEPER!r}, stdout=null)
             guardian.watch_directory(pathlib.Path({str(directory)!r}))
             {more}
             print(server.pid, flush=True)
@@ -99,3 +98,22 @@ def test_a_group_that_is_gone_is_nothing_to_worry_about() -> None:
     process = subprocess.Popen([sys.executable, "-c", ""], start_new_session=True)
     process.wait()
     end_group(process.pid)
+
+
+@pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_an_interrupt_while_a_process_starts_waits_until_it_is_watched() -> None:
+    with Guardian() as guardian:
+        told = guardian._tell
+        pids: list[int] = []
+
+        def tell_late(word: str, argument: str) -> None:
+            signal.raise_signal(signal.SIGINT)
+            told(word, argument)
+            pids.append(int(argument))
+
+        guardian._tell = tell_late  # type: ignore[method-assign]
+        with pytest.raises(KeyboardInterrupt):
+            guardian.start(SLEEPER, stdout=subprocess.DEVNULL)
+        assert not gone(pids[0])
+    wait_until(lambda: gone(pids[0]))

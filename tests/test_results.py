@@ -8,7 +8,15 @@ import pytest
 
 from tests.runs import cell, failed, measured, run, unsupported
 from zodbshootout.model import cell_from_json, to_json
-from zodbshootout.results import CellResult, ResultFiles, State, long_name, short_name
+from zodbshootout.results import (
+    CellResult,
+    NotWritten,
+    ResultFiles,
+    State,
+    Unusable,
+    long_name,
+    short_name,
+)
 
 
 @pytest.fixture
@@ -107,7 +115,7 @@ def test_a_write_that_fails_leaves_what_was_there(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(pyperf.BenchmarkSuite, "dump", disk_full)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(NotWritten, match="No space left"):
         files.write([measured(cell("add", "fs"), [1.0]), measured(cell("cold", "fs"), [1.0])])
     assert files.combined.read_bytes() == before
     assert sorted(path.name for path in files.combined.parent.iterdir()) == [
@@ -133,4 +141,34 @@ def test_a_compressed_file_is_one(tmp_path: Path) -> None:
 
 def test_a_contender_with_an_odd_name_has_a_file_all_the_same(files: ResultFiles) -> None:
     files.write([measured(cell("add", "a/b c"), [1.0])])
-    assert (files.directory / "a_b_c.json").exists()
+    assert (files.directory / "a%2Fb%20c.json").exists()
+
+
+def test_contenders_with_names_alike_have_files_of_their_own(files: ResultFiles) -> None:
+    files.write([measured(cell("add", "a+b"), [1.0]), measured(cell("add", "a@b"), [2.0])])
+    assert len(list(files.directory.iterdir())) == 2
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '"x"', '{"benchmarks": [1]}'])
+def test_a_file_that_is_not_pyperfs_is_not_added_to(files: ResultFiles, content: str) -> None:
+    files.combined.write_text(content)
+    with pytest.raises(Unusable, match=r"out\.json"):
+        files.appending()
+
+
+def test_only_like_results_are_added(files: ResultFiles) -> None:
+    of = cell("add", "fs")
+    result = CellResult(of)
+    metadata = {"name": "x", "unit": "second", "collector": "mean", **of.metadata()}
+    bench = pyperf.Benchmark([pyperf.Run([1.0], metadata=metadata)])
+    files.write([result.with_run(bench)])
+    again = files.appending()
+    assert again.conflict([of], {"fs": {"collector": "mean"}}, "second") is None
+    assert again.conflict([of], {"fs": {"collector": "max"}}, "second") == (
+        "fs: add is there with collector=mean"
+    )
+    assert again.conflict([cell("add", "fs", objects=7)], {}, "second") == (
+        "fs: add is there with objects=1000"
+    )
+    assert "unit" in str(again.conflict([of], {}, "byte"))
+    assert again.conflict([cell("add", "zeo", objects=7)], {}, "second") is None

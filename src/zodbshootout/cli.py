@@ -10,7 +10,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
@@ -24,14 +24,14 @@ from zodbshootout import options as command_line
 from zodbshootout.benchmarks.registry import benchmarks
 from zodbshootout.config.configuration import (
     SCRATCH,
-    Configuration,
     ConfigurationError,
     Source,
     parse,
     read_source,
 )
 from zodbshootout.config.explanation import suggestion
-from zodbshootout.contenders.contender import Contender
+from zodbshootout.config.sections import ServerSection
+from zodbshootout.contenders.contender import Contender, contenders_of
 from zodbshootout.guardian import Guardian
 from zodbshootout.options import Options, UsageError
 from zodbshootout.perf.launch import (
@@ -44,8 +44,10 @@ from zodbshootout.perf.task import Action, Subject, Task
 from zodbshootout.plan import Plan, make_plan
 from zodbshootout.progress import Bar, Lines, Silence
 from zodbshootout.reports.table import print_table
-from zodbshootout.results import CellResult, ResultFiles, State, long_name
-from zodbshootout.servers.private import ServerFailed, Site, free_address
+from zodbshootout.results import CellResult, NotWritten, ResultFiles, State, Unusable, long_name
+from zodbshootout.servers.address import free_address
+from zodbshootout.servers.private import ServerFailed, Site
+from zodbshootout.servers.registry import server_of
 from zodbshootout.shootout import GaveUp, Shootout
 
 ALL_MEASURED = 0
@@ -66,6 +68,14 @@ class Streams:
         _print(self.err, f"zodbshootout: {message}")
 
 
+@dataclass(frozen=True)
+class Workplace:
+    """Where a run keeps what goes away with it."""
+
+    directory: Path
+    guardian: Guardian
+
+
 def main(
     arguments: Sequence[str], stdout: TextIO | None = None, stderr: TextIO | None = None
 ) -> int:
@@ -79,7 +89,7 @@ def main(
         streams.complain(str(error))
         return BAD_USAGE
     except KeyboardInterrupt:
-        streams.complain("interrupted before anything was measured")
+        streams.complain("interrupted")
         return INTERRUPTED
     except SystemExit as error:
         return int(error.code or 0)
@@ -89,21 +99,21 @@ def _shoot_out(options: Options, streams: Streams) -> int:
     source = _source(options)
     with _scratch_directory() as scratch, Guardian() as guardian, ExitStack() as stack:
         guardian.watch_directory(scratch)
+        workplace = Workplace(scratch, guardian)
         names = {SCRATCH: str(scratch), **{name: free_address() for name in source.server_names}}
-        configuration = _selected(parse(source, names), options)
-        plan = make_plan(
-            configuration.contenders, options.benchmarks, options.sweep, options.effort
-        )
+        configuration = parse(source, names)
+        contenders = _selected(contenders_of(configuration), options)
+        plan = make_plan(contenders, options.benchmarks, options.sweep, options.effort)
         if options.list_only:
             _print_plan(streams.out, plan)
             return ALL_MEASURED
         files = _result_files(options, plan)
         subject = Subject(source, names)
         observer = _observer(options, streams.err, plan)
-        launcher = _launcher(options, source, scratch, guardian, observer)
+        launcher = _launcher(options, source, workplace, observer)
         with observer:
             observer.note("starting servers")
-            absent = _start_servers(stack, configuration, subject, scratch, guardian)
+            absent = _start_servers(stack, configuration.servers, contenders, subject, workplace)
             observer.note("opening the contenders")
             absent, facts = _look_at(plan.contenders, launcher, subject, options, absent)
             shootout = Shootout(
@@ -138,13 +148,15 @@ def _measure(shootout: Shootout) -> End:
     try:
         shootout.run()
     except KeyboardInterrupt:
+        with suppress(NotWritten):
+            shootout.keep(shootout.results)
         kept = any(result.measured for result in shootout.results)
         what = "what was measured until then is kept" if kept else "nothing was measured"
         return End(INTERRUPTED, f"interrupted; {what}")
     except GaveUp:
         return End(SOME_FAILED, "stopped at the first failure (--fail-fast)")
-    except OSError as error:
-        return End(SOME_FAILED, f"cannot write results: {error}")
+    except NotWritten as error:
+        return End(SOME_FAILED, f"cannot write results: {error}; the table is all there is")
     failed = any(result.state is State.FAILED for result in shootout.results)
     return End(SOME_FAILED if failed else ALL_MEASURED)
 
@@ -157,9 +169,8 @@ def _source(options: Options) -> Source:
     return replace(source, text=source.text + floor)
 
 
-def _selected(configuration: Configuration, options: Options) -> Configuration:
+def _selected(contenders: Sequence[Contender], options: Options) -> Sequence[Contender]:
     """Keep the contenders that ``--only`` names, or all."""
-    contenders = configuration.contenders
     names = [contender.name for contender in contenders]
     if not names:
         raise ConfigurationError(
@@ -168,30 +179,31 @@ def _selected(configuration: Configuration, options: Options) -> Configuration:
     for wanted in options.only:
         if wanted not in names:
             raise UsageError(f"--only: no contender {wanted!r}; {suggestion(wanted, names)}")
-    if not options.only:
-        return configuration
-    chosen = [contender for contender in contenders if contender.name in options.only]
-    return replace(configuration, contenders=chosen)
+    return [each for each in contenders if each.name in (options.only or names)]
 
 
 def _start_servers(
     stack: ExitStack,
-    configuration: Configuration,
+    sections: Sequence[ServerSection],
+    contenders: Sequence[Contender],
     subject: Subject,
-    scratch: Path,
-    guardian: Guardian,
+    workplace: Workplace,
 ) -> dict[str, str]:
     """Start the servers that contenders refer to; return why some contenders have none."""
     absent: dict[str, str] = {}
-    for server in configuration.servers:
-        users = [each for each in configuration.contenders if each.refers_to(server.name)]
+    for section in sections:
+        users = [each for each in contenders if each.refers_to(section.name)]
         if not users:
             continue
-        site = Site(
-            subject.names[server.name], scratch / f"server-{server.name}", subject.source,
-            subject.names, guardian,
-        )  # fmt: skip
+        server = server_of(section)
         stack.callback(server.stop)
+        site = Site(
+            address=subject.names[section.name],
+            directory=workplace.directory / f"server-{section.name}",
+            source=subject.source,
+            names=subject.names,
+            guardian=workplace.guardian,
+        )
         try:
             server.start(site)
         except ServerFailed as error:
@@ -231,9 +243,9 @@ def _look_at(
 
 
 def _launcher(
-    options: Options, source: Source, scratch: Path, guardian: Guardian, observer: Silence
+    options: Options, source: Source, workplace: Workplace, observer: Silence
 ) -> Launcher:
-    directory = scratch / "workers"
+    directory = workplace.directory / "workers"
     directory.mkdir()
     affinity = options.affinity or default_affinity()
     passed_on = [f"--hook={hook}" for hook in options.hooks]
@@ -250,7 +262,7 @@ def _launcher(
     )
     return Launcher(
         directory=directory,
-        guardian=guardian,
+        guardian=workplace.guardian,
         environment=environment,
         python=options.python,
         options=passed_on,
@@ -268,12 +280,14 @@ def _result_files(options: Options, plan: Plan) -> ResultFiles:
     if options.append:
         try:
             files = ResultFiles(options.append).appending()
-        except (OSError, ValueError, KeyError) as error:
-            raise UsageError(f"--append: cannot read {options.append}: {error}") from None
-        conflict = files.conflict(plan.cells)
+        except Unusable as error:
+            raise UsageError(f"--append: {error}") from None
+        _check_writable(options.append.parent)
+        conflict = files.conflict(
+            plan.cells, _told(plan, options), "byte" if options.memory else "second"
+        )
         if conflict:
             raise UsageError(f"--append: {conflict}; append to another file")
-        _check_writable(options.append.parent)
         return files
     if options.output:
         files = ResultFiles(options.output)
@@ -285,9 +299,21 @@ def _result_files(options: Options, plan: Plan) -> ResultFiles:
         _check_writable(options.output.parent)
         return files
     directory = Path(platformdirs.user_data_dir("zodbshootout", appauthor=False))
-    directory.mkdir(parents=True, exist_ok=True)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"results cannot be written: {error}; name a file with -o") from None
+    _check_writable(directory)
     now = datetime.datetime.now().astimezone().strftime("%Y-%m-%dT%H.%M.%S")
     return ResultFiles(directory / f"{now}-{options.path.stem}-{os.getpid()}.json")
+
+
+def _told(plan: Plan, options: Options) -> dict[str, dict[str, str]]:
+    """Return what the metadata will say of the way in which each contender is measured."""
+    return {
+        each.name: {"collector": options.collector, "configuration_hash": each.fingerprint()}
+        for each in plan.contenders
+    }
 
 
 def _check_writable(directory: Path) -> None:
@@ -301,14 +327,14 @@ def _observer(options: Options, err: Console, plan: Plan) -> Silence:
     if options.quiet:
         return Silence()
     if err.is_terminal:
-        return Bar(err, plan.total_workers)
+        return Bar(err)
     return Lines(err, len(plan.cells))
 
 
 def _print_plan(out: Console, plan: Plan) -> None:
-    out.print(f"Contenders: {', '.join(each.name for each in plan.contenders)}", highlight=False)
+    _print(out, f"Contenders: {', '.join(each.name for each in plan.contenders)}")
     names = dict.fromkeys(row.benchmark for row in plan.rows)
-    out.print(f"Benchmarks: {', '.join(names)}", highlight=False)
+    _print(out, f"Benchmarks: {', '.join(names)}")
     for cell in plan.cells:
         parameters = cell.parameters
         refusal = plan.refusal(cell)

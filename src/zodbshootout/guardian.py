@@ -15,10 +15,12 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 GRACE = 3.0
 """Seconds between asking a process group to end and killing it."""
@@ -44,9 +46,15 @@ class Guardian:
         self._process.stdin.close()
         self._process.wait()
 
-    def watch_group(self, group: int) -> None:
-        """Have a process group ended if the run ends before :meth:`release_group`."""
-        self._tell("watch", str(group))
+    def start(self, command: Sequence[str], **options: Any) -> subprocess.Popen[Any]:
+        """Start a process in a group of its own, which is ended if the run ends before it.
+
+        *options* are those of :class:`subprocess.Popen`.  :meth:`release_group` takes it back.
+        """
+        with _signals_deferred():
+            process = subprocess.Popen(command, start_new_session=True, **options)
+            self._tell("watch", str(process.pid))
+        return process
 
     def release_group(self, group: int) -> None:
         """Leave a process group alone: it has ended, and its number may be another's soon."""
@@ -60,6 +68,26 @@ class Guardian:
         assert self._process.stdin is not None
         self._process.stdin.write(f"{word} {argument}\n")
         self._process.stdin.flush()
+
+
+@contextmanager
+def _signals_deferred() -> Iterator[None]:
+    """Let Ctrl-C and the like wait: between its start and its notice nobody knows of a process."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    arrived: list[int] = []
+    previous = {
+        number: signal.signal(number, lambda number, _: arrived.append(number))
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+        if arrived:
+            signal.raise_signal(arrived[0])
 
 
 def end_group(group: int, grace: float = GRACE, reap: Callable[[], object] = lambda: None) -> None:

@@ -10,6 +10,7 @@ import argparse
 import difflib
 import functools
 import importlib.util
+import os
 import re
 import shutil
 from collections.abc import Sequence
@@ -89,11 +90,6 @@ class Options:
     inherit_environ: Sequence[str]
     copy_env: bool
     locale: bool
-
-    @property
-    def embedded(self) -> bool:
-        """Whether the embedded default is measured."""
-        return self.path == EMBEDDED
 
 
 def _raise_usage_error(message: str) -> NoReturn:
@@ -400,6 +396,8 @@ def _flat(given: Sequence[Sequence[int]] | None, default: int) -> list[int]:
 def _effort(found: argparse.Namespace) -> Effort:
     """Apply ``--fast`` and the like as pyperf does: they win over the numbers given."""
     base = parser()
+    if (found.tracemalloc or found.track_memory) and not found.loops:
+        found.loops = 1  # the memory that iterations take does not tell how long they last
     processes, values = base.get_default("processes"), base.get_default("values")
     if found.debug_single_value:
         return Effort(processes=1, values=1, warmups=0, loops=1, min_time=1e-9)
@@ -414,10 +412,10 @@ def _effort(found: argparse.Namespace) -> Effort:
 
 
 def _executable(name: str) -> str:
-    path = shutil.which(Path(name).expanduser())
+    path = shutil.which(os.path.expanduser(name))  # noqa: PTH111 - a Path would lose the ./
     if path is None:
         raise UsageError(f"--python: there is no program {name!r}")
-    return path
+    return os.path.abspath(path)  # noqa: PTH100 - links are what virtual environments are made of
 
 
 def _log(value: str | None) -> str | None:

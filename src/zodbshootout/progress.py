@@ -36,6 +36,9 @@ class Silence:
     def note(self, what: str) -> None:
         """Show what is done before anything is measured."""
 
+    def expect(self, workers: int) -> None:
+        """Learn how many workers there will be."""
+
     def working_on(self, cell: Cell, stage: str) -> None:
         """Note that a worker starts."""
 
@@ -73,7 +76,7 @@ class Lines(Silence):
 class Bar(Silence):
     """Shows a bar with the cell at work and the time left, as suits a terminal."""
 
-    def __init__(self, console: Console, workers: int) -> None:
+    def __init__(self, console: Console) -> None:
         self._progress = Progress(
             SpinnerColumn(),
             TextColumn("{task.description}", markup=False),
@@ -85,7 +88,7 @@ class Bar(Silence):
             console=console,
             transient=True,
         )
-        self._task = self._progress.add_task("starting", total=workers)
+        self._task = self._progress.add_task("starting", total=None)
 
     def __enter__(self) -> Bar:
         self._progress.start()
@@ -98,6 +101,10 @@ class Bar(Silence):
         traceback: TracebackType | None,
     ) -> None:
         self._progress.stop()
+
+    def expect(self, workers: int) -> None:
+        """Know where the bar ends."""
+        self._progress.update(self._task, total=workers)
 
     def note(self, what: str) -> None:
         """Show what is done before anything is measured."""

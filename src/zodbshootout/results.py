@@ -10,15 +10,24 @@ from __future__ import annotations
 import enum
 import json
 import os
-import re
+import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pyperf
 
 from zodbshootout.model import Cell, Parameters, to_json
+
+
+class NotWritten(Exception):  # noqa: N818
+    """Results could not be written; the message tells why."""
+
+
+class Unusable(Exception):  # noqa: N818
+    """A file cannot be added to; the message tells why."""
 
 
 class State(enum.Enum):
@@ -159,43 +168,57 @@ class ResultFiles:
 
     def of_contender(self, contender: str) -> Path:
         """Return the file of one contender."""
-        return self.directory / (re.sub(r"[^-.\w]", "_", contender) + ".json")
+        return self.directory / f"{quote(contender, safe='')}.json"
 
     def appending(self) -> ResultFiles:
         """Return the same files, set to keep what they hold.
 
-        :raises OSError: when a file is there and cannot be read
-        :raises ValueError: when it is not pyperf's
+        :raises Unusable: when a file is there and is not one of ours
         """
         by_contender = {path.stem: _load(path) for path in sorted(self.directory.glob("*.json"))}
-        cells = json.loads(self.cells.read_text(encoding="utf-8")) if self.cells.exists() else ()
         return replace(
             self,
             existing=_load(self.combined),
             existing_by_contender=by_contender,
-            existing_cells=cells,
+            existing_cells=_load_cells(self.cells),
         )
 
-    def conflict(self, cells: Sequence[Cell]) -> str | None:
-        """Say which of *cells* would be taken for another that is there, or return ``None``.
+    def conflict(
+        self, cells: Sequence[Cell], told: Mapping[str, Mapping[str, str]], unit: str
+    ) -> str | None:
+        """Say which of *cells* cannot be added to what is there, or return ``None``.
 
         A contender's file names a benchmark by what varies within one run, so that results of
-        another size or crew would come under the same name.
+        another size, crew or configuration would come under the same name; *told* has what the
+        metadata of each contender's runs will say beside what their cells do.  pyperf for its
+        part adds nothing that was measured elsewhere, or with another Python.
         """
         varied = varied_parameters(cells)
         for cell in cells:
             name = short_name(cell, varied)
             for there in self.existing_by_contender.get(self.of_contender(cell.contender).stem, ()):
-                differences = _differences(there.get_metadata(), cell.metadata())
-                if there.get_name() == name and differences:
+                if there.get_name() != name:
+                    continue
+                wanted = {**cell.metadata(), **told.get(cell.contender, {})}
+                differences = _differences(there.get_metadata(), wanted)
+                if differences:
                     return f"{cell.contender}: {name} is there with {', '.join(differences)}"
+                incompatible = _incompatibility(there, unit)
+                if incompatible:
+                    return f"{cell.contender}: {name}: {incompatible}"
         return None
 
     def write(self, results: Sequence[CellResult]) -> None:
         """Write everything that was measured so far.
 
-        :raises OSError: when a file cannot be written; what stood there before still does
+        :raises NotWritten: when a file cannot be written; what stood there before still does
         """
+        try:
+            self._write(results)
+        except (OSError, ValueError) as error:
+            raise NotWritten(str(error)) from error
+
+    def _write(self, results: Sequence[CellResult]) -> None:
         varied = varied_parameters(result.cell for result in results)
         self.combined.parent.mkdir(parents=True, exist_ok=True)
         self.directory.mkdir(exist_ok=True)
@@ -234,10 +257,34 @@ def _differences(there: Mapping[str, Any], wanted: Mapping[str, str | int]) -> l
     ]
 
 
+def _incompatibility(there: pyperf.Benchmark, unit: str) -> str | None:
+    """Say why pyperf would not add a run of this machine and Python, or return ``None``."""
+    here = pyperf.Run([1.0], metadata={"name": there.get_name(), "unit": unit})
+    try:
+        pyperf.Benchmark(there.get_runs()).add_run(here)
+    except ValueError as error:
+        return " ".join(str(error).split())
+    return None
+
+
 def _load(path: Path) -> list[pyperf.Benchmark]:
     if not path.exists():
         return []
-    return list(pyperf.BenchmarkSuite.load(str(path)))
+    try:
+        return list(pyperf.BenchmarkSuite.load(str(path)))
+    except (OSError, EOFError, zlib.error) as error:
+        raise Unusable(f"cannot read {path}: {error}") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise Unusable(f"{path} is not a file of pyperf's") from error
+
+
+def _load_cells(path: Path) -> list[Mapping[str, Any]]:
+    if not path.exists():
+        return []
+    try:
+        return list(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError) as error:
+        raise Unusable(f"cannot read {path}: {error}") from error
 
 
 def _write_suite(

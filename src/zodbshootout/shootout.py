@@ -23,6 +23,9 @@ from zodbshootout.results import CellResult, State
 class Observer(Protocol):
     """Who wants to know how it goes.  It observes only."""
 
+    def expect(self, workers: int) -> None:
+        """Note how many workers there will be."""
+
     def working_on(self, cell: Cell, stage: str) -> None:
         """Note that a worker starts."""
 
@@ -91,6 +94,7 @@ class Shootout:
         """
         for cell in self.plan.cells:
             self._settle_unopened(cell)
+        self.observer.expect(self.plan.total_workers)
         self.keep(self.results)
         for row in self.plan.rows:
             self._measure_row(row)

@@ -12,6 +12,8 @@ from zodbshootout.config.configuration import (
     parse,
     read_source,
 )
+from zodbshootout.contenders.contender import Contender, contenders_of
+from zodbshootout.contenders.database import Database
 from zodbshootout.contenders.layer import Sharing
 from zodbshootout.model import CrewShape, Unit
 
@@ -23,18 +25,22 @@ def parsed(text: str, tmp_path: Path, **names: str) -> Configuration:
     return parse(Source(tmp_path / "x.conf", text), {"scratch": str(tmp_path), **names})
 
 
+def contenders(text: str, tmp_path: Path, **names: str) -> list[Contender]:
+    return contenders_of(parsed(text, tmp_path, **names))
+
+
 def test_the_embedded_default_has_four_contenders_and_a_server(tmp_path: Path) -> None:
     source = read_source(EMBEDDED)
     assert source.server_names == ("main",)
     configuration = parsed(source.text, tmp_path, main="127.0.0.1:1")
-    assert [(each.name, each.sharing) for each in configuration.contenders] == [
+    assert [(each.name, each.sharing) for each in contenders_of(configuration)] == [
         ("memory", Sharing.VOLATILE),
         ("filestorage", Sharing.EXCLUSIVE),
         ("zeo", Sharing.CONCURRENT),
         ("sqlite", Sharing.CONCURRENT),
     ]
     assert [server.name for server in configuration.servers] == ["main"]
-    users = [each.name for each in configuration.contenders if each.refers_to("main")]
+    users = [each.name for each in contenders_of(configuration) if each.refers_to("main")]
     assert users == ["zeo"]
 
 
@@ -46,7 +52,7 @@ def test_the_copy_of_the_embedded_default_in_etc_is_one() -> None:
 def test_every_sample_can_be_read(name: str, tmp_path: Path) -> None:
     source = read_source(ETC / name)
     names = {server: f"127.0.0.1:{port}" for port, server in enumerate(source.server_names, 1000)}
-    assert len(parsed(source.text, tmp_path, **names).contenders) >= 3
+    assert len(contenders(source.text, tmp_path, **names)) >= 3
 
 
 @pytest.mark.parametrize(
@@ -89,6 +95,12 @@ def test_every_sample_can_be_read(name: str, tmp_path: Path) -> None:
             "<zodb a>\n<relstorage>\n</relstorage>\n</zodb>",
             "x.conf:2: unknown type name: 'relstorage'; write '%import relstorage' above it",
         ),
+        ("<zeoserver>\n<mappingstorage/>\n</zeoserver>", "as in <zeoserver NAME>"),
+        (
+            "<zeoserver my-srv>\n<mappingstorage/>\n</zeoserver>",
+            "x.conf: a server cannot be called 'my-srv'; use letters, digits and _",
+        ),
+        ("<zeoserver scratch>\n</zeoserver>", "x.conf: a server cannot be called 'scratch'"),
         ("<zodb a>\n", "x.conf:1: unclosed sections not allowed"),
         ("%include nowhere.conf\n", "nowhere.conf"),
     ],
@@ -126,41 +138,39 @@ def test_environment_variables_that_are_referred_to_are_known() -> None:
 
 
 def test_no_password_is_in_the_settings(tmp_path: Path) -> None:
-    configuration = parsed(
+    found = contenders(
         "%import relstorage\n<zodb pg>\n<relstorage>\n<postgresql>\n"
         "dsn dbname='x' user='u' password='geheim' host='h'\n</postgresql>\n</relstorage>\n</zodb>"
         "\n<zodb my>\n<relstorage>\n<mysql>\ndb x\nuser u\npasswd geheim\n</mysql>\n"
         "</relstorage>\n</zodb>",
         tmp_path,
     )
-    for contender in configuration.contenders:
-        text = repr(contender.settings())
+    for contender in found:
+        text = repr(contender.settings)
         assert "geheim" not in text
         assert "'u'" in text
-    assert configuration.contenders[0].settings()["storage.adapter.dsn"] == (
-        "dbname='x' user='u' password=*** host='h'"
-    )
+    assert found[0].settings["storage.adapter.dsn"] == ("dbname='x' user='u' password=*** host='h'")
 
 
 def test_a_fingerprint_is_of_the_settings_and_not_of_the_run(tmp_path: Path) -> None:
     text = f"<zodb a>\n{FILESTORAGE}</zodb>"
     (tmp_path / "other").mkdir()
-    one = parsed(text, tmp_path).contenders[0]
-    same = parsed(f"# a comment\n{text}", tmp_path / "other").contenders[0]
-    different = parsed(text.replace("<zodb a>", "<zodb a>\ncache-size 7"), tmp_path).contenders[0]
+    one = contenders(text, tmp_path)[0]
+    same = contenders(f"# a comment\n{text}", tmp_path / "other")[0]
+    different = contenders(text.replace("<zodb a>", "<zodb a>\ncache-size 7"), tmp_path)[0]
     assert one.fingerprint() == same.fingerprint() != different.fingerprint()
 
 
 def test_trap_9_cache_and_pool_sizes_are_the_contenders_own(tmp_path: Path) -> None:
     text = f"<zodb a>\ncache-size 77\npool-size 3\n{FILESTORAGE}</zodb>"
-    db = parsed(text, tmp_path).contenders[0].section.open()
+    db = contenders(text, tmp_path)[0].section.open()
     assert (db.getCacheSize(), db.getPoolSize()) == (77, 3)
     db.close()
 
 
 def test_crews_that_a_contender_refuses(tmp_path: Path) -> None:
     source = read_source(EMBEDDED)
-    memory, filestorage, zeo, sqlite = parsed(source.text, tmp_path, main="127.0.0.1:1").contenders
+    memory, filestorage, zeo, sqlite = contenders(source.text, tmp_path, main="127.0.0.1:1")
     processes = CrewShape(2)
     assert filestorage.refusal(processes) == (
         "FileStorage: one DB at a time can open it; use --threads shared, or -c 1"
@@ -174,3 +184,49 @@ def test_crews_that_a_contender_refuses(tmp_path: Path) -> None:
     for contender in (memory, filestorage, zeo, sqlite):
         assert contender.refusal(CrewShape(1)) is None
         assert contender.refusal(CrewShape(9, Unit.GREENLET, shared=True)) is None
+
+
+def test_a_contender_refers_to_a_server_by_its_whole_name(tmp_path: Path) -> None:
+    text = "<zodb a>\n<zeoclient>\nserver $main2\n</zeoclient>\n</zodb>"
+    (contender,) = contenders(text, tmp_path, main="127.0.0.1:1111", main2="127.0.0.1:2222")
+    assert contender.refers_to("main2")
+    assert not contender.refers_to("main")
+
+
+def test_a_dollar_in_a_path_of_the_run_is_one(tmp_path: Path) -> None:
+    odd = tmp_path / "a $b c"
+    odd.mkdir()
+    (contender,) = contenders(f"<zodb a>\n{FILESTORAGE}</zodb>", odd)
+    assert contender.section.config.storage.config.path == str(odd / "a.fs")
+
+
+def test_a_byte_order_mark_is_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "x.conf"
+    path.write_bytes(
+        b"\xef\xbb\xbf<zodb a>\r\n<mappingstorage>\r\n</mappingstorage>\r\n</zodb>\r\n"
+    )
+    configuration = parse(read_source(path), {})
+    assert [contender.name for contender in contenders_of(configuration)] == ["a"]
+
+
+def test_a_persistent_zeo_cache_is_for_one_db(tmp_path: Path) -> None:
+    text = "<zodb a>\n<zeoclient>\nserver localhost:1\nclient c\n</zeoclient>\n</zodb>"
+    (contender,) = contenders(text, tmp_path)
+    assert "persistent cache file serves one DB" in str(contender.refusal(CrewShape(2)))
+    assert contender.refusal(CrewShape(2, Unit.THREAD, shared=True)) is None
+
+
+@pytest.mark.parametrize("inner", ["mappingstorage", "filestorage"])
+def test_trap_3_a_wrapper_does_not_hide_the_storage_that_it_wraps(
+    inner: str, tmp_path: Path
+) -> None:
+    path = "path $scratch/x.fs\n" if inner == "filestorage" else ""
+    text = (
+        f"<zodb a>\n<blobstorage>\nblob-dir $scratch/blobs\n<{inner}>\n{path}</{inner}>\n"
+        "</blobstorage>\n</zodb>"
+    )
+    (contender,) = contenders(text, tmp_path)
+    assert contender.sharing is not Sharing.CONCURRENT
+    with Database(contender) as database:
+        assert database.sharing is contender.sharing
+        assert len(database.storage_classes) == 2

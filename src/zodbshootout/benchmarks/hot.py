@@ -38,7 +38,7 @@ class Hot(Reading):
         if use is not None and use.hits < due:
             raise CheckFailed(
                 f"the storage's cache served {use.hits} of {due} objects; is it too small for "
-                "them? See cache-size (ZEO) or cache-local-mb (RelStorage)"
+                "them? See cache-size (ZEO), cache-local-mb and cache-local-object-max (RelStorage)"
             )
 
 

@@ -1,8 +1,9 @@
 from __future__ import annotations
 
-from zodbshootout.benchmarks.benchmark import Unsupported
+from zodbshootout.benchmarks.benchmark import CheckFailed, Unsupported
 from zodbshootout.benchmarks.reading import OpeningReading
 from zodbshootout.contenders.contender import Contender
+from zodbshootout.contenders.layer import CacheUse
 from zodbshootout.model import CrewShape
 
 
@@ -30,6 +31,15 @@ class PrefetchCold(OpeningReading):
         self.client.connect().prefetch(self.item_oids)
         self.find_mapping()
         self.read()
+
+    def check_use(self, use: CacheUse) -> None:
+        # ZEO does not tell how often its cache missed, and loads what was not prefetched in time.
+        due = self.client.parameters.objects * self.client.neighbours
+        if use.misses is not None and use.hits < due:
+            raise CheckFailed(
+                f"{use.hits} of {due} objects were in the storage's cache after the prefetch; are "
+                "they too large for it? See cache-local-mb and cache-local-object-max (RelStorage)"
+            )
 
 
 BENCHMARKS = (PrefetchCold,)

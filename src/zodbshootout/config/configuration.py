@@ -21,7 +21,7 @@ import ZConfig
 from ZConfig.loader import ConfigLoader
 
 from zodbshootout.config.explanation import explain
-from zodbshootout.contenders.contender import Contender
+from zodbshootout.config.sections import ServerSection
 
 SCRATCH = "scratch"
 """The name under which a file finds the run's temporary directory."""
@@ -32,6 +32,7 @@ EMBEDDED = Path(str(files("zodbshootout.config") / "embedded.conf"))
 _SERVER_SECTION = re.compile(
     r"^\s*<(zeoserver)\s+(?P<name>[^\s/>]+)\s*/?>", re.MULTILINE | re.IGNORECASE
 )
+_LEGAL_NAME = re.compile(r"[a-z_]\w*")
 _ENVIRONMENT_NAME = re.compile(r"\$\(\s*(\w+)\s*\)")
 _DIRECTIVE = re.compile(r"^[ \t]*%(?:import|define)\b.*$", re.MULTILINE)
 
@@ -44,8 +45,11 @@ class ConfigurationError(Exception):
 class Configuration:
     """What a file says."""
 
-    contenders: Sequence[Contender]
-    servers: Sequence[Any]
+    databases: Sequence[Any]
+    """The ``<zodb NAME>`` sections; their ``open()`` returns a DB."""
+    servers: Sequence[ServerSection]
+    names: Mapping[str, str]
+    """What was defined beside what the file defines itself."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +90,7 @@ def read_source(path: Path) -> Source:
     :raises ConfigurationError: when it cannot be read
     """
     try:
-        return Source(path, path.read_text(encoding="utf-8"))
+        return Source(path, path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         raise ConfigurationError(
             f"no such file: {path} (with no file, an embedded default is measured)"
@@ -98,16 +102,23 @@ def read_source(path: Path) -> Source:
 
 def prelude(names: Mapping[str, str]) -> str:
     """Return the lines that define *names* in ZConfig's language."""
-    return "".join(f"%define {name} {value}\n" for name, value in names.items())
+    literal = {name: value.replace("$", "$$") for name, value in names.items()}
+    return "".join(f"%define {name} {value}\n" for name, value in literal.items())
 
 
 def parse(source: Source, names: Mapping[str, str]) -> Configuration:
-    """Make contenders and servers of a configuration, with *names* defined.
+    """Make sections of a configuration's text, with *names* defined.
 
     Nothing is opened.
 
     :raises ConfigurationError: naming the file, the line and what is allowed there
     """
+    for name in source.server_names:
+        if not _LEGAL_NAME.fullmatch(name) or name == SCRATCH:
+            raise ConfigurationError(
+                f"{source.path}: a server cannot be called {name!r}; use letters, digits and _, "
+                f"begin with a letter, and leave {SCRATCH!r} to the run"
+            )
     schema = ZConfig.loadSchema(str(files("zodbshootout.config") / "schema.xml"))
     loader = ConfigLoader(schema)
     preceding = prelude(names)
@@ -128,8 +139,4 @@ def parse(source: Source, names: Mapping[str, str]) -> Configuration:
         ) from error
     except (ImportError, SyntaxError) as error:
         raise ConfigurationError(f"{source.path}: {error}") from error
-    origins = {value: name for name, value in names.items()}
-    return Configuration(
-        [Contender(section.name, section, origins) for section in parsed.databases],
-        parsed.servers,
-    )
+    return Configuration(parsed.databases, parsed.servers, names)

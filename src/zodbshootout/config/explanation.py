@@ -15,6 +15,9 @@ _RULES: Mapping[str, str] = {
     r"could not load package (?P<name>[\w.]+)": (
         "package {name} is not installed; install it: pip install {name}"
     ),
+    r"None is not an allowed name for 'zodbshootout.server' sections": (
+        "this section needs a name, as in <zeoserver NAME>"
+    ),
     r"None is not an allowed name for '.*' sections": (
         "this section needs a name, as in <zodb NAME>"
     ),

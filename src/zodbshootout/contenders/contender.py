@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from zodbshootout.config.configuration import Configuration
 from zodbshootout.contenders.layer import (
     Layer,
     Sharing,
@@ -30,8 +31,8 @@ class Contender:
     name: str
     section: Any
     """What ZConfig made of it; its ``open()`` returns a DB."""
-    origins: Mapping[str, str]
-    """Names that the run defined, such as its scratch directory, by their values."""
+    settings: Mapping[str, str]
+    """What was configured, secrets left out, with paths of the run as their names."""
     observed_sharing: Sharing | None = None
     """What was found when it was opened: the section may be of a kind that is not known."""
 
@@ -44,9 +45,8 @@ class Contender:
     @property
     def sharing(self) -> Sharing:
         """Return which DBs see its data."""
-        if self.observed_sharing is not None:
-            return self.observed_sharing
-        return narrowest(layer.sharing for layer in self.layers)
+        static = narrowest(layer.sharing for layer in self.layers)
+        return narrowest((static, self.observed_sharing or static))
 
     @property
     def prefetches(self) -> bool | None:
@@ -61,8 +61,7 @@ class Contender:
                 Sharing.VOLATILE: "its data lives in one DB only",
             }[self.sharing]
             return f"{self.storage_name}: {limit}; use --threads shared, or -c 1"
-        refusals = (layer.refusal(shape) for layer in self.layers)
-        return next((refusal for refusal in refusals if refusal is not None), None)
+        return self._first(lambda layer, section: layer.refusal(section, shape))
 
     @property
     def storage_name(self) -> str:
@@ -96,22 +95,35 @@ class Contender:
                 layer.settle(section)
         return self.section.open()
 
-    def settings(self) -> dict[str, str]:
-        """Return what was configured, secrets left out, with paths of the run as their names."""
-        found: dict[str, str] = {}
-        _collect(self.section, "", found)
-        for value, origin in self.origins.items():
-            found = {key: text.replace(value, f"${origin}") for key, text in found.items()}
-        return found
-
     def refers_to(self, name: str) -> bool:
         """Return whether a setting stands for what the run defined under *name*."""
-        return any(f"${name}" in text for text in self.settings().values())
+        reference = re.compile(rf"\${re.escape(name)}\b")
+        return any(reference.search(text) for text in self.settings.values())
 
     def fingerprint(self) -> str:
         """Return a hash of the settings: equal for equal configurations."""
-        text = json.dumps(self.settings(), sort_keys=True)
+        text = json.dumps(dict(self.settings), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def contenders_of(configuration: Configuration) -> list[Contender]:
+    """Return the contenders that a configuration describes, in their order."""
+    return [
+        Contender(section.name, section, settings_of(section, configuration.names))
+        for section in configuration.databases
+    ]
+
+
+def settings_of(section: Any, names: Mapping[str, str]) -> dict[str, str]:
+    """Return what *section* configures, secrets left out.
+
+    Values that the run has defined, such as its scratch directory, are given as their *names*.
+    """
+    found: dict[str, str] = {}
+    _collect(section, "", found)
+    for name, value in names.items():
+        found = {key: text.replace(value, f"${name}") for key, text in found.items()}
+    return found
 
 
 def _collect(section: Any, prefix: str, found: dict[str, str]) -> None:
@@ -135,8 +147,10 @@ def _collect(section: Any, prefix: str, found: dict[str, str]) -> None:
 def _printable(value: Any) -> str:
     address = getattr(value, "address", value)
     if isinstance(address, tuple):
-        return ":".join(map(str, address))
-    return str(address)
+        return ":".join(map(_printable, address))
+    if isinstance(address, (str, int, float, bytes)) or address is None:
+        return str(address)
+    return type(address).__name__  # whatever else it prints differs from process to process
 
 
 def without_secrets(text: str) -> str:

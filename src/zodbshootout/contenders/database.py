@@ -96,6 +96,11 @@ class Database:
         uses = (layer.cache_use() for layer in self._layers)
         return next((use for use in uses if use is not None), None)
 
+    def driver(self) -> str | None:
+        """Return the name of the database driver, where there is one."""
+        drivers = (layer.driver() for layer in self._layers)
+        return next((driver for driver in drivers if driver is not None), None)
+
     def versions(self) -> dict[str, str]:
         """Return the versions of what this contender consists of."""
         found = installed_versions(("ZODB", "persistent", "BTrees", "transaction"))

@@ -74,13 +74,17 @@ class Layer:
         """Return the use of the storage's cache so far, or ``None`` where it has or counts none."""
         return None
 
+    def driver(self) -> str | None:
+        """Return the name of the database driver, where there is one."""
+        return None
+
     def versions(self) -> dict[str, str]:
         """Return the versions of the software that this layer consists of."""
         return installed_versions(self.distributions)
 
     @classmethod
-    def refusal(cls, shape: CrewShape) -> str | None:  # noqa: ARG003
-        """Say why clients of that kind cannot use this storage, or return ``None``.
+    def refusal(cls, section: Any, shape: CrewShape) -> str | None:  # noqa: ARG003
+        """Say why clients of that kind cannot use what *section* opens, or return ``None``.
 
         What follows from :attr:`sharing` is not said here.
         """
@@ -157,8 +161,12 @@ def nested_sections(section: Any) -> Iterator[Any]:
                 yield from nested_sections(inner)
 
 
+_OF_BLOBSTORAGE = "_BlobStorage__storage"
+"""Where ZODB.blob.BlobStorage keeps what it wraps; it has no public name for it."""
+
+
 def storage_chain(storage: Any) -> Iterator[Any]:
     """Return *storage* and the storages it wraps, outermost first."""
     while storage is not None:
         yield storage
-        storage = getattr(storage, "base", None)
+        storage = getattr(storage, "base", None) or getattr(storage, _OF_BLOBSTORAGE, None)

@@ -6,12 +6,12 @@ from typing import Any
 from zodbshootout.contenders.layer import CacheUse, Layer, installed_versions
 
 _DRIVER_DISTRIBUTIONS = {
-    "MySQLdb": "mysqlclient",
-    "PyMySQL": "PyMySQL",
-    "MySQL Connector/Python": "mysql-connector-python",
-    "psycopg2": "psycopg2-binary",
-    "pg8000": "pg8000",
-    "cx_Oracle": "cx_Oracle",
+    "MySQLdb": ("mysqlclient",),
+    "PyMySQL": ("PyMySQL",),
+    "MySQL Connector/Python": ("mysql-connector-python",),
+    "psycopg2": ("psycopg2-binary", "psycopg2"),
+    "pg8000": ("pg8000",),
+    "cx_Oracle": ("cx_Oracle",),
 }
 _EXTRAS = {
     "PostgreSQLAdapterFactory": "postgresql",
@@ -38,12 +38,17 @@ class RelStorageLayer(Layer):
         return CacheUse(statistics["hits"], statistics["misses"])
 
     def versions(self) -> dict[str, str]:
-        found = super().versions()
-        driver = str(self.storage._adapter.driver.__name__)
-        found["driver"] = driver
-        return found | installed_versions(
-            tuple(dist for name, dist in _DRIVER_DISTRIBUTIONS.items() if name in driver)
+        driver = self.driver()
+        names = (
+            dist
+            for name, dists in _DRIVER_DISTRIBUTIONS.items()
+            if name in driver
+            for dist in dists
         )
+        return super().versions() | installed_versions(tuple(names))
+
+    def driver(self) -> str:
+        return str(self.storage._adapter.driver.__name__)
 
     @classmethod
     def settle(cls, section: Any) -> None:

@@ -1,13 +1,10 @@
 from __future__ import annotations
 
-import socket
 from typing import Any
 
 from zodbshootout.contenders.layer import CacheUse, Layer
 from zodbshootout.model import CrewShape, Unit
-
-CONNECT_TIMEOUT = 3.0
-"""Seconds within which a server that is there accepts a connection."""
+from zodbshootout.servers.address import accepts
 
 
 class ZEOLayer(Layer):
@@ -27,36 +24,30 @@ class ZEOLayer(Layer):
         return CacheUse(hits=self.storage._cache.getStats()[4], misses=None)
 
     @classmethod
-    def refusal(cls, shape: CrewShape) -> str | None:
-        if shape.unit is Unit.GREENLET and shape.databases > 1:
+    def refusal(cls, section: Any, shape: CrewShape) -> str | None:
+        if shape.databases == 1:
+            return None
+        if shape.unit is Unit.GREENLET:
             return (
                 "ClientStorage: each DB runs an event loop of its own, and in a process patched by "
                 "gevent there can be one; use --threads shared"
+            )
+        persistent = ("client", "cache_path")
+        if any(getattr(section.config, name, None) for name in persistent):
+            return (
+                "ClientStorage: its persistent cache file serves one DB at a time; "
+                "use --threads shared, or -c 1"
             )
         return None
 
     @classmethod
     def absence(cls, section: Any) -> str | None:
         addresses = [server.address for server in section.config.server]
-        if any(_accepts(address) for address in addresses):
+        if any(accepts(address) for address in addresses):
             return None
         where = " or ".join(map(_printable, addresses))
         port = addresses[0][1] if isinstance(addresses[0], tuple) else addresses[0]
         return f"no ZEO server at {where}; start one there: runzeo -a {port} -f Data.fs"
-
-
-def _accepts(address: tuple[str, int] | str) -> bool:
-    try:
-        if isinstance(address, str):
-            with socket.socket(socket.AF_UNIX) as probe:
-                probe.settimeout(CONNECT_TIMEOUT)
-                probe.connect(address)
-        else:
-            host, port = address
-            socket.create_connection((host or "localhost", port), CONNECT_TIMEOUT).close()
-    except OSError:
-        return False
-    return True
 
 
 def _printable(address: tuple[str, int] | str) -> str:

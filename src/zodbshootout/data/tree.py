@@ -3,8 +3,8 @@
 ::
 
     root["zodbshootout"]          an OOBTree
-        "read/PersistentMapping/1000/300/0/00"     one mapping for each purpose and client
-        "update/IOBTree/1000/300/0/01"
+        "read/PersistentMapping/1000/300/0/000"    one mapping for each purpose and client
+        "update/IOBTree/1000/300/0/001"
 
 Benchmarks that only read share one tree; those that write have one each, so that what a cell
 finds does not depend on the cells before it.

@@ -56,13 +56,14 @@ class ProcessCrew(Crew):
         for index in range(self.size):
             ours, theirs = _FORK.Pipe()
             process = _FORK.Process(target=self._live, args=(index, theirs), name=f"client-{index}")
+            self._connections.append(ours)
             process.start()
             theirs.close()
             self._processes.append(process)
-            self._connections.append(ours)
 
     def _live(self, index: int, connection: Connection) -> None:
-        # The ends of the clients forked earlier would keep their pipes open after they are gone.
+        # With a copy of the engine's ends, this one's and those of clients forked earlier, nobody
+        # would ever see a pipe closed.
         for inherited in self._connections:
             inherited.close()
         with connection:
@@ -112,5 +113,8 @@ def manner_of_end(exit_code: int | None) -> str:
     if exit_code is None:
         return "no longer answers"
     if exit_code < 0:
-        return f"was killed by {signal.Signals(-exit_code).name}"
+        try:
+            return f"was killed by {signal.Signals(-exit_code).name}"
+        except ValueError:  # a real-time signal, which has no name
+            return f"was killed by signal {-exit_code}"
     return f"ended with exit status {exit_code}"

@@ -65,19 +65,27 @@ class Launcher:
         :raises WorkerFailed: when it could not
         """
         directory = self._work(task, effort)
-        benchmark = pyperf.Benchmark.load(str(directory / RUN_FILE))
+        try:
+            benchmark = pyperf.Benchmark.load(str(directory / RUN_FILE))
+        except (OSError, ValueError, KeyError) as error:
+            report = Report("failed", f"the worker's run cannot be read: {error}")
+            raise WorkerFailed(report) from error
         shutil.rmtree(directory)
         return benchmark
 
     def _work(self, task: Task, effort: Effort) -> Path:
         directory = self.directory / f"worker-{next(self._numbers)}"
-        directory.mkdir()
-        task.write(directory / TASK_FILE)
         last_words: deque[str] = deque(maxlen=5)
-        exit_code = self._run(self._command(directory, effort), last_words)
+        try:
+            directory.mkdir()
+            task.write(directory / TASK_FILE)
+            exit_code = self._run(self._command(directory, effort), last_words)
+        except OSError as error:
+            report = Report("failed", f"no worker can be started: {error}")
+            raise WorkerFailed(report) from error
         try:
             report = Report.read(directory / REPORT_FILE)
-        except FileNotFoundError:
+        except (OSError, ValueError, TypeError):
             report = self._post_mortem(exit_code, last_words)
         if report.state != "done":
             raise WorkerFailed(report)
@@ -104,23 +112,21 @@ class Launcher:
 
         Return its exit code, or ``None`` where its time was up.
         """
-        worker = subprocess.Popen(
+        worker = self.guardian.start(
             command,
             env=dict(self.environment),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            start_new_session=True,
             text=True,
             errors="replace",
         )
-        self.guardian.watch_group(worker.pid)
         assert worker.stdout is not None
         listener = threading.Thread(
             target=self._listen, args=(worker.stdout, last_words), daemon=True
         )
-        listener.start()
         try:
+            listener.start()
             return worker.wait(self.timeout)
         except subprocess.TimeoutExpired:
             return None

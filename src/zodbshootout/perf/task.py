@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from zodbshootout.config.configuration import Source, parse
-from zodbshootout.contenders.contender import Contender
+from zodbshootout.contenders.contender import Contender, contenders_of
 from zodbshootout.model import Cell, cell_from_json, to_json
 
 TASK_FILE = "task.json"
@@ -32,7 +32,7 @@ class Subject:
 
         :raises ConfigurationError: when the configuration cannot be read in this process
         """
-        contenders = parse(self.source, self.names).contenders
+        contenders = contenders_of(parse(self.source, self.names))
         return next(contender for contender in contenders if contender.name == name)
 
 
@@ -108,17 +108,16 @@ class Report:
 
     def write(self, path: Path) -> None:
         """Write the report."""
-        path.write_text(
-            json.dumps(
-                {
-                    "state": self.state,
-                    "cause": self.cause,
-                    "detail": self.detail,
-                    "facts": dict(self.facts),
-                }
-            ),
-            encoding="utf-8",
-        )
+        document = {
+            "state": self.state,
+            "cause": self.cause,
+            "detail": self.detail,
+            "facts": dict(self.facts),
+        }
+        # A worker that is killed while it writes leaves no report rather than half of one.
+        temporary = path.with_suffix(".new")
+        temporary.write_text(json.dumps(document), encoding="utf-8")
+        temporary.replace(path)
 
     @classmethod
     def read(cls, path: Path) -> Report:

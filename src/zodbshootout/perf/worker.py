@@ -82,8 +82,9 @@ def _report_failure(failure: Failed) -> Report:
 def _act(
     runner: pyperf.Runner, task: Task, contender: Contender, run_file: Path
 ) -> Mapping[str, str]:
-    if task.cell is None:
+    if task.action is Action.LOOK:
         return _facts(contender)
+    assert task.cell is not None
     if task.action is Action.PLANT:
         _plant(task.cell, contender)
     else:
@@ -95,6 +96,7 @@ def _facts(contender: Contender) -> dict[str, str]:
     """Open a contender and return what is worth knowing of it."""
     with Database(contender) as database:
         facts = {f"version_{name}": text for name, text in database.versions().items()}
+        facts["driver"] = database.driver() or ""
         facts["sharing"] = database.sharing.value
         facts["storage_classes"] = " over ".join(database.storage_classes)
     return facts
@@ -127,7 +129,7 @@ def _measure(
 def _metadata(
     task: Task, cell: Cell, contender: Contender, batch: int
 ) -> dict[str, str | int | float]:
-    settings = contender.settings()
+    settings = contender.settings
     return _storable(
         {
             **cell.metadata(),

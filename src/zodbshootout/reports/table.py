@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rich import box
-from rich.console import Console, Group, RenderableType
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -61,11 +61,23 @@ def print_table(console: Console, results: Sequence[CellResult], titles: Mapping
     notes = _Notes()
     for group in _groups(results):
         console.print()
-        console.print(_table(group, titles, notes))
+        console.print(Text(_caption(group), style="bold"), soft_wrap=True)
+        _print_whole(console, _table(group, titles, notes, ascii_only=_ascii_only(console)))
     console.print()
     benchmarks = list(dict.fromkeys(result.cell.benchmark for result in results))
     for line in notes.lines(benchmarks):
         console.print(Text(line), soft_wrap=True)
+
+
+def _print_whole(console: Console, table: Table) -> None:
+    """Print a table at its natural width: a number must not be cut off, whatever the terminal."""
+    unlimited = console.options.update(width=10_000)
+    width = console.measure(table, options=unlimited).maximum
+    console.print(table, width=max(width, console.width), crop=False, no_wrap=True, soft_wrap=True)
+
+
+def _ascii_only(console: Console) -> bool:
+    return not console.encoding.lower().startswith("utf")
 
 
 def _groups(results: Sequence[CellResult]) -> Iterable[list[CellResult]]:
@@ -76,20 +88,23 @@ def _groups(results: Sequence[CellResult]) -> Iterable[list[CellResult]]:
     return groups.values()
 
 
-def _table(group: Sequence[CellResult], titles: Mapping[str, str], notes: _Notes) -> RenderableType:
+def _table(
+    group: Sequence[CellResult], titles: Mapping[str, str], notes: _Notes, *, ascii_only: bool
+) -> Table:
     contenders = list(dict.fromkeys(result.cell.contender for result in group))
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     table.add_column("Transaction", no_wrap=True)
     for contender in contenders:
-        table.add_column(contender, justify="right", no_wrap=True)
+        table.add_column(Text(contender), justify="right", no_wrap=True)
     rows: dict[tuple[str, int], dict[str, CellResult]] = {}
     for result in group:
         key = (result.cell.benchmark, result.cell.parameters.objects)
         rows.setdefault(key, {})[result.cell.contender] = result
     for (benchmark, objects), by_contender in rows.items():
         title = titles[benchmark].format(objects=objects)
-        table.add_row(title, *(_text(by_contender[name], notes) for name in contenders))
-    return Group(Text(_caption(group), style="bold"), table)
+        texts = [_text(by_contender[name], notes, ascii_only=ascii_only) for name in contenders]
+        table.add_row(Text(title), *texts)
+    return table
 
 
 def _caption(group: Sequence[CellResult]) -> str:
@@ -105,7 +120,7 @@ def _data(parameters: Parameters) -> str:
     return f"objects of {parameters.object_size} bytes in {article} {mapping}"
 
 
-def _text(result: CellResult, notes: _Notes) -> Text:
+def _text(result: CellResult, notes: _Notes, *, ascii_only: bool) -> Text:
     if not result.measured:
         word = _WORDS[result.state]
         reference = f" [{notes.number(result)}]" if result.reason else ""
@@ -117,5 +132,6 @@ def _text(result: CellResult, notes: _Notes) -> Text:
         text.append(f" [{notes.number(result)}]", style="yellow")
     if result.spread is not None:
         style = "yellow" if result.spread >= UNSTABLE else "dim"
-        text.append(f" ±{result.spread:3.0%}", style=style)
+        sign = "+-" if ascii_only else "±"
+        text.append(f" {sign}{result.spread:3.0%}", style=style)
     return text

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from zodbshootout.config.configuration import Source
+from zodbshootout.config.sections import ServerSection
 from zodbshootout.guardian import Guardian, end_group
+from zodbshootout.servers.address import accepts, split
 
 START_TIMEOUT = 30.0
 """Seconds that a server may take until it accepts connections."""
@@ -40,8 +40,8 @@ class Site:
 class Server(ABC):
     """A server section.  What differs between servers is how each is configured and called."""
 
-    def __init__(self, section: Any) -> None:
-        self.name: str = section.getSectionName()
+    def __init__(self, section: ServerSection) -> None:
+        self.name = section.name
         self._site: Site | None = None
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -57,14 +57,12 @@ class Server(ABC):
         site.directory.mkdir()
         self._site = site
         with self._log.open("wb") as log:
-            self._process = subprocess.Popen(
+            self._process = site.guardian.start(
                 self.command(site),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,
             )
-        site.guardian.watch_group(self._process.pid)
         self._wait(site.address)
 
     @property
@@ -75,7 +73,7 @@ class Server(ABC):
     def _wait(self, address: str) -> None:
         assert self._process is not None
         deadline = time.monotonic() + START_TIMEOUT
-        while not accepts(address):
+        while not accepts(split(address)):
             if self._process.poll() is not None:
                 raise ServerFailed(f"server {self.name} ended at once: {self.last_words()}")
             if time.monotonic() > deadline:
@@ -99,21 +97,3 @@ class Server(ABC):
         self._process.wait()
         self._site.guardian.release_group(self._process.pid)
         self._process = None
-
-
-def accepts(address: str) -> bool:
-    """Say whether something accepts connections at ``host:port``."""
-    host, _, port = address.rpartition(":")
-    try:
-        socket.create_connection((host, int(port)), 1.0).close()
-    except OSError:
-        return False
-    return True
-
-
-def free_address() -> str:
-    """Return ``host:port`` of a port on the loopback interface that nothing listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        host, port = probe.getsockname()
-    return f"{host}:{port}"

@@ -4,16 +4,26 @@ import multiprocessing
 import os
 import signal
 import time
+from typing import Any
 
 import pytest
 
-from tests.fakes import FakeClock, FakeStorage, contender_of, measure, parameters
+from tests.fakes import (
+    FakeClock,
+    FakeSection,
+    FakeStorage,
+    contender_of,
+    measure,
+    parameters,
+)
 from zodbshootout.benchmarks.benchmark import Benchmark
 from zodbshootout.benchmarks.client import Client
 from zodbshootout.benchmarks.registry import benchmarks
+from zodbshootout.contenders.contender import Contender
 from zodbshootout.contenders.database import Database
 from zodbshootout.data.tree import Purpose
 from zodbshootout.engine.crew import CrewFailed
+from zodbshootout.engine.measurement import Measurement
 from zodbshootout.engine.planting import plant
 from zodbshootout.engine.processes import ProcessCrew, manner_of_end
 from zodbshootout.engine.threads import Rendezvous
@@ -97,6 +107,25 @@ def test_a_client_that_ends_before_it_is_set_up_is_noticed() -> None:
     expected = pytest.raises(CrewFailed, match=r"client \d \(pid \d+\) ended with exit status 7")
     with expected, crew_of_processes(Leaving, 2):
         pytest.fail("the crew cannot be complete")
+
+
+def test_trap_16_clients_are_forked_from_a_process_that_has_opened_nothing() -> None:
+    openers = multiprocessing.get_context("fork").Queue()
+
+    class Telling(FakeSection):
+        def open(self) -> Any:
+            openers.put(os.getpid())
+            return super().open()
+
+    storage = FakeStorage(FakeClock())
+    contender = Contender("fake", Telling(storage), {})
+    of = parameters(size=3, unit=Unit.PROCESS, objects=2)
+    with Measurement(benchmarks()["add"], contender, of).started() as crew:
+        crew(1)
+    pids = {openers.get(timeout=30) for _ in range(3)}
+    assert len(pids) == 3
+    assert os.getpid() not in pids
+    assert openers.empty()
 
 
 def test_no_process_is_left_of_a_crew_that_failed() -> None:

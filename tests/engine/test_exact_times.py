@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.fakes import COMMIT, LOAD, NEW_OID, STORE, FakeClock, FakeStorage, measure, parameters
@@ -36,6 +38,29 @@ def test_on_the_clock_is_what_the_benchmark_says_and_nothing_else(name: str, loo
         assert client.iterations == loops
         assert sample.value("mean") == EXPECTED[name]
         assert {latency for latency, _ in client.latencies()} == {EXPECTED[name]}
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_trap_2_the_first_iteration_costs_what_the_hundredth_does(name: str) -> None:
+    clock = FakeClock()
+    (sample,) = measure(
+        benchmarks()[name], FakeStorage(clock), parameters(shared=name == "warm"), clock, [100]
+    )
+    durations = sample.clients[0].durations
+    assert durations[0] == durations[-1] == sample.value("mean") * sample.clients[0].sizes[0]
+
+
+@pytest.mark.parametrize("name", ["add", "update"])
+def test_trap_4_waiting_for_the_commit_lock_is_on_the_clock(name: str) -> None:
+    clock = FakeClock()
+
+    class Locked(FakeStorage):
+        def tpc_begin(self, transaction: Any, tid: Any = None) -> None:
+            clock.spend(1e12)
+            super().tpc_begin(transaction, tid)
+
+    (sample,) = measure(benchmarks()[name], Locked(clock), parameters(), clock)
+    assert sample.value("mean") == 1e12 + EXPECTED[name]
 
 
 @pytest.mark.parametrize("name", ["add", "update", "steamin", "hot"])

@@ -20,7 +20,7 @@ def client(start: float, durations: list[float], sizes: list[int] | None = None)
     )  # fmt: skip
 
 
-def test_a_value_is_the_mean_of_the_clients_means() -> None:
+def test_trap_6_a_value_is_the_mean_of_the_clients_means() -> None:
     sample = CrewSample([client(0, [1.0, 3.0]), client(0, [4.0, 4.0])])
     assert sample.value("mean") == 3.0
     assert sample.value("max") == 4.0
@@ -41,7 +41,7 @@ def test_clients_that_never_overlapped_have_no_window() -> None:
     assert "throughput_per_s" not in summarize([sample])
 
 
-def test_the_summary_keeps_every_client_and_a_histogram_that_can_be_merged() -> None:
+def test_trap_6_the_summary_keeps_every_client_and_a_histogram_that_can_be_merged() -> None:
     samples = [
         CrewSample([client(0, [0.001] * 99 + [0.5]), client(0, [0.001] * 100)]),
         CrewSample([client(0, [0.002] * 100), client(0, [0.002] * 100)]),

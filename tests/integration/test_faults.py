@@ -127,7 +127,7 @@ BAD = {
     ),
     "something else to append to": (
         ["good.conf", "--append", "there.json"],
-        "--append: cannot read there.json",
+        "--append: there.json is not a file of pyperf's",
     ),
 }
 

@@ -56,3 +56,21 @@ def test_the_table_is_as_it_was_approved(name: str) -> None:
 def test_a_cell_without_a_number_never_shows_one() -> None:
     rows = printed([failed(cell("add", "fs"), "broken")]).splitlines()
     assert rows[4].split() == ["Add", "1000", "Objects", "failed", "[1]"]
+
+
+def test_no_digit_is_cut_off_on_a_narrow_terminal() -> None:
+    results = [measured(cell("steamin", f"contender{n}"), [0.0001]) for n in range(8)]
+    stream = io.StringIO()
+    print_table(Console(file=stream, width=40, force_terminal=False), results, TITLES)
+    assert stream.getvalue().count("20,000,000") == 8
+
+
+def test_names_are_not_taken_for_markup() -> None:
+    assert "a[red]b[/c]" in printed([measured(cell("add", "a[red]b[/c]"), [1.0])])
+
+
+def test_an_encoding_without_a_plus_minus_sign_does_with_ascii() -> None:
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    print_table(Console(file=stream, width=200), [measured(cell("add", "fs"), [1.0, 2.0])], TITLES)
+    stream.flush()
+    assert b"+-" in stream.buffer.getvalue()

@@ -71,9 +71,11 @@ def print_table(console: Console, results: Sequence[CellResult], titles: Mapping
 
 def _print_whole(console: Console, table: Table) -> None:
     """Print a table at its natural width: a number must not be cut off, whatever the terminal."""
-    unlimited = console.options.update(width=10_000)
-    width = console.measure(table, options=unlimited).maximum
-    console.print(table, width=max(width, console.width), crop=False, no_wrap=True, soft_wrap=True)
+    width = console.width
+    natural = console.measure(table, options=console.options.update(width=10_000)).maximum
+    console.width = max(width, natural)
+    console.print(table)
+    console.width = width
 
 
 def _ascii_only(console: Console) -> bool:

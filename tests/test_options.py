@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from zodbshootout.arguments import UsageError
 from zodbshootout.config.configuration import EMBEDDED, ConfigurationError
 from zodbshootout.model import Effort, MappingType, Unit
-from zodbshootout.options import UsageError, parse
+from zodbshootout.options import parse
 
 SEVEN = ["add", "update", "warm", "cold", "prefetch_cold", "hot", "steamin"]
 

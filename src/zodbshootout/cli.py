@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import datetime
-import os
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 from typing import TextIO
 
-import platformdirs
 from rich.console import Console
 from rich.text import Text
 
 from zodbshootout import options as command_line
+from zodbshootout.arguments import UsageError
 from zodbshootout.benchmarks.registry import benchmarks
 from zodbshootout.config.configuration import (
     SCRATCH,
@@ -30,24 +28,17 @@ from zodbshootout.config.configuration import (
     read_source,
 )
 from zodbshootout.config.explanation import suggestion
-from zodbshootout.config.sections import ServerSection
 from zodbshootout.contenders.contender import Contender, contenders_of
+from zodbshootout.destination import result_files
 from zodbshootout.guardian import Guardian
-from zodbshootout.options import Options, UsageError
-from zodbshootout.perf.launch import (
-    Launcher,
-    WorkerFailed,
-    default_affinity,
-    worker_environment,
-)
-from zodbshootout.perf.task import Action, Subject, Task
+from zodbshootout.options import Options
+from zodbshootout.perf.task import Subject
 from zodbshootout.plan import Plan, make_plan
+from zodbshootout.preparation import Workplace, launcher_for, look_at, start_servers
 from zodbshootout.progress import Bar, Lines, Silence
 from zodbshootout.reports.table import print_table
-from zodbshootout.results import CellResult, NotWritten, ResultFiles, State, Unusable, long_name
+from zodbshootout.results import CellResult, NotWritten, ResultFiles, State, long_name
 from zodbshootout.servers.address import free_address
-from zodbshootout.servers.private import ServerFailed, Site
-from zodbshootout.servers.registry import server_of
 from zodbshootout.shootout import GaveUp, Shootout
 
 ALL_MEASURED = 0
@@ -66,14 +57,6 @@ class Streams:
     def complain(self, message: str) -> None:
         """Print one line that says what is wrong."""
         _print(self.err, f"zodbshootout: {message}")
-
-
-@dataclass(frozen=True)
-class Workplace:
-    """Where a run keeps what goes away with it."""
-
-    directory: Path
-    guardian: Guardian
 
 
 def main(
@@ -107,15 +90,15 @@ def _shoot_out(options: Options, streams: Streams) -> int:
         if options.list_only:
             _print_plan(streams.out, plan)
             return ALL_MEASURED
-        files = _result_files(options, plan)
+        files = result_files(options, plan)
         subject = Subject(source, names)
         observer = _observer(options, streams.err, plan)
-        launcher = _launcher(options, source, workplace, observer)
+        launcher = launcher_for(options, source, workplace, observer)
         with observer:
             observer.note("starting servers")
-            absent = _start_servers(stack, configuration.servers, contenders, subject, workplace)
+            absent = start_servers(stack, configuration.servers, contenders, subject, workplace)
             observer.note("opening the contenders")
-            absent, facts = _look_at(plan.contenders, launcher, subject, options, absent)
+            absent, facts = look_at(plan.contenders, launcher, subject, options, absent)
             shootout = Shootout(
                 plan=plan.knowing(facts),
                 subject=subject,
@@ -156,7 +139,9 @@ def _measure(shootout: Shootout) -> End:
     except GaveUp:
         return End(SOME_FAILED, "stopped at the first failure (--fail-fast)")
     except NotWritten as error:
-        return End(SOME_FAILED, f"cannot write results: {error}; the table is all there is")
+        return End(
+            SOME_FAILED, f"cannot write results: {error}; the files hold what was written before"
+        )
     failed = any(result.state is State.FAILED for result in shootout.results)
     return End(SOME_FAILED if failed else ALL_MEASURED)
 
@@ -180,147 +165,6 @@ def _selected(contenders: Sequence[Contender], options: Options) -> Sequence[Con
         if wanted not in names:
             raise UsageError(f"--only: no contender {wanted!r}; {suggestion(wanted, names)}")
     return [each for each in contenders if each.name in (options.only or names)]
-
-
-def _start_servers(
-    stack: ExitStack,
-    sections: Sequence[ServerSection],
-    contenders: Sequence[Contender],
-    subject: Subject,
-    workplace: Workplace,
-) -> dict[str, str]:
-    """Start the servers that contenders refer to; return why some contenders have none."""
-    absent: dict[str, str] = {}
-    for section in sections:
-        users = [each for each in contenders if each.refers_to(section.name)]
-        if not users:
-            continue
-        server = server_of(section)
-        stack.callback(server.stop)
-        site = Site(
-            address=subject.names[section.name],
-            directory=workplace.directory / f"server-{section.name}",
-            source=subject.source,
-            names=subject.names,
-            guardian=workplace.guardian,
-        )
-        try:
-            server.start(site)
-        except ServerFailed as error:
-            absent |= {contender.name: str(error) for contender in users}
-    return absent
-
-
-def _look_at(
-    contenders: Sequence[Contender],
-    launcher: Launcher,
-    subject: Subject,
-    options: Options,
-    absent: Mapping[str, str],
-) -> tuple[dict[str, str], dict[str, Mapping[str, str]]]:
-    """Open every contender once; return why some cannot be opened, and facts of the others.
-
-    :raises ConfigurationError: when something has to be installed first
-    """
-    absent = dict(absent)
-    facts: dict[str, Mapping[str, str]] = {}
-    for contender in contenders:
-        if contender.name in absent:
-            continue
-        reason = contender.absence()
-        if reason is not None:
-            absent[contender.name] = reason
-            continue
-        try:
-            facts[contender.name] = launcher.do(
-                Task(Action.LOOK, subject, contender.name, log=options.log)
-            )
-        except WorkerFailed as error:
-            if error.report.state == "misconfigured":
-                raise ConfigurationError(f"{contender.name}: {error}") from None
-            absent[contender.name] = f"cannot be opened: {error}"
-    return absent, facts
-
-
-def _launcher(
-    options: Options, source: Source, workplace: Workplace, observer: Silence
-) -> Launcher:
-    directory = workplace.directory / "workers"
-    directory.mkdir()
-    affinity = options.affinity or default_affinity()
-    passed_on = [f"--hook={hook}" for hook in options.hooks]
-    if affinity:
-        passed_on.append(f"--affinity={affinity}")
-    if options.memory:
-        passed_on.append(options.memory)
-    passed_on.append("--verbose" if options.verbose else "--quiet")
-    environment = worker_environment(
-        os.environ,
-        [*options.inherit_environ, *source.environment_names],
-        locale=options.locale,
-        copy_all=options.copy_env,
-    )
-    return Launcher(
-        directory=directory,
-        guardian=workplace.guardian,
-        environment=environment,
-        python=options.python,
-        options=passed_on,
-        gevent=options.gevent,
-        timeout=options.timeout,
-        relay=observer.relay if options.verbose or options.log else lambda _: None,
-    )
-
-
-def _result_files(options: Options, plan: Plan) -> ResultFiles:
-    """Return where results go.
-
-    :raises UsageError: when something is there already, or nothing can be written there
-    """
-    if options.append:
-        try:
-            files = ResultFiles(options.append).appending()
-        except Unusable as error:
-            raise UsageError(f"--append: {error}") from None
-        _check_writable(options.append.parent)
-        conflict = files.conflict(
-            plan.cells, _told(plan, options), "byte" if options.memory else "second"
-        )
-        if conflict:
-            raise UsageError(f"--append: {conflict}; append to another file")
-        return files
-    if options.output:
-        files = ResultFiles(options.output)
-        for path in files.all:
-            if path.exists():
-                raise UsageError(
-                    f"-o: {path} exists; name another file, or use --append to add to it"
-                )
-        _check_writable(options.output.parent)
-        return files
-    directory = Path(platformdirs.user_data_dir("zodbshootout", appauthor=False))
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"results cannot be written: {error}; name a file with -o") from None
-    _check_writable(directory)
-    now = datetime.datetime.now().astimezone().strftime("%Y-%m-%dT%H.%M.%S")
-    return ResultFiles(directory / f"{now}-{options.path.stem}-{os.getpid()}.json")
-
-
-def _told(plan: Plan, options: Options) -> dict[str, dict[str, str]]:
-    """Return what the metadata will say of the way in which each contender is measured."""
-    return {
-        each.name: {"collector": options.collector, "configuration_hash": each.fingerprint()}
-        for each in plan.contenders
-    }
-
-
-def _check_writable(directory: Path) -> None:
-    if not directory.is_dir():
-        raise UsageError(f"there is no directory {directory} to write results to")
-    if not os.access(directory, os.W_OK):
-        raise UsageError(f"results cannot be written to {directory}: no permission")
 
 
 def _observer(options: Options, err: Console, plan: Plan) -> Silence:

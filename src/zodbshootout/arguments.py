@@ -1,0 +1,250 @@
+"""The words of the command line: which there are, and how they are told apart.
+
+pyperf's own parser is the base, so that its options are the ones it has, under the names and with
+the checks it has.  Ours are added to it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import functools
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+import pyperf
+
+from zodbshootout.benchmarks.registry import benchmarks
+from zodbshootout.data.records import content_size
+from zodbshootout.engine.sample import COLLECTORS
+
+PROCESSES = 3
+"""Runs of a cell, unless told otherwise: the default of pyperf, 20, would take half an hour."""
+WARMUPS = 0
+"""Values of a run that do not count, unless told otherwise: every value begins with an iteration
+off the clock, after which the first value takes no longer than those that follow."""
+TIMEOUT = 1800
+"""Seconds after which a worker counts as hanging, unless told otherwise."""
+LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+
+_OPTIONAL_VALUES = {
+    "--threads": (("shared", "unique"), "shared"),
+    "--btrees": (("IO", "OO"), "IO"),
+    "--include-mapping": (("true", "yes", "on", "false", "no", "off"), "true"),
+}
+NOT_OURS = {
+    "pipe", "worker", "worker_task", "calibrate_loops", "recalibrate_loops",
+    "calibrate_warmups", "recalibrate_warmups", "compare_to", "python_names", "profile",
+}  # fmt: skip
+"""What pyperf has for its workers, and what would bypass the way contenders are compared."""
+_LONELY_EXCLUSION = re.compile(r"-[a-z][a-zA-Z_]{2,}")
+
+
+class UsageError(Exception):
+    """What is wrong with the command line, in one line."""
+
+
+def _raise_usage_error(message: str) -> NoReturn:
+    raise UsageError(message)
+
+
+def _counts(text: str) -> tuple[int, ...]:
+    return tuple(_count(part) for part in text.split(","))
+
+
+def _count(text: str) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
+    return number
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    sizes = _counts(text)
+    for size in sizes:
+        try:
+            content_size(size)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+    return sizes
+
+
+@functools.cache
+def parser() -> argparse.ArgumentParser:
+    """Return the parser.  pyperf allows one Runner in a process, so there is one parser, too."""
+    base: argparse.ArgumentParser = pyperf.Runner(processes=PROCESSES, warmups=WARMUPS).argparser
+    # Instead of printing the usage and exiting:
+    base.error = _raise_usage_error  # type: ignore[method-assign]
+    base.prog = "zodbshootout"
+    base.usage = "zodbshootout [FILE] [BENCHMARK ...] [-BENCHMARK ...] [option ...]"
+    base.description = (
+        "Measure and compare ZODB storages.  FILE lists the contenders in ZConfig format; "
+        "without it an embedded default is measured, which needs nothing installed or started."
+    )
+    base.epilog = (
+        f"Benchmarks: {', '.join(benchmarks())}; all of them by default.  -cold leaves one out. "
+        "Exit status: 0 all was measured, 2 bad usage or configuration, 3 some cells failed, "
+        "130 interrupted."
+    )
+    base.allow_abbrev = False
+    for action in base._actions:
+        if action.dest in NOT_OURS:
+            action.help = argparse.SUPPRESS
+    base.set_defaults(timeout=TIMEOUT)
+    _describe_differences(base)
+    _add_selection(base)
+    _add_data(base)
+    _add_crew(base)
+    _add_conduct(base)
+    _put_last(base, "pyperf's options")
+    return base
+
+
+def _put_last(base: argparse.ArgumentParser, title: str) -> None:
+    """Have ``--help`` list the options that came with the parser after ours."""
+    base._optionals.title = title
+    base._action_groups.remove(base._optionals)
+    base._action_groups.append(base._optionals)
+
+
+_DIFFERENCES = {
+    "timeout": f"time limit of one worker in seconds (default: {TIMEOUT})",
+    "output": "write all results to FILENAME, and those of each contender to a directory beside "
+    "it, named alike but .d (default: a dated file in the user's data directory)",
+    "append": "add the results to those in FILENAME and in the directory beside it",
+    "warmups": f"values of a run that are measured first and not counted (default: {WARMUPS})",
+    "affinity": "CPUs that the workers may use (default: all that this process may use)",
+    "hook": "use the given pyperf hook (repeatable)",
+    "tracemalloc": "measure the memory that Python allocates, in place of time (threads only)",
+    "track_memory": "measure the memory of the worker, in place of time (threads only)",
+}
+"""Where we differ from pyperf, or have more to say."""
+
+
+def _describe_differences(base: argparse.ArgumentParser) -> None:
+    for action in base._actions:
+        action.help = _DIFFERENCES.get(action.dest, action.help)
+        if action.dest == "hook":
+            action.metavar = "HOOK"
+
+
+def _add_selection(base: argparse.ArgumentParser) -> None:
+    group = base.add_argument_group("what is measured")
+    group.add_argument("words", nargs="*", help=argparse.SUPPRESS)
+    group.add_argument("--exclude", action="append", default=[], help=argparse.SUPPRESS)
+    group.add_argument(
+        "--only", metavar="NAME", action="append", default=[],
+        help="measure only the contender of that name (repeatable)",
+    )  # fmt: skip
+    group.add_argument(
+        "--include-mapping", choices=_OPTIONAL_VALUES["--include-mapping"][0],
+        help="add a MappingStorage as a contender, the floor under all others; true if not said, "
+        "and false without this option",
+    )  # fmt: skip
+    group.add_argument(
+        "--list", action="store_true", dest="list_only",
+        help="print what would be measured and how long that might take, and measure nothing",
+    )  # fmt: skip
+
+
+def _add_data(base: argparse.ArgumentParser) -> None:
+    group = base.add_argument_group("objects")
+    group.add_argument(
+        "--object-counts", metavar="N", type=_counts, action="append",
+        help="objects that each client writes or reads in an iteration (default: 1000); "
+        "N,N,... or repeated to sweep",
+    )  # fmt: skip
+    group.add_argument(
+        "-s", "--object-size", metavar="BYTES", type=_sizes, action="append",
+        help="bytes of a stored record (default: 300); BYTES,BYTES,... or repeated to sweep",
+    )  # fmt: skip
+    group.add_argument(
+        "--btrees", choices=("IO", "OO"),
+        help="hold the objects in a BTree rather than a PersistentMapping; IO if not said",
+    )  # fmt: skip
+    group.add_argument(
+        "--seed", type=int, default=0,
+        help="what the objects' content is generated from (default: 0)",
+    )  # fmt: skip
+
+
+def _add_crew(base: argparse.ArgumentParser) -> None:
+    group = base.add_argument_group("concurrency")
+    group.add_argument(
+        "-c", "--concurrency", metavar="N", type=_counts, action="append",
+        help="clients that run at once (default: 2), processes unless told otherwise; "
+        "N,N,... or repeated to sweep.  With neither FILE nor any option of this group the "
+        "clients are threads, for two of the embedded contenders live in one process",
+    )  # fmt: skip
+    group.add_argument(
+        "--threads", choices=("shared", "unique"),
+        help="clients are threads that share one DB (the default), or have a unique one each",
+    )  # fmt: skip
+    group.add_argument(
+        "--gevent", action="store_true",
+        help="clients are greenlets, in a process that gevent has patched; implies --threads",
+    )  # fmt: skip
+
+
+def _add_conduct(base: argparse.ArgumentParser) -> None:
+    group = base.add_argument_group("conduct and output")
+    group.add_argument(
+        "--collector", choices=tuple(COLLECTORS), default="mean",
+        help="make a value of the clients' mean times by this (default: mean)",
+    )  # fmt: skip
+    group.add_argument("--fail-fast", action="store_true", help="stop at the first cell that fails")
+    group.add_argument(
+        "--log", metavar="LEVEL|FILE",
+        help="log what storages do, from this level on (INFO if not said), or as a ZConfig "
+        "logging file says",
+    )  # fmt: skip
+
+
+def separated(arguments: Sequence[str]) -> list[str]:
+    """Rewrite the words that argparse would take for something else.
+
+    ``-cold`` is not ``-c old``, and ``--threads FILE`` not ``--threads=FILE``.
+    """
+    words: list[str] = []
+    rest = list(arguments)
+    while rest:
+        word = rest.pop(0)
+        following = rest[0] if rest else None
+        if word in _OPTIONAL_VALUES:
+            choices, default = _OPTIONAL_VALUES[word]
+            words.append(f"{word}={rest.pop(0) if following in choices else default}")
+        elif word == "--log":
+            words.append(f"--log={rest.pop(0) if _belongs_to_log(following) else 'INFO'}")
+        elif word[1:] in benchmarks() and word.startswith("-"):
+            words.append(f"--exclude={word[1:]}")
+        else:
+            _reject_misspelt_exclusion(word)
+            words.append(word)
+    return words
+
+
+def _belongs_to_log(word: str | None) -> bool:
+    """Say whether a word after ``--log`` is its value: a level or a file that sets up logging."""
+    if word is None or word.startswith("-"):
+        return False
+    if word.upper() in LEVELS:
+        return True
+    return Path(word).is_file() and _configures_logging(Path(word))
+
+
+def _configures_logging(path: Path) -> bool:
+    text = path.read_text(encoding="utf-8", errors="replace")
+    return re.search(r"^\s*<(eventlog|logger)\b", text, re.MULTILINE) is not None
+
+
+def _reject_misspelt_exclusion(word: str) -> None:
+    if not _LONELY_EXCLUSION.fullmatch(word):
+        return
+    close = difflib.get_close_matches(word[1:], benchmarks(), n=1)
+    if close:
+        raise UsageError(f"unknown benchmark {word[1:]!r} in {word!r}; did you mean -{close[0]}?")

@@ -1,0 +1,65 @@
+"""Where the results of a run go."""
+
+from __future__ import annotations
+
+import datetime
+import os
+from pathlib import Path
+
+import platformdirs
+
+from zodbshootout.arguments import UsageError
+from zodbshootout.options import Options
+from zodbshootout.plan import Plan
+from zodbshootout.results import ResultFiles, Unusable
+
+
+def result_files(options: Options, plan: Plan) -> ResultFiles:
+    """Return where results go.
+
+    :raises UsageError: when something is there already, or nothing can be written there
+    """
+    if options.append:
+        try:
+            files = ResultFiles(options.append).appending()
+        except Unusable as error:
+            raise UsageError(f"--append: {error}") from None
+        _check_writable(options.append.parent)
+        conflict = files.conflict(
+            plan.cells, _told(plan, options), "byte" if options.memory else "second"
+        )
+        if conflict:
+            raise UsageError(f"--append: {conflict}; append to another file")
+        return files
+    if options.output:
+        files = ResultFiles(options.output)
+        for path in files.all:
+            if path.exists():
+                raise UsageError(
+                    f"-o: {path} exists; name another file, or use --append to add to it"
+                )
+        _check_writable(options.output.parent)
+        return files
+    directory = Path(platformdirs.user_data_dir("zodbshootout", appauthor=False))
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"results cannot be written: {error}; name a file with -o") from None
+    _check_writable(directory)
+    now = datetime.datetime.now().astimezone().strftime("%Y-%m-%dT%H.%M.%S")
+    return ResultFiles(directory / f"{now}-{options.path.stem}-{os.getpid()}.json")
+
+
+def _told(plan: Plan, options: Options) -> dict[str, dict[str, str]]:
+    """Return what the metadata will say of the way in which each contender is measured."""
+    return {
+        each.name: {"collector": options.collector, "configuration_hash": each.fingerprint()}
+        for each in plan.contenders
+    }
+
+
+def _check_writable(directory: Path) -> None:
+    if not directory.is_dir():
+        raise UsageError(f"there is no directory {directory} to write results to")
+    if not os.access(directory, os.W_OK):
+        raise UsageError(f"results cannot be written to {directory}: no permission")

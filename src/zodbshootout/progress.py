@@ -80,7 +80,7 @@ class Bar(Silence):
         self._progress = Progress(
             SpinnerColumn(),
             TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=None),
+            BarColumn(bar_width=25),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
             TextColumn("left:"),

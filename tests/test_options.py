@@ -158,6 +158,14 @@ def test_gevent_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
         parse(["--gevent"])
 
 
+def test_a_python_without_us_is_told_before_anything_is_measured(tmp_path: Path) -> None:
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\nexit 1\n")
+    python.chmod(0o755)
+    with pytest.raises(UsageError, match="zodbshootout is not installed for"):
+        parse(["--python", "./python"])
+
+
 def test_memory_can_be_traced_in_threads() -> None:
     assert parse(["--tracemalloc", "--threads"]).memory == "--tracemalloc"
     assert parse(["--track-memory"]).memory == "--track-memory"

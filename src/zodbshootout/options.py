@@ -7,6 +7,8 @@ import difflib
 import importlib.util
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -185,7 +187,19 @@ def _executable(name: str) -> str:
     path = shutil.which(os.path.expanduser(name))  # noqa: PTH111 - a Path would lose the ./
     if path is None:
         raise UsageError(f"--python: there is no program {name!r}")
-    return os.path.abspath(path)  # noqa: PTH100 - links are what virtual environments are made of
+    path = os.path.abspath(path)  # noqa: PTH100 - virtual environments are made of links
+    if path != sys.executable:
+        _check_has_us(path)
+    return path
+
+
+def _check_has_us(python: str) -> None:
+    tried = subprocess.run([python, "-c", "import zodbshootout"], check=False, capture_output=True)
+    if tried.returncode:
+        raise UsageError(
+            f"--python: zodbshootout is not installed for {python}; "
+            f"install it: {python} -m pip install zodbshootout"
+        )
 
 
 def _log(value: str | None) -> str | None:

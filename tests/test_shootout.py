@@ -195,6 +195,15 @@ def test_fail_fast_stops_at_the_first_failure() -> None:
     assert list(states(going).values()) == ["failed", "not run", "not run", "not run"]
 
 
+def test_fail_fast_stops_at_a_contender_that_could_not_be_opened() -> None:
+    launcher = FakeLauncher()
+    going = shootout(plan_of("ab"), launcher, absent={"b": "no server"}, fail_fast=True)
+    with pytest.raises(GaveUp):
+        going.run()
+    assert launcher.log == []
+    assert states(going) == {("add", "a"): "not run", ("add", "b"): "failed"}
+
+
 def test_everything_measured_is_kept_at_every_moment() -> None:
     kept: list[list[int]] = []
 

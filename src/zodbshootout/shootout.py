@@ -96,6 +96,8 @@ class Shootout:
             self._settle_unopened(cell)
         self.observer.expect(self.plan.total_workers)
         self.keep(self.results)
+        if self.fail_fast and any(each.state is State.FAILED for each in self.results):
+            raise GaveUp
         for row in self.plan.rows:
             self._measure_row(row)
 

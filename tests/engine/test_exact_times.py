@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 
 from tests.fakes import COMMIT, LOAD, NEW_OID, STORE, FakeClock, FakeStorage, measure, parameters
+from zodbshootout.benchmarks.benchmark import Benchmark
 from zodbshootout.benchmarks.registry import benchmarks
-from zodbshootout.model import MappingType
+from zodbshootout.data import tree
+from zodbshootout.data.tree import Purpose
+from zodbshootout.model import MappingType, Parameters
 
 N = 10
 MAPPING = 1
@@ -109,3 +112,47 @@ def test_counts_are_of_the_clocked_iterations_alone() -> None:
     first, second = measure(benchmarks()["cold"], FakeStorage(clock), parameters(), clock, [3, 2])
     assert first.counts() == {"loads": 3 * (N + MAPPING)}
     assert second.counts() == {"loads": 2 * (N + MAPPING)}
+
+
+@pytest.mark.parametrize("mapping", list(MappingType))
+def test_add_makes_its_keys_before_the_clock_starts(
+    mapping: MappingType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = FakeClock()
+    key_at = tree.key_at
+
+    def slow_key_at(of: Parameters, position: int) -> int | str:
+        clock.spend(1e15)
+        return key_at(of, position)
+
+    monkeypatch.setattr(tree, "key_at", slow_key_at)
+    (sample,) = measure(
+        benchmarks()["add"], FakeStorage(clock), parameters(mapping=mapping), clock, [3]
+    )
+    assert sample.value("mean") == EXPECTED["add"]
+
+
+class InStep(Benchmark):
+    """Takes one second, in batches of three, with clients that keep step."""
+
+    name = "in_step"
+    title = "In step"
+    purpose = Purpose.READ
+    in_step = True
+    clock = FakeClock()
+
+    @classmethod
+    def batch(cls, parameters: Parameters) -> int:
+        return 3
+
+    def run(self) -> None:
+        self.clock.spend(1.0)
+
+
+def test_clients_that_keep_step_run_as_many_iterations_as_are_counted() -> None:
+    (sample,) = measure(
+        InStep, FakeStorage(InStep.clock), parameters(shared=True), InStep.clock, [7]
+    )
+    assert list(sample.clients[0].sizes) == [3, 3, 1]
+    assert list(sample.clients[0].durations) == [3.0, 3.0, 1.0]
+    assert sample.value("mean") == 1.0

@@ -17,7 +17,9 @@ class Add(Benchmark):
     purpose = Purpose.ADD
 
     def set_up(self) -> None:
-        self.contents = self.client.payload.contents(self.client.parameters.objects, revision=0)
+        parameters = self.client.parameters
+        self.contents = self.client.payload.contents(parameters.objects, revision=0)
+        self.keys = [tree.key_at(parameters, at) for at in range(parameters.objects)]
         self.mapping: Any = None
         self.added: list[list[bytes]] = []
 
@@ -39,7 +41,8 @@ class Add(Benchmark):
 
     def run(self) -> None:
         self.client.transactions.begin()
-        tree.fill(self.mapping, self.client.parameters, self.items)
+        for key, item in zip(self.keys, self.items, strict=True):
+            self.mapping[key] = item
         self.client.transactions.commit()
 
     def check(self) -> None:

@@ -93,23 +93,13 @@ class Session:
     def _iterate(self, size: int) -> tuple[float, float]:
         """Do one batch of iterations; return when it started and how long it took, in seconds."""
         benchmark, clock = self._benchmark, self._clock
-        run = benchmark.run
+        run, batch = benchmark.run, range(size)
         benchmark.prepare()
-        if self._keeps_step:
-            # All of them begin now.  Who has to wait for a processor, or the interpreter's lock,
-            # waits on the clock, as whoever waits for an answer would.
-            start = benchmark.client.together(clock)
+        # Those who keep step begin at one instant.  Who then has to wait for a processor, or the
+        # interpreter's lock, waits on the clock, as whoever waits for an answer would.
+        start = benchmark.client.together(clock) if self._keeps_step else clock()
+        for _ in batch:
             run()
-            end = clock()
-        elif size == 1:
-            start = clock()
-            run()
-            end = clock()
-        else:
-            batch = range(size)
-            start = clock()
-            for _ in batch:
-                run()
-            end = clock()
+        end = clock()
         benchmark.check()
         return start, end - start

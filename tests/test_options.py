@@ -5,17 +5,25 @@ from pathlib import Path
 import pytest
 
 from zodbshootout.arguments import UsageError
+from zodbshootout.benchmarks.registry import benchmarks
 from zodbshootout.config.configuration import EMBEDDED, ConfigurationError
-from zodbshootout.model import Effort, MappingType, Unit
-from zodbshootout.options import parse
+from zodbshootout.model import CrewShape, Effort, MappingType, Parameters, Unit
+from zodbshootout.options import Zap, parse
+from zodbshootout.plan import Sweep
 
 SEVEN = ["add", "update", "warm", "cold", "prefetch_cold", "hot", "steamin"]
+
+
+def kind(sweep: Sweep) -> tuple[Unit, bool]:
+    return sweep.base.crew.unit, sweep.base.crew.shared
 
 
 @pytest.fixture(autouse=True)
 def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "x.conf").write_text("<zodb a>\n<mappingstorage>\n</mappingstorage>\n</zodb>\n")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "a.prof").touch()
     (tmp_path / "log.conf").write_text("<eventlog>\nlevel info\n</eventlog>\n")
 
 
@@ -24,13 +32,13 @@ def test_with_nothing_the_embedded_default_is_measured_in_threads() -> None:
     assert options.path == EMBEDDED
     assert options.benchmarks == SEVEN
     assert options.sweep.concurrency == [2]
-    assert (options.sweep.unit, options.sweep.shared) == (Unit.THREAD, True)
+    assert kind(options.sweep) == (Unit.THREAD, True)
 
 
 @pytest.mark.parametrize("words", [["x.conf"], ["-c", "2"], ["-c2"]])
 def test_otherwise_clients_are_processes(words: list[str]) -> None:
     sweep = parse(words).sweep
-    assert (sweep.unit, sweep.shared, sweep.concurrency) == (Unit.PROCESS, False, [2])
+    assert (*kind(sweep), sweep.concurrency) == (Unit.PROCESS, False, [2])
 
 
 def test_defaults_are_those_of_the_manual() -> None:
@@ -39,7 +47,7 @@ def test_defaults_are_those_of_the_manual() -> None:
     assert options.timeout == 1800
     assert options.sweep.objects == [1000]
     assert options.sweep.object_sizes == [300]
-    assert options.sweep.mapping is MappingType.PERSISTENT_MAPPING
+    assert options.sweep.base.mapping is MappingType.PERSISTENT_MAPPING
 
 
 @pytest.mark.parametrize(
@@ -55,7 +63,7 @@ def test_defaults_are_those_of_the_manual() -> None:
 )
 def test_kinds_of_clients(words: list[str], unit: Unit, shared: bool) -> None:
     sweep = parse(words).sweep
-    assert (sweep.unit, sweep.shared) == (unit, shared)
+    assert kind(sweep) == (unit, shared)
 
 
 @pytest.mark.parametrize(
@@ -77,10 +85,10 @@ def test_trap_12_optional_values_swallow_nothing(words: list[str]) -> None:
 
 
 def test_log_takes_a_level_or_a_file_that_configures_logging() -> None:
-    assert parse(["--log", "debug", "x.conf"]).log == "DEBUG"
-    assert parse(["--log", "x.conf"]).log == "INFO"
+    assert parse(["--log", "debug", "x.conf"]).conduct.log == "DEBUG"
+    assert parse(["--log", "x.conf"]).conduct.log == "INFO"
     options = parse(["--log", "log.conf", "x.conf"])
-    assert options.log == str(Path("log.conf").absolute())
+    assert options.conduct.log == str(Path("log.conf").absolute())
     assert options.path == Path("x.conf")
     assert parse(["--log=log.conf"]).path == EMBEDDED
 
@@ -92,7 +100,10 @@ def test_trap_12_a_benchmark_can_be_left_out(name: str) -> None:
 
 def test_benchmarks_run_in_their_order_and_once() -> None:
     assert parse(["x.conf", "hot", "add", "hot"]).benchmarks == ["add", "hot"]
-    assert parse(["x.conf", "all", "-cold"]).benchmarks == [n for n in SEVEN if n != "cold"]
+    every = list(benchmarks())
+    assert parse(["x.conf", "all"]).benchmarks == every
+    assert parse(["x.conf", "all", "-cold"]).benchmarks == [n for n in every if n != "cold"]
+    assert parse(["x.conf", "tpc"]).benchmarks == ["tpc"]
     assert parse(["cold"]).path == EMBEDDED
 
 
@@ -106,9 +117,44 @@ def test_sweeps_by_commas_and_by_repetition() -> None:
     assert len(sweep.parameters()) == 12
 
 
+def test_what_shapes_the_data() -> None:
+    base = parse(
+        ["--btrees", "OO", "--btree-leaf-size", "7", "--btree-internal-size", "9", "--blobs",
+         "--compressibility", "0.25", "--min-objects", "100", "--seed", "3"]
+    ).sweep.base  # fmt: skip
+    assert base == Parameters(
+        CrewShape(1, Unit.THREAD, shared=True),
+        mapping=MappingType.OO,
+        leaf_size=7,
+        internal_size=9,
+        blobs=True,
+        compressibility=0.25,
+        min_objects=100,
+        seed=3,
+    )
+
+
+def test_whose_data_is_to_be_destroyed() -> None:
+    assert parse(["x.conf"]).zap == Zap()
+    assert parse(["x.conf", "--zap"]).zap == Zap(asked_for=True)
+    assert parse(["--zap", "x.conf", "add"]).zap == Zap(asked_for=True)
+    assert parse(["--zap", "add", "cold"]).zap == Zap(asked_for=True)
+    assert parse(["x.conf", "--zap", "force"]).zap == Zap(asked_for=True, force=True)
+    assert parse(["x.conf", "--zap", "a,B"]).zap == Zap(asked_for=True, names=["a", "b"])
+
+
+def test_conduct() -> None:
+    conduct = parse(
+        ["x.conf", "--threads", "--pack", "--leaks", "--profile", "d", "--fail-fast"]
+    ).conduct  # fmt: skip
+    assert (conduct.pack, conduct.leaks, conduct.fail_fast) == (True, True, True)
+    assert conduct.profiles == Path("d").absolute()
+    assert conduct.profiler == "cprofile"
+
+
 def test_btrees() -> None:
-    assert parse(["--btrees"]).sweep.mapping is MappingType.IO
-    assert parse(["--btrees", "OO"]).sweep.mapping is MappingType.OO
+    assert parse(["--btrees"]).sweep.base.mapping is MappingType.IO
+    assert parse(["--btrees", "OO"]).sweep.base.mapping is MappingType.OO
 
 
 def test_fast_rigorous_and_single_value_do_what_pyperf_says() -> None:
@@ -121,9 +167,9 @@ def test_fast_rigorous_and_single_value_do_what_pyperf_says() -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["x.conf", "clod"], "unknown benchmark 'clod'; did you mean cold?"),
-        (["x.conf", "-clod"], "unknown benchmark 'clod' in '-clod'; did you mean -cold?"),
-        (["clod"], "no such file or benchmark: 'clod'; did you mean cold?"),
+        (["x.conf", "clod"], "unknown benchmark 'clod'; did you mean load or cold?"),
+        (["x.conf", "-clod"], "unknown benchmark 'clod' in '-clod'; did you mean -load or -cold?"),
+        (["clod"], "no such file or benchmark: 'clod'; did you mean load or cold?"),
         (["-c", "0"], "argument -c/--concurrency: '0' is not a positive number"),
         (["-c", "two"], "argument -c/--concurrency: 'two' is not a positive number"),
         (["--object-counts", "-5"], "argument --object-counts: '-5' is not a positive number"),
@@ -134,6 +180,15 @@ def test_fast_rigorous_and_single_value_do_what_pyperf_says() -> None:
         (["--log=nowhere.conf"], "--log: 'nowhere.conf' is neither a level"),
         (["--python", "no-such-python"], "--python: there is no program 'no-such-python'"),
         (["--tracemalloc", "-c2"], "--tracemalloc measures the worker"),
+        (["--leaks", "-c2"], "--leaks looks at the objects of one process"),
+        (["--zap", "-add"], "--zap destroys data right before add, which is not among"),
+        (["--zap=force", "cold"], "--zap destroys data right before add, which is not among"),
+        (["--compressibility", "1.5"], "'1.5' is not a number from 0 to 1"),
+        (["--min-objects", "none"], "'none' is not a positive number"),
+        (["--btree-leaf-size", "9"], "--btree-leaf-size and --btree-internal-size need --btrees"),
+        (["--btrees", "--btree-leaf-size", "1"], "a node of a BTree holds at least 2"),
+        (["--profile", "full"], "--profile: full is not empty; name another directory"),
+        (["--profile", "x.conf"], "--profile: x.conf is not a directory"),
         (["--compare-to", "python3"], "--compare-to is not available"),
         (["--worker"], "--worker is not available"),
         (["-add", "add"], "every benchmark is left out"),

@@ -13,13 +13,13 @@ import pytest
 from tests.runs import run
 from zodbshootout.config.configuration import Source
 from zodbshootout.contenders.contender import Contender
-from zodbshootout.model import Cell, CrewShape, Effort, MappingType, Unit
+from zodbshootout.model import Cell, CrewShape, Effort, Parameters, Unit
 from zodbshootout.perf.launch import WorkerFailed
 from zodbshootout.perf.task import Action, Report, Subject, Task
 from zodbshootout.plan import Plan, Sweep, make_plan
 from zodbshootout.progress import Silence
 from zodbshootout.results import CellResult, State
-from zodbshootout.shootout import GaveUp, Shootout
+from zodbshootout.shootout import Conduct, GaveUp, Shootout
 
 SUBJECT = Subject(Source(Path("x.conf"), ""), {})
 
@@ -35,6 +35,7 @@ class FakeLauncher:
     seconds: Mapping[str, float] = field(default_factory=dict)
     fails: Callable[[Task, int], bool] = lambda task, nth: False
     log: list[tuple[str, str, str, int]] = field(default_factory=list)
+    tasks: list[Task] = field(default_factory=list)
 
     def do(self, task: Task) -> Mapping[str, str]:
         self._note(task, 0)
@@ -47,6 +48,7 @@ class FakeLauncher:
 
     def _note(self, task: Task, loops: int) -> None:
         assert task.cell is not None
+        self.tasks.append(task)
         nth = sum(entry[:3] == self._key(task) for entry in self.log)
         self.log.append((*self._key(task), loops))
         if self.fails(task, nth):
@@ -74,11 +76,18 @@ class Counting(Silence):
         self.settled.append(f"{result.cell.contender} {result.cell.benchmark} {result.state.value}")
 
 
-def plan_of(names: Sequence[str], benchmarks: Sequence[str] = ("add",), **effort: Any) -> Plan:
+def plan_of(
+    names: Sequence[str],
+    benchmarks: Sequence[str] = ("add",),
+    shaped: Mapping[str, Any] | None = None,
+    **effort: Any,
+) -> Plan:
     wanted = Effort(
         **{"processes": 3, "values": 2, "warmups": 0, "loops": 0, "min_time": 0.1, **effort}
     )
-    sweep = Sweep([2], [10], [300], Unit.THREAD, True, MappingType.PERSISTENT_MAPPING, 0)
+    sweep = Sweep(
+        [2], [10], [300], Parameters(CrewShape(1, Unit.THREAD, shared=True), **(shaped or {}))
+    )
     return make_plan([Contender(name, Section(), {}) for name in names], benchmarks, sweep, wanted)
 
 
@@ -101,13 +110,13 @@ def test_benchmarks_come_one_after_the_other() -> None:
     launcher = FakeLauncher()
     shootout(plan_of("ab", ["add", "cold"], loops=1, processes=1), launcher).run()
     assert [entry[:3] for entry in launcher.log] == [
-        ("plant", "add", "a"),
-        ("plant", "add", "b"),
+        ("prepare", "add", "a"),
         ("measure", "add", "a"),
+        ("prepare", "add", "b"),
         ("measure", "add", "b"),
-        ("plant", "cold", "a"),
-        ("plant", "cold", "b"),
+        ("prepare", "cold", "a"),
         ("measure", "cold", "a"),
+        ("prepare", "cold", "b"),
         ("measure", "cold", "b"),
     ]
 
@@ -115,7 +124,57 @@ def test_benchmarks_come_one_after_the_other() -> None:
 def test_objects_that_several_benchmarks_read_are_written_once() -> None:
     launcher = FakeLauncher()
     shootout(plan_of("a", ["warm", "cold", "hot"], loops=1), launcher).run()
-    assert [entry[:3] for entry in launcher.log if entry[0] == "plant"] == [("plant", "warm", "a")]
+    prepared = [entry[:3] for entry in launcher.log if entry[0] == "prepare"]
+    assert prepared == [("prepare", "warm", "a")]
+
+
+def test_a_benchmark_that_needs_no_objects_needs_no_preparation() -> None:
+    launcher = FakeLauncher()
+    shootout(plan_of("a", ["tpc", "new_oid"], loops=1), launcher).run()
+    assert {entry[0] for entry in launcher.log} == {"measure"}
+
+
+def test_a_database_is_filled_and_packed_before_its_first_benchmark_and_once() -> None:
+    launcher = FakeLauncher()
+    plan = plan_of("a", ["tpc", "new_oid", "ex_commit"], {"min_objects": 5}, loops=1, processes=1)
+    shootout(plan, launcher, conduct=Conduct(pack=True)).run()
+    assert [(task.action.value, task.pack) for task in launcher.tasks][:2] == [
+        ("prepare", True),
+        ("measure", False),
+    ]
+    assert sum(task.pack for task in launcher.tasks) == 1
+
+
+def test_the_same_database_listed_twice_is_empty_before_each_run_of_add() -> None:
+    launcher = FakeLauncher()
+    plan = plan_of("ab", ["add", "cold"], processes=2)
+    shootout(plan, launcher, conduct=Conduct(zapped={"a", "b"})).run()
+    of_add = [task for task in launcher.tasks if task.cell and task.cell.benchmark == "add"]
+    # A calibration and two runs of each contender.
+    assert [(task.action.value, task.contender, task.zap) for task in of_add] == [
+        entry
+        for contender in ("a", "b", "a", "b", "b", "a")
+        for entry in (("prepare", contender, True), ("measure", contender, False))
+    ]
+    assert not any(task.zap for task in launcher.tasks if task not in of_add)
+
+
+def test_only_those_are_zapped_that_were_chosen_and_before_add_alone() -> None:
+    launcher = FakeLauncher()
+    shootout(
+        plan_of("ab", ["add", "update"], loops=1), launcher, conduct=Conduct(zapped={"b"})
+    ).run()
+    zapped = [task for task in launcher.tasks if task.zap]
+    assert {(task.contender, task.cell.benchmark) for task in zapped if task.cell} == {("b", "add")}
+    assert len(zapped) == 3
+
+
+def test_profiles_are_of_the_runs_that_count_and_named_for_the_cell(tmp_path: Path) -> None:
+    launcher = FakeLauncher()
+    plan = plan_of("a", ["add"], processes=2)
+    shootout(plan, launcher, conduct=Conduct(profiles=tmp_path)).run()
+    found = [task.profiling for task in launcher.tasks if task.action is Action.MEASURE]
+    assert [each and each.name for each in found] == [None, "a-add", "a-add"]
 
 
 def test_trap_14_calibration_does_the_same_work_for_every_contender() -> None:
@@ -162,7 +221,7 @@ def test_trap_15_a_cell_that_fails_fails_alone(nth: int) -> None:
 
 
 def test_what_cannot_be_written_is_a_failure_of_its_cell() -> None:
-    launcher = FakeLauncher(fails=lambda task, n: task.action is Action.PLANT)
+    launcher = FakeLauncher(fails=lambda task, n: task.action is Action.PREPARE)
     going = shootout(plan_of("a"), launcher)
     going.run()
     assert states(going) == {("add", "a"): "failed"}
@@ -189,7 +248,7 @@ def test_unsupported_as_the_worker_finds_out() -> None:
 
 def test_fail_fast_stops_at_the_first_failure() -> None:
     launcher = FakeLauncher(fails=lambda task, n: task.contender == "a")
-    going = shootout(plan_of("ab", ["add", "cold"]), launcher, fail_fast=True)
+    going = shootout(plan_of("ab", ["add", "cold"]), launcher, conduct=Conduct(fail_fast=True))
     with pytest.raises(GaveUp):
         going.run()
     assert list(states(going).values()) == ["failed", "not run", "not run", "not run"]
@@ -197,7 +256,9 @@ def test_fail_fast_stops_at_the_first_failure() -> None:
 
 def test_fail_fast_stops_at_a_contender_that_could_not_be_opened() -> None:
     launcher = FakeLauncher()
-    going = shootout(plan_of("ab"), launcher, absent={"b": "no server"}, fail_fast=True)
+    going = shootout(
+        plan_of("ab"), launcher, absent={"b": "no server"}, conduct=Conduct(fail_fast=True)
+    )
     with pytest.raises(GaveUp):
         going.run()
     assert launcher.log == []

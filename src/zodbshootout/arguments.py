@@ -16,9 +16,11 @@ from typing import NoReturn
 
 import pyperf
 
-from zodbshootout.benchmarks.registry import benchmarks
-from zodbshootout.data.records import content_size
+from zodbshootout.benchmarks.registry import DEFAULT, benchmarks
+from zodbshootout.data.records import smallest_record
+from zodbshootout.engine.profiling import PROFILERS
 from zodbshootout.engine.sample import COLLECTORS
+from zodbshootout.model import COMPRESSIBILITY
 
 PROCESSES = 3
 """Runs of a cell, unless told otherwise: the default of pyperf, 20, would take half an hour."""
@@ -29,6 +31,8 @@ TIMEOUT = 1800
 """Seconds after which a worker counts as hanging, unless told otherwise."""
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
+SMALLEST_NODE = 2
+
 _OPTIONAL_VALUES = {
     "--threads": (("shared", "unique"), "shared"),
     "--btrees": (("IO", "OO"), "IO"),
@@ -36,9 +40,11 @@ _OPTIONAL_VALUES = {
 }
 NOT_OURS = {
     "pipe", "worker", "worker_task", "calibrate_loops", "recalibrate_loops",
-    "calibrate_warmups", "recalibrate_warmups", "compare_to", "python_names", "profile",
+    "calibrate_warmups", "recalibrate_warmups", "compare_to", "python_names",
 }  # fmt: skip
 """What pyperf has for its workers, and what would bypass the way contenders are compared."""
+ASK, FORCE = "ask", "force"
+"""What ``--zap`` means without a value, and the value that is no contender."""
 _LONELY_EXCLUSION = re.compile(r"-[a-z][a-zA-Z_]{2,}")
 
 
@@ -64,13 +70,29 @@ def _count(text: str) -> int:
     return number
 
 
+def _node_size(text: str) -> int:
+    size = _count(text)
+    if size < SMALLEST_NODE:
+        raise argparse.ArgumentTypeError(f"a node of a BTree holds at least {SMALLEST_NODE}")
+    return size
+
+
+def _part(text: str) -> float:
+    try:
+        part = float(text)
+    except ValueError:
+        part = -1.0
+    if not 0 <= part <= 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to 1")
+    return part
+
+
 def _sizes(text: str) -> tuple[int, ...]:
     sizes = _counts(text)
-    for size in sizes:
-        try:
-            content_size(size)
-        except ValueError as error:
-            raise argparse.ArgumentTypeError(str(error)) from None
+    if min(sizes) < smallest_record():
+        raise argparse.ArgumentTypeError(
+            f"a stored object takes at least {smallest_record()} bytes, not {min(sizes)}"
+        )
     return sizes
 
 
@@ -78,6 +100,7 @@ def _sizes(text: str) -> tuple[int, ...]:
 def parser() -> argparse.ArgumentParser:
     """Return the parser.  pyperf allows one Runner in a process, so there is one parser, too."""
     base: argparse.ArgumentParser = pyperf.Runner(processes=PROCESSES, warmups=WARMUPS).argparser
+    base.conflict_handler = "resolve"  # our --profile takes the place of pyperf's
     # Instead of printing the usage and exiting:
     base.error = _raise_usage_error  # type: ignore[method-assign]
     base.prog = "zodbshootout"
@@ -87,7 +110,8 @@ def parser() -> argparse.ArgumentParser:
         "without it an embedded default is measured, which needs nothing installed or started."
     )
     base.epilog = (
-        f"Benchmarks: {', '.join(benchmarks())}; all of them by default.  -cold leaves one out. "
+        f"Benchmarks: {', '.join(benchmarks())}.  By default the first {len(DEFAULT)} of them run; "
+        "all runs every one, and -cold leaves one out. "
         "Exit status: 0 all was measured, 2 bad usage or configuration, 3 some cells failed, "
         "130 interrupted."
     )
@@ -99,6 +123,7 @@ def parser() -> argparse.ArgumentParser:
     _describe_differences(base)
     _add_selection(base)
     _add_data(base)
+    _add_database(base)
     _add_crew(base)
     _add_conduct(base)
     _put_last(base, "pyperf's options")
@@ -168,8 +193,39 @@ def _add_data(base: argparse.ArgumentParser) -> None:
         help="hold the objects in a BTree rather than a PersistentMapping; IO if not said",
     )  # fmt: skip
     group.add_argument(
+        "--btree-leaf-size", metavar="N", type=_node_size, default=0,
+        help="keys in a leaf of that BTree, at most (default: as BTrees has it)",
+    )  # fmt: skip
+    group.add_argument(
+        "--btree-internal-size", metavar="N", type=_node_size, default=0,
+        help="children of an inner node of that BTree, at most (default: as BTrees has it)",
+    )  # fmt: skip
+    group.add_argument(
+        "--blobs", action="store_true",
+        help="keep the objects' content in blobs, of as many bytes as --object-size says",
+    )  # fmt: skip
+    group.add_argument(
+        "--compressibility", metavar="PART", type=_part, default=COMPRESSIBILITY,
+        help="part of the content that compression takes away, from 0 to 1 "
+        f"(default: {COMPRESSIBILITY})",
+    )  # fmt: skip
+    group.add_argument(
         "--seed", type=int, default=0,
         help="what the objects' content is generated from (default: 0)",
+    )  # fmt: skip
+
+
+def _add_database(base: argparse.ArgumentParser) -> None:
+    group = base.add_argument_group("the databases")
+    group.add_argument(
+        "--min-objects", metavar="N", type=_count, default=0,
+        help="have at least N objects in each database beside those of the benchmarks",
+    )  # fmt: skip
+    group.add_argument("--pack", action="store_true", help="pack each database before measuring it")
+    group.add_argument(
+        "--zap", metavar="force|NAME,...",
+        help="DESTROY ALL DATA of a database right before each run of add.  It asks for each "
+        "database; with force it asks for none and takes all, with names it takes those",
     )  # fmt: skip
 
 
@@ -199,6 +255,20 @@ def _add_conduct(base: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     group.add_argument("--fail-fast", action="store_true", help="stop at the first cell that fails")
     group.add_argument(
+        "--profile", metavar="DIR", type=Path,
+        help="write a profile of the clients to this directory, for each contender and benchmark; "
+        "the timings suffer",
+    )  # fmt: skip
+    group.add_argument(
+        "--profiler", choices=PROFILERS, default=PROFILERS[0],
+        help=f"what makes the profile (default: {PROFILERS[0]})",
+    )  # fmt: skip
+    group.add_argument(
+        "--leaks", action="store_true",
+        help="tell after each value of which classes there are more objects than before "
+        "(threads only)",
+    )  # fmt: skip
+    group.add_argument(
         "--log", metavar="LEVEL|FILE",
         help="log what storages do, from this level on (INFO if not said), or as a ZConfig "
         "logging file says",
@@ -218,6 +288,8 @@ def separated(arguments: Sequence[str]) -> list[str]:
         if word in _OPTIONAL_VALUES:
             choices, default = _OPTIONAL_VALUES[word]
             words.append(f"{word}={rest.pop(0) if following in choices else default}")
+        elif word == "--zap":
+            words.append(f"--zap={rest.pop(0) if _belongs_to_zap(following) else ASK}")
         elif word == "--log":
             words.append(f"--log={rest.pop(0) if _belongs_to_log(following) else 'INFO'}")
         elif word[1:] in benchmarks() and word.startswith("-"):
@@ -226,6 +298,13 @@ def separated(arguments: Sequence[str]) -> list[str]:
             _reject_misspelt_exclusion(word)
             words.append(word)
     return words
+
+
+def _belongs_to_zap(word: str | None) -> bool:
+    """Say whether a word after ``--zap`` is its value: not if it is a file or a benchmark."""
+    if word is None or word.startswith("-") or word in {"all", *benchmarks()}:
+        return False
+    return not Path(word).is_file()
 
 
 def _belongs_to_log(word: str | None) -> bool:
@@ -245,6 +324,7 @@ def _configures_logging(path: Path) -> bool:
 def _reject_misspelt_exclusion(word: str) -> None:
     if not _LONELY_EXCLUSION.fullmatch(word):
         return
-    close = difflib.get_close_matches(word[1:], benchmarks(), n=1)
+    close = difflib.get_close_matches(word[1:], benchmarks())
     if close:
-        raise UsageError(f"unknown benchmark {word[1:]!r} in {word!r}; did you mean -{close[0]}?")
+        meant = " or ".join(f"-{name}" for name in close)
+        raise UsageError(f"unknown benchmark {word[1:]!r} in {word!r}; did you mean {meant}?")

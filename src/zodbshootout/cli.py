@@ -40,6 +40,7 @@ from zodbshootout.reports.table import print_table
 from zodbshootout.results import CellResult, NotWritten, ResultFiles, State, long_name
 from zodbshootout.servers.address import free_address
 from zodbshootout.shootout import GaveUp, Shootout
+from zodbshootout.zapping import to_be_zapped
 
 ALL_MEASURED = 0
 BAD_USAGE = 2
@@ -53,17 +54,32 @@ class Streams:
 
     out: Console
     err: Console
+    answers: TextIO
+    """Where answers to questions come from."""
 
     def complain(self, message: str) -> None:
         """Print one line that says what is wrong."""
         _print(self.err, f"zodbshootout: {message}")
 
+    def ask(self, question: str) -> bool:
+        """Ask a question; only ``y`` or ``yes`` is a yes, and no answer is a no."""
+        self.err.print(Text(f"{question} [y/N] "), end="", soft_wrap=True)
+        answer = self.answers.readline()
+        if not answer.endswith("\n"):
+            self.err.print()
+        return answer.strip().lower() in {"y", "yes"}
+
 
 def main(
-    arguments: Sequence[str], stdout: TextIO | None = None, stderr: TextIO | None = None
+    arguments: Sequence[str],
+    stdout: TextIO | None = None,
+    stderr: TextIO | None = None,
+    stdin: TextIO | None = None,
 ) -> int:
     """Run the command and return its exit status."""
-    streams = Streams(_console(stdout or sys.stdout), _console(stderr or sys.stderr))
+    streams = Streams(
+        _console(stdout or sys.stdout), _console(stderr or sys.stderr), stdin or sys.stdin
+    )
     try:
         options = command_line.parse(arguments)
         with _termination_as_interrupt():
@@ -91,6 +107,9 @@ def _shoot_out(options: Options, streams: Streams) -> int:
             _print_plan(streams.out, plan)
             return ALL_MEASURED
         files = result_files(options, plan)
+        zapped = to_be_zapped(options.zap, contenders, streams.ask)
+        if options.conduct.profiles is not None:
+            _make_directory(options.conduct.profiles)
         subject = Subject(source, names)
         observer = _observer(options, streams.err, plan)
         launcher = launcher_for(options, source, workplace, observer)
@@ -107,15 +126,20 @@ def _shoot_out(options: Options, streams: Streams) -> int:
                 keep=files.write,
                 facts=facts,
                 absent=absent,
-                collector=options.collector,
-                log=options.log,
-                fail_fast=options.fail_fast,
+                conduct=replace(options.conduct, zapped=zapped),
             )
             end = _measure(shootout)
         if end.message:
             streams.complain(end.message)
         _report(shootout.results, files, options, streams)
     return end.status
+
+
+def _make_directory(path: Path) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"--profile: {error}") from None
 
 
 @dataclass(frozen=True)
@@ -198,7 +222,7 @@ def _print_plan(out: Console, plan: Plan) -> None:
 def _report(
     results: Sequence[CellResult], files: ResultFiles, options: Options, streams: Streams
 ) -> None:
-    if options.log == "DEBUG":
+    if options.conduct.log == "DEBUG":
         for result in results:
             if result.detail:
                 _print(streams.err, f"{long_name(result.cell)}: {result.detail}")

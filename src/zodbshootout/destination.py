@@ -53,7 +53,10 @@ def result_files(options: Options, plan: Plan) -> ResultFiles:
 def _told(plan: Plan, options: Options) -> dict[str, dict[str, str]]:
     """Return what the metadata will say of the way in which each contender is measured."""
     return {
-        each.name: {"collector": options.collector, "configuration_hash": each.fingerprint()}
+        each.name: {
+            "collector": options.conduct.collector,
+            "configuration_hash": each.fingerprint(),
+        }
         for each in plan.contenders
     }
 

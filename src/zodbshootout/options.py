@@ -13,19 +13,31 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from zodbshootout.arguments import LEVELS, NOT_OURS, UsageError, parser, separated
-from zodbshootout.benchmarks.registry import benchmarks
+from zodbshootout.arguments import ASK, FORCE, LEVELS, NOT_OURS, UsageError, parser, separated
+from zodbshootout.benchmarks.registry import DEFAULT, benchmarks
 from zodbshootout.config.configuration import EMBEDDED
 from zodbshootout.config.explanation import suggestion
 from zodbshootout.config.loggers import read_loggers
-from zodbshootout.model import Effort, MappingType, Unit
+from zodbshootout.model import CrewShape, Effort, MappingType, Parameters, Unit
 from zodbshootout.plan import Sweep
+from zodbshootout.shootout import ZAPPED_BEFORE, Conduct
 
 _MAPPINGS = {
     None: MappingType.PERSISTENT_MAPPING,
     "IO": MappingType.IO,
     "OO": MappingType.OO,
 }
+
+
+@dataclass(frozen=True)
+class Zap:
+    """Whose data is to be destroyed."""
+
+    asked_for: bool = False
+    names: Sequence[str] = ()
+    """The contenders that are named."""
+    force: bool = False
+    """All of them, without a question."""
 
 
 @dataclass(frozen=True)
@@ -37,10 +49,9 @@ class Options:
     only: Sequence[str]
     sweep: Sweep
     effort: Effort
-    collector: str
+    conduct: Conduct
+    zap: Zap
     list_only: bool
-    fail_fast: bool
-    log: str | None
     output: Path | None
     append: Path | None
     quiet: bool
@@ -71,16 +82,16 @@ def parse(arguments: Sequence[str]) -> Options:
     _reject_what_is_not_ours(found)
     path, names = _file_and_benchmarks(found.words)
     sweep = _sweep(found, path)
+    chosen = _selected(names, found.exclude)
     return Options(
         path=path,
-        benchmarks=_selected(names, found.exclude),
+        benchmarks=chosen,
         only=[name.lower() for name in found.only],
         sweep=sweep,
         effort=_effort(found),
-        collector=found.collector,
+        conduct=_conduct(found, sweep),
+        zap=_zap(found.zap, chosen),
         list_only=found.list_only,
-        fail_fast=found.fail_fast,
-        log=_log(found.log),
         output=Path(found.output) if found.output else None,
         append=Path(found.append) if found.append else None,
         quiet=found.quiet,
@@ -108,7 +119,6 @@ def _reject_what_is_not_ours(found: argparse.Namespace) -> None:
             advice = {
                 "compare_to": "run once for each --python and use pyperf compare_to",
                 "python_names": "run once for each --python and use pyperf compare_to",
-                "profile": "it would profile the worker while its clients do the work",
             }.get(name, "it is for pyperf's own workers")
             raise UsageError(f"{option} is not available: {advice}")
 
@@ -119,9 +129,10 @@ def _file_and_benchmarks(words: Sequence[str]) -> tuple[Path, Sequence[str]]:
     first = words[0]
     if first in {"all", *benchmarks()} and not Path(first).exists():
         return EMBEDDED, words
-    close = difflib.get_close_matches(first, benchmarks(), n=1)
-    if close and not Path(first).exists():
-        raise UsageError(f"no such file or benchmark: {first!r}; did you mean {close[0]}?")
+    if difflib.get_close_matches(first, benchmarks()) and not Path(first).exists():
+        raise UsageError(
+            f"no such file or benchmark: {first!r}; {suggestion(first, list(benchmarks()))}"
+        )
     return Path(first), words[1:]
 
 
@@ -131,7 +142,7 @@ def _selected(names: Sequence[str], excluded: Sequence[str]) -> list[str]:
             raise UsageError(
                 f"unknown benchmark {name!r}; {suggestion(name, ['all', *benchmarks()])}"
             )
-    wanted = set(benchmarks()) if not names or "all" in names else set(names)
+    wanted = set(benchmarks()) if "all" in names else set(names or DEFAULT)
     chosen = [name for name in benchmarks() if name in wanted and name not in excluded]
     if not chosen:
         raise UsageError("every benchmark is left out; name one to measure")
@@ -146,6 +157,8 @@ def _sweep(found: argparse.Namespace, path: Path) -> Sweep:
     unit = Unit.PROCESS
     if threads:
         unit = Unit.GREENLET if found.gevent else Unit.THREAD
+    if (found.btree_leaf_size or found.btree_internal_size) and not found.btrees:
+        raise UsageError("--btree-leaf-size and --btree-internal-size need --btrees")
     if found.gevent and importlib.util.find_spec("gevent") is None:
         raise UsageError(
             "--gevent: gevent is not installed; install it: pip install 'zodbshootout[gevent]'"
@@ -154,11 +167,66 @@ def _sweep(found: argparse.Namespace, path: Path) -> Sweep:
         concurrency=_flat(found.concurrency, 2),
         objects=_flat(found.object_counts, 1000),
         object_sizes=_flat(found.object_size, 300),
-        unit=unit,
-        shared=threads == "shared",
-        mapping=_MAPPINGS[found.btrees],
-        seed=found.seed,
+        base=Parameters(
+            CrewShape(1, unit, shared=threads == "shared"),
+            mapping=_MAPPINGS[found.btrees],
+            leaf_size=found.btree_leaf_size,
+            internal_size=found.btree_internal_size,
+            blobs=found.blobs,
+            compressibility=found.compressibility,
+            min_objects=found.min_objects,
+            seed=found.seed,
+        ),
     )
+
+
+def _conduct(found: argparse.Namespace, sweep: Sweep) -> Conduct:
+    if found.leaks and sweep.base.crew.unit is Unit.PROCESS:
+        raise UsageError(
+            "--leaks looks at the objects of one process, and each client would be another; "
+            "add --threads"
+        )
+    return Conduct(
+        collector=found.collector,
+        log=_log(found.log),
+        fail_fast=found.fail_fast,
+        pack=found.pack,
+        leaks=found.leaks,
+        profiles=_profiles(found.profile),
+        profiler=_profiler(found),
+    )
+
+
+def _profiles(directory: Path | None) -> Path | None:
+    if directory is None:
+        return None
+    if directory.exists() and not directory.is_dir():
+        raise UsageError(f"--profile: {directory} is not a directory")
+    if directory.is_dir() and any(directory.iterdir()):
+        raise UsageError(f"--profile: {directory} is not empty; name another directory")
+    return directory.absolute()
+
+
+def _profiler(found: argparse.Namespace) -> str:
+    profiler: str = found.profiler
+    if profiler == "vmprof" and importlib.util.find_spec("vmprof") is None:
+        raise UsageError("--profiler: vmprof is not installed; install it: pip install vmprof")
+    return profiler
+
+
+def _zap(value: str | None, chosen: Sequence[str]) -> Zap:
+    if value is None:
+        return Zap()
+    if ZAPPED_BEFORE not in chosen:
+        raise UsageError(
+            f"--zap destroys data right before {ZAPPED_BEFORE}, which is not among the benchmarks; "
+            f"add it, or leave out --zap"
+        )
+    if value == FORCE:
+        return Zap(asked_for=True, force=True)
+    if value == ASK:
+        return Zap(asked_for=True)
+    return Zap(asked_for=True, names=[name.lower() for name in value.split(",")])
 
 
 def _flat(given: Sequence[Sequence[int]] | None, default: int) -> list[int]:
@@ -220,7 +288,7 @@ def _memory(found: argparse.Namespace, sweep: Sweep) -> str | None:
         option = "--tracemalloc"
     elif found.track_memory:
         option = "--track-memory"
-    if option and sweep.unit is Unit.PROCESS:
+    if option and sweep.base.crew.unit is Unit.PROCESS:
         raise UsageError(
             f"{option} measures the worker, and the clients would be other processes; add --threads"
         )

@@ -9,7 +9,7 @@ from itertools import product
 from zodbshootout.benchmarks.registry import benchmarks
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.contenders.layer import Sharing
-from zodbshootout.model import Cell, CrewShape, Effort, MappingType, Parameters, Unit
+from zodbshootout.model import Cell, Effort, Parameters
 
 
 @dataclass(frozen=True)
@@ -19,20 +19,17 @@ class Sweep:
     concurrency: Sequence[int]
     objects: Sequence[int]
     object_sizes: Sequence[int]
-    unit: Unit
-    shared: bool
-    mapping: MappingType
-    seed: int
+    base: Parameters
+    """What all combinations have in common."""
 
     def parameters(self) -> list[Parameters]:
         """Return every combination."""
         return [
-            Parameters(
-                CrewShape(size, self.unit, self.shared),
-                objects,
-                object_size,
-                self.mapping,
-                self.seed,
+            replace(
+                self.base,
+                crew=replace(self.base.crew, size=size),
+                objects=objects,
+                object_size=object_size,
             )
             for size, object_size, objects in product(
                 self.concurrency, self.object_sizes, self.objects
@@ -60,9 +57,7 @@ class Plan:
     def knowing(self, facts: Mapping[str, Mapping[str, str]]) -> Plan:
         """Return the plan with what was learnt when the contenders were opened."""
         contenders = [
-            replace(each, observed_sharing=Sharing(facts[each.name]["sharing"]))
-            if each.name in facts
-            else each
+            _informed(each, facts[each.name]) if each.name in facts else each
             for each in self.contenders
         ]
         return replace(self, contenders=contenders)
@@ -79,9 +74,8 @@ class Plan:
     def refusal(self, cell: Cell) -> str | None:
         """Say why a cell cannot be measured, as far as that is known without opening anything."""
         contender = self.contender(cell)
-        shape = cell.parameters.crew
         benchmark = benchmarks()[cell.benchmark]
-        return contender.refusal(shape) or benchmark.refusal(contender, shape)
+        return contender.refusal(cell.parameters) or benchmark.refusal(contender, cell.parameters)
 
     @property
     def calibrates(self) -> bool:
@@ -114,8 +108,19 @@ def make_plan(
 ) -> Plan:
     """Lay out the cells: benchmark by benchmark, each for all contenders before the next."""
     rows = [
-        Row(name, parameters, [Cell(name, each.name, parameters) for each in contenders])
-        for parameters in sweep.parameters()
-        for name in names
+        _row(name, parameters, contenders) for parameters in sweep.parameters() for name in names
     ]
     return Plan(contenders, rows, effort)
+
+
+def _row(name: str, parameters: Parameters, contenders: Sequence[Contender]) -> Row:
+    parameters = benchmarks()[name].fitted(parameters)
+    return Row(name, parameters, [Cell(name, each.name, parameters) for each in contenders])
+
+
+def _informed(contender: Contender, facts: Mapping[str, str]) -> Contender:
+    return replace(
+        contender,
+        observed_sharing=Sharing(facts["sharing"]),
+        has_blobs=facts["stores_blobs"] == "yes",
+    )

@@ -84,7 +84,7 @@ def look_at(
             continue
         try:
             facts[contender.name] = launcher.do(
-                Task(Action.LOOK, subject, contender.name, log=options.log)
+                Task(Action.LOOK, subject, contender.name, log=options.conduct.log)
             )
         except WorkerFailed as error:
             if error.report.state == "misconfigured":
@@ -106,6 +106,8 @@ def launcher_for(
     if options.memory:
         passed_on.append(options.memory)
     passed_on.append("--verbose" if options.verbose else "--quiet")
+    temporary = workplace.directory / "tmp"
+    temporary.mkdir()
     environment = worker_environment(
         os.environ,
         [*options.inherit_environ, *source.environment_names],
@@ -115,10 +117,15 @@ def launcher_for(
     return Launcher(
         directory=directory,
         guardian=workplace.guardian,
-        environment=environment,
+        # What a client that is killed has in a temporary file goes away with the run.
+        environment={**environment, "TMPDIR": str(temporary)},
         python=options.python,
         options=passed_on,
         gevent=options.gevent,
         timeout=options.timeout,
-        relay=observer.relay if options.verbose or options.log else lambda _: None,
+        relay=observer.relay if _shows_workers(options) else lambda _: None,
     )
+
+
+def _shows_workers(options: Options) -> bool:
+    return options.verbose or options.conduct.leaks or options.conduct.log is not None

@@ -90,9 +90,13 @@ class CellResult:
 
     @property
     def objects_per_second(self) -> float:
-        """Return how many objects all clients together wrote or read in a second."""
+        """Return how many objects all clients together wrote or read in a second.
+
+        Where it is transactions that are counted, it is these.
+        """
         parameters = self.cell.parameters
-        return parameters.crew.size * parameters.objects / self.mean
+        work = self.runs[0].get_metadata().get("work_per_iteration", parameters.objects)
+        return parameters.crew.size * float(work) / self.mean
 
 
 def long_name(cell: Cell) -> str:
@@ -105,8 +109,9 @@ def long_name(cell: Cell) -> str:
 
 
 def _mapping(parameters: Parameters) -> str:
+    blobs = "blobs " if parameters.blobs else ""
     name = parameters.mapping.value
-    return "" if name == "PersistentMapping" else f"{name} "
+    return blobs if name == "PersistentMapping" else f"{blobs}{name} "
 
 
 def short_name(cell: Cell, varied: Iterable[str]) -> str:
@@ -121,6 +126,12 @@ def short_name(cell: Cell, varied: Iterable[str]) -> str:
         "size": f"s={parameters.object_size}",
     }
     return " ".join([cell.benchmark, *(values[name] for name in values if name in set(varied))])
+
+
+def file_name(cell: Cell, varied: Iterable[str]) -> str:
+    """Return a name for files about a cell, alike in what it tells apart."""
+    words = short_name(cell, varied).replace("=", "").split()
+    return quote("-".join([cell.contender, *words]), safe="")
 
 
 def varied_parameters(cells: Iterable[Cell]) -> frozenset[str]:
@@ -251,7 +262,7 @@ class ResultFiles:
         path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
 
 
-def _differences(there: Mapping[str, Any], wanted: Mapping[str, str | int]) -> list[str]:
+def _differences(there: Mapping[str, Any], wanted: Mapping[str, str | int | float]) -> list[str]:
     return [
         f"{key}={there[key]}" for key, value in wanted.items() if there.get(key, value) != value
     ]

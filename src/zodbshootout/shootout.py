@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Protocol
 
 import pyperf
@@ -15,9 +16,9 @@ from zodbshootout.data.tree import Purpose
 from zodbshootout.model import Cell, Effort, Parameters
 from zodbshootout.perf.calibration import choose_loops
 from zodbshootout.perf.launch import WorkerFailed
-from zodbshootout.perf.task import Action, Report, Subject, Task
+from zodbshootout.perf.task import Action, Profiling, Report, Subject, Task
 from zodbshootout.plan import Plan, Row
-from zodbshootout.results import CellResult, State
+from zodbshootout.results import CellResult, State, file_name, varied_parameters
 
 
 class Observer(Protocol):
@@ -40,7 +41,7 @@ class Workers(Protocol):
     """Who does what is to be done: :class:`~zodbshootout.perf.launch.Launcher`."""
 
     def do(self, task: Task) -> Mapping[str, str]:
-        """Look or plant."""
+        """Look or prepare."""
 
     def measure(self, task: Task, effort: Effort) -> pyperf.Benchmark:
         """Measure."""
@@ -48,6 +49,27 @@ class Workers(Protocol):
 
 class GaveUp(Exception):  # noqa: N818
     """A cell failed and nothing was to be measured after that (``--fail-fast``)."""
+
+
+ZAPPED_BEFORE = "add"
+"""The benchmark before each of whose runs a contender is zapped, if it is to be."""
+
+
+@dataclass(frozen=True)
+class Conduct:
+    """How everything is done."""
+
+    collector: str = "mean"
+    log: str | None = None
+    fail_fast: bool = False
+    zapped: Collection[str] = ()
+    """The names of the contenders whose data is destroyed."""
+    pack: bool = False
+    """Whether each contender is packed before it is first measured."""
+    leaks: bool = False
+    profiles: Path | None = None
+    """The directory that profiles of the clients go to, if they do."""
+    profiler: str = "cprofile"
 
 
 @dataclass
@@ -67,14 +89,14 @@ class Shootout:
     """What is known of each contender that could be opened."""
     absent: Mapping[str, str] = field(default_factory=dict)
     """Why the other contenders could not."""
-    collector: str = "mean"
-    log: str | None = None
-    fail_fast: bool = False
+    conduct: Conduct = field(default_factory=Conduct)
 
     def __post_init__(self) -> None:
         self._results = {cell: CellResult(cell) for cell in self.plan.cells}
         self._workers_done: Counter[Cell] = Counter()
-        self._planted: set[tuple[str, Purpose, Parameters]] = set()
+        self._prepared: set[tuple[str, Purpose | None, Parameters]] = set()
+        self._packed: set[str] = set()
+        self._varied = varied_parameters(self.plan.cells)
 
     @property
     def results(self) -> list[CellResult]:
@@ -96,7 +118,7 @@ class Shootout:
             self._settle_unopened(cell)
         self.observer.expect(self.plan.total_workers)
         self.keep(self.results)
-        if self.fail_fast and any(each.state is State.FAILED for each in self.results):
+        if self.conduct.fail_fast and any(each.state is State.FAILED for each in self.results):
             raise GaveUp
         for row in self.plan.rows:
             self._measure_row(row)
@@ -109,8 +131,6 @@ class Shootout:
             self._settle(cell, State.FAILED, self.absent[cell.contender])
 
     def _measure_row(self, row: Row) -> None:
-        for cell in self._unsettled(row):
-            self._plant(cell)
         loops = self._calibrate(row)
         for number in range(self.plan.effort.processes):
             for cell in _rotated(self._unsettled(row), number):
@@ -118,24 +138,53 @@ class Shootout:
                 stage = f"run {number + 1} of {effort.processes}"
                 self._launch(cell, effort, stage, counts=True)
 
-    def _plant(self, cell: Cell) -> None:
-        """Have the objects written that the cell expects, unless another cell has them already."""
+    def _prepare(self, cell: Cell) -> bool:
+        """Have the database brought into the state that the cell expects; say whether it is.
+
+        Data that lives in the memory of one process has to be made by the process that measures.
+        A contender that is zapped is so before each run of ``add``: where several contenders are
+        one and the same database, each of their runs finds it empty.
+        """
         if self.plan.contender(cell).sharing is Sharing.VOLATILE:
-            return
-        key = cell.contender, benchmarks()[cell.benchmark].purpose, cell.parameters
-        if key in self._planted:
-            return
-        self.observer.working_on(cell, "writing objects")
+            return True
+        zap = cell.benchmark == ZAPPED_BEFORE and cell.contender in self.conduct.zapped
+        purpose = benchmarks()[cell.benchmark].purpose
+        key = cell.contender, purpose, cell.parameters
+        pack = self.conduct.pack and cell.contender not in self._packed
+        idle = purpose is None and not cell.parameters.min_objects
+        if not zap and not pack and (key in self._prepared or idle):
+            return True
+        self.observer.working_on(cell, "preparing the database")
         try:
-            self.launcher.do(self._task(Action.PLANT, cell))
+            self.launcher.do(replace(self._task(Action.PREPARE, cell), zap=zap, pack=pack))
         except WorkerFailed as error:
             self._settle_failed(cell, error.report)
-        else:
-            self._planted.add(key)
+            return False
+        if zap:
+            self._prepared.clear()
+        self._prepared.add(key)
+        self._packed.add(cell.contender)
+        return True
 
     def _task(self, action: Action, cell: Cell) -> Task:
-        facts = self.facts.get(cell.contender, {})
-        return Task(action, self.subject, cell.contender, cell, self.collector, self.log, facts)
+        return Task(
+            action,
+            self.subject,
+            cell.contender,
+            cell,
+            collector=self.conduct.collector,
+            log=self.conduct.log,
+            facts=self.facts.get(cell.contender, {}),
+            leaks=self.conduct.leaks,
+        )
+
+    def _measuring_task(self, cell: Cell, *, counts: bool) -> Task:
+        task = self._task(Action.MEASURE, cell)
+        if self.conduct.profiles is None or not counts:
+            return task
+        name = file_name(cell, self._varied)
+        profiling = Profiling(str(self.conduct.profiles), name, self.conduct.profiler)
+        return replace(task, profiling=profiling)
 
     def _calibrate(self, row: Row) -> dict[Cell, int]:
         cells = self._unsettled(row)
@@ -159,9 +208,11 @@ class Shootout:
 
     def _launch(self, cell: Cell, effort: Effort, stage: str, *, counts: bool) -> float | None:
         """Have one worker measure a cell; return the mean of its values, or ``None``."""
+        if not self._prepare(cell):
+            return None
         self.observer.working_on(cell, stage)
         try:
-            benchmark = self.launcher.measure(self._task(Action.MEASURE, cell), effort)
+            benchmark = self.launcher.measure(self._measuring_task(cell, counts=counts), effort)
         except WorkerFailed as error:
             self._settle_failed(cell, error.report)
             return None
@@ -178,7 +229,7 @@ class Shootout:
         state = State.UNSUPPORTED if report.state == "unsupported" else State.FAILED
         self._settle(cell, state, report.cause, report.detail)
         self.keep(self.results)
-        if state is State.FAILED and self.fail_fast:
+        if state is State.FAILED and self.conduct.fail_fast:
             raise GaveUp
 
     def _settle(self, cell: Cell, state: State, reason: str, detail: str = "") -> None:

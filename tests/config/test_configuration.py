@@ -15,7 +15,7 @@ from zodbshootout.config.configuration import (
 from zodbshootout.contenders.contender import Contender, contenders_of
 from zodbshootout.contenders.database import Database
 from zodbshootout.contenders.layer import Sharing
-from zodbshootout.model import CrewShape, Unit
+from zodbshootout.model import CrewShape, Parameters, Unit
 
 ETC = Path(__file__).parents[2] / "etc"
 FILESTORAGE = "<filestorage>\npath $scratch/a.fs\n</filestorage>\n"
@@ -172,18 +172,18 @@ def test_crews_that_a_contender_refuses(tmp_path: Path) -> None:
     source = read_source(EMBEDDED)
     memory, filestorage, zeo, sqlite = contenders(source.text, tmp_path, main="127.0.0.1:1")
     processes = CrewShape(2)
-    assert filestorage.refusal(processes) == (
+    assert filestorage.refusal(Parameters(processes)) == (
         "FileStorage: one DB at a time can open it; use --threads shared, or -c 1"
     )
-    assert memory.refusal(processes) == (
+    assert memory.refusal(Parameters(processes)) == (
         "MappingStorage: its data lives in one DB only; use --threads shared, or -c 1"
     )
-    assert zeo.refusal(processes) is None
-    assert sqlite.refusal(processes) is None
-    assert "event loop" in str(zeo.refusal(CrewShape(2, Unit.GREENLET)))
+    assert zeo.refusal(Parameters(processes)) is None
+    assert sqlite.refusal(Parameters(processes)) is None
+    assert "event loop" in str(zeo.refusal(Parameters(CrewShape(2, Unit.GREENLET))))
     for contender in (memory, filestorage, zeo, sqlite):
-        assert contender.refusal(CrewShape(1)) is None
-        assert contender.refusal(CrewShape(9, Unit.GREENLET, shared=True)) is None
+        assert contender.refusal(Parameters(CrewShape(1))) is None
+        assert contender.refusal(Parameters(CrewShape(9, Unit.GREENLET, shared=True))) is None
 
 
 def test_a_contender_refers_to_a_server_by_its_whole_name(tmp_path: Path) -> None:
@@ -212,8 +212,8 @@ def test_a_byte_order_mark_is_passed_over(tmp_path: Path) -> None:
 def test_a_persistent_zeo_cache_is_for_one_db(tmp_path: Path) -> None:
     text = "<zodb a>\n<zeoclient>\nserver localhost:1\nclient c\n</zeoclient>\n</zodb>"
     (contender,) = contenders(text, tmp_path)
-    assert "persistent cache file serves one DB" in str(contender.refusal(CrewShape(2)))
-    assert contender.refusal(CrewShape(2, Unit.THREAD, shared=True)) is None
+    assert "persistent cache file serves one DB" in str(contender.refusal(Parameters(CrewShape(2))))
+    assert contender.refusal(Parameters(CrewShape(2, Unit.THREAD, shared=True))) is None
 
 
 @pytest.mark.parametrize("inner", ["mappingstorage", "filestorage"])

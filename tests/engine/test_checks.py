@@ -10,7 +10,7 @@ from tests.fakes import FakeClock, FakeStorage, measure, parameters
 from zodbshootout.benchmarks.benchmark import CheckFailed
 from zodbshootout.benchmarks.reading import Reading, check_contents, read
 from zodbshootout.benchmarks.registry import benchmarks
-from zodbshootout.data.records import Payload
+from zodbshootout.data.records import payload
 from zodbshootout.engine.crew import CrewFailed
 
 
@@ -31,7 +31,7 @@ def failure(name: str, storage: FakeStorage, *, shared: bool = False) -> str:
 
 
 def flipping(position: int) -> Callable[[bytes, bytes], bytes]:
-    content = Payload(0, 0, 300).content(position, revision=0)
+    content = payload(parameters(), 0).content(position, revision=0)
     return lambda oid, data: data.replace(content, bytes(len(content)))
 
 
@@ -49,13 +49,13 @@ def test_wrong_data_read_while_hot_in_the_pickle_cache(storage: FakeStorage) -> 
 
 
 def test_a_dropped_store_of_an_added_object(storage: FakeStorage) -> None:
-    content = Payload(0, 0, 300).content(4, revision=0)
+    content = payload(parameters(), 0).content(4, revision=0)
     storage.drops = lambda data: content in data
     assert failure("add", storage).startswith("POSKeyError")
 
 
 def test_a_dropped_update(storage: FakeStorage) -> None:
-    contents = [Payload(0, 0, 300).content(4, revision) for revision in (1, 2)]
+    contents = [payload(parameters(), 0).content(4, revision) for revision in (1, 2)]
     storage.drops = lambda data: any(content in data for content in contents)
     assert failure("update", storage) == (
         "1 of 10 objects hold other data than was written, the first of them object 4"
@@ -63,7 +63,7 @@ def test_a_dropped_update(storage: FakeStorage) -> None:
 
 
 def test_an_added_object_that_comes_back_changed(storage: FakeStorage) -> None:
-    content = Payload(0, 0, 300).content(4, revision=0)
+    content = payload(parameters(), 0).content(4, revision=0)
     storage.corrupt = lambda oid, data: data.replace(content, bytes(len(content)))
     assert "holds other data than was added" in failure("add", storage)
 

@@ -156,9 +156,9 @@ def test_planting_twice_writes_once() -> None:
     storage = FakeStorage(FakeClock())
     of = parameters(size=2, shared=True)
     with Database(contender_of(storage)) as database:
-        plant(database, Purpose.READ, of, range(2))
+        plant(database, Purpose.READ, of)
         size = len(storage)
-        plant(database, Purpose.READ, of, range(2))
+        plant(database, Purpose.READ, of)
         assert len(storage) == size
 
 

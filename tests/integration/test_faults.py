@@ -109,7 +109,10 @@ BAD = {
     "two of one name": (["twice.conf"], "twice.conf:10: a second section is called 'good'"),
     "no such package": (["package.conf"], "pip install no.such.package"),
     "no driver": (["driver.conf"], "<oracle>: no driver for it is installed; install it: pip"),
-    "no such benchmark": (["good.conf", "clod"], "unknown benchmark 'clod'; did you mean cold?"),
+    "no such benchmark": (
+        ["good.conf", "clod"],
+        "unknown benchmark 'clod'; did you mean load or cold?",
+    ),
     "no such contender": (
         ["good.conf", "--only", "goof"],
         "--only: no contender 'goof'; did you mean good?",

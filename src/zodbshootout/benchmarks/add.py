@@ -5,7 +5,7 @@ from typing import Any
 from zodbshootout.benchmarks.benchmark import Benchmark, CheckFailed
 from zodbshootout.benchmarks.reading import check_contents
 from zodbshootout.data import tree
-from zodbshootout.data.records import Item
+from zodbshootout.data.records import records_each
 from zodbshootout.data.tree import Purpose
 
 
@@ -30,13 +30,14 @@ class Add(Benchmark):
         self.added.clear()
 
     def prepare(self) -> None:
+        parameters = self.client.parameters
         self.client.abort()
         self.client.transactions.begin()
         self.mapping.clear()
         self.client.transactions.commit()
         self.client.catch_up()
         self.mapping._p_activate()
-        self.items = list(map(Item, self.contents))
+        self.items = [tree.new_item(self.purpose, parameters, each) for each in self.contents]
         self.client.connection.getTransferCounts(clear=True)
 
     def run(self) -> None:
@@ -48,31 +49,31 @@ class Add(Benchmark):
     def check(self) -> None:
         loads, stores = self.client.connection.getTransferCounts(clear=True)
         self.count(loads=loads, stores=stores)
-        due = self.client.parameters.objects + 1
+        parameters = self.client.parameters
+        due = parameters.objects * records_each(parameters) + 1
         if loads or stores < due:
             raise CheckFailed(
                 f"{loads} objects were loaded and {stores} stored "
                 f"where 0 and at least {due} were due"
             )
-        oids = [item._p_oid for item in self.items]
+        self.latest = [item._p_oid for item in self.items]
         if self.clocked:
-            self.added.append(oids)
-        self.latest = oids
+            self.added.append(self.latest)
 
     def verify(self) -> None:
         with self.client.fresh_connection() as connection:
             connection.prefetch(*self.added, self.latest)
             for oids in self.added:
-                self._check_records(connection, oids)
+                self._check_objects(connection, oids)
             mapping = connection.get(self.mapping._p_oid)
             if [item._p_oid for item in mapping.values()] != self.latest:
                 raise CheckFailed("the mapping does not hold the objects that were added last")
             check_contents([item.content for item in mapping.values()], self.contents)
 
-    def _check_records(self, connection: Any, oids: list[bytes]) -> None:
-        """Check the records of objects that nothing refers to any more."""
+    def _check_objects(self, connection: Any, oids: list[bytes]) -> None:
+        """Check objects that nothing refers to any more."""
         for oid, content in zip(oids, self.contents, strict=True):
-            if content not in self.client.database.record(connection, oid):
+            if connection.get(oid).content != content:
                 raise CheckFailed(f"object {oid.hex()} holds other data than was added")
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.data.tree import Purpose
-from zodbshootout.model import CrewShape, Parameters
+from zodbshootout.model import Parameters
 
 if TYPE_CHECKING:
     from zodbshootout.benchmarks.client import Client
@@ -25,18 +26,26 @@ class Benchmark:
     """One workload, as one client of a crew runs it.
 
     The engine calls :meth:`set_up` once; for every value :meth:`begin`, then for every iteration
-    :meth:`prepare`, :meth:`run` and :meth:`check`, and at the value's end :meth:`verify`;
-    :meth:`tear_down` comes last.  Of all these only :meth:`run` is on the clock.
+    :meth:`prepare`, :meth:`run` and :meth:`check`, and at the value's end :meth:`verify`, and for
+    one of the clients :meth:`audit`; :meth:`tear_down` comes last.  Of all these only :meth:`run`
+    is on the clock.
     """
 
     name: ClassVar[str]
     """The word for it on the command line."""
     title: ClassVar[str]
     """Its row in the table; ``{objects}`` stands for the objects of an iteration."""
-    purpose: ClassVar[Purpose]
-    """The tree in the database that it works on."""
+    purpose: ClassVar[Purpose | None]
+    """The tree in the database that it works on, if it does."""
+    counted: ClassVar[str] = "objects"
+    """What there are :meth:`work` of in an iteration: ``objects`` or ``transactions``."""
+    timed_singly: ClassVar[bool] = False
+    """Whether each iteration of a :meth:`batch` is timed by itself."""
     in_step: ClassVar[bool] = False
-    """Whether clients that share a DB wait for each other before and after each iteration."""
+    """Whether clients that share a DB wait for each other before and after each batch."""
+
+    obstructs: ClassVar[bool] = False
+    """Whether clients can keep each other from getting through for as long as they are at it."""
 
     def __init__(self, client: Client) -> None:
         self.client = client
@@ -48,13 +57,27 @@ class Benchmark:
         """The caches that were emptied before the latest iteration."""
 
     @classmethod
-    def refusal(cls, contender: Contender, shape: CrewShape) -> str | None:  # noqa: ARG003
-        """Say why *contender* cannot run this benchmark with that crew, or return ``None``."""
+    def fitted(cls, parameters: Parameters) -> Parameters:
+        """Return the parameters that it is measured with, where those given do not suit it."""
+        return parameters
+
+    @classmethod
+    def refusal(cls, contender: Contender, parameters: Parameters) -> str | None:  # noqa: ARG003
+        """Say why *contender* cannot run this benchmark like that, or return ``None``."""
         return None
 
     @classmethod
+    def work(cls, parameters: Parameters) -> int:
+        """Return how many objects, or whatever is :attr:`counted`, an iteration deals with."""
+        return parameters.objects
+
+    @classmethod
     def batch(cls, parameters: Parameters) -> int:  # noqa: ARG003
-        """Return how many iterations are timed together, so that the clock is not measured."""
+        """Return for how many iterations one :meth:`prepare` and one :meth:`check` suffice.
+
+        They are timed together, so that it is not the clock that is measured, unless
+        :attr:`timed_singly` says otherwise.
+        """
         return 1
 
     def count(self, **numbers: int) -> None:
@@ -85,6 +108,21 @@ class Benchmark:
         """Check in the database what the iterations of a value left there.
 
         :raises CheckFailed: when something is wrong or missing
+        """
+
+    def account(self) -> Any:
+        """Return what this client has done since it was set up, for :meth:`audit`.
+
+        It goes from one process to another, so it can be pickled.
+        """
+        return None
+
+    def audit(self, accounts: Sequence[Any]) -> None:
+        """Check what all clients have done together; *accounts* has what each of them told.
+
+        Only one client is asked to, after every client has verified its own.
+
+        :raises CheckFailed: when it does not add up
         """
 
     def tear_down(self) -> None:

@@ -10,7 +10,7 @@ from transaction import TransactionManager
 from transaction.interfaces import NoTransaction
 
 from zodbshootout.contenders.database import Database
-from zodbshootout.data.records import Payload
+from zodbshootout.data.records import payload
 from zodbshootout.model import Parameters
 
 T = TypeVar("T")
@@ -40,7 +40,7 @@ class Client:
         self.parameters = parameters
         self.database = database
         self.together = together
-        self.payload = Payload(parameters.seed, index, parameters.object_size)
+        self.payload = payload(parameters, index)
         self.transactions = TransactionManager(explicit=True)
         self.connection: Any = None
 
@@ -102,5 +102,19 @@ class Client:
     def fresh_connection(self) -> Iterator[Any]:
         """Have a connection that finds every client-side cache empty."""
         self.together(self.database.empty_caches)
+        with self.second_connection() as connection:
+            yield connection
+
+    @contextmanager
+    def auditing_connection(self) -> Iterator[Any]:
+        """Have one that sees what all clients have committed, while these do nothing.
+
+        The client's own connection must have been given back.
+        """
+        shape = self.parameters.crew
+        if shape.size > 1 and not shape.shared:
+            # A server may not have told this client yet of what another has committed last.
+            self.database.reopen()
+        self.database.empty_caches()
         with self.second_connection() as connection:
             yield connection

@@ -4,7 +4,7 @@ from zodbshootout.benchmarks.benchmark import CheckFailed, Unsupported
 from zodbshootout.benchmarks.reading import OpeningReading
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.contenders.layer import CacheUse
-from zodbshootout.model import CrewShape
+from zodbshootout.model import Parameters
 
 
 class PrefetchCold(OpeningReading):
@@ -14,7 +14,7 @@ class PrefetchCold(OpeningReading):
     title = "Read {objects} Cold Prefetched Objects"
 
     @classmethod
-    def refusal(cls, contender: Contender, shape: CrewShape) -> str | None:  # noqa: ARG003
+    def refusal(cls, contender: Contender, parameters: Parameters) -> str | None:  # noqa: ARG003
         if contender.prefetches is False:
             return f"{contender.storage_name} has no prefetch"
         return None

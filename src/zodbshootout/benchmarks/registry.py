@@ -13,7 +13,13 @@ from importlib.metadata import entry_points
 
 from zodbshootout.benchmarks.benchmark import Benchmark
 
-_MODULES = ("add", "update", "warm", "cold", "prefetch_cold", "hot", "steamin")
+_MODULES = (
+    "add", "update", "warm", "cold", "prefetch_cold", "hot", "steamin", "load", "store", "tpc",
+    "empty_commits", "read_current", "new_oid", "conflicts", "read_current_conflicts",
+)  # fmt: skip
+
+DEFAULT = ("add", "update", "warm", "cold", "prefetch_cold", "hot", "steamin")
+"""The benchmarks that run where none is named: reading and writing as applications do."""
 
 ENTRY_POINTS = "zodbshootout.benchmarks"
 

@@ -4,7 +4,7 @@ from zodbshootout.benchmarks.reading import OpeningReading
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.contenders.database import PICKLE_CACHE
 from zodbshootout.contenders.layer import Sharing
-from zodbshootout.model import CrewShape
+from zodbshootout.model import Parameters
 
 
 class Warm(OpeningReading):
@@ -17,8 +17,8 @@ class Warm(OpeningReading):
     title = "Read {objects} Warm Objects"
 
     @classmethod
-    def refusal(cls, contender: Contender, shape: CrewShape) -> str | None:
-        if contender.sharing is Sharing.VOLATILE and not shape.shared:
+    def refusal(cls, contender: Contender, parameters: Parameters) -> str | None:
+        if contender.sharing is Sharing.VOLATILE and not parameters.crew.shared:
             return (
                 f"{contender.storage_name}: closing it loses its data, so no other DB can read "
                 "what one wrote; use --threads shared"

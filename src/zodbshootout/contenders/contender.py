@@ -17,7 +17,7 @@ from zodbshootout.contenders.layer import (
     narrowest,
     nested_sections,
 )
-from zodbshootout.model import CrewShape
+from zodbshootout.model import CrewShape, Parameters
 
 _SECRET_KEY = re.compile(r"passw|secret|token", re.IGNORECASE)
 _SECRET_IN_DSN = re.compile(r"(passw(?:or)?d\s*=\s*)('(?:[^'\\]|\\.)*'|\S+)", re.IGNORECASE)
@@ -35,6 +35,8 @@ class Contender:
     """What was configured, secrets left out, with paths of the run as their names."""
     observed_sharing: Sharing | None = None
     """What was found when it was opened: the section may be of a kind that is not known."""
+    has_blobs: bool | None = None
+    """Whether blobs can be stored in it, as far as that is known before it is opened."""
 
     @property
     def layers(self) -> tuple[type[Layer], ...]:
@@ -53,8 +55,13 @@ class Contender:
         """Return whether ``Connection.prefetch`` does anything, ``None`` if that is not known."""
         return self.layers[0].prefetches if self.layers else None
 
-    def refusal(self, shape: CrewShape) -> str | None:
-        """Say why a crew of that shape cannot use this contender, or return ``None``."""
+    def refusal(self, parameters: Parameters) -> str | None:
+        """Say why this contender cannot be measured like that, or return ``None``."""
+        if parameters.blobs and self.has_blobs is False:
+            return f"{self.storage_name}: it is not set up to store blobs; see its blob-dir"
+        return self._crew_refusal(parameters.crew)
+
+    def _crew_refusal(self, shape: CrewShape) -> str | None:
         if shape.databases > 1 and self.sharing is not Sharing.CONCURRENT:
             limit = {
                 Sharing.EXCLUSIVE: "one DB at a time can open it",
@@ -69,6 +76,10 @@ class Contender:
         if not self.layers:
             return "this storage"
         return self.layers[0].name()
+
+    def retry_flaw(self) -> str | None:
+        """Say why a transaction that was refused cannot be tried again, or return ``None``."""
+        return self._first(lambda layer, section: layer.retry_flaw(section))
 
     def absence(self) -> str | None:
         """Say which server is not there, or return ``None``."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ZODB.Connection import resetCaches
+from ZODB.interfaces import IBlobStorage
 
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.contenders.layer import (
@@ -78,6 +79,30 @@ class Database:
     def prefetches(self) -> bool:
         """Whether ``Connection.prefetch`` reaches a storage that does something with it."""
         return hasattr(self.db.storage, "prefetch")
+
+    @property
+    def has_blobs(self) -> bool:
+        """Whether blobs can be stored in it."""
+        return bool(IBlobStorage.providedBy(self.db.storage)) and all(
+            layer.keeps_blobs() for layer in self._layers
+        )
+
+    def pack(self) -> None:
+        """Remove old revisions and what cannot be reached; what the storage raises goes through."""
+        self.db.pack()
+
+    def zap(self) -> None:
+        """Destroy all data, blobs included, and open the empty database.
+
+        Where the storage has no means of its own for that, as ZEO, everything is taken out of the
+        root and the rest is left to packing.  What the storage raises goes through.
+        """
+        if not any(layer.zap(self.db) for layer in self._layers):
+            with self.db.transaction() as connection:
+                connection.root().clear()
+            self.db.pack()
+            self.db.close()
+        self._open()
 
     def forget_objects(self) -> tuple[str, ...]:
         """Have every connection start with an empty pickle cache when it is opened next."""

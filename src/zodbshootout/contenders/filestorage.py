@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from typing import Any
+
+from zodbshootout.contenders.blob_files import remove_blobs
 from zodbshootout.contenders.layer import Layer, Sharing
 
 
@@ -10,6 +13,13 @@ class FileStorageLayer(Layer):
     section_classes = ("ZODB.config.FileStorage",)
     sharing = Sharing.EXCLUSIVE
     prefetches = False
+
+    def zap(self, db: Any) -> bool:
+        db.close()
+        self.storage.cleanup()
+        if self.storage.blob_dir:
+            remove_blobs(self.storage.blob_dir)
+        return True
 
 
 LAYERS = (FileStorageLayer,)

@@ -74,6 +74,17 @@ class Layer:
         """Return the use of the storage's cache so far, or ``None`` where it has or counts none."""
         return None
 
+    def keeps_blobs(self) -> bool:
+        """Return whether it is set up to keep blobs, where its interfaces do not tell."""
+        return True
+
+    def zap(self, db: Any) -> bool:  # noqa: ARG002
+        """Close *db* and destroy all data in the storage, blobs included; return whether it did.
+
+        A storage that has no means of its own for that leaves everything as it is.
+        """
+        return False
+
     def driver(self) -> str | None:
         """Return the name of the database driver, where there is one."""
         return None
@@ -87,6 +98,14 @@ class Layer:
         """Say why clients of that kind cannot use what *section* opens, or return ``None``.
 
         What follows from :attr:`sharing` is not said here.
+        """
+        return None
+
+    @classmethod
+    def retry_flaw(cls, section: Any) -> str | None:  # noqa: ARG003
+        """Say why what *section* opens cannot try a refused transaction again, or return ``None``.
+
+        This is for faults of a storage that are known to spoil what follows.
         """
         return None
 

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import sys
+from importlib.metadata import version
 from typing import Any
 
+from zodbshootout.contenders.blob_files import remove_blob_files, remove_blobs
 from zodbshootout.contenders.layer import CacheUse, Layer, installed_versions
 
 _DRIVER_DISTRIBUTIONS = {
@@ -19,6 +21,14 @@ _EXTRAS = {
     "OracleAdapterFactory": "oracle",
 }
 
+_SQLITE = "Sqlite3AdapterFactory"
+_LEAKY = frozenset({"4.3.0"})
+"""Versions of which it was seen that stores outlive their transaction in SQLite.
+
+Client A reads object R, client B commits a change of R, A changes object S and calls readCurrent
+on R.  A is refused; its next transaction, which is about another object, commits S.
+"""
+
 
 class RelStorageLayer(Layer):
     """RelStorage, with its cache in memory and, with ``cache-local-dir``, in files."""
@@ -31,7 +41,19 @@ class RelStorageLayer(Layer):
     def empty_cache(self) -> tuple[str, ...]:
         # Without load_persistent=False the files of cache-local-dir would fill it again at once.
         self.storage._cache.clear(load_persistent=False)
-        return ("RelStorage cache",)
+        options = self.storage._options
+        if not options.blob_dir or options.shared_blob_dir:
+            return ("RelStorage cache",)
+        remove_blob_files(options.blob_dir)
+        return ("RelStorage cache", "RelStorage blob cache")
+
+    def zap(self, db: Any) -> bool:
+        blobs = self.storage._options.blob_dir
+        self.storage.zap_all()
+        db.close()
+        if blobs:
+            remove_blobs(blobs)
+        return True
 
     def cache_use(self) -> CacheUse:
         statistics = self.storage._cache.stats()
@@ -55,8 +77,17 @@ class RelStorageLayer(Layer):
         # Where gevent is installed, RelStorage has two drivers of the same rank for SQLite and
         # takes now the one and now the other.
         adapter = section.config.adapter
-        if type(adapter).__name__ == "Sqlite3AdapterFactory" and adapter.config.driver == "auto":
+        if type(adapter).__name__ == _SQLITE and adapter.config.driver == "auto":
             adapter.config.driver = "gevent sqlite3" if _patched_by_gevent() else "sqlite3"
+
+    @classmethod
+    def retry_flaw(cls, section: Any) -> str | None:
+        if type(section.config.adapter).__name__ != _SQLITE or version("RelStorage") not in _LEAKY:
+            return None
+        return (
+            f"RelStorage {version('RelStorage')} on SQLite commits what a refused transaction has "
+            "stored together with the next one"
+        )
 
     @classmethod
     def installation(cls, section: Any) -> str | None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from zodbshootout.contenders.blob_files import remove_blob_files
 from zodbshootout.contenders.layer import CacheUse, Layer
 from zodbshootout.model import CrewShape, Unit
 from zodbshootout.servers.address import accepts
@@ -17,7 +18,14 @@ class ZEOLayer(Layer):
 
     def empty_cache(self) -> tuple[str, ...]:
         self.storage._cache.clear()
-        return ("ZEO client cache",)
+        if not self.storage.blob_dir or self.storage.shared_blob_dir:
+            return ("ZEO client cache",)
+        remove_blob_files(self.storage.blob_dir)
+        return ("ZEO client cache", "ZEO blob cache")
+
+    def keeps_blobs(self) -> bool:
+        # A ClientStorage says that it stores blobs whether it has a directory for them or not.
+        return bool(self.storage.blob_dir)
 
     def cache_use(self) -> CacheUse:
         # ZEO counts an access only where the record was found.

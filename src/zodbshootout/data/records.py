@@ -1,19 +1,19 @@
-"""The objects under test: their class, their content and the size of their stored record.
+"""The objects under test: their classes, their content and the size of their stored records.
 
-The content comes from SHAKE-128 over a label, so that it is the same in every process, can be
-recomputed by whoever checks it, and does not compress.
+Each has a ``content``, which can be read and written, whatever keeps it.
 """
 
 from __future__ import annotations
 
 import functools
-import hashlib
+from typing import Any
 
 from persistent import Persistent
+from ZODB.blob import Blob
 from ZODB.serialize import ObjectWriter
 
-SHORTEST_CONTENT = 8
-"""Bytes of content that still tell one object and one revision from another."""
+from zodbshootout.data.payload import SHORTEST_CONTENT, Payload
+from zodbshootout.model import Parameters
 
 
 class Item(Persistent):
@@ -23,49 +23,90 @@ class Item(Persistent):
         self.content = content
 
 
-def record_size(content_size: int) -> int:
-    """Return the bytes that a storage is given for an :class:`Item` with that much content."""
-    return len(ObjectWriter().serialize(Item(bytes(content_size))))
+class Tally(Persistent):
+    """An item that counts, and whose counts add up where transactions conflict."""
+
+    def __init__(self, content: bytes) -> None:
+        self.content = content
+        self.count = 0
+
+    def _p_resolveConflict(  # noqa: N802 - ZODB's name
+        self, old: dict[str, Any], saved: dict[str, Any], new: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Return the state in which both changes since *old* are counted."""
+        return {**new, "count": saved["count"] + new["count"] - old["count"]}
+
+
+class Document(Persistent):
+    """A persistent object whose content is a blob: two records and a file."""
+
+    def __init__(self, content: bytes) -> None:
+        self.blob = Blob(content)
+
+    @property
+    def content(self) -> bytes:
+        """The whole of the blob, read from its file."""
+        with self.blob.open() as file:
+            content: bytes = file.read()
+        return content
+
+    @content.setter
+    def content(self, content: bytes) -> None:
+        with self.blob.open("w") as file:
+            file.write(content)
+
+
+Class = type[Item] | type[Tally]
+"""A class whose content is part of the record."""
+
+
+def holder(item: Any) -> Any:
+    """Return the object whose record changes when the content of *item* does."""
+    return item.blob if isinstance(item, Document) else item
+
+
+def records_each(parameters: Parameters) -> int:
+    """Return how many records an object of the benchmarks takes."""
+    return 2 if parameters.blobs else 1
+
+
+def pickled(thing: Any) -> bytes:
+    """Return the record of an object that refers to no other, as a storage is given it."""
+    record: bytes = ObjectWriter().serialize(thing)
+    return record
+
+
+def record_size(content_size: int, kind: Class = Item) -> int:
+    """Return the bytes of the record of an object of that class with that much content."""
+    return len(pickled(kind(bytes(content_size))))
 
 
 @functools.cache
 def smallest_record() -> int:
     """Return the smallest record size (bytes) that can be asked for."""
-    return record_size(SHORTEST_CONTENT)
+    return record_size(SHORTEST_CONTENT, Tally)
 
 
-@functools.cache
-def content_size(wanted_record_size: int) -> int:
+def content_size(wanted_record_size: int, kind: Class = Item) -> int:
     """Return how much content makes a record of *wanted_record_size* bytes.
 
     Pickle writes the length of up to 255 bytes more briefly than that of more, so a few sizes
-    cannot be met exactly and come out at most 3 bytes smaller.
+    cannot be met exactly and come out at most 3 bytes smaller.  A :class:`Tally` grows by up to
+    3 bytes while it counts.
 
     :raises ValueError: when a record cannot be that small
     """
-    size = wanted_record_size - record_size(0)
-    while size >= SHORTEST_CONTENT and record_size(size) > wanted_record_size:
+    size = wanted_record_size - record_size(0, kind)
+    while size >= SHORTEST_CONTENT and record_size(size, kind) > wanted_record_size:
         size -= 1
     if size < SHORTEST_CONTENT:
-        raise ValueError(
-            f"a stored object takes at least {smallest_record()} bytes, not {wanted_record_size}"
-        )
+        raise ValueError(f"no record of {wanted_record_size} bytes can hold any content")
     return size
 
 
-class Payload:
-    """The content of every object that one client writes or expects to read."""
-
-    def __init__(self, seed: int, client: int, wanted_record_size: int) -> None:
-        """Prepare content for records of *wanted_record_size* bytes, as *seed* has it."""
-        self._prefix = f"{seed}/{client}/"
-        self._size = content_size(wanted_record_size)
-
-    def content(self, position: int, revision: int) -> bytes:
-        """Return what the object at *position* holds after its *revision*-th change."""
-        label = f"{self._prefix}{position}/{revision}".encode()
-        return hashlib.shake_128(label).digest(self._size)
-
-    def contents(self, objects: int, revision: int) -> list[bytes]:
-        """Return the content of the first *objects* objects, in their order."""
-        return [self.content(position, revision) for position in range(objects)]
+def payload(parameters: Parameters, client: int, kind: Class = Item) -> Payload:
+    """Return what the objects of one client hold."""
+    size = parameters.object_size
+    if not parameters.blobs:
+        size = content_size(size, kind)
+    return Payload(parameters.seed, client, size, parameters.compressibility)

@@ -86,18 +86,24 @@ class Crew(ABC):
         self._send_all(protocol.Rest())
         self._gather(protocol.Resting)
         self._send_all(protocol.Verify())
-        self._gather(protocol.Verified)
+        accounts = [report.account for report in self._gather(protocol.Verified)]
+        self.send(0, protocol.Audit(accounts))
+        self._gather(protocol.Audited, [0])
         return CrewSample([report.sample for report in finished])
 
     def _send_all(self, order: Any) -> None:
         for client in range(self.size):
             self.send(client, order)
 
-    def _gather(self, kind: type[R]) -> list[R]:
-        """Return one report of each client, in their order."""
+    def _gather(self, kind: type[R], clients: Sequence[int] | None = None) -> list[R]:
+        """Return one report of each client, in their order; of all clients unless some are named.
+
+        :raises CrewFailed: when one of them reports a failure instead
+        """
+        asked = range(self.size) if clients is None else clients
         reports: dict[int, R] = {}
         failures: list[protocol.Failed] = []
-        waiting = set(range(self.size))
+        waiting = set(asked)
         while waiting:
             client, report = self.receive(sorted(waiting))
             waiting.discard(client)
@@ -109,4 +115,4 @@ class Crew(ABC):
                 break
         if failures:
             raise CrewFailed(failures[-1])
-        return [reports[client] for client in range(self.size)]
+        return [reports[client] for client in asked]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from zodbshootout.benchmarks.benchmark import Benchmark
 from zodbshootout.benchmarks.client import Client, alone
@@ -13,8 +13,9 @@ from zodbshootout.contenders.contender import Contender
 from zodbshootout.contenders.database import Database
 from zodbshootout.contenders.layer import Sharing
 from zodbshootout.engine.crew import Crew
-from zodbshootout.engine.planting import plant
+from zodbshootout.engine.planting import plant, stock
 from zodbshootout.engine.processes import ProcessCrew
+from zodbshootout.engine.profiling import Recorder
 from zodbshootout.engine.sample import CrewSample
 from zodbshootout.engine.session import Clock
 from zodbshootout.engine.threads import Rendezvous, ThreadCrew
@@ -29,6 +30,7 @@ class Measurement:
     contender: Contender
     parameters: Parameters
     clock: Clock = time.perf_counter
+    recorder: Recorder = field(default_factory=Recorder)
 
     @contextmanager
     def started(self) -> Iterator[Callable[[int], CrewSample]]:
@@ -54,19 +56,25 @@ class Measurement:
         # After a failure clients may still be at work in it; the process ends soon anyway.
         stack.push(lambda kind, *_: database.close() if kind is None else None)
         if database.sharing is Sharing.VOLATILE:
-            self._plant(database, range(shape.size))
+            self._fill(database)
         rendezvous = Rendezvous(shape.size)
 
         def open_shared(index: int) -> Benchmark:
-            return self.benchmark(Client(index, self.parameters, database, rendezvous))
+            return self._at_work(Client(index, self.parameters, database, rendezvous))
 
         return ThreadCrew(shape.size, open_shared, self.clock, rendezvous)
 
     def _open_own(self, index: int) -> Benchmark:
         database = Database(self.contender)
         if database.sharing is Sharing.VOLATILE:
-            self._plant(database, [index])
-        return self.benchmark(Client(index, self.parameters, database, alone))
+            self._fill(database)
+        return self._at_work(Client(index, self.parameters, database, alone))
 
-    def _plant(self, database: Database, clients: range | list[int]) -> None:
-        plant(database, self.benchmark.purpose, self.parameters, clients)
+    def _at_work(self, client: Client) -> Benchmark:
+        benchmark = self.benchmark(client)
+        self.recorder.instrument(benchmark)
+        return benchmark
+
+    def _fill(self, database: Database) -> None:
+        stock(database, self.parameters)
+        plant(database, self.benchmark.purpose, self.parameters)

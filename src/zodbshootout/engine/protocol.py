@@ -7,6 +7,7 @@ Everything here can be pickled.
 from __future__ import annotations
 
 import traceback
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -38,6 +39,13 @@ class Verify:
 
 
 @dataclass(frozen=True)
+class Audit:
+    """Check what all clients have done together; answered by :class:`Audited`."""
+
+    accounts: Sequence[Any]
+
+
+@dataclass(frozen=True)
 class Leave:
     """Close everything and end; answered by :class:`Left`."""
 
@@ -66,7 +74,15 @@ class Resting:
 
 @dataclass(frozen=True)
 class Verified:
-    """The database holds what it should."""
+    """The database holds what the client has left there."""
+
+    account: Any
+    """What it did, for the audit."""
+
+
+@dataclass(frozen=True)
+class Audited:
+    """What the clients did adds up."""
 
 
 @dataclass(frozen=True)

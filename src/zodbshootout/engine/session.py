@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from array import array
 from collections.abc import Callable
+from itertools import pairwise
 
 from zodbshootout.benchmarks.benchmark import Benchmark
 from zodbshootout.engine import protocol
@@ -50,7 +52,10 @@ class Session:
                 self._measure(order)
             elif isinstance(order, protocol.Verify):
                 self._benchmark.verify()
-                self._channel.send(protocol.Verified())
+                self._channel.send(protocol.Verified(self._benchmark.account()))
+            elif isinstance(order, protocol.Audit):
+                self._benchmark.audit(order.accounts)
+                self._channel.send(protocol.Audited())
             elif isinstance(order, protocol.Leave):
                 self._benchmark.tear_down()
                 self._channel.send(protocol.Left())
@@ -63,7 +68,7 @@ class Session:
         self._channel.send(protocol.Ready())
         self._channel.receive()
         self._channel.send(protocol.Finished(self._clocked_iterations(order)))
-        self._go_on_until_told(order.batch)
+        self._go_on_until_told(order)
         self._channel.send(protocol.Resting())
 
     def _clocked_iterations(self, order: protocol.Measure) -> ClientSample:
@@ -73,33 +78,47 @@ class Session:
         left = order.loops
         while left:
             size = min(order.batch, left)
-            start, duration = self._iterate(size)
-            starts.append(start)
-            durations.append(duration)
-            sizes.append(size)
+            moments = self._iterate(size)
+            starts.extend(moments[:-1])
+            durations.extend(end - start for start, end in pairwise(moments))
+            sizes.extend([1] * size if benchmark.timed_singly else [size])
             left -= size
         benchmark.clocked = False
         return ClientSample(starts, durations, sizes, dict(benchmark.counts), benchmark.cleared)
 
-    def _go_on_until_told(self, batch: int) -> None:
+    def _go_on_until_told(self, order: protocol.Measure) -> None:
         """Keep the load up while others are still on the clock.
 
-        Where clients keep step they all finish together, and one alone would wait for ever.
+        Where clients keep step they all finish together, and one alone would wait for ever.  Where
+        they can keep each other from getting through, none goes on for longer than it was measured:
+        it could be the one that the others wait for.
         """
-        while not self._keeps_step and not self._channel.poll():
-            self._iterate(batch)
+        benchmark = self._benchmark
+        left = order.loops if benchmark.obstructs else math.inf
+        while not self._keeps_step and left > 0 and not self._channel.poll():
+            self._iterate(order.batch)
+            left -= order.batch
         self._channel.receive()
 
-    def _iterate(self, size: int) -> tuple[float, float]:
-        """Do one batch of iterations; return when it started and how long it took, in seconds."""
+    def _iterate(self, size: int) -> list[float]:
+        """Do a batch of iterations; return when it started and ended, in seconds.
+
+        Where iterations are timed singly, the ends of all of them are returned.  Each is the start
+        of the next.
+        """
         benchmark, clock = self._benchmark, self._clock
         run, batch = benchmark.run, range(size)
         benchmark.prepare()
         # Those who keep step begin at one instant.  Who then has to wait for a processor, or the
         # interpreter's lock, waits on the clock, as whoever waits for an answer would.
-        start = benchmark.client.together(clock) if self._keeps_step else clock()
-        for _ in batch:
-            run()
-        end = clock()
+        moments = [benchmark.client.together(clock) if self._keeps_step else clock()]
+        if benchmark.timed_singly:
+            for _ in batch:
+                run()
+                moments.append(clock())
+        else:
+            for _ in batch:
+                run()
+            moments.append(clock())
         benchmark.check()
-        return start, end - start
+        return moments

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -41,10 +41,20 @@ class Action(enum.Enum):
 
     LOOK = "look"
     """Open the contender and tell what it consists of."""
-    PLANT = "plant"
-    """Write the objects that the cell's benchmark expects to find."""
+    PREPARE = "prepare"
+    """Bring the database into the state that the cell's benchmark expects to find."""
     MEASURE = "measure"
     """Measure the cell."""
+
+
+@dataclass(frozen=True)
+class Profiling:
+    """Where a profile of the clients goes."""
+
+    directory: str
+    name: str
+    """What the files are called, but for their endings."""
+    profiler: str
 
 
 @dataclass(frozen=True)
@@ -61,6 +71,13 @@ class Task:
     """A level's name, or the path of a ZConfig logging file."""
     facts: Mapping[str, str] = field(default_factory=dict)
     """What the look at the contender found, for the metadata of its runs."""
+    zap: bool = False
+    """Whether preparing begins with destroying all data."""
+    pack: bool = False
+    """Whether preparing includes packing."""
+    leaks: bool = False
+    """Whether measuring includes telling of which classes there are more objects than before."""
+    profiling: Profiling | None = None
 
     def write(self, path: Path) -> None:
         """Write the task where only this user can read it: configurations hold passwords."""
@@ -74,6 +91,10 @@ class Task:
             "collector": self.collector,
             "log": self.log,
             "facts": dict(self.facts),
+            "zap": self.zap,
+            "pack": self.pack,
+            "leaks": self.leaks,
+            "profiling": asdict(self.profiling) if self.profiling else None,
         }
         path.touch(mode=0o600)
         path.write_text(json.dumps(document), encoding="utf-8")
@@ -91,6 +112,10 @@ class Task:
             collector=document["collector"],
             log=document["log"],
             facts=document["facts"],
+            zap=document["zap"],
+            pack=document["pack"],
+            leaks=document["leaks"],
+            profiling=Profiling(**document["profiling"]) if document["profiling"] else None,
         )
 
 

@@ -20,19 +20,23 @@ from pathlib import Path
 
 import pyperf
 
+from zodbshootout.benchmarks.benchmark import Benchmark
 from zodbshootout.benchmarks.registry import benchmarks
 from zodbshootout.config.configuration import ConfigurationError
 from zodbshootout.config.loggers import read_loggers
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.contenders.database import Database
-from zodbshootout.data.records import content_size, record_size
+from zodbshootout.data.records import Class, Item, Tally, content_size, record_size
 from zodbshootout.engine.crew import CrewFailed
 from zodbshootout.engine.measurement import Measurement
-from zodbshootout.engine.planting import plant
+from zodbshootout.engine.planting import plant, stock
+from zodbshootout.engine.profiling import Recorder, recorder
 from zodbshootout.engine.protocol import Failed, failed
 from zodbshootout.engine.sample import CrewSample
 from zodbshootout.engine.summary import summarize
 from zodbshootout.model import Cell
+from zodbshootout.perf.leaks import Growth
+from zodbshootout.perf.profiles import collect
 from zodbshootout.perf.task import REPORT_FILE, RUN_FILE, TASK_FILE, Action, Report, Task
 
 _MISSING_DRIVER = {
@@ -85,8 +89,8 @@ def _act(
     if task.action is Action.LOOK:
         return _facts(contender)
     assert task.cell is not None
-    if task.action is Action.PLANT:
-        _plant(task.cell, contender)
+    if task.action is Action.PREPARE:
+        _prepare(task, task.cell, contender)
     else:
         _measure(runner, task, task.cell, contender, run_file)
     return {}
@@ -98,14 +102,19 @@ def _facts(contender: Contender) -> dict[str, str]:
         facts = {f"version_{name}": text for name, text in database.versions().items()}
         facts["driver"] = database.driver() or ""
         facts["sharing"] = database.sharing.value
+        facts["stores_blobs"] = "yes" if database.has_blobs else "no"
         facts["storage_classes"] = " over ".join(database.storage_classes)
     return facts
 
 
-def _plant(cell: Cell, contender: Contender) -> None:
+def _prepare(task: Task, cell: Cell, contender: Contender) -> None:
     with Database(contender) as database:
-        purpose = benchmarks()[cell.benchmark].purpose
-        plant(database, purpose, cell.parameters, range(cell.parameters.crew.size))
+        if task.zap:
+            database.zap()
+        stock(database, cell.parameters)
+        if task.pack:
+            database.pack()
+        plant(database, benchmarks()[cell.benchmark].purpose, cell.parameters)
 
 
 def _measure(
@@ -113,34 +122,63 @@ def _measure(
 ) -> None:
     benchmark = benchmarks()[cell.benchmark]
     samples: list[CrewSample] = []
-    with Measurement(benchmark, contender, cell.parameters).started() as measure:
+    parts = run_file.with_name("profiles")
+    profiles = _recorder(task, cell, parts)
+    with Measurement(benchmark, contender, cell.parameters, recorder=profiles).started() as measure:
+        growth = Growth() if task.leaks else None
 
         def time_func(loops: int) -> float:
-            sample = measure(loops)
+            with profiles.recording():
+                sample = measure(loops)
             samples.append(sample)
+            if growth is not None:
+                print(*growth.since_last(f"{cell.contender}: {cell.benchmark}"), sep="\n")  # noqa: T201
+                sys.stdout.flush()
             return sample.value(task.collector) * loops
 
-        metadata = _metadata(task, cell, contender, benchmark.batch(cell.parameters))
+        metadata = _metadata(task, cell, contender, benchmark)
         bench = runner.bench_time_func(cell.benchmark, time_func, metadata=metadata)
     bench.update_metadata(_storable(summarize(samples[runner.args.warmups :])))
     bench.dump(str(run_file), replace=True)
+    if task.profiling is not None:
+        collect(parts, task.profiling)
+
+
+def _recorder(task: Task, cell: Cell, parts: Path) -> Recorder:
+    if task.profiling is None:
+        return Recorder()
+    parts.mkdir()
+    return recorder(task.profiling.profiler, cell.parameters.crew.unit, parts)
 
 
 def _metadata(
-    task: Task, cell: Cell, contender: Contender, batch: int
+    task: Task, cell: Cell, contender: Contender, benchmark: type[Benchmark]
 ) -> dict[str, str | int | float]:
     settings = contender.settings
     return _storable(
         {
             **cell.metadata(),
-            "record_size_bytes": record_size(content_size(cell.parameters.object_size)),
+            "work_per_iteration": benchmark.work(cell.parameters),
+            "record_size_bytes": _record_size(cell, benchmark),
             "collector": task.collector,
-            "iterations_timed_together": batch,
+            "iterations_timed_together": (
+                1 if benchmark.timed_singly else benchmark.batch(cell.parameters)
+            ),
+            "profiler": task.profiling.profiler if task.profiling else "",
             "configuration": "; ".join(f"{key}={value}" for key, value in settings.items()),
             "configuration_hash": contender.fingerprint(),
             **task.facts,
         }
     )
+
+
+def _record_size(cell: Cell, benchmark: type[Benchmark]) -> int | str:
+    """Return the bytes of an object's record, and nothing where the content is in a blob."""
+    if cell.parameters.blobs:
+        return ""
+    counted = benchmark.purpose is not None and benchmark.purpose.counted
+    kind: Class = Tally if counted else Item
+    return record_size(content_size(cell.parameters.object_size, kind), kind)
 
 
 def _storable(metadata: Mapping[str, str | int | float]) -> dict[str, str | int | float]:

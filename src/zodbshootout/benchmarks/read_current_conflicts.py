@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+from zodbshootout.benchmarks.conflicting import Conflicting
+from zodbshootout.contenders.contender import Contender
+from zodbshootout.data.tree import Purpose
+from zodbshootout.model import Parameters
+
+
+class ReadCurrentConflicts(Conflicting):
+    """Each client changes its own objects, and depends on its neighbour's being current."""
+
+    name = "readCurrent_conflicts"
+    title = "Update {objects}, readCurrent {objects} of Another"
+    purpose = Purpose.NEIGHBOURS
+
+    @classmethod
+    def refusal(cls, contender: Contender, parameters: Parameters) -> str | None:
+        return super().refusal(contender, parameters) or contender.retry_flaw()
+
+    def load(self) -> None:
+        super().load()
+        root = self.client.connection.root()
+        neighbour = (self.own_number + 1) % self.mappings
+        self.neighbours = list(self.find(root, neighbour).values())
+        for tally in self.neighbours:
+            tally._p_activate()
+
+    def change(self) -> None:
+        super().change()
+        read_current = self.client.connection.readCurrent
+        for tally in self.neighbours:
+            tally._p_activate()
+            read_current(tally)
+
+    def verify(self) -> None:
+        self.leave_connection()
+        with self.client.fresh_connection() as connection:
+            self.check_counts(connection, self.commits)
+
+
+BENCHMARKS = (ReadCurrentConflicts,)

@@ -1,0 +1,39 @@
+"""BTrees with node sizes of one's own.
+
+``IOBTree_120_1000`` is an ``IOBTree`` whose leaves hold up to 120 keys and whose inner nodes up to
+1000 children.  Every such class exists as soon as it is asked for, under that name in this module:
+that name is what its records hold, so whichever process loads one finds the class.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from BTrees.IOBTree import IOBTree
+from BTrees.OOBTree import OOBTree
+
+_BASES = {"IOBTree": IOBTree, "OOBTree": OOBTree}
+_NAME = re.compile(r"(?P<base>IOBTree|OOBTree)_(?P<leaf>[1-9]\d*)_(?P<internal>[1-9]\d*)")
+
+
+def btree_class(base: str, leaf_size: int, internal_size: int) -> Any:
+    """Return a BTree class: ``IOBTree`` or ``OOBTree`` itself where both sizes are 0.
+
+    A size that is 0 is that of the base class.
+    """
+    cls = _BASES[base]
+    if not leaf_size and not internal_size:
+        return cls
+    leaf_size = leaf_size or cls.max_leaf_size
+    internal_size = internal_size or cls.max_internal_size
+    return __getattr__(f"{base}_{leaf_size}_{internal_size}")
+
+
+def __getattr__(name: str) -> Any:
+    found = _NAME.fullmatch(name)
+    if found is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    sizes = {"max_leaf_size": int(found["leaf"]), "max_internal_size": int(found["internal"])}
+    cls = type(name, (_BASES[found["base"]],), {**sizes, "__module__": __name__})
+    return globals().setdefault(name, cls)

@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import zlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zodbshootout.data.payload import SHORTEST_CONTENT, Payload
+
+
+@given(
+    st.integers(min_value=0, max_value=5000),
+    st.floats(min_value=0, max_value=1),
+)
+def test_content_is_as_long_as_asked_and_partly_blank(size: int, compressibility: float) -> None:
+    content = Payload(0, 0, size, compressibility).content(3, 0)
+    assert len(content) == size
+    blanks = size - max(min(size, SHORTEST_CONTENT), round(size * (1 - compressibility)))
+    assert content.count(b" ") >= blanks
+
+
+@pytest.mark.parametrize("size", [300, 999, 10_000])
+@pytest.mark.parametrize("compressibility", [0.0, 0.25, 0.5, 0.75, 1.0])
+def test_compression_takes_away_what_was_asked_for(size: int, compressibility: float) -> None:
+    contents = Payload(0, 0, size, compressibility).contents(20, 0)
+    lost = 1 - sum(len(zlib.compress(each)) for each in contents) / (20 * size)
+    # zlib adds 11 bytes of its own, 8 bytes are never blank, and each run of blanks costs a few.
+    assert compressibility - 19 / size - 0.05 <= lost <= compressibility + 0.02
+
+
+def test_content_differs_wherever_it_should_and_nowhere_else() -> None:
+    content = Payload(0, 0, 240, 0.5).content(1, 0)
+    payload = Payload(0, 0, 240, 0.5)
+    others = [
+        payload.content(2, 0),
+        payload.content(1, 1),
+        Payload(1, 0, 240, 0.5).content(1, 0),
+        Payload(0, 1, 240, 0.5).content(1, 0),
+        Payload(0, 0, 240, 0.6).content(1, 0),
+    ]
+    assert content not in others
+    assert content == payload.content(1, 0)
+
+
+def test_content_that_is_all_blank_still_tells_objects_apart() -> None:
+    assert len(set(Payload(0, 0, 240, 1.0).contents(1000, 0))) == 1000

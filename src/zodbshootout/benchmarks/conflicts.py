@@ -36,7 +36,8 @@ class Conflicts(Conflicting):
 class ConflictsMap(Conflicts):
     """And they put each of them again where it is, in a BTree.
 
-    That changes no bucket, but has the storage confirm that the BTree's nodes are current.
+    That stores the BTree's buckets, which resolve their conflicts as well, and has the storage
+    confirm that its inner nodes are current.
     """
 
     name = "conflicts_map"

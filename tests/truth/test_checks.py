@@ -1,0 +1,247 @@
+"""A storage that does something wrong makes its cell fail, with a message that says what."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from ZODB.utils import p64
+
+from tests.fakes import (
+    CachingLayer,
+    CachingStorage,
+    FakeClock,
+    FakeStorage,
+    measure,
+    parameters,
+)
+from zodbshootout.benchmarks.benchmark import Benchmark, CheckFailed
+from zodbshootout.benchmarks.reading import Reading, check_contents, read
+from zodbshootout.benchmarks.registry import benchmarks
+from zodbshootout.contenders import layer
+from zodbshootout.data.records import payload
+from zodbshootout.engine.crew import CrewFailed
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def storage(clock: FakeClock) -> FakeStorage:
+    return FakeStorage(clock)
+
+
+def failure(name: str, storage: FakeStorage, *, shared: bool = False, size: int = 1) -> str:
+    of = parameters(shared=shared, size=size)
+    with pytest.raises(CrewFailed) as caught:
+        measure(benchmarks()[name], storage, of, storage.clock, [1, 1])
+    return str(caught.value)
+
+
+def flipping(position: int) -> Callable[[bytes, bytes], bytes]:
+    content = payload(parameters(), 0).content(position, revision=0)
+    return lambda oid, data: data.replace(content, bytes(len(content)))
+
+
+@pytest.mark.parametrize("name", ["cold", "hot"])
+def test_wrong_data_read(name: str, storage: FakeStorage) -> None:
+    storage.corrupt = flipping(3)
+    assert failure(name, storage) == (
+        "1 of 10 objects hold other data than was written, the first of them object 3"
+    )
+
+
+def test_wrong_data_read_while_hot_in_the_pickle_cache(storage: FakeStorage) -> None:
+    storage.corrupt = flipping(3)
+    assert "1 of 10 objects hold other data" in failure("steamin", storage)
+
+
+def test_a_dropped_store_of_an_added_object(storage: FakeStorage) -> None:
+    content = payload(parameters(), 0).content(4, revision=0)
+    storage.drops = lambda data: content in data
+    assert failure("add", storage).startswith("POSKeyError")
+
+
+def test_a_dropped_update(storage: FakeStorage) -> None:
+    contents = [payload(parameters(), 0).content(4, revision) for revision in (1, 2)]
+    storage.drops = lambda data: any(content in data for content in contents)
+    assert failure("update", storage) == (
+        "1 of 10 objects hold other data than was written, the first of them object 4"
+    )
+
+
+def test_an_added_object_that_comes_back_changed(storage: FakeStorage) -> None:
+    content = payload(parameters(), 0).content(4, revision=0)
+    storage.corrupt = lambda oid, data: data.replace(content, bytes(len(content)))
+    assert "holds other data than was added" in failure("add", storage)
+
+
+def test_wrong_records_loaded(storage: FakeStorage) -> None:
+    storage.corrupt = flipping(3)
+    expected = "the record of object 3 holds other data than was written"
+    assert failure("load", storage) == expected
+
+
+def test_a_dropped_store_of_a_raw_record(storage: FakeStorage) -> None:
+    content = payload(parameters(), 0).content(4, revision=0)
+    storage.drops = lambda data: content in data
+    assert failure("store", storage).startswith("POSKeyError")
+
+
+def test_a_raw_record_that_comes_back_changed(storage: FakeStorage) -> None:
+    storage.corrupt = flipping(4)
+    assert "holds another record than was stored" in failure("store", storage)
+
+
+def test_an_oid_that_is_allocated_twice_to_one_client(storage: FakeStorage) -> None:
+    oids = itertools.cycle([p64(number) for number in (7, 8, 9)])
+    storage.new_oid = lambda: next(oids)  # type: ignore[method-assign]
+    with pytest.raises(CrewFailed, match="OID 0x7 was allocated twice"):
+        measure(benchmarks()["new_oid"], storage, parameters(), storage.clock)
+
+
+def test_an_oid_that_is_allocated_to_two_clients(storage: FakeStorage) -> None:
+    counts = {f"client-{number}": itertools.count(100) for number in range(2)}
+    allocate = storage.new_oid
+
+    def new_oid() -> Any:
+        name = threading.current_thread().name
+        return p64(next(counts[name])) if name in counts else allocate()
+
+    storage.new_oid = new_oid  # type: ignore[method-assign]
+    assert failure("new_oid", storage, shared=True, size=2) == "OID 0x64 was allocated twice"
+
+
+def keep_the_later(oid: bytes, committed: bytes, old: bytes, new: bytes, data: bytes) -> bytes:
+    return new
+
+
+@pytest.mark.parametrize("name", ["conflicts", "conflicts_map"])
+def test_an_update_that_conflict_resolution_loses(name: str, storage: FakeStorage) -> None:
+    storage.meeting = threading.Barrier(2)
+    storage.resolve = keep_the_later
+    said = failure(name, storage, shared=True, size=2)
+    assert re.fullmatch(
+        r"object 0: \d updates were lost, of \d transactions that were committed", said
+    )
+
+
+def test_an_update_of_a_refused_transaction_that_is_committed(storage: FakeStorage) -> None:
+    votes = itertools.count(1)
+
+    class Leaking(FakeStorage):
+        def tpc_abort(self, transaction: Any) -> None:
+            if transaction is self._transaction and self._tdata:
+                self.tpc_finish(transaction)
+            else:
+                super().tpc_abort(transaction)
+
+    leaking = Leaking(storage.clock)
+    leaking.refuses = lambda: threading.current_thread().name == "client-0" and next(votes) == 2
+    assert re.match(
+        r"object 0: 1 updates too many, of \d transactions that were committed",
+        failure("readCurrent_conflicts", leaking, shared=True),
+    )
+
+
+def test_conflicts_that_are_resolved_are_counted_and_nothing_is_lost(storage: FakeStorage) -> None:
+    storage.meeting = threading.Barrier(2)
+    (sample,) = measure(
+        benchmarks()["conflicts"], storage, parameters(shared=True, size=2), storage.clock, [20]
+    )
+    counts = sample.counts()
+    assert counts["resolutions"] >= 20 * 5  # of two that meet, one finds all its objects changed
+    assert counts["conflicts"] == counts["resolutions"]
+    assert counts["retries"] == 0
+
+
+def test_conflicts_that_are_not_resolved_are_tried_again_and_nothing_is_lost(
+    storage: FakeStorage,
+) -> None:
+    storage.resolve = lambda *changes: None
+    (sample,) = measure(
+        benchmarks()["conflicts"], storage, parameters(shared=True, size=4), storage.clock, [20]
+    )
+    counts = sample.counts()
+    assert counts["retries"] == counts["conflicts"]
+    assert counts["resolutions"] == 0
+
+
+def test_a_transaction_that_is_never_let_through_ends(
+    storage: FakeStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("zodbshootout.benchmarks.conflicting.MOST_ATTEMPTS", 5)
+    storage.refuses = lambda: threading.current_thread().name == "client-0"
+    assert failure("conflicts", storage) == "ConflictError: refused"
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("cold", "the storage's cache served 12 loads of a cold read; at most 1 can be explained"),
+        ("load", "the storage's cache served 10 of 10 loads that should have been cold"),
+    ],
+)
+def test_trap_3_a_cold_read_that_the_storages_cache_serves(
+    name: str, said: str, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(layer, "known_layers", lambda: [CachingLayer])
+    assert failure(name, CachingStorage(clock)) == said
+
+
+@pytest.mark.parametrize("name", ["ex_commit", "im_commit", "readCurrent"])
+def test_a_load_where_none_is_due(
+    name: str, storage: FakeStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cls = benchmarks()[name]
+    run = cls.run
+
+    def run_after_a_load(benchmark: Benchmark) -> None:
+        benchmark.client.connection.root()._p_deactivate()
+        benchmark.client.connection.root()._p_activate()
+        run(benchmark)
+
+    monkeypatch.setattr(cls, "run", run_after_a_load)
+    assert re.search("(1 objects were loaded|loaded 1 objects)", failure(name, storage))
+
+
+def test_a_load_during_steamin(storage: FakeStorage, monkeypatch: pytest.MonkeyPatch) -> None:
+    def read_after_a_load(benchmark: Reading) -> None:
+        next(iter(benchmark.mapping.values()))._p_deactivate()
+        benchmark.bytes_read = read(benchmark.mapping)
+
+    monkeypatch.setattr(Reading, "read", read_after_a_load)
+    assert failure("steamin", storage) == "the connection loaded 50 objects where 0 were due"
+
+
+def test_a_cold_read_served_from_the_pickle_cache(
+    storage: FakeStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(benchmarks()["cold"], "empty", lambda benchmark: ())
+    assert failure("cold", storage) == "the connection loaded 0 objects where 11 were due"
+
+
+def test_missing_objects_are_told_from_changed_ones() -> None:
+    with pytest.raises(CheckFailed, match="found 1 objects where 2 were written"):
+        check_contents([b"a"], [b"a", b"b"])
+
+
+def test_a_storage_without_prefetch_is_unsupported_and_not_failed(storage: FakeStorage) -> None:
+    with pytest.raises(CrewFailed) as caught:
+        measure(benchmarks()["prefetch_cold"], storage, parameters(), storage.clock)
+    assert caught.value.failure.unsupported
+    assert caught.value.failure.cause == "FakeStorage has no prefetch"
+
+
+def test_the_failure_of_one_client_is_told_rather_than_the_broken_wait_of_the_others(
+    storage: FakeStorage,
+) -> None:
+    storage.corrupt = flipping(3)
+    with pytest.raises(CrewFailed, match="object 3"):
+        measure(benchmarks()["cold"], storage, parameters(size=4, shared=True), storage.clock, [5])

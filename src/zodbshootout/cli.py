@@ -65,8 +65,8 @@ class Streams:
         """Ask a question; only ``y`` or ``yes`` is a yes, and no answer is a no."""
         self.err.print(Text(f"{question} [y/N] "), end="", soft_wrap=True)
         answer = self.answers.readline()
-        if not answer.endswith("\n"):
-            self.err.print()
+        if not self.answers.isatty():
+            self.err.print(Text(answer.strip()))
         return answer.strip().lower() in {"y", "yes"}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +19,7 @@ from zodbshootout.perf.launch import (
     default_affinity,
     worker_environment,
 )
+from zodbshootout.perf.leaks import PREFIX
 from zodbshootout.perf.task import Action, Subject, Task
 from zodbshootout.progress import Silence
 from zodbshootout.servers.private import ServerFailed, Site
@@ -123,9 +124,12 @@ def launcher_for(
         options=passed_on,
         gevent=options.gevent,
         timeout=options.timeout,
-        relay=observer.relay if _shows_workers(options) else lambda _: None,
+        relay=_relay(options, observer),
     )
 
 
-def _shows_workers(options: Options) -> bool:
-    return options.verbose or options.conduct.leaks or options.conduct.log is not None
+def _relay(options: Options, observer: Silence) -> Callable[[str], None]:
+    """Return what is done with the lines that a worker prints."""
+    if options.verbose or options.conduct.log:
+        return observer.relay
+    return lambda line: observer.relay(line) if line.startswith(PREFIX) else None

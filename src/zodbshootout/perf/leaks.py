@@ -2,41 +2,51 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import objgraph
 
-from zodbshootout.engine.sample import ClientSample, CrewSample
+from zodbshootout.engine.sample import CrewSample
 
 LISTED = 10
 """Classes that are told of after a value, those first that have grown most."""
+PREFIX = "leaks: "
+"""How each line begins."""
 
 
 class Growth:
-    """Compares the objects of this process with those that there were before."""
+    """Compares the objects of this process with the most that there were before."""
 
     def __init__(self) -> None:
-        """Take what there is now for the state before."""
+        """Take what there is now for what was before."""
         self._peaks: dict[str, int] = {}
-        self._values = 0
-        self._look()
+        self._look(())
 
-    def _look(self) -> list[tuple[str, int, int]]:
+    def _look(self, kept: Sequence[CrewSample]) -> list[tuple[str, int, int]]:
+        ours = {id(part) for sample in kept for part in _parts(sample)}
         found: list[tuple[str, int, int]] = objgraph.growth(
-            limit=None, peak_stats=self._peaks, shortnames=False, filter=_not_ours
+            limit=None,
+            peak_stats=self._peaks,
+            shortnames=False,
+            filter=lambda thing: id(thing) not in ours,
         )
         return found
 
-    def since_last(self, what: str) -> list[str]:
-        """Return a line for each class of which there are more objects than ever before."""
-        self._values += 1
-        grown = self._look()[:LISTED]
-        head = f"leaks: {what}, value {self._values}: "
+    def lines(self, what: str, kept: Sequence[CrewSample]) -> list[str]:
+        """Return a line for each class of which there are more objects than ever before.
+
+        *kept* is what the measuring itself keeps of every value, which is left out.
+        """
+        grown = self._look(kept)[:LISTED]
+        head = f"{PREFIX}{what}, value {len(kept)}: "
         if not grown:
             return [f"{head}no class has more objects than before"]
         return [f"{head}{name} +{more}, now {count}" for name, count, more in grown]
 
 
-def _not_ours(thing: Any) -> bool:
-    """Leave out what the measuring itself keeps of every value."""
-    return not isinstance(thing, (ClientSample, CrewSample))
+def _parts(sample: CrewSample) -> list[object]:
+    parts: list[object] = [sample, sample.__dict__, sample.clients]
+    for client in sample.clients:
+        parts += [client, client.__dict__, client.starts, client.durations, client.sizes]
+        parts += [client.counts, client.cleared]
+    return parts

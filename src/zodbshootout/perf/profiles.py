@@ -30,6 +30,7 @@ def collect(parts: Path, profiling: Profiling) -> None:
 def _merge(parts: list[Path], path: Path) -> None:
     with path.with_name(f"{path.name[: -len('.prof')]}.txt").open("w", encoding="utf-8") as text:
         stats = pstats.Stats(*map(str, parts), stream=text)
+        stats.files = []  # type: ignore[attr-defined]  # those that were merged are gone by now
         stats.sort_stats("cumulative").print_stats(LISTED)
     temporary = path.with_name(f".{path.name}")
     stats.dump_stats(temporary)

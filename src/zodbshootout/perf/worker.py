@@ -132,8 +132,8 @@ def _measure(
                 sample = measure(loops)
             samples.append(sample)
             if growth is not None:
-                print(*growth.since_last(f"{cell.contender}: {cell.benchmark}"), sep="\n")  # noqa: T201
-                sys.stdout.flush()
+                what = f"{cell.contender}: {cell.benchmark}"
+                print(*growth.lines(what, samples), sep="\n", flush=True)  # noqa: T201
             return sample.value(task.collector) * loops
 
         metadata = _metadata(task, cell, contender, benchmark)

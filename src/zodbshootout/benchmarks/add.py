@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 from zodbshootout.benchmarks.benchmark import Benchmark, CheckFailed
-from zodbshootout.benchmarks.reading import check_contents
+from zodbshootout.benchmarks.reading import blob_revisions, check_contents
 from zodbshootout.data import tree
 from zodbshootout.data.records import records_each
 from zodbshootout.data.tree import Purpose
@@ -66,14 +66,17 @@ class Add(Benchmark):
             for oids in self.added:
                 self._check_objects(connection, oids)
             mapping = connection.get(self.mapping._p_oid)
+            self.client.database.forget_blobs(blob_revisions(mapping.values()))
             if [item._p_oid for item in mapping.values()] != self.latest:
                 raise CheckFailed("the mapping does not hold the objects that were added last")
             check_contents([item.content for item in mapping.values()], self.contents)
 
     def _check_objects(self, connection: Any, oids: list[bytes]) -> None:
         """Check objects that nothing refers to any more."""
-        for oid, content in zip(oids, self.contents, strict=True):
-            if connection.get(oid).content != content:
+        items = [connection.get(oid) for oid in oids]
+        self.client.database.forget_blobs(blob_revisions(items))
+        for oid, item, content in zip(oids, items, self.contents, strict=True):
+            if item.content != content:
                 raise CheckFailed(f"object {oid.hex()} holds other data than was added")
 
 

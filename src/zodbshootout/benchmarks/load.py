@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 from zodbshootout.benchmarks.benchmark import CheckFailed
-from zodbshootout.benchmarks.reading import OpeningReading
+from zodbshootout.benchmarks.reading import ColdReading
 from zodbshootout.model import Parameters
 
 
-class Load(OpeningReading):
+class Load(ColdReading):
     """Load one cold record after another, each timed by itself.
 
     It calls what a connection calls: ``load`` of its storage, which is ``loadBefore`` with the
@@ -23,9 +23,6 @@ class Load(OpeningReading):
     @classmethod
     def batch(cls, parameters: Parameters) -> int:
         return parameters.objects
-
-    def empty(self) -> tuple[str, ...]:
-        return self.client.database.empty_caches()
 
     def prepare(self) -> None:
         super().prepare()

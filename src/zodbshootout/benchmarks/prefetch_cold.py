@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 from zodbshootout.benchmarks.benchmark import CheckFailed, Unsupported
-from zodbshootout.benchmarks.reading import OpeningReading
+from zodbshootout.benchmarks.reading import ColdReading
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.contenders.layer import CacheUse
 from zodbshootout.model import Parameters
 
 
-class PrefetchCold(OpeningReading):
+class PrefetchCold(ColdReading):
     """As cold, but the storage is told of the objects before they are read."""
 
     name = "prefetch_cold"
@@ -23,9 +23,6 @@ class PrefetchCold(OpeningReading):
         if not self.client.database.prefetches:
             raise Unsupported(f"{self.client.database.storage_name} has no prefetch")
         super().set_up()
-
-    def empty(self) -> tuple[str, ...]:
-        return self.client.database.empty_caches()
 
     def run(self) -> None:
         self.client.connect().prefetch(self.item_oids)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from zodbshootout.benchmarks.benchmark import Benchmark, CheckFailed
+from zodbshootout.contenders.blob_files import BlobRevision
 from zodbshootout.contenders.layer import CacheUse
 from zodbshootout.data import tree
+from zodbshootout.data.records import holder
 from zodbshootout.data.tree import Purpose
 
 
@@ -35,6 +37,18 @@ def check_contents(found: Sequence[bytes], expected: Sequence[bytes]) -> None:
     )
 
 
+def blob_revisions(items: Iterable[Any]) -> list[BlobRevision]:
+    """Return what identifies the blobs of *items*, as far as they have any."""
+    blobs = [holder(item) for item in items if holder(item) is not item]
+    return [(blob._p_oid, serial_of(blob)) for blob in blobs]
+
+
+def serial_of(blob: Any) -> bytes:
+    """Return the serial of a blob, without having its file fetched."""
+    serial: bytes = blob._p_jar._storage.load(blob._p_oid)[1]
+    return serial
+
+
 class Reading(Benchmark):
     """Reads one's own mapping and its objects, which another process has written."""
 
@@ -50,6 +64,7 @@ class Reading(Benchmark):
             self.item_oids = [item._p_oid for item in mapping.values()]
             self.total = read(mapping)
             self.records = connection.getTransferCounts()[0]
+            self.blobs = blob_revisions(mapping.values())
         self.contents = self.client.payload.contents(parameters.objects, revision=0)
         self.mapping: Any = None
         self.use_before: CacheUse | None = None
@@ -126,3 +141,17 @@ class OpeningReading(Reading):
 
     def check_use(self, use: CacheUse) -> None:
         """Check what the storage cache contributed; by default anything will do."""
+
+
+class ColdReading(OpeningReading):
+    """Reads with every cache on the client's side emptied."""
+
+    def prepare(self) -> None:
+        self.client.disconnect()
+        # Each client forgets its own: others may be reading theirs from the same directory.
+        forgotten = self.client.database.forget_blobs(self.blobs)
+        super().prepare()
+        self.cleared += forgotten
+
+    def empty(self) -> tuple[str, ...]:
+        return self.client.database.empty_caches()

@@ -64,6 +64,7 @@ class Store(Benchmark):
                             f"object {oid.hex()} holds another record than was stored"
                         )
                     if self.client.parameters.blobs:
+                        self.client.database.forget_blobs([(oid, serial)])
                         _check_blob(connection._storage.loadBlob(oid, serial), oid, content)
 
 

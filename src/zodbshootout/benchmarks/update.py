@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 from zodbshootout.benchmarks.benchmark import Benchmark, CheckFailed
-from zodbshootout.benchmarks.reading import check_contents, read
+from zodbshootout.benchmarks.reading import blob_revisions, check_contents, read
 from zodbshootout.data import tree
 from zodbshootout.data.records import holder
 from zodbshootout.data.tree import Purpose
@@ -36,8 +36,12 @@ class Update(Benchmark):
 
     def run(self) -> None:
         self.client.transactions.begin()
-        for item, content in zip(self.mapping.values(), self.revisions[0], strict=True):
-            item.content = content
+        if self.client.parameters.blobs:
+            for item, content in zip(self.mapping.values(), self.revisions[0], strict=True):
+                item.rewrite(content)
+        else:
+            for item, content in zip(self.mapping.values(), self.revisions[0], strict=True):
+                item.content = content
         self.client.transactions.commit()
 
     def check(self) -> None:
@@ -57,6 +61,7 @@ class Update(Benchmark):
         with self.client.fresh_connection() as connection:
             connection.prefetch(item._p_oid for item in self.mapping.values())
             mapping = connection.get(self.mapping._p_oid)
+            self.client.database.forget_blobs(blob_revisions(mapping.values()))
             check_contents([item.content for item in mapping.values()], self.revisions[0])
             serials = {holder(item)._p_serial for item in mapping.values()}
             if self.serial is not None and serials != {self.serial}:

@@ -58,7 +58,7 @@ class Contender:
     def refusal(self, parameters: Parameters) -> str | None:
         """Say why this contender cannot be measured like that, or return ``None``."""
         if parameters.blobs and self.has_blobs is False:
-            return f"{self.storage_name}: it is not set up to store blobs; see its blob-dir"
+            return f"{self.storage_name} stores no blobs as it is configured here; see blob-dir"
         return self._crew_refusal(parameters.crew)
 
     def _crew_refusal(self, shape: CrewShape) -> str | None:

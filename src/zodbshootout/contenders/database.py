@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ZODB.Connection import resetCaches
 from ZODB.interfaces import IBlobStorage
 
+from zodbshootout.contenders.blob_files import BlobRevision
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.contenders.layer import (
     CacheUse,
@@ -110,11 +112,19 @@ class Database:
         return (PICKLE_CACHE,)
 
     def empty_caches(self) -> tuple[str, ...]:
-        """Empty every client-side cache that is known; return their names."""
+        """Empty every client-side cache of records that is known; return their names."""
         cleared = self.forget_objects()
         for layer in self._layers:
             cleared += layer.empty_cache()
         return cleared
+
+    def forget_blobs(self, blobs: Sequence[BlobRevision]) -> tuple[str, ...]:
+        """Remove these blobs from every client-side cache that is known; return those caches.
+
+        Not all blobs, as other clients may be reading theirs from the same directory.
+        """
+        forgotten = (layer.forget_blobs(blobs) for layer in self._layers)
+        return tuple(name for names in forgotten for name in names)
 
     def cache_use(self) -> CacheUse | None:
         """Return the use of the outermost storage cache that counts it, or ``None``."""

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import enum
 import importlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, ClassVar
 
+from zodbshootout.contenders.blob_files import BlobRevision
 from zodbshootout.model import CrewShape
 
 
@@ -68,6 +69,10 @@ class Layer:
 
     def empty_cache(self) -> tuple[str, ...]:
         """Empty what the storage caches on the client's side; return the names of those caches."""
+        return ()
+
+    def forget_blobs(self, blobs: Sequence[BlobRevision]) -> tuple[str, ...]:  # noqa: ARG002
+        """Remove these blobs from where they are cached on the client's side; name that cache."""
         return ()
 
     def cache_use(self) -> CacheUse | None:

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Any
 
-from zodbshootout.contenders.blob_files import remove_blob_files, remove_blobs
+from zodbshootout.contenders.blob_files import BlobRevision, forget, remove_blobs
 from zodbshootout.contenders.layer import CacheUse, Layer, installed_versions
 
 _DRIVER_DISTRIBUTIONS = {
@@ -41,11 +42,14 @@ class RelStorageLayer(Layer):
     def empty_cache(self) -> tuple[str, ...]:
         # Without load_persistent=False the files of cache-local-dir would fill it again at once.
         self.storage._cache.clear(load_persistent=False)
+        return ("RelStorage cache",)
+
+    def forget_blobs(self, blobs: Sequence[BlobRevision]) -> tuple[str, ...]:
         options = self.storage._options
         if not options.blob_dir or options.shared_blob_dir:
-            return ("RelStorage cache",)
-        remove_blob_files(options.blob_dir)
-        return ("RelStorage cache", "RelStorage blob cache")
+            return ()
+        forget(self.storage.blobhelper.fshelper, blobs)
+        return ("RelStorage blob cache",)
 
     def zap(self, db: Any) -> bool:
         blobs = self.storage._options.blob_dir

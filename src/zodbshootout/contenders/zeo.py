@@ -1,8 +1,9 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from zodbshootout.contenders.blob_files import remove_blob_files
+from zodbshootout.contenders.blob_files import BlobRevision, forget
 from zodbshootout.contenders.layer import CacheUse, Layer
 from zodbshootout.model import CrewShape, Unit
 from zodbshootout.servers.address import accepts
@@ -18,10 +19,13 @@ class ZEOLayer(Layer):
 
     def empty_cache(self) -> tuple[str, ...]:
         self.storage._cache.clear()
+        return ("ZEO client cache",)
+
+    def forget_blobs(self, blobs: Sequence[BlobRevision]) -> tuple[str, ...]:
         if not self.storage.blob_dir or self.storage.shared_blob_dir:
-            return ("ZEO client cache",)
-        remove_blob_files(self.storage.blob_dir)
-        return ("ZEO client cache", "ZEO blob cache")
+            return ()
+        forget(self.storage.fshelper, blobs)
+        return ("ZEO blob cache",)
 
     def keeps_blobs(self) -> bool:
         # A ClientStorage says that it stores blobs whether it has a directory for them or not.

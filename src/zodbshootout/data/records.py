@@ -1,6 +1,6 @@
 """The objects under test: their classes, their content and the size of their stored records.
 
-Each has a ``content``, which can be read and written, whatever keeps it.
+Each has a ``content``, whatever keeps it.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class Document(Persistent):
             content: bytes = file.read()
         return content
 
-    @content.setter
-    def content(self, content: bytes) -> None:
+    def rewrite(self, content: bytes) -> None:
+        """Write the blob anew; assigning to an attribute would change this object as well."""
         with self.blob.open("w") as file:
             file.write(content)
 

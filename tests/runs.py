@@ -13,8 +13,8 @@ from zodbshootout.results import CellResult, State
 THREADS = CrewShape(2, Unit.THREAD, shared=True)
 
 
-def run(*values: float, loops: int = 1, unit: str = "second") -> pyperf.Benchmark:
-    metadata = {"name": "cell", "loops": loops, "unit": unit}
+def run(*values: float, loops: int = 1, unit: str = "second", **metadata: Any) -> pyperf.Benchmark:
+    metadata = {"name": "cell", "loops": loops, "unit": unit, **metadata}
     return pyperf.Benchmark([pyperf.Run(values, metadata=metadata, collect_metadata=False)])
 
 
@@ -22,8 +22,10 @@ def cell(benchmark: str, contender: str, **parameters: Any) -> Cell:
     return Cell(benchmark, contender, Parameters(THREADS, **parameters))
 
 
-def measured(of: Cell, values: Sequence[float], unit: str = "second") -> CellResult:
-    return CellResult(of).with_run(run(*values, unit=unit))
+def measured(
+    of: Cell, values: Sequence[float], unit: str = "second", **metadata: Any
+) -> CellResult:
+    return CellResult(of).with_run(run(*values, unit=unit, **metadata))
 
 
 def failed(of: Cell, reason: str) -> CellResult:

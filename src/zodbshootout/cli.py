@@ -36,7 +36,7 @@ from zodbshootout.perf.task import Subject
 from zodbshootout.plan import Plan, make_plan
 from zodbshootout.preparation import Workplace, launcher_for, look_at, start_servers
 from zodbshootout.progress import Bar, Lines, Silence
-from zodbshootout.reports.table import print_table
+from zodbshootout.reports.table import Heading, print_table
 from zodbshootout.results import CellResult, NotWritten, ResultFiles, State, long_name
 from zodbshootout.servers.address import free_address
 from zodbshootout.shootout import GaveUp, Shootout
@@ -226,8 +226,8 @@ def _report(
         for result in results:
             if result.detail:
                 _print(streams.err, f"{long_name(result.cell)}: {result.detail}")
-    titles = {name: benchmark.title for name, benchmark in benchmarks().items()}
-    print_table(streams.out, results, titles)
+    headings = {name: Heading(each.title, each.counted) for name, each in benchmarks().items()}
+    print_table(streams.out, results, headings)
     if not any(result.measured for result in results):
         return
     for shown in options.show:

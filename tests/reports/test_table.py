@@ -10,17 +10,18 @@ from rich.console import Console
 
 from tests.runs import cell, failed, measured, unsupported
 from zodbshootout.benchmarks.registry import benchmarks
-from zodbshootout.reports.table import print_table
+from zodbshootout.model import MappingType
+from zodbshootout.reports.table import Heading, print_table
 from zodbshootout.results import CellResult
 
 GOLDEN = Path(__file__).parent / "golden"
 
-TITLES = {name: benchmark.title for name, benchmark in benchmarks().items()}
+HEADINGS = {name: Heading(each.title, each.counted) for name, each in benchmarks().items()}
 
 
 def printed(results: list[CellResult]) -> str:
     stream = io.StringIO()
-    print_table(Console(file=stream, width=1000), results, TITLES)
+    print_table(Console(file=stream, width=1000), results, HEADINGS)
     return "".join(f"{line.rstrip()}\n" for line in stream.getvalue().splitlines())
 
 
@@ -43,6 +44,15 @@ CASES = {
         for size in (128, 300)
         for objects in (10, 100)
     ],
+    "kinds": [
+        measured(cell("add", "fs"), [0.02]),
+        measured(cell("tpc", "fs"), [0.001], work_per_iteration=1),
+        measured(cell("conflicts", "fs"), [0.1], work_per_iteration=500),
+        measured(
+            cell("conflicts_map", "fs", mapping=MappingType.IO), [0.2], work_per_iteration=500
+        ),
+        measured(cell("add", "fs", blobs=True), [0.2]),
+    ],
     "memory": [measured(cell("add", "fs"), [2_000_000], unit="byte")],
     "nothing": [failed(cell("add", "fs"), "no ZEO server at localhost:1")],
 }
@@ -61,7 +71,7 @@ def test_a_cell_without_a_number_never_shows_one() -> None:
 def test_no_digit_is_cut_off_on_a_narrow_terminal() -> None:
     results = [measured(cell("steamin", f"contender{n}"), [0.0001]) for n in range(8)]
     stream = io.StringIO()
-    print_table(Console(file=stream, width=40, force_terminal=False), results, TITLES)
+    print_table(Console(file=stream, width=40, force_terminal=False), results, HEADINGS)
     assert stream.getvalue().count("20,000,000") == 8
 
 
@@ -71,6 +81,8 @@ def test_names_are_not_taken_for_markup() -> None:
 
 def test_an_encoding_without_a_plus_minus_sign_does_with_ascii() -> None:
     stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
-    print_table(Console(file=stream, width=200), [measured(cell("add", "fs"), [1.0, 2.0])], TITLES)
+    print_table(
+        Console(file=stream, width=200), [measured(cell("add", "fs"), [1.0, 2.0])], HEADINGS
+    )
     stream.flush()
     assert b"+-" in stream.buffer.getvalue()

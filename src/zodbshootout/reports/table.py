@@ -53,16 +53,29 @@ def _where(cells: Sequence[Cell], all_benchmarks: Sequence[str]) -> str:
     return f"{contenders}, {', '.join(names)}"
 
 
-def print_table(console: Console, results: Sequence[CellResult], titles: Mapping[str, str]) -> None:
-    """Print the results: a table for each crew and object size, and what has no number and why.
+@dataclass(frozen=True)
+class Heading:
+    """What the row of a benchmark says."""
 
-    *titles* gives the row of each benchmark, with ``{objects}`` for its number of objects.
+    title: str
+    """``{objects}`` in it stands for the number of objects."""
+    counted: str = "objects"
+    """What the figures in the row count: they are so many per second."""
+
+
+def print_table(
+    console: Console, results: Sequence[CellResult], headings: Mapping[str, Heading]
+) -> None:
+    """Print the results, and what has no number and why.
+
+    There is a table for each crew, for each kind of objects, and for what the figures count.
+    *headings* has the row of each benchmark.
     """
     notes = _Notes()
-    for group in _groups(results):
+    for (counted, *_), group in _groups(results, headings).items():
         console.print()
-        console.print(Text(_caption(group), style="bold"), soft_wrap=True)
-        _print_whole(console, _table(group, titles, notes, ascii_only=_ascii_only(console)))
+        console.print(Text(_caption(group, str(counted)), style="bold"), soft_wrap=True)
+        _print_whole(console, _table(group, headings, notes, ascii_only=_ascii_only(console)))
     console.print()
     benchmarks = list(dict.fromkeys(result.cell.benchmark for result in results))
     for line in notes.lines(benchmarks):
@@ -82,16 +95,20 @@ def _ascii_only(console: Console) -> bool:
     return not console.encoding.lower().startswith("utf")
 
 
-def _groups(results: Sequence[CellResult]) -> Iterable[list[CellResult]]:
+def _groups(
+    results: Sequence[CellResult], headings: Mapping[str, Heading]
+) -> dict[tuple[object, ...], list[CellResult]]:
     groups: dict[tuple[object, ...], list[CellResult]] = {}
     for result in results:
         parameters = result.cell.parameters
-        groups.setdefault((parameters.crew, parameters.object_size), []).append(result)
-    return groups.values()
+        counted = headings[result.cell.benchmark].counted
+        data = _data(parameters) if counted == "objects" else ""
+        groups.setdefault((counted, parameters.crew, data), []).append(result)
+    return groups
 
 
 def _table(
-    group: Sequence[CellResult], titles: Mapping[str, str], notes: _Notes, *, ascii_only: bool
+    group: Sequence[CellResult], headings: Mapping[str, Heading], notes: _Notes, *, ascii_only: bool
 ) -> Table:
     contenders = list(dict.fromkeys(result.cell.contender for result in group))
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
@@ -103,23 +120,27 @@ def _table(
         key = (result.cell.benchmark, result.cell.parameters.objects)
         rows.setdefault(key, {})[result.cell.contender] = result
     for (benchmark, objects), by_contender in rows.items():
-        title = titles[benchmark].format(objects=objects)
+        title = headings[benchmark].title.format(objects=objects)
         texts = [_text(by_contender[name], notes, ascii_only=ascii_only) for name in contenders]
         table.add_row(Text(title), *texts)
     return table
 
 
-def _caption(group: Sequence[CellResult]) -> str:
+def _caption(group: Sequence[CellResult], counted: str) -> str:
     first = group[0].cell.parameters
-    memory = any(result.measured and result.unit == "byte" for result in group)
-    what = "Memory of a worker (less" if memory else "Objects per second (more"
-    return f"{what} is better): {first.crew}, {_data(first)}"
+    data = f", {_data(first)}" if counted == "objects" else ""
+    if any(result.measured and result.unit == "byte" for result in group):
+        what = "Memory of a worker (less"
+    else:
+        what = f"{counted.capitalize()} per second (more"
+    return f"{what} is better): {first.crew}{data}"
 
 
 def _data(parameters: Parameters) -> str:
     mapping = parameters.mapping.value
     article = "an" if mapping[0] in "IO" else "a"
-    return f"objects of {parameters.object_size} bytes in {article} {mapping}"
+    what = "blobs" if parameters.blobs else "objects"
+    return f"{what} of {parameters.object_size} bytes in {article} {mapping}"
 
 
 def _text(result: CellResult, notes: _Notes, *, ascii_only: bool) -> Text:

@@ -7,15 +7,26 @@ import time
 from typing import Any
 
 import pytest
+import ZODB
 
-from tests.fakes import FakeClock, FakeStorage, contender_of, parameters
+from tests.fakes import parameters
 from zodbshootout.benchmarks.benchmark import Benchmark
+from zodbshootout.contenders.contender import Contender
 from zodbshootout.data.tree import Purpose
 from zodbshootout.engine.measurement import Measurement
 from zodbshootout.engine.summary import summarize
 from zodbshootout.model import Unit
 
 CLIENTS = 20
+
+
+class InMemory:
+    """Opens a DB of its own every time."""
+
+    name = "memory"
+
+    def open(self) -> ZODB.DB:
+        return ZODB.DB(None)
 
 
 def noting(ready: Any) -> type[Benchmark]:
@@ -45,7 +56,7 @@ def noting(ready: Any) -> type[Benchmark]:
 def test_trap_5_no_client_of_20_starts_before_the_last_is_ready(unit: Unit, shared: bool) -> None:
     ready = multiprocessing.get_context("fork").Array("d", CLIENTS)
     of = parameters(size=CLIENTS, unit=unit, shared=shared, objects=2)
-    contender = contender_of(FakeStorage(FakeClock()))
+    contender = Contender("memory", InMemory(), {})
     with Measurement(noting(ready), contender, of).started() as measure:
         sample = measure(2)
     starts = [client.starts[0] for client in sample.clients]

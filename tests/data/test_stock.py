@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import ZODB
+from transaction import TransactionManager
+from ZODB.MappingStorage import MappingStorage
+from ZODB.utils import u64
+
+from tests.fakes import parameters
+from zodbshootout.data import stock
+from zodbshootout.data.records import Item
+from zodbshootout.data.stock import replenish
+from zodbshootout.data.tree import SHELF
+
+
+class Noting(MappingStorage):  # type: ignore[misc]
+    """Takes note of how many records each transaction stores."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stored: list[int] = []
+
+    def tpc_finish(self, transaction: Any, func: Any = lambda tid: None) -> Any:
+        self.stored.append(len(self._tdata))
+        return super().tpc_finish(transaction, func)
+
+
+@pytest.fixture
+def storage() -> Noting:
+    return Noting()
+
+
+def fill(db: ZODB.DB, objects: int, **more: Any) -> int:
+    transactions = TransactionManager(explicit=True)
+    connection = db.open(transactions)
+    try:
+        return replenish(connection, transactions, parameters(min_objects=objects, **more))
+    finally:
+        connection.close()
+
+
+def test_what_is_missing_is_added_and_nothing_else(storage: Noting) -> None:
+    db = ZODB.DB(storage)
+    assert fill(db, 2500) == 2500
+    records = len(storage)
+    assert fill(db, 2500) == 0
+    assert fill(db, 100) == 0
+    assert len(storage) == records
+    assert fill(db, 2600) == 100
+
+
+def test_transactions_are_bounded_in_objects_and_in_bytes(
+    storage: Noting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stock, "CRATE_BYTES", 100_000)
+    db = ZODB.DB(storage)
+    fill(db, 2500)
+    assert max(storage.stored) == 100_000 // 300
+    fill(db, 2510, object_size=1_000_000)
+    assert storage.stored.count(1) >= 10
+
+
+def test_packing_keeps_it_all_and_every_object_can_be_read(storage: Noting) -> None:
+    db = ZODB.DB(storage)
+    fill(db, 1200, object_size=128)
+    records = len(storage)
+    db.pack()
+    assert len(storage) == records
+    with db.transaction() as connection:
+        crates = connection.root()[SHELF]["stock"].crates.values()
+        items = [item for crate in crates for item in crate.objects]
+        assert len({u64(item._p_oid) for item in items}) == 1200
+        assert all(isinstance(item, Item) for item in items)
+        assert len({item.content for item in items}) == 1200
+        assert {len(connection._storage.load(item._p_oid)[0]) for item in items} == {128}

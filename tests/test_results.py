@@ -7,15 +7,17 @@ import pyperf
 import pytest
 
 from tests.runs import cell, failed, measured, run, unsupported
-from zodbshootout.model import cell_from_json, to_json
+from zodbshootout.model import MappingType, cell_from_json, to_json
 from zodbshootout.results import (
     CellResult,
     NotWritten,
     ResultFiles,
     State,
     Unusable,
+    file_name,
     long_name,
     short_name,
+    varied_parameters,
 )
 
 
@@ -85,6 +87,16 @@ def test_names_are_unique_wherever_they_stand() -> None:
         "add n=2 s=300",
     ]
     assert short_name(cells[0], ()) == "add"
+
+
+def test_a_name_tells_of_objects_only_where_there_are_any() -> None:
+    of_both = [cell("add", "fs"), cell("tpc", "fs", objects=0)]
+    assert varied_parameters(of_both) == frozenset()
+    assert long_name(of_both[1]) == "fs: tpc threads-shared-2"
+    assert short_name(of_both[1], {"objects", "size"}) == "tpc"
+    assert file_name(of_both[1], {"objects", "concurrency"}) == "fs-tpc-c2"
+    blobs = cell("add", "fs", blobs=True, mapping=MappingType.OO)
+    assert long_name(blobs) == "fs: add 1000x300B blobs OOBTree threads-shared-2"
 
 
 def test_runs_add_up() -> None:

@@ -298,6 +298,15 @@ def test_the_plan_tells_how_many_workers_it_takes() -> None:
     assert plan_of("a").estimated_seconds() > 0
 
 
+def test_a_benchmark_without_objects_is_measured_once_however_many_there_are() -> None:
+    sweep = Sweep([1, 2], [10, 20], [128, 300], Parameters(CrewShape(1)))
+    effort = plan_of("a").effort
+    plan = make_plan([Contender("a", Section(), {})], ["tpc", "new_oid"], sweep, effort)
+    rows = [(row.benchmark, row.parameters.crew.size) for row in plan.rows]
+    assert rows.count(("tpc", 1)) == rows.count(("tpc", 2)) == 1
+    assert rows.count(("new_oid", 1)) == rows.count(("new_oid", 2)) == 4
+
+
 def test_a_cell_names_its_contender() -> None:
     plan = plan_of("ab")
     of = Cell("add", "b", plan.rows[0].parameters)

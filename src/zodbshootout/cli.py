@@ -206,10 +206,9 @@ def _print_plan(out: Console, plan: Plan) -> None:
     for cell in plan.cells:
         parameters = cell.parameters
         refusal = plan.refusal(cell)
-        line = (
-            f"{cell.contender}: {cell.benchmark}, {parameters.crew}, {parameters.objects} objects "
-            f"of {parameters.object_size} bytes"
-        )
+        line = f"{cell.contender}: {cell.benchmark}, {parameters.crew}"
+        if parameters.objects:
+            line = f"{line}, {parameters.objects} objects of {parameters.object_size} bytes"
         _print(out, f"{line}: not supported: {refusal}" if refusal else line)
     minutes = plan.estimated_seconds() / 60
     runnable = sum(plan.refusal(cell) is None for cell in plan.cells)

@@ -72,7 +72,7 @@ class Parameters:
 
     crew: CrewShape
     objects: int = 1000
-    """Objects that each client writes or reads in one iteration."""
+    """Objects that each client writes or reads in one iteration; 0 where there are none."""
     object_size: int = 300
     """Bytes of one stored object record."""
     mapping: MappingType = MappingType.PERSISTENT_MAPPING
@@ -101,21 +101,25 @@ class Cell:
     def metadata(self) -> dict[str, str | int | float]:
         """Return what the metadata of every run of this cell say of it."""
         parameters = self.parameters
-        return {
+        told: dict[str, str | int | float] = {
             "benchmark": self.benchmark,
             "contender": self.contender,
             "concurrency": parameters.crew.size,
             "crew": str(parameters.crew),
             "objects": parameters.objects,
-            "object_size_bytes": parameters.object_size,
-            "mapping": parameters.mapping.value,
-            "btree_leaf_size": parameters.leaf_size,
-            "btree_internal_size": parameters.internal_size,
-            "blobs": parameters.blobs,
-            "compressibility": parameters.compressibility,
             "min_objects": parameters.min_objects,
             "seed": parameters.seed,
         }
+        if parameters.objects:
+            told |= {
+                "object_size_bytes": parameters.object_size,
+                "mapping": parameters.mapping.value,
+                "btree_leaf_size": parameters.leaf_size,
+                "btree_internal_size": parameters.internal_size,
+                "blobs": parameters.blobs,
+                "compressibility": parameters.compressibility,
+            }
+        return told
 
 
 @dataclass(frozen=True)

@@ -107,15 +107,17 @@ def make_plan(
     contenders: Sequence[Contender], names: Sequence[str], sweep: Sweep, effort: Effort
 ) -> Plan:
     """Lay out the cells: benchmark by benchmark, each for all contenders before the next."""
+    # Parameters that do not suit a benchmark are replaced, after which several may be the same.
+    combinations = dict.fromkeys(
+        (name, benchmarks()[name].fitted(parameters))
+        for parameters in sweep.parameters()
+        for name in names
+    )
     rows = [
-        _row(name, parameters, contenders) for parameters in sweep.parameters() for name in names
+        Row(name, parameters, [Cell(name, each.name, parameters) for each in contenders])
+        for name, parameters in combinations
     ]
     return Plan(contenders, rows, effort)
-
-
-def _row(name: str, parameters: Parameters, contenders: Sequence[Contender]) -> Row:
-    parameters = benchmarks()[name].fitted(parameters)
-    return Row(name, parameters, [Cell(name, each.name, parameters) for each in contenders])
 
 
 def _informed(contender: Contender, facts: Mapping[str, str]) -> Contender:

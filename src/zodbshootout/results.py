@@ -102,16 +102,17 @@ class CellResult:
 def long_name(cell: Cell) -> str:
     """Return a name that tells a cell from every other one in any file."""
     parameters = cell.parameters
-    return (
-        f"{cell.contender}: {cell.benchmark} {parameters.objects}x{parameters.object_size}B "
-        f"{_mapping(parameters)}{parameters.crew.code}"
-    )
+    objects = _objects(parameters) if parameters.objects else []
+    return f"{cell.contender}: {' '.join([cell.benchmark, *objects, parameters.crew.code])}"
 
 
-def _mapping(parameters: Parameters) -> str:
-    blobs = "blobs " if parameters.blobs else ""
-    name = parameters.mapping.value
-    return blobs if name == "PersistentMapping" else f"{blobs}{name} "
+def _objects(parameters: Parameters) -> list[str]:
+    mapping = parameters.mapping.value
+    return [
+        f"{parameters.objects}x{parameters.object_size}B",
+        *(["blobs"] if parameters.blobs else []),
+        *([] if mapping == "PersistentMapping" else [mapping]),
+    ]
 
 
 def short_name(cell: Cell, varied: Iterable[str]) -> str:
@@ -120,11 +121,9 @@ def short_name(cell: Cell, varied: Iterable[str]) -> str:
     *varied* names what has more than one value in the run: ``concurrency``, ``objects``, ``size``.
     """
     parameters = cell.parameters
-    values = {
-        "concurrency": f"c={parameters.crew.size}",
-        "objects": f"n={parameters.objects}",
-        "size": f"s={parameters.object_size}",
-    }
+    values = {"concurrency": f"c={parameters.crew.size}"}
+    if parameters.objects:
+        values |= {"objects": f"n={parameters.objects}", "size": f"s={parameters.object_size}"}
     return " ".join([cell.benchmark, *(values[name] for name in values if name in set(varied))])
 
 
@@ -139,8 +138,9 @@ def varied_parameters(cells: Iterable[Cell]) -> frozenset[str]:
     seen: dict[str, set[int]] = {"concurrency": set(), "objects": set(), "size": set()}
     for cell in cells:
         seen["concurrency"].add(cell.parameters.crew.size)
-        seen["objects"].add(cell.parameters.objects)
-        seen["size"].add(cell.parameters.object_size)
+        if cell.parameters.objects:
+            seen["objects"].add(cell.parameters.objects)
+            seen["size"].add(cell.parameters.object_size)
     return frozenset(name for name, values in seen.items() if len(values) > 1)
 
 

@@ -46,7 +46,7 @@ CASES = {
     ],
     "kinds": [
         measured(cell("add", "fs"), [0.02]),
-        measured(cell("tpc", "fs"), [0.001], work_per_iteration=1),
+        measured(cell("tpc", "fs", objects=0), [0.001], work_per_iteration=1),
         measured(cell("conflicts", "fs"), [0.1], work_per_iteration=500),
         measured(
             cell("conflicts_map", "fs", mapping=MappingType.IO), [0.2], work_per_iteration=500

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from zodbshootout.contenders.contender import Contender
@@ -20,6 +21,18 @@ class CheckFailed(Exception):  # noqa: N818
 
 class Unsupported(Exception):  # noqa: N818
     """The contender cannot run this benchmark; the message tells why."""
+
+
+def without_objects(parameters: Parameters) -> Parameters:
+    """Return *parameters* of a transaction in which there are no objects, whatever was asked for.
+
+    Such a benchmark is then measured once, however many counts and sizes of objects there are.
+    """
+    return replace(
+        Parameters(parameters.crew, objects=0),
+        min_objects=parameters.min_objects,
+        seed=parameters.seed,
+    )
 
 
 class Benchmark:

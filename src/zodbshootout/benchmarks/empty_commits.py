@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from transaction import TransactionManager
 
-from zodbshootout.benchmarks.benchmark import Benchmark, CheckFailed
+from zodbshootout.benchmarks.benchmark import Benchmark, CheckFailed, without_objects
 from zodbshootout.model import Parameters
 
 
@@ -11,6 +11,10 @@ class EmptyCommit(Benchmark):
 
     purpose = None
     counted = "transactions"
+
+    @classmethod
+    def fitted(cls, parameters: Parameters) -> Parameters:
+        return without_objects(parameters)
 
     @classmethod
     def work(cls, parameters: Parameters) -> int:  # noqa: ARG003
@@ -43,7 +47,7 @@ class ExplicitCommit(EmptyCommit):
 
 
 class ImplicitCommit(EmptyCommit):
-    """With one that begins a transaction where none was, so that the connection polls twice."""
+    """With one that begins a transaction where another ends, so that the connection polls there."""
 
     name = "im_commit"
     title = "Empty Implicit Commits"

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from ZODB.Connection import TransactionMetaData
 
-from zodbshootout.benchmarks.benchmark import Benchmark
+from zodbshootout.benchmarks.benchmark import Benchmark, without_objects
 from zodbshootout.model import Parameters
 
 
@@ -13,6 +13,10 @@ class TwoPhaseCommit(Benchmark):
     title = "Two-Phase Commits of Nothing"
     purpose = None
     counted = "transactions"
+
+    @classmethod
+    def fitted(cls, parameters: Parameters) -> Parameters:
+        return without_objects(parameters)
 
     @classmethod
     def work(cls, parameters: Parameters) -> int:  # noqa: ARG003

@@ -42,7 +42,8 @@ class RelStorageLayer(Layer):
     def empty_cache(self) -> tuple[str, ...]:
         # Without load_persistent=False the files of cache-local-dir would fill it again at once.
         self.storage._cache.clear(load_persistent=False)
-        return ("RelStorage cache",)
+        memcached = ("memcached",) if self.storage._options.cache_servers else ()
+        return ("RelStorage cache", *memcached)
 
     def forget_blobs(self, blobs: Sequence[BlobRevision]) -> tuple[str, ...]:
         options = self.storage._options

@@ -173,8 +173,8 @@ def _metadata(
 
 
 def _record_size(cell: Cell, benchmark: type[Benchmark]) -> int | str:
-    """Return the bytes of an object's record, and nothing where the content is in a blob."""
-    if cell.parameters.blobs:
+    """Return the bytes of an object's record, and nothing where it does not hold the content."""
+    if cell.parameters.blobs or not cell.parameters.objects:
         return ""
     counted = benchmark.purpose is not None and benchmark.purpose.counted
     kind: Class = Tally if counted else Item

@@ -1,4 +1,4 @@
-"""Storages that fail in the middle of a benchmark, for the configuration files of tests."""
+"""Storages that fail in the middle of a benchmark, or leak: for the configurations of tests."""
 
 from __future__ import annotations
 
@@ -23,7 +23,20 @@ def _hang() -> None:
     time.sleep(3600)
 
 
-FAULTS = {"raise": _raise, "kill": _kill, "hang": _hang}
+class Leaked:
+    """What a storage with that fault keeps of every commit."""
+
+
+leaked: list[Leaked] = []
+
+
+def _leak() -> None:
+    leaked.append(Leaked())
+
+
+FAULTS = {"raise": _raise, "kill": _kill, "hang": _hang, "leak": _leak}
+LASTING = {"leak"}
+"""The faults of every commit, and not only of the one that is due."""
 
 
 class FaultySection(BaseConfig):  # type: ignore[misc]
@@ -37,7 +50,7 @@ class FaultySection(BaseConfig):  # type: ignore[misc]
         def tpc_vote(transaction: Any) -> Any:
             nonlocal commits
             commits += 1
-            if commits == due:
+            if commits == due or self.config.fault in LASTING:
                 fault()
             return vote(transaction)
 

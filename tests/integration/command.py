@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -50,15 +51,16 @@ def start(directory: Path, *words: str, **more: str) -> subprocess.Popen[str]:
         [sys.executable, "-m", "zodbshootout", *words],
         cwd=directory,
         env=environment(directory, **more),
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
 
 
-def run(directory: Path, *words: str, **more: str) -> Done:
+def run(directory: Path, *words: str, answers: str = "", **more: str) -> Done:
     process = start(directory, *words, **more)
-    out, err = process.communicate(timeout=240)
+    out, err = process.communicate(answers, timeout=240)
     return Done(process.returncode, out, err)
 
 
@@ -71,6 +73,13 @@ def left_behind(directory: Path) -> list[str]:
         if any(str(temporary) in word for word in process.info["cmdline"] or ())
     ]
     return processes + [path.name for path in temporary.iterdir()]
+
+
+def cells(path: Path) -> dict[tuple[str, str], tuple[str, str]]:
+    return {
+        (each["contender"], each["benchmark"]): (each["state"], each["reason"])
+        for each in json.loads(path.read_text())
+    }
 
 
 def names_in(path: Path) -> set[str]:

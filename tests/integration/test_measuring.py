@@ -9,21 +9,16 @@ import pytest
 
 from tests.integration.command import (
     QUICK,
+    cells,
     left_behind,
     metadata_of,
     names_in,
     pyperf_says,
     run,
 )
+from zodbshootout.benchmarks.registry import benchmarks
 
 SEVEN = {"add", "update", "warm", "cold", "prefetch_cold", "hot", "steamin"}
-
-
-def cells(path: Path) -> dict[tuple[str, str], tuple[str, str]]:
-    return {
-        (each["contender"], each["benchmark"]): (each["state"], each["reason"])
-        for each in json.loads(path.read_text())
-    }
 
 
 @pytest.mark.parametrize(
@@ -51,6 +46,49 @@ def test_every_supported_cell_of_the_embedded_default_is_measured(
         assert state == ("unsupported" if expected else "measured"), (contender, benchmark, reason)
         assert bool(reason) == bool(expected)
     assert left_behind(tmp_path) == []
+
+
+TEN = [name for name in benchmarks() if name not in SEVEN]
+
+
+@pytest.mark.parametrize(
+    ("words", "unsupported"),
+    [
+        (["--threads", "shared", "-c", "2"], set()),
+        (["-c", "2"], {"memory", "filestorage"}),
+        (["-c", "2", "--gevent"], set()),
+    ],
+)
+def test_every_cell_of_the_other_benchmarks_is_measured_or_not_supported(
+    words: list[str], unsupported: set[str], tmp_path: Path
+) -> None:
+    done = run(tmp_path, *TEN, *words, "--object-counts", "20", "-p", "1", "-n", "2", "-l", "4",
+               "-o", "a.json")  # fmt: skip
+    assert done.status == 0, done.out + done.err
+    found = cells(tmp_path / "a.cells.json")
+    assert {benchmark for _, benchmark in found} == set(TEN)
+    for (contender, benchmark), (state, reason) in found.items():
+        flawed = (contender, benchmark) == ("sqlite", "readCurrent_conflicts")
+        expected = "unsupported" if flawed or contender in unsupported else "measured"
+        assert (state, bool(reason)) == (expected, expected == "unsupported"), reason
+    assert left_behind(tmp_path) == []
+
+
+def test_conflicts_are_counted_with_what_became_of_them(tmp_path: Path) -> None:
+    done = run(tmp_path, "conflicts", "-c", "4", "--threads", "--object-counts", "100", "-l", "30",
+               "-p", "1", "-n", "2", "-o", "a.json")  # fmt: skip
+    assert done.status == 0, done.out + done.err
+    counts = {
+        contender: metadata_of(tmp_path / "a.d" / f"{contender}.json", "conflicts")
+        for contender in ("memory", "filestorage", "zeo", "sqlite")
+    }
+    for metadata in counts.values():
+        retries, resolutions = int(str(metadata["retries"])), int(str(metadata["resolutions"]))
+        assert int(str(metadata["conflicts"])) == retries + resolutions > 0
+        assert metadata["work_per_iteration"] == 50
+    assert counts["memory"]["resolutions"] == 0
+    assert counts["memory"]["retries"] != 0
+    assert counts["filestorage"]["resolutions"] != 0
 
 
 def test_the_results_are_files_that_pyperf_compares(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from zodbshootout.contenders.layer import (
     narrowest,
     qualified,
     storage_chain,
+    zap_by_packing,
 )
 
 PICKLE_CACHE = "pickle cache"
@@ -96,14 +97,11 @@ class Database:
     def zap(self) -> None:
         """Destroy all data, blobs included, and open the empty database.
 
-        Where the storage has no means of its own for that, as ZEO, everything is taken out of the
-        root and the rest is left to packing.  What the storage raises goes through.
+        Where the storage has no means of its own for that, packing has to do.  What the storage
+        raises goes through.
         """
         if not any(layer.zap(self.db) for layer in self._layers):
-            with self.db.transaction() as connection:
-                connection.root().clear()
-            self.db.pack()
-            self.db.close()
+            zap_by_packing(self.db)
         self._open()
 
     def forget_objects(self) -> tuple[str, ...]:

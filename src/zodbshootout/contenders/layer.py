@@ -134,6 +134,14 @@ class Layer:
         return None
 
 
+def zap_by_packing(db: Any) -> None:
+    """Take everything out of the root of *db*, leave the rest to packing, and close it."""
+    with db.transaction() as connection:
+        connection.root().clear()
+    db.pack()
+    db.close()
+
+
 def installed_versions(distributions: tuple[str, ...]) -> dict[str, str]:
     """Return the version of each distribution that is installed."""
     found = {}

@@ -1,0 +1,573 @@
+"""What shapes the data, destroys it or looks into the clients: seen in what a run has left."""
+
+from __future__ import annotations
+
+import pstats
+import re
+import shutil
+import sqlite3
+import statistics
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from itertools import accumulate, chain
+from pathlib import Path
+from typing import Any
+
+import pytest
+from BTrees.IOBTree import IOBTree
+from BTrees.OOBTree import OOBTree
+from persistent.mapping import PersistentMapping
+from ZODB.blob import Blob
+from ZODB.config import databaseFromString
+from ZODB.serialize import referencesf
+from ZODB.utils import z64
+
+from tests.integration.command import Done, cells, run
+from zodbshootout.data.btrees import btree_class
+from zodbshootout.data.records import Item
+from zodbshootout.data.tree import SHELF, Purpose, contents, find
+from zodbshootout.model import CrewShape, MappingType, Parameters
+
+CONTENDERS = ("fs", "zeo", "sqlite")
+FILE = "<filestorage>\npath {0}.fs\nblob-dir {0}.blobs\n</filestorage>\n"
+SQLITE = (
+    "<relstorage>\nkeep-history false\nblob-dir {0}-cache.blobs\n"
+    "<sqlite3>\ndata-dir {0}\n{1}</sqlite3>\n</relstorage>\n"
+)
+CONF = (
+    "%import relstorage\n"
+    f"<zodb fs>\n{FILE.format('fs')}</zodb>\n"
+    f"<zeoserver main>\n{FILE.format('zeo')}</zeoserver>\n"
+    "<zodb zeo>\n<zeoclient>\nserver $main\nblob-dir zeo-cache.blobs\n</zeoclient>\n</zodb>\n"
+    f"<zodb sqlite>\n{SQLITE.format('sqlite', '')}</zodb>\n"
+)
+TWIN = f"<zodb twin>\n{FILE.format('fs')}</zodb>\n"
+OBJECTS = 20
+ONCE = ("-p", "1", "-n", "1", "-l", "2", "--object-counts")
+TREASURE = "somebody's treasure"
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    (tmp_path / "x.conf").write_text(CONF)
+    return tmp_path
+
+
+def shoot_out(place: Path, *words: str, objects: int = OBJECTS, answers: str = "") -> Done:
+    return run(place, "x.conf", *ONCE, str(objects), *words, answers=answers)
+
+
+def measured(place: Path, *words: str, objects: int = OBJECTS, answers: str = "") -> Done:
+    done = shoot_out(place, *words, objects=objects, answers=answers)
+    assert done.status == 0, done.out + done.err
+    return done
+
+
+def parameters(objects: int = OBJECTS, **more: Any) -> Parameters:
+    return Parameters(CrewShape(1), objects=objects, **more)
+
+
+@contextmanager
+def opened(place: Path, contender: str) -> Iterator[Any]:
+    storage = (
+        SQLITE.format(place / contender, "driver sqlite3\n")
+        if contender == "sqlite"
+        else FILE.format(place / contender)
+    )
+    db = databaseFromString(f"%import relstorage\n<zodb>\n{storage}</zodb>\n")
+    try:
+        yield db
+    finally:
+        db.close()
+
+
+@contextmanager
+def connected(place: Path, contender: str) -> Iterator[Any]:
+    with opened(place, contender) as db, db.transaction() as connection:
+        yield connection
+
+
+def records(db: Any) -> dict[bytes, tuple[bytes, bytes]]:
+    """Return the serial and the current record of every object, reachable or not."""
+    found = {}
+    following = None
+    while True:
+        oid, serial, record, following = db.storage.record_iternext(following)
+        found[oid] = serial, record
+        if following is None:
+            return found
+
+
+def reachable(all_records: dict[bytes, tuple[bytes, bytes]]) -> set[bytes]:
+    found: set[bytes] = set()
+    waiting = [z64]
+    while waiting:
+        oid = waiting.pop()
+        if oid not in found:
+            found.add(oid)
+            waiting += referencesf(all_records[oid][1])
+    return found
+
+
+# Blobs
+
+CONTENT_SIZE = 1000
+LIKE = parameters(object_size=CONTENT_SIZE, blobs=True)
+
+
+@pytest.fixture(scope="module")
+def with_blobs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("blobs")
+    (place / "x.conf").write_text(CONF)
+    shoot_out(place, "add", "update", "hot", "--blobs", "-s", str(CONTENT_SIZE), "-c", "1",
+              "--include-mapping", "-o", "a.json")  # fmt: skip
+    return place
+
+
+def outcomes(place: Path, benchmark: str) -> dict[str, tuple[str, str]]:
+    return {
+        contender: outcome
+        for (contender, name), outcome in cells(place / "a.cells.json").items()
+        if name == benchmark and contender in CONTENDERS
+    }
+
+
+def files_of(connection: Any, purpose: Purpose) -> list[bytes]:
+    """Return what is in the files of the blobs of a tree."""
+    documents = find(connection.root(), purpose, LIKE, 0).values()
+    return [Path(document.blob.committed()).read_bytes() for document in documents]
+
+
+def test_trap_8_an_update_rewrites_the_files_of_blobs(with_blobs: Path) -> None:
+    assert outcomes(with_blobs, "update") == dict.fromkeys(CONTENDERS, ("measured", ""))
+    for contender in CONTENDERS:
+        with connected(with_blobs, contender) as connection:
+            found = files_of(connection, Purpose.UPDATE)
+        assert {len(content) for content in found} == {CONTENT_SIZE}
+        assert found in [contents(Purpose.UPDATE, LIKE, 0, revision) for revision in (1, 2)]
+
+
+@pytest.mark.parametrize(("benchmark", "purpose"), [("add", Purpose.ADD), ("hot", Purpose.READ)])
+def test_blobs_have_the_size_that_was_asked_for_and_the_content_that_was_generated(
+    benchmark: str, purpose: Purpose, with_blobs: Path
+) -> None:
+    assert outcomes(with_blobs, benchmark) == dict.fromkeys(CONTENDERS, ("measured", ""))
+    for contender in CONTENDERS:
+        with connected(with_blobs, contender) as connection:
+            found = files_of(connection, purpose)
+        assert {len(content) for content in found} == {CONTENT_SIZE}
+        assert found == contents(purpose, LIKE, 0, revision=0)
+
+
+def test_a_storage_without_blobs_is_not_supported_with_blobs(with_blobs: Path) -> None:
+    found = cells(with_blobs / "a.cells.json")
+    for benchmark in ("add", "update", "hot"):
+        state, reason = found["mapping", benchmark]
+        assert state == "unsupported"
+        assert "MappingStorage" in reason
+        assert "blob-dir" in reason
+
+
+# The mapping and the records
+
+
+MANY = 200
+"""Objects for which a BTree needs several leaves."""
+TREES = (
+    (("IO",), IOBTree, {"object_size": 300, "mapping": MappingType.IO}),
+    (("OO",), OOBTree, {"object_size": 999, "mapping": MappingType.OO}),
+    (
+        ("IO", "--btree-leaf-size", "5", "--btree-internal-size", "7"),
+        btree_class("IOBTree", 5, 7),
+        {"object_size": 10_000, "mapping": MappingType.IO, "leaf_size": 5, "internal_size": 7},
+    ),
+)
+"""What follows --btrees, the class that is due, and the parameters that tell where it is."""
+
+
+@pytest.fixture(scope="module")
+def with_btrees(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("btrees")
+    (place / "x.conf").write_text(CONF)
+    for words, _, shape in TREES:
+        measured(place, "steamin", "--btrees", *words, "-s", str(shape["object_size"]), "-c", "1",
+                 objects=MANY)  # fmt: skip
+    return place
+
+
+def leaves(btree: Any) -> Iterator[list[Any]]:
+    """Return the keys in each leaf."""
+    leaf = btree.__getstate__()[1]
+    while leaf is not None:
+        pairs, *following = leaf.__getstate__()
+        yield list(pairs[::2])
+        leaf = following[0] if following else None
+
+
+def inner_nodes(btree: Any) -> Iterator[list[Any]]:
+    """Return the children of each node that is no leaf."""
+    children = list(btree.__getstate__()[0][::2])
+    yield children
+    for child in children:
+        if type(child) is type(btree):
+            yield from inner_nodes(child)
+
+
+@pytest.mark.parametrize(("words", "cls", "shape"), TREES)
+def test_the_objects_are_in_a_btree_of_the_kind_that_was_asked_for(
+    words: tuple[str, ...], cls: Any, shape: dict[str, Any], with_btrees: Path
+) -> None:
+    like = parameters(objects=MANY, **shape)
+    for contender in CONTENDERS:
+        with connected(with_btrees, contender) as connection:
+            mapping = find(connection.root(), Purpose.READ, like, 0)
+            assert type(mapping) is cls
+            found = [item.content for item in mapping.values()]
+            assert found == contents(Purpose.READ, like, 0, revision=0)
+            keys = list(leaves(mapping))
+            assert list(chain.from_iterable(keys)) == list(mapping)
+            fullest = max(map(len, keys))
+            assert fullest <= cls.max_leaf_size
+            assert (fullest <= 5) == ("leaf_size" in shape)
+            assert max(map(len, inner_nodes(mapping))) <= cls.max_internal_size
+
+
+@pytest.mark.parametrize(
+    ("place_of", "like"),
+    [
+        ("stocked", parameters(object_size=128)),
+        *(("with_btrees", parameters(objects=MANY, **shape)) for _, _, shape in TREES),
+    ],
+)
+def test_trap_7_the_records_that_the_storages_return_have_the_size_that_was_asked_for(
+    place_of: str, like: Parameters, request: pytest.FixtureRequest
+) -> None:
+    for contender in CONTENDERS:
+        with connected(request.getfixturevalue(place_of), contender) as connection:
+            items = find(connection.root(), Purpose.READ, like, 0).values()
+            sizes = [len(connection._storage.load(item._p_oid)[0]) for item in items]
+            assert len(sizes) == like.objects
+            assert statistics.fmean(sizes) == pytest.approx(like.object_size, rel=0.05)
+
+
+# The database around the objects
+
+STOCKED = ("-s", "128", "-c", "1")
+MINIMUM = 100_000
+
+
+@pytest.fixture(scope="module")
+def stocked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Databases with many objects, and with garbage; nobody changes them."""
+    place = tmp_path_factory.mktemp("stocked")
+    (place / "x.conf").write_text(CONF)
+    measured(place, "add", "update", "steamin", *STOCKED, "--min-objects", str(MINIMUM))
+    return place
+
+
+@pytest.fixture(scope="module")
+def packed(stocked: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same after a run with ``--pack`` that would not replace what packing takes away."""
+    place = shutil.copytree(stocked, tmp_path_factory.mktemp("packed") / "copy")
+    measured(place, "steamin", *STOCKED, "--pack")
+    return place
+
+
+def stock_in(connection: Any) -> Any:
+    return connection.root()[SHELF]["stock"]
+
+
+def stocked_objects(connection: Any) -> list[Any]:
+    return [item for crate in stock_in(connection).crates.values() for item in crate.objects]
+
+
+def revisions(db: Any) -> Counter[bytes]:
+    """Return of how many revisions of each object there are records in a FileStorage."""
+    return Counter(record.oid for transaction in db.storage.iterator() for record in transaction)
+
+
+def test_min_objects_are_loadable_objects_of_the_size_that_was_asked_for(stocked: Path) -> None:
+    for contender in CONTENDERS:
+        with connected(stocked, contender) as connection:
+            assert len(records(connection.db())) >= MINIMUM
+            assert stock_in(connection).total == MINIMUM
+            items = stocked_objects(connection)
+            assert len({item._p_oid for item in items}) == MINIMUM
+            some = items[::100]
+            assert {type(item) for item in some} == {Item}
+            assert len({item.content for item in some}) == len(some)
+            assert {len(connection._storage.load(item._p_oid)[0]) for item in some} == {128}
+
+
+def test_min_objects_that_are_there_are_not_written_again(stocked: Path, tmp_path: Path) -> None:
+    place = shutil.copytree(stocked, tmp_path / "copy")
+    measured(place, "steamin", *STOCKED, "--min-objects", str(MINIMUM))
+    for contender in CONTENDERS:
+        with opened(stocked, contender) as before, opened(place, contender) as after:
+            assert records(after) == records(before)
+
+
+def test_min_objects_outlast_packing(packed: Path) -> None:
+    for contender in CONTENDERS:
+        with connected(packed, contender) as connection:
+            assert stock_in(connection).total == MINIMUM
+            items = stocked_objects(connection)
+            assert {item._p_oid for item in items} <= set(records(connection.db()))
+            assert len({item.content for item in items[::100]}) == MINIMUM // 100
+
+
+def test_packing_leaves_what_can_be_reached_and_nothing_else(stocked: Path, packed: Path) -> None:
+    for contender in CONTENDERS:
+        with opened(stocked, contender) as before, opened(packed, contender) as after:
+            was = records(before)
+            needed = reachable(was)
+            assert set(was) > needed
+            assert set(records(after)) == needed
+
+
+@pytest.mark.parametrize("contender", ["fs", "zeo"])
+def test_packing_leaves_one_revision_of_each_object_and_a_smaller_file(
+    contender: str, stocked: Path, packed: Path
+) -> None:
+    with opened(stocked, contender) as before, opened(packed, contender) as after:
+        assert max(revisions(before).values()) > 1
+        assert set(revisions(after).values()) == {1}
+    file = f"{contender}.fs"
+    assert (packed / file).stat().st_size < (stocked / file).stat().st_size
+
+
+# Destroying data
+
+
+def bury_treasure(place: Path) -> None:
+    for contender in CONTENDERS:
+        with connected(place, contender) as connection:
+            connection.root()["theirs"] = PersistentMapping(treasure=TREASURE)
+            connection.root()["their blob"] = Blob(TREASURE.encode())
+
+
+def is_untouched(place: Path, contender: str) -> bool:
+    with connected(place, contender) as connection:
+        root = connection.root()
+        if "theirs" not in root:
+            return False
+        with root["their blob"].open() as file:
+            assert file.read() == TREASURE.encode()
+        assert dict(root["theirs"]) == {"treasure": TREASURE}
+    return True
+
+
+def blobs_in(place: Path, contender: str) -> int:
+    if contender != "sqlite":
+        return len(list((place / f"{contender}.blobs").rglob("*.blob")))
+    with closing(sqlite3.connect(place / "sqlite" / "main.sqlite3")) as connection:
+        chunks: int = connection.execute("SELECT count(*) FROM blob_chunk").fetchone()[0]
+    return chunks + len(list((place / "sqlite-cache.blobs").rglob("*.blob")))
+
+
+def assert_destroyed(place: Path, contender: str) -> None:
+    """Check that nothing of the treasure is left, and that ``add`` has run since."""
+    with connected(place, contender) as connection:
+        assert set(connection.root()) == {SHELF}
+        there = records(connection.db()).values()
+        assert not [record for _, record in there if TREASURE.encode() in record]
+        added = find(connection.root(), Purpose.ADD, parameters(), 0)
+        found = [item.content for item in added.values()]
+        assert found == contents(Purpose.ADD, parameters(), 0, revision=0)
+    assert blobs_in(place, contender) == 0
+
+
+def test_zap_force_destroys_all_data_of_all_contenders_and_then_add_is_measured(
+    place: Path,
+) -> None:
+    (place / "x.conf").write_text(CONF + TWIN)
+    bury_treasure(place)
+    assert all(blobs_in(place, contender) for contender in CONTENDERS)
+    done = measured(place, "add", "--zap", "force", "-c", "1", "-o", "a.json")
+    assert "[y/N]" not in done.err
+    assert cells(place / "a.cells.json") == {
+        (contender, "add"): ("measured", "") for contender in (*CONTENDERS, "twin")
+    }
+    for contender in CONTENDERS:
+        assert_destroyed(place, contender)
+
+
+def test_zap_leaves_no_file_of_a_blob_with_the_contender_or_in_its_cache(
+    with_blobs: Path, tmp_path: Path
+) -> None:
+    place = shutil.copytree(with_blobs, tmp_path / "copy")
+    directories = [path.name for path in place.glob("*.blobs") if any(path.rglob("*.blob"))]
+    assert sorted(directories) == ["fs.blobs", "sqlite-cache.blobs", "zeo-cache.blobs", "zeo.blobs"]
+    measured(place, "add", "--zap", "force", "-c", "1")
+    assert [name for name in directories if any((place / name).rglob("*.blob"))] == []
+
+
+def test_zap_destroys_the_data_of_the_contender_that_is_named_and_no_other(place: Path) -> None:
+    bury_treasure(place)
+    done = measured(place, "add", "--zap", "zeo", "-c", "1")
+    assert "[y/N]" not in done.err
+    assert_destroyed(place, "zeo")
+    assert is_untouched(place, "fs")
+    assert is_untouched(place, "sqlite")
+
+
+def test_zapping_what_is_not_there_is_bad_usage_and_destroys_nothing(place: Path) -> None:
+    bury_treasure(place)
+    done = shoot_out(place, "add", "--zap", "nosuch", "-c", "1")
+    assert done.status == 2
+    assert done.complaint.startswith("zodbshootout: --zap: no contender 'nosuch'")
+    assert all(is_untouched(place, contender) for contender in CONTENDERS)
+
+
+def test_trap_11_enter_at_the_question_destroys_nothing(place: Path) -> None:
+    bury_treasure(place)
+    done = measured(place, "add", "--zap", "-c", "1", answers="\n\n\n")
+    for contender, storage in (("fs", "FileStorage (fs.fs)"), ("sqlite", "RelStorage (sqlite)")):
+        assert f"Destroy all data of {contender}, {storage}? [y/N]" in done.err
+    assert re.search(r"Destroy all data of zeo, ClientStorage \(.*\)\? \[y/N\]", done.err)
+    assert all(is_untouched(place, contender) for contender in CONTENDERS)
+
+
+def test_what_is_not_clearly_a_yes_and_no_answer_at_all_destroy_nothing(place: Path) -> None:
+    bury_treasure(place)
+    done = measured(place, "add", "--zap", "-c", "1", answers="n\nY es\n")
+    assert done.err.count("[y/N]") == len(CONTENDERS)
+    assert all(is_untouched(place, contender) for contender in CONTENDERS)
+
+
+def test_y_and_yes_destroy_the_data_of_the_contender_that_was_asked_about(place: Path) -> None:
+    bury_treasure(place)
+    measured(place, "add", "--zap", "-c", "1", answers="y\nyeah\nyes\n")
+    assert_destroyed(place, "fs")
+    assert is_untouched(place, "zeo")
+    assert_destroyed(place, "sqlite")
+
+
+# Looking into the clients
+
+
+def runs_in(profile: Path, module: str) -> int:
+    """Return how often a profile has seen the ``run`` of a benchmark."""
+    stats: Any = pstats.Stats(str(profile))
+    return sum(
+        calls
+        for (file, _, function), (_, calls, *_) in stats.stats.items()
+        if function == "run" and file.endswith(f"benchmarks/{module}.py")
+    )
+
+
+MODULES = {"add": "add", "cold": "reading"}
+"""Where the ``run`` of a benchmark is."""
+SHARED_PROFILER = sys.version_info >= (3, 12)
+"""Whether a profile of one thread has what all of them do, on the clock and off it.
+
+Then it takes their calls for those of one stack and loses count: even of a process with a single
+client, where the storage has a thread of its own.
+"""
+
+
+@pytest.mark.parametrize(
+    ("crew", "contenders", "names", "processes"),
+    [
+        ((), ("zeo", "sqlite"), ("add", "cold"), 2),
+        (("--threads",), CONTENDERS, ("add",), 1),
+        (("--gevent",), CONTENDERS, ("add",), 1),
+    ],
+)
+def test_a_profile_of_each_contender_and_benchmark_has_what_all_clients_have_run(
+    crew: tuple[str, ...],
+    contenders: tuple[str, ...],
+    names: tuple[str, ...],
+    processes: int,
+    place: Path,
+) -> None:
+    clients, values, loops = 2, 2, 3
+    only = [f"--only={contender}" for contender in contenders]
+    measured(place, *names, "-c", str(clients), *crew, *only, "--profile", "d",
+             "-p", str(processes), "-n", str(values), "-l", str(loops))  # fmt: skip
+    assert {path.name for path in (place / "d").iterdir()} == {
+        f"{contender}-{name}.{ending}"
+        for contender in contenders
+        for name in names
+        for ending in ("prof", "txt")
+    }
+    due = clients * processes * values * loops
+    for contender in contenders:
+        for name in names:
+            profile = place / "d" / f"{contender}-{name}.prof"
+            seen = runs_in(profile, MODULES[name])
+            if SHARED_PROFILER:
+                assert seen > 0
+                continue
+            if "--gevent" in crew:
+                assert seen >= due
+                continue
+            assert seen == due
+            line = re.compile(
+                rf"^ +{due} .*benchmarks/{MODULES[name]}\.py:\d+\(run\)$", re.MULTILINE
+            )
+            assert line.search(profile.with_suffix(".txt").read_text())
+
+
+LEAKY = (
+    "%import faulty\n<zodb leaky>\n<faulty>\nfault leak\n<filestorage>\npath leaky.fs\n"
+    "</filestorage>\n</faulty>\n</zodb>\n"
+)
+LEAKED = re.compile(
+    r"leaks: (?P<contender>\w+): add, value (?P<value>\d+): "
+    r"(?:faulty\.Leaked \+(?P<more>\d+), now (?P<now>\d+))?"
+)
+LOOPS = 20
+
+
+def commits_in(place: Path) -> int:
+    with closing(databaseFromString(
+        f"<zodb>\n<filestorage>\npath {place / 'leaky.fs'}\n</filestorage>\n</zodb>\n"
+    )) as db:  # fmt: skip
+        return sum(1 for _ in db.storage.iterator())
+
+
+@dataclass(frozen=True)
+class Told:
+    """What ``--leaks`` has told, and how many commits there were meanwhile."""
+
+    lines: Sequence[str]
+    commits: int
+
+    def matches(self) -> list[re.Match[str]]:
+        return [match for match in map(LEAKED.match, self.lines) if match]
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Told:
+    place = tmp_path_factory.mktemp("leaks")
+    (place / "x.conf").write_text(CONF + LEAKY)
+    measured(place, "add", "-c", "1", "--threads", "--only", "leaky")
+    before = commits_in(place)
+    done = measured(place, "add", "-c", "1", "--threads", "--leaks", "-n", "3", "-l", str(LOOPS))
+    return Told(done.err.splitlines(), commits_in(place) - before)
+
+
+def test_leaks_names_the_class_of_which_each_commit_leaves_an_object(told: Told) -> None:
+    of_the_class = [match for match in told.matches() if match["more"]]
+    assert {match["contender"] for match in of_the_class} == {"leaky"}
+    assert [match["value"] for match in of_the_class] == ["1", "2", "3"]
+    more = [int(match["more"]) for match in of_the_class]
+    assert min(more) >= 2 * LOOPS
+    assert [int(match["now"]) for match in of_the_class] == list(accumulate(more))
+    assert sum(more) == told.commits
+
+
+def test_leaks_tells_something_after_every_value(told: Told) -> None:
+    assert {(match["contender"], match["value"]) for match in told.matches()} == {
+        (contender, value) for contender in (*CONTENDERS, "leaky") for value in ("1", "2", "3")
+    }
+
+
+def test_leaks_of_processes_is_bad_usage(place: Path) -> None:
+    done = shoot_out(place, "add", "--leaks", "-c", "2")
+    assert done.status == 2
+    assert done.complaint.startswith("zodbshootout: --leaks looks at the objects of one process")

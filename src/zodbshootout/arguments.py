@@ -223,7 +223,7 @@ def _add_database(base: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     group.add_argument("--pack", action="store_true", help="pack each database before measuring it")
     group.add_argument(
-        "--zap", metavar="force|NAME,...",
+        "--zap", metavar="[force|NAME,...]",
         help="DESTROY ALL DATA of a database right before each run of add.  It asks for each "
         "database; with force it asks for none and takes all, with names it takes those",
     )  # fmt: skip
@@ -269,7 +269,7 @@ def _add_conduct(base: argparse.ArgumentParser) -> None:
         "(threads only)",
     )  # fmt: skip
     group.add_argument(
-        "--log", metavar="LEVEL|FILE",
+        "--log", metavar="[LEVEL|FILE]",
         help="log what storages do, from this level on (INFO if not said), or as a ZConfig "
         "logging file says",
     )  # fmt: skip

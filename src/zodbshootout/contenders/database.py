@@ -8,7 +8,7 @@ from typing import Any
 from ZODB.Connection import resetCaches
 from ZODB.interfaces import IBlobStorage
 
-from zodbshootout.contenders.blob_files import BlobRevision
+from zodbshootout.contenders.blob_files import BlobRevision, remove_blobs
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.contenders.layer import (
     CacheUse,
@@ -18,7 +18,6 @@ from zodbshootout.contenders.layer import (
     narrowest,
     qualified,
     storage_chain,
-    zap_by_packing,
 )
 
 PICKLE_CACHE = "pickle cache"
@@ -97,11 +96,14 @@ class Database:
     def zap(self) -> None:
         """Destroy all data, blobs included, and open the empty database.
 
-        Where the storage has no means of its own for that, packing has to do.  What the storage
-        raises goes through.
+        What the storage raises goes through.
         """
+        directories = [_blob_directory(storage) for storage in storage_chain(self.db.storage)]
         if not any(layer.zap(self.db) for layer in self._layers):
-            zap_by_packing(self.db)
+            _zap_by_packing(self.db)
+        for directory in directories:
+            if directory is not None:
+                remove_blobs(directory)
         self._open()
 
     def forget_objects(self) -> tuple[str, ...]:
@@ -140,3 +142,21 @@ class Database:
         for layer in self._layers:
             found |= layer.versions()
         return found
+
+
+def _blob_directory(storage: Any) -> str | None:
+    """Return the directory in which a storage keeps blobs or caches them, if it has one."""
+    holder = getattr(storage, "blobhelper", storage)
+    directory: str | None = getattr(getattr(holder, "fshelper", None), "base_dir", None)
+    return directory
+
+
+def _zap_by_packing(db: Any) -> None:
+    """Take everything out of the root of *db*, leave the rest to packing, and close it.
+
+    That is what is left where a storage has no other means, as a ZEO server has none for clients.
+    """
+    with db.transaction() as connection:
+        connection.root().clear()
+    db.pack()
+    db.close()

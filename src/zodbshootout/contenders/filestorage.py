@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from zodbshootout.contenders.blob_files import remove_blobs
 from zodbshootout.contenders.layer import Layer, Sharing
 
 
@@ -17,8 +16,6 @@ class FileStorageLayer(Layer):
     def zap(self, db: Any) -> bool:
         db.close()
         self.storage.cleanup()
-        if self.storage.blob_dir:
-            remove_blobs(self.storage.blob_dir)
         return True
 
 

@@ -84,9 +84,10 @@ class Layer:
         return True
 
     def zap(self, db: Any) -> bool:  # noqa: ARG002
-        """Close *db* and destroy all data in the storage, blobs included; return whether it did.
+        """Close *db* and destroy all data in the storage; return whether it did.
 
-        A storage that has no means of its own for that leaves everything as it is.
+        A storage that has no means of its own for that leaves everything as it is.  Files of blobs
+        need not be seen to.
         """
         return False
 
@@ -132,14 +133,6 @@ class Layer:
     def absence(cls, section: Any) -> str | None:  # noqa: ARG003
         """Say what has to be started before *section* can be opened, or return ``None``."""
         return None
-
-
-def zap_by_packing(db: Any) -> None:
-    """Take everything out of the root of *db*, leave the rest to packing, and close it."""
-    with db.transaction() as connection:
-        connection.root().clear()
-    db.pack()
-    db.close()
 
 
 def installed_versions(distributions: tuple[str, ...]) -> dict[str, str]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Any
 
-from zodbshootout.contenders.blob_files import BlobRevision, forget, remove_blobs
+from zodbshootout.contenders.blob_files import BlobRevision, forget
 from zodbshootout.contenders.layer import CacheUse, Layer, installed_versions
 
 _DRIVER_DISTRIBUTIONS = {
@@ -53,11 +53,8 @@ class RelStorageLayer(Layer):
         return ("RelStorage blob cache",)
 
     def zap(self, db: Any) -> bool:
-        blobs = self.storage._options.blob_dir
         self.storage.zap_all()
         db.close()
-        if blobs:
-            remove_blobs(blobs)
         return True
 
     def cache_use(self) -> CacheUse:

@@ -3,8 +3,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from zodbshootout.contenders.blob_files import BlobRevision, forget, remove_blobs
-from zodbshootout.contenders.layer import CacheUse, Layer, zap_by_packing
+from zodbshootout.contenders.blob_files import BlobRevision, forget
+from zodbshootout.contenders.layer import CacheUse, Layer
 from zodbshootout.model import CrewShape, Unit
 from zodbshootout.servers.address import accepts
 
@@ -26,12 +26,6 @@ class ZEOLayer(Layer):
             return ()
         forget(self.storage.fshelper, blobs)
         return ("ZEO blob cache",)
-
-    def zap(self, db: Any) -> bool:
-        zap_by_packing(db)  # a server takes no other order to that effect
-        if self.storage.blob_dir and not self.storage.shared_blob_dir:
-            remove_blobs(self.storage.blob_dir)
-        return True
 
     def keeps_blobs(self) -> bool:
         # A ClientStorage says that it stores blobs whether it has a directory for them or not.

@@ -14,10 +14,14 @@ from zodbshootout.contenders.layer import Sharing
 from zodbshootout.options import Zap
 from zodbshootout.zapping import to_be_zapped
 
-A, B = (
-    Contender(name, object(), {"storage.path": f"var/{name}.fs", "storage.quota": "5"})
-    for name in "ab"
-)
+
+def contender(name: str, **settings: str) -> Contender:
+    return Contender(name, object(), {f"storage.{key}": value for key, value in settings.items()})
+
+
+A, B = (contender(name, path=f"/var/{name}.fs", quota="5") for name in "ab")
+ANOTHER_A = contender("again", path="/var/a.fs", cache_size="7")
+READ_ONLY = contender("precious", path="/var/p.fs", read_only="True")
 MEMORY = Contender("memory", object(), {}, observed_sharing=Sharing.VOLATILE)
 
 
@@ -38,8 +42,8 @@ def test_each_database_is_asked_for_and_told_apart() -> None:
 
     assert to_be_zapped(Zap(asked_for=True), [A, B, MEMORY], yes_to_the_second) == {"b"}
     assert asked == [
-        "Destroy all data of a, this storage (var/a.fs)?",
-        "Destroy all data of b, this storage (var/b.fs)?",
+        "Destroy all data of a, this storage (/var/a.fs)?",
+        "Destroy all data of b, this storage (/var/b.fs)?",
     ]
 
 
@@ -55,6 +59,58 @@ def test_names_ask_for_none_and_take_those() -> None:
 def test_a_name_that_is_none_destroys_nothing() -> None:
     with pytest.raises(UsageError, match="--zap: no contender 'c'; there are a, b"):
         to_be_zapped(Zap(asked_for=True, names=["a", "c"]), [A, B], refuse_to_ask)
+
+
+def test_contenders_that_are_one_database_are_one_question() -> None:
+    asked: list[str] = []
+
+    def yes(question: str) -> bool:
+        asked.append(question)
+        return True
+
+    assert to_be_zapped(Zap(asked_for=True), [A, B, ANOTHER_A], yes) == {"a", "b", "again"}
+    assert asked[0] == "Destroy all data of a and again, this storage (/var/a.fs)?"
+    assert len(asked) == 2
+    no = to_be_zapped(Zap(asked_for=True), [A, ANOTHER_A], lambda question: False)
+    assert no == frozenset()
+
+
+def test_servers_of_the_same_database_name_are_told_apart() -> None:
+    here, there = (contender(name, db="zodb", host=f"{name}.example.com") for name in ("x", "y"))
+    asked: list[str] = []
+
+    def no(question: str) -> bool:
+        asked.append(question)
+        return False
+
+    to_be_zapped(Zap(asked_for=True), [here, there], no)
+    assert ["x.example.com" in asked[0], "y.example.com" in asked[1]] == [True, True]
+
+
+def test_what_is_read_only_is_neither_asked_for_nor_destroyed() -> None:
+    assert to_be_zapped(Zap(asked_for=True), [READ_ONLY], refuse_to_ask) == frozenset()
+    assert to_be_zapped(Zap(asked_for=True, force=True), [READ_ONLY], refuse_to_ask) == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("zap", "message"),
+    [
+        (Zap(asked_for=True, names=["precious"]), "precious cannot be zapped: it is configured to"),
+        (Zap(asked_for=True, names=["memory"]), "memory cannot be zapped: this storage has its"),
+        (Zap(asked_for=True, names=["a"]), "a and again are the same database; name both or"),
+        (Zap(asked_for=True, force=True), "a contender has that name; give it another one"),
+    ],
+)
+def test_what_would_surprise_is_refused(zap: Zap, message: str) -> None:
+    force = contender("force", path="/var/f.fs")
+    contenders = [A, B, ANOTHER_A, READ_ONLY, MEMORY, *([force] if zap.force else [])]
+    with pytest.raises(UsageError, match=message):
+        to_be_zapped(zap, contenders, refuse_to_ask)
+
+
+def test_where_nobody_can_answer_it_is_a_no() -> None:
+    console = Console(file=io.StringIO())
+    assert not Streams(console, console, None).ask("Destroy all data of a?")
 
 
 @pytest.mark.parametrize("answer", ["", "\n", " \n", "n\n", "no\n", "yeah\n", "y es\n", "ja\n"])

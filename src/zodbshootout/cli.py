@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -54,8 +55,8 @@ class Streams:
 
     out: Console
     err: Console
-    answers: TextIO
-    """Where answers to questions come from."""
+    answers: TextIO | None
+    """Where answers to questions come from; ``None`` where nobody can answer."""
 
     def complain(self, message: str) -> None:
         """Print one line that says what is wrong."""
@@ -64,8 +65,8 @@ class Streams:
     def ask(self, question: str) -> bool:
         """Ask a question; only ``y`` or ``yes`` is a yes, and no answer is a no."""
         self.err.print(Text(f"{question} [y/N] "), end="", soft_wrap=True)
-        answer = self.answers.readline()
-        if not self.answers.isatty():
+        answer = self.answers.readline() if self.answers is not None else ""
+        if self.answers is None or not self.answers.isatty():
             self.err.print(Text(answer.strip()))
         return answer.strip().lower() in {"y", "yes"}
 
@@ -107,9 +108,9 @@ def _shoot_out(options: Options, streams: Streams) -> int:
             _print_plan(streams.out, plan)
             return ALL_MEASURED
         files = result_files(options, plan)
-        zapped = to_be_zapped(options.zap, contenders, streams.ask)
         if options.conduct.profiles is not None:
             _make_directory(options.conduct.profiles)
+        zapped = to_be_zapped(options.zap, contenders, streams.ask)
         subject = Subject(source, names)
         observer = _observer(options, streams.err, plan)
         launcher = launcher_for(options, source, workplace, observer)
@@ -140,6 +141,8 @@ def _make_directory(path: Path) -> None:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"--profile: {error}") from None
+    if not os.access(path, os.W_OK):
+        raise UsageError(f"--profile: {path} cannot be written to: no permission")
 
 
 @dataclass(frozen=True)

@@ -52,10 +52,13 @@ def result_files(options: Options, plan: Plan) -> ResultFiles:
 
 def _told(plan: Plan, options: Options) -> dict[str, dict[str, str]]:
     """Return what the metadata will say of the way in which each contender is measured."""
+    conduct = options.conduct
     return {
         each.name: {
-            "collector": options.conduct.collector,
+            "collector": conduct.collector,
             "configuration_hash": each.fingerprint(),
+            "packed": "yes" if conduct.pack else "no",
+            "profiler": conduct.profiler if conduct.profiles else "none",
         }
         for each in plan.contenders
     }

@@ -110,7 +110,7 @@ class Cell:
             "min_objects": parameters.min_objects,
             "seed": parameters.seed,
         }
-        if parameters.objects:
+        if parameters.objects or parameters.min_objects:
             told |= {
                 "object_size_bytes": parameters.object_size,
                 "mapping": parameters.mapping.value,

@@ -13,13 +13,13 @@ from zodbshootout.config.sections import ServerSection
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.guardian import Guardian
 from zodbshootout.options import Options
+from zodbshootout.perf import leaks, profiles
 from zodbshootout.perf.launch import (
     Launcher,
     WorkerFailed,
     default_affinity,
     worker_environment,
 )
-from zodbshootout.perf.leaks import PREFIX
 from zodbshootout.perf.task import Action, Subject, Task
 from zodbshootout.progress import Silence
 from zodbshootout.servers.private import ServerFailed, Site
@@ -132,4 +132,5 @@ def _relay(options: Options, observer: Silence) -> Callable[[str], None]:
     """Return what is done with the lines that a worker prints."""
     if options.verbose or options.conduct.log:
         return observer.relay
-    return lambda line: observer.relay(line) if line.startswith(PREFIX) else None
+    told = (leaks.PREFIX, profiles.PREFIX)
+    return lambda line: observer.relay(line) if line.startswith(told) else None

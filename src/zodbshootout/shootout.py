@@ -154,14 +154,15 @@ class Shootout:
         idle = purpose is None and not cell.parameters.min_objects
         if not zap and not pack and (key in self._prepared or idle):
             return True
+        if zap:
+            # Other contenders may be the same database.
+            self._prepared.clear()
         self.observer.working_on(cell, "preparing the database")
         try:
             self.launcher.do(replace(self._task(Action.PREPARE, cell), zap=zap, pack=pack))
         except WorkerFailed as error:
             self._settle_failed(cell, error.report)
             return False
-        if zap:
-            self._prepared.clear()
         self._prepared.add(key)
         self._packed.add(cell.contender)
         return True
@@ -174,9 +175,16 @@ class Shootout:
             cell,
             collector=self.conduct.collector,
             log=self.conduct.log,
-            facts=self.facts.get(cell.contender, {}),
+            facts={**self.facts.get(cell.contender, {}), **self._treatment(cell.contender)},
             leaks=self.conduct.leaks,
         )
+
+    def _treatment(self, contender: str) -> dict[str, str]:
+        """Return what was done to the database, for the metadata."""
+        return {
+            "packed": "yes" if self.conduct.pack else "no",
+            "zapped": "yes" if contender in self.conduct.zapped else "no",
+        }
 
     def _measuring_task(self, cell: Cell, *, counts: bool) -> Task:
         task = self._task(Action.MEASURE, cell)
@@ -190,7 +198,8 @@ class Shootout:
         cells = self._unsettled(row)
         if not self.plan.calibrates:
             return dict.fromkeys(cells, self.plan.effort.loops)
-        once = Effort(processes=1, values=1, warmups=0, loops=1, min_time=0.0)
+        batch = benchmarks()[row.benchmark].batch(row.parameters)
+        once = Effort(processes=1, values=1, warmups=0, loops=batch, min_time=0.0)
         seconds: dict[Cell, float] = {}
         for cell in cells:
             took = self._launch(cell, once, "calibration", counts=False)

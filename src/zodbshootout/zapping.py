@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 
-from zodbshootout.arguments import UsageError
+from zodbshootout.arguments import FORCE, UsageError
 from zodbshootout.config.explanation import suggestion
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.contenders.layer import Sharing
 from zodbshootout.options import Zap
 
-_PLACES = ("path", "data_dir", "dsn", "db", "server")
+_FILES = ("path", "data_dir")
+_PLACES = (*_FILES, "dsn", "host", "port", "unix_socket", "db", "server", "storage")
 """Settings that tell a user which database it is."""
 
 
@@ -19,24 +21,69 @@ def to_be_zapped(
 ) -> frozenset[str]:
     """Return the names of the contenders whose data is to be destroyed, and ask where need be.
 
-    :raises UsageError: when a name is that of no contender
+    :raises UsageError: when a name is that of no contender, or of one that cannot be zapped
     """
     names = [contender.name for contender in contenders]
+    if zap.force and FORCE in names:
+        raise UsageError(f"--zap {FORCE}: a contender has that name; give it another one")
     for wanted in zap.names:
         if wanted not in names:
             raise UsageError(f"--zap: no contender {wanted!r}; {suggestion(wanted, names)}")
     if not zap.asked_for:
         return frozenset()
+    can_be = [each for each in contenders if _obstacle(each) is None]
     if zap.names:
+        _check_named(zap.names, contenders)
         return frozenset(zap.names)
-    # What lives in memory is empty whenever it is opened.
-    lasting = [each for each in contenders if each.sharing is not Sharing.VOLATILE]
-    return frozenset(each.name for each in lasting if zap.force or ask(_question(each)))
+    databases = _by_place(can_be)
+    chosen = [same for same in databases if zap.force or ask(_question(same))]
+    return frozenset(each.name for same in chosen for each in same)
 
 
-def _question(contender: Contender) -> str:
-    where = [
-        value for key, value in contender.settings.items() if key.rpartition(".")[2] in _PLACES
-    ]
-    place = f" ({', '.join(where)})" if where else ""
-    return f"Destroy all data of {contender.name}, {contender.storage_name}{place}?"
+def _obstacle(contender: Contender) -> str | None:
+    """Say why the data of a contender cannot be destroyed, or return ``None``."""
+    if contender.sharing is Sharing.VOLATILE:
+        return f"{contender.storage_name} has its data in the memory of one process"
+    if contender.read_only:
+        return "it is configured to be read only"
+    return None
+
+
+def _check_named(names: Sequence[str], contenders: Sequence[Contender]) -> None:
+    for same in _by_place(contenders):
+        named = [each for each in same if each.name in names]
+        for each in named:
+            obstacle = _obstacle(each)
+            if obstacle is not None:
+                raise UsageError(f"--zap: {each.name} cannot be zapped: {obstacle}")
+        if named and len(named) < len(same):
+            other = next(each.name for each in same if each.name not in names)
+            raise UsageError(
+                f"--zap: {named[0].name} and {other} are the same database; name both or neither"
+            )
+
+
+def _by_place(contenders: Iterable[Contender]) -> list[list[Contender]]:
+    """Return the contenders, those together that are the same database."""
+    places: dict[tuple[str, ...], list[Contender]] = {}
+    for contender in contenders:
+        places.setdefault(_place(contender) or (contender.name,), []).append(contender)
+    return list(places.values())
+
+
+def _place(contender: Contender) -> tuple[str, ...]:
+    """Return the settings that tell which database it is."""
+    found = []
+    for key, value in contender.settings.items():
+        name = key.rpartition(".")[2].rstrip("0123456789")
+        if name in _FILES and not value.startswith("$"):
+            found.append(str(Path(value).absolute()))
+        elif name in _PLACES:
+            found.append(value)
+    return tuple(found)
+
+
+def _question(same: Sequence[Contender]) -> str:
+    place = ", ".join(_place(same[0]))
+    names = " and ".join(each.name for each in same)
+    return f"Destroy all data of {names}, {same[0].storage_name}{f' ({place})' if place else ''}?"

@@ -425,8 +425,9 @@ def test_zapping_what_is_not_there_is_bad_usage_and_destroys_nothing(place: Path
 def test_trap_11_enter_at_the_question_destroys_nothing(place: Path) -> None:
     bury_treasure(place)
     done = measured(place, "add", "--zap", "-c", "1", answers="\n\n\n")
-    for contender, storage in (("fs", "FileStorage (fs.fs)"), ("sqlite", "RelStorage (sqlite)")):
-        assert f"Destroy all data of {contender}, {storage}? [y/N]" in done.err
+    for contender, storage in (("fs", "FileStorage ({})"), ("sqlite", "RelStorage ({})")):
+        where = storage.format(place / ("fs.fs" if contender == "fs" else contender))
+        assert f"Destroy all data of {contender}, {where}? [y/N]" in done.err
     assert re.search(r"Destroy all data of zeo, ClientStorage \(.*\)\? \[y/N\]", done.err)
     assert all(is_untouched(place, contender) for contender in CONTENDERS)
 

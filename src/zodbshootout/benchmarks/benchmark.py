@@ -26,12 +26,18 @@ class Unsupported(Exception):  # noqa: N818
 def without_objects(parameters: Parameters) -> Parameters:
     """Return *parameters* of a transaction in which there are no objects, whatever was asked for.
 
-    Such a benchmark is then measured once, however many counts and sizes of objects there are.
+    Such a benchmark is then measured once, however many counts and sizes of objects there are;
+    but what ``--min-objects`` puts into the database stays as it was asked for.
     """
+    bare = Parameters(parameters.crew, objects=0, seed=parameters.seed)
+    if not parameters.min_objects:
+        return bare
     return replace(
-        Parameters(parameters.crew, objects=0),
+        bare,
         min_objects=parameters.min_objects,
-        seed=parameters.seed,
+        object_size=parameters.object_size,
+        blobs=parameters.blobs,
+        compressibility=parameters.compressibility,
     )
 
 
@@ -106,6 +112,12 @@ class Benchmark:
 
     def prepare(self) -> None:
         """Bring about the state that an iteration finds, the same for each."""
+
+    def approach(self) -> None:
+        """Do what makes the first iteration of a batch like the others, if they are timed singly.
+
+        It is off the clock, but all clients that keep step do it at the same time.
+        """
 
     def run(self) -> None:
         """Do what is measured."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from transaction.interfaces import TransientError
+from ZODB.POSException import ConflictError
 
 from zodbshootout.benchmarks.benchmark import Benchmark, CheckFailed
 from zodbshootout.benchmarks.reading import check_contents
@@ -105,7 +105,7 @@ class Conflicting(Benchmark):
                 transactions.begin()
                 self.change()
                 transactions.commit()
-            except TransientError:
+            except ConflictError:
                 transactions.abort()
                 if self.attempts >= MOST_ATTEMPTS:
                     raise

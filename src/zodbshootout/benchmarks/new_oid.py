@@ -1,10 +1,17 @@
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from ZODB.utils import u64
 
-from zodbshootout.benchmarks.benchmark import Benchmark, CheckFailed
+from zodbshootout.benchmarks.benchmark import Benchmark, CheckFailed, without_objects
+from zodbshootout.model import Parameters
+
+OIDS_WORTH_TIMING = 1000
+"""Storages fetch OIDs from their server in advance, 16 or 100 at a time: in so many each fetch has
+its due share."""
 
 Run = tuple[int, int]
 """The first of a row of consecutive OIDs, and the first after it."""
@@ -16,6 +23,15 @@ class NewOID(Benchmark):
     name = "new_oid"
     title = "Allocate {objects} OIDs"
     purpose = None
+    counted = "OIDs"
+
+    @classmethod
+    def fitted(cls, parameters: Parameters) -> Parameters:
+        return replace(without_objects(parameters), objects=parameters.objects)
+
+    @classmethod
+    def batch(cls, parameters: Parameters) -> int:
+        return math.ceil(OIDS_WORTH_TIMING / parameters.objects)
 
     def set_up(self) -> None:
         self.allocated: list[Run] = []
@@ -25,9 +41,12 @@ class NewOID(Benchmark):
         self.new_oid = self.client.connect()._storage.new_oid
         self.positions = range(self.client.parameters.objects)
 
+    def prepare(self) -> None:
+        self.oids: list[bytes] = []
+
     def run(self) -> None:
         new_oid = self.new_oid
-        self.oids = [new_oid() for _ in self.positions]
+        self.oids += [new_oid() for _ in self.positions]
 
     def check(self) -> None:
         self.count(oids=len(self.oids))

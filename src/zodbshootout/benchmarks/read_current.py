@@ -44,6 +44,9 @@ class ReadCurrent(Benchmark):
     def check(self) -> None:
         loads, stores = self.client.connection.getTransferCounts(clear=True)
         self.count(loads=loads, stores=stores)
+        confirmed = len(self.client.connection._readCurrent)
+        if confirmed != len(self.items):
+            raise CheckFailed(f"{confirmed} of {len(self.items)} objects were to be confirmed")
         if loads or stores:
             raise CheckFailed(
                 f"{loads} objects were loaded and {stores} stored where 0 of each were due"

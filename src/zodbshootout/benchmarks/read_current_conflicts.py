@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from zodbshootout.benchmarks.benchmark import CheckFailed
 from zodbshootout.benchmarks.conflicting import Conflicting
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.data.tree import Purpose
@@ -31,6 +32,12 @@ class ReadCurrentConflicts(Conflicting):
         for tally in self.neighbours:
             tally._p_activate()
             read_current(tally)
+
+    def check(self) -> None:
+        super().check()
+        confirmed = len(self.client.connection._readCurrent)
+        if confirmed != len(self.neighbours):
+            raise CheckFailed(f"{confirmed} of {len(self.neighbours)} objects were to be confirmed")
 
     def verify(self) -> None:
         self.leave_connection()

@@ -51,6 +51,13 @@ class Contender:
         return narrowest((static, self.observed_sharing or static))
 
     @property
+    def read_only(self) -> bool:
+        """Return whether it is configured so that nothing can be written."""
+        return any(
+            key.endswith("read_only") and value == "True" for key, value in self.settings.items()
+        )
+
+    @property
     def prefetches(self) -> bool | None:
         """Return whether ``Connection.prefetch`` does anything, ``None`` if that is not known."""
         return self.layers[0].prefetches if self.layers else None

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
 from ZODB.Connection import resetCaches
 from ZODB.interfaces import IBlobStorage
+from ZODB.POSException import POSKeyError
+from ZODB.TimeStamp import TimeStamp
+from ZODB.utils import load_current
 
 from zodbshootout.contenders.blob_files import BlobRevision, remove_blobs
 from zodbshootout.contenders.contender import Contender
@@ -21,6 +25,10 @@ from zodbshootout.contenders.layer import (
 )
 
 PICKLE_CACHE = "pickle cache"
+
+
+class NotZapped(Exception):  # noqa: N818
+    """Data that should have been destroyed is still there; the message tells why."""
 
 
 class Database:
@@ -59,14 +67,6 @@ class Database:
         """Return a connection of the DB's pool."""
         return self.db.open(transaction_manager)
 
-    def record(self, connection: Any, oid: bytes) -> bytes:
-        """Return the pickle of an object as a connection would load it.
-
-        :raises POSKeyError: when there is none
-        """
-        data: bytes = connection._storage.load(oid)[0]
-        return data
-
     @property
     def sharing(self) -> Sharing:
         """Which DBs see the data, as the classes of the open storages have it."""
@@ -96,15 +96,42 @@ class Database:
     def zap(self) -> None:
         """Destroy all data, blobs included, and open the empty database.
 
-        What the storage raises goes through.
+        :raises NotZapped: when it must not or could not be done
         """
-        directories = [_blob_directory(storage) for storage in storage_chain(self.db.storage)]
+        chain = list(storage_chain(self.db.storage))
+        if any(storage.isReadOnly() for storage in chain):
+            raise NotZapped("it is configured to be read only")
+        directories = [_blob_directory(storage) for storage in chain]
+        witness = self._some_object()
         if not any(layer.zap(self.db) for layer in self._layers):
             _zap_by_packing(self.db)
         for directory in directories:
             if directory is not None:
                 remove_blobs(directory)
         self._open()
+        self._check_empty(witness)
+
+    def _some_object(self) -> bytes | None:
+        """Return the OID of an object that the root refers to, if there is one."""
+        with self.db.transaction() as connection:
+            oids = (getattr(value, "_p_oid", None) for value in connection.root().values())
+            return next((oid for oid in oids if oid is not None), None)
+
+    def _check_empty(self, witness: bytes | None) -> None:
+        with self.db.transaction() as connection:
+            left = len(connection.root())
+        if left:
+            raise NotZapped(f"{left} objects are still in the root")
+        if witness is None:
+            return
+        try:
+            load_current(self.db.storage, witness)
+        except POSKeyError:
+            return
+        raise NotZapped(
+            "objects that were there are still there; does the server pack without collecting "
+            "garbage (pack-gc)?"
+        )
 
     def forget_objects(self) -> tuple[str, ...]:
         """Have every connection start with an empty pickle cache when it is opened next."""
@@ -123,6 +150,8 @@ class Database:
 
         Not all blobs, as other clients may be reading theirs from the same directory.
         """
+        if not blobs:
+            return ()
         forgotten = (layer.forget_blobs(blobs) for layer in self._layers)
         return tuple(name for names in forgotten for name in names)
 
@@ -145,7 +174,9 @@ class Database:
 
 
 def _blob_directory(storage: Any) -> str | None:
-    """Return the directory in which a storage keeps blobs or caches them, if it has one."""
+    """Return the directory in which a storage keeps blobs or caches them, if it is its own."""
+    if getattr(storage, "shared_blob_dir", False):  # a ZEO server's, which packing sees to
+        return None
     holder = getattr(storage, "blobhelper", storage)
     directory: str | None = getattr(getattr(holder, "fshelper", None), "base_dir", None)
     return directory
@@ -158,5 +189,7 @@ def _zap_by_packing(db: Any) -> None:
     """
     with db.transaction() as connection:
         connection.root().clear()
-    db.pack()
+    # The clock of a server may be ahead of this one's.
+    emptied = TimeStamp(db.lastTransaction()).timeTime()
+    db.pack(max(time.time(), emptied + 1.0))
     db.close()

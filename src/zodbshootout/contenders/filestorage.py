@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from zodbshootout.contenders.blob_files import remove_blobs
 from zodbshootout.contenders.layer import Layer, Sharing
 
 
@@ -16,6 +17,8 @@ class FileStorageLayer(Layer):
     def zap(self, db: Any) -> bool:
         db.close()
         self.storage.cleanup()
+        if self.storage.blob_dir:
+            remove_blobs(f"{self.storage.blob_dir}.old")  # what packing has taken away
         return True
 
 

@@ -113,6 +113,9 @@ class Session:
         # interpreter's lock, waits on the clock, as whoever waits for an answer would.
         moments = [benchmark.client.together(clock) if self._keeps_step else clock()]
         if benchmark.timed_singly:
+            # But not in the first of many: it would bear that for all of them.
+            benchmark.approach()
+            moments = [clock()]
             for _ in batch:
                 run()
                 moments.append(clock())

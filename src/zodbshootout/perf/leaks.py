@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import objgraph
-
 from zodbshootout.engine.sample import CrewSample
 
 LISTED = 10
@@ -23,6 +21,8 @@ class Growth:
         self._look(())
 
     def _look(self, kept: Sequence[CrewSample]) -> list[tuple[str, int, int]]:
+        import objgraph
+
         ours = {id(part) for sample in kept for part in _parts(sample)}
         found: list[tuple[str, int, int]] = objgraph.growth(
             limit=None,

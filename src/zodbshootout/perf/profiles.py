@@ -8,6 +8,8 @@ from pathlib import Path
 
 from zodbshootout.perf.task import Profiling
 
+PREFIX = "profile: "
+"""How a line begins that tells what went wrong with a profile."""
 LISTED = 60
 """Functions in the text, those first that take most time with all that they call."""
 

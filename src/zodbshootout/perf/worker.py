@@ -36,7 +36,7 @@ from zodbshootout.engine.sample import CrewSample
 from zodbshootout.engine.summary import summarize
 from zodbshootout.model import Cell
 from zodbshootout.perf.leaks import Growth
-from zodbshootout.perf.profiles import collect
+from zodbshootout.perf.profiles import PREFIX, collect
 from zodbshootout.perf.task import REPORT_FILE, RUN_FILE, TASK_FILE, Action, Report, Task
 
 _MISSING_DRIVER = {
@@ -141,7 +141,10 @@ def _measure(
     bench.update_metadata(_storable(summarize(samples[runner.args.warmups :])))
     bench.dump(str(run_file), replace=True)
     if task.profiling is not None:
-        collect(parts, task.profiling)
+        try:
+            collect(parts, task.profiling)
+        except OSError as error:
+            print(f"{PREFIX}{task.profiling.name} could not be written: {error}", flush=True)  # noqa: T201
 
 
 def _recorder(task: Task, cell: Cell, parts: Path) -> Recorder:
@@ -164,7 +167,7 @@ def _metadata(
             "iterations_timed_together": (
                 1 if benchmark.timed_singly else benchmark.batch(cell.parameters)
             ),
-            "profiler": task.profiling.profiler if task.profiling else "",
+            "profiler": task.profiling.profiler if task.profiling else "none",
             "configuration": "; ".join(f"{key}={value}" for key, value in settings.items()),
             "configuration_hash": contender.fingerprint(),
             **task.facts,
@@ -174,7 +177,7 @@ def _metadata(
 
 def _record_size(cell: Cell, benchmark: type[Benchmark]) -> int | str:
     """Return the bytes of an object's record, and nothing where it does not hold the content."""
-    if cell.parameters.blobs or not cell.parameters.objects:
+    if cell.parameters.blobs or benchmark.counted != "objects":
         return ""
     counted = benchmark.purpose is not None and benchmark.purpose.counted
     kind: Class = Tally if counted else Item

@@ -102,7 +102,7 @@ def _groups(
     for result in results:
         parameters = result.cell.parameters
         counted = headings[result.cell.benchmark].counted
-        data = _data(parameters) if counted == "objects" else ""
+        data = _data(parameters) if _depends_on_data(counted, parameters) else ""
         groups.setdefault((counted, parameters.crew, data), []).append(result)
     return groups
 
@@ -128,12 +128,16 @@ def _table(
 
 def _caption(group: Sequence[CellResult], counted: str) -> str:
     first = group[0].cell.parameters
-    data = f", {_data(first)}" if counted == "objects" else ""
+    data = f", {_data(first)}" if _depends_on_data(counted, first) else ""
     if any(result.measured and result.unit == "byte" for result in group):
         what = "Memory of a worker (less"
     else:
-        what = f"{counted.capitalize()} per second (more"
+        what = f"{counted[0].upper()}{counted[1:]} per second (more"
     return f"{what} is better): {first.crew}{data}"
+
+
+def _depends_on_data(counted: str, parameters: Parameters) -> bool:
+    return counted == "objects" or parameters.min_objects > 0
 
 
 def _data(parameters: Parameters) -> str:

@@ -48,9 +48,9 @@ class Purpose(enum.Enum):
         return self is not Purpose.ADD
 
     @property
-    def counted(self) -> bool:
-        """Whether the objects count how often they were changed."""
-        return self in {Purpose.CONFLICTS, Purpose.NEIGHBOURS}
+    def kind(self) -> Class:
+        """The class of the objects, where their content is not in blobs."""
+        return Tally if self in {Purpose.CONFLICTS, Purpose.NEIGHBOURS} else Item
 
     def mappings(self, clients: int) -> int:
         """Return how many mappings so many clients work with; they are numbered from 0."""
@@ -66,15 +66,12 @@ def key_at(parameters: Parameters, position: int) -> int | str:
 
 def new_item(purpose: Purpose, parameters: Parameters, content: bytes) -> Any:
     """Return a new object as *purpose* wants it."""
-    if purpose.counted:
-        return Tally(content)
-    return Document(content) if parameters.blobs else Item(content)
+    return Document(content) if parameters.blobs else purpose.kind(content)
 
 
 def contents(purpose: Purpose, parameters: Parameters, number: int, revision: int) -> list[bytes]:
     """Return what the objects of mapping *number* hold after their *revision*-th change."""
-    kind: Class = Tally if purpose.counted else Item
-    return payload(parameters, number, kind).contents(parameters.objects, revision)
+    return payload(parameters, number, purpose.kind).contents(parameters.objects, revision)
 
 
 def name(purpose: Purpose, parameters: Parameters, number: int) -> str:

@@ -26,7 +26,7 @@ from zodbshootout.config.configuration import ConfigurationError
 from zodbshootout.config.loggers import read_loggers
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.contenders.database import Database
-from zodbshootout.data.records import Class, Item, Tally, content_size, record_size
+from zodbshootout.data.records import Item, content_size, record_size
 from zodbshootout.engine.crew import CrewFailed
 from zodbshootout.engine.measurement import Measurement
 from zodbshootout.engine.planting import plant, stock
@@ -179,8 +179,7 @@ def _record_size(cell: Cell, benchmark: type[Benchmark]) -> int | str:
     """Return the bytes of an object's record, and nothing where it does not hold the content."""
     if cell.parameters.blobs or benchmark.counted != "objects":
         return ""
-    counted = benchmark.purpose is not None and benchmark.purpose.counted
-    kind: Class = Tally if counted else Item
+    kind = Item if benchmark.purpose is None else benchmark.purpose.kind
     return record_size(content_size(cell.parameters.object_size, kind), kind)
 
 

@@ -153,3 +153,18 @@ class Benchmark:
     def tear_down(self) -> None:
         """Let go of the database."""
         self.client.leave()
+
+
+class BareTransaction(Benchmark):
+    """A transaction in which there are no objects."""
+
+    purpose = None
+    counted = "transactions"
+
+    @classmethod
+    def fitted(cls, parameters: Parameters) -> Parameters:
+        return without_objects(parameters)
+
+    @classmethod
+    def work(cls, parameters: Parameters) -> int:  # noqa: ARG003
+        return 1

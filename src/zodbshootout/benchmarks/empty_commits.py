@@ -2,23 +2,11 @@ from __future__ import annotations
 
 from transaction import TransactionManager
 
-from zodbshootout.benchmarks.benchmark import Benchmark, CheckFailed, without_objects
-from zodbshootout.model import Parameters
+from zodbshootout.benchmarks.benchmark import BareTransaction, CheckFailed
 
 
-class EmptyCommit(Benchmark):
+class EmptyCommit(BareTransaction):
     """Commits a transaction in which nothing has happened, on an open connection."""
-
-    purpose = None
-    counted = "transactions"
-
-    @classmethod
-    def fitted(cls, parameters: Parameters) -> Parameters:
-        return without_objects(parameters)
-
-    @classmethod
-    def work(cls, parameters: Parameters) -> int:  # noqa: ARG003
-        return 1
 
     def begin(self) -> None:
         self.client.disconnect()

@@ -2,25 +2,14 @@ from __future__ import annotations
 
 from ZODB.Connection import TransactionMetaData
 
-from zodbshootout.benchmarks.benchmark import Benchmark, without_objects
-from zodbshootout.model import Parameters
+from zodbshootout.benchmarks.benchmark import BareTransaction
 
 
-class TwoPhaseCommit(Benchmark):
+class TwoPhaseCommit(BareTransaction):
     """Have the storage itself begin, vote on and finish a transaction that stores nothing."""
 
     name = "tpc"
     title = "Two-Phase Commits of Nothing"
-    purpose = None
-    counted = "transactions"
-
-    @classmethod
-    def fitted(cls, parameters: Parameters) -> Parameters:
-        return without_objects(parameters)
-
-    @classmethod
-    def work(cls, parameters: Parameters) -> int:  # noqa: ARG003
-        return 1
 
     def begin(self) -> None:
         self.client.disconnect()

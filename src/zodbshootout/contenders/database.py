@@ -118,6 +118,8 @@ class Database:
             return next((oid for oid in oids if oid is not None), None)
 
     def _check_empty(self, witness: bytes | None) -> None:
+        # Packing tells no client: a persistent cache would still have what is gone.
+        self.empty_caches()
         with self.db.transaction() as connection:
             left = len(connection.root())
         if left:

@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from zodbshootout.guardian import Guardian, end_group
+from zodbshootout.guardian import Ending, Guardian, end_group
 
 SLEEPER = [sys.executable, "-c", "import time; time.sleep(600)"]
 IGNORANT = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN)"
@@ -31,6 +31,13 @@ def gone(pid: int) -> bool:
         return bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
         return True
+
+
+LAMENTING = (
+    "import signal, sys, time; "
+    "signal.signal(signal.SIGINT, lambda *_: (open(sys.argv[1], 'w').close(), sys.exit())); "
+    "print(flush=True); time.sleep(600)"
+)
 
 
 @pytest.fixture
@@ -69,6 +76,20 @@ def test_what_a_killed_run_watched_over_is_ended_and_removed(
     wait_until(lambda: gone(pid) and not directory.exists())
 
 
+def test_a_killed_run_ends_what_it_watched_over_as_it_was_told_to(
+    killed_run: Callable[[str], tuple[int, Path]], tmp_path: Path
+) -> None:
+    witness = tmp_path / "interrupted"
+    command = [sys.executable, "-c", LAMENTING, str(witness)]
+    _, directory = killed_run(
+        "from zodbshootout.guardian import Ending\n            "
+        f"server = guardian.start({command!r}, Ending(signal.SIGINT, 10.0),"
+        " stdout=subprocess.PIPE)\n            server.stdout.readline()"
+    )
+    wait_until(lambda: not directory.exists())
+    assert witness.exists()
+
+
 def test_what_was_released_is_left_alone(
     killed_run: Callable[[str], tuple[int, Path]],
 ) -> None:
@@ -89,7 +110,7 @@ def test_a_group_that_does_not_listen_is_killed() -> None:
     process = subprocess.Popen(STUBBORN, start_new_session=True, stdout=subprocess.PIPE)
     assert process.stdout is not None
     process.stdout.readline()
-    end_group(process.pid, grace=0.1, reap=process.poll)
+    end_group(process.pid, Ending(grace=0.1), reap=process.poll)
     assert process.wait() == -signal.SIGKILL
     process.stdout.close()
 
@@ -110,7 +131,7 @@ def test_an_interrupt_while_a_process_starts_waits_until_it_is_watched() -> None
         def tell_late(word: str, argument: str) -> None:
             signal.raise_signal(signal.SIGINT)
             told(word, argument)
-            pids.append(int(argument))
+            pids.append(int(argument.split()[0]))
 
         guardian._tell = tell_late  # type: ignore[method-assign]
         with pytest.raises(KeyboardInterrupt):

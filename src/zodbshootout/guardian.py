@@ -19,11 +19,25 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
 GRACE = 3.0
 """Seconds between asking a process group to end and killing it."""
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a process group is ended."""
+
+    signal: int = signal.SIGTERM
+    """What asks it to end."""
+    grace: float = GRACE
+    """Seconds after which it is killed if it has not."""
+
+
+GENTLE = Ending()
 
 
 class Guardian:
@@ -46,14 +60,16 @@ class Guardian:
         self._process.stdin.close()
         self._process.wait()
 
-    def start(self, command: Sequence[str], **options: Any) -> subprocess.Popen[Any]:
+    def start(
+        self, command: Sequence[str], ending: Ending = GENTLE, **options: Any
+    ) -> subprocess.Popen[Any]:
         """Start a process in a group of its own, which is ended if the run ends before it.
 
         *options* are those of :class:`subprocess.Popen`.  :meth:`release_group` takes it back.
         """
         with _signals_deferred():
             process = subprocess.Popen(command, start_new_session=True, **options)
-            self._tell("watch", str(process.pid))
+            self._tell("watch", f"{process.pid} {int(ending.signal)} {ending.grace}")
         return process
 
     def release_group(self, group: int) -> None:
@@ -90,13 +106,15 @@ def _signals_deferred() -> Iterator[None]:
             signal.raise_signal(arrived[0])
 
 
-def end_group(group: int, grace: float = GRACE, reap: Callable[[], object] = lambda: None) -> None:
-    """Ask every process of a group to end, and after *grace* seconds kill what is left.
+def end_group(
+    group: int, ending: Ending = GENTLE, reap: Callable[[], object] = lambda: None
+) -> None:
+    """Ask every process of a group to end, and kill what is left when its time is up.
 
     *reap* is called while waiting: whoever started the group has to collect its leader.
     """
-    deadline = time.monotonic() + grace
-    if not _signal_group(group, signal.SIGTERM):
+    deadline = time.monotonic() + ending.grace
+    if not _signal_group(group, ending.signal):
         return
     while time.monotonic() < deadline:
         reap()
@@ -116,18 +134,19 @@ def _signal_group(group: int, number: int) -> bool:
 
 
 def _stand_guard(orders: TextIO) -> None:
-    groups: set[int] = set()
+    groups: dict[int, Ending] = {}
     directories: list[str] = []
     for line in orders:
         word, _, argument = line.rstrip("\n").partition(" ")
         if word == "watch":
-            groups.add(int(argument))
+            group, number, grace = argument.split()
+            groups[int(group)] = Ending(int(number), float(grace))
         elif word == "release":
-            groups.discard(int(argument))
+            groups.pop(int(argument), None)
         elif word == "remove":
             directories.append(argument)
-    for group in groups:
-        end_group(group)
+    for leader, ending in reversed(groups.items()):  # the clients before their servers
+        end_group(leader, ending)
     for directory in directories:
         shutil.rmtree(directory, ignore_errors=True)
 

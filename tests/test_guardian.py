@@ -131,7 +131,7 @@ def test_an_interrupt_while_a_process_starts_waits_until_it_is_watched() -> None
         def tell_late(word: str, argument: str) -> None:
             signal.raise_signal(signal.SIGINT)
             told(word, argument)
-            pids.append(int(argument.split()[0]))
+            pids.append(int(argument.split(maxsplit=1)[0]))
 
         guardian._tell = tell_late  # type: ignore[method-assign]
         with pytest.raises(KeyboardInterrupt):

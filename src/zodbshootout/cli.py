@@ -22,7 +22,6 @@ from zodbshootout import options as command_line
 from zodbshootout.arguments import UsageError
 from zodbshootout.benchmarks.registry import benchmarks
 from zodbshootout.config.configuration import (
-    SCRATCH,
     ConfigurationError,
     Source,
     parse,
@@ -39,7 +38,7 @@ from zodbshootout.preparation import Workplace, launcher_for, look_at, start_ser
 from zodbshootout.progress import Bar, Lines, Silence
 from zodbshootout.reports.table import Heading, print_table
 from zodbshootout.results import CellResult, NotWritten, ResultFiles, State, long_name
-from zodbshootout.servers.address import free_address
+from zodbshootout.servers.naming import given_names
 from zodbshootout.shootout import GaveUp, Shootout
 from zodbshootout.zapping import to_be_zapped
 
@@ -100,7 +99,7 @@ def _shoot_out(options: Options, streams: Streams) -> int:
     with _scratch_directory() as scratch, Guardian() as guardian, ExitStack() as stack:
         guardian.watch_directory(scratch)
         workplace = Workplace(scratch, guardian)
-        names = {SCRATCH: str(scratch), **{name: free_address() for name in source.server_names}}
+        names = stack.enter_context(given_names(source, scratch))
         configuration = parse(source, names)
         contenders = _selected(contenders_of(configuration), options)
         plan = make_plan(contenders, options.benchmarks, options.sweep, options.effort)
@@ -116,9 +115,9 @@ def _shoot_out(options: Options, streams: Streams) -> int:
         launcher = launcher_for(options, source, workplace, observer)
         with observer:
             observer.note("starting servers")
-            absent = start_servers(stack, configuration.servers, contenders, subject, workplace)
+            fleet = start_servers(stack, configuration, contenders, subject, workplace)
             observer.note("opening the contenders")
-            absent, facts = look_at(plan.contenders, launcher, subject, options, absent)
+            absent, facts = look_at(plan.contenders, launcher, subject, options, fleet.absent)
             shootout = Shootout(
                 plan=plan.knowing(facts),
                 subject=subject,

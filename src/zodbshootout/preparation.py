@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from zodbshootout.config.configuration import ConfigurationError, Source
-from zodbshootout.config.sections import ServerSection
-from zodbshootout.contenders.contender import Contender
+from zodbshootout.config.configuration import Configuration, ConfigurationError, Source
+from zodbshootout.contenders.contender import Contender, refer_to, settings_with_servers
 from zodbshootout.guardian import Guardian
 from zodbshootout.options import Options
 from zodbshootout.perf import leaks, profiles
@@ -22,7 +21,8 @@ from zodbshootout.perf.launch import (
 )
 from zodbshootout.perf.task import Action, Subject, Task
 from zodbshootout.progress import Silence
-from zodbshootout.servers.private import ServerFailed, Site
+from zodbshootout.servers.failure import ServerFailed
+from zodbshootout.servers.private import Server, Site
 from zodbshootout.servers.registry import server_of
 
 
@@ -34,33 +34,84 @@ class Workplace:
     guardian: Guardian
 
 
+@dataclass(frozen=True)
+class Fleet:
+    """The private servers of a run."""
+
+    running: Mapping[str, Server]
+    """By their names, those first that others need."""
+    users: Mapping[str, Sequence[str]]
+    """The contenders that need each server, itself or through another."""
+    absent: Mapping[str, str]
+    """Why contenders cannot be measured whose servers did not come up."""
+
+    def restart_for(self, contender: str) -> None:
+        """Restart the servers that a contender needs.
+
+        :raises ServerFailed: when one does not come up again
+        """
+        needed = [each for each in self.running.values() if contender in self.users[each.name]]
+        for server in reversed(needed):
+            server.stop()
+        for server in needed:
+            with _telling_which(server):
+                server.restart()
+
+
 def start_servers(
     stack: ExitStack,
-    sections: Sequence[ServerSection],
+    configuration: Configuration,
     contenders: Sequence[Contender],
     subject: Subject,
     workplace: Workplace,
-) -> dict[str, str]:
-    """Start the servers that contenders refer to; return why some contenders have none."""
+) -> Fleet:
+    """Start the servers that contenders need.
+
+    :raises ConfigurationError: when a section sets what is not its to set
+    """
+    site = Site(workplace.directory, subject.source, subject.names, workplace.guardian)
+    users = {
+        section.name: [each.name for each in contenders if each.refers_to(section.name)]
+        for section in configuration.servers
+    }
+    needs = _needs(configuration)
+    servers = {
+        section.name: server_of(section, site)
+        for section in sorted(configuration.servers, key=lambda each: len(needs[each.name]))
+        if users[section.name]
+    }
+    running: dict[str, Server] = {}
     absent: dict[str, str] = {}
-    for section in sections:
-        users = [each for each in contenders if each.refers_to(section.name)]
-        if not users:
-            continue
-        server = server_of(section)
+    for name, server in servers.items():
+        if not running.keys() >= needs[name]:
+            continue  # the users of a server are those of the servers that it needs, too
         stack.callback(server.stop)
-        site = Site(
-            address=subject.names[section.name],
-            directory=workplace.directory / f"server-{section.name}",
-            source=subject.source,
-            names=subject.names,
-            guardian=workplace.guardian,
-        )
         try:
-            server.start(site)
+            with _telling_which(server):
+                server.start()
         except ServerFailed as error:
-            absent |= {contender.name: str(error) for contender in users}
-    return absent
+            absent |= dict.fromkeys(users[name], str(error))
+        else:
+            running[name] = server
+    return Fleet(running, users, absent)
+
+
+def _needs(configuration: Configuration) -> dict[str, set[str]]:
+    """Return for each server the names of those that it needs, themselves or through another."""
+    found = {}
+    for section in configuration.servers:
+        settings = settings_with_servers(section, configuration)
+        others = {each.name for each in configuration.servers} - {section.name}
+        found[section.name] = {name for name in others if refer_to(settings, name)}
+    return found
+
+
+@contextmanager
+def _telling_which(server: Server) -> Iterator[None]:
+    try:
+        yield
+    except ServerFailed as error:
+        raise ServerFailed(f"server {server.name} {error}") from error
 
 
 def look_at(

@@ -124,11 +124,16 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         read_source(tmp_path / "binary")
 
 
-def test_the_text_inside_a_server_section_is_its_own() -> None:
+def test_the_storage_inside_a_server_section_is_found() -> None:
     source = Source(
-        Path("x"), "%define a b\n<zeoserver one>\n<mappingstorage/>\n</zeoserver>\nrest\n"
+        Path("x"),
+        "%define a b\n<zeoserver one>\nssl on\n<settings>\nread-only true\n</settings>\n"
+        "<demostorage>\n<filestorage>\npath y\n</filestorage>\n<mappingstorage/>\n"
+        "</demostorage>\n</zeoserver>\nrest\n",
     )
-    assert source.nested_text("one").strip() == "<mappingstorage/>"
+    assert source.storage_text("one") == (
+        "<demostorage>\n<filestorage>\npath y\n</filestorage>\n<mappingstorage/>\n</demostorage>\n"
+    )
     assert source.imports == "%define a b\n"
 
 

@@ -1,8 +1,8 @@
 """Reading a configuration file: its contenders and its servers.
 
 Every file is read with a few names defined that it does not define itself: ``$scratch``, a
-directory that goes away when the run ends, and the name of each server section, which stands for
-the address that the server was given.
+directory that goes away when the run ends, and for each server section the names of what the run
+has given to that server, such as its address.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from ZConfig.loader import ConfigLoader
 
 from zodbshootout.config.explanation import explain
 from zodbshootout.config.sections import ServerSection
+from zodbshootout.config.structure import lines_in_sections
 
 SCRATCH = "scratch"
 """The name under which a file finds the run's temporary directory."""
@@ -30,8 +31,10 @@ EMBEDDED = Path(str(files("zodbshootout.config") / "embedded.conf"))
 """The configuration that is used where the user gives none."""
 
 _SERVER_SECTION = re.compile(
-    r"^\s*<(zeoserver)\s+(?P<name>[^\s/>]+)\s*/?>", re.MULTILINE | re.IGNORECASE
+    r"^[ \t]*<(?P<type>\w+server)[ \t]+(?P<name>[^\s/>]+)[ \t]*/?>", re.MULTILINE | re.IGNORECASE
 )
+_BESIDE_STORAGE = {(), ("settings",)}
+"""In which sections of a server section a line stands that does not belong to its storage."""
 _LEGAL_NAME = re.compile(r"[a-z_]\w*")
 _ENVIRONMENT_NAME = re.compile(r"\$\(\s*(\w+)\s*\)")
 _DIRECTIVE = re.compile(r"^[ \t]*%(?:import|define)\b.*$", re.MULTILINE)
@@ -74,13 +77,17 @@ class Source:
         """Return the lines that import section types or define names for the rest of the text."""
         return "".join(f"{line.strip()}\n" for line in _DIRECTIVE.findall(self.text))
 
-    def nested_text(self, server: str) -> str:
-        """Return what stands between the start and the end of a server section."""
+    def storage_text(self, server: str) -> str:
+        """Return the section of the storage within a server section, without the server's own."""
         for match in _SERVER_SECTION.finditer(self.text):
             if match["name"].lower() == server:
-                end = re.compile(rf"^\s*</{match[1]}>", re.MULTILINE | re.IGNORECASE)
+                end = re.compile(rf"^\s*</{match['type']}>", re.MULTILINE | re.IGNORECASE)
                 closing = end.search(self.text, match.end())
-                return self.text[match.end() : closing.start() if closing else None]
+                within = self.text[match.end() : closing.start() if closing else None]
+                lines = lines_in_sections(within)
+                return "".join(
+                    f"{line}\n" for line, types in lines if types[:1] not in _BESIDE_STORAGE
+                )
         raise KeyError(server)
 
 

@@ -5,21 +5,19 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import ZConfig
 
-_SECTION_START = re.compile(r"^\s*<(?P<type>[^\s/>]+)[^>]*?(?P<empty>/)?>\s*$")
+from zodbshootout.config.structure import lines_in_sections
 
 _RULES: Mapping[str, str] = {
     r"could not load package (?P<name>[\w.]+)": (
         "package {name} is not installed; install it: pip install {name}"
     ),
-    r"None is not an allowed name for 'zodbshootout.server' sections": (
-        "this section needs a name, as in <zeoserver NAME>"
-    ),
     r"None is not an allowed name for '.*' sections": (
-        "this section needs a name, as in <zodb NAME>"
+        "this section needs a name, as in <{section} NAME>"
     ),
     r"section names must not be re-used within the same container:'(?P<name>[^']+)'": (
         "a second section is called {name!r}; give each a name of its own"
@@ -44,7 +42,7 @@ def explain(message: str, text: str, line: int, schema: Any) -> str:
     """
     for pattern, advice in _RULES.items():
         if found := re.search(pattern, message):
-            return advice.format(**found.groupdict())
+            return advice.format(section=_enclosing_section(text, line), **found.groupdict())
     if found := re.search(r"no replacement for '(?P<name>[^']+)'", message):
         return _undefined(found["name"], text)
     if found := re.search(r"unknown type name: '(?P<name>[^']+)'", message):
@@ -83,11 +81,6 @@ def _keys(schema: Any, section: str) -> list[str]:
 
 
 def _enclosing_section(text: str, line: int) -> str:
-    """Return the type of the section that is open where *line* (counted from 1) stands."""
-    stack = ["the file"]
-    for row in text.splitlines()[: max(0, line - 1)]:
-        if row.strip().startswith("</") and len(stack) > 1:
-            stack.pop()
-        elif (found := _SECTION_START.match(row)) and not found["empty"]:
-            stack.append(found["type"].lower())
-    return stack[-1]
+    """Return the type of the section that the *line*, counted from 1, stands in."""
+    types = next(islice(lines_in_sections(text), max(0, line - 1), None), ("", ()))[1]
+    return types[-1] if types else "the file"

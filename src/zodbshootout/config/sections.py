@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 
@@ -13,3 +14,31 @@ class ServerSection:
         self.name: str = section.getSectionName()
         self.kind: str = section.getSectionType()
         """The section's type, such as ``zeoserver``."""
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """What is passed on to the server, by name."""
+        section = self.config.settings
+        return section.config.values if section is not None else {}
+
+    @property
+    def programs(self) -> str | None:
+        """The directory of the server's programs, where they are not to be looked for."""
+        return getattr(self.config, "programs", None)
+
+    @property
+    def directory(self) -> str | None:
+        """The directory in which the server keeps its data beyond the run, if it does."""
+        return getattr(self.config, "directory", None)
+
+    @property
+    def run_as(self) -> str | None:
+        """The user as whom root is to run the server."""
+        return getattr(self.config, "run_as", None)
+
+
+class Settings:
+    """A ``<settings>`` section."""
+
+    def __init__(self, section: Any) -> None:
+        self.config = section

@@ -18,10 +18,13 @@ from zodbshootout.contenders.layer import (
     nested_sections,
 )
 from zodbshootout.model import CrewShape, Parameters
+from zodbshootout.servers.address import HOST
 
 _SECRET_KEY = re.compile(r"passw|secret|token", re.IGNORECASE)
 _SECRET_IN_DSN = re.compile(r"(passw(?:or)?d\s*=\s*)('(?:[^'\\]|\\.)*'|\S+)", re.IGNORECASE)
 _SECRET_IN_URL = re.compile(r"(://[^/\s:@]*:)[^/\s@]*@")
+_PARTS = ("_port", "_certificate", "_key", "_authority")
+"""What is appended to a server's name to name what it alone was given."""
 
 
 @dataclass(frozen=True)
@@ -113,10 +116,9 @@ class Contender:
                 layer.settle(section)
         return self.section.open()
 
-    def refers_to(self, name: str) -> bool:
-        """Return whether a setting stands for what the run defined under *name*."""
-        reference = re.compile(rf"\${re.escape(name)}\b")
-        return any(reference.search(text) for text in self.settings.values())
+    def refers_to(self, server: str) -> bool:
+        """Return whether it needs a private server, itself or through another server."""
+        return refer_to(self.settings, server)
 
     def fingerprint(self) -> str:
         """Return a hash of the settings: equal for equal configurations."""
@@ -127,9 +129,27 @@ class Contender:
 def contenders_of(configuration: Configuration) -> list[Contender]:
     """Return the contenders that a configuration describes, in their order."""
     return [
-        Contender(section.name, section, settings_of(section, configuration.names))
+        Contender(section.name, section, settings_with_servers(section, configuration))
         for section in configuration.databases
     ]
+
+
+def settings_with_servers(section: Any, configuration: Configuration) -> dict[str, str]:
+    """Return what *section* configures, and what the servers configure that it needs."""
+    names = configuration.names
+    found = settings_of(section, names)
+    others = {server.name: server for server in configuration.servers}
+    while needed := [name for name in others if refer_to(found, name)]:
+        for name in needed:
+            settings = settings_of(others.pop(name), names)
+            found |= {f"server.{name}.{key}": text for key, text in settings.items()}
+    return found
+
+
+def refer_to(settings: Mapping[str, str], server: str) -> bool:
+    """Return whether *settings* name something that was given to a server of the run."""
+    reference = re.compile(rf"\${re.escape(server)}({'|'.join(_PARTS)})?(?!\w)")
+    return any(reference.search(text) for text in settings.values())
 
 
 def settings_of(section: Any, names: Mapping[str, str]) -> dict[str, str]:
@@ -139,8 +159,11 @@ def settings_of(section: Any, names: Mapping[str, str]) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     _collect(section, "", found)
-    for name, value in names.items():
-        found = {key: text.replace(value, f"${name}") for key, text in found.items()}
+    # A part of a name's value may be another's: the longest first.
+    for name, value in sorted(names.items(), key=lambda item: -len(item[1])):
+        if value != HOST:  # which is the same for all servers
+            whole = re.compile(rf"(?<!\w){re.escape(value)}(?!\w)")
+            found = {key: whole.sub(f"${name}", text) for key, text in found.items()}
     return found
 
 
@@ -158,6 +181,9 @@ def _collect(section: Any, prefix: str, found: dict[str, str]) -> None:
             key = f"{prefix}{attribute}{number or ''}"
             if hasattr(part, "config"):
                 _collect(part, f"{key}.", found)
+            elif isinstance(part, Mapping):
+                for name, text in part.items():
+                    found[f"{key}.{name}"] = without_secrets(str(text))
             else:
                 found[key] = without_secrets(_printable(part))
 

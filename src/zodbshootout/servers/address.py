@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import socket
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
+HOST = "127.0.0.1"
+"""The loopback interface, on which all private servers listen and nobody else can reach them."""
 CONNECT_TIMEOUT = 3.0
 """Seconds within which a server that is there accepts a connection."""
 
@@ -23,15 +28,28 @@ def accepts(address: tuple[str, int] | str) -> bool:
     return True
 
 
-def split(address: str) -> tuple[str, int]:
-    """Return the host and the port of ``host:port``."""
-    host, _, port = address.rpartition(":")
-    return host, int(port)
+def greets(address: tuple[str, int]) -> bool:
+    """Say whether a server at *address* speaks first, as MySQL's do when they are ready."""
+    try:
+        with socket.create_connection(address, CONNECT_TIMEOUT) as connection:
+            return bool(connection.recv(1))
+    except OSError:
+        return False
 
 
-def free_address() -> str:
-    """Return ``host:port`` of a port on the loopback interface that nothing listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        host, port = probe.getsockname()
-    return f"{host}:{port}"
+@contextmanager
+def reserved_port() -> Iterator[int]:
+    """Have a free port on the loopback interface that nobody else is given meanwhile.
+
+    On Linux a socket that is bound and does not listen keeps the port from every other program
+    that asks for some free port, and from outgoing connections, but not from a server that asks
+    for just this one with ``SO_REUSEADDR``, as servers do.
+    """
+    with socket.socket() as holder:
+        if sys.platform == "linux":
+            holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        holder.bind((HOST, 0))
+        port: int = holder.getsockname()[1]
+        if sys.platform != "linux":
+            holder.close()
+        yield port

@@ -1,36 +1,37 @@
-"""A server process of the run's own: started, waited for, stopped."""
+"""A server process of the run's own: prepared, started, waited for, stopped."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, ClassVar
 
-from zodbshootout.config.configuration import Source
+from zodbshootout.config.configuration import ConfigurationError, Source
 from zodbshootout.config.sections import ServerSection
-from zodbshootout.guardian import Guardian, end_group
-from zodbshootout.servers.address import accepts, split
+from zodbshootout.guardian import GENTLE, Ending, Guardian, end_group
+from zodbshootout.servers.account import Account, account_for
+from zodbshootout.servers.address import accepts
+from zodbshootout.servers.failure import ServerFailed
 
-START_TIMEOUT = 30.0
-"""Seconds that a server may take until it accepts connections."""
+START_TIMEOUT = 60.0
+"""Seconds that a server may take until it is ready."""
+PREPARATION_TIMEOUT = 120.0
+"""Seconds that a program may take that a server needs to have run before it."""
 LOG_LINES = 5
-
-
-class ServerFailed(Exception):  # noqa: N818
-    """A server did not come up.  The message ends with the last lines it logged."""
+LOG = "server.log"
 
 
 @dataclass(frozen=True)
 class Site:
-    """Where a server runs and what it is made from."""
+    """What a run gives to its servers."""
 
-    address: str
-    """``host:port``."""
     directory: Path
-    """Its own, not yet made."""
+    """Where each has a directory of its own, unless its section names one to keep."""
     source: Source
     names: Mapping[str, str]
     """What is defined in the source beside what it defines itself."""
@@ -38,62 +39,188 @@ class Site:
 
 
 class Server(ABC):
-    """A server section.  What differs between servers is how each is configured and called."""
+    """A server section.  What differs between servers is how each is prepared and called."""
 
-    def __init__(self, section: ServerSection) -> None:
+    own_settings: ClassVar[frozenset[str]] = frozenset()
+    """What the run sets, so that the section must not."""
+    accounts: ClassVar[Sequence[str] | None] = None
+    """As whom root has it run, the first that there is; ``None`` if as root."""
+
+    def __init__(self, section: ServerSection, site: Site) -> None:
+        """Take a section; nothing is started.
+
+        :raises ConfigurationError: when it sets what is not its to set
+        """
         self.name = section.name
-        self._site: Site | None = None
+        self.section = section
+        self.site = site
+        self.host = site.names[f"{self.name}_host"]
+        self.port = int(site.names[f"{self.name}_port"])
+        self.password = site.names[f"{self.name}_password"]
+        self.kept = Path(section.directory).absolute() if section.directory else None
+        self.directory = self.kept or site.directory / f"server-{self.name}"
         self._process: subprocess.Popen[bytes] | None = None
+        self._account: Account | None = None
+        self._log_start = 0
+        for name in section.settings:
+            if name.replace("-", "_") in self.own_settings:
+                raise ConfigurationError(
+                    f"{site.source.path}: server {self.name}: {name} is set by the run; leave it "
+                    "out of <settings>"
+                )
+
+    @property
+    def ending(self) -> Ending:
+        """How the server is stopped."""
+        return GENTLE
+
+    def prepare(self) -> None:  # noqa: B027 - not every server needs it
+        """Write to the directory, or have written, what the server needs before it starts.
+
+        :raises ServerFailed: when it cannot be done
+        """
 
     @abstractmethod
-    def command(self, site: Site) -> Sequence[str]:
-        """Write what the server needs to its directory; return the command that starts it."""
+    def command(self) -> Sequence[str]:
+        """Return the command that starts the server.
 
-    def start(self, site: Site) -> None:
-        """Start the server and wait until it accepts connections.
+        :raises ServerFailed: when there is no such program
+        """
+
+    def is_ready(self) -> bool:
+        """Say whether the server, which is running, takes requests."""
+        return accepts((self.host, self.port))
+
+    def start(self) -> None:
+        """Prepare the server, start it and wait until it is ready.
 
         :raises ServerFailed: when it ends, or takes longer than :data:`START_TIMEOUT`
         """
-        site.directory.mkdir()
-        self._site = site
-        with self._log.open("wb") as log:
-            self._process = site.guardian.start(
-                self.command(site),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-            )
-        self._wait(site.address)
+        try:
+            self._make_directory()
+            self.prepare()
+            self._launch()
+        except OSError as error:
+            raise ServerFailed(f"could not be started: {error}") from error
 
-    @property
-    def _log(self) -> Path:
-        assert self._site is not None
-        return self._site.directory / "server.log"
+    def restart(self) -> None:
+        """Stop the server and start it again on the data that it has.
 
-    def _wait(self, address: str) -> None:
-        assert self._process is not None
-        deadline = time.monotonic() + START_TIMEOUT
-        while not accepts(split(address)):
-            if self._process.poll() is not None:
-                raise ServerFailed(f"server {self.name} ended at once: {self.last_words()}")
-            if time.monotonic() > deadline:
-                raise ServerFailed(
-                    f"server {self.name} accepted no connection within {START_TIMEOUT:.0f} s: "
-                    f"{self.last_words()}"
-                )
-            time.sleep(0.05)
-
-    def last_words(self) -> str:
-        """Return the last lines of the server's log, as one line."""
-        lines = self._log.read_text(encoding="utf-8", errors="replace").split("\n")
-        lines = [line.strip() for line in lines if line.strip()]
-        return " / ".join(lines[-LOG_LINES:]) or "it logged nothing"
+        :raises ServerFailed: as :meth:`start`
+        """
+        self.stop()
+        self._launch()
 
     def stop(self) -> None:
         """Stop the server and wait for its end; a server that is not running is left alone."""
-        if self._process is None or self._site is None:
+        if self._process is None:
             return
-        end_group(self._process.pid, reap=self._process.poll)
+        end_group(self._process.pid, self.ending, reap=self._process.poll)
         self._process.wait()
-        self._site.guardian.release_group(self._process.pid)
+        self.site.guardian.release_group(self._process.pid)
         self._process = None
+
+    def run(self, command: Sequence[str], words: str = "") -> str:
+        """Run a program to its end, with *words* to read; return what it printed.
+
+        :raises ServerFailed: when it fails
+        """
+        self._log_start = self._log.stat().st_size
+        with self._log.open("ab") as log:
+            process = self.site.guardian.start(
+                command, stdin=subprocess.PIPE, **self._surroundings(log)
+            )
+        try:
+            process.communicate(words.encode(), timeout=PREPARATION_TIMEOUT)
+        except subprocess.TimeoutExpired:
+            raise ServerFailed(
+                f"is not prepared: {Path(command[0]).name} took longer than "
+                f"{PREPARATION_TIMEOUT:.0f} s: {self.last_words()}"
+            ) from None
+        self.site.guardian.release_group(process.pid)
+        if process.returncode:
+            raise ServerFailed(
+                f"is not prepared: {Path(command[0]).name} failed: {self.last_words()}"
+            )
+        return self._logged()
+
+    def give(self, path: Path) -> None:
+        """Make a file the property of whoever runs the server."""
+        if self._account is not None:
+            os.chown(path, self._account.uid, self._account.gid)
+
+    def last_words(self) -> str:
+        """Return the last lines of what was logged since the last start, as one line."""
+        lines = [line.strip() for line in self._logged().split("\n") if line.strip()]
+        return " / ".join(lines[-LOG_LINES:]) or "it logged nothing"
+
+    def _make_directory(self) -> None:
+        if self.accounts is not None:
+            self._account = account_for(self.accounts, self.section.run_as, self.kept)
+        new = not self.directory.exists()
+        self.directory.mkdir(mode=0o700, parents=self.kept is not None, exist_ok=True)
+        if self.kept and not new and not self._log.exists() and any(self.kept.iterdir()):
+            raise ServerFailed(
+                f"cannot keep its data in {self.kept}: other things are there; name an empty "
+                "directory, or one that such a server has made"
+            )
+        if self._account is not None:
+            if new:
+                self.give(self.directory)
+            self._check_way(self._account)
+        self._log.touch(mode=0o600)
+
+    def _check_way(self, account: Account) -> None:
+        if self.kept is None:
+            # Nobody can list it, but whoever has something in it can go there.
+            self.site.directory.chmod(0o711)
+        if closed := account.first_closed(self.directory):
+            where = "directory" if self.kept else "TMPDIR"
+            raise ServerFailed(
+                f"has to run as user {account.name}, who may not enter {closed}; choose another "
+                f"{where}, or another user with run-as"
+            )
+
+    def _launch(self) -> None:
+        self._log_start = self._log.stat().st_size
+        with self._log.open("ab") as log:
+            self._process = self.site.guardian.start(
+                self.command(), self.ending, stdin=subprocess.DEVNULL, **self._surroundings(log)
+            )
+        self._wait(self._process)
+
+    def _surroundings(self, log: Any) -> dict[str, Any]:
+        options: dict[str, Any] = {
+            "stdout": log,
+            "stderr": subprocess.STDOUT,
+            "env": {**os.environ, "LC_ALL": "C.UTF-8"},
+        }
+        if self._account is not None:
+            options |= {
+                "user": self._account.uid,
+                "group": self._account.gid,
+                "extra_groups": [],
+                "cwd": self.directory,
+            }
+        return options
+
+    def _wait(self, process: subprocess.Popen[bytes]) -> None:
+        deadline = time.monotonic() + START_TIMEOUT
+        while process.poll() is None:
+            if self.is_ready():
+                return
+            if time.monotonic() > deadline:
+                raise ServerFailed(
+                    f"was not ready within {START_TIMEOUT:.0f} s: {self.last_words()}"
+                )
+            time.sleep(0.05)
+        raise ServerFailed(f"ended at once: {self.last_words()}")
+
+    @property
+    def _log(self) -> Path:
+        return self.directory / LOG
+
+    def _logged(self) -> str:
+        with self._log.open("rb") as log:
+            log.seek(self._log_start)
+            return log.read().decode(errors="replace")

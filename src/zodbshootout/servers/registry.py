@@ -5,12 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from zodbshootout.config.sections import ServerSection
-from zodbshootout.servers.private import Server
+from zodbshootout.servers.memcached import MemcachedServer
+from zodbshootout.servers.mysql import MySQLServer
+from zodbshootout.servers.postgresql import PostgreSQLServer
+from zodbshootout.servers.private import Server, Site
 from zodbshootout.servers.zeo import ZEOServer
 
-_SERVERS: Mapping[str, type[Server]] = {"zeoserver": ZEOServer}
+_SERVERS: Mapping[str, type[Server]] = {
+    "memcachedserver": MemcachedServer,
+    "mysqlserver": MySQLServer,
+    "postgresqlserver": PostgreSQLServer,
+    "zeoserver": ZEOServer,
+}
 
 
-def server_of(section: ServerSection) -> Server:
-    """Return the server that a section describes, not yet started."""
-    return _SERVERS[section.kind](section)
+def server_of(section: ServerSection, site: Site) -> Server:
+    """Return the server that a section describes, not yet started.
+
+    :raises ConfigurationError: when the section sets what is not its to set
+    """
+    return _SERVERS[section.kind](section, site)

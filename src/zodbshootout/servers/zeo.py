@@ -1,26 +1,60 @@
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
-from zodbshootout.config.configuration import prelude
+from zodbshootout.config.configuration import ConfigurationError, prelude
+from zodbshootout.config.sections import ServerSection
 from zodbshootout.servers.private import Server, Site
+
+_OF_CLIENTS = re.compile(r"^%import\s+ZEO\s*\n", re.MULTILINE)
+"""What defines the sections of ZEO's clients, and has one <ssl> where runzeo has another."""
 
 
 class ZEOServer(Server):
     """ZEO's own ``runzeo`` around the storage in the section."""
 
-    def command(self, site: Site) -> Sequence[str]:
-        """Write a configuration for runzeo; return the command that reads it."""
-        path = site.directory / "zeo.conf"
-        path.write_text(
-            f"{prelude(site.names)}"
-            "<zeo>\n"
-            f"  address {site.address}\n"
-            f"  pid-filename {site.directory / 'zeo.pid'}\n"
-            "</zeo>\n"
-            f"{site.source.imports}"
-            f"{site.source.nested_text(self.name)}\n",
+    own_settings = frozenset({"address", "pid_filename"})
+
+    def __init__(self, section: ServerSection, site: Site) -> None:
+        super().__init__(section, site)
+        if section.config.ssl and f"{self.name}_certificate" not in site.names:
+            raise ConfigurationError(
+                f"{site.source.path}: server {self.name} has ssl, and no contender has "
+                f"an <ssl> with ${self.name}_certificate, ${self.name}_key and "
+                f"${self.name}_authority"
+            )
+
+    def prepare(self) -> None:
+        """Write a configuration for runzeo."""
+        settings = {
+            "address": f"{self.host}:{self.port}",
+            "pid-filename": str(self.directory / "zeo.pid"),
+            **self.section.settings,
+        }
+        lines = (f"  {name} {text.replace('$', '$$')}\n" for name, text in settings.items())
+        source = self.site.source
+        self._path.touch(mode=0o600)
+        self._path.write_text(
+            f"{prelude(self.site.names)}"
+            f"<zeo>\n{''.join(lines)}{self._encryption()}</zeo>\n"
+            f"{_OF_CLIENTS.sub('', source.imports)}"
+            f"{source.storage_text(self.name)}",
             encoding="utf-8",
         )
-        return [sys.executable, "-m", "ZEO.runzeo", "-C", str(path)]
+
+    def _encryption(self) -> str:
+        if not self.section.config.ssl:
+            return ""
+        parts = {"certificate": "certificate", "key": "key", "authenticate": "authority"}
+        lines = (f"    {key} ${self.name}_{part}\n" for key, part in parts.items())
+        return f"  <ssl>\n{''.join(lines)}  </ssl>\n"
+
+    def command(self) -> Sequence[str]:
+        return [sys.executable, "-m", "ZEO.runzeo", "-C", str(self._path)]
+
+    @property
+    def _path(self) -> Path:
+        return self.directory / "zeo.conf"

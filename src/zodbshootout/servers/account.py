@@ -1,0 +1,76 @@
+"""The system's user as whom a server runs.
+
+Database servers refuse to run as root, or run less safely.  Root can make them run as someone
+else; everybody else runs them as himself.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from zodbshootout.servers.failure import ServerFailed
+
+NOBODY = "nobody"
+
+
+@dataclass(frozen=True)
+class Account:
+    """A user of the system."""
+
+    name: str
+    uid: int
+    gid: int
+
+    def first_closed(self, directory: Path) -> Path | None:
+        """Return the first directory on the way to *directory* that the user may not enter."""
+        way = [*reversed(directory.parents), directory]
+        return next((each for each in way if not self._may_enter(each)), None)
+
+    def _may_enter(self, directory: Path) -> bool:
+        status = directory.stat()
+        if status.st_uid == self.uid:
+            return bool(status.st_mode & 0o100)
+        if status.st_gid == self.gid:
+            return bool(status.st_mode & 0o010)
+        return bool(status.st_mode & 0o001)
+
+
+def account_for(usual: Sequence[str], wanted: str | None, kept: Path | None) -> Account | None:
+    """Return the user as whom a server runs, or ``None`` where it is the one who runs us.
+
+    That is the one who is *wanted*; or the owner of the directory of data that are *kept*, if it
+    is there; or the first of the *usual* that there is.
+
+    :raises ServerFailed: when nobody, or not the one who is wanted, can be had
+    """
+    if os.geteuid():
+        if wanted and wanted != _own_name():
+            raise ServerFailed(f"cannot run as {wanted}: only root can have it run as someone else")
+        return None
+    if wanted:
+        return _account(wanted)
+    if kept is not None and kept.exists() and (owner := kept.stat().st_uid):
+        found = pwd.getpwuid(owner)
+        return Account(found.pw_name, found.pw_uid, found.pw_gid)
+    for name in usual:
+        try:
+            return _account(name)
+        except ServerFailed:
+            continue
+    return None
+
+
+def _own_name() -> str:
+    return pwd.getpwuid(os.geteuid()).pw_name
+
+
+def _account(name: str) -> Account:
+    try:
+        found = pwd.getpwnam(name)
+    except KeyError:
+        raise ServerFailed(f"cannot run as {name}: there is no such user, see run-as") from None
+    return Account(name, found.pw_uid, found.pw_gid)

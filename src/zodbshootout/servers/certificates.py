@@ -1,0 +1,32 @@
+"""Certificates for servers and clients that encrypt what they say to each other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from zodbshootout.config.configuration import ConfigurationError
+from zodbshootout.servers.address import HOST
+
+
+def certificates(directory: Path) -> dict[str, str]:
+    """Make a certificate for this host; return the paths of what belongs to it, by their names.
+
+    ``certificate`` and ``key`` are those that servers and clients identify themselves with, and
+    ``authority`` is the certificate of the authority that has signed it.
+
+    :raises ConfigurationError: when what makes certificates is not installed
+    """
+    try:
+        import trustme
+    except ImportError:
+        raise ConfigurationError(
+            "certificates for ssl need trustme; install it: pip install 'zodbshootout[ssl]'"
+        ) from None
+    directory.mkdir(mode=0o700)
+    names = {name: directory / f"{name}.pem" for name in ("certificate", "key", "authority")}
+    authority = trustme.CA()
+    issued = authority.issue_cert("localhost", HOST)
+    issued.cert_chain_pems[0].write_to_path(str(names["certificate"]))
+    issued.private_key_pem.write_to_path(str(names["key"]))
+    authority.cert_pem.write_to_path(str(names["authority"]))
+    return {name: str(path) for name, path in names.items()}

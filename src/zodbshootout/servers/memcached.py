@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from zodbshootout.servers.account import NOBODY
+from zodbshootout.servers.private import Server
+from zodbshootout.servers.programs import Installation
+
+_INSTALLATION = Installation(
+    places=("/usr/bin", "/usr/local/bin", "/opt/homebrew/bin"), package="memcached"
+)
+
+
+class MemcachedServer(Server):
+    """memcached, reached over TCP."""
+
+    own_settings = frozenset({"listen", "port", "udp_port", "user"})
+    accounts = ("memcache", "memcached", NOBODY)
+
+    def command(self) -> Sequence[str]:
+        settings = self.section.settings.items()
+        return [
+            _INSTALLATION.program("memcached", given=self.section.programs),
+            f"--listen={self.host}",
+            f"--port={self.port}",
+            "--udp-port=0",
+            *(f"--{name}={text}" if text else f"--{name}" for name, text in settings),
+        ]

@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import signal
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from zodbshootout.guardian import Ending
+from zodbshootout.servers.account import NOBODY
+from zodbshootout.servers.address import greets
+from zodbshootout.servers.database import CONNECTIONS, DatabaseServer
+from zodbshootout.servers.programs import Installation
+
+_INSTALLATION = Installation(
+    places=(
+        "/usr/sbin",
+        "/usr/libexec",
+        "/usr/local/sbin",
+        "/usr/local/bin",
+        "/usr/local/mysql/bin",
+        "/usr/local/mysql/scripts",
+        "/opt/homebrew/bin",
+    ),
+    package="mariadb-server",
+)
+_ACCOUNTS_FILE = "accounts.sql"
+
+
+class MySQLServer(DatabaseServer):
+    """MariaDB or MySQL, whichever is installed, reached with a password over TCP."""
+
+    own_settings = frozenset(
+        {"bind_address", "datadir", "init_file", "pid_file", "port", "socket", "user"}
+    )
+    accounts = ("mysql", NOBODY)
+
+    @property
+    def ending(self) -> Ending:
+        """Return how to shut down: in order where data are kept, otherwise at once."""
+        return Ending(signal.SIGTERM if self.kept else signal.SIGKILL, grace=60.0)
+
+    def initialize(self, data: Path) -> None:
+        # No user that comes with the server can log in over TCP: root is let in through the
+        # socket, or has a password that nobody knows.
+        if self._is_mariadb():
+            self.run(
+                [
+                    self._program("mariadb-install-db", "mysql_install_db"),
+                    "--no-defaults",
+                    f"--datadir={data}",
+                    "--auth-root-authentication-method=socket",
+                    "--skip-test-db",
+                    "--skip-name-resolve",
+                ]
+            )
+        else:
+            self.run([self._server(), "--no-defaults", "--initialize", f"--datadir={data}"])
+
+    def create_accounts(self) -> None:
+        statements = [
+            f"CREATE DATABASE IF NOT EXISTS {_identifier(name)}" for name in self.databases
+        ]
+        for user in self.users:
+            name = f"{_literal(user)}@'{self.host}'"
+            statements += [
+                f"CREATE USER IF NOT EXISTS {name}",
+                f"ALTER USER {name} IDENTIFIED BY '{self.password}'",
+                *(f"GRANT ALL ON {_pattern(database)}.* TO {name}" for database in self.databases),
+            ]
+        path = self.directory / _ACCOUNTS_FILE
+        path.touch(mode=0o600)
+        path.write_text("".join(f"{each};\n" for each in statements), encoding="utf-8")
+        self.give(path)
+
+    def command(self) -> Sequence[str]:
+        own = {
+            "datadir": self.data,
+            "init-file": self.directory / _ACCOUNTS_FILE,
+            "bind-address": self.host,
+            "port": self.port,
+            # Relative to datadir, for the whole path may be longer than a socket's can be.
+            "socket": "mysql.sock",
+            "pid-file": "mysql.pid",
+            "loose-mysqlx": "OFF",
+        }
+        settings = {"max-connections": str(CONNECTIONS), **self.section.settings}
+        return [
+            self._server(),
+            "--no-defaults",
+            "--skip-name-resolve",
+            *(f"--{name}={text}" if text else f"--{name}" for name, text in settings.items()),
+            *(f"--{name}={text}" for name, text in own.items()),
+        ]
+
+    def is_ready(self) -> bool:
+        return greets((self.host, self.port))
+
+    def _is_mariadb(self) -> bool:
+        printed = subprocess.run(
+            [self._server(), "--no-defaults", "--version"],
+            check=False, capture_output=True, text=True,
+        )  # fmt: skip
+        return "MariaDB" in printed.stdout
+
+    def _server(self) -> str:
+        return self._program("mariadbd", "mysqld")
+
+    def _program(self, *names: str) -> str:
+        return _INSTALLATION.program(*names, given=self.section.programs)
+
+
+def _identifier(name: str) -> str:
+    doubled = name.replace("`", "``")
+    return f"`{doubled}`"
+
+
+def _pattern(database: str) -> str:
+    """Return a database's name as GRANT takes it, where ``_`` and ``%`` stand for others."""
+    return _identifier(database.replace("_", r"\_").replace("%", r"\%"))
+
+
+def _literal(text: str) -> str:
+    escaped = text.replace("\\", r"\\").replace("'", r"\'")
+    return f"'{escaped}'"

@@ -1,0 +1,48 @@
+"""What a file can say of its servers: names for their addresses, passwords and certificates."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from zodbshootout.config.configuration import SCRATCH, ConfigurationError, Source
+from zodbshootout.servers.address import HOST, reserved_port
+from zodbshootout.servers.certificates import certificates
+
+
+@contextmanager
+def given_names(source: Source, scratch: Path) -> Iterator[dict[str, str]]:
+    """Give a value to every name that a configuration finds defined.
+
+    The ports are kept free as long as the context lasts.
+
+    :raises ConfigurationError: when two servers would share a name
+    """
+    names = {SCRATCH: str(scratch)}
+    with ExitStack() as stack:
+        for server in dict.fromkeys(source.server_names):
+            port = stack.enter_context(reserved_port())
+            mine = {
+                server: f"{HOST}:{port}",
+                f"{server}_host": HOST,
+                f"{server}_port": str(port),
+                f"{server}_password": secrets.token_hex(16),
+            }
+            if _speaks_of_certificates(source, server):
+                made = certificates(scratch / f"certificates-{server}")
+                mine |= {f"{server}_{name}": path for name, path in made.items()}
+            if clashes := sorted(names.keys() & mine.keys()):
+                raise ConfigurationError(
+                    f"{source.path}: ${clashes[0]} would belong to two servers; "
+                    f"give server {server!r} another name"
+                )
+            names |= mine
+        yield names
+
+
+def _speaks_of_certificates(source: Source, server: str) -> bool:
+    name = rf"\$\{{?{re.escape(server)}_(certificate|key|authority)\b"
+    return re.search(rf"^[^#\n]*{name}", source.text, re.MULTILINE | re.IGNORECASE) is not None

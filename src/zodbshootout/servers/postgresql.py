@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import signal
+from collections.abc import Sequence
+from pathlib import Path
+
+from zodbshootout.guardian import Ending
+from zodbshootout.servers.account import NOBODY
+from zodbshootout.servers.database import CONNECTIONS, DatabaseServer
+from zodbshootout.servers.failure import ServerFailed
+from zodbshootout.servers.programs import Installation
+
+_INSTALLATION = Installation(
+    places=(
+        "/usr/lib/postgresql/*/bin",
+        "/usr/pgsql-*/bin",
+        "/usr/local/pgsql/bin",
+        "/opt/homebrew/opt/postgresql@*/bin",
+        "/usr/local/opt/postgresql@*/bin",
+        "/Applications/Postgres.app/Contents/Versions/*/bin",
+    ),
+    package="postgresql",
+)
+_READY = "ready"
+_STATUS_LINE = 7
+"""The line of postmaster.pid, counted from 0, that says whether the server is ready."""
+
+
+class PostgreSQLServer(DatabaseServer):
+    """PostgreSQL, reached with a password over TCP."""
+
+    own_settings = frozenset(
+        {"data_directory", "hba_file", "listen_addresses", "port", "unix_socket_directories"}
+    )
+    accounts = ("postgres", NOBODY)
+
+    @property
+    def ending(self) -> Ending:
+        """Return how to shut down: fast where data are kept, otherwise without writing them."""
+        return Ending(signal.SIGINT if self.kept else signal.SIGQUIT, grace=30.0)
+
+    def initialize(self, data: Path) -> None:
+        self.run(
+            [
+                self._program("initdb"),
+                f"--pgdata={data}",
+                "--username=postgres",
+                "--auth=reject",
+                "--encoding=UTF8",
+                "--locale=C",
+                "--no-instructions",
+                *([] if self.kept else ["--no-sync"]),
+            ]
+        )
+        way_in = f"host all all {self.host}/32 scram-sha-256\n"
+        (data / "pg_hba.conf").write_text(way_in, encoding="utf-8")
+
+    def create_accounts(self) -> None:
+        statements = []
+        for user in self.users:
+            statements += [
+                f"CREATE ROLE {_identifier(user)}",
+                f"ALTER ROLE {_identifier(user)} LOGIN PASSWORD '{self.password}'",
+            ]
+        owner, *others = map(_identifier, self.users)
+        statements += [f"GRANT {owner} TO {other}" for other in others]
+        statements += [f"CREATE DATABASE {_identifier(name)} OWNER {owner}"
+                       for name in self.databases]  # fmt: skip
+        self._execute(statements)
+
+    def _execute(self, statements: Sequence[str]) -> None:
+        # The single-user mode of the server needs no client, and no superuser with a password.
+        printed = self.run(
+            [self._program("postgres"), "--single", "-D", str(self.data), "postgres"],
+            "".join(f"{statement}\n" for statement in statements),
+        )
+        for line in printed.splitlines():
+            if "ERROR:" in line and "already exists" not in line:
+                raise ServerFailed(f"is not prepared: {line.partition('ERROR:')[2].strip()}")
+
+    def command(self) -> Sequence[str]:
+        settings = {
+            "max_connections": str(CONNECTIONS),
+            **self.section.settings,
+            "listen_addresses": self.host,
+            "port": str(self.port),
+            "unix_socket_directories": "",
+        }
+        options = [word for name, text in settings.items() for word in ("-c", f"{name}={text}")]
+        return [self._program("postgres"), "-D", str(self.data), *options]
+
+    def is_ready(self) -> bool:
+        try:
+            lines = (self.data / "postmaster.pid").read_text(encoding="utf-8").splitlines()
+        except FileNotFoundError:
+            return False
+        return len(lines) > _STATUS_LINE and lines[_STATUS_LINE].strip() == _READY
+
+    def _program(self, name: str) -> str:
+        return _INSTALLATION.program(name, given=self.section.programs)
+
+
+def _identifier(name: str) -> str:
+    doubled = name.replace('"', '""')
+    return f'"{doubled}"'

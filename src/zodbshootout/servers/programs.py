@@ -1,0 +1,59 @@
+"""Finding the programs of a server where distributions and others install them."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from zodbshootout.servers.failure import ServerFailed
+
+
+@dataclass(frozen=True)
+class Installation:
+    """A product that is installed somewhere."""
+
+    places: Sequence[str]
+    """Directories, as patterns, that may hold its programs beside those in ``PATH``."""
+    package: str
+    """What Debian calls it."""
+
+    def program(self, *names: str, given: str | None) -> str:
+        """Return the path of the first program of these *names* that there is.
+
+        Only the directory *given* and those beside it are looked at, if there is one; otherwise
+        those in ``PATH`` and then the usual places, the highest version first.
+
+        :raises ServerFailed: when there is none
+        """
+        directories = [*(_beside(given) if given else self._usual())]
+        for name in names:
+            for directory in directories:
+                path = Path(directory, name)
+                if path.is_file() and os.access(path, os.X_OK):
+                    return str(path)
+        wanted = " or ".join(names)
+        if given:
+            raise ServerFailed(f"has no program {wanted} in {given}, see programs")
+        raise ServerFailed(
+            f"has no program {wanted}, in PATH or in {', '.join(self.places)}; install it (on "
+            f"Debian: apt-get install {self.package}), or name its directory with programs"
+        )
+
+    def _usual(self) -> Iterator[str | Path]:
+        yield from filter(None, os.environ.get("PATH", "").split(os.pathsep))
+        for pattern in self.places:
+            yield from sorted(Path("/").glob(pattern[1:]), key=_version, reverse=True)
+
+
+def _version(path: Path) -> list[int]:
+    """Return the numbers in *path*, so that 10 comes after 9."""
+    return [int(number) for number in re.findall(r"\d+", str(path))]
+
+
+def _beside(directory: str) -> Iterable[Path]:
+    """Return *directory* and those in which one installation keeps the rest of its programs."""
+    first = Path(directory).absolute()
+    return [first, *(first.parent / name for name in ("bin", "sbin", "libexec", "scripts"))]

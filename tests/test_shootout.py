@@ -145,6 +145,28 @@ def test_a_database_is_filled_and_packed_before_its_first_benchmark_and_once() -
     assert sum(task.pack for task in launcher.tasks) == 1
 
 
+def test_with_servers_restarted_a_cold_value_is_one_iteration() -> None:
+    launcher = FakeLauncher(seconds={"a": 0.01})
+    observer = Counting()
+    plan = plan_of("ab", ["cold", "hot"], processes=1)
+    conduct = Conduct(restart=True)
+    shootout(plan, launcher, conduct=conduct, served=["a"], observer=observer).run()
+    measured = [
+        (task.contender, task.cell.benchmark, loops, task.restart)
+        for task, (action, _, _, loops) in zip(launcher.tasks, launcher.log, strict=True)
+        if action == "measure" and task.cell is not None
+    ]
+    assert measured == [
+        ("a", "cold", 1, True),
+        ("b", "cold", 1, False),
+        ("a", "hot", 1, False),  # calibration
+        ("b", "hot", 1, False),
+        ("a", "hot", 16, False),
+        ("b", "hot", 2, False),
+    ]
+    assert observer.advanced == plan.total_workers
+
+
 def test_the_same_database_listed_twice_is_empty_before_each_run_of_add() -> None:
     launcher = FakeLauncher()
     plan = plan_of("ab", ["add", "cold"], processes=2)

@@ -223,6 +223,11 @@ def _add_database(base: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     group.add_argument("--pack", action="store_true", help="pack each database before measuring it")
     group.add_argument(
+        "--restart-servers", action="store_true",
+        help="restart private servers right before each value of a benchmark that reads cold, so "
+        "that their own caches are empty, too; such a value is then one iteration",
+    )  # fmt: skip
+    group.add_argument(
         "--zap", metavar="[force|NAME,...]",
         help="DESTROY ALL DATA of a database right before each run of add.  It asks for each "
         "database; with force it asks for none and takes all, with names it takes those",

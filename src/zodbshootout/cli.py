@@ -34,7 +34,13 @@ from zodbshootout.guardian import Guardian
 from zodbshootout.options import Options
 from zodbshootout.perf.task import Subject
 from zodbshootout.plan import Plan, make_plan
-from zodbshootout.preparation import Workplace, launcher_for, look_at, start_servers
+from zodbshootout.preparation import (
+    Workplace,
+    check_restartable,
+    launcher_for,
+    look_at,
+    start_servers,
+)
 from zodbshootout.progress import Bar, Lines, Silence
 from zodbshootout.reports.table import Heading, print_table
 from zodbshootout.results import CellResult, NotWritten, ResultFiles, State, long_name
@@ -106,6 +112,8 @@ def _shoot_out(options: Options, streams: Streams) -> int:
         if options.list_only:
             _print_plan(streams.out, plan)
             return ALL_MEASURED
+        if options.conduct.restart:
+            check_restartable(configuration, contenders)
         files = result_files(options, plan)
         if options.conduct.profiles is not None:
             _make_directory(options.conduct.profiles)
@@ -116,6 +124,7 @@ def _shoot_out(options: Options, streams: Streams) -> int:
         with observer:
             observer.note("starting servers")
             fleet = start_servers(stack, configuration, contenders, subject, workplace)
+            launcher = replace(launcher, restart=fleet.restart_for)
             observer.note("opening the contenders")
             absent, facts = look_at(plan.contenders, launcher, subject, options, fleet.absent)
             shootout = Shootout(
@@ -127,6 +136,7 @@ def _shoot_out(options: Options, streams: Streams) -> int:
                 facts=facts,
                 absent=absent,
                 conduct=replace(options.conduct, zapped=zapped),
+                served=fleet.served,
             )
             end = _measure(shootout)
         if end.message:

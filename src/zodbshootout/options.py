@@ -191,6 +191,7 @@ def _conduct(found: argparse.Namespace, sweep: Sweep) -> Conduct:
         log=_log(found.log),
         fail_fast=found.fail_fast,
         pack=found.pack,
+        restart=found.restart_servers,
         leaks=found.leaks,
         profiles=_profiles(found.profile),
         profiler=_profiler(found),

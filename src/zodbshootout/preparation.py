@@ -8,8 +8,10 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from zodbshootout.arguments import UsageError
 from zodbshootout.config.configuration import Configuration, ConfigurationError, Source
 from zodbshootout.contenders.contender import Contender, refer_to, settings_with_servers
+from zodbshootout.contenders.layer import Sharing, layer_of_section, narrowest, nested_sections
 from zodbshootout.guardian import Guardian
 from zodbshootout.options import Options
 from zodbshootout.perf import leaks, profiles
@@ -45,6 +47,11 @@ class Fleet:
     absent: Mapping[str, str]
     """Why contenders cannot be measured whose servers did not come up."""
 
+    @property
+    def served(self) -> set[str]:
+        """Return the contenders that need a server."""
+        return {name for names in self.users.values() for name in names}
+
     def restart_for(self, contender: str) -> None:
         """Restart the servers that a contender needs.
 
@@ -52,10 +59,10 @@ class Fleet:
         """
         needed = [each for each in self.running.values() if contender in self.users[each.name]]
         for server in reversed(needed):
-            server.stop()
+            server.halt()
         for server in needed:
             with _telling_which(server):
-                server.restart()
+                server.resume()
 
 
 def start_servers(
@@ -94,6 +101,27 @@ def start_servers(
         else:
             running[name] = server
     return Fleet(running, users, absent)
+
+
+def check_restartable(configuration: Configuration, contenders: Sequence[Contender]) -> None:
+    """Check that restarting servers makes sense.
+
+    :raises UsageError: when it does not
+    """
+    option = "--restart-servers"
+    needed = [
+        section
+        for section in configuration.servers
+        if any(each.refers_to(section.name) for each in contenders)
+    ]
+    if not needed:
+        raise UsageError(f"{option}: no contender has a server that the run starts")
+    for section in needed:
+        layers = filter(None, map(layer_of_section, nested_sections(section)))
+        if narrowest(layer.sharing for layer in layers) is Sharing.VOLATILE:
+            raise UsageError(
+                f"{option}: server {section.name} would lose its data, which it keeps in memory"
+            )
 
 
 def _needs(configuration: Configuration) -> dict[str, set[str]]:

@@ -66,6 +66,8 @@ class Conduct:
     """The names of the contenders whose data is destroyed."""
     pack: bool = False
     """Whether each contender is packed before it is first measured."""
+    restart: bool = False
+    """Whether private servers are restarted before each value of a cold benchmark."""
     leaks: bool = False
     profiles: Path | None = None
     """The directory that profiles of the clients go to, if they do."""
@@ -90,6 +92,8 @@ class Shootout:
     absent: Mapping[str, str] = field(default_factory=dict)
     """Why the other contenders could not."""
     conduct: Conduct = field(default_factory=Conduct)
+    served: Collection[str] = ()
+    """The names of the contenders that need private servers."""
 
     def __post_init__(self) -> None:
         self._results = {cell: CellResult(cell) for cell in self.plan.cells}
@@ -187,7 +191,8 @@ class Shootout:
         }
 
     def _measuring_task(self, cell: Cell, *, counts: bool) -> Task:
-        task = self._task(Action.MEASURE, cell)
+        restart = self._restarts(cell.benchmark) and cell.contender in self.served
+        task = replace(self._task(Action.MEASURE, cell), restart=restart)
         if self.conduct.profiles is None or not counts:
             return task
         name = file_name(cell, self._varied)
@@ -196,9 +201,12 @@ class Shootout:
 
     def _calibrate(self, row: Row) -> dict[Cell, int]:
         cells = self._unsettled(row)
+        batch = benchmarks()[row.benchmark].batch(row.parameters)
+        if self._restarts(row.benchmark):
+            # What is read a second time is in the caches of the server.
+            return dict.fromkeys(cells, batch)
         if not self.plan.calibrates:
             return dict.fromkeys(cells, self.plan.effort.loops)
-        batch = benchmarks()[row.benchmark].batch(row.parameters)
         once = Effort(processes=1, values=1, warmups=0, loops=batch, min_time=0.0)
         seconds: dict[Cell, float] = {}
         for cell in cells:
@@ -206,6 +214,9 @@ class Shootout:
             if took is not None:
                 seconds[cell] = took
         return choose_loops(seconds, self.plan.effort.min_time) if seconds else {}
+
+    def _restarts(self, benchmark: str) -> bool:
+        return self.conduct.restart and benchmarks()[benchmark].cold
 
     def _effort(self, loops: int) -> Effort:
         effort = self.plan.effort
@@ -231,7 +242,7 @@ class Shootout:
             self.keep(self.results)
         self.observer.worker_done(self._results[cell])
         if counts and len(self._results[cell].runs) == self.plan.effort.processes:
-            self.observer.cell_done(self._results[cell], 0)
+            self.observer.cell_done(self._results[cell], self._spared(cell))
         return float(benchmark.mean())
 
     def _settle_failed(self, cell: Cell, report: Report) -> None:
@@ -242,9 +253,12 @@ class Shootout:
             raise GaveUp
 
     def _settle(self, cell: Cell, state: State, reason: str, detail: str = "") -> None:
-        spared = self.plan.workers(cell) - self._workers_done[cell]
         self._results[cell] = self._results[cell].without_number(state, reason, detail)
-        self.observer.cell_done(self._results[cell], spared)
+        self.observer.cell_done(self._results[cell], self._spared(cell))
+
+    def _spared(self, cell: Cell) -> int:
+        """Return how many of the workers that were expected a settled cell did not need."""
+        return self.plan.workers(cell) - self._workers_done[cell]
 
 
 def _rotated(cells: Sequence[Cell], number: int) -> list[Cell]:

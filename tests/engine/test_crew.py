@@ -28,7 +28,7 @@ from zodbshootout.engine.measurement import Measurement
 from zodbshootout.engine.planting import plant
 from zodbshootout.engine.processes import ProcessCrew, manner_of_end
 from zodbshootout.engine.threads import Rendezvous
-from zodbshootout.model import Unit
+from zodbshootout.model import Parameters, Unit
 
 
 class Slow(Benchmark):
@@ -152,6 +152,38 @@ def test_the_manner_of_an_end_is_told() -> None:
 def test_all_who_meet_get_the_result_of_the_one_who_acts() -> None:
     meet = Rendezvous(1)
     assert meet(lambda: "done") == "done"
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_between_getting_ready_and_the_clock_no_client_has_its_database_open(
+    shared: bool,
+) -> None:
+    opened: list[int] = []
+    during_interludes: list[int] = []
+
+    class Counting(FakeSection):
+        def open(self) -> Any:
+            db = super().open()
+            opened.append(1)
+            db.close = opened.pop  # a storage in memory cannot be opened again
+            return db
+
+    clock = FakeClock()
+    of = parameters(size=3, shared=shared)
+    storage = FakeStorage(clock)
+    plant(Database(contender_of(storage)), Purpose.READ, of)
+    measurement = Measurement(
+        benchmarks()["cold"],
+        Contender("fake", Counting(storage), {}),
+        of,
+        clock,
+        interlude=lambda: during_interludes.append(len(opened)),
+    )
+    with measurement.started() as crew:
+        samples = [crew(1), crew(1)]
+    assert during_interludes == [0, 0]
+    assert opened == []
+    assert [sample.counts()["loads"] for sample in samples] == [3 * 11, 3 * 11]
 
 
 def test_planting_twice_writes_once() -> None:

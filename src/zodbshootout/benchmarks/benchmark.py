@@ -63,6 +63,8 @@ class Benchmark:
     in_step: ClassVar[bool] = False
     """Whether clients that share a DB wait for each other before and after each batch."""
 
+    cold: ClassVar[bool] = False
+    """Whether what it reads is to come from no cache."""
     obstructs: ClassVar[bool] = False
     """Whether clients can keep each other from getting through for as long as they are at it."""
 

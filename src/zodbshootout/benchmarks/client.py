@@ -70,6 +70,15 @@ class Client:
         if not self.parameters.crew.shared:
             self.database.close()
 
+    def part(self) -> None:
+        """Close the DB, once for all who use it."""
+        self.disconnect()
+        self.together(self.database.close)
+
+    def come_back(self) -> None:
+        """Open the DB again after :meth:`part`."""
+        self.together(self.database.open)
+
     def abort(self) -> None:
         """End the transaction, if there is one."""
         with suppress(NoTransaction):

@@ -15,6 +15,7 @@ class Load(OpeningReading):
     name = "load"
     title = "Load {objects} Cold Records One by One"
     timed_singly = True
+    cold = True
 
     @classmethod
     def work(cls, parameters: Parameters) -> int:  # noqa: ARG003

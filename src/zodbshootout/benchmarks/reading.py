@@ -146,6 +146,8 @@ class OpeningReading(Reading):
 class ColdReading(OpeningReading):
     """Reads with every cache on the client's side emptied."""
 
+    cold = True
+
     def prepare(self) -> None:
         self.client.disconnect()
         # Each client forgets its own: others may be reading theirs from the same directory.

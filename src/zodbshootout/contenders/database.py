@@ -40,9 +40,10 @@ class Database:
     def __init__(self, contender: Contender) -> None:
         """Open *contender*; what its storage raises goes through."""
         self.contender = contender
-        self._open()
+        self.open()
 
-    def _open(self) -> None:
+    def open(self) -> None:
+        """Open the DB again after it was closed."""
         self.db = self.contender.open()
         chain = list(storage_chain(self.db.storage))
         self.storage_classes = tuple(qualified(type(storage)) for storage in chain)
@@ -61,7 +62,7 @@ class Database:
     def reopen(self) -> None:
         """Close the DB and open it as a process that starts would."""
         self.close()
-        self._open()
+        self.open()
 
     def connect(self, transaction_manager: Any) -> Any:
         """Return a connection of the DB's pool."""
@@ -108,7 +109,7 @@ class Database:
         for directory in directories:
             if directory is not None:
                 remove_blobs(directory)
-        self._open()
+        self.open()
         self._check_empty(witness)
 
     def _some_object(self) -> bytes | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from zodbshootout.engine import protocol
@@ -74,13 +74,23 @@ class Crew(ABC):
             raise
         self.join()
 
-    def measure(self, loops: int, batch: int = 1) -> CrewSample:
+    def measure(
+        self, loops: int, batch: int = 1, interlude: Callable[[], None] | None = None
+    ) -> CrewSample:
         """Have every client do *loops* clocked iterations, all at the same time.
+
+        An *interlude* is called right before that, while every client has closed its database.
 
         :raises CrewFailed: when a client fails or is gone
         """
         self._send_all(protocol.Measure(loops, batch))
         self._gather(protocol.Ready)
+        if interlude is not None:
+            self._send_all(protocol.Part())
+            self._gather(protocol.Parted)
+            interlude()
+            self._send_all(protocol.ComeBack())
+            self._gather(protocol.Ready)
         self._send_all(protocol.Go())
         finished = self._gather(protocol.Finished)
         self._send_all(protocol.Rest())

@@ -31,6 +31,8 @@ class Measurement:
     parameters: Parameters
     clock: Clock = time.perf_counter
     recorder: Recorder = field(default_factory=Recorder)
+    interlude: Callable[[], None] | None = None
+    """What is done before each value, while no client has its database open."""
 
     @contextmanager
     def started(self) -> Iterator[Callable[[int], CrewSample]]:
@@ -44,7 +46,7 @@ class Measurement:
         batch = self.benchmark.batch(self.parameters)
         with ExitStack() as stack:
             crew = stack.enter_context(self._crew(stack))
-            yield lambda loops: crew.measure(loops, batch)
+            yield lambda loops: crew.measure(loops, batch, self.interlude)
 
     def _crew(self, stack: ExitStack) -> Crew:
         shape = self.parameters.crew

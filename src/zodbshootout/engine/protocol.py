@@ -24,6 +24,16 @@ class Measure:
 
 
 @dataclass(frozen=True)
+class Part:
+    """Close the database; answered by :class:`Parted`."""
+
+
+@dataclass(frozen=True)
+class ComeBack:
+    """Open the database again; answered by :class:`Ready`."""
+
+
+@dataclass(frozen=True)
 class Go:
     """Start, now; answered by :class:`Finished`.  The client goes on, off the clock."""
 
@@ -58,6 +68,11 @@ class Arrived:
 @dataclass(frozen=True)
 class Ready:
     """The client stands at the start line."""
+
+
+@dataclass(frozen=True)
+class Parted:
+    """The client has closed its database."""
 
 
 @dataclass(frozen=True)

@@ -66,10 +66,21 @@ class Session:
         self._iterate(order.batch)
         self._benchmark.counts.clear()
         self._channel.send(protocol.Ready())
-        self._channel.receive()
+        self._await_start()
         self._channel.send(protocol.Finished(self._clocked_iterations(order)))
         self._go_on_until_told(order)
         self._channel.send(protocol.Resting())
+
+    def _await_start(self) -> None:
+        """Follow orders until that to go."""
+        client = self._benchmark.client
+        while not isinstance(order := self._channel.receive(), protocol.Go):
+            if isinstance(order, protocol.Part):
+                client.part()
+                self._channel.send(protocol.Parted())
+            elif isinstance(order, protocol.ComeBack):
+                client.come_back()
+                self._channel.send(protocol.Ready())
 
     def _clocked_iterations(self, order: protocol.Measure) -> ClientSample:
         starts, durations, sizes = array("d"), array("d"), array("q")

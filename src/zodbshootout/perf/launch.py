@@ -9,6 +9,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -19,6 +20,7 @@ import pyperf
 from zodbshootout.engine.processes import manner_of_end
 from zodbshootout.guardian import Guardian, end_group
 from zodbshootout.model import Effort
+from zodbshootout.perf.restarting import answer_to
 from zodbshootout.perf.task import REPORT_FILE, RUN_FILE, TASK_FILE, Report, Task
 
 
@@ -46,6 +48,8 @@ class Launcher:
     """Seconds that one worker may take."""
     relay: Callable[[str], None] = lambda _: None
     """Called with each line that a worker prints, as it comes."""
+    restart: Callable[[str], None] = lambda _: None
+    """Called where a worker asks that the servers of a contender, which it names, be restarted."""
     _numbers: count[int] = field(default_factory=count)
 
     def do(self, task: Task) -> Mapping[str, str]:
@@ -115,15 +119,16 @@ class Launcher:
         worker = self.guardian.start(
             command,
             env=dict(self.environment),
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
             errors="replace",
         )
         assert worker.stdout is not None
+        assert worker.stdin is not None
         listener = threading.Thread(
-            target=self._listen, args=(worker.stdout, last_words), daemon=True
+            target=self._listen, args=(worker.stdout, worker.stdin, last_words), daemon=True
         )
         try:
             listener.start()
@@ -137,6 +142,8 @@ class Launcher:
             self.guardian.release_group(worker.pid)
             listener.join()
             worker.stdout.close()
+            with suppress(BrokenPipeError):
+                worker.stdin.close()
 
     def _post_mortem(self, exit_code: int | None, last_words: Sequence[str]) -> Report:
         if exit_code is None:
@@ -149,10 +156,16 @@ class Launcher:
             cause = f"{cause}: {said[-1]}"
         return Report("failed", cause, "\n".join(said))
 
-    def _listen(self, output: IO[str], last_words: deque[str]) -> None:
+    def _listen(self, output: IO[str], answers: IO[str], last_words: deque[str]) -> None:
         for line in output:
-            last_words.append(line.strip())
-            self.relay(line.rstrip("\n"))
+            answer = answer_to(line.rstrip("\n"), self.restart)
+            if answer is None:
+                last_words.append(line.strip())
+                self.relay(line.rstrip("\n"))
+                continue
+            with suppress(BrokenPipeError):  # a worker that is gone waits for nothing
+                answers.write(answer)
+                answers.flush()
 
 
 _KEPT = (

@@ -78,6 +78,8 @@ class Task:
     leaks: bool = False
     """Whether measuring includes telling of which classes there are more objects than before."""
     profiling: Profiling | None = None
+    restart: bool = False
+    """Whether the servers are to be restarted before each value, see :mod:`.restarting`."""
 
     def write(self, path: Path) -> None:
         """Write the task where only this user can read it: configurations hold passwords."""
@@ -95,6 +97,7 @@ class Task:
             "pack": self.pack,
             "leaks": self.leaks,
             "profiling": asdict(self.profiling) if self.profiling else None,
+            "restart": self.restart,
         }
         path.touch(mode=0o600)
         path.write_text(json.dumps(document), encoding="utf-8")
@@ -116,6 +119,7 @@ class Task:
             pack=document["pack"],
             leaks=document["leaks"],
             profiling=Profiling(**document["profiling"]) if document["profiling"] else None,
+            restart=document["restart"],
         )
 
 

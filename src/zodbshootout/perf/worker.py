@@ -16,6 +16,7 @@ if "--gevent" in sys.argv:
 import logging
 import os
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import pyperf
@@ -37,6 +38,7 @@ from zodbshootout.engine.summary import summarize
 from zodbshootout.model import Cell
 from zodbshootout.perf.leaks import Growth
 from zodbshootout.perf.profiles import PREFIX, collect
+from zodbshootout.perf.restarting import ask_for_restart
 from zodbshootout.perf.task import REPORT_FILE, RUN_FILE, TASK_FILE, Action, Report, Task
 
 _MISSING_DRIVER = {
@@ -124,7 +126,14 @@ def _measure(
     samples: list[CrewSample] = []
     parts = run_file.with_name("profiles")
     profiles = _recorder(task, cell, parts)
-    with Measurement(benchmark, contender, cell.parameters, recorder=profiles).started() as measure:
+    measurement = Measurement(
+        benchmark,
+        contender,
+        cell.parameters,
+        recorder=profiles,
+        interlude=partial(ask_for_restart, contender.name) if task.restart else None,
+    )
+    with measurement.started() as measure:
         growth = Growth() if task.leaks else None
 
         def time_func(loops: int) -> float:
@@ -168,6 +177,7 @@ def _metadata(
                 1 if benchmark.timed_singly else benchmark.batch(cell.parameters)
             ),
             "profiler": task.profiling.profiler if task.profiling else "none",
+            "servers_restarted": "before each value" if task.restart else "no",
             "configuration": "; ".join(f"{key}={value}" for key, value in settings.items()),
             "configuration_hash": contender.fingerprint(),
             **task.facts,

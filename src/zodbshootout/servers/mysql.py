@@ -34,10 +34,8 @@ class MySQLServer(DatabaseServer):
     )
     accounts = ("mysql", NOBODY)
 
-    @property
-    def ending(self) -> Ending:
-        """Return how to shut down: in order where data are kept, otherwise at once."""
-        return Ending(signal.SIGTERM if self.kept else signal.SIGKILL, grace=60.0)
+    orderly = Ending(signal.SIGTERM, grace=60.0)
+    abrupt = Ending(signal.SIGKILL)
 
     def initialize(self, data: Path) -> None:
         # No user that comes with the server can log in over TCP: root is let in through the
@@ -83,7 +81,12 @@ class MySQLServer(DatabaseServer):
             "pid-file": "mysql.pid",
             "loose-mysqlx": "OFF",
         }
-        settings = {"max-connections": str(CONNECTIONS), **self.section.settings}
+        settings = {
+            "max-connections": str(CONNECTIONS),
+            # By default it reads what it had in memory before it was restarted.
+            "innodb-buffer-pool-load-at-startup": "OFF",
+            **self.section.settings,
+        }
         return [
             self._server(),
             "--no-defaults",

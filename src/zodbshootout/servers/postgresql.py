@@ -34,10 +34,9 @@ class PostgreSQLServer(DatabaseServer):
     )
     accounts = ("postgres", NOBODY)
 
-    @property
-    def ending(self) -> Ending:
-        """Return how to shut down: fast where data are kept, otherwise without writing them."""
-        return Ending(signal.SIGINT if self.kept else signal.SIGQUIT, grace=30.0)
+    # Its "fast" and "immediate" shutdowns.
+    orderly = Ending(signal.SIGINT, grace=60.0)
+    abrupt = Ending(signal.SIGQUIT, grace=10.0)
 
     def initialize(self, data: Path) -> None:
         self.run(

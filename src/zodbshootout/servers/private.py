@@ -46,6 +46,11 @@ class Server(ABC):
     accounts: ClassVar[Sequence[str] | None] = None
     """As whom root has it run, the first that there is; ``None`` if as root."""
 
+    orderly: ClassVar[Ending] = GENTLE
+    """How it is stopped when it will be started again on its data."""
+    abrupt: ClassVar[Ending] = GENTLE
+    """How it is stopped when its data go away."""
+
     def __init__(self, section: ServerSection, site: Site) -> None:
         """Take a section; nothing is started.
 
@@ -68,11 +73,6 @@ class Server(ABC):
                     f"{site.source.path}: server {self.name}: {name} is set by the run; leave it "
                     "out of <settings>"
                 )
-
-    @property
-    def ending(self) -> Ending:
-        """How the server is stopped."""
-        return GENTLE
 
     def prepare(self) -> None:  # noqa: B027 - not every server needs it
         """Write to the directory, or have written, what the server needs before it starts.
@@ -103,19 +103,30 @@ class Server(ABC):
         except OSError as error:
             raise ServerFailed(f"could not be started: {error}") from error
 
-    def restart(self) -> None:
-        """Stop the server and start it again on the data that it has.
+    def halt(self) -> None:
+        """Stop the server for :meth:`resume`, and wait for its end."""
+        # Orderly, for a server that has to recover what it did reads it into its caches.
+        self._stop(self.orderly)
+
+    def resume(self) -> None:
+        """Start the server on the data that it had when it was halted.
 
         :raises ServerFailed: as :meth:`start`
         """
-        self.stop()
         self._launch()
 
     def stop(self) -> None:
         """Stop the server and wait for its end; a server that is not running is left alone."""
+        self._stop(self._ending)
+
+    @property
+    def _ending(self) -> Ending:
+        return self.orderly if self.kept else self.abrupt
+
+    def _stop(self, ending: Ending) -> None:
         if self._process is None:
             return
-        end_group(self._process.pid, self.ending, reap=self._process.poll)
+        end_group(self._process.pid, ending, reap=self._process.poll)
         self._process.wait()
         self.site.guardian.release_group(self._process.pid)
         self._process = None
@@ -185,7 +196,7 @@ class Server(ABC):
         self._log_start = self._log.stat().st_size
         with self._log.open("ab") as log:
             self._process = self.site.guardian.start(
-                self.command(), self.ending, stdin=subprocess.DEVNULL, **self._surroundings(log)
+                self.command(), self._ending, stdin=subprocess.DEVNULL, **self._surroundings(log)
             )
         self._wait(self._process)
 

@@ -28,7 +28,7 @@ from zodbshootout.engine.measurement import Measurement
 from zodbshootout.engine.planting import plant
 from zodbshootout.engine.processes import ProcessCrew, manner_of_end
 from zodbshootout.engine.threads import Rendezvous
-from zodbshootout.model import Parameters, Unit
+from zodbshootout.model import Unit
 
 
 class Slow(Benchmark):

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from zodbshootout.config.configuration import Configuration
+from zodbshootout.config.masking import SECRET_KEY, without_secrets
 from zodbshootout.contenders.layer import (
     Layer,
     Sharing,
@@ -20,16 +21,13 @@ from zodbshootout.contenders.layer import (
 from zodbshootout.model import CrewShape, Parameters
 from zodbshootout.servers.address import HOST
 
-_SECRET_KEY = re.compile(r"passw|secret|token", re.IGNORECASE)
-_SECRET_IN_DSN = re.compile(r"(passw(?:or)?d\s*=\s*)('(?:[^'\\]|\\.)*'|\S+)", re.IGNORECASE)
-_SECRET_IN_URL = re.compile(r"(://[^/\s:@]*:)[^/\s@]*@")
 _PARTS = ("_port", "_certificate", "_key", "_authority")
 """What is appended to a server's name to name what it alone was given."""
 
 
 @dataclass(frozen=True)
 class Contender:
-    """One ``<zodb NAME>`` section."""
+    """One ``<zodb NAME>`` or ``<zodburi NAME>`` section."""
 
     name: str
     section: Any
@@ -174,7 +172,7 @@ def _collect(section: Any, prefix: str, found: dict[str, str]) -> None:
         return
     for attribute in sorted(settings.getSectionAttributes()):
         value = getattr(settings, attribute)
-        if value is None or _SECRET_KEY.search(attribute):
+        if value is None or SECRET_KEY.search(attribute):
             continue
         inner = value if isinstance(value, list) else [value]
         for number, part in enumerate(inner):
@@ -195,8 +193,3 @@ def _printable(value: Any) -> str:
     if isinstance(address, (str, int, float, bytes)) or address is None:
         return str(address)
     return type(address).__name__  # whatever else it prints differs from process to process
-
-
-def without_secrets(text: str) -> str:
-    """Return *text* with passwords in it, as a DSN or a URL has them, replaced by ``***``."""
-    return _SECRET_IN_URL.sub(r"\1***@", _SECRET_IN_DSN.sub(r"\1***", text))

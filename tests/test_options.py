@@ -93,6 +93,27 @@ def test_log_takes_a_level_or_a_file_that_configures_logging() -> None:
     assert parse(["--log=log.conf"]).path == EMBEDDED
 
 
+def test_a_uri_in_place_of_a_file() -> None:
+    options = parse(["zeo://localhost:8100", "cold", "-c", "4"])
+    assert (options.uri, options.path.stem) == ("zeo://localhost:8100", "zeo")
+    assert options.benchmarks == ["cold"]
+    assert (*kind(options.sweep), options.sweep.concurrency) == (Unit.PROCESS, False, [4])
+    assert parse(["-c1", "demo:(memory://)/(memory://)"]).uri == "demo:(memory://)/(memory://)"
+    assert parse(["x.conf"]).uri is None
+    assert parse([]).uri is None
+
+
+def test_with_a_uri_and_nothing_else_clients_are_threads() -> None:
+    assert kind(parse(["file:///tmp/x.fs"]).sweep) == (Unit.THREAD, True)
+    assert kind(parse(["file:///tmp/x.fs", "-c2"]).sweep) == (Unit.PROCESS, False)
+
+
+def test_a_file_that_is_called_like_a_uri_is_a_file() -> None:
+    Path("zeo:x").touch()
+    assert parse(["zeo:x"]).uri is None
+    assert parse(["zeo:x"]).path == Path("zeo:x")
+
+
 @pytest.mark.parametrize("name", SEVEN)
 def test_trap_12_a_benchmark_can_be_left_out(name: str) -> None:
     assert parse(["x.conf", f"-{name}"]).benchmarks == [each for each in SEVEN if each != name]
@@ -139,6 +160,7 @@ def test_whose_data_is_to_be_destroyed() -> None:
     assert parse(["x.conf", "--zap"]).zap == Zap(asked_for=True)
     assert parse(["--zap", "x.conf", "add"]).zap == Zap(asked_for=True)
     assert parse(["--zap", "add", "cold"]).zap == Zap(asked_for=True)
+    assert parse(["--zap", "zeo://localhost:8100"]).zap == Zap(asked_for=True)
     assert parse(["x.conf", "--zap", "force"]).zap == Zap(asked_for=True, force=True)
     assert parse(["x.conf", "--zap", "a,B"]).zap == Zap(asked_for=True, names=["a", "b"])
 
@@ -169,6 +191,8 @@ def test_fast_rigorous_and_single_value_do_what_pyperf_says() -> None:
     [
         (["x.conf", "clod"], "unknown benchmark 'clod'; did you mean load or cold?"),
         (["x.conf", "-clod"], "unknown benchmark 'clod' in '-clod'; did you mean -load or -cold?"),
+        (["file:///a", "zeo://u:geheim@h"], "zeo://u:***@h: give one URI, before the benchmarks"),
+        (["cold", "file:///a"], "file:///a: give one URI, before the benchmarks; to compare"),
         (["clod"], "no such file or benchmark: 'clod'; did you mean load or cold?"),
         (["-c", "0"], "argument -c/--concurrency: '0' is not a positive number"),
         (["-c", "two"], "argument -c/--concurrency: 'two' is not a positive number"),

@@ -87,6 +87,22 @@ def test_servers_of_the_same_database_name_are_told_apart() -> None:
     assert ["x.example.com" in asked[0], "y.example.com" in asked[1]] == [True, True]
 
 
+def test_a_uri_tells_which_database_it_is_where_nothing_else_does() -> None:
+    asked: list[str] = []
+
+    def no(question: str) -> bool:
+        asked.append(question)
+        return False
+
+    unknown = Contender("other", object(), {"uri": "other://x"})
+    known = Contender("file", object(), {"uri": "file:///var/a.fs", "storage.path": "/var/a.fs"})
+    to_be_zapped(Zap(asked_for=True), [unknown, known, A], no)
+    assert asked == [
+        "Destroy all data of other, this storage (other://x)?",
+        "Destroy all data of file and a, this storage (/var/a.fs)?",
+    ]
+
+
 def test_what_is_read_only_is_neither_asked_for_nor_destroyed() -> None:
     assert to_be_zapped(Zap(asked_for=True), [READ_ONLY], refuse_to_ask) == frozenset()
     assert to_be_zapped(Zap(asked_for=True, force=True), [READ_ONLY], refuse_to_ask) == frozenset()

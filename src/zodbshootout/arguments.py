@@ -17,6 +17,7 @@ from typing import NoReturn
 import pyperf
 
 from zodbshootout.benchmarks.registry import DEFAULT, benchmarks
+from zodbshootout.config.uri import is_uri
 from zodbshootout.data.records import smallest_record
 from zodbshootout.engine.profiling import PROFILERS
 from zodbshootout.engine.sample import COLLECTORS
@@ -104,10 +105,12 @@ def parser() -> argparse.ArgumentParser:
     # Instead of printing the usage and exiting:
     base.error = _raise_usage_error  # type: ignore[method-assign]
     base.prog = "zodbshootout"
-    base.usage = "zodbshootout [FILE] [BENCHMARK ...] [-BENCHMARK ...] [option ...]"
+    base.usage = "zodbshootout [FILE|URI] [BENCHMARK ...] [-BENCHMARK ...] [option ...]"
     base.description = (
         "Measure and compare ZODB storages.  FILE lists the contenders in ZConfig format; "
-        "without it an embedded default is measured, which needs nothing installed or started."
+        "without it an embedded default is measured, which needs nothing installed or started.  "
+        "A ZODB URI, such as file:///tmp/x.fs or zeo://localhost:8100, is one contender.  The "
+        "benchmarks write to these databases."
     )
     base.epilog = (
         f"Benchmarks: {', '.join(benchmarks())}.  By default the first {len(DEFAULT)} of them run; "
@@ -240,7 +243,7 @@ def _add_crew(base: argparse.ArgumentParser) -> None:
         "-c", "--concurrency", metavar="N", type=_counts, action="append",
         help="clients that run at once (default: 2), processes unless told otherwise; "
         "N,N,... or repeated to sweep.  With neither FILE nor any option of this group the "
-        "clients are threads, for two of the embedded contenders live in one process",
+        "clients are threads, for some storages live in one process",
     )  # fmt: skip
     group.add_argument(
         "--threads", choices=("shared", "unique"),
@@ -306,10 +309,10 @@ def separated(arguments: Sequence[str]) -> list[str]:
 
 
 def _belongs_to_zap(word: str | None) -> bool:
-    """Say whether a word after ``--zap`` is its value: not if it is a file or a benchmark."""
+    """Say whether a word after ``--zap`` is its value, and no file, URI or benchmark."""
     if word is None or word.startswith("-") or word in {"all", *benchmarks()}:
         return False
-    return not Path(word).is_file()
+    return not (is_uri(word) or Path(word).is_file())
 
 
 def _belongs_to_log(word: str | None) -> bool:

@@ -28,6 +28,7 @@ from zodbshootout.config.configuration import (
     read_source,
 )
 from zodbshootout.config.explanation import suggestion
+from zodbshootout.config.uri import source_of
 from zodbshootout.contenders.contender import Contender, contenders_of
 from zodbshootout.destination import result_files
 from zodbshootout.guardian import Guardian
@@ -183,7 +184,7 @@ def _measure(shootout: Shootout) -> End:
 
 
 def _source(options: Options) -> Source:
-    source = read_source(options.path)
+    source = read_source(options.path) if options.uri is None else source_of(options.uri)
     if not options.include_mapping:
         return source
     floor = "\n<zodb mapping>\ncache-size 5000\n<mappingstorage>\n</mappingstorage>\n</zodb>\n"

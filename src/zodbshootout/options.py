@@ -18,6 +18,8 @@ from zodbshootout.benchmarks.registry import DEFAULT, benchmarks
 from zodbshootout.config.configuration import EMBEDDED
 from zodbshootout.config.explanation import suggestion
 from zodbshootout.config.loggers import read_loggers
+from zodbshootout.config.masking import without_secrets
+from zodbshootout.config.uri import is_uri, scheme_of
 from zodbshootout.model import CrewShape, Effort, MappingType, Parameters, Unit
 from zodbshootout.plan import Sweep
 from zodbshootout.shootout import ZAPPED_BEFORE, Conduct
@@ -45,6 +47,9 @@ class Options:
     """What the user asked for."""
 
     path: Path
+    """The configuration file.  With a URI, what results are named for."""
+    uri: str | None
+    """A ZODB URI in place of that file."""
     benchmarks: Sequence[str]
     only: Sequence[str]
     sweep: Sweep
@@ -80,11 +85,13 @@ def parse(arguments: Sequence[str]) -> Options:
     """
     found = parser().parse_intermixed_args(separated(arguments))
     _reject_what_is_not_ours(found)
-    path, names = _file_and_benchmarks(found.words)
-    sweep = _sweep(found, path)
+    uri = _uri(found.words)
+    path, names = _file_and_benchmarks(found.words, uri)
+    sweep = _sweep(found, named=uri is None and path != EMBEDDED)
     chosen = _selected(names, found.exclude)
     return Options(
         path=path,
+        uri=uri,
         benchmarks=chosen,
         only=[name.lower() for name in found.only],
         sweep=sweep,
@@ -123,9 +130,18 @@ def _reject_what_is_not_ours(found: argparse.Namespace) -> None:
             raise UsageError(f"{option} is not available: {advice}")
 
 
-def _file_and_benchmarks(words: Sequence[str]) -> tuple[Path, Sequence[str]]:
+def _uri(words: Sequence[str]) -> str | None:
+    """Return the URI that stands in place of a file, if it is not the name of one."""
+    if not words or os.path.exists(words[0]):  # noqa: PTH110 - a Path raises where it is too long
+        return None
+    return words[0].strip() if is_uri(words[0]) else None
+
+
+def _file_and_benchmarks(words: Sequence[str], uri: str | None) -> tuple[Path, Sequence[str]]:
     if not words:
         return EMBEDDED, ()
+    if uri is not None:
+        return Path(scheme_of(uri)), words[1:]
     first = words[0]
     if first in {"all", *benchmarks()} and not Path(first).exists():
         return EMBEDDED, words
@@ -138,6 +154,11 @@ def _file_and_benchmarks(words: Sequence[str]) -> tuple[Path, Sequence[str]]:
 
 def _selected(names: Sequence[str], excluded: Sequence[str]) -> list[str]:
     for name in names:
+        if is_uri(name):
+            raise UsageError(
+                f"{without_secrets(name)}: give one URI, before the benchmarks; to compare "
+                "several, list them in a file as <zodburi NAME> sections"
+            )
         if name != "all" and name not in benchmarks():
             raise UsageError(
                 f"unknown benchmark {name!r}; {suggestion(name, ['all', *benchmarks()])}"
@@ -149,10 +170,11 @@ def _selected(names: Sequence[str], excluded: Sequence[str]) -> list[str]:
     return chosen
 
 
-def _sweep(found: argparse.Namespace, path: Path) -> Sweep:
+def _sweep(found: argparse.Namespace, *, named: bool) -> Sweep:
+    """Return what is to be swept; *named* says whether a configuration file was."""
     told = found.concurrency or found.threads or found.gevent
     threads = found.threads or ("shared" if found.gevent else None)
-    if path == EMBEDDED and not told:
+    if not named and not told:
         threads = "shared"
     unit = Unit.PROCESS
     if threads:

@@ -72,7 +72,10 @@ def _by_place(contenders: Iterable[Contender]) -> list[list[Contender]]:
 
 
 def _place(contender: Contender) -> tuple[str, ...]:
-    """Return the settings that tell which database it is."""
+    """Return the settings that tell which database it is.
+
+    Of a URI that is all there is to tell, where its scheme is not known.
+    """
     found = []
     for key, value in contender.settings.items():
         name = key.rpartition(".")[2].rstrip("0123456789")
@@ -80,7 +83,7 @@ def _place(contender: Contender) -> tuple[str, ...]:
             found.append(str(Path(value).absolute()))
         elif name in _PLACES:
             found.append(value)
-    return tuple(found)
+    return tuple(found) or tuple(filter(None, [contender.settings.get("uri")]))
 
 
 def _question(same: Sequence[Contender]) -> str:

@@ -1,0 +1,290 @@
+"""ZODB URIs, which zodburi resolves: a database in one word.
+
+What a URI describes is also told as the section that would open the same storage.  That section is
+never opened, unless the URI names it; but what follows from the configuration of a contender, such
+as how many processes can open it, then follows from a URI as well.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from urllib.parse import parse_qsl, quote_plus, urlsplit
+
+import ZODB.config
+from ZConfig.matcher import SectionValue
+
+from zodbshootout.config.configuration import ConfigurationError, Source
+from zodbshootout.config.masking import without_secrets
+
+_BEGINNING = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*):(?P<rest>//|\()?", re.IGNORECASE)
+_DEMO = re.compile(r"demo:\((?P<base>.*)\)/\((?P<changes>.*)\)(?:#.*)?")
+_TRUE = frozenset({"1", "on", "true", "t", "yes"})
+_ZEO_PORT = 9991
+"""The port that zodburi takes where a URI has none."""
+
+
+class BadURI(ValueError):  # noqa: N818
+    """A URI that cannot be used.  The message is one line, without secrets."""
+
+    def __init__(self, uri: str, reason: str) -> None:
+        super().__init__(f"{without_secrets(uri)}: {reason}")
+
+
+def is_uri(word: str) -> bool:
+    """Say whether *word* looks like a ZODB URI, of a scheme that is known or of another one."""
+    found = _BEGINNING.match(word)
+    return found is not None and (found["rest"] is not None or found["scheme"] in schemes())
+
+
+def schemes() -> list[str]:
+    """Return the schemes for which a resolver is installed."""
+    return sorted({each.name for each in entry_points(group="zodburi.resolvers")})
+
+
+def scheme_of(uri: str) -> str:
+    """Return what stands before the first colon."""
+    return uri.partition(":")[0]
+
+
+def source_of(uri: str) -> Source:
+    """Return a configuration whose only contender is what *uri* describes, named for its scheme.
+
+    :raises ConfigurationError: when it describes nothing
+    """
+    try:
+        checked(uri)
+    except BadURI as error:
+        raise ConfigurationError(str(error)) from error
+    name = scheme_of(uri)
+    literal = uri.replace("$", "$$")
+    return Source(Path(name), f"<zodburi {name}>\n    uri {literal}\n</zodburi>\n")
+
+
+def checked(uri: str) -> str:
+    """Return *uri* as it is.  ZConfig calls this, and knows in which line.
+
+    :raises BadURI: when no storage can be made of it
+    """
+    _described(uri)
+    return uri
+
+
+class URISection:
+    """A ``<zodburi NAME>`` section."""
+
+    def __init__(self, section: Any) -> None:
+        self.name: str = section.getSectionName()
+        self._uri: str = section.uri
+        self._factory, self._storage, options = _described(self._uri)
+        self.config = _settings(uri=self._uri, storage=self._storage, **options)
+        self._options = options
+
+    def open(self) -> ZODB.DB:
+        """Return the DB, newly opened, as the URI has it."""
+        settled = _settled(self._uri, self._storage)
+        factory = self._factory if settled == self._uri else _resolved(settled)[0]
+        storage = factory()
+        try:
+            return ZODB.DB(storage, **self._options)
+        except BaseException:
+            storage.close()
+            raise
+
+
+def _described(uri: str) -> tuple[Callable[[], Any], Any, dict[str, Any]]:
+    """Return what opens a storage, the section that would open it, and options of the DB."""
+    _check_form(uri)
+    factory, options = _resolved(uri)
+    return factory, _section_of(uri, factory), options
+
+
+def _section_of(uri: str, factory: Callable[[], Any]) -> Any:
+    """Return the section that would open what *factory* opens, ``None`` if none is known."""
+    scheme = scheme_of(uri)
+    if scheme == "zconfig":
+        return getattr(factory, "__self__", None)  # which is the one in the file
+    return _DESCRIPTIONS[scheme](uri) if scheme in _DESCRIPTIONS else None
+
+
+def _check_form(uri: str) -> None:
+    """Say what to type in place of what zodburi gives no reason for, or takes for something else.
+
+    :raises BadURI: with that
+    """
+    scheme = scheme_of(uri)
+    if not uri.isprintable():
+        raise BadURI(scheme, "a URI is one line, and has nothing in it that cannot be printed")
+    slashed = {"zconfig", *_DESCRIPTIONS} - {"demo"}
+    if scheme in slashed and not uri.startswith(f"{scheme}://"):
+        raise BadURI(uri, f"it has to begin with {scheme}://")
+    if scheme == "demo":
+        found = _DEMO.fullmatch(uri)
+        if found is None:
+            raise BadURI(uri, "write demo:(BASE)/(CHANGES), with a URI for each")
+        checked(found["base"])
+        checked(found["changes"])
+
+
+def _resolved(uri: str) -> tuple[Callable[[], Any], dict[str, Any]]:
+    """Return what opens a storage, and options of the DB."""
+    try:
+        import zodburi
+    except ImportError:
+        raise BadURI(
+            uri, "zodburi is not installed; install it: pip install 'zodbshootout[uri]'"
+        ) from None
+    if scheme_of(uri) not in schemes():
+        raise BadURI(
+            uri,
+            f"no resolver knows the scheme {scheme_of(uri)!r}; there are {', '.join(schemes())}",
+        )
+    try:
+        factory, options = zodburi.resolve_uri(uri)
+    except Exception as error:  # a resolver can be anybody's
+        raise BadURI(uri, _reason(error, uri)) from error
+    return factory, options
+
+
+def _reason(error: Exception, uri: str) -> str:
+    """Return what an exception says beside the URI, in one line."""
+    # The text of a KeyError would be a literal of its message.
+    said = error.args[0] if isinstance(error, KeyError) and error.args else error
+    text = " ".join(str(said).split())
+    _, _, rest = text.rpartition(uri)
+    return without_secrets(rest.strip(" :") or text) or type(error).__name__
+
+
+def _settings(**values: Any) -> SectionValue:
+    """Return settings as ZConfig would hand them to a section."""
+    return SectionValue(values, None, None)
+
+
+def _query(uri: str) -> dict[str, str]:
+    """Return the parameters of a URI that are not about the DB."""
+    found = dict(parse_qsl(uri.partition("?")[2].partition("#")[0]))
+    return {
+        key: str(value.lower() in _TRUE) if key == "read_only" else value
+        for key, value in found.items()
+        if key != "database_name" and not key.startswith("connection_")
+    }
+
+
+def _of_memory(_: str) -> Any:
+    return ZODB.config.MappingStorage(_settings())
+
+
+def _of_file(uri: str) -> Any:
+    query = _query(uri)
+    path = uri.removeprefix("file://").partition("?")[0]
+    # Of a name that is too long a Path would raise.
+    if os.path.isdir(path or "."):  # noqa: PTH112
+        raise BadURI(uri, "this is a directory; name a file in it")
+    parent = os.path.dirname(path) or "."  # noqa: PTH120
+    if not os.path.isdir(parent):  # noqa: PTH112
+        advice = "" if path.startswith("/") else f"; did you mean file:///{path}?"
+        raise BadURI(uri, f"there is no directory {parent}{advice}")
+    return _demo(ZODB.config.FileStorage(_settings(path=path, **query)), query)
+
+
+def _of_zeo(uri: str) -> Any:
+    query = _query(uri)
+    parts = urlsplit(uri)
+    address: object = parts.path
+    if parts.netloc:
+        address = (parts.hostname or "", parts.port or _ZEO_PORT)
+    elif not parts.path:
+        raise BadURI(uri, "name the server, as in zeo://localhost:8100 or zeo:///path/of/socket")
+    server = [SimpleNamespace(address=address)]
+    return _demo(ZODB.config.ZEOClient(_settings(server=server, **query)), query)
+
+
+def _of_demo(uri: str) -> Any:
+    found = _DEMO.fullmatch(uri)
+    assert found is not None
+    return _over(*(_described(found[part])[1] for part in ("base", "changes")))
+
+
+def _of_sqlite(uri: str) -> Any:
+    query = _query(uri)
+    if "data_dir" not in query:
+        path = uri.removeprefix("sqlite://").partition("?")[0]
+        raise BadURI(
+            uri, f"name its directory like this: sqlite://?data_dir={path or '/some/directory'}"
+        )
+    return _of_relstorage("Sqlite3AdapterFactory", query, data_dir=query.pop("data_dir"))
+
+
+def _of_postgres(uri: str) -> Any:
+    parts = urlsplit(uri)
+    if not (parts.hostname and parts.port and parts.username):
+        raise BadURI(
+            uri,
+            "RelStorage has no defaults for its parts; write "
+            "postgres://USER:PASSWORD@HOST:PORT/DATABASE",
+        )
+    return _of_relstorage("PostgreSQLAdapterFactory", _query(uri), **_server(uri))
+
+
+def _of_mysql(uri: str) -> Any:
+    return _of_relstorage("MySQLAdapterFactory", _query(uri), **_server(uri))
+
+
+def _of_oracle(uri: str) -> Any:
+    return _of_relstorage("OracleAdapterFactory", _query(uri))
+
+
+def _server(uri: str) -> dict[str, Any]:
+    parts = urlsplit(uri)
+    return {
+        "host": parts.hostname,
+        "port": parts.port,
+        "db": parts.path[1:],
+        "user": parts.username,
+    }
+
+
+def _of_relstorage(adapter: str, query: dict[str, str], **place: Any) -> Any:
+    from relstorage import config
+
+    section = getattr(config, adapter)(_settings(driver=query.pop("driver", "auto"), **place))
+    return _demo(config.RelStorageFactory(_settings(adapter=section, **query)), query)
+
+
+def _demo(section: Any, query: Mapping[str, str]) -> Any:
+    """Return what *section* becomes where a URI asks for a DemoStorage over it."""
+    return _over(section) if "demostorage" in query else section
+
+
+def _over(*sections: Any) -> Any:
+    return ZODB.config.DemoStorage(_settings(factories=list(sections)))
+
+
+_DESCRIPTIONS: Mapping[str, Callable[[str], Any]] = {
+    "demo": _of_demo,
+    "file": _of_file,
+    "memory": _of_memory,
+    "mysql": _of_mysql,
+    "oracle": _of_oracle,
+    "postgres": _of_postgres,
+    "sqlite": _of_sqlite,
+    "zeo": _of_zeo,
+}
+"""The section that would open the same, by scheme.  Other schemes are known once they are open."""
+
+
+def _settled(uri: str, section: Any) -> str:
+    """Return *uri* with the driver that was chosen since, where it leaves that to chance."""
+    adapter = getattr(getattr(section, "config", None), "adapter", None)
+    if adapter is None or scheme_of(uri) == "zconfig":
+        return uri
+    driver = adapter.config.driver
+    if driver == _query(uri).get("driver", "auto"):
+        return uri
+    head, mark, fragment = uri.partition("#")
+    return f"{head}{'&' if '?' in head else '?'}driver={quote_plus(driver)}{mark}{fragment}"

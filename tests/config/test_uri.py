@@ -1,0 +1,254 @@
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zodburi
+
+from zodbshootout.config.configuration import ConfigurationError, Source, parse
+from zodbshootout.config.uri import is_uri, schemes, source_of
+from zodbshootout.contenders.contender import Contender, contenders_of
+from zodbshootout.contenders.database import Database
+from zodbshootout.contenders.layer import Sharing
+from zodbshootout.model import CrewShape, Parameters, Unit
+
+OTHER = """
+import ZODB.MappingStorage
+
+def resolve(uri):
+    if "bad" in uri:
+        raise RuntimeError("that\\nis no good: " + uri)
+    return ZODB.MappingStorage.MappingStorage, {}
+"""
+
+
+@pytest.fixture
+def other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Install a package with resolvers of its own."""
+    installed = tmp_path / "installed"
+    described = installed / "other-1.dist-info"
+    described.mkdir(parents=True)
+    (installed / "resolver_of_other.py").write_text(OTHER)
+    (described / "METADATA").write_text("Metadata-Version: 2.1\nName: other\nVersion: 1\n")
+    (described / "entry_points.txt").write_text(
+        "[zodburi.resolvers]\nother = resolver_of_other:resolve\nbroken = nowhere_at_all:resolve\n"
+    )
+    monkeypatch.syspath_prepend(installed)
+
+
+def contender(uri: str) -> Contender:
+    (found,) = contenders_of(parse(source_of(uri), {}))
+    return found
+
+
+def in_a_file(text: str, **names: str) -> list[Contender]:
+    return contenders_of(parse(Source(Path("x.conf"), text), names))
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        ("file:///tmp/x.fs", True),
+        ("demo:(memory://)/(memory://)", True),
+        ("zeo:localhost", True),
+        ("unknown://x", True),
+        ("x.conf", False),
+        ("localhost:8100", False),
+        ("/tmp/a:b", False),
+        ("cold", False),
+        ("", False),
+    ],
+)
+def test_what_looks_like_a_uri(word: str, expected: bool) -> None:
+    assert is_uri(word) is expected
+
+
+@pytest.mark.parametrize(
+    ("uri", "storage", "sharing"),
+    [
+        ("file://{}/x.fs", "FileStorage", Sharing.EXCLUSIVE),
+        ("file://{}/x.fs?blobstorage_dir={}/blobs", "FileStorage", Sharing.EXCLUSIVE),
+        ("memory://", "MappingStorage", Sharing.VOLATILE),
+        ("demo:(file://{}/x.fs)/(memory://)", "DemoStorage", Sharing.VOLATILE),
+        ("sqlite://?data_dir={}/sqlite&keep_history=false", "RelStorage", Sharing.CONCURRENT),
+        ("zconfig://{}/zodb.conf", "FileStorage", Sharing.EXCLUSIVE),
+        ("zconfig://{}/zodb.conf#another", "MappingStorage", Sharing.VOLATILE),
+    ],
+)
+def test_what_is_known_before_it_is_opened_is_what_opening_it_shows(
+    uri: str, storage: str, sharing: Sharing, tmp_path: Path
+) -> None:
+    (tmp_path / "zodb.conf").write_text(
+        f"<zodb one>\n<filestorage>\npath {tmp_path}/z.fs\n</filestorage>\n</zodb>\n"
+        "<zodb another>\n<mappingstorage/>\n</zodb>\n"
+    )
+    found = contender(uri.format(tmp_path, tmp_path))
+    assert found.name == uri.partition(":")[0]
+    assert (found.storage_name, found.sharing) == (storage, sharing)
+    assert found.prefetches is not None
+    with Database(found) as database:
+        assert database.sharing is sharing
+        assert database.prefetches is found.prefetches
+        assert any(name.endswith(f".{storage}") for name in database.storage_classes)
+
+
+def test_servers_are_known_before_they_are_opened() -> None:
+    zeo = contender("zeo://localhost:1?client=c")
+    assert zeo.absence() == "no ZEO server at localhost:1; start one there: runzeo -a 1 -f Data.fs"
+    assert "its persistent cache file" in str(zeo.refusal(Parameters(CrewShape(2))))
+    assert zeo.refusal(Parameters(CrewShape(2, Unit.THREAD, shared=True))) is None
+    assert contender("zeo://[::1]").settings["storage.server"] == "::1:9991"
+    assert "no ZEO server at /no/socket" in str(contender("zeo:///no/socket").absence())
+    postgres = contender("postgres://u:p@h:5432/x?driver=pg8000&read_only=1")
+    assert postgres.read_only
+    assert "the driver 'pg8000' is not installed" in str(postgres.installation())
+    assert "<mysql>: no driver" in str(contender("mysql://u:p@h/x").installation())
+    assert "<oracle>: no driver" in str(contender("oracle://?user=u&dsn=x").installation())
+    assert contender("sqlite://?data_dir=x").retry_flaw() == in_a_file(
+        "%import relstorage\n<zodb a>\n<relstorage>\n<sqlite3>\ndata-dir x\n</sqlite3>\n"
+        "</relstorage>\n</zodb>"
+    )[0].retry_flaw()  # fmt: skip
+
+
+def test_a_demostorage_by_parameter_is_one() -> None:
+    assert contender("sqlite://?data_dir=x&demostorage=1").sharing is Sharing.VOLATILE
+
+
+def test_trap_9_what_the_uri_says_of_the_db_is_honoured() -> None:
+    found = contender("memory://?connection_cache_size=77&connection_pool_size=3&database_name=d")
+    db = found.open()
+    assert (db.getCacheSize(), db.getPoolSize(), db.database_name) == (77, 3, "d")
+    db.close()
+    assert found.settings["cache_size"] == "77"
+
+
+def test_a_path_is_taken_as_it_is(tmp_path: Path) -> None:
+    contender(f"file://{tmp_path}/a $b $$(c) #d.fs").open().close()
+    assert (tmp_path / "a $b $$(c) #d.fs").is_file()
+
+
+def test_a_section_in_a_file_uses_what_the_run_defines(tmp_path: Path) -> None:
+    fs, zeo = in_a_file(
+        "<zodburi fs>\nuri file://$scratch/x.fs\n</zodburi>\n"
+        "<zodburi zeo>\nuri zeo://$main?wait=1\n</zodburi>\n",
+        scratch=str(tmp_path), main="127.0.0.1:1234",
+    )  # fmt: skip
+    assert fs.settings["storage.path"] == "$scratch/x.fs"
+    assert fs.settings["uri"] == "file://$scratch/x.fs"
+    assert zeo.refers_to("main")
+    assert not fs.refers_to("main")
+
+
+@pytest.mark.parametrize(
+    ("uri", "settings"),
+    [
+        ("zeo://u:geheim@h:1?username=u&password=geheim", {"storage.username": "u"}),
+        ("postgres://u:ge@heim@h:1/x", {"storage.adapter.user": "u"}),
+        ("mysql://u:geheim@h/x", {"storage.adapter.db": "x"}),
+        ("oracle://?user=u&password=geheim&dsn=x", {"storage.user": "u"}),
+        ("demo:(zeo://h?password=geheim)/(memory://)", {"storage.factories.server": "h:9991"}),
+    ],
+)
+def test_no_password_is_in_the_settings(uri: str, settings: dict[str, str]) -> None:
+    found = contender(uri).settings
+    assert found.items() >= settings.items()
+    assert "heim" not in repr(found)
+
+
+def test_trap_10_other_uris_are_other_configurations() -> None:
+    uris = ["zeo://h:1", "zeo://h:2", "zeo://h:1?password=a&wait=1", "zeo://h:1?password=a&wait=0"]
+    assert len({contender(uri).fingerprint() for uri in uris}) == len(uris)
+
+
+@pytest.mark.parametrize(
+    ("uri", "resolved"),
+    [
+        ("sqlite://?data_dir=x", "sqlite://?data_dir=x&driver=sqlite3"),
+        ("sqlite://?data_dir=x#y", "sqlite://?data_dir=x&driver=sqlite3#y"),
+        ("sqlite://?data_dir=x&driver=sqlite3", "sqlite://?data_dir=x&driver=sqlite3"),
+    ],
+)
+def test_the_driver_for_sqlite_is_not_left_to_chance(
+    uri: str, resolved: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    found = contender(uri)
+    asked = [uri]
+    resolve: Callable[[str], Any] = zodburi.resolve_uri
+
+    def listen(uri: str) -> Any:
+        asked.append(uri)
+        return resolve(uri)
+
+    monkeypatch.setattr("zodburi.resolve_uri", listen)
+    with Database(found) as database:
+        assert database.driver() == "sqlite3"
+    assert asked[-1] == resolved
+
+
+KNOWN = ", ".join(schemes())
+BAD = [
+    ("foo://x", f"foo://x: no resolver knows the scheme 'foo'; there are {KNOWN}"),
+    ("demo:(foo://x)/(memory://)", "foo://x: no resolver knows the scheme 'foo'; there are "),
+    ("demo:memory://", "demo:memory://: write demo:(BASE)/(CHANGES), with a URI for each"),
+    (
+        "demo:(memory://?connection_cache_size=1)/(memory://)",
+        "demo:(memory://?connection_cache_size=1)/(memory://): DB arguments in base",
+    ),
+    ("file:/tmp/x.fs", "file:/tmp/x.fs: it has to begin with file://"),
+    ("zeo:h:1", "zeo:h:1: it has to begin with zeo://"),
+    ("file:///no/such/x.fs", "file:///no/such/x.fs: there is no directory /no/such"),
+    (
+        "file://tmp/x.fs",
+        "file://tmp/x.fs: there is no directory tmp; did you mean file:///tmp/x.fs?",
+    ),
+    ("file:///", "file:///: this is a directory; name a file in it"),
+    ("file://", "file://: this is a directory; name a file in it"),
+    ("zeo://", "zeo://: name the server, as in zeo://localhost:8100 or zeo:///path/of/socket"),
+    ("file://x.fs?a=1", "file://x.fs?a=1: Unrecognized database keyword(s): a"),
+    ("memory://\n</zodburi>", "memory: a URI is one line, and has nothing in it that cannot be"),
+    ("zeo://h:x", "zeo://h:x: Port could not be cast to integer value as 'x'"),
+    ("zconfig:///no.conf", "zconfig:///no.conf: error opening file /no.conf"),
+    ("sqlite:///a/b", "sqlite:///a/b: name its directory like this: sqlite://?data_dir=/a/b"),
+    (
+        "postgres://u:geheim@h/x",
+        "postgres://u:***@h/x: RelStorage has no defaults for its parts; write postgres://USER:",
+    ),
+    ("other:bad:x", "other:bad:x: that is no good: other:bad:x"),
+    ("broken://x", "broken://x: No module named 'nowhere_at_all'"),
+]  # fmt: skip
+
+
+@pytest.mark.usefixtures("other")
+@pytest.mark.parametrize(("uri", "message"), BAD)
+def test_a_bad_uri_is_one_line(
+    uri: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigurationError) as caught:
+        source_of(uri)
+    assert str(caught.value).replace("broken, ", "").replace("other, ", "").startswith(message)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_bad_uri_in_a_file_is_told_with_the_line() -> None:
+    with pytest.raises(ConfigurationError, match=r"x\.conf:3: zeo:h: it has to begin with zeo://"):
+        in_a_file("<zodburi a>\n# a comment\nuri zeo:h\n</zodburi>")
+
+
+@pytest.mark.usefixtures("other")
+def test_of_a_scheme_that_is_not_known_opening_tells() -> None:
+    found = contender("other:anything")
+    assert found.layers == ()
+    assert found.settings["uri"] == "other:anything"
+    with Database(found) as database:
+        assert database.sharing is Sharing.VOLATILE
+
+
+def test_zodburi_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "zodburi", None)
+    with pytest.raises(ConfigurationError, match=r"pip install 'zodbshootout\[uri\]'"):
+        source_of("memory://")

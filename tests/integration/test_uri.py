@@ -1,0 +1,178 @@
+"""A ZODB URI in place of a file, with what it describes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.integration.command import QUICK, cells, left_behind, metadata_of, names_in, run
+from zodbshootout.servers.address import HOST, accepts, reserved_port
+
+REFUSED = "FileStorage: one DB at a time can open it; use --threads shared, or -c 1"
+
+
+@pytest.fixture
+def zeo(tmp_path: Path) -> Iterator[str]:
+    """Run a ZEO server; return its address."""
+    with reserved_port() as port, (tmp_path / "zeo.log").open("wb") as log:
+        address = f"{HOST}:{port}"
+        command = [sys.executable, "-m", "ZEO.runzeo", "-a", address, "-f", "zeo.fs"]
+        server = subprocess.Popen(command, stdout=log, stderr=log, cwd=tmp_path)
+        try:
+            deadline = time.monotonic() + 30
+            while not accepts((HOST, port)):
+                assert server.poll() is None, (tmp_path / "zeo.log").read_text()
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+            yield address
+        finally:
+            server.terminate()
+            server.wait(30)
+
+
+@pytest.mark.parametrize(
+    ("words", "crew"),
+    [
+        ([], "2 threads sharing one DB"),
+        (["-c", "1"], "1 process"),
+        (["-c", "3", "--threads"], "3 threads sharing one DB"),
+    ],
+)
+def test_a_filestorage(words: list[str], crew: str, tmp_path: Path) -> None:
+    done = run(tmp_path, "file://kept $1.fs", "add", "cold", *words, *QUICK, "-o", "a.json")
+    assert done.status == 0, done.out + done.err
+    assert names_in(tmp_path / "a.d" / "file.json") == {"add", "cold"}
+    metadata = metadata_of(tmp_path / "a.d" / "file.json", "cold")
+    assert metadata["crew"] == crew
+    assert metadata["storage_classes"] == "ZODB.FileStorage.FileStorage.FileStorage"
+    assert "uri=file://kept $1.fs" in str(metadata["configuration"])
+    assert (tmp_path / "kept $1.fs").stat().st_size > 1000
+    assert left_behind(tmp_path) == []
+
+
+def test_what_a_filestorage_cannot_do_is_said_before_and_after(tmp_path: Path) -> None:
+    words = ("file://x.fs", "hot", "-c", "2")
+    listed = run(tmp_path, *words, "--list")
+    assert listed.status == 0
+    assert f"file: hot, 2 processes, 1000 objects of 300 bytes: not supported: {REFUSED}" in (
+        listed.out.splitlines()
+    )
+    assert not (tmp_path / "x.fs").exists()
+    assert run(tmp_path, *words, *QUICK, "-o", "a.json").status == 0
+    assert cells(tmp_path / "a.cells.json") == {("file", "hot"): ("unsupported", REFUSED)}
+
+
+def test_a_zeo_server(zeo: str, tmp_path: Path) -> None:
+    done = run(tmp_path, f"zeo://{zeo}?connection_cache_size=99", "add", "cold", "warm", "-c", "2",
+               "--include-mapping", "--only", "zeo", *QUICK, "-o", "a.json")  # fmt: skip
+    assert done.status == 0, done.out + done.err
+    assert {path.stem for path in (tmp_path / "a.d").iterdir()} == {"zeo"}
+    assert names_in(tmp_path / "a.d" / "zeo.json") == {"add", "cold", "warm"}
+    metadata = metadata_of(tmp_path / "a.d" / "zeo.json", "cold")
+    assert metadata["cleared_caches"] == "pickle cache, ZEO client cache"
+    assert "; cache_size=99;" in str(metadata["configuration"])
+
+
+def test_a_zeo_server_is_zapped_when_that_is_wanted(zeo: str, tmp_path: Path) -> None:
+    for answer, name in (("n\n", "a.json"), ("y\n", "b.json")):
+        done = run(tmp_path, "--zap", f"zeo://{zeo}", "add", "--threads", *QUICK, "-o", name,
+                   answers=answer)  # fmt: skip
+        assert done.status == 0, done.out + done.err
+        assert f"Destroy all data of zeo, ClientStorage ({zeo})? [y/N]" in done.err
+    assert metadata_of(tmp_path / "a.d" / "zeo.json", "add")["zapped"] == "no"
+    assert metadata_of(tmp_path / "b.d" / "zeo.json", "add")["zapped"] == "yes"
+
+
+def test_a_zeo_server_that_is_not_there(tmp_path: Path) -> None:
+    done = run(tmp_path, "zeo://localhost:1", "add", "-c", "1", *QUICK, "-o", "a.json")
+    assert done.status == 3
+    assert "no ZEO server at localhost:1; start one there: runzeo -a 1 -f Data.fs" in done.out
+
+
+def test_storages_in_memory_beside_the_floor(tmp_path: Path) -> None:
+    done = run(tmp_path, "memory://", "cold", "hot", "--include-mapping", *QUICK, "-o", "a.json")
+    assert done.status == 0, done.out + done.err
+    assert set(cells(tmp_path / "a.cells.json").values()) == {("measured", "")}
+    assert {path.stem for path in (tmp_path / "a.d").iterdir()} == {"memory", "mapping"}
+
+
+def test_a_demostorage_leaves_its_base_alone(tmp_path: Path) -> None:
+    assert run(tmp_path, "file://x.fs", "cold", *QUICK, "-o", "a.json").status == 0
+    before = (tmp_path / "x.fs").read_bytes()
+    done = run(tmp_path, "demo:(file://x.fs)/(memory://)#connection_pool_size=9", "add", "cold",
+               *QUICK, "-o", "b.json")  # fmt: skip
+    assert done.status == 0, done.out + done.err
+    metadata = metadata_of(tmp_path / "b.d" / "demo.json", "cold")
+    assert str(metadata["storage_classes"]).startswith("ZODB.DemoStorage.DemoStorage over ")
+    assert "; pool_size=9;" in str(metadata["configuration"])
+    assert (tmp_path / "x.fs").read_bytes() == before
+
+
+def test_sqlite_through_the_resolver_of_relstorage(tmp_path: Path) -> None:
+    done = run(tmp_path, "sqlite://?data_dir=db&keep_history=false", "add", "cold",
+               "readCurrent_conflicts", "-c", "2", *QUICK, "-o", "a.json")  # fmt: skip
+    assert done.status == 0, done.out + done.err
+    metadata = metadata_of(tmp_path / "a.d" / "sqlite.json", "cold")
+    assert metadata["cleared_caches"] == "pickle cache, RelStorage cache"
+    assert metadata["driver"] == "sqlite3"
+    state, reason = cells(tmp_path / "a.cells.json")["sqlite", "readCurrent_conflicts"]
+    assert state == "unsupported"
+    assert "commits what a refused transaction has stored" in reason
+    assert (tmp_path / "db").is_dir()
+
+
+def test_sections_in_a_file(tmp_path: Path) -> None:
+    (tmp_path / "x.conf").write_text(
+        "<zeoserver main>\n<filestorage>\npath $scratch/x.fs\n</filestorage>\n</zeoserver>\n"
+        "<zodburi one>\nuri zeo://$main\n</zodburi>\n"
+        "<zodburi two>\nuri sqlite://?data_dir=$scratch/db\n</zodburi>\n"
+    )
+    done = run(tmp_path, "x.conf", "cold", "-c", "2", *QUICK, "-o", "a.json")
+    assert done.status == 0, done.out + done.err
+    assert set(cells(tmp_path / "a.cells.json").values()) == {("measured", "")}
+    assert left_behind(tmp_path) == []
+
+
+def test_a_password_goes_nowhere(tmp_path: Path) -> None:
+    uri = "zeo://u:geheim@localhost:1?password=geheim&wait=1"
+    done = run(tmp_path, uri, "add", "-c1", "--include-mapping", *QUICK, "-o", "a.json", "-v")
+    assert done.status == 3
+    everything = done.out + done.err
+    everything += "".join(path.read_text() for path in tmp_path.rglob("*.json"))
+    assert "mapping" in everything
+    assert "geheim" not in everything
+
+
+@pytest.mark.parametrize(
+    ("uri", "message"),
+    [
+        ("fiel:///tmp/x.fs", "fiel:///tmp/x.fs: no resolver knows the scheme 'fiel'; there are "),
+        ("file:x.fs", "file:x.fs: it has to begin with file://"),
+        (
+            "zeo://h:1?nonsense=1",
+            "zeo://h:1?nonsense=1: Unrecognized database keyword(s): nonsense",
+        ),
+    ],
+)
+def test_a_bad_uri_is_one_line_and_status_2(uri: str, message: str, tmp_path: Path) -> None:
+    done = run(tmp_path, uri, *QUICK)
+    assert done.status == 2
+    assert done.complaint.startswith(f"zodbshootout: {message}")
+    assert done.out == ""
+    assert left_behind(tmp_path) == []
+
+
+def test_without_zodburi_it_is_said_what_to_install(tmp_path: Path) -> None:
+    (tmp_path / "without").mkdir()
+    (tmp_path / "without" / "zodburi.py").write_text("raise ImportError\n")
+    done = run(tmp_path, "file://x.fs", PYTHONPATH=str(tmp_path / "without"))
+    assert done.status == 2
+    assert done.complaint == (
+        "zodbshootout: file://x.fs: zodburi is not installed; "
+        "install it: pip install 'zodbshootout[uri]'"
+    )

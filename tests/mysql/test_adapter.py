@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from relstorage.adapters.mysql import MySQLAdapter
+from relstorage.adapters.mysql.schema import MySQLSchemaInstaller
+from relstorage.options import Options
+
+from tests.mysql.server import FakeDriver, FakeServer
+from tests.mysql.test_version import DEBIAN_12, DEBIAN_SID
+from zodbshootout.config.configuration import Source, parse
+from zodbshootout.mysql.schema import SchemaInstaller
+
+NO_KEYS = "object_state without inline foreign keys"
+AS_MYSQL = "MariaDB 10.11.19 reported as MySQL 5.7.44"
+IMPORT = "%import zodbshootout.mysql\n"
+
+
+def adapter_for(
+    server: FakeServer,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    keep_history: bool,
+    imports: str = IMPORT,
+    section: str = "mysql-or-mariadb",
+) -> Any:
+    """Return the adapter that a section in a file makes, with *server* behind it."""
+    monkeypatch.setattr(MySQLAdapter, "_select_driver", lambda _: FakeDriver(server))
+    text = (
+        f"{imports}<zodb x>\n<relstorage>\n<{section}>\nhost here\nport 1234\npasswd secret\n"
+        f"</{section}>\n</relstorage>\n</zodb>\n"
+    )
+    (database,) = parse(Source(Path("x.conf"), text), {}).databases
+    return database.config.storage.config.adapter.create(Options(keep_history=keep_history))
+
+
+@pytest.mark.parametrize(
+    ("version", "keep_history", "corrections"),
+    [
+        (DEBIAN_12, True, (NO_KEYS, AS_MYSQL)),
+        (DEBIAN_12, False, (AS_MYSQL,)),
+        ("10.4.34-MariaDB", True, ("MariaDB 10.4.34 reported as MySQL 5.7.44",)),
+        (DEBIAN_SID, True, (NO_KEYS,)),
+        (DEBIAN_SID, False, ()),
+        ("8.4.6", True, ()),
+        ("8.4.6", False, ()),
+    ],
+)
+def test_only_what_the_server_needs_is_corrected_and_recorded(
+    version: str,
+    keep_history: bool,
+    corrections: tuple[str, ...],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    server = FakeServer(version)
+    adapter = adapter_for(server, monkeypatch, keep_history=keep_history)
+    adapter.schema.prepare()
+    (statement,) = server.made("object_state")
+    assert ("REFERENCES" in statement) == (keep_history and NO_KEYS not in corrections)
+    assert adapter.corrections == corrections
+    assert adapter.server_version == version
+
+
+def test_every_other_statement_is_relstorages_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, theirs = FakeServer(DEBIAN_SID), FakeServer(DEBIAN_SID)
+    adapter_for(ours, monkeypatch, keep_history=True).schema.prepare()
+    plain = adapter_for(
+        theirs, monkeypatch, keep_history=True, imports="%import relstorage\n", section="mysql"
+    )
+    assert type(plain) is MySQLAdapter
+    plain.schema.prepare()
+    # Ours asks for the version before it makes the table, RelStorage's after that.
+    assert sorted(set(theirs.statements) - set(ours.statements)) == theirs.made("object_state")
+    assert sorted(set(ours.statements) - set(theirs.statements)) == ours.made("object_state")
+
+
+def test_the_corrections_hold_in_every_instance(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = FakeServer(DEBIAN_12)
+    adapter = adapter_for(server, monkeypatch, keep_history=True)
+    another = adapter.new_instance().new_instance()
+    assert another.version_detector is adapter.version_detector
+    another.schema.prepare()
+    assert another.corrections == adapter.corrections == (NO_KEYS, AS_MYSQL)
+    assert "REFERENCES" not in server.made("object_state")[0]
+
+
+def test_the_corrections_hold_when_all_is_zapped(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = FakeServer(DEBIAN_12)
+    adapter_for(server, monkeypatch, keep_history=True).schema.prepare()
+    # The process that zaps is another one, and finds the tables there.
+    adapter = adapter_for(server, monkeypatch, keep_history=True)
+    adapter.schema.prepare()
+    adapter.schema.zap_all()
+    first, second = server.made("object_state")
+    assert second == first
+    assert "REFERENCES" not in second
+    assert adapter.corrections == (NO_KEYS, AS_MYSQL)
+
+
+def test_a_server_that_nobody_has_asked_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = FakeServer(DEBIAN_12)
+    adapter = adapter_for(server, monkeypatch, keep_history=True)  # as with create-schema false
+    assert server.connections == 0
+    assert adapter.corrections == (NO_KEYS, AS_MYSQL)
+    assert adapter.new_instance().server_version == DEBIAN_12
+    assert server.connections == 1
+
+
+def test_nothing_is_recorded_where_relstorage_has_nothing_to_be_left_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    _, free = MySQLSchemaInstaller.CREATE_OBJECT_STATE_TMPLS
+    monkeypatch.setattr(MySQLSchemaInstaller, "CREATE_OBJECT_STATE_TMPLS", (free, free))
+    adapter = adapter_for(FakeServer(DEBIAN_SID), monkeypatch, keep_history=True)
+    adapter.schema.prepare()
+    assert adapter.corrections == ()
+
+
+def test_nothing_is_recorded_where_relstorage_has_no_template_any_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def make(_: Any, cursor: Any) -> None:
+        cursor.execute("CREATE TABLE object_state (tid BIGINT UNSIGNED)")
+
+    base = MySQLSchemaInstaller.__mro__[1]
+    monkeypatch.setattr(base, "_create_object_state", make)
+    monkeypatch.delattr(base, "CREATE_OBJECT_STATE_TMPL")
+    adapter = adapter_for(FakeServer(DEBIAN_SID), monkeypatch, keep_history=True)
+    adapter.schema.prepare()
+    assert adapter.corrections == ()
+
+
+@pytest.mark.parametrize("keep_history", [True, False])
+def test_the_stored_procedures_are_relstorages_even_when_our_installer_comes_first(
+    keep_history: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    adapter = adapter_for(FakeServer(DEBIAN_12), monkeypatch, keep_history=keep_history)
+    parts = {
+        "driver": adapter.driver,
+        "connmanager": adapter.connmanager,
+        "runner": adapter.runner,
+        "keep_history": keep_history,
+        "version_detector": adapter.version_detector,
+    }
+    monkeypatch.setattr(MySQLSchemaInstaller, "_PROCEDURES", {})
+    ours, plain = SchemaInstaller(**parts), MySQLSchemaInstaller(**parts)
+    assert "lock_objects_and_detect_conflicts" in plain.procedures
+    assert ours.procedures == plain.procedures
+
+
+@pytest.mark.parametrize(
+    "imports",
+    [IMPORT, f"%import relstorage\n{IMPORT}", f"{IMPORT}%import relstorage\n"],
+)
+def test_the_section_takes_the_keys_of_mysql(imports: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = FakeServer(DEBIAN_12)
+    adapter = adapter_for(server, monkeypatch, keep_history=False, imports=imports)
+    assert adapter._params == {"host": "here", "port": 1234, "passwd": "secret"}
+    assert "secret" not in str(adapter)

@@ -97,6 +97,10 @@ class Contender:
         """Say what to type so that missing packages are found, or return ``None``."""
         return self._first(lambda layer, section: layer.installation(section))
 
+    def advice(self, cause: str) -> str | None:
+        """Say how to configure it otherwise after it failed with *cause*, or return ``None``."""
+        return self._first(lambda layer, section: layer.advice(section, cause))
+
     def _first(self, question: Callable[[type[Layer], Any], str | None]) -> str | None:
         """Return the first answer that a layer has for its section."""
         for section in nested_sections(self.section):

@@ -175,6 +175,10 @@ class Database:
             found |= layer.versions()
         return found
 
+    def corrections(self) -> tuple[str, ...]:
+        """Say, in a few words each, where a storage is not used as its package has it."""
+        return tuple(text for layer in self._layers for text in layer.corrections())
+
 
 def _blob_directory(storage: Any) -> str | None:
     """Return the directory in which a storage keeps blobs or caches them, if it is its own."""

@@ -99,6 +99,10 @@ class Layer:
         """Return the versions of the software that this layer consists of."""
         return installed_versions(self.distributions)
 
+    def corrections(self) -> tuple[str, ...]:
+        """Say, in a few words each, where the storage is not used as its package has it."""
+        return ()
+
     @classmethod
     def refusal(cls, section: Any, shape: CrewShape) -> str | None:  # noqa: ARG003
         """Say why clients of that kind cannot use what *section* opens, or return ``None``.
@@ -132,6 +136,11 @@ class Layer:
     @classmethod
     def absence(cls, section: Any) -> str | None:  # noqa: ARG003
         """Say what has to be started before *section* can be opened, or return ``None``."""
+        return None
+
+    @classmethod
+    def advice(cls, section: Any, cause: str) -> str | None:  # noqa: ARG003
+        """Say what to write in place of *section* where it failed with *cause*, or ``None``."""
         return None
 
 

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from importlib.metadata import version
+from importlib.util import find_spec
 from typing import Any
 
 from zodbshootout.contenders.blob_files import BlobRevision, forget
@@ -21,8 +23,16 @@ _EXTRAS = {
     "MySQLAdapterFactory": "mysql",
     "OracleAdapterFactory": "oracle",
 }
+_TWO_DRIVERS = {"Sqlite3AdapterFactory": "sqlite3", "MySQLAdapterFactory": "MySQLdb"}
+"""Modules for which RelStorage has two drivers of the same rank, of that name and for gevent."""
 
 _SQLITE = "Sqlite3AdapterFactory"
+_MYSQL = "MySQLAdapterFactory"
+_NOT_ITS_MYSQL = re.compile(
+    r"Error: \(?(1005\b.*object_state.*errno: 150\b|1064\b.*'AS excluded\b|3780\b.*'object_state_"
+    r"|invalid literal for int\(\).*\+maria)"  # a version that RelStorage cannot read
+)
+"""How RelStorage 4.3 fails on MariaDB, and on MySQL from 9.0 on, in the words of those servers."""
 _LEAKY = frozenset({"4.3.0"})
 """Versions of which it was seen that stores outlive their transaction in SQLite.
 
@@ -74,17 +84,26 @@ class RelStorageLayer(Layer):
     def driver(self) -> str:
         return str(self.storage._adapter.driver.__name__)
 
+    def corrections(self) -> tuple[str, ...]:
+        return tuple(getattr(self.storage._adapter, "corrections", ()))
+
     @classmethod
     def settle(cls, section: Any) -> None:
-        # Where gevent is installed, RelStorage has two drivers of the same rank for SQLite and
-        # takes now the one and now the other.
+        # Where gevent is installed RelStorage takes now the one and now the other.
         adapter = section.config.adapter
-        if type(adapter).__name__ == _SQLITE and adapter.config.driver == "auto":
-            adapter.config.driver = "gevent sqlite3" if _patched_by_gevent() else "sqlite3"
+        driver = _TWO_DRIVERS.get(_kind(adapter))
+        if driver and adapter.config.driver == "auto" and find_spec(driver):
+            adapter.config.driver = f"gevent {driver}" if _patched_by_gevent() else driver
+
+    @classmethod
+    def advice(cls, section: Any, cause: str) -> str | None:
+        if type(section.config.adapter).__name__ != _MYSQL or not _NOT_ITS_MYSQL.search(cause):
+            return None
+        return "for this server write '%import zodbshootout.mysql' and <mysql-or-mariadb>"
 
     @classmethod
     def retry_flaw(cls, section: Any) -> str | None:
-        if type(section.config.adapter).__name__ != _SQLITE or version("RelStorage") not in _LEAKY:
+        if _kind(section.config.adapter) != _SQLITE or version("RelStorage") not in _LEAKY:
             return None
         return (
             f"RelStorage {version('RelStorage')} on SQLite commits what a refused transaction has "
@@ -94,13 +113,19 @@ class RelStorageLayer(Layer):
     @classmethod
     def installation(cls, section: Any) -> str | None:
         adapter = section.config.adapter
-        extra = _EXTRAS.get(type(adapter).__name__)
+        extra = _EXTRAS.get(_kind(adapter))
         if extra is None:
             return None
         driver = adapter.config.driver
         which = "no driver" if driver == "auto" else f"the driver {driver!r} is not"
         verb = "for it is installed" if driver == "auto" else "installed"
         return f"<{extra}>: {which} {verb}; install it: pip install 'zodbshootout[{extra}]'"
+
+
+def _kind(adapter: Any) -> str:
+    """Return the class name of RelStorage's own section that *adapter* is or derives from."""
+    own = (cls.__name__ for cls in type(adapter).__mro__ if cls.__module__ == "relstorage.config")
+    return next(own, type(adapter).__name__)
 
 
 def _patched_by_gevent() -> bool:

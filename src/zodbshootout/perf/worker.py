@@ -72,17 +72,19 @@ def _carry_out(runner: pyperf.Runner, directory: Path) -> Report:
     try:
         return Report("done", facts=_act(runner, task, contender, directory / RUN_FILE))
     except CrewFailed as error:
-        return _report_failure(error.failure)
+        return _report_failure(error.failure, contender)
     except BaseException as error:  # noqa: BLE001 - whatever it is, it is this cell's failure
         advice = contender.installation()
         if advice and type(error).__name__ in _MISSING_DRIVER:
             return Report("misconfigured", advice, failed(error).detail)
-        return _report_failure(failed(error))
+        return _report_failure(failed(error), contender)
 
 
-def _report_failure(failure: Failed) -> Report:
+def _report_failure(failure: Failed, contender: Contender | None = None) -> Report:
     state = "unsupported" if failure.unsupported else "failed"
-    return Report(state, failure.cause, failure.detail)
+    advice = contender.advice(failure.cause) if contender else None
+    cause = f"{failure.cause}; {advice}" if advice else failure.cause
+    return Report(state, cause, failure.detail)
 
 
 def _act(
@@ -106,6 +108,7 @@ def _facts(contender: Contender) -> dict[str, str]:
         facts["sharing"] = database.sharing.value
         facts["stores_blobs"] = "yes" if database.has_blobs else "no"
         facts["storage_classes"] = " over ".join(database.storage_classes)
+        facts["corrections"] = "; ".join(database.corrections())
     return facts
 
 

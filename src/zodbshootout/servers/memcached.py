@@ -4,11 +4,7 @@ from collections.abc import Sequence
 
 from zodbshootout.servers.account import NOBODY
 from zodbshootout.servers.private import Server
-from zodbshootout.servers.programs import Installation
-
-_INSTALLATION = Installation(
-    places=("/usr/bin", "/usr/local/bin", "/opt/homebrew/bin"), package="memcached"
-)
+from zodbshootout.servers.programs import MEMCACHED
 
 
 class MemcachedServer(Server):
@@ -20,7 +16,7 @@ class MemcachedServer(Server):
     def command(self) -> Sequence[str]:
         settings = self.section.settings.items()
         return [
-            _INSTALLATION.program("memcached", given=self.section.programs),
+            MEMCACHED.program("memcached", given=self.section.programs),
             f"--listen={self.host}",
             f"--port={self.port}",
             "--udp-port=0",

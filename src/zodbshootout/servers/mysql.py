@@ -9,20 +9,8 @@ from zodbshootout.guardian import Ending
 from zodbshootout.servers.account import NOBODY
 from zodbshootout.servers.address import greets
 from zodbshootout.servers.database import CONNECTIONS, DatabaseServer
-from zodbshootout.servers.programs import Installation
+from zodbshootout.servers.programs import MYSQL
 
-_INSTALLATION = Installation(
-    places=(
-        "/usr/sbin",
-        "/usr/libexec",
-        "/usr/local/sbin",
-        "/usr/local/bin",
-        "/usr/local/mysql/bin",
-        "/usr/local/mysql/scripts",
-        "/opt/homebrew/bin",
-    ),
-    package="mariadb-server",
-)
 _ACCOUNTS_FILE = "accounts.sql"
 
 
@@ -109,7 +97,7 @@ class MySQLServer(DatabaseServer):
         return self._program("mariadbd", "mysqld")
 
     def _program(self, *names: str) -> str:
-        return _INSTALLATION.program(*names, given=self.section.programs)
+        return MYSQL.program(*names, given=self.section.programs)
 
 
 def _identifier(name: str) -> str:

@@ -8,19 +8,8 @@ from zodbshootout.guardian import Ending
 from zodbshootout.servers.account import NOBODY
 from zodbshootout.servers.database import CONNECTIONS, DatabaseServer
 from zodbshootout.servers.failure import ServerFailed
-from zodbshootout.servers.programs import Installation
+from zodbshootout.servers.programs import POSTGRESQL
 
-_INSTALLATION = Installation(
-    places=(
-        "/usr/lib/postgresql/*/bin",
-        "/usr/pgsql-*/bin",
-        "/usr/local/pgsql/bin",
-        "/opt/homebrew/opt/postgresql@*/bin",
-        "/usr/local/opt/postgresql@*/bin",
-        "/Applications/Postgres.app/Contents/Versions/*/bin",
-    ),
-    package="postgresql",
-)
 _READY = "ready"
 _STATUS_LINE = 7
 """The line of postmaster.pid, counted from 0, that says whether the server is ready."""
@@ -96,7 +85,7 @@ class PostgreSQLServer(DatabaseServer):
         return len(lines) > _STATUS_LINE and lines[_STATUS_LINE].strip() == _READY
 
     def _program(self, name: str) -> str:
-        return _INSTALLATION.program(name, given=self.section.programs)
+        return POSTGRESQL.program(name, given=self.section.programs)
 
 
 def _identifier(name: str) -> str:

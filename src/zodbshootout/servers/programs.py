@@ -17,8 +17,8 @@ class Installation:
 
     places: Sequence[str]
     """Directories, as patterns, that may hold its programs beside those in ``PATH``."""
-    package: str
-    """What Debian calls it."""
+    packages: str
+    """What Debian calls it, as ``apt-get install`` takes it."""
 
     def program(self, *names: str, given: str | None) -> str:
         """Return the path of the first program of these *names* that there is.
@@ -39,13 +39,42 @@ class Installation:
             raise ServerFailed(f"has no program {wanted} in {given}, see programs")
         raise ServerFailed(
             f"has no program {wanted}, in PATH or in {', '.join(self.places)}; install it (on "
-            f"Debian: apt-get install {self.package}), or name its directory with programs"
+            f"Debian: apt-get install {self.packages}), or name its directory with programs"
         )
 
     def _usual(self) -> Iterator[str | Path]:
         yield from filter(None, os.environ.get("PATH", "").split(os.pathsep))
         for pattern in self.places:
             yield from sorted(Path("/").glob(pattern[1:]), key=_version, reverse=True)
+
+
+POSTGRESQL = Installation(
+    places=(
+        "/usr/lib/postgresql/*/bin",
+        "/usr/pgsql-*/bin",
+        "/usr/local/pgsql/bin",
+        "/opt/homebrew/opt/postgresql@*/bin",
+        "/usr/local/opt/postgresql@*/bin",
+        "/Applications/Postgres.app/Contents/Versions/*/bin",
+    ),
+    packages="postgresql",
+)
+MYSQL = Installation(
+    places=(
+        "/usr/sbin",
+        "/usr/libexec",
+        "/usr/local/sbin",
+        "/usr/local/bin",
+        "/usr/local/mysql/bin",
+        "/usr/local/mysql/scripts",
+        "/opt/homebrew/bin",
+    ),
+    # mariadb-server would start a service.  Its core lacks a program that mariadb-install-db calls.
+    packages="mariadb-server-core mariadb-client-core",
+)
+MEMCACHED = Installation(
+    places=("/usr/bin", "/usr/local/bin", "/opt/homebrew/bin"), packages="memcached"
+)
 
 
 def _version(path: Path) -> list[int]:

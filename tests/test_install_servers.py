@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from tests import install_servers
+from tests.install_servers import Requirement
+
+
+@pytest.fixture
+def missing(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Return how to set what the machine is, and what of one requirement is there, in turn."""
+
+    def pretend(*there: bool, root: bool, debian: bool, platform: str = "linux") -> None:
+        answers = iter(there)
+        requirement = Requirement("a thing", lambda: next(answers), "thing thing-dev", "brew it")
+        monkeypatch.setattr(install_servers, "REQUIREMENTS", [requirement])
+        monkeypatch.setattr(install_servers, "is_debian", lambda: debian)
+        monkeypatch.setattr("os.geteuid", lambda: 0 if root else 1000)
+        monkeypatch.setattr("sys.platform", platform)
+
+    return pretend
+
+
+@pytest.fixture
+def installed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    names: list[str] = []
+
+    def install(requirements: Sequence[Requirement]) -> None:
+        names.extend(each.debian for each in requirements)
+
+    monkeypatch.setattr(install_servers, "install", install)
+    return names
+
+
+def test_where_nothing_is_missing_nothing_is_installed(
+    missing: Callable[..., None], installed: list[str]
+) -> None:
+    missing(True, root=True, debian=True)
+    assert install_servers.main() == 0
+    assert installed == []
+
+
+def test_root_on_debian_installs_what_is_missing(
+    missing: Callable[..., None], installed: list[str]
+) -> None:
+    missing(False, True, root=True, debian=True)
+    assert install_servers.main() == 0
+    assert installed == ["thing thing-dev"]
+
+
+def test_what_could_not_be_installed_is_told(
+    missing: Callable[..., None], installed: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    missing(False, False, root=True, debian=True)
+    assert install_servers.main() == 1
+    assert "missing: a thing" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("root", "debian", "platform", "advice"),
+    [
+        (False, True, "linux", "sudo apt-get install --no-install-recommends thing thing-dev"),
+        (True, False, "linux", "on Debian that is apt-get install --no-install-recommends thing"),
+        (False, False, "darwin", "brew it"),
+    ],
+)
+def test_who_may_not_install_is_told_what_to_type(
+    root: bool,
+    debian: bool,
+    platform: str,
+    advice: str,
+    missing: Callable[..., None],
+    installed: list[str],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    missing(False, root=root, debian=debian, platform=platform)
+    assert install_servers.main() == 1
+    assert installed == []
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"missing: a thing; install it: {advice}")

@@ -36,7 +36,7 @@ class MySQLServer(DatabaseServer):
                     f"--datadir={data}",
                     "--auth-root-authentication-method=socket",
                     "--skip-test-db",
-                    "--skip-name-resolve",
+                    "--force",  # even where no name of the host can be resolved
                 ]
             )
         else:

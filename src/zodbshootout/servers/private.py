@@ -204,7 +204,8 @@ class Server(ABC):
         options: dict[str, Any] = {
             "stdout": log,
             "stderr": subprocess.STDOUT,
-            "env": {**os.environ, "LC_ALL": "C.UTF-8"},
+            # The TMPDIR of whoever runs us may not be for the server's user, and is left as it is.
+            "env": {**os.environ, "LC_ALL": "C.UTF-8", "TMPDIR": str(self.directory)},
         }
         if self._account is not None:
             options |= {

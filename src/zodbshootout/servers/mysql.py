@@ -21,6 +21,7 @@ class MySQLServer(DatabaseServer):
         {"bind_address", "datadir", "init_file", "pid_file", "port", "socket", "user"}
     )
     accounts = ("mysql", NOBODY)
+    error_mark = "[ERROR]"  # mariadb-install-db ends with where to find help, whatever went wrong
 
     orderly = Ending(signal.SIGTERM, grace=60.0)
     abrupt = Ending(signal.SIGKILL)

@@ -45,6 +45,8 @@ class Server(ABC):
     """What the run sets, so that the section must not."""
     accounts: ClassVar[Sequence[str] | None] = None
     """As whom root has it run, the first that there is; ``None`` if as root."""
+    error_mark: ClassVar[str] = ""
+    """What is in the lines of its log that tell of errors, if those can be told from others."""
 
     orderly: ClassVar[Ending] = GENTLE
     """How it is stopped when it will be started again on its data."""
@@ -161,9 +163,13 @@ class Server(ABC):
             os.chown(path, self._account.uid, self._account.gid)
 
     def last_words(self) -> str:
-        """Return the last lines of what was logged since the last start, as one line."""
+        """Return the last lines of what was logged since the last start, as one line.
+
+        Only those that tell of errors, if there are such.
+        """
         lines = [line.strip() for line in self._logged().split("\n") if line.strip()]
-        return " / ".join(lines[-LOG_LINES:]) or "it logged nothing"
+        errors = [line for line in lines if self.error_mark in line]
+        return " / ".join((errors or lines)[-LOG_LINES:]) or "it logged nothing"
 
     def _make_directory(self) -> None:
         if self.accounts is not None:

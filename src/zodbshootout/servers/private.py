@@ -146,6 +146,9 @@ class Server(ABC):
         try:
             process.communicate(words.encode(), timeout=PREPARATION_TIMEOUT)
         except subprocess.TimeoutExpired:
+            end_group(process.pid, reap=process.poll)
+            process.communicate()
+            self.site.guardian.release_group(process.pid)
             raise ServerFailed(
                 f"is not prepared: {Path(command[0]).name} took longer than "
                 f"{PREPARATION_TIMEOUT:.0f} s: {self.last_words()}"

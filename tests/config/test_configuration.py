@@ -16,6 +16,7 @@ from zodbshootout.contenders.contender import Contender, contenders_of
 from zodbshootout.contenders.database import Database
 from zodbshootout.contenders.layer import Sharing
 from zodbshootout.model import CrewShape, Parameters, Unit
+from zodbshootout.servers.naming import given_names
 
 ETC = Path(__file__).parents[2] / "etc"
 FILESTORAGE = "<filestorage>\npath $scratch/a.fs\n</filestorage>\n"
@@ -48,11 +49,22 @@ def test_the_copy_of_the_embedded_default_in_etc_is_one() -> None:
     assert (ETC / "embedded.conf").read_bytes() == EMBEDDED.read_bytes()
 
 
-@pytest.mark.parametrize("name", ["sample.conf", "fs-sample.conf", "embedded.conf"])
-def test_every_sample_can_be_read(name: str, tmp_path: Path) -> None:
-    source = read_source(ETC / name)
-    names = {server: f"127.0.0.1:{port}" for port, server in enumerate(source.server_names, 1000)}
-    assert len(contenders(source.text, tmp_path, **names)) >= 3
+# zeo.conf is runzeo's.
+SAMPLES = [path for path in sorted(ETC.glob("*.conf")) if path.name != "zeo.conf"]
+
+
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
+def test_every_sample_can_be_read(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHOOTOUT_PASSWORD", "sesame")
+    source = read_source(path)
+    with given_names(source, tmp_path) as names:
+        found = contenders_of(parse(source, names))
+    assert len(found) >= 2
+    for server in source.server_names:
+        assert any(contender.refers_to(server) for contender in found)
+    assert not any("sesame" in text for each in found for text in each.settings.values())
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ def start(directory: Path, *words: str, **more: str) -> subprocess.Popen[str]:
 
 def run(directory: Path, *words: str, answers: str = "", **more: str) -> Done:
     process = start(directory, *words, **more)
-    out, err = process.communicate(answers, timeout=240)
+    out, err = process.communicate(answers, timeout=280)
     return Done(process.returncode, out, err)
 
 

@@ -1,0 +1,184 @@
+"""Storages on real servers, each measured and verified, through every driver."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.integration.command import cells, left_behind, metadata_of, run
+
+ETC = Path(__file__).parents[2] / "etc"
+BRIEF = ("--object-counts", "20", "-p", "1", "-n", "2", "-l", "2")
+
+
+def relstorage(name: str, adapter: str, *options: str, history: bool = False) -> str:
+    lines = "".join(f"{option}\n" for option in options)
+    return (
+        f"<zodb {name}>\ncache-size 5000\n<relstorage>\nkeep-history {str(history).lower()}\n"
+        f"blob-dir $scratch/{name}.blobs\n{lines}{adapter}</relstorage>\n</zodb>\n"
+    )
+
+
+def postgresql(name: str, *options: str, driver: str = "auto", history: bool = False) -> str:
+    adapter = (
+        f"<postgresql>\ndriver {driver}\ndsn host='$pg_host' port='$pg_port' dbname='{name}' "
+        "user='zodbshootout' password='$pg_password'\n</postgresql>\n"
+    )
+    return relstorage(name, adapter, *options, history=history)
+
+
+def mysql(name: str, *options: str, driver: str = "auto", history: bool = False) -> str:
+    adapter = (
+        f"<mysql-or-mariadb>\ndriver {driver}\nhost $my_host\nport $my_port\ndb {name}\n"
+        "user zodbshootout\npasswd $my_password\n</mysql-or-mariadb>\n"
+    )
+    return relstorage(name, adapter, *options, history=history)
+
+
+def sqlite(name: str, *options: str, driver: str = "auto", history: bool = False) -> str:
+    adapter = f"<sqlite3>\ndriver {driver}\ndata-dir $scratch/{name}\n</sqlite3>\n"
+    return relstorage(name, adapter, *options, history=history)
+
+
+MEMCACHED = ("cache-servers $mc", "cache-module-name relstorage.pylibmc_wrapper")
+PYTHON_MEMCACHED = ("cache-servers $mc", "cache-module-name memcache")
+
+
+def persistent(name: str) -> str:
+    return f"cache-local-dir $scratch/{name}.cache"
+
+
+CONTENDERS = {
+    "pg_hp": postgresql("pg_hp", history=True),
+    "pg_hf": postgresql("pg_hf"),
+    "pg_hp_local": postgresql("pg_hp_local", persistent("pg_hp_local"), history=True),
+    "pg_hf_local": postgresql("pg_hf_local", persistent("pg_hf_local")),
+    "pg_mc": postgresql("pg_mc", *MEMCACHED),
+    "pg_mc_python": postgresql("pg_mc_python", *PYTHON_MEMCACHED),
+    "pg_pg8000_hp": postgresql("pg_pg8000_hp", driver="pg8000", history=True),
+    "pg_pg8000_hf": postgresql("pg_pg8000_hf", driver="pg8000"),
+    "my_hp": mysql("my_hp", history=True),
+    "my_hf": mysql("my_hf"),
+    "my_hp_local": mysql("my_hp_local", persistent("my_hp_local"), history=True),
+    "my_hf_local": mysql("my_hf_local", persistent("my_hf_local")),
+    "my_mc": mysql("my_mc", *MEMCACHED, history=True),
+    "my_pymysql_hp": mysql("my_pymysql_hp", driver="PyMySQL", history=True),
+    "my_pymysql_hf": mysql("my_pymysql_hf", driver="PyMySQL"),
+    "sqlite_hp": sqlite("sqlite_hp", history=True),
+    "sqlite_hf": sqlite("sqlite_hf", persistent("sqlite_hf")),
+}
+DRIVERS = {
+    "pg_hf": "psycopg2",
+    "pg_pg8000_hf": "pg8000",
+    "my_hf": "MySQLdb",
+    "my_pymysql_hf": "PyMySQL",
+    "sqlite_hf": "sqlite3",
+}
+GREENLETS = {
+    "pg_gevent_hp": postgresql("pg_gevent_hp", driver="gevent psycopg2", history=True),
+    "pg_gevent_hf": postgresql("pg_gevent_hf", driver="gevent psycopg2"),
+    "pg_pg8000": postgresql("pg_pg8000", driver="pg8000"),
+    "my_gevent_hp": mysql("my_gevent_hp", driver="gevent MySQLdb", history=True),
+    "my_gevent_hf": mysql("my_gevent_hf", driver="gevent MySQLdb"),
+    "my_pymysql": mysql("my_pymysql", driver="PyMySQL"),
+    "sqlite_gevent": sqlite("sqlite_gevent", driver="gevent sqlite3"),
+}
+
+
+def write(path: Path, contenders: dict[str, str]) -> None:
+    """Write a configuration with these contenders, a database for each, and their servers."""
+
+    def databases(prefix: str) -> str:
+        return "".join(f"database {name}\n" for name in contenders if name.startswith(prefix))
+
+    path.write_text(
+        "%import relstorage\n%import zodbshootout.mysql\n"
+        f"<postgresqlserver pg>\n{databases('pg_')}</postgresqlserver>\n"
+        f"<mysqlserver my>\n{databases('my_')}</mysqlserver>\n"
+        f"<memcachedserver mc>\n</memcachedserver>\n{''.join(contenders.values())}"
+    )
+
+
+def check_all_measured(path: Path, contenders: dict[str, str], benchmarks: list[str]) -> None:
+    found = {key: state for key, (state, _) in cells(path).items()}
+    assert found == {(name, each): "measured" for name in contenders for each in benchmarks}
+
+
+def fact(path: Path, benchmark: str, name: str) -> object:
+    return metadata_of(path, benchmark)[name]
+
+
+def test_every_server_driver_and_cache_is_measured(open_path: Path) -> None:
+    benchmarks = ["add", "warm", "cold"]
+    write(open_path / "x.conf", CONTENDERS)
+    done = run(open_path, "x.conf", *benchmarks, "-c", "2", *BRIEF, "-o", "a.json")
+    assert done.status == 0, done.out + done.err
+    check_all_measured(open_path / "a.cells.json", CONTENDERS, benchmarks)
+    results = open_path / "a.d"
+    for name, driver in DRIVERS.items():
+        assert fact(results / f"{name}.json", "cold", "driver") == driver
+    for name in ("pg_mc", "pg_mc_python", "my_mc"):
+        assert "memcached" in str(fact(results / f"{name}.json", "cold", "cleared_caches"))
+    for name in ("pg_hf_local", "my_hp_local"):
+        hits = fact(results / f"{name}.json", "warm", "storage_cache_hits")
+        assert isinstance(hits, int)
+        assert hits > 0
+    assert "reported as MySQL 5.7.44" in str(fact(results / "my_hf.json", "add", "corrections"))
+    assert "foreign keys" in str(fact(results / "my_hp.json", "add", "corrections"))
+    assert left_behind(open_path) == []
+
+
+@pytest.mark.parametrize("words", [("--gevent",), ("--gevent", "--threads", "unique")])
+def test_drivers_that_know_greenlets_are_measured(words: tuple[str, ...], open_path: Path) -> None:
+    benchmarks = ["add", "warm", "cold", "conflicts"]
+    write(open_path / "x.conf", GREENLETS)
+    done = run(open_path, "x.conf", *benchmarks, *words, "-c", "4", *BRIEF, "-o", "a.json")
+    assert done.status == 0, done.out + done.err
+    check_all_measured(open_path / "a.cells.json", GREENLETS, benchmarks)
+    assert left_behind(open_path) == []
+
+
+@pytest.mark.parametrize("words", [(), ("--threads",)])
+def test_a_large_crew_on_each_server(words: tuple[str, ...], open_path: Path) -> None:
+    done = run(
+        open_path, str(ETC / "sample.conf"), "add", "cold", "conflicts", "readCurrent",
+        "-c", "16", *words, *BRIEF, "-o", "a.json",
+    )  # fmt: skip
+    assert done.status == 0, done.out + done.err
+    found = cells(open_path / "a.cells.json")
+    assert len(found) == 4 * 4
+    assert {state for state, _ in found.values()} == {"measured"}
+    assert left_behind(open_path) == []
+
+
+@pytest.mark.parametrize("name", ["pg.conf", "website-sample.conf"])
+def test_the_samples_run_as_they_are(name: str, open_path: Path) -> None:
+    done = run(open_path, str(ETC / name), "add", "hot", "--threads", *BRIEF, "-o", "a.json")
+    assert done.status == 0, done.out + done.err
+    assert {state for state, _ in cells(open_path / "a.cells.json").values()} == {"measured"}
+    assert left_behind(open_path) == []
+
+
+def test_relstorages_own_section_says_what_to_write_for_mariadb(open_path: Path) -> None:
+    text = mysql("my_hf").replace("mysql-or-mariadb", "mysql")
+    write(open_path / "x.conf", {"my_hf": text})
+    done = run(open_path, "x.conf", "add", "-c", "1", *BRIEF, "-o", "a.json")
+    assert done.status == 3
+    advice = "for this server write '%import zodbshootout.mysql' and <mysql-or-mariadb>"
+    assert advice in done.out
+
+
+def test_servers_are_restarted_before_each_cold_value(open_path: Path) -> None:
+    write(open_path / "x.conf", {name: CONTENDERS[name] for name in ("pg_hf", "my_hf", "pg_mc")})
+    done = run(
+        open_path, "x.conf", "cold", "hot", "--restart-servers", "-c", "2", *BRIEF, "-o", "a.json"
+    )
+    assert done.status == 0, done.out + done.err
+    for name in ("pg_hf", "my_hf", "pg_mc"):
+        path = open_path / "a.d" / f"{name}.json"
+        assert fact(path, "cold", "servers_restarted") == "before each value"
+        assert fact(path, "hot", "servers_restarted") == "no"
+        # Of each value and its unclocked iteration, one is clocked, by two clients.
+        assert fact(path, "cold", "iterations") == 2 * 2
+    assert left_behind(open_path) == []

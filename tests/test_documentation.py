@@ -1,0 +1,128 @@
+"""What the documentation shows is what there is."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+import ZConfig
+
+from zodbshootout import options
+from zodbshootout.arguments import parser
+from zodbshootout.config.configuration import Source, parse
+from zodbshootout.contenders.contender import contenders_of
+from zodbshootout.guardian import Guardian
+from zodbshootout.servers.naming import given_names
+from zodbshootout.servers.private import Site
+from zodbshootout.servers.registry import server_of
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+ETC = ROOT / "etc"
+SCHEMA = ROOT / "src" / "zodbshootout" / "config" / "schema.xml"
+PAGES = [ROOT / "README.rst", *sorted(DOCS.glob("*.rst"))]
+FOR_DATA = "/var/bench"
+"""A directory that a reader is to have."""
+OF_AN_EXAMPLE = "by_oid"
+"""A benchmark that a page shows how to add."""
+
+CONSOLE = re.compile(r"\.\. code-block:: console")
+LITERAL = re.compile(r"(?!\.\.).*::|( *)::")
+COMMAND = re.compile(r"(?:\$ )?(?:[A-Z]+=\S+ )?(?:\.venv/bin/)?zodbshootout(?P<words> [^[]*|)")
+"""A line that runs zodbshootout; in the line that lists what there is, there are brackets."""
+
+
+def blocks(page: Path, introduction: re.Pattern[str]) -> Iterator[tuple[str, str]]:
+    """Return each indented block of a page after such a line, and where it is."""
+    lines = page.read_text(encoding="utf-8").splitlines()
+    for number, line in enumerate(lines, 1):
+        if introduction.fullmatch(line.strip()):
+            indent = len(line) - len(line.lstrip())
+            end = re.compile(rf" {{0,{indent}}}\S")
+            inside = (n for n, each in enumerate(lines) if n >= number and end.match(each))
+            block = "\n".join(lines[number : next(inside, None)])
+            yield f"{page.name}:{number}", textwrap.dedent(block).strip("\n")
+
+
+def configurations() -> list[Any]:
+    return [
+        pytest.param(text, id=place)
+        for page in PAGES
+        for place, text in blocks(page, LITERAL)
+        if text.startswith(("%", "<"))
+    ]
+
+
+def commands() -> list[Any]:
+    return [
+        pytest.param(found["words"], id=place)
+        for page in PAGES
+        for introduction in (CONSOLE, LITERAL)
+        for place, text in blocks(page, introduction)
+        for line in text.splitlines()
+        if (found := COMMAND.fullmatch(line))
+    ]
+
+
+@pytest.mark.parametrize("text", configurations())
+def test_every_configuration_can_be_read_and_every_server_in_it_is_used(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = Source(tmp_path / "x.conf", text.replace(FOR_DATA, str(tmp_path)))
+    for name in source.environment_names:
+        monkeypatch.setenv(name, "secret")
+    with given_names(source, tmp_path) as names:
+        configuration = parse(source, names)
+        site = Site(tmp_path, source, names, mock.Mock(spec=Guardian))
+        servers = [server_of(section, site) for section in configuration.servers]
+    contenders = contenders_of(configuration)
+    assert contenders
+    unused = [
+        server.name
+        for server in servers
+        if not any(each.refers_to(server.name) for each in contenders)
+    ]
+    assert unused == []
+
+
+@pytest.mark.parametrize("words", commands())
+def test_every_command_can_be_typed(
+    words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(ETC, "etc")
+    Path("my.conf").touch()
+    options.parse([word for word in shlex.split(words, comments=True) if word != OF_AN_EXAMPLE])
+
+
+def test_every_option_is_in_the_manual_and_no_other() -> None:
+    manual = (DOCS / "manual.rst").read_text(encoding="utf-8")
+    described = re.findall(r"^\.\. option:: (.+(?:\n {12}-.+)*)", manual, re.MULTILINE)
+    documented = {name for each in described for name in re.findall(r"(?<![\w-])-[\w-]+", each)}
+    there = {
+        name
+        for action in parser()._actions
+        if action.help != "==SUPPRESS=="
+        for name in action.option_strings
+    }
+    assert documented == there
+
+
+def test_every_file_in_etc_is_listed_and_no_other() -> None:
+    text = (DOCS / "configuration.rst").read_text(encoding="utf-8")
+    listed = re.findall(r"^``([\w-]+\.conf)``$", text, re.MULTILINE)
+    assert sorted(listed) == sorted(path.name for path in ETC.iterdir())
+
+
+@pytest.mark.parametrize("product", ["zeo", "postgresql", "mysql", "memcached"])
+def test_the_page_of_a_server_has_every_key_of_its_section(product: str) -> None:
+    keys = {key for key, _ in ZConfig.loadSchema(str(SCHEMA)).gettype(f"{product}server") if key}
+    page = (DOCS / f"{product}.rst").read_text(encoding="utf-8")
+    assert [key for key in sorted(keys) if f"``{key}" not in page] == []

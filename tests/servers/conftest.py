@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from zodbshootout.config.configuration import Source, parse
+from zodbshootout.guardian import Guardian
+from zodbshootout.servers.naming import given_names
+from zodbshootout.servers.private import Server, Site
+from zodbshootout.servers.registry import server_of
+
+MakeServer = Callable[..., Server]
+
+
+@pytest.fixture
+def make_server(tmp_path: Path) -> Iterator[MakeServer]:
+    """Return how to make the first server of a configuration, which is stopped in the end."""
+    scratch = tmp_path / "scratch"
+    scratch.mkdir(mode=0o700)
+    with Guardian() as guardian, ExitStack() as stack:
+
+        def make(text: str, cls: Callable[..., Server] = server_of) -> Server:
+            source = Source(tmp_path / "x.conf", text)
+            names = stack.enter_context(given_names(source, scratch))
+            server = cls(parse(source, names).servers[0], Site(scratch, source, names, guardian))
+            stack.callback(server.stop)
+            return server
+
+        yield make
+
+
+@pytest.fixture
+def programs(tmp_path: Path) -> str:
+    """Return a directory of programs that must not be run."""
+    directory = tmp_path / "programs"
+    directory.mkdir()
+    for name in ("initdb", "mariadb-install-db", "mariadbd", "memcached", "postgres"):
+        (directory / name).touch(mode=0o755)
+    return str(directory)

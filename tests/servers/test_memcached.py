@@ -1,0 +1,20 @@
+from __future__ import annotations
+
+from tests.servers.conftest import MakeServer
+
+
+def test_settings_are_long_options_beside_those_of_the_run(
+    make_server: MakeServer, programs: str
+) -> None:
+    server = make_server(
+        f"<memcachedserver it>\nprograms {programs}\n<settings>\nmemory-limit 64\n"
+        "disable-evictions\n</settings>\n</memcachedserver>\n"
+    )
+    assert server.command() == [
+        f"{programs}/memcached",
+        "--listen=127.0.0.1",
+        f"--port={server.port}",
+        "--udp-port=0",
+        "--memory-limit=64",
+        "--disable-evictions",
+    ]

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from zodbshootout.config.configuration import ConfigurationError, Source
+from zodbshootout.servers.address import HOST
+from zodbshootout.servers.naming import given_names
+
+ONE = "<zeoserver one>\n<mappingstorage/>\n</zeoserver>\n"
+TWO = "<PostgreSQLServer Two/>\n"
+
+
+def names_of(text: str, scratch: Path) -> dict[str, str]:
+    with given_names(Source(Path("x.conf"), text), scratch) as names:
+        return names
+
+
+def test_every_server_has_an_address_and_a_password_of_its_own(tmp_path: Path) -> None:
+    names = names_of(ONE + TWO, tmp_path)
+    assert set(names) == {
+        "scratch",
+        *(f"{server}{part}" for server in ("one", "two")
+          for part in ("", "_host", "_port", "_password")),
+    }  # fmt: skip
+    for server in ("one", "two"):
+        assert names[f"{server}_host"] == HOST
+        assert names[server] == f"{HOST}:{names[f'{server}_port']}"
+        assert len(names[f"{server}_password"]) >= 32
+    assert names["one_port"] != names["two_port"]
+    assert names["one_password"] != names["two_password"]
+    assert names_of(ONE, tmp_path)["one_password"] != names["one_password"]
+
+
+@pytest.mark.parametrize(
+    "use", ["certificate $one_certificate", "  key ${one_key}", "authenticate $ONE_authority"]
+)
+def test_certificates_are_made_where_they_are_spoken_of(use: str, tmp_path: Path) -> None:
+    names = names_of(f"{ONE}{TWO}{use}\n", tmp_path)
+    for part in ("certificate", "key", "authority"):
+        assert Path(names[f"one_{part}"]).read_text().startswith("-----BEGIN ")
+        assert f"two_{part}" not in names
+    assert Path(names["one_key"]).parent.stat().st_mode & 0o077 == 0
+
+
+def test_certificates_are_not_made_for_a_comment_or_another_name(tmp_path: Path) -> None:
+    assert "one_key" not in names_of(f"{ONE}# $one_key\nx $one_keyhole\n", tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_two_servers_cannot_share_a_name(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        names_of("<zeoserver one>\n</zeoserver>\n<postgresqlserver one_port/>\n", tmp_path)
+    assert str(caught.value) == (
+        "x.conf: $one_port would belong to two servers; give server 'one_port' another name"
+    )

@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.servers.conftest import MakeServer
+from zodbshootout.servers.failure import ServerFailed
+from zodbshootout.servers.private import Server
+
+
+def section(programs: str, more: str = "") -> str:
+    return f"<postgresqlserver it>\nprograms {programs}\n{more}</postgresqlserver>\n"
+
+
+def test_what_the_run_decides_comes_after_the_settings_of_the_section(
+    make_server: MakeServer, programs: str
+) -> None:
+    settings = "<settings>\nshared_buffers 64MB\nfsync off\nlog_line_prefix %m = '%p'\n</settings>"
+    server = make_server(section(programs, f"{settings}\n"))
+    assert server.command() == [
+        f"{programs}/postgres",
+        "-D", f"{server.directory}/data",
+        "-c", "max_connections=300",
+        "-c", "shared_buffers=64MB",
+        "-c", "fsync=off",
+        "-c", "log_line_prefix=%m = '%p'",
+        "-c", "listen_addresses=127.0.0.1",
+        "-c", f"port={server.port}",
+        "-c", "unix_socket_directories=",
+    ]  # fmt: skip
+
+
+def test_the_number_of_connections_is_a_default(make_server: MakeServer, programs: str) -> None:
+    server = make_server(section(programs, "<settings>\nMax_Connections 7\n</settings>\n"))
+    assert [word for word in server.command() if "max_connections" in word] == ["max_connections=7"]
+
+
+@pytest.mark.parametrize(("kept", "synced"), [("", False), ("directory {}/kept\n", True)])
+def test_only_data_that_are_kept_are_synced_when_they_are_made(
+    kept: str, synced: bool, make_server: MakeServer, programs: str, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    ran = record_runs(monkeypatch)
+    data = tmp_path / "new"
+    data.mkdir()
+    server = make_server(section(programs, kept.format(tmp_path)))
+    server.initialize(data)  # type: ignore[attr-defined]
+    (((program, *words), _),) = ran
+    assert program == f"{programs}/initdb"
+    assert f"--pgdata={data}" in words
+    assert ("--no-sync" in words) != synced
+    assert (data / "pg_hba.conf").read_text() == "host all all 127.0.0.1/32 scram-sha-256\n"
+
+
+def record_runs(
+    monkeypatch: pytest.MonkeyPatch, printed: str = ""
+) -> list[tuple[Sequence[str], str]]:
+    ran: list[tuple[Sequence[str], str]] = []
+
+    def run(self: Server, command: Sequence[str], words: str = "") -> str:
+        ran.append((command, words))
+        return printed
+
+    monkeypatch.setattr(Server, "run", run)
+    return ran
+
+
+def test_databases_and_users_are_named_in_statements_as_they_are_in_the_section(
+    make_server: MakeServer, programs: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran = record_runs(monkeypatch)
+    names = "database we\"ird\ndatabase a_b\nuser we'ird\nuser Some One\n"
+    server = make_server(section(programs, names))
+    server.create_accounts()  # type: ignore[attr-defined]
+    ((command, statements),) = ran
+    assert command == [f"{programs}/postgres", "--single", "-D", f"{server.directory}/data",
+                       "postgres"]  # fmt: skip
+    password = server.password
+    assert statements.splitlines() == [
+        'CREATE ROLE "we\'ird"',
+        f"ALTER ROLE \"we'ird\" LOGIN PASSWORD '{password}'",
+        'CREATE ROLE "Some One"',
+        f"ALTER ROLE \"Some One\" LOGIN PASSWORD '{password}'",
+        'GRANT "we\'ird" TO "Some One"',
+        'CREATE DATABASE "we""ird" OWNER "we\'ird"',
+        'CREATE DATABASE "a_b" OWNER "we\'ird"',
+    ]
+
+
+def test_what_is_there_already_is_no_failure_and_anything_else_is(
+    make_server: MakeServer, programs: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = make_server(section(programs))
+    there = '2026-01-01 00:00:00 UTC [7] ERROR:  role "zodbshootout" already exists\n'
+    record_runs(monkeypatch, there)
+    server.create_accounts()  # type: ignore[attr-defined]
+    record_runs(monkeypatch, f"{there}2026 [7] ERROR:  permission denied\n")
+    with pytest.raises(ServerFailed, match=r"^is not prepared: permission denied$"):
+        server.create_accounts()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("status", "ready"),
+    [(None, False), ("starting", False), ("ready   ", True), ("stopping", False)],
+)
+def test_it_is_ready_when_its_own_file_says_so(
+    status: str | None, ready: bool, make_server: MakeServer, programs: str
+) -> None:
+    server = make_server(section(programs))
+    assert not server.is_ready()
+    data = server.directory / "data"
+    data.mkdir(parents=True)
+    lines = ["1", str(data), "1", "1", "", "127.0.0.1", "1 2", *([status] if status else [])]
+    (data / "postmaster.pid").write_text("\n".join(lines) + "\n")
+    assert server.is_ready() == ready

@@ -1,0 +1,278 @@
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.servers.conftest import MakeServer
+from zodbshootout.config.configuration import ConfigurationError
+from zodbshootout.guardian import Ending
+from zodbshootout.servers import private
+from zodbshootout.servers.account import Account
+from zodbshootout.servers.failure import ServerFailed
+from zodbshootout.servers.private import LOG, Server
+
+LISTENING = (
+    "import os, socket, sys, time; print('I am', os.getpid(), 'at', sys.argv[1], flush=True); "
+    "s = socket.create_server(('127.0.0.1', int(sys.argv[1]))); "
+)
+SERVING = f"{LISTENING}time.sleep(600)"
+LAMENTING = (
+    "import signal; "
+    "signal.signal(signal.SIGINT, lambda *_: (print('so long', flush=True), os._exit(0))); "
+    f"{SERVING}"
+)
+
+
+class Scripted(Server):
+    """One that a small program plays."""
+
+    own_settings = frozenset({"data_dir"})
+    script = SERVING
+    preparation = ""
+
+    def prepare(self) -> None:
+        if self.preparation:
+            self.told = self.run([sys.executable, "-c", self.preparation], "words\n")
+
+    def command(self) -> Sequence[str]:
+        return [sys.executable, "-c", self.script, str(self.port)]
+
+    @property
+    def process(self) -> psutil.Process:
+        assert self._process is not None
+        return psutil.Process(self._process.pid)
+
+
+def scripted(make_server: MakeServer, settings: str = "", directory: str = "") -> Scripted:
+    kept = f"directory {directory}\n" if directory else ""
+    server = make_server(
+        f"<postgresqlserver it>\n{kept}<settings>\n{settings}</settings>\n</postgresqlserver>\n",
+        Scripted,
+    )
+    assert isinstance(server, Scripted)
+    return server
+
+
+def failure(server: Server) -> str:
+    with pytest.raises(ServerFailed) as caught:
+        server.start()
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def running(pid: int) -> bool:
+    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+
+
+def test_a_server_runs_from_start_to_stop(make_server: MakeServer) -> None:
+    server = scripted(make_server)
+    server.start()
+    pid = server.process.pid
+    assert server.is_ready()
+    server.stop()
+    assert not running(pid)
+    assert not server.is_ready()
+
+
+def test_a_server_that_does_not_run_can_be_stopped(make_server: MakeServer) -> None:
+    server = scripted(make_server)
+    server.stop()
+    server.start()
+    server.stop()
+    server.stop()
+
+
+def test_a_server_that_was_halted_resumes_in_another_process_with_the_same_data(
+    make_server: MakeServer,
+) -> None:
+    server = scripted(make_server)
+    server.preparation = "import os; open(os.environ['TMPDIR'] + '/prepared', 'x')"
+    server.start()
+    before = server.process.pid
+    server.halt()
+    assert not running(before)
+    server.resume()
+    assert server.is_ready()
+    assert server.process.pid != before
+
+
+def test_a_server_that_ends_at_once_has_its_last_words_told(make_server: MakeServer) -> None:
+    server = scripted(make_server)
+    server.script = "print('one\\n\\ntwo\\n three\\nfour\\nfive\\nsix'); raise SystemExit(0)"
+    assert failure(server) == "ended at once: two / three / four / five / six"
+
+
+def test_a_server_that_says_nothing_is_said_to(make_server: MakeServer) -> None:
+    server = scripted(make_server)
+    server.script = "pass"
+    assert failure(server) == "ended at once: it logged nothing"
+
+
+def test_of_the_last_words_those_are_told_that_tell_of_errors(make_server: MakeServer) -> None:
+    server = scripted(make_server)
+    server.error_mark = "[ERROR]"  # type: ignore[misc]
+    server.script = "print('ready\\n[ERROR] fire\\nsee also\\n[ERROR] bye\\nfarewell')"
+    assert failure(server) == "ended at once: [ERROR] fire / [ERROR] bye"
+    server.script = "print('farewell')"
+    assert failure(server) == "ended at once: farewell"
+
+
+def test_only_what_was_logged_since_the_last_start_is_told(make_server: MakeServer) -> None:
+    server = scripted(make_server)
+    server.preparation = "print('prepared')"
+    server.start()
+    assert server.told == "prepared\n"
+    assert server.last_words() == f"I am {server.process.pid} at {server.port}"
+    server.script = "print('no more')"
+    server.halt()
+    with pytest.raises(ServerFailed) as caught:
+        server.resume()
+    assert str(caught.value) == "ended at once: no more"
+
+
+def test_a_server_that_is_not_ready_in_time_fails_and_can_be_stopped(
+    make_server: MakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(private, "START_TIMEOUT", 1.0)
+    server = scripted(make_server)
+    server.script = "import time; print('wait for me', flush=True); time.sleep(600)"
+    assert failure(server) == "was not ready within 1 s: wait for me"
+    pid = server.process.pid
+    assert running(pid)
+    server.stop()
+    assert not running(pid)
+
+
+@pytest.mark.parametrize(
+    ("kept", "end", "orderly"),
+    [
+        (False, Server.stop, False),
+        (False, Server.halt, True),
+        (True, Server.stop, True),
+        (True, Server.halt, True),
+    ],
+)
+def test_a_server_whose_data_are_needed_is_ended_in_order(
+    kept: bool,
+    end: Callable[[Server], None],
+    orderly: bool,
+    make_server: MakeServer,
+    tmp_path: Path,
+) -> None:
+    server = scripted(make_server, directory=str(tmp_path / "kept") if kept else "")
+    server.orderly = Ending(signal.SIGINT, 10.0)  # type: ignore[misc]
+    server.abrupt = Ending(signal.SIGKILL, 10.0)  # type: ignore[misc]
+    server.script = LAMENTING
+    server.start()
+    end(server)
+    said = (server.directory / LOG).read_text().splitlines()[1:]
+    assert said == (["so long"] if orderly else [])
+
+
+def test_a_preparation_that_fails_has_its_last_words_told(make_server: MakeServer) -> None:
+    server = scripted(make_server)
+    server.preparation = "print(f'cannot read {input()!r}'); raise SystemExit(3)"
+    name = Path(sys.executable).name
+    assert failure(server) == f"is not prepared: {name} failed: cannot read 'words'"
+    server.stop()
+
+
+def test_a_preparation_that_takes_too_long_is_ended(
+    make_server: MakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(private, "PREPARATION_TIMEOUT", 1.0)
+    server = scripted(make_server)
+    server.preparation = "import os, time; print(os.getpid(), flush=True); time.sleep(600)"
+    message = failure(server)
+    name = Path(sys.executable).name
+    start, _, pid = message.rpartition(" ")
+    assert start == f"is not prepared: {name} took longer than 1 s:"
+    assert not running(int(pid))
+
+
+def test_a_program_that_cannot_be_run_is_a_failure(make_server: MakeServer) -> None:
+    server = scripted(make_server)
+    server.command = lambda: ["/nowhere/server"]  # type: ignore[method-assign]
+    assert failure(server).startswith("could not be started: ")
+    assert "/nowhere/server" in failure(server)
+
+
+@pytest.mark.parametrize("name", ["data_dir", "data-dir"])
+def test_what_the_run_sets_cannot_be_set(name: str, make_server: MakeServer) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        scripted(make_server, f"{name} /elsewhere\n")
+    assert str(caught.value).endswith(
+        f"x.conf: server it: {name} is set by the run; leave it out of <settings>"
+    )
+
+
+def test_what_a_server_leaves_goes_away_with_the_run_unless_it_is_kept(
+    make_server: MakeServer, tmp_path: Path
+) -> None:
+    server = scripted(make_server)
+    server.start()
+    assert server.directory.parent == server.site.directory
+    assert server.directory.stat().st_mode & 0o077 == 0
+    kept = scripted(make_server, directory=str(tmp_path / "far" / "away"))
+    kept.start()
+    assert kept.directory == tmp_path / "far" / "away"
+    assert kept.directory.stat().st_mode & 0o077 == 0
+
+
+def test_a_directory_that_was_kept_is_used_again(make_server: MakeServer, tmp_path: Path) -> None:
+    for _ in range(2):
+        server = scripted(make_server, directory=str(tmp_path / "kept"))
+        server.start()
+        server.stop()
+    assert (tmp_path / "kept" / LOG).read_text().count("I am") == 2
+
+
+def test_an_empty_directory_can_be_kept(make_server: MakeServer, tmp_path: Path) -> None:
+    (tmp_path / "kept").mkdir()
+    scripted(make_server, directory=str(tmp_path / "kept")).start()
+
+
+def test_a_directory_with_other_things_in_it_is_left_alone(
+    make_server: MakeServer, tmp_path: Path
+) -> None:
+    treasure = tmp_path / "mine" / "treasure"
+    treasure.parent.mkdir()
+    treasure.touch()
+    server = scripted(make_server, directory=str(treasure.parent))
+    server.preparation = "raise SystemExit('never run')"
+    assert failure(server) == (
+        f"cannot keep its data in {treasure.parent}: other things are there; name an empty "
+        "directory, or one that such a server has made"
+    )
+    assert list(treasure.parent.iterdir()) == [treasure]
+
+
+def test_a_server_has_a_temporary_directory_that_is_its_own(make_server: MakeServer) -> None:
+    server = scripted(make_server)
+    server.preparation = "import os; print(os.environ['TMPDIR'])"
+    server.start()
+    assert server.told.strip() == str(server.directory)
+
+
+@pytest.mark.parametrize(("directory", "advice"), [("", "TMPDIR"), ("kept", "directory")])
+def test_a_user_who_may_not_go_where_the_data_are_is_told_of(
+    directory: str,
+    advice: str,
+    make_server: MakeServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    somebody = Account("somebody", -1, -1)
+    monkeypatch.setattr(private, "account_for", lambda *_: somebody)
+    monkeypatch.setattr("os.chown", lambda *_: None)
+    monkeypatch.setattr(Scripted, "accounts", ("somebody",))
+    tmp_path.chmod(0o700)
+    server = scripted(make_server, directory=directory and str(tmp_path / directory))
+    message = failure(server)
+    assert message.startswith("has to run as user somebody, who may not enter /")
+    assert message.endswith(f"; choose another {advice}, or another user with run-as")

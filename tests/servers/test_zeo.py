@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from tests.servers.conftest import MakeServer
+from zodbshootout.config.configuration import ConfigurationError
+
+STORAGE = "<demostorage>\n<mappingstorage>\n</mappingstorage>\n</demostorage>\n"
+PLAIN = (
+    "%import ZEO\n%import relstorage\n%define size 5\n"
+    "<zeoserver it>\n<settings>\ninvalidation-queue-size $size\nauthentication-database $$x\n"
+    f"</settings>\n{STORAGE}</zeoserver>\n"
+)
+USE = (
+    "<zodb one>\n<clientstorage>\nserver $it\n<ssl>\ncertificate $it_certificate\nkey $it_key\n"
+    "authenticate $it_authority\n</ssl>\n</clientstorage>\n</zodb>\n"
+)
+
+
+def written(make_server: MakeServer, text: str) -> tuple[str, list[str], list[str]]:
+    """Return the text of the configuration without its definitions, these, and the command."""
+    server = make_server(text)
+    server.directory.mkdir()
+    server.prepare()
+    path = server.directory / "zeo.conf"
+    assert path.stat().st_mode & 0o077 == 0
+    assert server.command() == [sys.executable, "-m", "ZEO.runzeo", "-C", str(path)]
+    lines = path.read_text().splitlines(keepends=True)
+    text = "".join(line for line in lines if not line.startswith("%define"))
+    where = {f"{server.host}:{server.port}": "ADDRESS", str(server.directory): "DIRECTORY"}
+    for value, name in where.items():
+        text = text.replace(value, name)
+    return text, [line for line in lines if line.startswith("%define")], list(server.site.names)
+
+
+def test_its_configuration_has_the_settings_and_the_storage_of_the_section(
+    make_server: MakeServer,
+) -> None:
+    text, definitions, names = written(make_server, PLAIN)
+    assert text == (
+        "<zeo>\n  address ADDRESS\n  pid-filename DIRECTORY/zeo.pid\n"
+        "  invalidation-queue-size 5\n  authentication-database $$x\n</zeo>\n"
+        f"%import relstorage\n{STORAGE}"
+    )
+    assert [line.split()[1] for line in definitions] == [*names, "size"]
+
+
+def test_with_ssl_it_lets_in_those_who_have_the_certificate_of_the_run(
+    make_server: MakeServer,
+) -> None:
+    secured = PLAIN.replace("<zeoserver it>\n", "<zeoserver it>\nssl true\n") + USE
+    text, _, _ = written(make_server, secured)
+    assert (
+        "  <ssl>\n    certificate $it_certificate\n    key $it_key\n"
+        "    authenticate $it_authority\n  </ssl>\n</zeo>\n"
+    ) in text
+    assert "ssl true" not in text
+
+
+def test_ssl_without_a_contender_that_has_it_is_a_mistake(make_server: MakeServer) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        make_server("<zeoserver it>\nssl true\n<mappingstorage>\n</mappingstorage>\n</zeoserver>\n")
+    assert str(caught.value).endswith(
+        "x.conf: server it has ssl, and no contender has an <ssl> with $it_certificate, $it_key "
+        "and $it_authority"
+    )

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import signal
 from collections.abc import Sequence
 
+from zodbshootout.guardian import Ending
 from zodbshootout.servers.account import NOBODY
 from zodbshootout.servers.private import Server
 from zodbshootout.servers.programs import MEMCACHED
@@ -11,6 +13,7 @@ class MemcachedServer(Server):
     """memcached, reached over TCP."""
 
     own_settings = frozenset({"listen", "port", "udp_port", "user"})
+    orderly = abrupt = Ending(signal.SIGKILL)  # which is a second faster, and loses nothing more
     accounts = ("memcache", "memcached", NOBODY)
 
     def command(self) -> Sequence[str]:

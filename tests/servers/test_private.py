@@ -252,6 +252,20 @@ def test_a_directory_with_other_things_in_it_is_left_alone(
     assert list(treasure.parent.iterdir()) == [treasure]
 
 
+def test_a_directory_is_for_one_server_at_a_time(make_server: MakeServer, tmp_path: Path) -> None:
+    first, second = (scripted(make_server, directory=str(tmp_path / "kept")) for _ in range(2))
+    first.start()
+    log = (tmp_path / "kept" / LOG).read_text()
+    message = f"cannot keep its data in {tmp_path / 'kept'}: another server has its data there now"
+    assert failure(second) == message
+    first.halt()
+    assert failure(second) == message
+    first.resume()
+    first.stop()
+    assert (tmp_path / "kept" / LOG).read_text().count("I am") == 2 * log.count("I am")
+    second.start()
+
+
 def test_a_server_has_a_temporary_directory_that_is_its_own(make_server: MakeServer) -> None:
     server = scripted(make_server)
     server.preparation = "import os; print(os.environ['TMPDIR'])"

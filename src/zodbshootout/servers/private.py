@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import time
@@ -9,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import IO, Any, ClassVar
 
 from zodbshootout.config.configuration import ConfigurationError, Source
 from zodbshootout.config.sections import ServerSection
@@ -69,6 +70,7 @@ class Server(ABC):
         self._process: subprocess.Popen[bytes] | None = None
         self._account: Account | None = None
         self._log_start = 0
+        self._claim: IO[bytes] | None = None
         for name in section.settings:
             if name.replace("-", "_") in self.own_settings:
                 raise ConfigurationError(
@@ -120,6 +122,9 @@ class Server(ABC):
     def stop(self) -> None:
         """Stop the server and wait for its end; a server that is not running is left alone."""
         self._stop(self._ending)
+        if self._claim is not None:
+            self._claim.close()
+            self._claim = None
 
     @property
     def _ending(self) -> Ending:
@@ -189,6 +194,20 @@ class Server(ABC):
                 self.give(self.directory)
             self._check_way(self._account)
         self._log.touch(mode=0o600)
+        if self.kept:
+            self._lay_claim()
+
+    def _lay_claim(self) -> None:
+        # Not every server looks before it writes, nor says at once that another is there.
+        claim = self._log.open("rb")
+        try:
+            fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            claim.close()
+            raise ServerFailed(
+                f"cannot keep its data in {self.kept}: another server has its data there now"
+            ) from None
+        self._claim = claim
 
     def _check_way(self, account: Account) -> None:
         if self.kept is None:

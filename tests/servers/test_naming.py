@@ -49,6 +49,16 @@ def test_certificates_are_not_made_for_a_comment_or_another_name(tmp_path: Path)
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("name", ["my-srv", "1st", "scratch"])
+def test_a_name_that_cannot_be_defined_is_none_for_a_server(name: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        names_of(f"<zeoserver {name}>\n</zeoserver>\n", tmp_path)
+    assert str(caught.value) == (
+        f"x.conf: a server cannot be called {name!r}; use letters, digits and _, begin with a "
+        "letter, and leave 'scratch' to the run"
+    )
+
+
 def test_two_servers_cannot_share_a_name(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError) as caught:
         names_of("<zeoserver one>\n</zeoserver>\n<postgresqlserver one_port/>\n", tmp_path)

@@ -76,6 +76,14 @@ def test_a_directory_that_is_given_is_the_only_one_but_those_beside_it(
     assert product.program("served", given=given) == str(within)
 
 
+def test_what_is_beside_a_directory_of_another_kind_is_not_looked_at(
+    install: Install, product: Installation, tmp_path: Path
+) -> None:
+    install("opt/bin")
+    with pytest.raises(ServerFailed):
+        product.program("served", given=str(tmp_path / "opt" / "nowhere"))
+
+
 def test_what_cannot_be_run_is_no_program(install: Install, product: Installation) -> None:
     install("lib/2/bin", mode=0o644)
     (install("lib/3/bin", "another").parent / "served").mkdir()

@@ -35,7 +35,6 @@ _SERVER_SECTION = re.compile(
 )
 _BESIDE_STORAGE = {(), ("settings",)}
 """In which sections of a server section a line stands that does not belong to its storage."""
-_LEGAL_NAME = re.compile(r"[a-z_]\w*")
 _ENVIRONMENT_NAME = re.compile(r"\$\(\s*(\w+)\s*\)")
 _DIRECTIVE = re.compile(r"^[ \t]*%(?:import|define)\b.*$", re.MULTILINE)
 
@@ -120,12 +119,6 @@ def parse(source: Source, names: Mapping[str, str]) -> Configuration:
 
     :raises ConfigurationError: naming the file, the line and what is allowed there
     """
-    for name in source.server_names:
-        if not _LEGAL_NAME.fullmatch(name) or name == SCRATCH:
-            raise ConfigurationError(
-                f"{source.path}: a server cannot be called {name!r}; use letters, digits and _, "
-                f"begin with a letter, and leave {SCRATCH!r} to the run"
-            )
     schema = ZConfig.loadSchema(str(files("zodbshootout.config") / "schema.xml"))
     loader = ConfigLoader(schema)
     preceding = prelude(names)

@@ -12,6 +12,8 @@ from zodbshootout.config.configuration import SCRATCH, ConfigurationError, Sourc
 from zodbshootout.servers.address import HOST, reserved_port
 from zodbshootout.servers.certificates import certificates
 
+_LEGAL_NAME = re.compile(r"[a-z_]\w*")
+
 
 @contextmanager
 def given_names(source: Source, scratch: Path) -> Iterator[dict[str, str]]:
@@ -19,8 +21,9 @@ def given_names(source: Source, scratch: Path) -> Iterator[dict[str, str]]:
 
     The ports are kept free as long as the context lasts.
 
-    :raises ConfigurationError: when two servers would share a name
+    :raises ConfigurationError: when a server has a name that it cannot have
     """
+    _check_legal(source)
     names = {SCRATCH: str(scratch)}
     with ExitStack() as stack:
         for server in dict.fromkeys(source.server_names):
@@ -41,6 +44,15 @@ def given_names(source: Source, scratch: Path) -> Iterator[dict[str, str]]:
                 )
             names |= mine
         yield names
+
+
+def _check_legal(source: Source) -> None:
+    for name in source.server_names:
+        if not _LEGAL_NAME.fullmatch(name) or name == SCRATCH:
+            raise ConfigurationError(
+                f"{source.path}: a server cannot be called {name!r}; use letters, digits and _, "
+                f"begin with a letter, and leave {SCRATCH!r} to the run"
+            )
 
 
 def _speaks_of_certificates(source: Source, server: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,9 +32,8 @@ class Installation:
         directories = [*(_beside(given) if given else self._usual())]
         for name in names:
             for directory in directories:
-                path = Path(directory, name)
-                if path.is_file() and os.access(path, os.X_OK):
-                    return str(path)
+                if path := shutil.which(name, path=str(directory)):
+                    return path
         wanted = " or ".join(names)
         if given:
             raise ServerFailed(f"has no program {wanted} in {given}, see programs")
@@ -77,6 +77,9 @@ MEMCACHED = Installation(
 )
 
 
+_OF_PROGRAMS = ("bin", "sbin", "libexec", "scripts")
+
+
 def _version(path: Path) -> list[int]:
     """Return the numbers in *path*, so that 10 comes after 9."""
     return [int(number) for number in re.findall(r"\d+", str(path))]
@@ -85,4 +88,6 @@ def _version(path: Path) -> list[int]:
 def _beside(directory: str) -> Iterable[Path]:
     """Return *directory* and those in which one installation keeps the rest of its programs."""
     first = Path(directory).absolute()
-    return [first, *(first.parent / name for name in ("bin", "sbin", "libexec", "scripts"))]
+    if first.name not in _OF_PROGRAMS:
+        return [first]
+    return [first, *(first.parent / name for name in _OF_PROGRAMS)]

@@ -17,7 +17,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,7 +32,7 @@ class Ending:
     """How a process group is ended."""
 
     signal: int = signal.SIGTERM
-    """What asks it to end."""
+    """What asks it to end; 0 leaves it to end by itself."""
     grace: float = GRACE
     """Seconds after which it is killed if it has not."""
 
@@ -113,15 +113,21 @@ def end_group(
 
     *reap* is called while waiting: whoever started the group has to collect its leader.
     """
-    deadline = time.monotonic() + ending.grace
-    if not _signal_group(group, ending.signal):
-        return
-    while time.monotonic() < deadline:
+    end_groups({group: ending}, reap)
+
+
+def end_groups(endings: Mapping[int, Ending], reap: Callable[[], object] = lambda: None) -> None:
+    """End several groups, each in its way, at the same time."""
+    asked = time.monotonic()
+    left = {group: way for group, way in endings.items() if _signal_group(group, way.signal)}
+    while left:
         reap()
-        if not _signal_group(group, 0):
-            return
-        time.sleep(0.02)
-    _signal_group(group, signal.SIGKILL)
+        waited = time.monotonic() - asked
+        for group in [group for group, way in left.items() if waited > way.grace]:
+            _signal_group(group, signal.SIGKILL)
+            del left[group]
+        left = {group: way for group, way in left.items() if _signal_group(group, 0)}
+        time.sleep(0.02 if left else 0.0)
     reap()
 
 
@@ -145,8 +151,8 @@ def _stand_guard(orders: TextIO) -> None:
             groups.pop(int(argument), None)
         elif word == "remove":
             directories.append(argument)
-    for leader, ending in reversed(groups.items()):  # the clients before their servers
-        end_group(leader, ending)
+    # All at once, for where orphans are collected slowly each takes seconds to be gone.
+    end_groups(groups)
     for directory in directories:
         shutil.rmtree(directory, ignore_errors=True)
 

@@ -24,6 +24,8 @@ START_TIMEOUT = 60.0
 PREPARATION_TIMEOUT = 120.0
 """Seconds that a program may take that a server needs to have run before it."""
 LOG_LINES = 5
+_BY_ITSELF = Ending(signal=0, grace=10.0)
+"""How the programs end that prepare a server: killed, PostgreSQL's would leave shared memory."""
 LOG = "server.log"
 
 
@@ -146,7 +148,7 @@ class Server(ABC):
         self._log_start = self._log.stat().st_size
         with self._log.open("ab") as log:
             process = self.site.guardian.start(
-                command, stdin=subprocess.PIPE, **self._surroundings(log)
+                command, _BY_ITSELF, stdin=subprocess.PIPE, **self._surroundings(log)
             )
         try:
             process.communicate(words.encode(), timeout=PREPARATION_TIMEOUT)

@@ -7,8 +7,11 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from typing import Any
 
+from zodbshootout.contenders import cache_servers
 from zodbshootout.contenders.blob_files import BlobRevision, forget
 from zodbshootout.contenders.layer import CacheUse, Layer, installed_versions
+from zodbshootout.contenders.sql_servers import product_of
+from zodbshootout.servers.address import accepts
 
 _DRIVER_DISTRIBUTIONS = {
     "MySQLdb": ("mysqlclient",),
@@ -18,6 +21,11 @@ _DRIVER_DISTRIBUTIONS = {
     "pg8000": ("pg8000",),
     "cx_Oracle": ("cx_Oracle",),
 }
+_MEMCACHED_DISTRIBUTIONS = {
+    "relstorage.pylibmc_wrapper": ("pylibmc",),
+    "memcache": ("python-memcached",),
+}
+"""What brings the client library, by what ``cache-module-name`` says."""
 _EXTRAS = {
     "PostgreSQLAdapterFactory": "postgresql",
     "MySQLAdapterFactory": "mysql",
@@ -73,13 +81,23 @@ class RelStorageLayer(Layer):
 
     def versions(self) -> dict[str, str]:
         driver = self.driver()
-        names = (
+        names = [
             dist
             for name, dists in _DRIVER_DISTRIBUTIONS.items()
             if name in driver
             for dist in dists
-        )
-        return super().versions() | installed_versions(tuple(names))
+        ]
+        options = self.storage._options
+        if options.cache_servers:
+            names += _MEMCACHED_DISTRIBUTIONS.get(options.cache_module_name, ())
+        found = super().versions() | installed_versions(tuple(names))
+        product = product_of(self.storage._adapter)
+        if product is not None and product.version is not None:
+            found[product.name] = product.version
+        told = cache_servers.versions(_addresses(options.cache_servers))
+        if told:
+            found["memcached"] = ", ".join(told)
+        return found
 
     def driver(self) -> str:
         return str(self.storage._adapter.driver.__name__)
@@ -111,6 +129,14 @@ class RelStorageLayer(Layer):
         )
 
     @classmethod
+    def absence(cls, section: Any) -> str | None:
+        # Without this RelStorage would be measured as if there were a memcached.
+        for address in _addresses(getattr(section.config, "cache_servers", None)):
+            if not accepts(address):
+                return cache_servers.absence(address)
+        return None
+
+    @classmethod
     def installation(cls, section: Any) -> str | None:
         adapter = section.config.adapter
         extra = _EXTRAS.get(_kind(adapter))
@@ -126,6 +152,12 @@ def _kind(adapter: Any) -> str:
     """Return the class name of RelStorage's own section that *adapter* is or derives from."""
     own = (cls.__name__ for cls in type(adapter).__mro__ if cls.__module__ == "relstorage.config")
     return next(own, type(adapter).__name__)
+
+
+def _addresses(servers: str | Sequence[str] | None) -> list[cache_servers.Address]:
+    """Return where the servers of ``cache-servers`` are, as far as one can connect to them."""
+    words = servers.split() if isinstance(servers, str) else servers or ()
+    return [address for address in map(cache_servers.address_of, words) if address is not None]
 
 
 def _patched_by_gevent() -> bool:

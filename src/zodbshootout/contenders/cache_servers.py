@@ -1,0 +1,70 @@
+"""The memcached servers that ``cache-servers`` names: where they are and of which version."""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Iterable
+
+DEFAULT_PORT = 11211
+TIMEOUT = 3.0
+"""Seconds that a server has to answer."""
+
+Address = tuple[str, int] | str
+"""A host and a port, or the path of a socket."""
+
+
+_NETWORK = re.compile(
+    r"((inet6?|tcp):)?(?P<host>\[[^]]+\]|[^:\[\]/]+)(:(?P<port>\d+))?(:(?P<weight>\d+))?"
+)
+
+
+def address_of(text: str) -> Address | None:
+    """Return where a server is, from what a client library takes for it.
+
+    Return ``None`` where that is nothing to connect to, as with UDP.
+    """
+    path = text.removeprefix("unix:")
+    if path.startswith("/"):
+        return path
+    found = _NETWORK.fullmatch(text)
+    return (found["host"].strip("[]"), int(found["port"] or DEFAULT_PORT)) if found else None
+
+
+def versions(addresses: Iterable[Address]) -> list[str]:
+    """Return the different versions of those of the servers that tell theirs."""
+    told = map(version_of, addresses)
+    return sorted({version for version in told if version is not None})
+
+
+def version_of(address: Address) -> str | None:
+    """Return the version of a server, or ``None`` where it does not tell."""
+    try:
+        with _connected(address) as connection:
+            connection.sendall(b"version\r\n")
+            answer = connection.makefile("rb").readline()
+    except OSError:
+        return None
+    word, _, version = answer.decode("ascii", "replace").strip().partition(" ")
+    return version if word == "VERSION" and version else None
+
+
+def _connected(address: Address) -> socket.socket:
+    if isinstance(address, tuple):
+        return socket.create_connection(address, TIMEOUT)
+    connection = socket.socket(socket.AF_UNIX)
+    connection.settimeout(TIMEOUT)
+    try:
+        connection.connect(address)
+    except OSError:
+        connection.close()
+        raise
+    return connection
+
+
+def absence(address: Address) -> str:
+    """Say that there is no server at *address*, and how to start one."""
+    if isinstance(address, str):
+        return f"no memcached at {address}; start one there: memcached -s {address}"
+    host, port = address
+    return f"no memcached at {host}:{port}; start one there: memcached -l {host} -p {port}"

@@ -11,7 +11,7 @@ from pathlib import Path
 from zodbshootout.arguments import UsageError
 from zodbshootout.config.configuration import Configuration, ConfigurationError, Source
 from zodbshootout.contenders.contender import Contender, refer_to, settings_with_servers
-from zodbshootout.contenders.layer import Sharing, layer_of_section, narrowest, nested_sections
+from zodbshootout.contenders.layer import Sharing, sharing_of
 from zodbshootout.guardian import Guardian
 from zodbshootout.options import Options
 from zodbshootout.perf import leaks, profiles
@@ -117,8 +117,7 @@ def check_restartable(configuration: Configuration, contenders: Sequence[Contend
     if not needed:
         raise UsageError(f"{option}: no contender has a server that the run starts")
     for section in needed:
-        layers = filter(None, map(layer_of_section, nested_sections(section)))
-        if narrowest(layer.sharing for layer in layers) is Sharing.VOLATILE:
+        if sharing_of(section) is Sharing.VOLATILE:
             raise UsageError(
                 f"{option}: server {section.name} would lose its data, which it keeps in memory"
             )

@@ -8,7 +8,6 @@ from pathlib import Path
 from zodbshootout.arguments import FORCE, UsageError
 from zodbshootout.config.explanation import suggestion
 from zodbshootout.contenders.contender import Contender
-from zodbshootout.contenders.layer import Sharing
 from zodbshootout.options import Zap
 
 _FILES = ("path", "data_dir")
@@ -31,7 +30,7 @@ def to_be_zapped(
             raise UsageError(f"--zap: no contender {wanted!r}; {suggestion(wanted, names)}")
     if not zap.asked_for:
         return frozenset()
-    can_be = [each for each in contenders if _obstacle(each) is None]
+    can_be = [each for each in contenders if each.zap_obstacle is None]
     if zap.names:
         _check_named(zap.names, contenders)
         return frozenset(zap.names)
@@ -40,22 +39,12 @@ def to_be_zapped(
     return frozenset(each.name for same in chosen for each in same)
 
 
-def _obstacle(contender: Contender) -> str | None:
-    """Say why the data of a contender cannot be destroyed, or return ``None``."""
-    if contender.sharing is Sharing.VOLATILE:
-        return f"{contender.storage_name} has its data in the memory of one process"
-    if contender.read_only:
-        return "it is configured to be read only"
-    return None
-
-
 def _check_named(names: Sequence[str], contenders: Sequence[Contender]) -> None:
     for same in _by_place(contenders):
         named = [each for each in same if each.name in names]
         for each in named:
-            obstacle = _obstacle(each)
-            if obstacle is not None:
-                raise UsageError(f"--zap: {each.name} cannot be zapped: {obstacle}")
+            if each.zap_obstacle is not None:
+                raise UsageError(f"--zap: {each.name} cannot be zapped: {each.zap_obstacle}")
         if named and len(named) < len(same):
             other = next(each.name for each in same if each.name not in names)
             raise UsageError(

@@ -73,6 +73,7 @@ def test_what_looks_like_a_uri(word: str, expected: bool) -> None:
         ("file://{}/x.fs?blobstorage_dir={}/blobs", "FileStorage", Sharing.EXCLUSIVE),
         ("memory://", "MappingStorage", Sharing.VOLATILE),
         ("demo:(file://{}/x.fs)/(memory://)", "DemoStorage", Sharing.VOLATILE),
+        ("demo:(memory://)/(file://{}/x.fs)", "DemoStorage", Sharing.EXCLUSIVE),
         ("sqlite://?data_dir={}/sqlite&keep_history=false", "RelStorage", Sharing.CONCURRENT),
         ("zconfig://{}/zodb.conf", "FileStorage", Sharing.EXCLUSIVE),
         ("zconfig://{}/zodb.conf#another", "MappingStorage", Sharing.VOLATILE),
@@ -242,7 +243,7 @@ def test_a_bad_uri_in_a_file_is_told_with_the_line() -> None:
 @pytest.mark.usefixtures("other")
 def test_of_a_scheme_that_is_not_known_opening_tells() -> None:
     found = contender("other:anything")
-    assert found.layers == ()
+    assert found.storage_name == "this storage"
     assert found.settings["uri"] == "other:anything"
     with Database(found) as database:
         assert database.sharing is Sharing.VOLATILE

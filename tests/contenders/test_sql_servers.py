@@ -56,24 +56,30 @@ MARIADB = "10.11.6-MariaDB-0+deb12u1"
 
 
 @pytest.mark.parametrize(
-    ("adapter", "product"),
+    ("adapter", "product", "left"),
     [
-        (PostgreSQLAdapter(SHOW, "15.18 (Debian)"), ("PostgreSQL", "15.18 (Debian)")),
-        (PostgreSQLAdapter(), ("PostgreSQL", None)),
-        (MySQLAdapter(SELECT, "8.0.36"), ("MySQL", "8.0.36")),
-        (MySQLAdapter(SELECT, b"8.0.36"), ("MySQL", "8.0.36")),
-        (CorrectedAdapter(SELECT, MARIADB), ("MariaDB", MARIADB)),
-        (MySQLAdapter(), ("MySQL", None)),
-        (OracleAdapter(), ("Oracle", None)),
-        (Sqlite3Adapter(), ("SQLite", sqlite3.sqlite_version)),
+        (PostgreSQLAdapter(SHOW, "15.18 (Debian)"), ("PostgreSQL", "15.18 (Debian)"), "server"),
+        (PostgreSQLAdapter(), ("PostgreSQL", None), "server"),
+        (MySQLAdapter(SELECT, "8.0.36"), ("MySQL", "8.0.36"), "server"),
+        (MySQLAdapter(SELECT, b"8.0.36"), ("MySQL", "8.0.36"), "server"),
+        (CorrectedAdapter(SELECT, MARIADB), ("MariaDB", MARIADB), "server"),
+        (MySQLAdapter(), ("MySQL", None), "server"),
+        (OracleAdapter(), ("Oracle", None), "server"),
+        (Sqlite3Adapter(), ("SQLite", sqlite3.sqlite_version), "page cache"),
     ],
 )
-def test_what_a_server_says_of_itself(adapter: Adapter, product: tuple[str, str | None]) -> None:
+def test_what_a_server_says_of_itself_and_whose_cache_is_left(
+    adapter: Adapter, product: tuple[str, str | None], left: str
+) -> None:
     assert product_of(adapter) == Product(*product)
+    layer = RelStorageLayer(SimpleNamespace(_adapter=adapter))
+    assert layer.caches_left() == (f"{product[0]} {left}", "operating system")
 
 
 def test_an_adapter_that_nobody_knows_connects_to_what_nobody_knows() -> None:
     assert product_of(Adapter()) is None
+    layer = RelStorageLayer(SimpleNamespace(_adapter=Adapter()))
+    assert layer.caches_left() == ("unknown: types.SimpleNamespace", "operating system")
 
 
 def test_a_version_that_is_not_told_is_left_out() -> None:

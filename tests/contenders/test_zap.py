@@ -15,13 +15,20 @@ from zodbshootout.contenders.database import Database, NotZapped
 from zodbshootout.contenders.filestorage import FileStorageLayer
 
 FILE = "<filestorage>\npath {place}/x.fs\n{blobs}</filestorage>\n"
-IMPORT = "%import relstorage\n"
+IMPORT = "%import relstorage\n%import zc.zlibstorage\n"
+RELSTORAGE = (
+    "<relstorage>\nkeep-history false\nblob-dir {place}/blobs\n"
+    "<sqlite3>\ndata-dir {place}/s\n</sqlite3>\n</relstorage>\n"
+)
 STORAGES = {
     "filestorage": FILE,
     "filestorage with blobs": FILE.replace("{blobs}", "blob-dir {place}/blobs\n"),
     "blobstorage": f"<blobstorage>\nblob-dir {{place}}/blobs\n{FILE}</blobstorage>\n",
-    "relstorage": "<relstorage>\nkeep-history false\nblob-dir {place}/blobs\n"
-    "<sqlite3>\ndata-dir {place}/s\n</sqlite3>\n</relstorage>\n",
+    "zlibstorage": f"<zlibstorage>\n{FILE}</zlibstorage>\n",
+    "zlibstorage around blobstorage": "<zlibstorage>\n<blobstorage>\nblob-dir {place}/blobs\n"
+    f"{FILE}</blobstorage>\n</zlibstorage>\n",
+    "relstorage": RELSTORAGE,
+    "zlibstorage around relstorage": f"<zlibstorage>\n{RELSTORAGE}</zlibstorage>\n",
 }
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from array import array
+from dataclasses import replace
 
 import pytest
 from hdrh.histogram import HdrHistogram
@@ -64,3 +65,19 @@ def test_a_batch_speaks_for_all_its_iterations() -> None:
     summary = summarize([CrewSample([client(0, [0.5, 0.1], [500, 100])])])
     assert summary["iterations"] == 600
     assert summary["latency_p50_s"] == pytest.approx(0.001, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("uncleared", "told"),
+    [
+        (None, {}),
+        ((), {"uncleared_caches": "none"}),
+        (("ZEO server", "operating system"), {"uncleared_caches": "ZEO server, operating system"}),
+    ],
+)
+def test_what_could_not_be_cleared_is_told_of_a_benchmark_that_would_have_it_clear(
+    uncleared: tuple[str, ...] | None, told: dict[str, str]
+) -> None:
+    sample = CrewSample([replace(client(0, [1.0]), uncleared=uncleared)])
+    summary = summarize([sample])
+    assert {key: summary[key] for key in summary if key.startswith("uncleared")} == told

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,16 @@ DRIVERS = {
     "my_pymysql_hf": "PyMySQL",
     "sqlite_hf": "sqlite3",
 }
+MYSQL = "(MariaDB|MySQL)"
+SERVERS = {
+    "pg_mc": ("PostgreSQL server", ("PostgreSQL", "memcached", "pylibmc")),
+    "pg_mc_python": ("PostgreSQL server", ("PostgreSQL", "memcached", "python-memcached")),
+    "pg_pg8000_hf": ("PostgreSQL server", ("PostgreSQL", "pg8000")),
+    "my_hf": (f"{MYSQL} server", (MYSQL, "mysqlclient")),
+    "my_pymysql_hp": (f"{MYSQL} server", (MYSQL, "PyMySQL")),
+    "sqlite_hf": ("SQLite page cache", ("SQLite",)),
+}
+"""The cache that a cold read may find, and whose versions are known."""
 GREENLETS = {
     "pg_gevent_hp": postgresql("pg_gevent_hp", driver="gevent psycopg2", history=True),
     "pg_gevent_hf": postgresql("pg_gevent_hf", driver="gevent psycopg2"),
@@ -120,6 +131,11 @@ def test_every_server_driver_and_cache_is_measured(open_path: Path) -> None:
         assert fact(results / f"{name}.json", "cold", "driver") == driver
     for name in ("pg_mc", "pg_mc_python", "my_mc"):
         assert "memcached" in str(fact(results / f"{name}.json", "cold", "cleared_caches"))
+    for name, (cache, versions) in SERVERS.items():
+        metadata = metadata_of(results / f"{name}.json", "cold")
+        assert re.fullmatch(f"{cache}, operating system", str(metadata["uncleared_caches"]))
+        for version in versions:
+            assert any(re.fullmatch(f"version_{version}", key) for key in metadata)
     for name in ("pg_hf_local", "my_hp_local"):
         hits = fact(results / f"{name}.json", "warm", "storage_cache_hits")
         assert isinstance(hits, int)
@@ -178,6 +194,7 @@ def test_servers_are_restarted_before_each_cold_value(open_path: Path) -> None:
     for name in ("pg_hf", "my_hf", "pg_mc"):
         path = open_path / "a.d" / f"{name}.json"
         assert fact(path, "cold", "servers_restarted") == "before each value"
+        assert fact(path, "cold", "uncleared_caches") == "operating system"
         assert fact(path, "hot", "servers_restarted") == "no"
         # Of each value and its unclocked iteration, one is clocked, by two clients.
         assert fact(path, "cold", "iterations") == 2 * 2

@@ -76,6 +76,9 @@ class Benchmark:
         """Whether the latest iteration was on the clock."""
         self.cleared: tuple[str, ...] = ()
         """The caches that were emptied before the latest iteration."""
+        self.uncleared: tuple[str, ...] | None = None
+        """The caches that could not be emptied, where the benchmark would have all of them empty.
+        """
 
     @classmethod
     def fitted(cls, parameters: Parameters) -> Parameters:

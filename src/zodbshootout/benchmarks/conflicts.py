@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from zodbshootout.benchmarks.conflicting import Conflicting
+from zodbshootout.contenders.contender import Contender
 from zodbshootout.data.records import Tally
 from zodbshootout.data.tree import Purpose, key_at
 from zodbshootout.model import MappingType, Parameters
@@ -16,6 +17,10 @@ class Conflicts(Conflicting):
     name = "conflicts"
     title = "Conflicting Updates in {objects} Objects"
     purpose = Purpose.CONFLICTS
+
+    @classmethod
+    def refusal(cls, contender: Contender, parameters: Parameters) -> str | None:
+        return super().refusal(contender, parameters) or contender.resolution_flaw()
 
     @classmethod
     def work(cls, parameters: Parameters) -> int:

@@ -68,6 +68,8 @@ class Reading(Benchmark):
         self.contents = self.client.payload.contents(parameters.objects, revision=0)
         self.mapping: Any = None
         self.use_before: CacheUse | None = None
+        if self.cold:
+            self.uncleared = self.client.database.caches_left()
 
     def find_mapping(self) -> None:
         """Have the mapping as a ghost of the client's connection.

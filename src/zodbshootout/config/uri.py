@@ -207,7 +207,10 @@ def _of_zeo(uri: str) -> Any:
 def _of_demo(uri: str) -> Any:
     found = _DEMO.fullmatch(uri)
     assert found is not None
-    return _over(*(_described(found[part])[1] for part in ("base", "changes")))
+    base, changes = (_described(found[part])[1] for part in ("base", "changes"))
+    changes = changes or SimpleNamespace(config=_settings())
+    changes.name = "changes"  # as <demostorage> wants it to be called
+    return _over(base, changes)
 
 
 def _of_sqlite(uri: str) -> Any:

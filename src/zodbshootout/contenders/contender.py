@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,9 +14,12 @@ from zodbshootout.config.masking import SECRET_KEY, without_secrets
 from zodbshootout.contenders.layer import (
     Layer,
     Sharing,
+    inner_sections,
     layer_of_section,
     narrowest,
     nested_sections,
+    sharing_of,
+    written_sections,
 )
 from zodbshootout.model import CrewShape, Parameters
 from zodbshootout.servers.address import HOST
@@ -38,17 +41,15 @@ class Contender:
     """What was found when it was opened: the section may be of a kind that is not known."""
     has_blobs: bool | None = None
     """Whether blobs can be stored in it, as far as that is known before it is opened."""
-
-    @property
-    def layers(self) -> tuple[type[Layer], ...]:
-        """Return what is known of the storages that it will open, outermost first."""
-        known = map(layer_of_section, nested_sections(self.section))
-        return tuple(layer for layer in known if layer is not None)
+    servers: tuple[str, ...] = ()
+    """The types of the sections of the private servers that it needs, such as ``zeoserver``."""
+    restarted: bool = False
+    """Whether these servers are restarted before anything is measured."""
 
     @property
     def sharing(self) -> Sharing:
         """Return which DBs see its data."""
-        static = narrowest(layer.sharing for layer in self.layers)
+        static = sharing_of(self.section)
         return narrowest((static, self.observed_sharing or static))
 
     @property
@@ -61,7 +62,12 @@ class Contender:
     @property
     def prefetches(self) -> bool | None:
         """Return whether ``Connection.prefetch`` does anything, ``None`` if that is not known."""
-        return self.layers[0].prefetches if self.layers else None
+        for layer in self._asked_first():
+            if layer is None:
+                return None
+            if layer.prefetches is not None:
+                return layer.prefetches
+        return None
 
     def refusal(self, parameters: Parameters) -> str | None:
         """Say why this contender cannot be measured like that, or return ``None``."""
@@ -80,14 +86,37 @@ class Contender:
 
     @property
     def storage_name(self) -> str:
-        """Return the class of the outermost storage that is known."""
-        if not self.layers:
-            return "this storage"
-        return self.layers[0].name()
+        """Return the class of the outermost storage that is known, and what it merely wraps."""
+        names = [layer.name() for layer in self._asked_first() if layer is not None]
+        return " over ".join(names) or "this storage"
+
+    def _asked_first(self) -> Iterator[type[Layer] | None]:
+        """Return what is known of the outermost storage, and of those that it passes on to."""
+        sections = [getattr(getattr(self.section, "config", None), "storage", self.section)]
+        while sections:
+            layer = layer_of_section(sections[0])
+            yield layer
+            passes_on = layer is None or layer.transparent
+            sections = inner_sections(sections[0]) if passes_on else []
 
     def retry_flaw(self) -> str | None:
         """Say why a transaction that was refused cannot be tried again, or return ``None``."""
-        return self._first(lambda layer, section: layer.retry_flaw(section))
+        return self._first(lambda layer, section: layer.retry_flaw(section), written_sections)
+
+    def resolution_flaw(self) -> str | None:
+        """Say why conflicts that are resolved spoil its data, or return ``None``."""
+        return self._first(lambda layer, section: layer.resolution_flaw(section), written_sections)
+
+    @property
+    def zap_obstacle(self) -> str | None:
+        """Say why its data cannot be destroyed, or return ``None``."""
+        if self.sharing is Sharing.VOLATILE:
+            return f"{self.storage_name} has its data in the memory of one process"
+        if self.read_only:
+            return "it is configured to be read only"
+        return self._first(
+            lambda layer, _: layer.zap_obstacle and f"{layer.name()}: {layer.zap_obstacle}"
+        )
 
     def absence(self) -> str | None:
         """Say which server is not there, or return ``None``."""
@@ -101,9 +130,13 @@ class Contender:
         """Say how to configure it otherwise after it failed with *cause*, or return ``None``."""
         return self._first(lambda layer, section: layer.advice(section, cause))
 
-    def _first(self, question: Callable[[type[Layer], Any], str | None]) -> str | None:
+    def _first(
+        self,
+        question: Callable[[type[Layer], Any], str | None],
+        walk: Callable[[Any], Iterator[Any]] = nested_sections,
+    ) -> str | None:
         """Return the first answer that a layer has for its section."""
-        for section in nested_sections(self.section):
+        for section in walk(self.section):
             layer = layer_of_section(section)
             answer = question(layer, section) if layer else None
             if answer:
@@ -130,10 +163,14 @@ class Contender:
 
 def contenders_of(configuration: Configuration) -> list[Contender]:
     """Return the contenders that a configuration describes, in their order."""
-    return [
-        Contender(section.name, section, settings_with_servers(section, configuration))
-        for section in configuration.databases
-    ]
+    return [_contender(section, configuration) for section in configuration.databases]
+
+
+def _contender(section: Any, configuration: Configuration) -> Contender:
+    settings = settings_with_servers(section, configuration)
+    needed = [each for each in configuration.servers if refer_to(settings, each.name)]
+    kinds = tuple(server.kind for server in needed)
+    return Contender(section.name, section, settings, servers=kinds)
 
 
 def settings_with_servers(section: Any, configuration: Configuration) -> dict[str, str]:

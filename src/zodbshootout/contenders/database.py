@@ -15,16 +15,23 @@ from ZODB.utils import load_current
 from zodbshootout.contenders.blob_files import BlobRevision, remove_blobs
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.contenders.layer import (
+    SERVER,
     CacheUse,
     Sharing,
     installed_versions,
     layer_of_storage,
     narrowest,
     qualified,
-    storage_chain,
 )
 
 PICKLE_CACHE = "pickle cache"
+
+_CACHES_OF_SERVERS = {
+    "zeoserver": (f"ZEO {SERVER}",),
+    "postgresqlserver": (f"PostgreSQL {SERVER}",),
+    "mysqlserver": (f"MySQL {SERVER}", f"MariaDB {SERVER}"),
+}
+"""What is empty after a restart of what such a section describes."""
 
 
 class NotZapped(Exception):  # noqa: N818
@@ -45,9 +52,10 @@ class Database:
     def open(self) -> None:
         """Open the DB again after it was closed."""
         self.db = self.contender.open()
-        chain = list(storage_chain(self.db.storage))
-        self.storage_classes = tuple(qualified(type(storage)) for storage in chain)
-        self._layers = [layer for layer in map(layer_of_storage, chain) if layer is not None]
+        self._outermost = layer_of_storage(self.db.storage)
+        self._layers = tuple(self._outermost.stack())
+        self._written_to = tuple(self._outermost.written_to())
+        self.storage_classes = tuple(qualified(type(layer.storage)) for layer in self._layers)
 
     def __enter__(self) -> Database:
         return self
@@ -71,12 +79,17 @@ class Database:
     @property
     def sharing(self) -> Sharing:
         """Which DBs see the data, as the classes of the open storages have it."""
-        return narrowest(layer.sharing for layer in self._layers)
+        return narrowest(layer.sharing for layer in self._written_to)
 
     @property
     def storage_name(self) -> str:
-        """The class of the outermost storage."""
-        return type(self.db.storage).__name__
+        """The class of the outermost storage, and of those that it merely wraps."""
+        layer = self._outermost
+        names = [type(layer.storage).__name__]
+        while layer.transparent and layer.inner:
+            (layer,) = layer.inner
+            names.append(type(layer.storage).__name__)
+        return " over ".join(names)
 
     @property
     def prefetches(self) -> bool:
@@ -87,8 +100,13 @@ class Database:
     def has_blobs(self) -> bool:
         """Whether blobs can be stored in it."""
         return bool(IBlobStorage.providedBy(self.db.storage)) and all(
-            layer.keeps_blobs() for layer in self._layers
+            layer.keeps_blobs() for layer in self._written_to
         )
+
+    def pack_flaw(self) -> str | None:
+        """Say why it cannot be packed, as far as that is known, or return ``None``."""
+        flaws = (layer.pack_flaw() for layer in self._written_to)
+        return next((flaw for flaw in flaws if flaw is not None), None)
 
     def pack(self) -> None:
         """Remove old revisions and what cannot be reached; what the storage raises goes through."""
@@ -99,10 +117,12 @@ class Database:
 
         :raises NotZapped: when it must not or could not be done
         """
-        chain = list(storage_chain(self.db.storage))
-        if any(storage.isReadOnly() for storage in chain):
+        for layer in self._layers:
+            if layer.zap_obstacle:
+                raise NotZapped(f"{layer.name()} cannot be zapped: {layer.zap_obstacle}")
+        if any(layer.storage.isReadOnly() for layer in self._layers):
             raise NotZapped("it is configured to be read only")
-        directories = [_blob_directory(storage) for storage in chain]
+        directories = [_blob_directory(layer.storage) for layer in self._layers]
         witness = self._some_object()
         if not any(layer.zap(self.db) for layer in self._layers):
             _zap_by_packing(self.db)
@@ -148,6 +168,15 @@ class Database:
             cleared += layer.empty_cache()
         return cleared
 
+    def caches_left(self) -> tuple[str, ...]:
+        """Return the names of the caches that hold records even after :meth:`empty_caches`."""
+        # A DemoStorage may wrap more than it did when it was opened.
+        stack = layer_of_storage(self.db.storage).stack()
+        left = dict.fromkeys(name for layer in stack for name in layer.caches_left())
+        restarted = self.contender.servers if self.contender.restarted else ()
+        emptied = {name for server in restarted for name in _CACHES_OF_SERVERS.get(server, ())}
+        return tuple(name for name in left if name not in emptied)
+
     def forget_blobs(self, blobs: Sequence[BlobRevision]) -> tuple[str, ...]:
         """Remove these blobs from every client-side cache that is known; return those caches.
 
@@ -159,9 +188,8 @@ class Database:
         return tuple(name for names in forgotten for name in names)
 
     def cache_use(self) -> CacheUse | None:
-        """Return the use of the outermost storage cache that counts it, or ``None``."""
-        uses = (layer.cache_use() for layer in self._layers)
-        return next((use for use in uses if use is not None), None)
+        """Return the use of the storage's cache, or ``None`` where that is not counted."""
+        return self._outermost.combined_cache_use()
 
     def driver(self) -> str | None:
         """Return the name of the database driver, where there is one."""

@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 from zodbshootout.contenders.blob_files import remove_blobs
-from zodbshootout.contenders.layer import Layer, Sharing
+from zodbshootout.contenders.layer import OPERATING_SYSTEM, Layer, Sharing
 
 
 class FileStorageLayer(Layer):
@@ -13,6 +13,9 @@ class FileStorageLayer(Layer):
     section_classes = ("ZODB.config.FileStorage",)
     sharing = Sharing.EXCLUSIVE
     prefetches = False
+
+    def caches_left(self) -> tuple[str, ...]:
+        return (OPERATING_SYSTEM,)
 
     def zap(self, db: Any) -> bool:
         db.close()

@@ -11,14 +11,8 @@ class MappingStorageLayer(Layer):
     sharing = Sharing.VOLATILE
     prefetches = False
 
-
-class DemoStorageLayer(Layer):
-    """DemoStorage: changes over a base that stays as it is; by default they stay in memory."""
-
-    storage_class = "ZODB.DemoStorage.DemoStorage"
-    section_classes = ("ZODB.config.DemoStorage",)
-    sharing = Sharing.VOLATILE
-    prefetches = False
+    def caches_left(self) -> tuple[str, ...]:
+        return ()
 
 
-LAYERS = (MappingStorageLayer, DemoStorageLayer)
+LAYERS = (MappingStorageLayer,)

@@ -9,8 +9,14 @@ from typing import Any
 
 from zodbshootout.contenders import cache_servers
 from zodbshootout.contenders.blob_files import BlobRevision, forget
-from zodbshootout.contenders.layer import CacheUse, Layer, installed_versions
-from zodbshootout.contenders.sql_servers import product_of
+from zodbshootout.contenders.layer import (
+    OPERATING_SYSTEM,
+    SERVER,
+    CacheUse,
+    Layer,
+    installed_versions,
+)
+from zodbshootout.contenders.sql_servers import SQLITE, product_of
 from zodbshootout.servers.address import accepts
 
 _DRIVER_DISTRIBUTIONS = {
@@ -55,6 +61,8 @@ class RelStorageLayer(Layer):
     storage_class = "relstorage.storage.RelStorage"
     section_classes = ("relstorage.config.RelStorageFactory",)
     prefetches = True
+    serves_threads = False
+    holds_changes = False
     distributions = ("RelStorage",)
 
     def empty_cache(self) -> tuple[str, ...]:
@@ -62,6 +70,13 @@ class RelStorageLayer(Layer):
         self.storage._cache.clear(load_persistent=False)
         memcached = ("memcached",) if self.storage._options.cache_servers else ()
         return ("RelStorage cache", *memcached)
+
+    def caches_left(self) -> tuple[str, ...]:
+        product = product_of(self.storage._adapter)
+        if product is None:
+            return (*super().caches_left(), OPERATING_SYSTEM)
+        kind = "page cache" if product.name == SQLITE else SERVER
+        return (f"{product.name} {kind}", OPERATING_SYSTEM)
 
     def forget_blobs(self, blobs: Sequence[BlobRevision]) -> tuple[str, ...]:
         options = self.storage._options

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from zodbshootout.contenders.blob_files import BlobRevision, forget
-from zodbshootout.contenders.layer import CacheUse, Layer
+from zodbshootout.contenders.layer import OPERATING_SYSTEM, SERVER, CacheUse, Layer
 from zodbshootout.model import CrewShape, Unit
 from zodbshootout.servers.address import accepts
 
@@ -15,11 +15,15 @@ class ZEOLayer(Layer):
     storage_class = "ZEO.ClientStorage.ClientStorage"
     section_classes = ("ZODB.config.ZEOClient", "ZEO.zconfig.ClientStorageConfig")
     prefetches = True
+    holds_changes = False
     distributions = ("ZEO",)
 
     def empty_cache(self) -> tuple[str, ...]:
         self.storage._cache.clear()
         return ("ZEO client cache",)
+
+    def caches_left(self) -> tuple[str, ...]:
+        return (f"ZEO {SERVER}", OPERATING_SYSTEM)
 
     def forget_blobs(self, blobs: Sequence[BlobRevision]) -> tuple[str, ...]:
         if not self.storage.blob_dir or self.storage.shared_blob_dir:

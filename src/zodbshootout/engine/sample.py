@@ -33,6 +33,8 @@ class ClientSample:
     """Loads, stores and whatever else the benchmark counted."""
     cleared: tuple[str, ...]
     """The caches emptied before each iteration."""
+    uncleared: tuple[str, ...] | None = None
+    """The caches that were not, of those that should have been; ``None`` where none should."""
 
     @property
     def iterations(self) -> int:

@@ -95,7 +95,14 @@ class Session:
             sizes.extend([1] * size if benchmark.timed_singly else [size])
             left -= size
         benchmark.clocked = False
-        return ClientSample(starts, durations, sizes, dict(benchmark.counts), benchmark.cleared)
+        return ClientSample(
+            starts,
+            durations,
+            sizes,
+            dict(benchmark.counts),
+            benchmark.cleared,
+            benchmark.uncleared,
+        )
 
     def _go_on_until_told(self, order: protocol.Measure) -> None:
         """Keep the load up while others are still on the clock.

@@ -61,7 +61,9 @@ def summarize(samples: Sequence[CrewSample]) -> dict[str, str | int | float]:
         found["window_s"] = seconds
         found["window_iterations"] = inside
         found["throughput_per_s"] = inside / seconds
-    cleared = samples[0].clients[0].cleared
-    found["cleared_caches"] = ", ".join(cleared) or "none"
+    caches = samples[0].clients[0]
+    found["cleared_caches"] = ", ".join(caches.cleared) or "none"
+    if caches.uncleared is not None:
+        found["uncleared_caches"] = ", ".join(caches.uncleared) or "none"
     found.update(counts)
     return found

@@ -16,12 +16,13 @@ if "--gevent" in sys.argv:
 import logging
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pyperf
 
-from zodbshootout.benchmarks.benchmark import Benchmark
+from zodbshootout.benchmarks.benchmark import Benchmark, Unsupported
 from zodbshootout.benchmarks.registry import benchmarks
 from zodbshootout.config.configuration import ConfigurationError
 from zodbshootout.config.loggers import read_loggers
@@ -118,6 +119,9 @@ def _prepare(task: Task, cell: Cell, contender: Contender) -> None:
             database.zap()
         stock(database, cell.parameters)
         if task.pack:
+            flaw = database.pack_flaw()
+            if flaw is not None:
+                raise Unsupported(f"{flaw}; leave out --pack")
             database.pack()
         plant(database, benchmarks()[cell.benchmark].purpose, cell.parameters)
 
@@ -131,7 +135,7 @@ def _measure(
     profiles = _recorder(task, cell, parts)
     measurement = Measurement(
         benchmark,
-        contender,
+        replace(contender, restarted=task.restart),
         cell.parameters,
         recorder=profiles,
         interlude=partial(ask_for_restart, contender.name) if task.restart else None,

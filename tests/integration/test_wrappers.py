@@ -1,0 +1,263 @@
+"""The command on storages that wrap others: real ones, in every way that they can be measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.integration.command import cells, left_behind, metadata_of, run
+
+CONF = """
+%import relstorage
+%import zc.zlibstorage
+%import foreign
+
+<zodb zlib_fs>
+  <zlibstorage>
+    <filestorage>
+      path $scratch/zlib.fs
+      blob-dir $scratch/zlib.blobs
+    </filestorage>
+  </zlibstorage>
+</zodb>
+
+<zodb zlib_sqlite>
+  <zlibstorage>
+    <relstorage>
+      keep-history false
+      blob-dir $scratch/zlib_sqlite.blobs
+      <sqlite3>
+        data-dir $scratch/zlib_sqlite
+      </sqlite3>
+    </relstorage>
+  </zlibstorage>
+</zodb>
+
+<zeoserver compressed>
+  <serverzlibstorage>
+    <filestorage>
+      path $scratch/zlib_zeo.fs
+      blob-dir $scratch/zlib_zeo.blobs
+    </filestorage>
+  </serverzlibstorage>
+</zeoserver>
+
+<zodb zlib_zeo>
+  <zlibstorage>
+    <zeoclient>
+      server $compressed
+      blob-dir $scratch/zlib_zeo-cache.blobs
+    </zeoclient>
+  </zlibstorage>
+</zodb>
+
+<zodb serverzlib>
+  <serverzlibstorage>
+    <filestorage>
+      path $scratch/serverzlib.fs
+    </filestorage>
+  </serverzlibstorage>
+</zodb>
+
+<zodb zlib_blob_fs>
+  <zlibstorage>
+    <blobstorage>
+      blob-dir $scratch/zlib_blob_fs.blobs
+      <filestorage>
+        path $scratch/zlib_blob_fs.fs
+      </filestorage>
+    </blobstorage>
+  </zlibstorage>
+</zodb>
+
+<zodb blob_mapping>
+  <blobstorage>
+    blob-dir $scratch/blob_mapping.blobs
+    <mappingstorage/>
+  </blobstorage>
+</zodb>
+
+<zodb demo>
+  <demostorage/>
+</zodb>
+
+<zodb demo_changes>
+  <demostorage>
+    <filestorage>
+      path $scratch/base.fs
+    </filestorage>
+    <filestorage changes>
+      path $scratch/changes.fs
+      blob-dir $scratch/changes.blobs
+    </filestorage>
+  </demostorage>
+</zodb>
+
+<zeoserver main>
+  <filestorage>
+    path $scratch/main.fs
+  </filestorage>
+</zeoserver>
+
+# Measured before demo_zeo, which then finds its objects there.
+<zodb base_zeo>
+  <zeoclient>
+    server $main
+  </zeoclient>
+</zodb>
+
+<zodb demo_zeo>
+  <demostorage>
+    <zeoclient>
+      server $main
+    </zeoclient>
+  </demostorage>
+</zodb>
+
+<zodb foreign>
+  <foreign>
+    <filestorage>
+      path $scratch/foreign.fs
+    </filestorage>
+  </foreign>
+</zodb>
+"""
+CONTENDERS = (
+    "zlib_fs", "zlib_sqlite", "zlib_zeo", "serverzlib", "zlib_blob_fs", "blob_mapping", "demo",
+    "demo_changes", "base_zeo", "demo_zeo", "foreign",
+)  # fmt: skip
+VOLATILE = {"blob_mapping", "demo", "demo_zeo"}
+EXCLUSIVE = {"zlib_fs", "serverzlib", "zlib_blob_fs", "demo_changes", "foreign"}
+PREFETCHING = {"zlib_sqlite", "zlib_zeo", "base_zeo"}
+QUICK = ("--object-counts", "20", "-p", "1", "-n", "2", "-l", "2")
+
+
+def unsupported(
+    place: Path, *words: str, expected: Mapping[tuple[str, str], str]
+) -> Mapping[tuple[str, str], str]:
+    """Measure everything; return why some cells were not supported, of those not *expected*."""
+    (place / "x.conf").write_text(CONF)
+    done = run(place, "x.conf", *words, *QUICK, "-o", "a.json")
+    assert done.status == 0, done.out + done.err
+    assert left_behind(place) == []
+    found = cells(place / "a.cells.json")
+    assert {contender for contender, _ in found} == set(CONTENDERS)
+    assert {state for state, _ in found.values()} <= {"measured", "unsupported"}
+    refused = {cell: reason for cell, (state, reason) in found.items() if state == "unsupported"}
+    for cell, reason in expected.items():
+        assert reason in refused.pop(cell)
+    return refused
+
+
+def metadata(place: Path, contender: str, benchmark: str) -> Mapping[str, object]:
+    return metadata_of(place / "a.d" / f"{contender}.json", benchmark)
+
+
+def test_wrapped_storages_are_measured_by_one_client(tmp_path: Path) -> None:
+    names = ("update", "warm", "cold", "prefetch_cold", "hot", "readCurrent_conflicts")
+    rest = unsupported(
+        tmp_path, *names, "-c", "1",
+        expected={
+            **{(each, "warm"): "closing it loses its data" for each in VOLATILE},
+            **{(each, "prefetch_cold"): "has no prefetch" for each in CONTENDERS
+               if each not in PREFETCHING},
+            ("zlib_sqlite", "readCurrent_conflicts"): "on SQLite commits what a refused",
+        },
+    )  # fmt: skip
+    assert rest == {}
+    iterations = 2 * 2
+    for contender, cache, server in (
+        ("zlib_sqlite", "RelStorage cache", "SQLite page cache"),
+        ("zlib_zeo", "ZEO client cache", "ZEO server"),
+    ):
+        cold, hot = (metadata(tmp_path, contender, each) for each in ("cold", "hot"))
+        assert cold["cleared_caches"] == f"pickle cache, {cache}"
+        assert cold["uncleared_caches"] == f"{server}, operating system"
+        # What is hit is the mapping, which a connection that gets it loads twice.
+        assert int(str(cold["storage_cache_hits"])) <= iterations
+        assert int(str(hot["storage_cache_hits"])) >= iterations * 20
+        assert "uncleared_caches" not in hot
+    left = {
+        contender: metadata(tmp_path, contender, "cold")["uncleared_caches"]
+        for contender in ("zlib_fs", "demo", "demo_changes", "foreign")
+    }
+    assert left == {
+        "zlib_fs": "operating system",
+        "demo": "none",
+        "demo_changes": "operating system",
+        "foreign": "unknown: foreign.ForeignStorage, operating system",
+    }
+    of_a_demo = metadata(tmp_path, "demo_zeo", "cold")
+    assert of_a_demo["cleared_caches"] == "pickle cache, ZEO client cache"
+    assert of_a_demo["storage_classes"] == (
+        "ZODB.DemoStorage.DemoStorage over ZODB.MappingStorage.MappingStorage "
+        "over ZEO.ClientStorage.ClientStorage"
+    )
+    assert "storage_cache_hits" not in of_a_demo
+    compressed = metadata(tmp_path, "zlib_fs", "cold")
+    assert compressed["record_size_bytes"] == 300
+    assert "version_zc.zlibstorage" in compressed
+    assert "version_SQLite" in metadata(tmp_path, "zlib_sqlite", "cold")
+
+
+def test_wrapped_storages_are_measured_by_threads_that_share_one(tmp_path: Path) -> None:
+    rest = unsupported(
+        tmp_path, "add", "load", "store", "conflicts", "-c", "2", "--threads",
+        expected={("serverzlib", "conflicts"): "ServerZlibStorage compresses what it has resolved"},
+    )  # fmt: skip
+    assert rest == {}
+    assert metadata(tmp_path, "zlib_sqlite", "load")["storage_cache_hits"] == 0
+    assert metadata(tmp_path, "zlib_zeo", "load")["cleared_caches"] == (
+        "pickle cache, ZEO client cache"
+    )
+
+
+def test_wrapped_storages_are_measured_by_processes_where_those_can_share_them(
+    tmp_path: Path,
+) -> None:
+    advice = "; use --threads shared, or -c 1"
+    rest = unsupported(
+        tmp_path, "cold", "-c", "2",
+        expected={
+            **{(each, "cold"): f"its data lives in one DB only{advice}" for each in VOLATILE},
+            **{(each, "cold"): f"FileStorage: one DB at a time can open it{advice}"
+               for each in EXCLUSIVE - {"demo_changes"}},
+            ("demo_changes", "cold"): f"DemoStorage: one DB at a time can open it{advice}",
+        },
+    )  # fmt: skip
+    assert rest == {}
+
+
+def test_wrapped_storages_keep_blobs_where_what_they_wrap_does(tmp_path: Path) -> None:
+    names = ("add", "cold")
+    without = ("serverzlib", "base_zeo", "foreign")
+    rest = unsupported(
+        tmp_path, *names, "-c", "1", "--blobs",
+        expected={(each, name): "stores no blobs as it is configured here; see blob-dir"
+                  for each in without for name in names},
+    )  # fmt: skip
+    assert rest == {}
+    assert metadata(tmp_path, "zlib_zeo", "cold")["cleared_caches"] == (
+        "pickle cache, ZEO client cache, ZEO blob cache"
+    )
+
+
+def test_wrapped_storages_are_zapped_and_packed_where_that_can_be_done(tmp_path: Path) -> None:
+    rest = unsupported(
+        tmp_path, "add", "-c", "1", "--zap", "force", "--pack",
+        expected={("demo_changes", "add"): "DemoStorage cannot pack changes"},
+    )  # fmt: skip
+    assert rest == {}
+    for contender in set(CONTENDERS) - {"demo_changes"}:
+        zapped = "no" if contender in VOLATILE else "yes"
+        assert metadata(tmp_path, contender, "add")["zapped"] == zapped
+
+
+@pytest.mark.parametrize("words", [("--zap", "demo_changes"), ("--zap", "demo")])
+def test_a_demostorage_is_not_zapped(words: tuple[str, str], tmp_path: Path) -> None:
+    (tmp_path / "x.conf").write_text(CONF)
+    done = run(tmp_path, "x.conf", "add", "-c", "1", *QUICK, *words, "-o", "a.json")
+    assert done.status == 2
+    assert done.complaint.startswith(f"zodbshootout: --zap: {words[1]} cannot be zapped: Demo")

@@ -124,10 +124,10 @@ def _shoot_out(options: Options, streams: Streams) -> int:
         launcher = launcher_for(options, source, workplace, observer)
         with observer:
             observer.note("starting servers")
-            fleet = start_servers(stack, configuration, contenders, subject, workplace)
+            fleet = start_servers(stack, configuration, plan.measurable, subject, workplace)
             launcher = replace(launcher, restart=fleet.restart_for)
             observer.note("opening the contenders")
-            absent, facts = look_at(plan.contenders, launcher, subject, options, fleet.absent)
+            absent, facts = look_at(plan.measurable, launcher, subject, options, fleet.absent)
             shootout = Shootout(
                 plan=plan.knowing(facts),
                 subject=subject,

@@ -78,6 +78,12 @@ class Plan:
         return contender.refusal(cell.parameters) or benchmark.refusal(contender, cell.parameters)
 
     @property
+    def measurable(self) -> list[Contender]:
+        """The contenders with a cell that is not refused."""
+        names = {cell.contender for cell in self.cells if self.refusal(cell) is None}
+        return [each for each in self.contenders if each.name in names]
+
+    @property
     def calibrates(self) -> bool:
         """Whether the loops are chosen by measuring."""
         return self.effort.loops == 0

@@ -7,6 +7,8 @@ import pytest
 
 from zodbshootout.config.configuration import Source, parse
 from zodbshootout.contenders.contender import Contender, contenders_of
+from zodbshootout.model import CrewShape, Effort, Parameters, Unit
+from zodbshootout.plan import Sweep, make_plan
 from zodbshootout.servers.naming import given_names
 
 SERVERS = """
@@ -111,3 +113,30 @@ def test_a_setting_of_a_server_changes_the_hash_of_those_that_need_it(tmp_path: 
         if before.fingerprint() != after.fingerprint()
     }
     assert changed == {"with_cache", "through_zeo"}
+
+
+@pytest.mark.parametrize(
+    ("driver", "unit", "refused"),
+    [
+        ("psycopg2", Unit.GREENLET, "the driver psycopg2 refuses to run with greenlets"),
+        ("psycopg2", Unit.THREAD, None),
+        ("gevent psycopg2", Unit.PROCESS, "the driver gevent psycopg2 refuses to run without"),
+        ("gevent psycopg2", Unit.GREENLET, None),
+        ("auto", Unit.GREENLET, None),
+        ("pg8000", Unit.GREENLET, None),
+    ],
+)
+def test_psycopg2_is_for_greenlets_or_for_others(
+    driver: str, unit: Unit, refused: str | None, tmp_path: Path
+) -> None:
+    text = (
+        f"%import relstorage\n<zodb a>\n<relstorage>\n<postgresql>\ndriver {driver}\n"
+        "</postgresql>\n</relstorage>\n</zodb>\n"
+    )
+    contenders, _ = read(text, tmp_path)
+    plan = make_plan(contenders, ["add"], Sweep([2], [1], [1], Parameters(CrewShape(1, unit))),
+                     Effort(1, 1, 0, 1, 0.0))  # fmt: skip
+    (reason,) = map(plan.refusal, plan.cells)
+    assert (reason or "").startswith(refused or "")
+    assert bool(reason) == bool(refused)
+    assert plan.measurable == ([] if refused else contenders)

@@ -17,6 +17,7 @@ from zodbshootout.contenders.layer import (
     installed_versions,
 )
 from zodbshootout.contenders.sql_servers import SQLITE, product_of
+from zodbshootout.model import CrewShape, Unit
 from zodbshootout.servers.address import accepts
 
 _DRIVER_DISTRIBUTIONS = {
@@ -119,6 +120,15 @@ class RelStorageLayer(Layer):
 
     def corrections(self) -> tuple[str, ...]:
         return tuple(getattr(self.storage._adapter, "corrections", ()))
+
+    @classmethod
+    def refusal(cls, section: Any, shape: CrewShape) -> str | None:
+        driver = getattr(section.config.adapter.config, "driver", None)
+        if driver == "psycopg2" and shape.unit is Unit.GREENLET:
+            return "the driver psycopg2 refuses to run with greenlets; use gevent psycopg2"
+        if driver == "gevent psycopg2" and shape.unit is not Unit.GREENLET:
+            return "the driver gevent psycopg2 refuses to run without --gevent; use psycopg2"
+        return None
 
     @classmethod
     def settle(cls, section: Any) -> None:

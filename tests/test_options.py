@@ -207,6 +207,10 @@ def test_fast_rigorous_and_single_value_do_what_pyperf_says() -> None:
         (["--leaks", "-c2"], "--leaks looks at the objects of one process"),
         (["--zap", "-add"], "--zap destroys data right before add, which is not among"),
         (["--zap=force", "cold"], "--zap destroys data right before add, which is not among"),
+        (
+            ["--restart-servers", "add", "hot"],
+            "not among the benchmarks; there are cold, prefetch_cold, load",
+        ),
         (["--compressibility", "1.5"], "'1.5' is not a number from 0 to 1"),
         (["--min-objects", "none"], "'none' is not a positive number"),
         (["--btree-leaf-size", "9"], "--btree-leaf-size and --btree-internal-size need --btrees"),

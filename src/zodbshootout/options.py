@@ -96,7 +96,7 @@ def parse(arguments: Sequence[str]) -> Options:
         only=[name.lower() for name in found.only],
         sweep=sweep,
         effort=_effort(found),
-        conduct=_conduct(found, sweep),
+        conduct=_conduct(found, sweep, chosen),
         zap=_zap(found.zap, chosen),
         list_only=found.list_only,
         output=Path(found.output) if found.output else None,
@@ -202,7 +202,13 @@ def _sweep(found: argparse.Namespace, *, named: bool) -> Sweep:
     )
 
 
-def _conduct(found: argparse.Namespace, sweep: Sweep) -> Conduct:
+def _conduct(found: argparse.Namespace, sweep: Sweep, chosen: Sequence[str]) -> Conduct:
+    if found.restart_servers and not any(benchmarks()[name].cold for name in chosen):
+        cold = [name for name, each in benchmarks().items() if each.cold]
+        raise UsageError(
+            "--restart-servers restarts them before what reads cold, which is not among the "
+            f"benchmarks; there are {', '.join(cold)}"
+        )
     if found.leaks and sweep.base.crew.unit is Unit.PROCESS:
         raise UsageError(
             "--leaks looks at the objects of one process, and each client would be another; "

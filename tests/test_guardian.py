@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from zodbshootout import guardian
 from zodbshootout.guardian import Ending, Guardian, end_group
 
 SLEEPER = [sys.executable, "-c", "import time; time.sleep(600)"]
@@ -119,6 +120,35 @@ def test_a_group_that_is_gone_is_nothing_to_worry_about() -> None:
     process = subprocess.Popen([sys.executable, "-c", ""], start_new_session=True)
     process.wait()
     end_group(process.pid)
+
+
+def test_a_group_that_nobody_collects_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[int] = []
+
+    def signal_group(group: int, number: int) -> bool:
+        sent.append(number)
+        return original(group, number)
+
+    original = guardian._signal_group
+    monkeypatch.setattr(guardian, "_signal_group", signal_group)
+    with subprocess.Popen(SLEEPER, start_new_session=True) as process:
+        end_group(process.pid, Ending(grace=5.0))
+    assert process.returncode == -signal.SIGTERM
+    assert signal.SIGKILL not in sent
+
+
+def test_a_group_with_a_process_that_runs_is_waited_for_though_another_is_not_collected() -> None:
+    program = (
+        f"import os, subprocess, sys; subprocess.Popen({STUBBORN!r}, stdout=1); sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program],
+        start_new_session=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    ) as leader:  # fmt: skip
+        assert leader.stdout is not None
+        leader.stdout.readline()
+        end_group(leader.pid, Ending(grace=0.3))
+        assert leader.stdout.read() == b""
 
 
 @pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning")

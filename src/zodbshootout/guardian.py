@@ -126,9 +126,26 @@ def end_groups(endings: Mapping[int, Ending], reap: Callable[[], object] = lambd
         for group in [group for group, way in left.items() if waited > way.grace]:
             _signal_group(group, signal.SIGKILL)
             del left[group]
-        left = {group: way for group, way in left.items() if _signal_group(group, 0)}
+        left = {group: way for group, way in left.items() if _lives(group)}
         time.sleep(0.02 if left else 0.0)
     reap()
+
+
+def _lives(group: int) -> bool:
+    """Say whether a group has a process that runs.
+
+    One that has ended is still of its group until somebody collects it, which for those whose
+    parent has ended may be late: not everything that runs as process 1 is an init.
+    """
+    if not _signal_group(group, 0):
+        return False
+    states = []
+    for path in Path("/proc").glob("[0-9]*/stat"):  # which there is on Linux
+        with contextlib.suppress(OSError):
+            state, _, of, *_ = path.read_text(errors="replace").rpartition(")")[2].split()
+            if int(of) == group:
+                states.append(state)
+    return not states or any(state not in "ZX" for state in states)
 
 
 def _signal_group(group: int, number: int) -> bool:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +18,17 @@ import pyperf
 
 TESTS = Path(__file__).parents[1]
 QUICK = ("--object-counts", "20", "-p", "1", "-n", "2", "--min-time", "0.001")
+
+
+@contextmanager
+def open_directory() -> Iterator[Path]:
+    """Have a directory that those may enter as whom root has servers run; pytest's are closed."""
+    path = Path(tempfile.mkdtemp(prefix="zodbshootout-test-", dir="/tmp")).resolve()
+    path.chmod(0o755)
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path)
 
 
 @dataclass(frozen=True)
@@ -64,15 +78,26 @@ def run(directory: Path, *words: str, answers: str = "", **more: str) -> Done:
     return Done(process.returncode, out, err)
 
 
+def processes_in(directory: Path) -> dict[int, str]:
+    """Return the commands of the processes that are at work in *directory*, by their ids.
+
+    What a server's processes have for a command need not tell where their data are.
+    """
+    found = {}
+    for process in psutil.process_iter():
+        try:
+            words, place = process.cmdline(), process.cwd()
+        except psutil.Error:  # it has ended, or is somebody else's
+            continue
+        if Path(place).is_relative_to(directory) or str(directory) in " ".join(words):
+            found[process.pid] = " ".join(words)
+    return found
+
+
 def left_behind(directory: Path) -> list[str]:
     """Return the processes and temporary files that a command in *directory* left."""
-    temporary = directory / "tmp"
-    processes = [
-        " ".join(process.info["cmdline"])
-        for process in psutil.process_iter(["cmdline"])
-        if any(str(temporary) in word for word in process.info["cmdline"] or ())
-    ]
-    return processes + [path.name for path in temporary.iterdir()]
+    files = [path.name for path in (directory / "tmp").iterdir()]
+    return [*processes_in(directory).values(), *files]
 
 
 def cells(path: Path) -> dict[tuple[str, str], tuple[str, str]]:

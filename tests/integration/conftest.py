@@ -1,16 +1,15 @@
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.integration.command import open_directory
+
 
 @pytest.fixture
-def open_path() -> Iterator[Path]:
-    """A temporary directory that every user may enter, as database servers run as others do."""
-    with tempfile.TemporaryDirectory(prefix="shootout-test-") as name:
-        path = Path(name)
-        path.chmod(0o755)
+def place() -> Iterator[Path]:
+    """A temporary directory that every user may enter."""
+    with open_directory() as path:
         yield path

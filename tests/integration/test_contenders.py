@@ -120,13 +120,13 @@ def fact(path: Path, benchmark: str, name: str) -> object:
     return metadata_of(path, benchmark)[name]
 
 
-def test_every_server_driver_and_cache_is_measured(open_path: Path) -> None:
+def test_every_server_driver_and_cache_is_measured(place: Path) -> None:
     benchmarks = ["add", "warm", "cold"]
-    write(open_path / "x.conf", CONTENDERS)
-    done = run(open_path, "x.conf", *benchmarks, "-c", "2", *BRIEF, "-o", "a.json")
+    write(place / "x.conf", CONTENDERS)
+    done = run(place, "x.conf", *benchmarks, "-c", "2", *BRIEF, "-o", "a.json")
     assert done.status == 0, done.out + done.err
-    check_all_measured(open_path / "a.cells.json", CONTENDERS, benchmarks)
-    results = open_path / "a.d"
+    check_all_measured(place / "a.cells.json", CONTENDERS, benchmarks)
+    results = place / "a.d"
     for name, driver in DRIVERS.items():
         assert fact(results / f"{name}.json", "cold", "driver") == driver
     for name in ("pg_mc", "pg_mc_python", "my_mc"):
@@ -142,60 +142,60 @@ def test_every_server_driver_and_cache_is_measured(open_path: Path) -> None:
         assert hits > 0
     assert "reported as MySQL 5.7.44" in str(fact(results / "my_hf.json", "add", "corrections"))
     assert "foreign keys" in str(fact(results / "my_hp.json", "add", "corrections"))
-    assert left_behind(open_path) == []
+    assert left_behind(place) == []
 
 
 @pytest.mark.parametrize("words", [("--gevent",), ("--gevent", "--threads", "unique")])
-def test_drivers_that_know_greenlets_are_measured(words: tuple[str, ...], open_path: Path) -> None:
+def test_drivers_that_know_greenlets_are_measured(words: tuple[str, ...], place: Path) -> None:
     benchmarks = ["add", "warm", "cold", "conflicts"]
-    write(open_path / "x.conf", GREENLETS)
-    done = run(open_path, "x.conf", *benchmarks, *words, "-c", "4", *BRIEF, "-o", "a.json")
+    write(place / "x.conf", GREENLETS)
+    done = run(place, "x.conf", *benchmarks, *words, "-c", "4", *BRIEF, "-o", "a.json")
     assert done.status == 0, done.out + done.err
-    check_all_measured(open_path / "a.cells.json", GREENLETS, benchmarks)
-    assert left_behind(open_path) == []
+    check_all_measured(place / "a.cells.json", GREENLETS, benchmarks)
+    assert left_behind(place) == []
 
 
 @pytest.mark.parametrize("words", [(), ("--threads",)])
-def test_a_large_crew_on_each_server(words: tuple[str, ...], open_path: Path) -> None:
+def test_a_large_crew_on_each_server(words: tuple[str, ...], place: Path) -> None:
     done = run(
-        open_path, str(ETC / "sample.conf"), "add", "cold", "conflicts", "readCurrent",
+        place, str(ETC / "sample.conf"), "add", "cold", "conflicts", "readCurrent",
         "-c", "16", *words, *BRIEF, "-o", "a.json",
     )  # fmt: skip
     assert done.status == 0, done.out + done.err
-    found = cells(open_path / "a.cells.json")
+    found = cells(place / "a.cells.json")
     assert len(found) == 4 * 4
     assert {state for state, _ in found.values()} == {"measured"}
-    assert left_behind(open_path) == []
+    assert left_behind(place) == []
 
 
 @pytest.mark.parametrize("name", ["pg.conf", "website-sample.conf"])
-def test_the_samples_run_as_they_are(name: str, open_path: Path) -> None:
-    done = run(open_path, str(ETC / name), "add", "hot", "--threads", *BRIEF, "-o", "a.json")
+def test_the_samples_run_as_they_are(name: str, place: Path) -> None:
+    done = run(place, str(ETC / name), "add", "hot", "--threads", *BRIEF, "-o", "a.json")
     assert done.status == 0, done.out + done.err
-    assert {state for state, _ in cells(open_path / "a.cells.json").values()} == {"measured"}
-    assert left_behind(open_path) == []
+    assert {state for state, _ in cells(place / "a.cells.json").values()} == {"measured"}
+    assert left_behind(place) == []
 
 
-def test_relstorages_own_section_says_what_to_write_for_mariadb(open_path: Path) -> None:
+def test_relstorages_own_section_says_what_to_write_for_mariadb(place: Path) -> None:
     text = mysql("my_hf").replace("mysql-or-mariadb", "mysql")
-    write(open_path / "x.conf", {"my_hf": text})
-    done = run(open_path, "x.conf", "add", "-c", "1", *BRIEF, "-o", "a.json")
+    write(place / "x.conf", {"my_hf": text})
+    done = run(place, "x.conf", "add", "-c", "1", *BRIEF, "-o", "a.json")
     assert done.status == 3
     advice = "for this server write '%import zodbshootout.mysql' and <mysql-or-mariadb>"
     assert advice in done.out
 
 
-def test_servers_are_restarted_before_each_cold_value(open_path: Path) -> None:
-    write(open_path / "x.conf", {name: CONTENDERS[name] for name in ("pg_hf", "my_hf", "pg_mc")})
+def test_servers_are_restarted_before_each_cold_value(place: Path) -> None:
+    write(place / "x.conf", {name: CONTENDERS[name] for name in ("pg_hf", "my_hf", "pg_mc")})
     done = run(
-        open_path, "x.conf", "cold", "hot", "--restart-servers", "-c", "2", *BRIEF, "-o", "a.json"
+        place, "x.conf", "cold", "hot", "--restart-servers", "-c", "2", *BRIEF, "-o", "a.json"
     )
     assert done.status == 0, done.out + done.err
     for name in ("pg_hf", "my_hf", "pg_mc"):
-        path = open_path / "a.d" / f"{name}.json"
+        path = place / "a.d" / f"{name}.json"
         assert fact(path, "cold", "servers_restarted") == "before each value"
         assert fact(path, "cold", "uncleared_caches") == "operating system"
         assert fact(path, "hot", "servers_restarted") == "no"
         # Of each value and its unclocked iteration, one is clocked, by two clients.
         assert fact(path, "cold", "iterations") == 2 * 2
-    assert left_behind(open_path) == []
+    assert left_behind(place) == []

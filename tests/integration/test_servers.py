@@ -1,0 +1,525 @@
+"""Servers that a run starts: what they are asked to be, whom they cost what, and their end."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+
+import psutil
+import psycopg2
+import pymysql
+import pytest
+
+from tests.integration.command import (
+    cells,
+    environment,
+    left_behind,
+    metadata_of,
+    open_directory,
+    processes_in,
+    run,
+    start,
+)
+
+HOST = "127.0.0.1"
+ONCE = ("--object-counts", "20", "-p", "1", "-n", "1", "-l", "2")
+ON_AND_ON = (*ONCE, "-p", "500", "-c", "1", "-o", "on.json")
+"""Options of a run that does not end before it is ended."""
+
+
+# Contenders and the servers that they need
+
+
+def postgresql(name: str, database: str, user: str, driver: str, more: str = "") -> str:
+    return (
+        f"<zodb {name}>\n<relstorage>\n{more}<postgresql>\ndriver {driver}\n"
+        f"dsn dbname='{database}' user='{user}' host='$pg_host' port='$pg_port' "
+        "password='$pg_password'\n</postgresql>\n</relstorage>\n</zodb>\n"
+    )
+
+
+def filestorage(name: str, path: str) -> str:
+    return f"<zodb {name}>\n<filestorage>\npath {path}\n</filestorage>\n</zodb>\n"
+
+
+def using(server: str) -> str:
+    """Return a contender that cannot be measured without a server, though it does not ask it."""
+    return filestorage(f"using_{server}", f"$scratch/${server}_port.fs")
+
+
+def telling(*servers: str) -> str:
+    """Return a contender that has what servers were given in the name of its file."""
+    given = "-".join(f"{name}-${name}_port-${name}_password" for name in servers)
+    return filestorage("telling", f"told-{given}.fs")
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a run has given to a server."""
+
+    port: int
+    password: str
+
+
+def told(place: Path) -> dict[str, Given]:
+    """Return what the latest run in *place* has told of its servers."""
+    path = max(place.glob("told-*.fs"), key=lambda path: path.stat().st_mtime_ns)
+    _, *words = path.stem.split("-")
+    parts = zip(words[::3], words[1::3], words[2::3], strict=True)
+    return {name: Given(int(port), password) for name, port, password in parts}
+
+
+GOOD = filestorage("good", "$scratch/good.fs")
+SERVERS = (
+    "<postgresqlserver pg>\ndatabase one\ndatabase other\nuser alice\nuser bob\n<settings>\n"
+    "shared_buffers 24MB\nfsync off\n</settings>\n</postgresqlserver>\n"
+    "<mysqlserver maria>\ndatabase a_b\nuser carol\n<settings>\n"
+    "innodb_buffer_pool_size 16M\nskip-log-bin\n</settings>\n</mysqlserver>\n"
+    "<memcachedserver cache>\n<settings>\nmemory-limit 80\n</settings>\n</memcachedserver>\n"
+    "<zeoserver zeo>\n<filestorage>\npath $scratch/zeo.fs\n</filestorage>\n</zeoserver>\n"
+)
+PYLIBMC = "cache-servers $cache\ncache-module-name relstorage.pylibmc_wrapper\n"
+PYTHON_MEMCACHED = "cache-servers $second\ncache-module-name memcache\n"
+EVERYTHING = (
+    f"%import relstorage\n{SERVERS}"
+    + postgresql("through_pg", "other", "bob", "psycopg2", PYLIBMC)
+    + "<zodb through_zeo>\n<zeoclient>\nserver $zeo\n</zeoclient>\n</zodb>\n"
+    + using("maria")
+)
+
+
+# Where and how runs are started
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come to that"
+        time.sleep(0.05)
+
+
+@contextmanager
+def going_on(place: Path, *benchmarks: str) -> Iterator[subprocess.Popen[str]]:
+    """Have a run that has measured something and goes on; in the end it is killed."""
+    process = start(place, "x.conf", *benchmarks, *ON_AND_ON)
+    try:
+        measured = place / "on.json"
+        wait_until(lambda: measured.exists() or process.poll() is not None)
+        assert process.poll() is None, process.communicate()
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+        wait_until(lambda: processes_in(place) == {})
+
+
+# What servers are asked to be
+
+
+def test_postgresql_has_each_drivers_databases_and_has_them_in_the_next_run(place: Path) -> None:
+    preserving = {"hp_psycopg2": "psycopg2", "hp_pg8000": "pg8000"}
+    drivers = {**preserving, "hf_psycopg2": "psycopg2", "hf_pg8000": "pg8000"}
+    databases = "".join(f"database {name}\n" for name in drivers)
+    contenders = "".join(
+        postgresql(name, name, "Some-One", driver, f"keep-history {name in preserving}\n")
+        for name, driver in drivers.items()
+    )
+    (place / "x.conf").write_text(
+        f"%import relstorage\n<postgresqlserver pg>\n{databases}user Some-One\ndirectory kept\n"
+        "<settings>\nlog_line_prefix of=%u in=%d:\nlog_statement ddl\n</settings>\n"
+        f"</postgresqlserver>\n{contenders}{telling('pg')}"
+    )
+    log = place / "kept" / "server.log"
+
+    def made(table: str) -> set[str]:
+        """Return the databases in which the server was told to make a table."""
+        statement = rf"^of=Some-One in=(\w+):.*\s+CREATE TABLE {table}\b"
+        return set(re.findall(statement, log.read_text(), re.MULTILINE))
+
+    def measured(*words: str) -> Given:
+        done = run(place, "x.conf", *words, "-c", "2", "--threads", *ONCE)
+        assert done.status == 0, done.out + done.err
+        assert left_behind(place) == []
+        return told(place)["pg"]
+
+    first = measured("add", "-o", "a.json")
+    assert made("object_state") == set(drivers)
+    assert made("transaction") == set(preserving)
+    for name, driver in drivers.items():
+        assert metadata_of(place / "a.d" / f"{name}.json", "add")["driver"] == driver
+    before = log.read_text()
+    second = measured("cold", "--only", "hp_pg8000", "--only", "hf_psycopg2", "--only", "telling")
+    assert log.read_text().startswith(before)
+    assert log.read_text().count("CREATE TABLE") == before.count("CREATE TABLE")
+    assert first.password != second.password
+
+
+@pytest.fixture(scope="module")
+def serving() -> Iterator[Path]:
+    """The place of a run with servers of all kinds that goes on; nobody changes it."""
+    with open_directory() as path:
+        (path / "x.conf").write_text(EVERYTHING + telling("pg", "maria", "cache"))
+        with going_on(path, "steamin"):
+            yield path
+
+
+def ask_postgresql(given: Given, user: str, database: str, statement: str) -> object:
+    with closing(psycopg2.connect(
+        host=HOST, port=given.port, user=user, password=given.password, dbname=database
+    )) as connection, connection, connection.cursor() as cursor:  # fmt: skip
+        cursor.execute(statement)
+        return cursor.fetchone()[0] if cursor.description else None
+
+
+def test_postgresql_has_the_settings_databases_and_users_of_its_section(serving: Path) -> None:
+    given = told(serving)["pg"]
+    assert ask_postgresql(given, "alice", "one", "SHOW shared_buffers") == "24MB"
+    assert ask_postgresql(given, "alice", "one", "SHOW fsync") == "off"
+    ask_postgresql(given, "alice", "one", "CREATE TABLE hers AS SELECT 7")
+    assert ask_postgresql(given, "bob", "one", "SELECT * FROM hers") == 7
+    ask_postgresql(given, "bob", "other", "CREATE TABLE his AS SELECT 7")
+
+
+@pytest.mark.parametrize(
+    ("user", "database", "knows_it"),
+    [
+        ("alice", "one", False),
+        ("alice", "third", True),
+        ("carol", "one", True),
+        ("postgres", "postgres", True),
+    ],
+)
+def test_postgresql_lets_in_nobody_else(
+    user: str, database: str, knows_it: bool, serving: Path
+) -> None:
+    given = told(serving)["pg"]
+    known = given if knows_it else Given(given.port, "guessed")
+    with pytest.raises(psycopg2.OperationalError):
+        ask_postgresql(known, user, database, "SELECT 1")
+
+
+def ask_mariadb(given: Given, user: str, database: str, statement: str) -> object:
+    with pymysql.connect(
+        host=HOST, port=given.port, user=user, password=given.password, database=database
+    ) as connection, connection.cursor() as cursor:  # fmt: skip
+        cursor.execute(statement)
+        row = cursor.fetchone()
+        return row and row[0]
+
+
+def test_mariadb_has_the_settings_databases_and_users_of_its_section(serving: Path) -> None:
+    given = told(serving)["maria"]
+    assert ask_mariadb(given, "carol", "a_b", "SELECT @@innodb_buffer_pool_size") == 16 << 20
+    ask_mariadb(given, "carol", "a_b", "CREATE TABLE hers (a int)")
+    with pytest.raises(pymysql.err.OperationalError, match="Access denied"):
+        ask_mariadb(given, "carol", "a_b", "CREATE DATABASE axb")
+
+
+@pytest.mark.parametrize(
+    ("user", "database", "password"),
+    [
+        ("carol", "a_b", ""),
+        ("carol", "mysql", None),
+        ("root", "a_b", None),
+        ("root", "a_b", ""),
+        ("", "a_b", ""),
+    ],
+)
+def test_mariadb_lets_in_nobody_else(
+    user: str, database: str, password: str | None, serving: Path
+) -> None:
+    given = told(serving)["maria"]
+    known = given if password is None else Given(given.port, password)
+    with pytest.raises(pymysql.err.OperationalError):
+        ask_mariadb(known, user, database, "SELECT 1")
+
+
+def statistics_of(given: Given, of: str = "") -> Mapping[str, str]:
+    """Return what memcached says of itself."""
+    with socket.create_connection((HOST, given.port), 10) as connection:
+        connection.sendall(f"stats {of}".strip().encode() + b"\r\n")
+        with connection.makefile() as lines:
+            words = (line.split() for line in iter(lines.readline, "END\n"))
+            return {line[1]: line[-1] for line in words}
+
+
+def test_memcached_has_the_settings_of_its_section(serving: Path) -> None:
+    assert statistics_of(told(serving)["cache"], "settings")["maxbytes"] == str(80 << 20)
+
+
+def connections_of(pid: int) -> Sequence[Any]:
+    with suppress(psutil.NoSuchProcess):  # workers come and go
+        return psutil.Process(pid).net_connections("inet")
+    return ()
+
+
+def test_servers_are_reached_through_the_loopback_interface_only(serving: Path) -> None:
+    listening = [
+        connection.laddr.ip
+        for process in processes_in(serving)
+        for connection in connections_of(process)
+        if connection.status == psutil.CONN_LISTEN or connection.type == socket.SOCK_DGRAM
+    ]
+    assert len(listening) >= 4
+    assert all(ip_address(each).is_loopback for each in listening)
+
+
+def test_no_server_that_root_can_have_run_as_somebody_else_runs_as_root(serving: Path) -> None:
+    users = {
+        Path(command.split()[0]).name: psutil.Process(pid).uids().effective
+        for pid, command in processes_in(serving).items()
+        if "python" not in command
+    }
+    assert {"postgres", "mariadbd", "memcached"} <= users.keys()
+    assert 0 not in users.values()
+
+
+def test_relstorage_uses_memcached_with_either_client_library(place: Path) -> None:
+    (place / "x.conf").write_text(
+        "%import relstorage\n<postgresqlserver pg>\ndatabase one\ndatabase other\n"
+        "</postgresqlserver>\n<memcachedserver cache/>\n<memcachedserver second/>\n"
+        + postgresql("one", "one", "zodbshootout", "psycopg2", PYLIBMC)
+        + postgresql("other", "other", "zodbshootout", "pg8000", PYTHON_MEMCACHED)
+        + telling("cache", "second")
+    )
+    with going_on(place, "add", "cold"):
+        for given in told(place).values():
+            wait_until(lambda given=given: int(statistics_of(given)["cmd_set"]) > 20)  # type: ignore[misc]
+            wait_until(lambda given=given: int(statistics_of(given)["cmd_flush"]) > 0)  # type: ignore[misc]
+
+
+ZEO = (
+    "%import ZEO\n"
+    "<zeoserver secured>\nssl true\n<filestorage>\npath $scratch/one.fs\n</filestorage>\n"
+    "</zeoserver>\n"
+    "<zeoserver plain>\n<settings>\ninvalidation-queue-size 5\n</settings>\n<filestorage>\n"
+    "path $scratch/other.fs\n</filestorage>\n</zeoserver>\n"
+    "<zodb friend>\n<clientstorage>\nserver $secured\nserver-sync true\n<ssl>\n"
+    "certificate $secured_certificate\nkey $secured_key\nauthenticate $secured_authority\n"
+    "</ssl>\n</clientstorage>\n</zodb>\n"
+    "<zodb stranger>\n<clientstorage>\nserver $secured\nwait-timeout 2\n</clientstorage>\n"
+    "</zodb>\n"
+    "<zodb persistent>\n<zeoclient>\nserver $plain\nclient mine\nvar .\n</zeoclient>\n</zodb>\n"
+)
+
+
+def test_zeo_with_ssl_and_with_a_persistent_cache(place: Path) -> None:
+    (place / "x.conf").write_text(ZEO)
+    done = run(place, "x.conf", "warm", "-c", "1", *ONCE, "-o", "a.json")
+    assert done.status == 3, done.out + done.err
+    found = cells(place / "a.cells.json")
+    assert found["friend", "warm"] == ("measured", "")
+    state, reason = found["stranger", "warm"]
+    assert state == "failed"
+    assert reason.startswith("cannot be opened: ")
+    assert found["persistent", "warm"] == ("measured", "")
+    hits = metadata_of(place / "a.d" / "persistent.json", "warm")["storage_cache_hits"]
+    assert int(str(hits)) >= 20
+    assert list(place.glob("mine-*.zec"))
+    assert left_behind(place) == []
+
+
+# What it costs that a server does not come up
+
+FAILING = (
+    (
+        "postgresqlserver",
+        "<settings>\nshared_buffers 1\n</settings>\n",
+        'ended at once: .*FATAL: .*1 .*is outside the valid range .*"shared_buffers"',
+    ),
+    (
+        "mysqlserver",
+        "<settings>\nno_such_option 1\n</settings>\n",
+        r"ended at once: .*\[ERROR\] .*unknown variable 'no_such_option=1'",
+    ),
+    (
+        "memcachedserver",
+        "<settings>\nno-such-option 1\n</settings>\n",
+        "ended at once: .*no-such-option",
+    ),
+    (
+        "zeoserver",
+        "<settings>\nno-such-key 1\n</settings>\n<mappingstorage>\n</mappingstorage>\n",
+        "ended at once: .*'no-such-key' is not a known key name",
+    ),
+    ("postgresqlserver", "programs /nowhere\n", "has no program initdb in /nowhere, see programs"),
+    ("mysqlserver", "programs /nowhere\n", "has no program mariadbd or mysqld in /nowhere"),
+    ("memcachedserver", "programs /nowhere\n", "has no program memcached in /nowhere"),
+    ("mysqlserver", "run-as no-such-user\n", "cannot run as no-such-user: "),
+)
+
+
+def test_a_server_that_does_not_come_up_says_why_and_costs_only_its_contenders(
+    place: Path,
+) -> None:
+    servers = "".join(
+        f"<{kind} bad{number}>\n{content}</{kind}>\n{using(f'bad{number}')}"
+        for number, (kind, content, _) in enumerate(FAILING)
+    )
+    (place / "x.conf").write_text(servers + GOOD)
+    done = run(place, "x.conf", "add", "-c", "1", *ONCE, "-o", "a.json")
+    assert done.status == 3
+    found = cells(place / "a.cells.json")
+    assert found.pop(("good", "add")) == ("measured", "")
+    assert len(found) == len(FAILING)
+    for number, (_, _, words) in enumerate(FAILING):
+        state, reason = found[f"using_bad{number}", "add"]
+        assert state == "failed"
+        assert re.match(f"server bad{number} {words}", reason), reason
+        assert reason in done.out
+    assert left_behind(place) == []
+
+
+def test_only_servers_are_started_that_contenders_need(place: Path) -> None:
+    (place / "x.conf").write_text("".join(
+        f"<postgresqlserver {name}>\ndirectory kept-{name}\n</postgresqlserver>\n{using(name)}"
+        for name in ("wanted", "spare")
+    ))  # fmt: skip
+    done = run(place, "x.conf", "add", "-c", "1", *ONCE, "--only", "using_wanted", "-o", "a.json")
+    assert done.status == 0, done.out + done.err
+    assert [path.name for path in place.glob("kept-*")] == ["kept-wanted"]
+
+
+# Several runs at once
+
+
+def test_two_runs_of_the_same_file_at_the_same_time_both_succeed(place: Path) -> None:
+    (place / "x.conf").write_text(EVERYTHING)
+    words = ("x.conf", "add", "-c", "1", *ONCE, "-o")
+    with start(place, *words, "a.json") as one, start(place, *words, "b.json") as other:
+        said = [process.communicate(timeout=200) for process in (one, other)]
+    assert (one.returncode, other.returncode) == (0, 0), said
+    for name in ("a", "b"):
+        assert {state for state, _ in cells(place / f"{name}.cells.json").values()} == {"measured"}
+    assert left_behind(place) == []
+
+
+def test_a_directory_that_is_kept_is_for_one_run_at_a_time(place: Path) -> None:
+    kinds = ("postgresqlserver", "mysqlserver")
+    (place / "x.conf").write_text(
+        GOOD + "".join(f"<{kind} {kind}>\ndirectory {kind}\n</{kind}>\n{using(kind)}"
+                       for kind in kinds)
+    )  # fmt: skip
+    words = ("x.conf", "add", "-c", "1", *ONCE, "-o")
+    with going_on(place, "steamin") as first:
+        assert run(place, *words, "a.json").status == 3
+        found = cells(place / "a.cells.json")
+        assert found["good", "add"] == ("measured", "")
+        for kind in kinds:
+            state, reason = found[f"using_{kind}", "add"]
+            assert state == "failed"
+            assert reason == (
+                f"server {kind} cannot keep its data in {place / kind}: another server has its "
+                "data there now"
+            )
+        first.send_signal(signal.SIGINT)
+        first.communicate(timeout=60)
+    done = run(place, *words, "b.json")
+    assert done.status == 0, done.out + done.err
+    assert left_behind(place) == []
+
+
+# The end
+
+
+def shared_memory_of(pids: Iterable[int]) -> set[str]:
+    """Return the shared memory that processes have, where the system tells: files and ids."""
+    found = set()
+    for pid in pids:
+        with suppress(OSError):
+            for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
+                _, _, _, _, inode, *path = line.split()
+                if path and path[0].startswith("/dev/shm/"):
+                    found.add(path[0])
+                elif path and path[0].startswith("/SYSV"):
+                    found.add(inode)
+    return found
+
+
+def still_there(memory: Collection[str]) -> list[str]:
+    segments = Path("/proc/sysvipc/shm")
+    lines = segments.read_text().splitlines()[1:] if segments.exists() else []
+    ids = {line.split()[1] for line in lines}
+    return [each for each in memory if each in ids or (each[0] == "/" and Path(each).exists())]
+
+
+@contextmanager
+def in_its_midst(place: Path) -> Iterator[tuple[subprocess.Popen[str], set[str]]]:
+    """Have a run with servers of all kinds that goes on, and the shared memory that they have."""
+    (place / "x.conf").write_text(EVERYTHING)
+    with going_on(place, "add", "steamin") as process:
+        commands = processes_in(place)
+        for program in ("postgres", "mariadbd", "memcached", "ZEO.runzeo"):
+            assert any(program in command for command in commands.values()), commands
+        memory = shared_memory_of(commands)
+        if sys.platform == "linux":
+            assert len(still_there(memory)) == len(memory) >= 2
+        yield process, memory
+
+
+def test_a_killed_run_leaves_no_server_no_file_and_no_shared_memory(place: Path) -> None:
+    with in_its_midst(place) as (process, memory):
+        process.kill()
+        process.communicate()
+        wait_until(lambda: left_behind(place) == [] and still_there(memory) == [], 10)
+
+
+def test_ctrl_c_stops_the_servers_at_once_and_prints_what_was_measured(place: Path) -> None:
+    with in_its_midst(place) as (process, memory):
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+        assert process.returncode == 130
+        assert "interrupted; what was measured until then is kept" in err
+        assert "Traceback" not in err
+        assert "Add 20 Objects" in out
+        assert "not run" in out
+        assert left_behind(place) == []
+        assert still_there(memory) == []
+
+
+# Whoever runs it
+
+
+def as_ordinary_user() -> list[str]:
+    """Return what root puts before a command to have it run by somebody else.
+
+    Who may not go where this Python is, as in root's own directory, is let in, and that is all.
+    """
+    user = pwd.getpwnam("nobody")
+    become = ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
+    look = "import os, sys; raise SystemExit(not os.access(sys.executable, os.X_OK))"
+    if subprocess.run([*become, sys.executable, "-c", look], check=False).returncode:
+        become += ["--inh-caps=+dac_override", "--ambient-caps=+dac_override",
+                   "--securebits=+no_setuid_fixup"]  # fmt: skip
+    return become
+
+
+def test_an_ordinary_user_has_the_same_servers(place: Path) -> None:
+    (place / "x.conf").write_text(EVERYTHING)
+    command = [sys.executable, "-m", "zodbshootout", "x.conf", "add", "-c", "1", *ONCE]
+    surroundings = environment(place, HOME=str(place))
+    if os.geteuid() == 0:
+        command = [*as_ordinary_user(), *command]
+        for path in (place, place / "tmp"):
+            shutil.chown(path, "nobody")
+    done = subprocess.run(
+        [*command, "-o", "a.json"],
+        cwd=place, env=surroundings, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert {state for state, _ in cells(place / "a.cells.json").values()} == {"measured"}
+    assert (place / "a.json").stat().st_uid != 0
+    assert left_behind(place) == []

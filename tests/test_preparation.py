@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -9,10 +10,11 @@ from typing import Any
 import pytest
 
 from zodbshootout import preparation
+from zodbshootout.arguments import UsageError
 from zodbshootout.config.configuration import Source, parse
 from zodbshootout.contenders.contender import contenders_of
 from zodbshootout.perf.task import Subject
-from zodbshootout.preparation import Fleet, Workplace, start_servers
+from zodbshootout.preparation import Fleet, Workplace, check_restartable, start_servers
 from zodbshootout.servers.failure import ServerFailed
 from zodbshootout.servers.naming import given_names
 
@@ -48,6 +50,9 @@ class FakeServers:
 class FakeServer:
     name: str
     servers: FakeServers
+
+    def obituary(self) -> str | None:
+        return "was killed" if self.name in self.servers.failing else None
 
     def __getattr__(self, event: str) -> Callable[[], None]:
         def happen() -> None:
@@ -161,3 +166,53 @@ def test_a_server_that_does_not_come_up_again_is_named(
     servers.failing.add("inner")
     with pytest.raises(ServerFailed, match=r"^server inner is on fire$"):
         fleet.restart_for("through_both")
+
+
+def test_all_other_servers_come_up_again_though_one_does_not(
+    start: Callable[..., Fleet], servers: FakeServers
+) -> None:
+    fleet = start()
+    servers.failing.add("base")
+    servers.events.clear()
+    with pytest.raises(ServerFailed, match=r"^server base is on fire$"):
+        fleet.restart_for("through_both")
+    assert [event for event in servers.events if event.startswith("resume")] == [
+        "resume base",
+        "resume inner",
+        "resume outer",
+    ]
+
+
+def test_what_a_contender_lost_is_told(start: Callable[..., Fleet], servers: FakeServers) -> None:
+    fleet = start()
+    assert fleet.obituary("through_one") is None
+    servers.failing.add("base")
+    assert fleet.obituary("through_one") == "server base was killed"
+    assert fleet.obituary("elsewhere") is None
+
+
+@pytest.mark.parametrize(
+    ("only", "message"),
+    [
+        (["through_one"], None),
+        (["alone"], "no contender has a server that the run starts"),
+        (["elsewhere"], "server other would lose its data, which it keeps in memory"),
+        (["through_one", "over_one"], "over_one would lose its data, which it keeps in memory"),
+    ],
+)
+def test_servers_are_not_restarted_where_that_would_lose_data(
+    only: list[str], message: str | None, tmp_path: Path
+) -> None:
+    text = (
+        f"{CHAIN}<zodb over_one>\n<demostorage>\n<zeoclient>\nserver $inner\n</zeoclient>\n"
+        "</demostorage>\n</zodb>\n"
+    )
+    source = Source(tmp_path / "x.conf", text)
+    with given_names(source, tmp_path) as names:
+        configuration = parse(source, names)
+        contenders = [each for each in contenders_of(configuration) if each.name in only]
+        if message is None:
+            check_restartable(configuration, contenders)
+            return
+        with pytest.raises(UsageError, match=re.escape(message)):
+            check_restartable(configuration, contenders)

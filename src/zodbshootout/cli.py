@@ -138,6 +138,7 @@ def _shoot_out(options: Options, streams: Streams) -> int:
                 absent=absent,
                 conduct=replace(options.conduct, zapped=zapped),
                 served=fleet.served,
+                obituary=fleet.obituary,
             )
             end = _measure(shootout)
         if end.message:

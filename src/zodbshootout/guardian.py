@@ -148,6 +148,18 @@ def _lives(group: int) -> bool:
     return not states or any(state not in "ZX" for state in states)
 
 
+def manner_of_end(exit_code: int | None) -> str:
+    """Say how a process ended, from the exit code that :mod:`subprocess` and others report."""
+    if exit_code is None:
+        return "no longer answers"
+    if exit_code < 0:
+        try:
+            return f"was killed by {signal.Signals(-exit_code).name}"
+        except ValueError:  # a real-time signal, which has no name
+            return f"was killed by signal {-exit_code}"
+    return f"ended with exit status {exit_code}"
+
+
 def _signal_group(group: int, number: int) -> bool:
     try:
         os.killpg(group, number)

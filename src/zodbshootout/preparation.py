@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from zodbshootout.arguments import UsageError
@@ -34,6 +35,7 @@ class Workplace:
 
     directory: Path
     guardian: Guardian
+    interrupted: threading.Event = field(default_factory=threading.Event)
 
 
 @dataclass(frozen=True)
@@ -57,12 +59,28 @@ class Fleet:
 
         :raises ServerFailed: when one does not come up again
         """
-        needed = [each for each in self.running.values() if contender in self.users[each.name]]
+        needed = self._needed_by(contender)
         for server in reversed(needed):
             server.halt()
+        failures = []
         for server in needed:
-            with _telling_which(server):
-                server.resume()
+            try:
+                with _telling_which(server):
+                    server.resume()
+            except ServerFailed as error:
+                failures.append(error)  # the others may be needed by other contenders
+        if failures:
+            raise failures[0]
+
+    def obituary(self, contender: str) -> str | None:
+        """Say how a server has ended that a contender needs, or return ``None``."""
+        for server in self._needed_by(contender):
+            if told := server.obituary():
+                return f"server {server.name} {told}"
+        return None
+
+    def _needed_by(self, contender: str) -> list[Server]:
+        return [each for each in self.running.values() if contender in self.users[each.name]]
 
 
 def start_servers(
@@ -76,7 +94,13 @@ def start_servers(
 
     :raises ConfigurationError: when a section sets what is not its to set
     """
-    site = Site(workplace.directory, subject.source, subject.names, workplace.guardian)
+    site = Site(
+        workplace.directory,
+        subject.source,
+        subject.names,
+        workplace.guardian,
+        workplace.interrupted,
+    )
     users = {
         section.name: [each.name for each in contenders if each.refers_to(section.name)]
         for section in configuration.servers
@@ -116,6 +140,13 @@ def check_restartable(configuration: Configuration, contenders: Sequence[Contend
     ]
     if not needed:
         raise UsageError(f"{option}: no contender has a server that the run starts")
+    for contender in contenders:
+        served = any(contender.refers_to(section.name) for section in needed)
+        if served and contender.sharing is Sharing.VOLATILE:
+            raise UsageError(
+                f"{option}: {contender.name} would lose its data, which it keeps in memory; leave "
+                "it out with --only"
+            )
     for section in needed:
         if sharing_of(section) is Sharing.VOLATILE:
             raise UsageError(
@@ -177,7 +208,7 @@ def launcher_for(
 ) -> Launcher:
     """Return what starts the workers as the options say."""
     directory = workplace.directory / "workers"
-    directory.mkdir()
+    directory.mkdir(mode=0o700)
     affinity = options.affinity or default_affinity()
     passed_on = [f"--hook={hook}" for hook in options.hooks]
     if affinity:
@@ -186,7 +217,7 @@ def launcher_for(
         passed_on.append(options.memory)
     passed_on.append("--verbose" if options.verbose else "--quiet")
     temporary = workplace.directory / "tmp"
-    temporary.mkdir()
+    temporary.mkdir(mode=0o700)
     environment = worker_environment(
         os.environ,
         [*options.inherit_environ, *source.environment_names],
@@ -203,6 +234,7 @@ def launcher_for(
         gevent=options.gevent,
         timeout=options.timeout,
         relay=_relay(options, observer),
+        interrupted=workplace.interrupted,
     )
 
 

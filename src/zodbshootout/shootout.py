@@ -94,6 +94,8 @@ class Shootout:
     conduct: Conduct = field(default_factory=Conduct)
     served: Collection[str] = ()
     """The names of the contenders that need private servers."""
+    obituary: Callable[[str], str | None] = lambda _: None
+    """Says how a private server has ended that a contender needs, if one has."""
 
     def __post_init__(self) -> None:
         self._results = {cell: CellResult(cell) for cell in self.plan.cells}
@@ -247,7 +249,9 @@ class Shootout:
 
     def _settle_failed(self, cell: Cell, report: Report) -> None:
         state = State.UNSUPPORTED if report.state == "unsupported" else State.FAILED
-        self._settle(cell, state, report.cause, report.detail)
+        ended = self.obituary(cell.contender)
+        cause = f"{report.cause}; {ended}" if ended else report.cause
+        self._settle(cell, state, cause, report.detail)
         self.keep(self.results)
         if state is State.FAILED and self.conduct.fail_fast:
             raise GaveUp

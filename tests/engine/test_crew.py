@@ -26,8 +26,9 @@ from zodbshootout.data.tree import Purpose
 from zodbshootout.engine.crew import CrewFailed
 from zodbshootout.engine.measurement import Measurement
 from zodbshootout.engine.planting import plant
-from zodbshootout.engine.processes import ProcessCrew, manner_of_end
+from zodbshootout.engine.processes import ProcessCrew
 from zodbshootout.engine.threads import Rendezvous
+from zodbshootout.guardian import manner_of_end
 from zodbshootout.model import Unit
 
 
@@ -160,6 +161,12 @@ def test_between_getting_ready_and_the_clock_no_client_has_its_database_open(
 ) -> None:
     opened: list[int] = []
     during_interludes: list[int] = []
+    pooled: list[int] = []
+
+    class Looking(benchmarks()["cold"]):  # type: ignore[misc]
+        def prepare(self) -> None:
+            super().prepare()
+            pooled.append(len(list(self.client.database.db.pool)))
 
     class Counting(FakeSection):
         def open(self) -> Any:
@@ -173,7 +180,7 @@ def test_between_getting_ready_and_the_clock_no_client_has_its_database_open(
     storage = FakeStorage(clock)
     plant(Database(contender_of(storage)), Purpose.READ, of)
     measurement = Measurement(
-        benchmarks()["cold"],
+        Looking,
         Contender("fake", Counting(storage), {}),
         of,
         clock,
@@ -183,6 +190,9 @@ def test_between_getting_ready_and_the_clock_no_client_has_its_database_open(
         samples = [crew(1), crew(1)]
     assert during_interludes == [0, 0]
     assert opened == []
+    # Each connects once before the clock starts, and none has to then.
+    clients = 3 if shared else 1
+    assert pooled[-1] >= clients
     assert [sample.counts()["loads"] for sample in samples] == [3 * 11, 3 * 11]
 
 

@@ -14,7 +14,7 @@ def test_a_worker_asks_and_goes_on_when_it_is_answered(
     restarted: list[str] = []
     monkeypatch.setattr("sys.stdin", io.StringIO("done\n"))
     ask_for_restart("pg hf")
-    request = capsys.readouterr().out.rstrip("\n")
+    request = capsys.readouterr().out.strip("\n")
     assert answer_to(request, restarted.append) == "done\n"
     assert restarted == ["pg hf"]
 
@@ -36,6 +36,13 @@ def test_a_server_that_does_not_come_up_again_ends_the_work(
     monkeypatch.setattr("sys.stdin", io.StringIO(answer))
     with pytest.raises(NotRestarted, match=message):
         ask_for_restart("a")
+
+
+def test_whatever_goes_wrong_is_an_answer() -> None:
+    def fail(contender: str) -> None:
+        raise OSError("no space")
+
+    assert answer_to("restart servers of: a", fail) == "OSError: no space\n"
 
 
 def test_the_reason_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:

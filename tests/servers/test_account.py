@@ -65,7 +65,7 @@ def test_root_has_the_owner_of_kept_data_run_their_server(
         patched.setattr(Path, "stat", stat)
         patched.setattr(Path, "exists", lambda _: True)
         owner = account_for([NOBODY], None, tmp_path)
-    assert owner == Account(someone.pw_name, someone.pw_uid, someone.pw_gid)
+    assert owner == Account(f"number {someone.pw_uid}", someone.pw_uid, someone.pw_gid)
 
 
 def test_the_first_directory_on_the_way_that_is_closed_to_a_user_is_found(tmp_path: Path) -> None:

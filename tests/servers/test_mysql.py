@@ -31,8 +31,8 @@ def test_what_the_run_decides_comes_after_the_settings_of_the_section(
         "--innodb-buffer-pool-load-at-startup=OFF",
         "--innodb_buffer_pool_size=64M",
         "--skip-log-bin",
-        f"--datadir={server.directory}/data",
-        f"--init-file={server.directory}/accounts.sql",
+        f"--datadir={server.home.path}/data",
+        f"--init-file={server.home.path}/accounts.sql",
         "--bind-address=127.0.0.1",
         f"--port={server.port}",
         "--socket=mysql.sock",
@@ -46,9 +46,9 @@ def test_databases_and_users_are_named_in_statements_as_they_are_in_the_section(
 ) -> None:
     names = "database we`ird\ndatabase a_b%c\nuser we'ird\nuser back\\slash\n"
     server = make_server(section(programs, names))
-    server.directory.mkdir(parents=True)
+    server.home.path.mkdir(parents=True)
     server.create_accounts()  # type: ignore[attr-defined]
-    path = server.directory / "accounts.sql"
+    path = server.home.path / "accounts.sql"
     assert path.stat().st_mode & 0o077 == 0
     password = server.password
     assert path.read_text().splitlines() == [

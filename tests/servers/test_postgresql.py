@@ -21,11 +21,12 @@ def test_what_the_run_decides_comes_after_the_settings_of_the_section(
     server = make_server(section(programs, f"{settings}\n"))
     assert server.command() == [
         f"{programs}/postgres",
-        "-D", f"{server.directory}/data",
+        "-D", f"{server.home.path}/data",
         "-c", "max_connections=300",
         "-c", "shared_buffers=64MB",
         "-c", "fsync=off",
         "-c", "log_line_prefix=%m = '%p'",
+        "-c", f"hba_file={server.home.path}/pg_hba.conf",
         "-c", "listen_addresses=127.0.0.1",
         "-c", f"port={server.port}",
         "-c", "unix_socket_directories=",
@@ -51,7 +52,6 @@ def test_only_data_that_are_kept_are_synced_when_they_are_made(
     assert program == f"{programs}/initdb"
     assert f"--pgdata={data}" in words
     assert ("--no-sync" in words) != synced
-    assert (data / "pg_hba.conf").read_text() == "host all all 127.0.0.1/32 scram-sha-256\n"
 
 
 def record_runs(
@@ -75,7 +75,7 @@ def test_databases_and_users_are_named_in_statements_as_they_are_in_the_section(
     server = make_server(section(programs, names))
     server.create_accounts()  # type: ignore[attr-defined]
     ((command, statements),) = ran
-    assert command == [f"{programs}/postgres", "--single", "-D", f"{server.directory}/data",
+    assert command == [f"{programs}/postgres", "--single", "-D", f"{server.home.path}/data",
                        "postgres"]  # fmt: skip
     password = server.password
     assert statements.splitlines() == [
@@ -85,7 +85,9 @@ def test_databases_and_users_are_named_in_statements_as_they_are_in_the_section(
         f"ALTER ROLE \"Some One\" LOGIN PASSWORD '{password}'",
         'GRANT "we\'ird" TO "Some One"',
         'CREATE DATABASE "we""ird" OWNER "we\'ird"',
+        'ALTER DATABASE "we""ird" OWNER TO "we\'ird"',
         'CREATE DATABASE "a_b" OWNER "we\'ird"',
+        'ALTER DATABASE "a_b" OWNER TO "we\'ird"',
     ]
 
 
@@ -102,16 +104,24 @@ def test_what_is_there_already_is_no_failure_and_anything_else_is(
 
 
 @pytest.mark.parametrize(
-    ("status", "ready"),
-    [(None, False), ("starting", False), ("ready   ", True), ("stopping", False)],
+    ("pid", "status", "ready"),
+    [
+        (1, None, False),
+        (1, "starting", False),
+        (1, "ready   ", True),
+        (1, "stopping", False),
+        (2, "ready   ", False),
+    ],
 )
 def test_it_is_ready_when_its_own_file_says_so(
-    status: str | None, ready: bool, make_server: MakeServer, programs: str
-) -> None:
+    pid: int, status: str | None, ready: bool, make_server: MakeServer, programs: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(Server, "pid", 1)
     server = make_server(section(programs))
     assert not server.is_ready()
-    data = server.directory / "data"
+    data = server.home.path / "data"
     data.mkdir(parents=True)
-    lines = ["1", str(data), "1", "1", "", "127.0.0.1", "1 2", *([status] if status else [])]
+    lines = [str(pid), str(data), "1", "1", "", "127.0.0.1", "1 2", *([status] if status else [])]
     (data / "postmaster.pid").write_text("\n".join(lines) + "\n")
     assert server.is_ready() == ready

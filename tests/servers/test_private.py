@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import re
 import signal
 import sys
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -14,7 +16,8 @@ from zodbshootout.guardian import Ending
 from zodbshootout.servers import private
 from zodbshootout.servers.account import Account
 from zodbshootout.servers.failure import ServerFailed
-from zodbshootout.servers.private import LOG, Server
+from zodbshootout.servers.home import LOG
+from zodbshootout.servers.private import Server
 
 LISTENING = (
     "import os, socket, sys, time; print('I am', os.getpid(), 'at', sys.argv[1], flush=True); "
@@ -170,7 +173,7 @@ def test_a_server_whose_data_are_needed_is_ended_in_order(
     server.script = LAMENTING
     server.start()
     end(server)
-    said = (server.directory / LOG).read_text().splitlines()[1:]
+    said = (server.home.path / LOG).read_text().splitlines()[1:]
     assert said == (["so long"] if orderly else [])
 
 
@@ -216,12 +219,12 @@ def test_what_a_server_leaves_goes_away_with_the_run_unless_it_is_kept(
 ) -> None:
     server = scripted(make_server)
     server.start()
-    assert server.directory.parent == server.site.directory
-    assert server.directory.stat().st_mode & 0o077 == 0
+    assert server.home.path.parent == server.site.directory
+    assert server.home.path.stat().st_mode & 0o077 == 0
     kept = scripted(make_server, directory=str(tmp_path / "far" / "away"))
     kept.start()
-    assert kept.directory == tmp_path / "far" / "away"
-    assert kept.directory.stat().st_mode & 0o077 == 0
+    assert kept.home.path == tmp_path / "far" / "away"
+    assert kept.home.path.stat().st_mode & 0o077 == 0
 
 
 def test_a_directory_that_was_kept_is_used_again(make_server: MakeServer, tmp_path: Path) -> None:
@@ -270,7 +273,7 @@ def test_a_server_has_a_temporary_directory_that_is_its_own(make_server: MakeSer
     server = scripted(make_server)
     server.preparation = "import os; print(os.environ['TMPDIR'])"
     server.start()
-    assert server.told.strip() == str(server.directory)
+    assert server.told.strip() == str(server.home.path / "tmp")
 
 
 @pytest.mark.parametrize(("directory", "advice"), [("", "TMPDIR"), ("kept", "directory")])
@@ -290,3 +293,38 @@ def test_a_user_who_may_not_go_where_the_data_are_is_told_of(
     message = failure(server)
     assert message.startswith("has to run as user somebody, who may not enter /")
     assert message.endswith(f"; choose another {advice}, or another user with run-as")
+
+
+def test_how_a_server_ended_is_told_with_its_last_words(make_server: MakeServer) -> None:
+    server = scripted(make_server)
+    assert server.obituary() is None
+    server.start()
+    assert server.obituary() is None
+    server.process.kill()
+    wait_for_end(server)
+    told = server.obituary()
+    assert told is not None
+    assert re.fullmatch(r"was killed by SIGKILL: I am \d+ at \d+", told)
+
+
+def wait_for_end(server: Scripted) -> None:
+    while running(server.process.pid):
+        time.sleep(0.02)
+
+
+def test_a_server_is_not_waited_for_when_the_run_is_interrupted(make_server: MakeServer) -> None:
+    server = scripted(make_server)
+    server.script = "import time; time.sleep(600)"
+    server.site.interrupted.set()
+    assert failure(server) == "was not waited for: the run was interrupted"
+
+
+def test_root_does_not_write_where_a_link_leads(make_server: MakeServer, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.write_text("mine\n")
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    (kept / LOG).symlink_to(elsewhere)
+    server = scripted(make_server, directory=str(kept))
+    assert failure(server).startswith("could not be started: ")
+    assert elsewhere.read_text() == "mine\n"

@@ -22,14 +22,14 @@ USE = (
 def written(make_server: MakeServer, text: str) -> tuple[str, list[str], list[str]]:
     """Return the text of the configuration without its definitions, these, and the command."""
     server = make_server(text)
-    server.directory.mkdir()
+    server.home.path.mkdir()
     server.prepare()
-    path = server.directory / "zeo.conf"
+    path = server.home.path / "zeo.conf"
     assert path.stat().st_mode & 0o077 == 0
     assert server.command() == [sys.executable, "-m", "ZEO.runzeo", "-C", str(path)]
     lines = path.read_text().splitlines(keepends=True)
     text = "".join(line for line in lines if not line.startswith("%define"))
-    where = {f"{server.host}:{server.port}": "ADDRESS", str(server.directory): "DIRECTORY"}
+    where = {f"{server.host}:{server.port}": "ADDRESS", str(server.home.path): "DIRECTORY"}
     for value, name in where.items():
         text = text.replace(value, name)
     return text, [line for line in lines if line.startswith("%define")], list(server.site.names)

@@ -76,8 +76,12 @@ class Client:
         self.together(self.database.close)
 
     def come_back(self) -> None:
-        """Open the DB again after :meth:`part`."""
+        """Open the DB again after :meth:`part`, and connect once, off the clock."""
         self.together(self.database.open)
+        # All at the same time, so that there is a connection for each in the DB's pool.
+        self.connect()
+        self.together(lambda: None)
+        self.disconnect()
 
     def abort(self) -> None:
         """End the transaction, if there is one."""

@@ -221,7 +221,9 @@ def _collect(section: Any, prefix: str, found: dict[str, str]) -> None:
             if hasattr(part, "config"):
                 _collect(part, f"{key}.", found)
             elif isinstance(part, Mapping):
-                for name, text in part.items():
+                shown = (name for name in part if not SECRET_KEY.search(name))
+                for name in shown:
+                    text = part[name]
                     found[f"{key}.{name}"] = without_secrets(str(text))
             else:
                 found[key] = without_secrets(_printable(part))

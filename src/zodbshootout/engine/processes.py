@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import signal
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection, wait
@@ -14,6 +13,7 @@ from zodbshootout.benchmarks.benchmark import Benchmark
 from zodbshootout.engine import protocol
 from zodbshootout.engine.crew import Crew
 from zodbshootout.engine.session import Clock, attend
+from zodbshootout.guardian import manner_of_end
 
 _FORK = multiprocessing.get_context("fork")
 
@@ -106,15 +106,3 @@ class ProcessCrew(Crew):
         for connection in self._connections:
             connection.close()
         self._processes, self._connections = [], []
-
-
-def manner_of_end(exit_code: int | None) -> str:
-    """Say how a process ended, from the exit code that :mod:`subprocess` and others report."""
-    if exit_code is None:
-        return "no longer answers"
-    if exit_code < 0:
-        try:
-            return f"was killed by {signal.Signals(-exit_code).name}"
-        except ValueError:  # a real-time signal, which has no name
-            return f"was killed by signal {-exit_code}"
-    return f"ended with exit status {exit_code}"

@@ -17,8 +17,7 @@ from typing import IO
 
 import pyperf
 
-from zodbshootout.engine.processes import manner_of_end
-from zodbshootout.guardian import Guardian, end_group
+from zodbshootout.guardian import Guardian, end_group, manner_of_end
 from zodbshootout.model import Effort
 from zodbshootout.perf.restarting import answer_to
 from zodbshootout.perf.task import REPORT_FILE, RUN_FILE, TASK_FILE, Report, Task
@@ -50,6 +49,8 @@ class Launcher:
     """Called with each line that a worker prints, as it comes."""
     restart: Callable[[str], None] = lambda _: None
     """Called where a worker asks that the servers of a contender, which it names, be restarted."""
+    interrupted: threading.Event = field(default_factory=threading.Event)
+    """Set when the run is interrupted while a worker is at work."""
     _numbers: count[int] = field(default_factory=count)
 
     def do(self, task: Task) -> Mapping[str, str]:
@@ -81,7 +82,7 @@ class Launcher:
         directory = self.directory / f"worker-{next(self._numbers)}"
         last_words: deque[str] = deque(maxlen=5)
         try:
-            directory.mkdir()
+            directory.mkdir(mode=0o700)
             task.write(directory / TASK_FILE)
             exit_code = self._run(self._command(directory, effort), last_words)
         except OSError as error:
@@ -135,6 +136,9 @@ class Launcher:
             return worker.wait(self.timeout)
         except subprocess.TimeoutExpired:
             return None
+        except BaseException:
+            self.interrupted.set()
+            raise
         finally:
             # Its clients are of its group, and outlive it where it was killed.
             end_group(worker.pid, reap=worker.poll)

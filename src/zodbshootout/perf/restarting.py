@@ -23,7 +23,8 @@ def ask_for_restart(contender: str) -> None:
 
     :raises NotRestarted: when one has not
     """
-    print(f"{_REQUEST}{contender}", flush=True)  # noqa: T201
+    # On a line of its own, whatever others have begun to print.
+    print(f"\n{_REQUEST}{contender}", flush=True)  # noqa: T201
     answer = sys.stdin.readline().strip()
     if answer != _DONE:
         raise NotRestarted(answer or "nobody is there to restart the servers")
@@ -32,12 +33,14 @@ def ask_for_restart(contender: str) -> None:
 def answer_to(line: str, restart: Callable[[str], None]) -> str | None:
     """Do what a worker asks for in *line*; return the answer, or ``None`` if it asks for nothing.
 
-    *restart* takes the name of a contender, and raises ``ServerFailed``.
+    *restart* takes the name of a contender; whatever it raises becomes the answer, for the worker
+    waits for one.
     """
     if not line.startswith(_REQUEST):
         return None
     try:
         restart(line.removeprefix(_REQUEST))
-    except ServerFailed as error:
-        return f"{' '.join(str(error).split())}\n"
+    except Exception as error:  # noqa: BLE001
+        kind = "" if isinstance(error, ServerFailed) else f"{type(error).__name__}: "
+        return f"{kind}{' '.join(str(error).split())}\n"
     return f"{_DONE}\n"

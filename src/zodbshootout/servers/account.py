@@ -39,33 +39,28 @@ class Account:
         return bool(status.st_mode & 0o001)
 
 
-def account_for(usual: Sequence[str], wanted: str | None, kept: Path | None) -> Account | None:
+def account_for(usual: Sequence[str], wanted: str | None, data: Path | None) -> Account | None:
     """Return the user as whom a server runs, or ``None`` where it is the one who runs us.
 
-    That is the one who is *wanted*; or the owner of the directory of data that are *kept*, if it
+    That is the one who is *wanted*; or the owner of the directory of *data* that are kept, if it
     is there; or the first of the *usual* that there is.
 
     :raises ServerFailed: when nobody, or not the one who is wanted, can be had
     """
     if os.geteuid():
-        if wanted and wanted != _own_name():
+        if wanted and _account(wanted).uid != os.geteuid():
             raise ServerFailed(f"cannot run as {wanted}: only root can have it run as someone else")
         return None
     if wanted:
         return _account(wanted)
-    if kept is not None and kept.exists() and (owner := kept.stat().st_uid):
-        found = pwd.getpwuid(owner)
-        return Account(found.pw_name, found.pw_uid, found.pw_gid)
+    if data is not None and data.exists() and (owner := data.stat()).st_uid:
+        return Account(f"number {owner.st_uid}", owner.st_uid, owner.st_gid)
     for name in usual:
         try:
             return _account(name)
         except ServerFailed:
             continue
     return None
-
-
-def _own_name() -> str:
-    return pwd.getpwuid(os.geteuid()).pw_name
 
 
 def _account(name: str) -> Account:

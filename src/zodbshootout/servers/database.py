@@ -6,10 +6,12 @@ import shutil
 from abc import abstractmethod
 from pathlib import Path
 
-from zodbshootout.servers.private import Server
+from zodbshootout.servers.private import DATA, Server
 
 CONNECTIONS = 300
 """Clients that a server lets in: RelStorage takes up to two connections for each."""
+
+_UNFINISHED = f"{DATA}.unfinished"
 
 
 class DatabaseServer(Server):
@@ -18,20 +20,20 @@ class DatabaseServer(Server):
     @property
     def data(self) -> Path:
         """Where the server keeps its data."""
-        return self.directory / "data"
+        return self.home.path / DATA
 
     def prepare(self) -> None:
         """Make the directory of data, if it is not there, and accounts with this run's password."""
         if not self.data.exists():
-            unfinished = self.directory / "data.unfinished"
-            shutil.rmtree(unfinished, ignore_errors=True)
+            shutil.rmtree(self.home.path / _UNFINISHED, ignore_errors=True)
+            unfinished = self.home.directory(_UNFINISHED)
             self.initialize(unfinished)
             unfinished.rename(self.data)
         self.create_accounts()
 
     @abstractmethod
     def initialize(self, data: Path) -> None:
-        """Fill the directory *data*, which is not there, with a server's."""
+        """Fill the directory *data*, which is empty, with a server's."""
 
     @abstractmethod
     def create_accounts(self) -> None:

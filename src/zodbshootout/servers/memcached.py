@@ -12,7 +12,7 @@ from zodbshootout.servers.programs import MEMCACHED
 class MemcachedServer(Server):
     """memcached, reached over TCP."""
 
-    own_settings = frozenset({"listen", "port", "udp_port", "user"})
+    own_settings = frozenset({"daemon", "listen", "port", "udp_port", "user"})
     orderly = abrupt = Ending(signal.SIGKILL)  # which is a second faster, and loses nothing more
     accounts = ("memcache", "memcached", NOBODY)
 

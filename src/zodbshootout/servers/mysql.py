@@ -18,7 +18,7 @@ class MySQLServer(DatabaseServer):
     """MariaDB or MySQL, whichever is installed, reached with a password over TCP."""
 
     own_settings = frozenset(
-        {"bind_address", "datadir", "init_file", "pid_file", "port", "socket", "user"}
+        {"bind_address", "datadir", "init_file", "pid_file", "port", "socket", "user", "daemonize"}
     )
     accounts = ("mysql", NOBODY)
     error_mark = "[ERROR]"  # mariadb-install-db ends with where to find help, whatever went wrong
@@ -54,15 +54,12 @@ class MySQLServer(DatabaseServer):
                 f"ALTER USER {name} IDENTIFIED BY '{self.password}'",
                 *(f"GRANT ALL ON {_pattern(database)}.* TO {name}" for database in self.databases),
             ]
-        path = self.directory / _ACCOUNTS_FILE
-        path.touch(mode=0o600)
-        path.write_text("".join(f"{each};\n" for each in statements), encoding="utf-8")
-        self.give(path)
+        self.home.write(_ACCOUNTS_FILE, "".join(f"{each};\n" for each in statements))
 
     def command(self) -> Sequence[str]:
         own = {
             "datadir": self.data,
-            "init-file": self.directory / _ACCOUNTS_FILE,
+            "init-file": self.home.path / _ACCOUNTS_FILE,
             "bind-address": self.host,
             "port": self.port,
             # Relative to datadir, for the whole path may be longer than a socket's can be.

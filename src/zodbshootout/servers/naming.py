@@ -24,7 +24,9 @@ def given_names(source: Source, scratch: Path) -> Iterator[dict[str, str]]:
     :raises ConfigurationError: when a server has a name that it cannot have
     """
     _check_legal(source)
-    names = {SCRATCH: str(scratch)}
+    own = scratch / "files"
+    own.mkdir(mode=0o700, exist_ok=True)  # root lets other users into what is around it
+    names = {SCRATCH: str(own)}
     with ExitStack() as stack:
         for server in dict.fromkeys(source.server_names):
             port = stack.enter_context(reserved_port())

@@ -10,6 +10,7 @@ from zodbshootout.servers.database import CONNECTIONS, DatabaseServer
 from zodbshootout.servers.failure import ServerFailed
 from zodbshootout.servers.programs import POSTGRESQL
 
+_WAYS_IN = "pg_hba.conf"
 _READY = "ready"
 _STATUS_LINE = 7
 """The line of postmaster.pid, counted from 0, that says whether the server is ready."""
@@ -27,6 +28,10 @@ class PostgreSQLServer(DatabaseServer):
     orderly = Ending(signal.SIGINT, grace=60.0)
     abrupt = Ending(signal.SIGQUIT, grace=10.0)
 
+    def prepare(self) -> None:
+        super().prepare()
+        self.home.write(_WAYS_IN, f"host all all {self.host}/32 scram-sha-256\n")
+
     def initialize(self, data: Path) -> None:
         self.run(
             [
@@ -37,11 +42,9 @@ class PostgreSQLServer(DatabaseServer):
                 "--encoding=UTF8",
                 "--locale=C",
                 "--no-instructions",
-                *([] if self.kept else ["--no-sync"]),
+                *([] if self.home.kept else ["--no-sync"]),
             ]
         )
-        way_in = f"host all all {self.host}/32 scram-sha-256\n"
-        (data / "pg_hba.conf").write_text(way_in, encoding="utf-8")
 
     def create_accounts(self) -> None:
         statements = []
@@ -52,8 +55,11 @@ class PostgreSQLServer(DatabaseServer):
             ]
         owner, *others = map(_identifier, self.users)
         statements += [f"GRANT {owner} TO {other}" for other in others]
-        statements += [f"CREATE DATABASE {_identifier(name)} OWNER {owner}"
-                       for name in self.databases]  # fmt: skip
+        for database in map(_identifier, self.databases):
+            statements += [
+                f"CREATE DATABASE {database} OWNER {owner}",
+                f"ALTER DATABASE {database} OWNER TO {owner}",
+            ]
         self._execute(statements)
 
     def _execute(self, statements: Sequence[str]) -> None:
@@ -70,6 +76,7 @@ class PostgreSQLServer(DatabaseServer):
         settings = {
             "max_connections": str(CONNECTIONS),
             **self.section.settings,
+            "hba_file": str(self.home.path / _WAYS_IN),
             "listen_addresses": self.host,
             "port": str(self.port),
             "unix_socket_directories": "",
@@ -82,7 +89,12 @@ class PostgreSQLServer(DatabaseServer):
             lines = (self.data / "postmaster.pid").read_text(encoding="utf-8").splitlines()
         except FileNotFoundError:
             return False
-        return len(lines) > _STATUS_LINE and lines[_STATUS_LINE].strip() == _READY
+        # The file of a server that was killed is still there.
+        return (
+            len(lines) > _STATUS_LINE
+            and lines[0] == str(self.pid)
+            and lines[_STATUS_LINE].strip() == _READY
+        )
 
     def _program(self, name: str) -> str:
         return POSTGRESQL.program(name, given=self.section.programs)

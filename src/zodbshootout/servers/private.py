@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import subprocess
+import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, ClassVar
+from typing import Any, ClassVar
 
 from zodbshootout.config.configuration import ConfigurationError, Source
 from zodbshootout.config.sections import ServerSection
-from zodbshootout.guardian import GENTLE, Ending, Guardian, end_group
-from zodbshootout.servers.account import Account, account_for
+from zodbshootout.guardian import GENTLE, Ending, Guardian, end_group, manner_of_end
+from zodbshootout.servers.account import account_for
 from zodbshootout.servers.address import accepts
 from zodbshootout.servers.failure import ServerFailed
+from zodbshootout.servers.home import Home
 
 START_TIMEOUT = 60.0
 """Seconds that a server may take until it is ready."""
@@ -26,7 +27,9 @@ PREPARATION_TIMEOUT = 120.0
 LOG_LINES = 5
 _BY_ITSELF = Ending(signal=0, grace=10.0)
 """How the programs end that prepare a server: killed, PostgreSQL's would leave shared memory."""
-LOG = "server.log"
+DATA = "data"
+"""What the directory of a server's data is called, in its home."""
+_PASSED_ON = frozenset({"PATH", "TZ", "LD_LIBRARY_PATH"})
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,8 @@ class Site:
     names: Mapping[str, str]
     """What is defined in the source beside what it defines itself."""
     guardian: Guardian
+    interrupted: threading.Event = field(default_factory=threading.Event)
+    """Set when nobody waits for servers any more."""
 
 
 class Server(ABC):
@@ -67,12 +72,11 @@ class Server(ABC):
         self.host = site.names[f"{self.name}_host"]
         self.port = int(site.names[f"{self.name}_port"])
         self.password = site.names[f"{self.name}_password"]
-        self.kept = Path(section.directory).absolute() if section.directory else None
-        self.directory = self.kept or site.directory / f"server-{self.name}"
+        kept = Path(section.directory).absolute() if section.directory else None
+        self.home = Home(kept or site.directory / f"server-{self.name}", kept=kept is not None)
         self._process: subprocess.Popen[bytes] | None = None
-        self._account: Account | None = None
+        self._as_whom: dict[str, Any] = {}
         self._log_start = 0
-        self._claim: IO[bytes] | None = None
         for name in section.settings:
             if name.replace("-", "_") in self.own_settings:
                 raise ConfigurationError(
@@ -103,7 +107,7 @@ class Server(ABC):
         :raises ServerFailed: when it ends, or takes longer than :data:`START_TIMEOUT`
         """
         try:
-            self._make_directory()
+            self._move_in()
             self.prepare()
             self._launch()
         except OSError as error:
@@ -119,18 +123,30 @@ class Server(ABC):
 
         :raises ServerFailed: as :meth:`start`
         """
-        self._launch()
+        try:
+            self._launch()
+        except OSError as error:
+            raise ServerFailed(f"could not be started again: {error}") from error
+
+    def obituary(self) -> str | None:
+        """Say how the server has ended and its last words, or return ``None`` if it runs."""
+        if self._process is None or self._process.poll() is None:
+            return None
+        return f"{manner_of_end(self._process.returncode)}: {self.last_words()}"
+
+    @property
+    def pid(self) -> int | None:
+        """The id of the process, ``None`` before it is started."""
+        return self._process.pid if self._process else None
 
     def stop(self) -> None:
         """Stop the server and wait for its end; a server that is not running is left alone."""
         self._stop(self._ending)
-        if self._claim is not None:
-            self._claim.close()
-            self._claim = None
+        self.home.close()
 
     @property
     def _ending(self) -> Ending:
-        return self.orderly if self.kept else self.abrupt
+        return self.orderly if self.home.kept else self.abrupt
 
     def _stop(self, ending: Ending) -> None:
         if self._process is None:
@@ -145,11 +161,8 @@ class Server(ABC):
 
         :raises ServerFailed: when it fails
         """
-        self._log_start = self._log.stat().st_size
-        with self._log.open("ab") as log:
-            process = self.site.guardian.start(
-                command, _BY_ITSELF, stdin=subprocess.PIPE, **self._surroundings(log)
-            )
+        self._log_start = self.home.log_size
+        process = self._spawn(command, _BY_ITSELF, stdin=subprocess.PIPE)
         try:
             process.communicate(words.encode(), timeout=PREPARATION_TIMEOUT)
         except subprocess.TimeoutExpired:
@@ -165,104 +178,60 @@ class Server(ABC):
             raise ServerFailed(
                 f"is not prepared: {Path(command[0]).name} failed: {self.last_words()}"
             )
-        return self._logged()
-
-    def give(self, path: Path) -> None:
-        """Make a file the property of whoever runs the server."""
-        if self._account is not None:
-            os.chown(path, self._account.uid, self._account.gid)
+        return self.home.logged(self._log_start)
 
     def last_words(self) -> str:
         """Return the last lines of what was logged since the last start, as one line.
 
         Only those that tell of errors, if there are such.
         """
-        lines = [line.strip() for line in self._logged().split("\n") if line.strip()]
+        lines = [
+            line.strip() for line in self.home.logged(self._log_start).split("\n") if line.strip()
+        ]
         errors = [line for line in lines if self.error_mark in line]
         return " / ".join((errors or lines)[-LOG_LINES:]) or "it logged nothing"
 
-    def _make_directory(self) -> None:
+    def _move_in(self) -> None:
+        account = None
         if self.accounts is not None:
-            self._account = account_for(self.accounts, self.section.run_as, self.kept)
-        new = not self.directory.exists()
-        self.directory.mkdir(mode=0o700, parents=self.kept is not None, exist_ok=True)
-        if self.kept and not new and not self._log.exists() and any(self.kept.iterdir()):
-            raise ServerFailed(
-                f"cannot keep its data in {self.kept}: other things are there; name an empty "
-                "directory, or one that such a server has made"
-            )
-        if self._account is not None:
-            if new:
-                self.give(self.directory)
-            self._check_way(self._account)
-        self._log.touch(mode=0o600)
-        if self.kept:
-            self._lay_claim()
-
-    def _lay_claim(self) -> None:
-        # Not every server looks before it writes, nor says at once that another is there.
-        claim = self._log.open("rb")
-        try:
-            fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            claim.close()
-            raise ServerFailed(
-                f"cannot keep its data in {self.kept}: another server has its data there now"
-            ) from None
-        self._claim = claim
-
-    def _check_way(self, account: Account) -> None:
-        if self.kept is None:
-            # Nobody can list it, but whoever has something in it can go there.
-            self.site.directory.chmod(0o711)
-        if closed := account.first_closed(self.directory):
-            where = "directory" if self.kept else "TMPDIR"
-            raise ServerFailed(
-                f"has to run as user {account.name}, who may not enter {closed}; choose another "
-                f"{where}, or another user with run-as"
-            )
+            data = self.home.path / DATA if self.home.kept else None
+            account = account_for(self.accounts, self.section.run_as, data)
+        self.home.make(account)
+        temporary = str(self.home.directory("tmp"))
+        environment: dict[str, str] = dict(os.environ)
+        if account is not None:
+            # What else root has in its environment may be secret.
+            environment = {key: text for key, text in environment.items() if key in _PASSED_ON}
+            self._as_whom = {"user": account.uid, "group": account.gid, "extra_groups": []}
+            self._as_whom["cwd"] = temporary
+        self._as_whom["env"] = {**environment, "LC_ALL": "C.UTF-8", "TMPDIR": temporary}
 
     def _launch(self) -> None:
-        self._log_start = self._log.stat().st_size
-        with self._log.open("ab") as log:
-            self._process = self.site.guardian.start(
-                self.command(), self._ending, stdin=subprocess.DEVNULL, **self._surroundings(log)
-            )
+        command = self.command()
+        self._log_start = self.home.log_size
+        self._process = self._spawn(command, self._ending, stdin=subprocess.DEVNULL)
         self._wait(self._process)
 
-    def _surroundings(self, log: Any) -> dict[str, Any]:
-        options: dict[str, Any] = {
-            "stdout": log,
-            "stderr": subprocess.STDOUT,
-            # The TMPDIR of whoever runs us may not be for the server's user, and is left as it is.
-            "env": {**os.environ, "LC_ALL": "C.UTF-8", "TMPDIR": str(self.directory)},
-        }
-        if self._account is not None:
-            options |= {
-                "user": self._account.uid,
-                "group": self._account.gid,
-                "extra_groups": [],
-                "cwd": self.directory,
-            }
-        return options
+    def _spawn(self, command: Sequence[str], ending: Ending, stdin: int) -> subprocess.Popen[bytes]:
+        return self.site.guardian.start(
+            command,
+            ending,
+            stdin=stdin,
+            stdout=self.home.log,
+            stderr=subprocess.STDOUT,
+            **self._as_whom,
+        )
 
     def _wait(self, process: subprocess.Popen[bytes]) -> None:
         deadline = time.monotonic() + START_TIMEOUT
         while process.poll() is None:
             if self.is_ready():
                 return
+            if self.site.interrupted.is_set():
+                raise ServerFailed("was not waited for: the run was interrupted")
             if time.monotonic() > deadline:
                 raise ServerFailed(
                     f"was not ready within {START_TIMEOUT:.0f} s: {self.last_words()}"
                 )
             time.sleep(0.05)
         raise ServerFailed(f"ended at once: {self.last_words()}")
-
-    @property
-    def _log(self) -> Path:
-        return self.directory / LOG
-
-    def _logged(self) -> str:
-        with self._log.open("rb") as log:
-            log.seek(self._log_start)
-            return log.read().decode(errors="replace")

@@ -3,12 +3,12 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from zodbshootout.config.configuration import ConfigurationError, prelude
 from zodbshootout.config.sections import ServerSection
 from zodbshootout.servers.private import Server, Site
 
+_FILE = "zeo.conf"
 _OF_CLIENTS = re.compile(r"^%import\s+ZEO\s*\n", re.MULTILINE)
 """What defines the sections of ZEO's clients, and has one <ssl> where runzeo has another."""
 
@@ -31,18 +31,17 @@ class ZEOServer(Server):
         """Write a configuration for runzeo."""
         settings = {
             "address": f"{self.host}:{self.port}",
-            "pid-filename": str(self.directory / "zeo.pid"),
+            "pid-filename": str(self.home.path / "zeo.pid"),
             **self.section.settings,
         }
         lines = (f"  {name} {text.replace('$', '$$')}\n" for name, text in settings.items())
         source = self.site.source
-        self._path.touch(mode=0o600)
-        self._path.write_text(
+        self.home.write(
+            _FILE,
             f"{prelude(self.site.names)}"
             f"<zeo>\n{''.join(lines)}{self._encryption()}</zeo>\n"
             f"{_OF_CLIENTS.sub('', source.imports)}"
             f"{source.storage_text(self.name)}",
-            encoding="utf-8",
         )
 
     def _encryption(self) -> str:
@@ -53,8 +52,4 @@ class ZEOServer(Server):
         return f"  <ssl>\n{''.join(lines)}  </ssl>\n"
 
     def command(self) -> Sequence[str]:
-        return [sys.executable, "-m", "ZEO.runzeo", "-C", str(self._path)]
-
-    @property
-    def _path(self) -> Path:
-        return self.directory / "zeo.conf"
+        return [sys.executable, "-m", "ZEO.runzeo", "-C", str(self.home.path / _FILE)]

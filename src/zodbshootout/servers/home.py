@@ -1,0 +1,108 @@
+"""The directory of a server: what whoever runs us keeps there, and what the server's user has.
+
+Root writes nothing where another user could have put a link in its way.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+from typing import IO
+
+from zodbshootout.servers.account import Account
+from zodbshootout.servers.failure import ServerFailed
+
+LOG = "server.log"
+
+
+class Home:
+    """A directory that is made for a server, or kept from an earlier run."""
+
+    def __init__(self, path: Path, *, kept: bool) -> None:
+        self.path = path
+        self.kept = kept
+        self._account: Account | None = None
+        self._log: IO[bytes] | None = None
+
+    def make(self, account: Account | None) -> None:
+        """Make the directory, with a log in it, for a server that runs as *account*.
+
+        :raises ServerFailed: when it is in use, holds other things, or is not for that user
+        """
+        self.close()
+        self._account = account
+        new = not self.path.exists()
+        self.path.mkdir(mode=0o700, parents=self.kept, exist_ok=True)
+        if self.kept and not new and not (self.path / LOG).exists() and any(self.path.iterdir()):
+            raise ServerFailed(
+                f"cannot keep its data in {self.path}: other things are there; name an empty "
+                "directory, or one that such a server has made"
+            )
+        if account is not None:
+            self._let_in(account, new=new)
+        self._log = os.fdopen(self._open(LOG, os.O_RDWR | os.O_APPEND, 0o600), "ab+")
+        try:
+            # The server inherits the lock with the log, and has it as long as it runs.
+            fcntl.flock(self._log, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self.close()
+            raise ServerFailed(
+                f"cannot keep its data in {self.path}: another server has its data there now"
+            ) from None
+
+    def close(self) -> None:
+        """Let go of the log."""
+        if self._log is not None:
+            self._log.close()
+            self._log = None
+
+    @property
+    def log(self) -> IO[bytes]:
+        """Where the server's output goes."""
+        assert self._log is not None
+        return self._log
+
+    def logged(self, since: int) -> str:
+        """Return what was logged from a position on, in bytes."""
+        size = self.log_size - since
+        return os.pread(self.log.fileno(), size, since).decode(errors="replace")
+
+    @property
+    def log_size(self) -> int:
+        """The bytes in the log."""
+        return os.fstat(self.log.fileno()).st_size
+
+    def directory(self, name: str) -> Path:
+        """Return a directory that is the server's own, made if it is not there."""
+        path = self.path / name
+        if not path.exists():
+            path.mkdir(mode=0o700)
+            if self._account is not None:
+                os.chown(path, self._account.uid, self._account.gid)
+        return path
+
+    def write(self, name: str, text: str) -> Path:
+        """Write a file that the server, and nobody else, may read."""
+        with os.fdopen(self._open(name, os.O_WRONLY | os.O_TRUNC, 0o600), "w") as file:
+            if self._account is not None:
+                os.fchown(file.fileno(), -1, self._account.gid)
+                os.fchmod(file.fileno(), 0o640)
+            file.write(text)
+        return self.path / name
+
+    def _open(self, name: str, flags: int, mode: int) -> int:
+        return os.open(self.path / name, flags | os.O_CREAT | os.O_NOFOLLOW, mode)
+
+    def _let_in(self, account: Account, *, new: bool) -> None:
+        """Have the user reach what is his; he need not see what else is there."""
+        if new:
+            self.path.chmod(0o711)
+        if not self.kept:
+            self.path.parent.chmod(0o711)
+        if closed := account.first_closed(self.path):
+            where = "directory" if self.kept else "TMPDIR"
+            raise ServerFailed(
+                f"has to run as user {account.name}, who may not enter {closed}; choose another "
+                f"{where}, or another user with run-as"
+            )

@@ -490,6 +490,28 @@ def test_ctrl_c_stops_the_servers_at_once_and_prints_what_was_measured(place: Pa
         assert still_there(memory) == []
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere shared memory is not told of")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_a_run_that_ends_while_a_database_is_made_leaves_no_shared_memory(
+    number: int, place: Path
+) -> None:
+    (place / "x.conf").write_text(f"<postgresqlserver pg/>\n{using('pg')}")
+    memory: set[str] = set()
+
+    def is_made() -> bool:
+        commands = processes_in(place)
+        making = [pid for pid in commands if re.search("--boot|--single", commands[pid])]
+        memory.update(shared_memory_of(making))
+        return bool(memory)
+
+    with start(place, "x.conf", "add", "-c", "1", *ONCE) as process:
+        wait_until(is_made)
+        process.send_signal(number)
+        process.communicate(timeout=30)
+    wait_until(lambda: left_behind(place) == [], 10)
+    assert still_there(memory) == []
+
+
 # Whoever runs it
 
 

@@ -26,10 +26,8 @@ SEVEN = {"add", "update", "warm", "cold", "prefetch_cold", "hot", "steamin"}
     [
         (["-c", "1"], {("memory", "warm")}),
         (["-c", "2"], {"memory", "filestorage"}),
-        (["-c", "2", "--threads"], set()),
         (["-c", "4", "--threads"], set()),
         (["-c", "2", "--threads", "unique"], {"memory", "filestorage"}),
-        (["-c", "1", "--threads", "unique"], {("memory", "warm")}),
         (["-c", "2", "--gevent"], set()),
         (["-c", "2", "--gevent", "--threads", "unique"], {"memory", "filestorage", "zeo"}),
         ([], set()),

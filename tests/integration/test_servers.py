@@ -191,6 +191,7 @@ def test_postgresql_has_the_settings_databases_and_users_of_its_section(serving:
     ask_postgresql(given, "alice", "one", "CREATE TABLE hers AS SELECT 7")
     assert ask_postgresql(given, "bob", "one", "SELECT * FROM hers") == 7
     ask_postgresql(given, "bob", "other", "CREATE TABLE his AS SELECT 7")
+    ask_postgresql(given, "alice", "other", "DROP TABLE his")
 
 
 @pytest.mark.parametrize(

@@ -79,15 +79,19 @@ def test_databases_and_users_are_named_in_statements_as_they_are_in_the_section(
                        "postgres"]  # fmt: skip
     password = server.password
     assert statements.splitlines() == [
+        'CREATE ROLE "zodbshootout owner"',
         'CREATE ROLE "we\'ird"',
         f"ALTER ROLE \"we'ird\" LOGIN PASSWORD '{password}'",
+        'GRANT "zodbshootout owner" TO "we\'ird"',
+        'ALTER ROLE "we\'ird" SET role = "zodbshootout owner"',
         'CREATE ROLE "Some One"',
         f"ALTER ROLE \"Some One\" LOGIN PASSWORD '{password}'",
-        'GRANT "we\'ird" TO "Some One"',
-        'CREATE DATABASE "we""ird" OWNER "we\'ird"',
-        'ALTER DATABASE "we""ird" OWNER TO "we\'ird"',
-        'CREATE DATABASE "a_b" OWNER "we\'ird"',
-        'ALTER DATABASE "a_b" OWNER TO "we\'ird"',
+        'GRANT "zodbshootout owner" TO "Some One"',
+        'ALTER ROLE "Some One" SET role = "zodbshootout owner"',
+        'CREATE DATABASE "we""ird" OWNER "zodbshootout owner"',
+        'ALTER DATABASE "we""ird" OWNER TO "zodbshootout owner"',
+        'CREATE DATABASE "a_b" OWNER "zodbshootout owner"',
+        'ALTER DATABASE "a_b" OWNER TO "zodbshootout owner"',
     ]
 
 

@@ -11,6 +11,7 @@ from zodbshootout.servers.failure import ServerFailed
 from zodbshootout.servers.programs import POSTGRESQL
 
 _WAYS_IN = "pg_hba.conf"
+_OWNER = "zodbshootout owner"
 _READY = "ready"
 _STATUS_LINE = 7
 """The line of postmaster.pid, counted from 0, that says whether the server is ready."""
@@ -47,14 +48,17 @@ class PostgreSQLServer(DatabaseServer):
         )
 
     def create_accounts(self) -> None:
-        statements = []
-        for user in self.users:
+        # Whoever makes a table owns it, and would keep it from the other users, and from those of
+        # other runs: in the databases all are one and the same.
+        owner = _identifier(_OWNER)
+        statements = [f"CREATE ROLE {owner}"]
+        for user in map(_identifier, self.users):
             statements += [
-                f"CREATE ROLE {_identifier(user)}",
-                f"ALTER ROLE {_identifier(user)} LOGIN PASSWORD '{self.password}'",
+                f"CREATE ROLE {user}",
+                f"ALTER ROLE {user} LOGIN PASSWORD '{self.password}'",
+                f"GRANT {owner} TO {user}",
+                f"ALTER ROLE {user} SET role = {owner}",
             ]
-        owner, *others = map(_identifier, self.users)
-        statements += [f"GRANT {owner} TO {other}" for other in others]
         for database in map(_identifier, self.databases):
             statements += [
                 f"CREATE DATABASE {database} OWNER {owner}",

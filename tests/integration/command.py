@@ -81,7 +81,8 @@ def run(directory: Path, *words: str, answers: str = "", **more: str) -> Done:
 def processes_in(directory: Path) -> dict[int, str]:
     """Return the commands of the processes that are at work in *directory*, by their ids.
 
-    What a server's processes have for a command need not tell where their data are.
+    What a server's processes have for a command need not tell where their data are. One that
+    has no command any more is about to end.
     """
     found = {}
     for process in psutil.process_iter():
@@ -89,7 +90,7 @@ def processes_in(directory: Path) -> dict[int, str]:
             words, place = process.cmdline(), process.cwd()
         except psutil.Error:  # it has ended, or is somebody else's
             continue
-        if Path(place).is_relative_to(directory) or str(directory) in " ".join(words):
+        if words and (Path(place).is_relative_to(directory) or str(directory) in " ".join(words)):
             found[process.pid] = " ".join(words)
     return found
 

@@ -34,6 +34,8 @@ class FakeLauncher:
 
     seconds: Mapping[str, float] = field(default_factory=dict)
     fails: Callable[[Task, int], bool] = lambda task, nth: False
+    report: Report | None = None
+    """What is reported of a failure."""
     log: list[tuple[str, str, str, int]] = field(default_factory=list)
     tasks: list[Task] = field(default_factory=list)
 
@@ -52,7 +54,8 @@ class FakeLauncher:
         nth = sum(entry[:3] == self._key(task) for entry in self.log)
         self.log.append((*self._key(task), loops))
         if self.fails(task, nth):
-            raise WorkerFailed(Report("failed", f"{task.contender} broke", "Traceback"))
+            broke = Report("failed", f"{task.contender} broke", "Traceback")
+            raise WorkerFailed(self.report or broke)
 
     @staticmethod
     def _key(task: Task) -> tuple[str, str, str]:
@@ -334,3 +337,26 @@ def test_a_cell_names_its_contender() -> None:
     of = Cell("add", "b", plan.rows[0].parameters)
     assert plan.contender(of).name == "b"
     assert of.parameters.crew == CrewShape(2, Unit.THREAD, shared=True)
+
+
+@pytest.mark.parametrize(
+    ("report", "reason"),
+    [
+        (
+            Report("failed", "connection lost"),
+            "connection lost; server pg was killed by SIGKILL: out of memory",
+        ),
+        (
+            Report("failed", "server pg ended at once: out of memory"),
+            "server pg ended at once: out of memory",
+        ),
+        (Report("unsupported", "has no prefetch"), "has no prefetch"),
+    ],
+)
+def test_a_failure_tells_once_how_a_server_has_ended(report: Report, reason: str) -> None:
+    launcher = FakeLauncher(fails=lambda task, nth: True, report=report)
+    ended = "server pg was killed by SIGKILL: out of memory"
+    going = shootout(plan_of("a", loops=1), launcher, obituary=lambda contender: ended)
+    going.run()
+    (result,) = going.results
+    assert (result.state.value, result.reason) == (report.state, reason)

@@ -248,13 +248,22 @@ class Shootout:
         return float(benchmark.mean())
 
     def _settle_failed(self, cell: Cell, report: Report) -> None:
-        state = State.UNSUPPORTED if report.state == "unsupported" else State.FAILED
-        ended = self.obituary(cell.contender)
-        cause = f"{report.cause}; {ended}" if ended else report.cause
-        self._settle(cell, state, cause, report.detail)
+        if report.state == "unsupported":
+            self._settle(cell, State.UNSUPPORTED, report.cause, report.detail)
+        else:
+            cause = self._with_end_of_server(cell, report.cause)
+            self._settle(cell, State.FAILED, cause, report.detail)
         self.keep(self.results)
-        if state is State.FAILED and self.conduct.fail_fast:
+        if report.state != "unsupported" and self.conduct.fail_fast:
             raise GaveUp
+
+    def _with_end_of_server(self, cell: Cell, cause: str) -> str:
+        """Return *cause*, and what became of a server, unless its last words are in it already."""
+        ended = self.obituary(cell.contender)
+        if ended is None:
+            return cause
+        _, _, last_words = ended.partition(": ")
+        return cause if last_words and last_words in cause else f"{cause}; {ended}"
 
     def _settle(self, cell: Cell, state: State, reason: str, detail: str = "") -> None:
         self._results[cell] = self._results[cell].without_number(state, reason, detail)

@@ -144,6 +144,44 @@ def test_the_storage_inside_a_server_section_is_found() -> None:
     assert source.imports == "%define a b\n"
 
 
+def test_a_file_has_the_servers_and_variables_of_the_files_that_it_includes(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared" / "servers.conf").write_text(
+        "%include more.conf\n<zeoserver one>\n<mappingstorage/>\n</zeoserver>\n"
+    )
+    (tmp_path / "shared" / "more.conf").write_text(
+        "%define cache $(CACHE)\n<memcachedserver two/>\n"
+    )
+    path = tmp_path / "x.conf"
+    path.write_text(
+        "%include shared/servers.conf\n%include nowhere.conf\n<zodb a>\n<mappingstorage/>\n</zodb>"
+    )
+    source = read_source(path)
+    assert source.text == path.read_text()
+    assert set(source.server_names) == {"one", "two"}
+    assert source.storage_text("one") == "<mappingstorage/>\n"
+    assert source.environment_names == {"CACHE"}
+    assert source.imports == "%define cache $(CACHE)\n"
+
+
+def test_the_names_of_an_included_server_are_defined(tmp_path: Path) -> None:
+    (tmp_path / "servers.conf").write_text("<memcachedserver mc>\n</memcachedserver>\n")
+    text = "%include servers.conf\n<zodb a>\n<filestorage>\npath $mc_port\n</filestorage>\n</zodb>"
+    (tmp_path / "x.conf").write_text(text)
+    configuration = parse(read_source(tmp_path / "x.conf"), {"mc_port": "7"})
+    assert [server.name for server in configuration.servers] == ["mc"]
+    (database,) = configuration.databases
+    assert database.config.storage.config.path == "7"
+
+
+def test_a_file_that_includes_itself_is_said_to_do_so(tmp_path: Path) -> None:
+    (tmp_path / "x.conf").write_text("%include x.conf\n")
+    with pytest.raises(ConfigurationError, match=r"x\.conf: it includes itself"):
+        parse(read_source(tmp_path / "x.conf"), {})
+
+
 def test_environment_variables_that_are_referred_to_are_known() -> None:
     source = Source(Path("x"), "dsn $(PGSERVICE)\nuser $( WHO )")
     assert source.environment_names == {"PGSERVICE", "WHO"}

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -36,6 +37,7 @@ _SERVER_SECTION = re.compile(
 _BESIDE_STORAGE = {(), ("settings",)}
 """In which sections of a server section a line stands that does not belong to its storage."""
 _ENVIRONMENT_NAME = re.compile(r"\$\(\s*(\w+)\s*\)")
+_INCLUDE = re.compile(r"^[ \t]*%include[ \t]+(?P<path>[^\s$:]+)[ \t]*$", re.MULTILINE)
 _DIRECTIVE = re.compile(r"^[ \t]*%(?:import|define)\b.*$", re.MULTILINE)
 
 
@@ -60,29 +62,37 @@ class Source:
 
     path: Path
     text: str
+    included: str = ""
+    """What is in the files that it includes."""
+
+    @property
+    def whole(self) -> str:
+        """Return the text and that of all files that it includes."""
+        return f"{self.text}\n{self.included}"
 
     @property
     def server_names(self) -> tuple[str, ...]:
-        """Return the names of the server sections, in their order."""
-        return tuple(match["name"].lower() for match in _SERVER_SECTION.finditer(self.text))
+        """Return the names of the server sections."""
+        return tuple(match["name"].lower() for match in _SERVER_SECTION.finditer(self.whole))
 
     @property
     def environment_names(self) -> frozenset[str]:
         """Return the environment variables that the text refers to."""
-        return frozenset(_ENVIRONMENT_NAME.findall(self.text))
+        return frozenset(_ENVIRONMENT_NAME.findall(self.whole))
 
     @property
     def imports(self) -> str:
         """Return the lines that import section types or define names for the rest of the text."""
-        return "".join(f"{line.strip()}\n" for line in _DIRECTIVE.findall(self.text))
+        return "".join(f"{line.strip()}\n" for line in _DIRECTIVE.findall(self.whole))
 
     def storage_text(self, server: str) -> str:
         """Return the section of the storage within a server section, without the server's own."""
-        for match in _SERVER_SECTION.finditer(self.text):
+        text = self.whole
+        for match in _SERVER_SECTION.finditer(text):
             if match["name"].lower() == server:
                 end = re.compile(rf"^\s*</{match['type']}>", re.MULTILINE | re.IGNORECASE)
-                closing = end.search(self.text, match.end())
-                within = self.text[match.end() : closing.start() if closing else None]
+                closing = end.search(text, match.end())
+                within = text[match.end() : closing.start() if closing else None]
                 lines = lines_in_sections(within)
                 return "".join(
                     f"{line}\n" for line, types in lines if types[:1] not in _BESIDE_STORAGE
@@ -91,12 +101,12 @@ class Source:
 
 
 def read_source(path: Path) -> Source:
-    """Read a configuration file.
+    """Read a configuration file, and the files that it includes.
 
     :raises ConfigurationError: when it cannot be read
     """
     try:
-        return Source(path, path.read_text(encoding="utf-8-sig"))
+        text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise ConfigurationError(
             f"no such file: {path} (with no file, an embedded default is measured)"
@@ -104,6 +114,20 @@ def read_source(path: Path) -> Source:
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
         raise ConfigurationError(f"cannot read {path}: {reason}") from None
+    return Source(path, text, "\n".join(_included(text, path, {path.resolve()})))
+
+
+def _included(text: str, path: Path, seen: set[Path]) -> Iterator[str]:
+    """Return the texts that *text* includes, which is in the file at *path*."""
+    for name in _INCLUDE.findall(text):
+        file = (path.parent / name).resolve()
+        if file in seen:
+            continue
+        seen.add(file)
+        with suppress(OSError, UnicodeDecodeError):  # ZConfig says what is wrong with it, and where
+            more = file.read_text(encoding="utf-8-sig")
+            yield more
+            yield from _included(more, file, seen)
 
 
 def prelude(names: Mapping[str, str]) -> str:
@@ -137,6 +161,10 @@ def parse(source: Source, names: Mapping[str, str]) -> Configuration:
         raise ConfigurationError(
             f"{where}: {explain(message, source.text, line, loader.schema)}"
         ) from error
+    except RecursionError:
+        raise ConfigurationError(
+            f"{source.path}: it includes itself, or a file that does; see its %include"
+        ) from None
     except (ImportError, SyntaxError) as error:
         raise ConfigurationError(f"{source.path}: {error}") from error
     return Configuration(parsed.databases, parsed.servers, names)

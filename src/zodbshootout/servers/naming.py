@@ -59,4 +59,4 @@ def _check_legal(source: Source) -> None:
 
 def _speaks_of_certificates(source: Source, server: str) -> bool:
     name = rf"\$\{{?{re.escape(server)}_(certificate|key|authority)\b"
-    return re.search(rf"^[^#\n]*{name}", source.text, re.MULTILINE | re.IGNORECASE) is not None
+    return re.search(rf"^[^#\n]*{name}", source.whole, re.MULTILINE | re.IGNORECASE) is not None

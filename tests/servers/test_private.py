@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -183,6 +184,27 @@ def test_a_preparation_that_fails_has_its_last_words_told(make_server: MakeServe
     name = Path(sys.executable).name
     assert failure(server) == f"is not prepared: {name} failed: cannot read 'words'"
     server.stop()
+
+
+def test_a_preparation_has_all_its_words_though_the_run_is_interrupted_as_it_starts(
+    make_server: MakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = scripted(make_server)
+    server.preparation = "import sys; print('read', sys.stdin.read().split())"
+    guardian = server.site.guardian
+    begin = guardian.start
+    begun = []
+
+    def interrupted(*words: Any, **options: Any) -> None:
+        begun.append(begin(*words, **options))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(guardian, "start", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        server.start()
+    (process,) = begun
+    assert process.wait(60) == 0
+    assert server.last_words() == "read ['words']"
 
 
 def test_a_preparation_that_takes_too_long_is_ended(

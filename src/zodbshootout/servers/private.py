@@ -10,7 +10,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from tempfile import TemporaryFile
+from typing import IO, Any, ClassVar
 
 from zodbshootout.config.configuration import ConfigurationError, Source
 from zodbshootout.config.sections import ServerSection
@@ -162,12 +163,16 @@ class Server(ABC):
         :raises ServerFailed: when it fails
         """
         self._log_start = self.home.log_size
-        process = self._spawn(command, _BY_ITSELF, stdin=subprocess.PIPE)
+        # Of a pipe an interrupted run would hold the other end, and the program wait for more.
+        with TemporaryFile(dir=self.site.directory) as given:
+            given.write(words.encode())
+            given.seek(0)
+            process = self._spawn(command, _BY_ITSELF, given)
         try:
-            process.communicate(words.encode(), timeout=PREPARATION_TIMEOUT)
+            process.wait(PREPARATION_TIMEOUT)
         except subprocess.TimeoutExpired:
             end_group(process.pid, reap=process.poll)
-            process.communicate()
+            process.wait()
             self.site.guardian.release_group(process.pid)
             raise ServerFailed(
                 f"is not prepared: {Path(command[0]).name} took longer than "
@@ -209,10 +214,12 @@ class Server(ABC):
     def _launch(self) -> None:
         command = self.command()
         self._log_start = self.home.log_size
-        self._process = self._spawn(command, self._ending, stdin=subprocess.DEVNULL)
+        self._process = self._spawn(command, self._ending, subprocess.DEVNULL)
         self._wait(self._process)
 
-    def _spawn(self, command: Sequence[str], ending: Ending, stdin: int) -> subprocess.Popen[bytes]:
+    def _spawn(
+        self, command: Sequence[str], ending: Ending, stdin: int | IO[bytes]
+    ) -> subprocess.Popen[bytes]:
         return self.site.guardian.start(
             command,
             ending,

@@ -8,7 +8,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -93,6 +94,13 @@ def processes_in(directory: Path) -> dict[int, str]:
         if words and (Path(place).is_relative_to(directory) or str(directory) in " ".join(words)):
             found[process.pid] = " ".join(words)
     return found
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come to that"
+        time.sleep(0.05)
 
 
 def left_behind(directory: Path) -> list[str]:

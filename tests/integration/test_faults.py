@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import signal
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.integration.command import QUICK, left_behind, names_in, run, start
+from tests.integration.command import QUICK, left_behind, names_in, run, start, wait_until
 
 GOOD = "<zodb good>\n<filestorage>\npath $scratch/good.fs\n</filestorage>\n</zodb>\n"
 
@@ -20,13 +18,6 @@ def faulty(name: str, fault: str, commit: int = 8) -> str:
         f"<zodb {name}>\n<faulty>\nfault {fault}\nbenchmark-commit {commit}\n"
         f"<filestorage>\npath $scratch/{name}.fs\n</filestorage>\n</faulty>\n</zodb>\n"
     )
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come to that"
-        time.sleep(0.05)
 
 
 @pytest.mark.parametrize("crew", [("-c", "1"), ("-c", "2", "--threads")])

@@ -10,8 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from ipaddress import ip_address
@@ -32,6 +31,7 @@ from tests.integration.command import (
     processes_in,
     run,
     start,
+    wait_until,
 )
 
 HOST = "127.0.0.1"
@@ -102,13 +102,6 @@ EVERYTHING = (
 
 
 # Where and how runs are started
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come to that"
-        time.sleep(0.05)
 
 
 @contextmanager

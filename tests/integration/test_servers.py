@@ -470,7 +470,7 @@ def test_a_killed_run_leaves_no_server_no_file_and_no_shared_memory(place: Path)
     with in_its_midst(place) as (process, memory):
         process.kill()
         process.communicate()
-        wait_until(lambda: left_behind(place) == [] and still_there(memory) == [], 10)
+        wait_until(lambda: left_behind(place) == [] and still_there(memory) == [])
 
 
 def test_ctrl_c_stops_the_servers_at_once_and_prints_what_was_measured(place: Path) -> None:
@@ -504,7 +504,7 @@ def test_a_run_that_ends_while_a_database_is_made_leaves_no_shared_memory(
         wait_until(is_made)
         process.send_signal(number)
         process.communicate(timeout=30)
-    wait_until(lambda: left_behind(place) == [], 10)
+    wait_until(lambda: left_behind(place) == [])
     assert still_there(memory) == []
 
 

@@ -98,7 +98,10 @@ def test_what_is_known_before_it_is_opened_is_what_opening_it_shows(
 
 def test_servers_are_known_before_they_are_opened() -> None:
     zeo = contender("zeo://localhost:1?client=c")
-    assert zeo.absence() == "no ZEO server at localhost:1; start one there: runzeo -a 1 -f Data.fs"
+    assert (
+        zeo.absence()
+        == "no ZEO server at localhost:1; start one there: runzeo -a localhost:1 -f Data.fs"
+    )
     assert "its persistent cache file" in str(zeo.refusal(Parameters(CrewShape(2))))
     assert zeo.refusal(Parameters(CrewShape(2, Unit.THREAD, shared=True))) is None
     assert contender("zeo://[::1]").settings["storage.server"] == "::1:9991"

@@ -75,7 +75,7 @@ def test_a_server_that_is_not_there_costs_only_its_contender(tmp_path: Path) -> 
     )
     done = run(tmp_path, "x.conf", "add", "-c", "1", *QUICK, "-o", "a.json")
     assert done.status == 3
-    assert "no ZEO server at localhost:1; start one there: runzeo -a 1 -f Data.fs" in done.out
+    assert "no ZEO server at localhost:1; start one there: runzeo -a localhost:1 -f" in done.out
     assert names_in(tmp_path / "a.d" / "good.json") == {"add"}
 
 

@@ -91,7 +91,7 @@ def test_a_zeo_server_is_zapped_when_that_is_wanted(zeo: str, tmp_path: Path) ->
 def test_a_zeo_server_that_is_not_there(tmp_path: Path) -> None:
     done = run(tmp_path, "zeo://localhost:1", "add", "-c", "1", *QUICK, "-o", "a.json")
     assert done.status == 3
-    assert "no ZEO server at localhost:1; start one there: runzeo -a 1 -f Data.fs" in done.out
+    assert "no ZEO server at localhost:1; start one there: runzeo -a localhost:1 -f" in done.out
 
 
 def test_storages_in_memory_beside_the_floor(tmp_path: Path) -> None:

@@ -61,9 +61,10 @@ class ZEOLayer(Layer):
         addresses = [server.address for server in section.config.server]
         if any(accepts(address) for address in addresses):
             return None
-        where = " or ".join(map(_printable, addresses))
-        port = addresses[0][1] if isinstance(addresses[0], tuple) else addresses[0]
-        return f"no ZEO server at {where}; start one there: runzeo -a {port} -f Data.fs"
+        printable = [_printable(address) for address in addresses]
+        # With the port alone it would listen on every interface, and let everybody in.
+        command = f"runzeo -a {printable[0]} -f Data.fs"
+        return f"no ZEO server at {' or '.join(printable)}; start one there: {command}"
 
 
 def _printable(address: tuple[str, int] | str) -> str:

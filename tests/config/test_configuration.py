@@ -126,9 +126,11 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         read_source(Path("nowhere.conf"))
     with pytest.raises(ConfigurationError, match=r"cannot read .*: Is a directory"):
         read_source(tmp_path)
-    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(ConfigurationError, match=r"cannot read .*: it is not UTF-8 text"):
-        read_source(tmp_path / "binary")
+    (tmp_path / "a binary").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(
+        ConfigurationError, match=r"cannot read .*: it is not UTF-8 .* file:///.*/a binary"
+    ):
+        read_source(tmp_path / "a binary")
 
 
 def test_the_storage_inside_a_server_section_is_found() -> None:

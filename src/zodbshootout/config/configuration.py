@@ -111,9 +111,14 @@ def read_source(path: Path) -> Source:
         raise ConfigurationError(
             f"no such file: {path} (with no file, an embedded default is measured)"
         ) from None
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
-        raise ConfigurationError(f"cannot read {path}: {reason}") from None
+    except UnicodeDecodeError:
+        # zodburi takes a path as it is, and unquotes nothing.
+        uri = f"file://{path.absolute()}"
+        raise ConfigurationError(
+            f"cannot read {path}: it is not UTF-8 text; if it is a FileStorage write {uri}"
+        ) from None
+    except OSError as error:
+        raise ConfigurationError(f"cannot read {path}: {error.strerror}") from None
     return Source(path, text, "\n".join(_included(text, path, {path.resolve()})))
 
 

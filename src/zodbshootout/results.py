@@ -76,6 +76,11 @@ class CellResult:
         return str(self.benchmark().get_unit())
 
     @property
+    def servers_restarted(self) -> bool:
+        """Return whether private servers were restarted before each value."""
+        return any(run.get_metadata().get("servers_restarted", "no") != "no" for run in self.runs)
+
+    @property
     def mean(self) -> float:
         """Return the mean of all values: seconds per iteration, or bytes."""
         return float(self.benchmark().mean())

@@ -78,8 +78,15 @@ def print_table(
         _print_whole(console, _table(group, headings, notes, ascii_only=_ascii_only(console)))
     console.print()
     benchmarks = list(dict.fromkeys(result.cell.benchmark for result in results))
-    for line in notes.lines(benchmarks):
+    for line in (*notes.lines(benchmarks), *_restarted(results, benchmarks)):
         console.print(Text(line), soft_wrap=True)
+
+
+def _restarted(results: Sequence[CellResult], all_benchmarks: Sequence[str]) -> Iterable[str]:
+    """Return a line that tells which figures were measured with servers newly started."""
+    cells = [result.cell for result in results if result.servers_restarted]
+    if cells:
+        yield f"{_where(cells, all_benchmarks)}: servers restarted before each value"
 
 
 def _print_whole(console: Console, table: Table) -> None:

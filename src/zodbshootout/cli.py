@@ -110,11 +110,11 @@ def _shoot_out(options: Options, streams: Streams) -> int:
         configuration = parse(source, names)
         contenders = _selected(contenders_of(configuration), options)
         plan = make_plan(contenders, options.benchmarks, options.sweep, options.effort)
+        if options.conduct.restart:
+            check_restartable(configuration, contenders)
         if options.list_only:
             _print_plan(streams.out, plan)
             return ALL_MEASURED
-        if options.conduct.restart:
-            check_restartable(configuration, contenders)
         files = result_files(options, plan)
         if options.conduct.profiles is not None:
             _make_directory(options.conduct.profiles)

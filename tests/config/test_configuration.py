@@ -96,6 +96,18 @@ def test_every_sample_can_be_read(
             "x.conf:3: $other is not defined; write '%define other VALUE' above it",
         ),
         (
+            "%define my_port 7\n<zodb a>\n<zeoclient>\nserver $my_prt\n</zeoclient>\n</zodb>",
+            "x.conf:4: $my_prt is not defined; did you mean $my_port?",
+        ),
+        (
+            "<zodb a>\n<filestorage>\npath $scartch\n</filestorage>\n</zodb>",
+            "x.conf:3: $scartch is not defined; did you mean $scratch?",
+        ),
+        (
+            "<nonsense>\n</nonsense>\n",
+            "mysqlserver, postgresqlserver, settings, zeoclient, zeoserver, zodb, zodburi",
+        ),
+        (
             "<zodb a>\n<filestorage>\npath /no/such/directory/x.fs\n</filestorage>\n</zodb>",
             "x.conf:3: The directory named as part of the path /no/such/directory/x.fs does not",
         ),

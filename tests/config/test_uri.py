@@ -197,6 +197,7 @@ KNOWN = ", ".join(schemes())
 BAD = [
     ("foo://x", f"foo://x: no resolver knows the scheme 'foo'; there are {KNOWN}"),
     ("demo:(foo://x)/(memory://)", "foo://x: no resolver knows the scheme 'foo'; there are "),
+    ("demo:", "demo: write demo:(BASE)/(CHANGES), with a URI for each"),
     ("demo:memory://", "demo:memory://: write demo:(BASE)/(CHANGES), with a URI for each"),
     (
         "demo:(memory://?connection_cache_size=1)/(memory://)",

@@ -164,7 +164,7 @@ def parse(source: Source, names: Mapping[str, str]) -> Configuration:
         message = " ".join(str(getattr(error, "message", None) or error).split())
         where = f"{path}:{line}" if line > 0 else str(path)
         raise ConfigurationError(
-            f"{where}: {explain(message, source.text, line, loader.schema)}"
+            f"{where}: {explain(message, source.text, line, loader.schema, names)}"
         ) from error
     except RecursionError:
         raise ConfigurationError(

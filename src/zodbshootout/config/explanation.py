@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -25,6 +25,7 @@ _RULES: Mapping[str, str] = {
 }
 """What is said instead of a message of ZConfig's, by what that looks like."""
 
+_DEFINED = re.compile(r"^[ \t]*%define[ \t]+(\S+)", re.MULTILINE)
 _IMPORTED_FROM: Mapping[str, str] = {
     "relstorage": "relstorage",
     "clientstorage": "ZEO",
@@ -34,28 +35,34 @@ _IMPORTED_FROM: Mapping[str, str] = {
 """Packages that define the sections that are most often used without importing them."""
 
 
-def explain(message: str, text: str, line: int, schema: Any) -> str:
+def explain(message: str, text: str, line: int, schema: Any, names: Iterable[str] = ()) -> str:
     """Return a message of ZConfig's such that the user knows what to do about it.
 
     *text* is the configuration, *line* the one at fault, counted from 1, and *schema* what is
-    allowed, with everything that the text imported before that line.
+    allowed, with everything that the text imported before that line.  *names* are defined beside
+    those that the text defines.
     """
     for pattern, advice in _RULES.items():
         if found := re.search(pattern, message):
             return advice.format(section=_enclosing_section(text, line), **found.groupdict())
     if found := re.search(r"no replacement for '(?P<name>[^']+)'", message):
-        return _undefined(found["name"], text)
+        return _undefined(found["name"], text, names)
     if found := re.search(r"unknown type name: '(?P<name>[^']+)'", message):
-        return f"{message}; {_meant(found['name'], sorted(schema.gettypenames()))}"
+        # Those with a dot are kinds of sections, which nobody writes.
+        types = sorted(name for name in schema.gettypenames() if "." not in name)
+        return f"{message}; {_meant(found['name'], types)}"
     if found := re.search(r"'(?P<name>[^']+)' is not a known key name", message):
         section = _enclosing_section(text, line)
         return f"{message} in <{section}>; {suggestion(found['name'], _keys(schema, section))}"
     return message
 
 
-def _undefined(name: str, text: str) -> str:
+def _undefined(name: str, text: str, names: Iterable[str]) -> str:
     if re.search(rf"\$\(\s*{re.escape(name)}\s*\)", text):
         return f"the environment variable {name} is not set"
+    defined = [*names, *_DEFINED.findall(text)]
+    if close := difflib.get_close_matches(name, defined, n=1):
+        return f"${name} is not defined; did you mean ${close[0]}?"
     return f"${name} is not defined; write '%define {name} VALUE' above it"
 
 

@@ -33,7 +33,7 @@ class BadURI(ValueError):  # noqa: N818
     """A URI that cannot be used.  The message is one line, without secrets."""
 
     def __init__(self, uri: str, reason: str) -> None:
-        super().__init__(f"{without_secrets(uri)}: {reason}")
+        super().__init__(f"{without_secrets(uri).rstrip(':')}: {reason}")
 
 
 def is_uri(word: str) -> bool:

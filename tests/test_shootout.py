@@ -356,7 +356,28 @@ def test_a_cell_names_its_contender() -> None:
 def test_a_failure_tells_once_how_a_server_has_ended(report: Report, reason: str) -> None:
     launcher = FakeLauncher(fails=lambda task, nth: True, report=report)
     ended = "server pg was killed by SIGKILL: out of memory"
-    going = shootout(plan_of("a", loops=1), launcher, obituary=lambda contender: ended)
+    obituary = lambda contender: ended if launcher.log else None  # noqa: E731
+    going = shootout(plan_of("a", loops=1), launcher, obituary=obituary)
     going.run()
     (result,) = going.results
     assert (result.state.value, result.reason) == (report.state, reason)
+
+
+def test_what_goes_on_without_its_server_is_failed_and_what_comes_after_not_begun() -> None:
+    launcher = FakeLauncher()
+
+    def obituary(contender: str) -> str | None:
+        gone = contender == "a" and launcher.measured().count("a") == 2
+        return "server mc was killed by SIGKILL: it logged nothing" if gone else None
+
+    going = shootout(plan_of("ab", ["add", "warm"], loops=1), launcher, obituary=obituary)
+    going.run()
+    assert states(going) == {
+        ("add", "a"): "failed",
+        ("add", "b"): "measured",
+        ("warm", "a"): "failed",
+        ("warm", "b"): "measured",
+    }
+    assert launcher.measured().count("a") == 2
+    reasons = {each.reason for each in going.results if each.state is State.FAILED}
+    assert reasons == {"server mc was killed by SIGKILL: it logged nothing"}

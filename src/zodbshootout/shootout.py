@@ -230,13 +230,15 @@ class Shootout:
 
     def _launch(self, cell: Cell, effort: Effort, stage: str, *, counts: bool) -> float | None:
         """Have one worker measure a cell; return the mean of its values, or ``None``."""
-        if not self._prepare(cell):
+        if self._lost_server(cell) or not self._prepare(cell):
             return None
         self.observer.working_on(cell, stage)
         try:
             benchmark = self.launcher.measure(self._measuring_task(cell, counts=counts), effort)
         except WorkerFailed as error:
             self._settle_failed(cell, error.report)
+            return None
+        if self._lost_server(cell):
             return None
         self._workers_done[cell] += 1
         if counts:
@@ -256,6 +258,16 @@ class Shootout:
         self.keep(self.results)
         if report.state != "unsupported" and self.conduct.fail_fast:
             raise GaveUp
+
+    def _lost_server(self, cell: Cell) -> bool:
+        """Say whether a server has ended that a cell needs; that fails the cell.
+
+        Not every client would: RelStorage goes on without memcached, and others wait for long.
+        """
+        ended = self.obituary(cell.contender)
+        if ended is not None:
+            self._settle_failed(cell, Report("failed", ended))
+        return ended is not None
 
     def _with_end_of_server(self, cell: Cell, cause: str) -> str:
         """Return *cause*, and what became of a server, unless its last words are in it already."""

@@ -180,6 +180,30 @@ def test_a_file_has_the_servers_and_variables_of_the_files_that_it_includes(
     assert source.imports == "%define cache $(CACHE)\n"
 
 
+def test_what_is_included_stands_where_it_is_included(tmp_path: Path) -> None:
+    (tmp_path / "base.conf").write_text("%define base b\n")
+    (tmp_path / "storage.conf").write_text("<mappingstorage/>\n")
+    server = "<zeoserver {}>\n%include storage.conf\n</zeoserver>\n"
+    (tmp_path / "x.conf").write_text(
+        f"%include base.conf\n%define path $base/x\n{server.format('one')}{server.format('two')}"
+    )
+    source = read_source(tmp_path / "x.conf")
+    assert source.imports == "%define base b\n%define path $base/x\n"
+    assert source.storage_text("one").strip() == "<mappingstorage/>"
+    assert source.storage_text("two").strip() == "<mappingstorage/>"
+
+
+def test_what_is_wrong_in_an_included_file_is_explained_by_that_file(tmp_path: Path) -> None:
+    (tmp_path / "more.conf").write_text("<zodb a>\n<filestorage>\npaht x\n</filestorage>\n</zodb>")
+    (tmp_path / "x.conf").write_text("\n\n%include more.conf\n")
+    with pytest.raises(ConfigurationError) as caught:
+        parse(read_source(tmp_path / "x.conf"), {"mc": "1", "mc_port": "2"})
+    assert str(caught.value) == (
+        f"{tmp_path / 'more.conf'}:3: 'paht' is not a known key name in <filestorage>; "
+        "did you mean path?"
+    )
+
+
 def test_the_names_of_an_included_server_are_defined(tmp_path: Path) -> None:
     (tmp_path / "servers.conf").write_text("<memcachedserver mc>\n</memcachedserver>\n")
     text = "%include servers.conf\n<zodb a>\n<filestorage>\npath $mc_port\n</filestorage>\n</zodb>"

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -62,13 +62,13 @@ class Source:
 
     path: Path
     text: str
-    included: str = ""
-    """What is in the files that it includes."""
+    included: Mapping[Path, str] = field(default_factory=dict)
+    """What is in the files that it includes, by their paths."""
 
     @property
     def whole(self) -> str:
-        """Return the text and that of all files that it includes."""
-        return f"{self.text}\n{self.included}"
+        """Return the text with those of all files that it includes in their places."""
+        return _expanded(self.text, self.path, self.included)
 
     @property
     def server_names(self) -> tuple[str, ...]:
@@ -119,20 +119,33 @@ def read_source(path: Path) -> Source:
         ) from None
     except OSError as error:
         raise ConfigurationError(f"cannot read {path}: {error.strerror}") from None
-    return Source(path, text, "\n".join(_included(text, path, {path.resolve()})))
+    included: dict[Path, str] = {}
+    _include(text, path, {path.resolve()}, included)
+    return Source(path, text, included)
 
 
-def _included(text: str, path: Path, seen: set[Path]) -> Iterator[str]:
-    """Return the texts that *text* includes, which is in the file at *path*."""
+def _include(text: str, path: Path, seen: set[Path], into: dict[Path, str]) -> None:
+    """Read the files that *text* includes, which is in the file at *path*."""
     for name in _INCLUDE.findall(text):
         file = (path.parent / name).resolve()
         if file in seen:
             continue
         seen.add(file)
         with suppress(OSError, UnicodeDecodeError):  # ZConfig says what is wrong with it, and where
-            more = file.read_text(encoding="utf-8-sig")
-            yield more
-            yield from _included(more, file, seen)
+            into[file] = file.read_text(encoding="utf-8-sig")
+            _include(into[file], file, seen, into)
+
+
+def _expanded(
+    text: str, path: Path, included: Mapping[Path, str], within: tuple[Path, ...] = ()
+) -> str:
+    def content(line: re.Match[str]) -> str:
+        file = (path.parent / line["path"]).resolve()
+        if file in within or file not in included:
+            return line[0]
+        return _expanded(included[file], file, included, (*within, file))
+
+    return _INCLUDE.sub(content, text)
 
 
 def prelude(names: Mapping[str, str]) -> str:
@@ -156,15 +169,17 @@ def parse(source: Source, names: Mapping[str, str]) -> Configuration:
         parsed, _ = loader.loadFile(io.StringIO(preceding + source.text), url)
     except ZConfig.ConfigurationError as error:
         line = getattr(error, "lineno", None) or 0
-        path = source.path
+        path, text = source.path, source.text
         if getattr(error, "url", None) in {None, url}:
             line -= preceding.count("\n")
         else:
             path = Path(url2pathname(urlsplit(error.url).path))
+            with suppress(OSError, UnicodeDecodeError):
+                text = path.read_text(encoding="utf-8-sig")
         message = " ".join(str(getattr(error, "message", None) or error).split())
         where = f"{path}:{line}" if line > 0 else str(path)
         raise ConfigurationError(
-            f"{where}: {explain(message, source.text, line, loader.schema, names)}"
+            f"{where}: {explain(message, text, line, loader.schema, names)}"
         ) from error
     except RecursionError:
         raise ConfigurationError(

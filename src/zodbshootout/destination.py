@@ -40,10 +40,10 @@ def result_files(options: Options, plan: Plan) -> ResultFiles:
                 )
         _check_writable(options.output.parent)
         return files
-    directory = Path(platformdirs.user_data_dir("zodbshootout", appauthor=False))
     try:
+        directory = Path(platformdirs.user_data_dir("zodbshootout", appauthor=False))
         directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
+    except (OSError, RuntimeError) as error:  # RuntimeError: the user has no home directory
         raise UsageError(f"results cannot be written: {error}; name a file with -o") from None
     _check_writable(directory)
     now = datetime.datetime.now().astimezone().strftime("%Y-%m-%dT%H.%M.%S")

@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+import platformdirs
+import pytest
+
+from zodbshootout.arguments import UsageError
+from zodbshootout.destination import result_files
+from zodbshootout.model import CrewShape, Effort, Parameters
+from zodbshootout.options import parse
+from zodbshootout.plan import Sweep, make_plan
+
+
+def test_a_user_without_a_home_directory_has_to_name_a_file(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def user_data_dir(*_: object, **__: object) -> str:
+        raise RuntimeError("could not determine the home directory")
+
+    monkeypatch.setattr(platformdirs, "user_data_dir", user_data_dir)
+    sweep = Sweep([1], [10], [300], Parameters(CrewShape(1)))
+    plan = make_plan([], [], sweep, Effort(1, 1, 0, 1, 0.1))
+    with pytest.raises(UsageError) as caught:
+        result_files(parse([]), plan)
+    assert str(caught.value) == (
+        "results cannot be written: could not determine the home directory; name a file with -o"
+    )

@@ -227,7 +227,7 @@ def test_a_program_that_cannot_be_run_is_a_failure(make_server: MakeServer) -> N
     assert "/nowhere/server" in failure(server)
 
 
-@pytest.mark.parametrize("name", ["data_dir", "data-dir"])
+@pytest.mark.parametrize("name", ["data_dir", "data-dir", "data-d"])
 def test_what_the_run_sets_cannot_be_set(name: str, make_server: MakeServer) -> None:
     with pytest.raises(ConfigurationError) as caught:
         scripted(make_server, f"{name} /elsewhere\n")

@@ -79,7 +79,8 @@ class Server(ABC):
         self._as_whom: dict[str, Any] = {}
         self._log_start = 0
         for name in section.settings:
-            if name.replace("-", "_") in self.own_settings:
+            # The long options of programs may be abbreviated.
+            if any(own.startswith(name.replace("-", "_")) for own in self.own_settings):
                 raise ConfigurationError(
                     f"{site.source.path}: server {self.name}: {name} is set by the run; leave it "
                     "out of <settings>"

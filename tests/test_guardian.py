@@ -168,3 +168,19 @@ def test_an_interrupt_while_a_process_starts_waits_until_it_is_watched() -> None
             guardian.start(SLEEPER, stdout=subprocess.DEVNULL)
         assert not gone(pids[0])
     wait_until(lambda: gone(pids[0]))
+
+
+def test_an_interrupt_while_the_run_ends_waits_until_nothing_is_left() -> None:
+    lasting = Ending(signal=0, grace=1.0)
+    guardian = Guardian()
+    with guardian, guardian.start(SLEEPER, lasting, stdout=subprocess.DEVNULL) as process:
+        waiting = guardian._process.wait
+
+        def interrupted(timeout: float | None = None) -> int:
+            signal.raise_signal(signal.SIGINT)
+            return waiting(timeout)
+
+        with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(guardian._process, "wait", interrupted)
+            guardian.__exit__()
+        assert gone(process.pid)

@@ -57,8 +57,10 @@ class Guardian:
 
     def __exit__(self, *_: object) -> None:
         assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait()
+        # Whoever interrupts this would have directories removed from under programs that still run.
+        with _signals_deferred():
+            self._process.stdin.close()
+            self._process.wait()
 
     def start(
         self, command: Sequence[str], ending: Ending = GENTLE, **options: Any

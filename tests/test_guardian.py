@@ -184,3 +184,11 @@ def test_an_interrupt_while_the_run_ends_waits_until_nothing_is_left() -> None:
             patch.setattr(guardian._process, "wait", interrupted)
             guardian.__exit__()
         assert gone(process.pid)
+
+
+def test_a_group_that_is_stopped_hears_that_it_is_to_end() -> None:
+    with subprocess.Popen(SLEEPER, start_new_session=True) as process:
+        os.kill(process.pid, signal.SIGSTOP)
+        wait_until(lambda: psutil.Process(process.pid).status() == psutil.STATUS_STOPPED)
+        end_group(process.pid, Ending(grace=5.0), reap=process.poll)
+    assert process.returncode == -signal.SIGTERM

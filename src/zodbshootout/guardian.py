@@ -122,6 +122,8 @@ def end_groups(endings: Mapping[int, Ending], reap: Callable[[], object] = lambd
     """End several groups, each in its way, at the same time."""
     asked = time.monotonic()
     left = {group: way for group, way in endings.items() if _signal_group(group, way.signal)}
+    for group in left:
+        _signal_group(group, signal.SIGCONT)  # what is stopped hears nothing
     while left:
         reap()
         waited = time.monotonic() - asked

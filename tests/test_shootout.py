@@ -344,7 +344,7 @@ def test_a_cell_names_its_contender() -> None:
     [
         (
             Report("failed", "connection lost"),
-            "connection lost; server pg was killed by SIGKILL: out of memory",
+            "connection lost; server pg was killed by SIGKILL: out  of memory",
         ),
         (
             Report("failed", "server pg ended at once: out of memory"),
@@ -355,7 +355,7 @@ def test_a_cell_names_its_contender() -> None:
 )
 def test_a_failure_tells_once_how_a_server_has_ended(report: Report, reason: str) -> None:
     launcher = FakeLauncher(fails=lambda task, nth: True, report=report)
-    ended = "server pg was killed by SIGKILL: out of memory"
+    ended = "server pg was killed by SIGKILL: out  of memory"
     obituary = lambda contender: ended if launcher.log else None  # noqa: E731
     going = shootout(plan_of("a", loops=1), launcher, obituary=obituary)
     going.run()

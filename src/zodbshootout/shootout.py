@@ -275,7 +275,8 @@ class Shootout:
         if ended is None:
             return cause
         _, _, last_words = ended.partition(": ")
-        return cause if last_words and last_words in cause else f"{cause}; {ended}"
+        told = " ".join(last_words.split()) in " ".join(cause.split())
+        return cause if last_words and told else f"{cause}; {ended}"
 
     def _settle(self, cell: Cell, state: State, reason: str, detail: str = "") -> None:
         self._results[cell] = self._results[cell].without_number(state, reason, detail)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 from collections.abc import Sequence
@@ -9,9 +10,12 @@ from zodbshootout.guardian import Ending
 from zodbshootout.servers.account import NOBODY
 from zodbshootout.servers.address import greets
 from zodbshootout.servers.database import CONNECTIONS, DatabaseServer
+from zodbshootout.servers.failure import ServerFailed
 from zodbshootout.servers.programs import MYSQL
 
 _ACCOUNTS_FILE = "accounts.sql"
+_REFUSED = re.compile(r"^ERROR: (?!1290 )\d+\s+(?P<why>.*)$", re.MULTILINE)
+"""A statement that failed, but for those about users where ``skip-grant-tables`` is set (1290)."""
 
 
 class MySQLServer(DatabaseServer):
@@ -42,6 +46,12 @@ class MySQLServer(DatabaseServer):
             )
         else:
             self.run([self._server(), "--no-defaults", "--initialize", f"--datadir={data}"])
+
+    def start(self) -> None:
+        super().start()
+        # What the server cannot do of its init-file it only logs.
+        if refused := _REFUSED.search(self.home.logged(self._log_start)):
+            raise ServerFailed(f"is not prepared: {refused['why']}")
 
     def create_accounts(self) -> None:
         statements = [

@@ -49,7 +49,7 @@ def test_certificates_are_not_made_for_a_comment_or_another_name(tmp_path: Path)
     assert [path.name for path in tmp_path.iterdir()] == ["files"]
 
 
-@pytest.mark.parametrize("name", ["my-srv", "1st", "scratch"])
+@pytest.mark.parametrize("name", ["my-srv", "1st", "_one", "müller", "scratch"])
 def test_a_name_that_cannot_be_defined_is_none_for_a_server(name: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError) as caught:
         names_of(f"<zeoserver {name}>\n</zeoserver>\n", tmp_path)

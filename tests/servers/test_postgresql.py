@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.servers.conftest import MakeServer
+from zodbshootout.config.configuration import ConfigurationError
 from zodbshootout.servers.failure import ServerFailed
 from zodbshootout.servers.private import Server
 
@@ -129,3 +130,11 @@ def test_it_is_ready_when_its_own_file_says_so(
     lines = [str(pid), str(data), "1", "1", "", "127.0.0.1", "1 2", *([status] if status else [])]
     (data / "postmaster.pid").write_text("\n".join(lines) + "\n")
     assert server.is_ready() == ready
+
+
+def test_nobody_can_be_the_superuser(make_server: MakeServer, programs: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        make_server(section(programs, "user someone\nuser postgres\n"))
+    assert str(caught.value).endswith(
+        "x.conf: server it: postgres is its superuser, whom nobody can be; name another user"
+    )

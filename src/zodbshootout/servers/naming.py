@@ -12,7 +12,7 @@ from zodbshootout.config.configuration import SCRATCH, ConfigurationError, Sourc
 from zodbshootout.servers.address import HOST, reserved_port
 from zodbshootout.servers.certificates import certificates
 
-_LEGAL_NAME = re.compile(r"[a-z_]\w*")
+_LEGAL_NAME = re.compile(r"[a-z]\w*", re.ASCII)
 
 
 @contextmanager

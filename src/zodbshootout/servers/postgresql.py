@@ -4,13 +4,17 @@ import signal
 from collections.abc import Sequence
 from pathlib import Path
 
+from zodbshootout.config.configuration import ConfigurationError
+from zodbshootout.config.sections import ServerSection
 from zodbshootout.guardian import Ending
 from zodbshootout.servers.account import NOBODY
 from zodbshootout.servers.database import CONNECTIONS, DatabaseServer
 from zodbshootout.servers.failure import ServerFailed
+from zodbshootout.servers.private import Site
 from zodbshootout.servers.programs import POSTGRESQL
 
 _WAYS_IN = "pg_hba.conf"
+_SUPERUSER = "postgres"
 _OWNER = "zodbshootout owner"
 _READY = "ready"
 _STATUS_LINE = 7
@@ -29,6 +33,14 @@ class PostgreSQLServer(DatabaseServer):
     orderly = Ending(signal.SIGINT, grace=60.0)
     abrupt = Ending(signal.SIGQUIT, grace=10.0)
 
+    def __init__(self, section: ServerSection, site: Site) -> None:
+        super().__init__(section, site)
+        if _SUPERUSER in self.users:
+            raise ConfigurationError(
+                f"{site.source.path}: server {self.name}: {_SUPERUSER} is its superuser, whom "
+                "nobody can be; name another user"
+            )
+
     def prepare(self) -> None:
         super().prepare()
         self.home.write(_WAYS_IN, f"host all all {self.host}/32 scram-sha-256\n")
@@ -38,7 +50,7 @@ class PostgreSQLServer(DatabaseServer):
             [
                 self._program("initdb"),
                 f"--pgdata={data}",
-                "--username=postgres",
+                f"--username={_SUPERUSER}",
                 "--auth=reject",
                 "--encoding=UTF8",
                 "--locale=C",

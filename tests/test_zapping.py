@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import io
-
 import pytest
-from rich.console import Console
 
 from zodbshootout.arguments import UsageError
-from zodbshootout.cli import Streams
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.contenders.layer import Sharing
 from zodbshootout.options import Zap
@@ -122,23 +118,3 @@ def test_what_would_surprise_is_refused(zap: Zap, message: str) -> None:
     contenders = [A, B, ANOTHER_A, READ_ONLY, MEMORY, *([force] if zap.force else [])]
     with pytest.raises(UsageError, match=message):
         to_be_zapped(zap, contenders, refuse_to_ask)
-
-
-def test_where_nobody_can_answer_it_is_a_no() -> None:
-    console = Console(file=io.StringIO())
-    assert not Streams(console, console, None).ask("Destroy all data of a?")
-
-
-@pytest.mark.parametrize("answer", ["", "\n", " \n", "n\n", "no\n", "yeah\n", "y es\n", "ja\n"])
-def test_trap_11_anything_but_yes_is_a_no(answer: str) -> None:
-    assert not asked_with(answer)
-
-
-@pytest.mark.parametrize("answer", ["y\n", "Y\n", "yes\n", "YES\n", " y \n", "yes"])
-def test_an_explicit_yes_is_a_yes(answer: str) -> None:
-    assert asked_with(answer)
-
-
-def asked_with(answer: str) -> bool:
-    console = Console(file=io.StringIO())
-    return Streams(console, console, io.StringIO(answer)).ask("Destroy all data of a?")

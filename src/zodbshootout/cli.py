@@ -16,7 +16,6 @@ from types import FrameType
 from typing import TextIO
 
 from rich.console import Console
-from rich.text import Text
 
 from zodbshootout import options as command_line
 from zodbshootout.arguments import UsageError
@@ -47,34 +46,13 @@ from zodbshootout.reports.table import Heading, print_table
 from zodbshootout.results import CellResult, NotWritten, ResultFiles, State, long_name
 from zodbshootout.servers.naming import given_names
 from zodbshootout.shootout import GaveUp, Shootout
+from zodbshootout.streams import Streams, console_on, print_line
 from zodbshootout.zapping import to_be_zapped
 
 ALL_MEASURED = 0
 BAD_USAGE = 2
 SOME_FAILED = 3
 INTERRUPTED = 130
-
-
-@dataclass(frozen=True)
-class Streams:
-    """Where results and where everything else is printed."""
-
-    out: Console
-    err: Console
-    answers: TextIO | None
-    """Where answers to questions come from; ``None`` where nobody can answer."""
-
-    def complain(self, message: str) -> None:
-        """Print one line that says what is wrong."""
-        _print(self.err, f"zodbshootout: {message}")
-
-    def ask(self, question: str) -> bool:
-        """Ask a question; only ``y`` or ``yes`` is a yes, and no answer is a no."""
-        self.err.print(Text(f"{question} [y/N] "), end="", soft_wrap=True)
-        answer = self.answers.readline() if self.answers is not None else ""
-        if self.answers is None or not self.answers.isatty():
-            self.err.print(Text(answer.strip()))
-        return answer.strip().lower() in {"y", "yes"}
 
 
 def main(
@@ -85,7 +63,7 @@ def main(
 ) -> int:
     """Run the command and return its exit status."""
     streams = Streams(
-        _console(stdout or sys.stdout), _console(stderr or sys.stderr), stdin or sys.stdin
+        console_on(stdout or sys.stdout), console_on(stderr or sys.stderr), stdin or sys.stdin
     )
     try:
         options = command_line.parse(arguments)
@@ -114,7 +92,7 @@ def _shoot_out(options: Options, streams: Streams) -> int:
             check_restartable(configuration, contenders)
         if options.list_only:
             _print_plan(streams.out, plan)
-            return ALL_MEASURED
+            return _after_printing(streams, ALL_MEASURED)
         files = result_files(options, plan)
         if options.conduct.profiles is not None:
             _make_directory(options.conduct.profiles)
@@ -144,7 +122,16 @@ def _shoot_out(options: Options, streams: Streams) -> int:
         if end.message:
             streams.complain(end.message)
         _report(shootout.results, files, options, streams)
-    return end.status
+    return _after_printing(streams, end.status, files.combined)
+
+
+def _after_printing(streams: Streams, status: int, results: Path | None = None) -> int:
+    """Return the exit status, which is not that of success where the output was lost."""
+    if streams.loss is None:
+        return status
+    where = f"; results are in {results}" if results is not None and results.exists() else ""
+    streams.complain(f"cannot print: {streams.loss}{where}")
+    return status or SOME_FAILED
 
 
 def _make_directory(path: Path) -> None:
@@ -214,20 +201,20 @@ def _observer(options: Options, err: Console, plan: Plan) -> Silence:
 
 
 def _print_plan(out: Console, plan: Plan) -> None:
-    _print(out, f"Contenders: {', '.join(each.name for each in plan.contenders)}")
+    print_line(out, f"Contenders: {', '.join(each.name for each in plan.contenders)}")
     names = dict.fromkeys(row.benchmark for row in plan.rows)
-    _print(out, f"Benchmarks: {', '.join(names)}")
+    print_line(out, f"Benchmarks: {', '.join(names)}")
     for cell in plan.cells:
         parameters = cell.parameters
         refusal = plan.refusal(cell)
         line = f"{cell.contender}: {cell.benchmark}, {parameters.crew}"
         if parameters.objects:
             line = f"{line}, {parameters.objects} objects of {parameters.object_size} bytes"
-        _print(out, f"{line}: not supported: {refusal}" if refusal else line)
+        print_line(out, f"{line}: not supported: {refusal}" if refusal else line)
     minutes = plan.estimated_seconds() / 60
     runnable = sum(plan.refusal(cell) is None for cell in plan.cells)
     plural = "" if runnable == 1 else "s"
-    _print(
+    print_line(
         out, f"{runnable} cell{plural}, {plan.total_workers} workers, about {minutes:.1f} minutes"
     )
 
@@ -238,14 +225,14 @@ def _report(
     if options.conduct.log == "DEBUG":
         for result in results:
             if result.detail:
-                _print(streams.err, f"{long_name(result.cell)}: {result.detail}")
+                print_line(streams.err, f"{long_name(result.cell)}: {result.detail}")
     headings = {name: Heading(each.title, each.counted) for name, each in benchmarks().items()}
     print_table(streams.out, results, headings)
     if not any(result.measured for result in results):
         return
     for shown in options.show:
-        _print(streams.out, _shown_by_pyperf(shown, files.combined))
-    _print(streams.out, f"Results: {files.combined}, and by contender in {files.directory}/")
+        print_line(streams.out, _shown_by_pyperf(shown, files.combined))
+    print_line(streams.out, f"Results: {files.combined}, and by contender in {files.directory}/")
 
 
 def _shown_by_pyperf(what: str, path: Path) -> str:
@@ -258,16 +245,6 @@ def _shown_by_pyperf(what: str, path: Path) -> str:
         text=True,
     )
     return done.stdout.rstrip()
-
-
-def _print(console: Console, text: str) -> None:
-    console.print(Text(text), soft_wrap=True)
-
-
-def _console(stream: TextIO) -> Console:
-    """Return a console that wraps at a terminal's edge, and nowhere where there is no terminal."""
-    console = Console(file=stream)
-    return console if console.is_terminal else Console(file=stream, width=1000)
 
 
 @contextmanager

@@ -6,46 +6,51 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 
 from zodbshootout import guardian
-from zodbshootout.guardian import Ending, Guardian, end_group
+from zodbshootout.guardian import Ending, Guardian, GuardianLost, end_group
 
 SLEEPER = [sys.executable, "-c", "import time; time.sleep(600)"]
-IGNORANT = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN)"
-STUBBORN = [sys.executable, "-c", f"{IGNORANT}; print(flush=True); time.sleep(600)"]
+IGNORING_SIGTERM = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN)"
+STUBBORN = [sys.executable, "-c", f"{IGNORING_SIGTERM}; print(flush=True); time.sleep(600)"]
 
 
 def wait_until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < deadline, "it did not come to that"
+        assert time.monotonic() < deadline, "the condition was not met in time"
         time.sleep(0.02)
 
 
-def gone(pid: int) -> bool:
+def ended(pid: int) -> bool:
     try:
         return bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
         return True
 
 
-LAMENTING = (
+NOTING_INTERRUPT = (
     "import signal, sys, time; "
     "signal.signal(signal.SIGINT, lambda *_: (open(sys.argv[1], 'w').close(), sys.exit())); "
     "print(flush=True); time.sleep(600)"
 )
 
 
-@pytest.fixture
-def killed_run(tmp_path: Path) -> Callable[[str], tuple[int, Path]]:
-    """Return how to start a run that is killed: what it watched over, and its directory."""
+WATCHED = f"guardian.start({SLEEPER!r}, stdout=null)"
+KilledRun = Callable[..., tuple[int, Path]]
 
-    def start(more: str = "") -> tuple[int, Path]:
+
+@pytest.fixture
+def killed_run(tmp_path: Path) -> KilledRun:
+    """Return how to start a run that is killed: what it watched, and its directory."""
+
+    def run(more: str = "", start: str = WATCHED) -> tuple[int, Path]:
         directory = tmp_path / "scratch"
         directory.mkdir()
         program = textwrap.dedent(
@@ -54,60 +59,66 @@ def killed_run(tmp_path: Path) -> Callable[[str], tuple[int, Path]]:
             from zodbshootout.guardian import Guardian
             guardian = Guardian()
             null = subprocess.DEVNULL
-            server = guardian.start({SLEEPER!r}, stdout=null)
+            server = {start}
             guardian.watch_directory(pathlib.Path({str(directory)!r}))
             {more}
             print(server.pid, flush=True)
             os.kill(os.getpid(), signal.SIGKILL)
             """
         )
-        run = subprocess.run(
+        killed = subprocess.run(
             [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, check=False
         )
-        assert run.returncode == -signal.SIGKILL
-        return int(run.stdout), directory
+        assert killed.returncode == -signal.SIGKILL
+        return int(killed.stdout), directory
 
-    return start
+    return run
 
 
-def test_what_a_killed_run_watched_over_is_ended_and_removed(
-    killed_run: Callable[[str], tuple[int, Path]],
+def test_what_a_killed_run_watched_is_ended_and_removed(
+    killed_run: KilledRun,
 ) -> None:
-    pid, directory = killed_run("")
-    wait_until(lambda: gone(pid) and not directory.exists())
+    pid, directory = killed_run()
+    wait_until(lambda: ended(pid) and not directory.exists())
 
 
-def test_a_killed_run_ends_what_it_watched_over_as_it_was_told_to(
-    killed_run: Callable[[str], tuple[int, Path]], tmp_path: Path
+def test_a_group_that_somebody_else_started_can_be_watched(killed_run: KilledRun) -> None:
+    started = f"subprocess.Popen({SLEEPER!r}, stdout=null, start_new_session=True)"
+    pid, _ = killed_run("guardian.watch_group(server.pid)", started)
+    wait_until(lambda: ended(pid))
+
+
+def test_a_killed_run_ends_what_it_watched_as_it_was_told_to(
+    killed_run: KilledRun, tmp_path: Path
 ) -> None:
-    witness = tmp_path / "interrupted"
-    command = [sys.executable, "-c", LAMENTING, str(witness)]
+    note = tmp_path / "interrupted"
+    command = [sys.executable, "-c", NOTING_INTERRUPT, str(note)]
     _, directory = killed_run(
         "from zodbshootout.guardian import Ending\n            "
         f"server = guardian.start({command!r}, Ending(signal.SIGINT, 10.0),"
         " stdout=subprocess.PIPE)\n            server.stdout.readline()"
     )
     wait_until(lambda: not directory.exists())
-    assert witness.exists()
+    assert note.exists()
 
 
 def test_what_was_released_is_left_alone(
-    killed_run: Callable[[str], tuple[int, Path]],
+    killed_run: KilledRun,
 ) -> None:
     pid, directory = killed_run("guardian.release_group(server.pid)")
     wait_until(lambda: not directory.exists())
-    assert not gone(pid)
+    assert not ended(pid)
     os.kill(pid, signal.SIGKILL)
 
 
 def test_the_guardian_ends_with_the_run() -> None:
     with Guardian() as guardian:
         pid = guardian._process.pid
-        assert not gone(pid)
-    assert gone(pid)
+        assert not ended(pid)
+    assert ended(pid)
 
 
-def test_a_group_that_does_not_listen_is_killed() -> None:
+def test_a_group_that_ignores_the_signal_is_killed() -> None:
     process = subprocess.Popen(STUBBORN, start_new_session=True, stdout=subprocess.PIPE)
     assert process.stdout is not None
     process.stdout.readline()
@@ -116,7 +127,7 @@ def test_a_group_that_does_not_listen_is_killed() -> None:
     process.stdout.close()
 
 
-def test_a_group_that_is_gone_is_nothing_to_worry_about() -> None:
+def test_ending_a_group_that_has_ended_does_nothing() -> None:
     process = subprocess.Popen([sys.executable, "-c", ""], start_new_session=True)
     process.wait()
     end_group(process.pid)
@@ -155,19 +166,19 @@ def test_a_group_with_a_process_that_runs_is_waited_for_though_another_is_not_co
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_an_interrupt_while_a_process_starts_waits_until_it_is_watched() -> None:
     with Guardian() as guardian:
-        told = guardian._tell
+        send = guardian._send
         pids: list[int] = []
 
-        def tell_late(word: str, argument: str) -> None:
+        def send_late(word: str, argument: str) -> None:
             signal.raise_signal(signal.SIGINT)
-            told(word, argument)
+            send(word, argument)
             pids.append(int(argument.split(maxsplit=1)[0]))
 
-        guardian._tell = tell_late  # type: ignore[method-assign]
+        guardian._send = send_late  # type: ignore[method-assign]
         with pytest.raises(KeyboardInterrupt):
             guardian.start(SLEEPER, stdout=subprocess.DEVNULL)
-        assert not gone(pids[0])
-    wait_until(lambda: gone(pids[0]))
+        assert not ended(pids[0])
+    wait_until(lambda: ended(pids[0]))
 
 
 def test_an_interrupt_while_the_run_ends_waits_until_nothing_is_left() -> None:
@@ -183,12 +194,53 @@ def test_an_interrupt_while_the_run_ends_waits_until_nothing_is_left() -> None:
         with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
             patch.setattr(guardian._process, "wait", interrupted)
             guardian.__exit__()
-        assert gone(process.pid)
+        assert ended(process.pid)
 
 
-def test_a_group_that_is_stopped_hears_that_it_is_to_end() -> None:
+def test_a_stopped_group_is_continued_to_be_ended() -> None:
     with subprocess.Popen(SLEEPER, start_new_session=True) as process:
         os.kill(process.pid, signal.SIGSTOP)
         wait_until(lambda: psutil.Process(process.pid).status() == psutil.STATUS_STOPPED)
         end_group(process.pid, Ending(grace=5.0), reap=process.poll)
     assert process.returncode == -signal.SIGTERM
+
+
+@pytest.fixture
+def lost_guardian() -> Iterator[Guardian]:
+    with Guardian() as lost:
+        lost._process.kill()
+        lost._process.wait()
+        yield lost
+
+
+def test_watching_without_a_guardian_process_is_an_error(
+    lost_guardian: Guardian, tmp_path: Path
+) -> None:
+    message = "^the process that cleans up after the run has ended before it$"
+    with pytest.raises(GuardianLost, match=message):
+        lost_guardian.watch_group(1)
+    with pytest.raises(GuardianLost, match=message):
+        lost_guardian.watch_directory(tmp_path)
+
+
+def test_what_was_started_without_a_guardian_process_is_ended(
+    lost_guardian: Guardian, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[subprocess.Popen[bytes]] = []
+
+    class Recorded(subprocess.Popen[bytes]):
+        def __init__(self, *args: Any, **options: Any) -> None:
+            super().__init__(*args, **options)
+            started.append(self)
+
+    monkeypatch.setattr(subprocess, "Popen", Recorded)
+    with pytest.raises(GuardianLost):
+        lost_guardian.start(SLEEPER, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    (process,) = started
+    assert process.returncode == -signal.SIGTERM
+    assert process.stdout is not None
+    assert process.stdout.closed
+
+
+def test_groups_can_be_released_without_a_guardian_process(lost_guardian: Guardian) -> None:
+    lost_guardian.release_group(1)

@@ -1,10 +1,10 @@
-"""Nothing is left behind: a small process that outlives the run and clears up after it.
+"""A small process, the guardian, that outlives the run and cleans up after it.
 
-A run that is killed cannot stop its servers and workers.  The guardian can: it reads from a pipe
-what it has to look after, and when the pipe is closed, by whatever end of the run, it ends the
-process groups and removes the directories that it was told of and that were not taken back.
+A run that is killed cannot stop its servers and clients.  The guardian can: it reads from a pipe
+which process groups and directories it is responsible for.  When the run ends, however it does, the
+pipe is closed; the guardian then ends these groups and removes these directories.
 
-The second half of this module runs in that process, by itself and without any package.
+The end of this module runs in that process: as a script, with the standard library alone.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 GRACE = 3.0
 """Seconds between asking a process group to end and killing it."""
@@ -32,12 +32,19 @@ class Ending:
     """How a process group is ended."""
 
     signal: int = signal.SIGTERM
-    """What asks it to end; 0 leaves it to end by itself."""
+    """The signal that asks it to end; 0 sends none and waits for its end."""
     grace: float = GRACE
-    """Seconds after which it is killed if it has not."""
+    """Seconds after which it is killed if it has not ended."""
 
 
 GENTLE = Ending()
+
+
+class GuardianLost(Exception):  # noqa: N818
+    """The guardian process has ended before the run, so nothing would clean up after the run."""
+
+    def __init__(self) -> None:
+        super().__init__("the process that cleans up after the run has ended before it")
 
 
 class Guardian:
@@ -49,7 +56,7 @@ class Guardian:
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             start_new_session=True,
-            text=True,
+            bufsize=0,  # so that nothing is left to be written when the pipe is closed
         )
 
     def __enter__(self) -> Guardian:
@@ -57,7 +64,7 @@ class Guardian:
 
     def __exit__(self, *_: object) -> None:
         assert self._process.stdin is not None
-        # Whoever interrupts this would have directories removed from under programs that still run.
+        # An interrupt here would let the run remove directories that programs still use.
         with _signals_deferred():
             self._process.stdin.close()
             self._process.wait()
@@ -65,32 +72,54 @@ class Guardian:
     def start(
         self, command: Sequence[str], ending: Ending = GENTLE, **options: Any
     ) -> subprocess.Popen[Any]:
-        """Start a process in a group of its own, which is ended if the run ends before it.
+        """Start a process in a group of its own, and watch the group as :meth:`watch_group` does.
 
-        *options* are those of :class:`subprocess.Popen`.  :meth:`release_group` takes it back.
+        *options* are those of :class:`subprocess.Popen`.
+
+        :raises OSError: when the command cannot be run
+        :raises GuardianLost: when the guardian process has ended; what was started is ended, too
         """
+        # An interrupt between the two would leave a process that nothing ends.
         with _signals_deferred():
             process = subprocess.Popen(command, start_new_session=True, **options)
-            self._tell("watch", f"{process.pid} {int(ending.signal)} {ending.grace}")
+            try:
+                self.watch_group(process.pid, ending)
+            except GuardianLost:
+                with process:  # which closes its pipes
+                    end_group(process.pid, ending, reap=process.poll)
+                raise
         return process
 
+    def watch_group(self, group: int, ending: Ending = GENTLE) -> None:
+        """Have a process group ended when the run ends, unless it is released before.
+
+        :raises GuardianLost: when the guardian process has ended
+        """
+        self._send("watch", f"{group} {int(ending.signal)} {ending.grace}")
+
     def release_group(self, group: int) -> None:
-        """Leave a process group alone: it has ended, and its number may be another's soon."""
-        self._tell("release", str(group))
+        """Stop watching a process group that has ended: its number may soon be another's."""
+        with contextlib.suppress(GuardianLost):  # which ends no groups any more
+            self._send("release", str(group))
 
     def watch_directory(self, path: Path) -> None:
-        """Have a directory removed when the run ends."""
-        self._tell("remove", str(path))
+        """Have a directory removed when the run ends.
 
-    def _tell(self, word: str, argument: str) -> None:
+        :raises GuardianLost: when the guardian process has ended
+        """
+        self._send("remove", str(path))
+
+    def _send(self, word: str, argument: str) -> None:
         assert self._process.stdin is not None
-        self._process.stdin.write(f"{word} {argument}\n")
-        self._process.stdin.flush()
+        try:
+            self._process.stdin.write(os.fsencode(f"{word} {argument}\n"))
+        except BrokenPipeError:
+            raise GuardianLost from None
 
 
 @contextmanager
 def _signals_deferred() -> Iterator[None]:
-    """Let Ctrl-C and the like wait: between its start and its notice nobody knows of a process."""
+    """Let SIGINT and SIGTERM wait until the context ends, if this is the main thread."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -111,49 +140,54 @@ def _signals_deferred() -> Iterator[None]:
 def end_group(
     group: int, ending: Ending = GENTLE, reap: Callable[[], object] = lambda: None
 ) -> None:
-    """Ask every process of a group to end, and kill what is left when its time is up.
+    """Ask every process of a group to end, wait, and kill those that have not ended in time.
 
-    *reap* is called while waiting: whoever started the group has to collect its leader.
+    *reap* is called while waiting: the parent of the group's leader has to collect its exit status.
     """
     end_groups({group: ending}, reap)
 
 
 def end_groups(endings: Mapping[int, Ending], reap: Callable[[], object] = lambda: None) -> None:
-    """End several groups, each in its way, at the same time."""
+    """End several groups at the same time; see :func:`end_group`."""
     asked = time.monotonic()
-    left = {group: way for group, way in endings.items() if _signal_group(group, way.signal)}
+    left = {
+        group: ending for group, ending in endings.items() if _signal_group(group, ending.signal)
+    }
     for group in left:
-        _signal_group(group, signal.SIGCONT)  # what is stopped hears nothing
+        _signal_group(group, signal.SIGCONT)  # a stopped process handles no other signal
     while left:
         reap()
         waited = time.monotonic() - asked
-        for group in [group for group, way in left.items() if waited > way.grace]:
+        for group in [group for group, ending in left.items() if waited > ending.grace]:
             _signal_group(group, signal.SIGKILL)
             del left[group]
-        left = {group: way for group, way in left.items() if _lives(group)}
+        left = {group: ending for group, ending in left.items() if _is_running(group)}
         time.sleep(0.02 if left else 0.0)
     reap()
 
 
-def _lives(group: int) -> bool:
-    """Say whether a group has a process that runs.
+def _is_running(group: int) -> bool:
+    """Return whether a group has a process that has not ended.
 
-    One that has ended is still of its group until somebody collects it, which for those whose
-    parent has ended may be late: not everything that runs as process 1 is an init.
+    A process that has ended stays in its group as a zombie until its parent collects it.  For an
+    orphan that may take long: in a container, process 1 need not be an init.
     """
     if not _signal_group(group, 0):
         return False
     states = []
-    for path in Path("/proc").glob("[0-9]*/stat"):  # which there is on Linux
+    for path in Path("/proc").glob("[0-9]*/stat"):  # on Linux only
         with contextlib.suppress(OSError):
-            state, _, of, *_ = path.read_text(errors="replace").rpartition(")")[2].split()
-            if int(of) == group:
+            state, _, its_group, *_ = path.read_text(errors="replace").rpartition(")")[2].split()
+            if int(its_group) == group:
                 states.append(state)
     return not states or any(state not in "ZX" for state in states)
 
 
 def manner_of_end(exit_code: int | None) -> str:
-    """Say how a process ended, from the exit code that :mod:`subprocess` and others report."""
+    """Return how a process ended, from an exit code as :class:`subprocess.Popen` reports it.
+
+    ``None`` is the code of a process that still runs, and does not answer.
+    """
     if exit_code is None:
         return "no longer answers"
     if exit_code < 0:
@@ -165,6 +199,7 @@ def manner_of_end(exit_code: int | None) -> str:
 
 
 def _signal_group(group: int, number: int) -> bool:
+    """Send a signal to a group (0 sends none); return whether there is such a group."""
     try:
         os.killpg(group, number)
     except (ProcessLookupError, PermissionError):
@@ -172,10 +207,11 @@ def _signal_group(group: int, number: int) -> bool:
     return True
 
 
-def _stand_guard(orders: TextIO) -> None:
+def _clean_up_after(lines: Iterable[str]) -> None:
+    """Read what to watch and to release until the pipe is closed, then end and remove it."""
     groups: dict[int, Ending] = {}
     directories: list[str] = []
-    for line in orders:
+    for line in lines:
         word, _, argument = line.rstrip("\n").partition(" ")
         if word == "watch":
             group, number, grace = argument.split()
@@ -184,7 +220,7 @@ def _stand_guard(orders: TextIO) -> None:
             groups.pop(int(argument), None)
         elif word == "remove":
             directories.append(argument)
-    # All at once, for where orphans are collected slowly each takes seconds to be gone.
+    # All at the same time: where orphans are collected late, each takes seconds to end.
     end_groups(groups)
     for directory in directories:
         shutil.rmtree(directory, ignore_errors=True)
@@ -194,4 +230,4 @@ if __name__ == "__main__":
     for _number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         with contextlib.suppress(OSError):
             signal.signal(_number, signal.SIG_IGN)
-    _stand_guard(sys.stdin)
+    _clean_up_after(map(os.fsdecode, sys.stdin.buffer))

@@ -9,8 +9,8 @@ import pytest
 from zodbshootout.config.configuration import Source, parse
 from zodbshootout.guardian import Guardian
 from zodbshootout.servers.naming import given_names
-from zodbshootout.servers.private import Server, Site
 from zodbshootout.servers.registry import server_of
+from zodbshootout.servers.server import Server, ServerContext
 
 MakeServer = Callable[..., Server]
 
@@ -25,7 +25,9 @@ def make_server(tmp_path: Path) -> Iterator[MakeServer]:
         def make(text: str, cls: Callable[..., Server] = server_of) -> Server:
             source = Source(tmp_path / "x.conf", text)
             names = stack.enter_context(given_names(source, scratch))
-            server = cls(parse(source, names).servers[0], Site(scratch, source, names, guardian))
+            server = cls(
+                parse(source, names).servers[0], ServerContext(scratch, source, names, guardian)
+            )
             stack.callback(server.stop)
             return server
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from zodbshootout.servers import ServerFailed
 from zodbshootout.servers.account import NOBODY, Account, account_for
-from zodbshootout.servers.failure import ServerFailed
 
 MYSELF = Account("myself", os.getuid(), -1)
 
@@ -24,7 +24,7 @@ def _ordinary(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_ordinary")
-def test_an_ordinary_user_runs_servers_himself() -> None:
+def test_an_ordinary_user_runs_servers_as_itself() -> None:
     assert account_for([NOBODY], None, None) is None
     assert account_for([NOBODY], NOBODY, None) is None
     with pytest.raises(ServerFailed, match="cannot run as root: only root can"):
@@ -40,7 +40,7 @@ def test_root_has_servers_run_as_the_first_of_the_usual_users_that_there_is() ->
 
 
 @pytest.mark.usefixtures("_root")
-def test_root_has_servers_run_as_whom_the_section_names() -> None:
+def test_root_has_servers_run_as_the_user_that_the_section_names() -> None:
     account = account_for(["root"], NOBODY, None)
     assert account is not None
     assert account.name == NOBODY
@@ -68,20 +68,20 @@ def test_root_has_the_owner_of_kept_data_run_their_server(
     assert owner == Account(f"number {someone.pw_uid}", someone.pw_uid, someone.pw_gid)
 
 
-def test_the_first_directory_on_the_way_that_is_closed_to_a_user_is_found(tmp_path: Path) -> None:
+def test_the_first_directory_on_a_path_that_a_user_may_not_enter_is_found(tmp_path: Path) -> None:
     closed = tmp_path / "closed"
     directory = closed / "closed too" / "open"
     directory.mkdir(parents=True)
-    assert MYSELF.first_closed(directory) is None
+    assert MYSELF.first_not_enterable(directory) is None
     directory.parent.chmod(0o677)
-    assert MYSELF.first_closed(directory) == directory.parent
+    assert MYSELF.first_not_enterable(directory) == directory.parent
     closed.chmod(0o677)
-    assert MYSELF.first_closed(directory) == closed
+    assert MYSELF.first_not_enterable(directory) == closed
     closed.chmod(0o700)
     directory.parent.chmod(0o700)
 
 
-def test_who_owns_a_directory_or_is_of_its_group_is_let_in_by_his_own_bits(
+def test_only_the_bits_of_the_owner_the_group_or_the_others_apply_to_a_user(
     tmp_path: Path,
 ) -> None:
     status = tmp_path.stat()

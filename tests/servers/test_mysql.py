@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.servers.conftest import MakeServer
-from zodbshootout.servers.private import Server
+from zodbshootout.servers.server import Server
 
 VERSIONS = {
     "mariadbd  Ver 10.11.19-MariaDB-0+deb12u1 for debian-linux-gnu on x86_64 (Debian 12)": True,
@@ -31,8 +31,8 @@ def test_what_the_run_decides_comes_after_the_settings_of_the_section(
         "--innodb-buffer-pool-load-at-startup=OFF",
         "--innodb_buffer_pool_size=64M",
         "--skip-log-bin",
-        f"--datadir={server.home.path}/data",
-        f"--init-file={server.home.path}/accounts.sql",
+        f"--datadir={server.directory.path}/data",
+        f"--init-file={server.directory.path}/accounts.sql",
         "--bind-address=127.0.0.1",
         f"--port={server.port}",
         "--socket=mysql.sock",
@@ -46,9 +46,9 @@ def test_databases_and_users_are_named_in_statements_as_they_are_in_the_section(
 ) -> None:
     names = "database we`ird\ndatabase a_b%c\nuser we'ird\nuser back\\slash\n"
     server = make_server(section(programs, names))
-    server.home.path.mkdir(parents=True)
+    server.directory.path.mkdir(parents=True)
     server.create_accounts()  # type: ignore[attr-defined]
-    path = server.home.path / "accounts.sql"
+    path = server.directory.path / "accounts.sql"
     assert path.stat().st_mode & 0o077 == 0
     password = server.password
     assert path.read_text().splitlines() == [

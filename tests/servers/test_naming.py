@@ -36,7 +36,7 @@ def test_every_server_has_an_address_and_a_password_of_its_own(tmp_path: Path) -
 @pytest.mark.parametrize(
     "use", ["certificate $one_certificate", "  key ${one_key}", "authenticate $ONE_authority"]
 )
-def test_certificates_are_made_where_they_are_spoken_of(use: str, tmp_path: Path) -> None:
+def test_certificates_are_made_where_they_are_used(use: str, tmp_path: Path) -> None:
     names = names_of(f"{ONE}{TWO}{use}\n", tmp_path)
     for part in ("certificate", "key", "authority"):
         assert Path(names[f"one_{part}"]).read_text().startswith("-----BEGIN ")

@@ -7,8 +7,8 @@ import pytest
 
 from tests.servers.conftest import MakeServer
 from zodbshootout.config.configuration import ConfigurationError
-from zodbshootout.servers.failure import ServerFailed
-from zodbshootout.servers.private import Server
+from zodbshootout.servers import ServerFailed
+from zodbshootout.servers.server import Server
 
 
 def section(programs: str, more: str = "") -> str:
@@ -22,12 +22,12 @@ def test_what_the_run_decides_comes_after_the_settings_of_the_section(
     server = make_server(section(programs, f"{settings}\n"))
     assert server.command() == [
         f"{programs}/postgres",
-        "-D", f"{server.home.path}/data",
+        "-D", f"{server.directory.path}/data",
         "-c", "max_connections=300",
         "-c", "shared_buffers=64MB",
         "-c", "fsync=off",
         "-c", "log_line_prefix=%m = '%p'",
-        "-c", f"hba_file={server.home.path}/pg_hba.conf",
+        "-c", f"hba_file={server.directory.path}/pg_hba.conf",
         "-c", "listen_addresses=127.0.0.1",
         "-c", f"port={server.port}",
         "-c", "unix_socket_directories=",
@@ -60,8 +60,8 @@ def record_runs(
 ) -> list[tuple[Sequence[str], str]]:
     ran: list[tuple[Sequence[str], str]] = []
 
-    def run(self: Server, command: Sequence[str], words: str = "") -> str:
-        ran.append((command, words))
+    def run(self: Server, command: Sequence[str], standard_input: str = "") -> str:
+        ran.append((command, standard_input))
         return printed
 
     monkeypatch.setattr(Server, "run", run)
@@ -76,7 +76,7 @@ def test_databases_and_users_are_named_in_statements_as_they_are_in_the_section(
     server = make_server(section(programs, names))
     server.create_accounts()  # type: ignore[attr-defined]
     ((command, statements),) = ran
-    assert command == [f"{programs}/postgres", "--single", "-D", f"{server.home.path}/data",
+    assert command == [f"{programs}/postgres", "--single", "-D", f"{server.directory.path}/data",
                        "postgres"]  # fmt: skip
     password = server.password
     assert statements.splitlines() == [
@@ -125,16 +125,17 @@ def test_it_is_ready_when_its_own_file_says_so(
     monkeypatch.setattr(Server, "pid", 1)
     server = make_server(section(programs))
     assert not server.is_ready()
-    data = server.home.path / "data"
+    data = server.directory.path / "data"
     data.mkdir(parents=True)
     lines = [str(pid), str(data), "1", "1", "", "127.0.0.1", "1 2", *([status] if status else [])]
     (data / "postmaster.pid").write_text("\n".join(lines) + "\n")
     assert server.is_ready() == ready
 
 
-def test_nobody_can_be_the_superuser(make_server: MakeServer, programs: str) -> None:
+def test_the_superuser_is_no_user_for_clients(make_server: MakeServer, programs: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         make_server(section(programs, "user someone\nuser postgres\n"))
     assert str(caught.value).endswith(
-        "x.conf: server it: postgres is its superuser, whom nobody can be; name another user"
+        "x.conf: server it: postgres is its superuser, as which no client can log in; name another "
+        "user"
     )

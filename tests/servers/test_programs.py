@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from zodbshootout.servers.failure import ServerFailed
+from zodbshootout.servers import ServerFailed
 from zodbshootout.servers.programs import Installation
 
 Install = Callable[..., Path]

@@ -22,17 +22,17 @@ USE = (
 def written(make_server: MakeServer, text: str) -> tuple[str, list[str], list[str]]:
     """Return the text of the configuration without its definitions, these, and the command."""
     server = make_server(text)
-    server.home.path.mkdir()
+    server.directory.path.mkdir()
     server.prepare()
-    path = server.home.path / "zeo.conf"
+    path = server.directory.path / "zeo.conf"
     assert path.stat().st_mode & 0o077 == 0
     assert server.command() == [sys.executable, "-m", "ZEO.runzeo", "-C", str(path)]
     lines = path.read_text().splitlines(keepends=True)
     text = "".join(line for line in lines if not line.startswith("%define"))
-    where = {f"{server.host}:{server.port}": "ADDRESS", str(server.home.path): "DIRECTORY"}
+    where = {f"{server.host}:{server.port}": "ADDRESS", str(server.directory.path): "DIRECTORY"}
     for value, name in where.items():
         text = text.replace(value, name)
-    return text, [line for line in lines if line.startswith("%define")], list(server.site.names)
+    return text, [line for line in lines if line.startswith("%define")], list(server.context.names)
 
 
 def test_its_configuration_has_the_settings_and_the_storage_of_the_section(

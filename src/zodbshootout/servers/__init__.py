@@ -1,0 +1,11 @@
+"""Private servers: those that a run starts for its contenders, and stops."""
+
+from __future__ import annotations
+
+
+class ServerFailed(Exception):  # noqa: N818
+    """A server did not come up.
+
+    The message is a predicate, such as ``ended at once: ...``; the caller puts the name of the
+    server before it.
+    """

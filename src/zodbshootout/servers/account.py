@@ -1,7 +1,7 @@
-"""The system's user as whom a server runs.
+"""The user of the operating system as which a server runs.
 
-Database servers refuse to run as root, or run less safely.  Root can make them run as someone
-else; everybody else runs them as himself.
+Database servers refuse to run as root, or run less safely.  Root can run them as another user;
+every other user runs them as itself.
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from zodbshootout.servers.failure import ServerFailed
+from zodbshootout.servers import ServerFailed
 
 NOBODY = "nobody"
 
 
 @dataclass(frozen=True)
 class Account:
-    """A user of the system."""
+    """A user of the operating system."""
 
     name: str
     uid: int
     gid: int
 
-    def first_closed(self, directory: Path) -> Path | None:
-        """Return the first directory on the way to *directory* that the user may not enter."""
-        way = [*reversed(directory.parents), directory]
-        return next((each for each in way if not self._may_enter(each)), None)
+    def first_not_enterable(self, directory: Path) -> Path | None:
+        """Return the first directory on the path of *directory* that the user may not enter."""
+        path = [*reversed(directory.parents), directory]
+        return next((each for each in path if not self._may_enter(each)), None)
 
     def _may_enter(self, directory: Path) -> bool:
         status = directory.stat()
@@ -40,12 +40,12 @@ class Account:
 
 
 def account_for(usual: Sequence[str], wanted: str | None, data: Path | None) -> Account | None:
-    """Return the user as whom a server runs, or ``None`` where it is the one who runs us.
+    """Return the user as which a server runs, or ``None`` where it is the user of the run.
 
-    That is the one who is *wanted*; or the owner of the directory of *data* that are kept, if it
-    is there; or the first of the *usual* that there is.
+    For root that is the user *wanted*; or the owner of the directory *data*, which an earlier run
+    has kept; or the first of the *usual* users that exists.
 
-    :raises ServerFailed: when nobody, or not the one who is wanted, can be had
+    :raises ServerFailed: when the user *wanted* does not exist, or only root could switch to it
     """
     if os.geteuid():
         if wanted and _account(wanted).uid != os.geteuid():

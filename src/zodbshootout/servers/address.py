@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 HOST = "127.0.0.1"
-"""The loopback interface, on which all private servers listen and nobody else can reach them."""
+"""The loopback interface, on which all private servers listen; no other host reaches it."""
 CONNECT_TIMEOUT = 3.0
-"""Seconds within which a server that is there accepts a connection."""
+"""Seconds that a server may take to accept a connection."""
 
 
 def accepts(address: tuple[str, int] | str) -> bool:
-    """Say whether something accepts connections at a host and port, or at a socket's path."""
+    """Return whether something accepts connections at a host and port, or at a socket's path."""
     try:
         if isinstance(address, str):
             with socket.socket(socket.AF_UNIX) as probe:
@@ -29,7 +29,7 @@ def accepts(address: tuple[str, int] | str) -> bool:
 
 
 def greets(address: tuple[str, int]) -> bool:
-    """Say whether a server at *address* speaks first, as MySQL's do when they are ready."""
+    """Return whether a server at *address* speaks first, as MySQL's do when they are ready."""
     try:
         with socket.create_connection(address, CONNECT_TIMEOUT) as connection:
             return bool(connection.recv(1))
@@ -39,11 +39,12 @@ def greets(address: tuple[str, int]) -> bool:
 
 @contextmanager
 def reserved_port() -> Iterator[int]:
-    """Have a free port on the loopback interface that nobody else is given meanwhile.
+    """Reserve a free port on the loopback interface; it is given to no other program meanwhile.
 
     On Linux a socket that is bound and does not listen keeps the port from every other program
-    that asks for some free port, and from outgoing connections, but not from a server that asks
-    for just this one with ``SO_REUSEADDR``, as servers do.
+    that asks for any free port, and from outgoing connections, but not from a server that asks
+    for this very port with ``SO_REUSEADDR``, as servers do.  Elsewhere nothing is reserved: the
+    port was free a moment ago.
     """
     with socket.socket() as holder:
         if sys.platform == "linux":

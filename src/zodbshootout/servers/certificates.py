@@ -1,4 +1,4 @@
-"""Certificates for servers and clients that encrypt what they say to each other."""
+"""Certificates for servers and clients that talk over TLS."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from zodbshootout.servers.address import HOST
 
 
 def certificates(directory: Path) -> dict[str, str]:
-    """Make a certificate for this host; return the paths of what belongs to it, by their names.
+    """Make a certificate for this host in *directory*; return the paths of its files by name.
 
-    ``certificate`` and ``key`` are those that servers and clients identify themselves with, and
-    ``authority`` is the certificate of the authority that has signed it.
+    Servers and clients alike identify themselves with ``certificate`` and ``key``; ``authority`` is
+    the certificate of the authority that has signed it.
 
-    :raises ConfigurationError: when what makes certificates is not installed
+    :raises ConfigurationError: when trustme is not installed
     """
     try:
         import trustme

@@ -6,10 +6,10 @@ import shutil
 from abc import abstractmethod
 from pathlib import Path
 
-from zodbshootout.servers.private import DATA, Server
+from zodbshootout.servers.server import DATA, Server
 
 CONNECTIONS = 300
-"""Clients that a server lets in: RelStorage takes up to two connections for each."""
+"""Connections that a server accepts at a time: RelStorage opens up to two for each client."""
 
 _UNFINISHED = f"{DATA}.unfinished"
 
@@ -20,24 +20,30 @@ class DatabaseServer(Server):
     @property
     def data(self) -> Path:
         """Where the server keeps its data."""
-        return self.home.path / DATA
+        return self.directory.path / DATA
 
     def prepare(self) -> None:
-        """Make the directory of data, if it is not there, and accounts with this run's password."""
+        """Make the directory of data, if it is not there, and users with this run's password."""
         if not self.data.exists():
-            shutil.rmtree(self.home.path / _UNFINISHED, ignore_errors=True)
-            unfinished = self.home.directory(_UNFINISHED)
+            shutil.rmtree(self.directory.path / _UNFINISHED, ignore_errors=True)
+            unfinished = self.directory.subdirectory(_UNFINISHED)
             self.initialize(unfinished)
             unfinished.rename(self.data)
         self.create_accounts()
 
     @abstractmethod
     def initialize(self, data: Path) -> None:
-        """Fill the directory *data*, which is empty, with a server's."""
+        """Have the server's own programs fill the empty directory *data*.
+
+        :raises ServerFailed: when they fail
+        """
 
     @abstractmethod
     def create_accounts(self) -> None:
-        """See to it that databases and users are there, and that the password is this run's."""
+        """Create missing databases and users, and give every user this run's password.
+
+        :raises ServerFailed: when it cannot be done
+        """
 
     @property
     def databases(self) -> list[str]:

@@ -5,16 +5,16 @@ from collections.abc import Sequence
 
 from zodbshootout.guardian import Ending
 from zodbshootout.servers.account import NOBODY
-from zodbshootout.servers.private import Server
 from zodbshootout.servers.programs import MEMCACHED
+from zodbshootout.servers.server import Server
 
 
 class MemcachedServer(Server):
     """memcached, reached over TCP."""
 
     own_settings = frozenset({"daemon", "listen", "port", "udp_port", "user"})
-    orderly = abrupt = Ending(signal.SIGKILL)  # which is a second faster, and loses nothing more
-    accounts = ("memcache", "memcached", NOBODY)
+    orderly = abrupt = Ending(signal.SIGKILL)  # a second faster, and it keeps no data either way
+    system_accounts = ("memcache", "memcached", NOBODY)
 
     def command(self) -> Sequence[str]:
         settings = self.section.settings.items()

@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from zodbshootout.guardian import Ending
+from zodbshootout.servers import ServerFailed
 from zodbshootout.servers.account import NOBODY
 from zodbshootout.servers.address import greets
 from zodbshootout.servers.database import CONNECTIONS, DatabaseServer
-from zodbshootout.servers.failure import ServerFailed
 from zodbshootout.servers.programs import MYSQL
 
 _ACCOUNTS_FILE = "accounts.sql"
 _REFUSED = re.compile(r"^ERROR: (?!1290 )\d+\s+(?P<why>.*)$", re.MULTILINE)
-"""A statement that failed, but for those about users where ``skip-grant-tables`` is set (1290)."""
+"""A statement that failed, except those about users under ``skip-grant-tables`` (1290)."""
 
 
 class MySQLServer(DatabaseServer):
@@ -24,15 +24,15 @@ class MySQLServer(DatabaseServer):
     own_settings = frozenset(
         {"bind_address", "datadir", "init_file", "pid_file", "port", "socket", "user", "daemonize"}
     )
-    accounts = ("mysql", NOBODY)
-    error_mark = "[ERROR]"  # mariadb-install-db ends with where to find help, whatever went wrong
+    system_accounts = ("mysql", NOBODY)
+    error_mark = "[ERROR]"  # mariadb-install-db always ends with where to find help
 
     orderly = Ending(signal.SIGTERM, grace=60.0)
     abrupt = Ending(signal.SIGKILL)
 
     def initialize(self, data: Path) -> None:
-        # No user that comes with the server can log in over TCP: root is let in through the
-        # socket, or has a password that nobody knows.
+        # No user that comes with the server can log in over TCP: root logs in through the socket
+        # only, or has a random password.
         if self._is_mariadb():
             self.run(
                 [
@@ -49,8 +49,8 @@ class MySQLServer(DatabaseServer):
 
     def start(self) -> None:
         super().start()
-        # What the server cannot do of its init-file it only logs.
-        if refused := _REFUSED.search(self.home.logged(self._log_start)):
+        # The server starts even if statements of its init-file fail: it only logs that.
+        if refused := _REFUSED.search(self.directory.logged(self._log_start)):
             raise ServerFailed(f"is not prepared: {refused['why']}")
 
     def create_accounts(self) -> None:
@@ -64,22 +64,22 @@ class MySQLServer(DatabaseServer):
                 f"ALTER USER {name} IDENTIFIED BY '{self.password}'",
                 *(f"GRANT ALL ON {_pattern(database)}.* TO {name}" for database in self.databases),
             ]
-        self.home.write(_ACCOUNTS_FILE, "".join(f"{each};\n" for each in statements))
+        self.directory.write(_ACCOUNTS_FILE, "".join(f"{each};\n" for each in statements))
 
     def command(self) -> Sequence[str]:
         own = {
             "datadir": self.data,
-            "init-file": self.home.path / _ACCOUNTS_FILE,
+            "init-file": self.directory.path / _ACCOUNTS_FILE,
             "bind-address": self.host,
             "port": self.port,
-            # Relative to datadir, for the whole path may be longer than a socket's can be.
+            # Relative to datadir: the whole path may be longer than the 107 bytes of a socket's.
             "socket": "mysql.sock",
             "pid-file": "mysql.pid",
             "loose-mysqlx": "OFF",
         }
         settings = {
             "max-connections": str(CONNECTIONS),
-            # By default it reads what it had in memory before it was restarted.
+            # By default it reads back, when it starts, the pages that it had in memory before.
             "innodb-buffer-pool-load-at-startup": "OFF",
             **self.section.settings,
         }
@@ -114,7 +114,7 @@ def _identifier(name: str) -> str:
 
 
 def _pattern(database: str) -> str:
-    """Return a database's name as GRANT takes it, where ``_`` and ``%`` stand for others."""
+    """Return a database's name as GRANT takes it, where ``_`` and ``%`` are wildcards."""
     return _identifier(database.replace("_", r"\_").replace("%", r"\%"))
 
 

@@ -1,4 +1,4 @@
-"""What a file can say of its servers: names for their addresses, passwords and certificates."""
+"""The names that a configuration can use for the addresses and passwords of its servers."""
 
 from __future__ import annotations
 
@@ -17,15 +17,20 @@ _LEGAL_NAME = re.compile(r"[a-z]\w*", re.ASCII)
 
 @contextmanager
 def given_names(source: Source, scratch: Path) -> Iterator[dict[str, str]]:
-    """Give a value to every name that a configuration finds defined.
+    """Return the names that a run defines for a configuration, with their values.
 
-    The ports are kept free as long as the context lasts.
+    These are ``$scratch``, a directory of the run, and for each server *NAME* its address, host,
+    port, password and, where they are used, certificates.  The ports are reserved as long as the
+    context lasts.
 
-    :raises ConfigurationError: when a server has a name that it cannot have
+    :raises ConfigurationError: when a server cannot have the name it has, or certificates cannot
+        be made
     """
     _check_legal(source)
     own = scratch / "files"
-    own.mkdir(mode=0o700, exist_ok=True)  # root lets other users into what is around it
+    own.mkdir(
+        mode=0o700, exist_ok=True
+    )  # root makes the scratch directory enterable for other users
     names = {SCRATCH: str(own)}
     with ExitStack() as stack:
         for server in dict.fromkeys(source.server_names):
@@ -36,7 +41,7 @@ def given_names(source: Source, scratch: Path) -> Iterator[dict[str, str]]:
                 f"{server}_port": str(port),
                 f"{server}_password": secrets.token_hex(16),
             }
-            if _speaks_of_certificates(source, server):
+            if _mentions_certificates(source, server):
                 made = certificates(scratch / f"certificates-{server}")
                 mine |= {f"{server}_{name}": path for name, path in made.items()}
             if clashes := sorted(names.keys() & mine.keys()):
@@ -57,6 +62,6 @@ def _check_legal(source: Source) -> None:
             )
 
 
-def _speaks_of_certificates(source: Source, server: str) -> bool:
+def _mentions_certificates(source: Source, server: str) -> bool:
     name = rf"\$\{{?{re.escape(server)}_(certificate|key|authority)\b"
     return re.search(rf"^[^#\n]*{name}", source.whole, re.MULTILINE | re.IGNORECASE) is not None

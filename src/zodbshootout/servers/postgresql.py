@@ -7,13 +7,13 @@ from pathlib import Path
 from zodbshootout.config.configuration import ConfigurationError
 from zodbshootout.config.sections import ServerSection
 from zodbshootout.guardian import Ending
+from zodbshootout.servers import ServerFailed
 from zodbshootout.servers.account import NOBODY
 from zodbshootout.servers.database import CONNECTIONS, DatabaseServer
-from zodbshootout.servers.failure import ServerFailed
-from zodbshootout.servers.private import Site
 from zodbshootout.servers.programs import POSTGRESQL
+from zodbshootout.servers.server import ServerContext
 
-_WAYS_IN = "pg_hba.conf"
+_ACCESS_FILE = "pg_hba.conf"
 _SUPERUSER = "postgres"
 _OWNER = "zodbshootout owner"
 _READY = "ready"
@@ -27,23 +27,23 @@ class PostgreSQLServer(DatabaseServer):
     own_settings = frozenset(
         {"data_directory", "hba_file", "listen_addresses", "port", "unix_socket_directories"}
     )
-    accounts = ("postgres", NOBODY)
+    system_accounts = ("postgres", NOBODY)
 
     # Its "fast" and "immediate" shutdowns.
     orderly = Ending(signal.SIGINT, grace=60.0)
     abrupt = Ending(signal.SIGQUIT, grace=10.0)
 
-    def __init__(self, section: ServerSection, site: Site) -> None:
-        super().__init__(section, site)
+    def __init__(self, section: ServerSection, context: ServerContext) -> None:
+        super().__init__(section, context)
         if _SUPERUSER in self.users:
             raise ConfigurationError(
-                f"{site.source.path}: server {self.name}: {_SUPERUSER} is its superuser, whom "
-                "nobody can be; name another user"
+                f"{context.source.path}: server {self.name}: {_SUPERUSER} is its superuser, as "
+                "which no client can log in; name another user"
             )
 
     def prepare(self) -> None:
         super().prepare()
-        self.home.write(_WAYS_IN, f"host all all {self.host}/32 scram-sha-256\n")
+        self.directory.write(_ACCESS_FILE, f"host all all {self.host}/32 scram-sha-256\n")
 
     def initialize(self, data: Path) -> None:
         self.run(
@@ -55,13 +55,13 @@ class PostgreSQLServer(DatabaseServer):
                 "--encoding=UTF8",
                 "--locale=C",
                 "--no-instructions",
-                *([] if self.home.kept else ["--no-sync"]),
+                *([] if self.directory.kept else ["--no-sync"]),
             ]
         )
 
     def create_accounts(self) -> None:
-        # Whoever makes a table owns it, and would keep it from the other users, and from those of
-        # other runs: in the databases all are one and the same.
+        # A table belongs to the user that creates it, and is closed to the other users and to those
+        # of later runs.  So all users act as one role, which owns everything.
         owner = _identifier(_OWNER)
         statements = [f"CREATE ROLE {owner}"]
         for user in map(_identifier, self.users):
@@ -92,7 +92,7 @@ class PostgreSQLServer(DatabaseServer):
         settings = {
             "max_connections": str(CONNECTIONS),
             **self.section.settings,
-            "hba_file": str(self.home.path / _WAYS_IN),
+            "hba_file": str(self.directory.path / _ACCESS_FILE),
             "listen_addresses": self.host,
             "port": str(self.port),
             "unix_socket_directories": "",

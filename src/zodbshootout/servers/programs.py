@@ -9,27 +9,27 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from zodbshootout.servers.failure import ServerFailed
+from zodbshootout.servers import ServerFailed
 
 
 @dataclass(frozen=True)
 class Installation:
-    """A product that is installed somewhere."""
+    """Where the programs of a product are, and how to install it."""
 
     places: Sequence[str]
     """Directories, as patterns, that may hold its programs beside those in ``PATH``."""
     packages: str
-    """What Debian calls it, as ``apt-get install`` takes it."""
+    """The names of its Debian packages, as ``apt-get install`` takes them."""
 
     def program(self, *names: str, given: str | None) -> str:
-        """Return the path of the first program of these *names* that there is.
+        """Return the path of the program with the first of these *names* that is found.
 
-        Only the directory *given* and those beside it are looked at, if there is one; otherwise
-        those in ``PATH`` and then the usual places, the highest version first.
+        With a directory *given*, only that one and those beside it are searched; otherwise those
+        in ``PATH`` and then :attr:`places`, the highest version first.
 
-        :raises ServerFailed: when there is none
+        :raises ServerFailed: when none is found
         """
-        directories = [*(_beside(given) if given else self._usual())]
+        directories = [*(_with_siblings(given) if given else self._default_directories())]
         for name in names:
             for directory in directories:
                 if path := shutil.which(name, path=str(directory)):
@@ -42,7 +42,7 @@ class Installation:
             f"Debian: apt-get install {self.packages}), or name its directory with programs"
         )
 
-    def _usual(self) -> Iterator[str | Path]:
+    def _default_directories(self) -> Iterator[str | Path]:
         yield from filter(None, os.environ.get("PATH", "").split(os.pathsep))
         for pattern in self.places:
             yield from sorted(Path("/").glob(pattern[1:]), key=_version, reverse=True)
@@ -76,8 +76,7 @@ MEMCACHED = Installation(
     places=("/usr/bin", "/usr/local/bin", "/opt/homebrew/bin"), packages="memcached"
 )
 
-
-_OF_PROGRAMS = ("bin", "sbin", "libexec", "scripts")
+_PROGRAM_DIRECTORIES = ("bin", "sbin", "libexec", "scripts")
 
 
 def _version(path: Path) -> list[int]:
@@ -85,9 +84,9 @@ def _version(path: Path) -> list[int]:
     return [int(number) for number in re.findall(r"\d+", str(path))]
 
 
-def _beside(directory: str) -> Iterable[Path]:
-    """Return *directory* and those in which one installation keeps the rest of its programs."""
+def _with_siblings(directory: str) -> Iterable[Path]:
+    """Return *directory* and those beside it that may hold programs of the same installation."""
     first = Path(directory).absolute()
-    if first.name not in _OF_PROGRAMS:
+    if first.name not in _PROGRAM_DIRECTORIES:
         return [first]
-    return [first, *(first.parent / name for name in _OF_PROGRAMS)]
+    return [first, *(first.parent / name for name in _PROGRAM_DIRECTORIES)]

@@ -8,7 +8,7 @@ from zodbshootout.config.sections import ServerSection
 from zodbshootout.servers.memcached import MemcachedServer
 from zodbshootout.servers.mysql import MySQLServer
 from zodbshootout.servers.postgresql import PostgreSQLServer
-from zodbshootout.servers.private import Server, Site
+from zodbshootout.servers.server import Server, ServerContext
 from zodbshootout.servers.zeo import ZEOServer
 
 _SERVERS: Mapping[str, type[Server]] = {
@@ -19,9 +19,9 @@ _SERVERS: Mapping[str, type[Server]] = {
 }
 
 
-def server_of(section: ServerSection, site: Site) -> Server:
+def server_of(section: ServerSection, context: ServerContext) -> Server:
     """Return the server that a section describes, not yet started.
 
-    :raises ConfigurationError: when the section sets what is not its to set
+    :raises ConfigurationError: when the section sets what only the run may set
     """
-    return _SERVERS[section.kind](section, site)
+    return _SERVERS[section.kind](section, context)

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from zodbshootout.config.configuration import ConfigurationError, prelude
 from zodbshootout.config.sections import ServerSection
-from zodbshootout.servers.private import Server, Site
+from zodbshootout.servers.server import Server, ServerContext
 
 _FILE = "zeo.conf"
-_OF_CLIENTS = re.compile(r"^%import\s+ZEO\s*\n", re.MULTILINE)
-"""What defines the sections of ZEO's clients, and has one <ssl> where runzeo has another."""
+_CLIENT_IMPORT = re.compile(r"^%import\s+ZEO\s*\n", re.MULTILINE)
+"""The import of ZEO's client sections: their <ssl> clashes with the one that runzeo defines."""
 
 
 class ZEOServer(Server):
@@ -18,11 +18,11 @@ class ZEOServer(Server):
 
     own_settings = frozenset({"address", "pid_filename"})
 
-    def __init__(self, section: ServerSection, site: Site) -> None:
-        super().__init__(section, site)
-        if section.config.ssl and f"{self.name}_certificate" not in site.names:
+    def __init__(self, section: ServerSection, context: ServerContext) -> None:
+        super().__init__(section, context)
+        if section.config.ssl and f"{self.name}_certificate" not in context.names:
             raise ConfigurationError(
-                f"{site.source.path}: server {self.name} has ssl, and no contender has "
+                f"{context.source.path}: server {self.name} has ssl, and no contender has "
                 f"an <ssl> with ${self.name}_certificate, ${self.name}_key and "
                 f"${self.name}_authority"
             )
@@ -31,16 +31,16 @@ class ZEOServer(Server):
         """Write a configuration for runzeo."""
         settings = {
             "address": f"{self.host}:{self.port}",
-            "pid-filename": str(self.home.path / "zeo.pid"),
+            "pid-filename": str(self.directory.path / "zeo.pid"),
             **self.section.settings,
         }
         lines = (f"  {name} {text.replace('$', '$$')}\n" for name, text in settings.items())
-        source = self.site.source
-        self.home.write(
+        source = self.context.source
+        self.directory.write(
             _FILE,
-            f"{prelude(self.site.names)}"
+            f"{prelude(self.context.names)}"
             f"<zeo>\n{''.join(lines)}{self._encryption()}</zeo>\n"
-            f"{_OF_CLIENTS.sub('', source.imports)}"
+            f"{_CLIENT_IMPORT.sub('', source.imports)}"
             f"{source.storage_text(self.name)}",
         )
 
@@ -52,4 +52,4 @@ class ZEOServer(Server):
         return f"  <ssl>\n{''.join(lines)}  </ssl>\n"
 
     def command(self) -> Sequence[str]:
-        return [sys.executable, "-m", "ZEO.runzeo", "-C", str(self.home.path / _FILE)]
+        return [sys.executable, "-m", "ZEO.runzeo", "-C", str(self.directory.path / _FILE)]

@@ -14,26 +14,26 @@ import pytest
 from tests.servers.conftest import MakeServer
 from zodbshootout.config.configuration import ConfigurationError
 from zodbshootout.guardian import Ending
-from zodbshootout.servers import private
+from zodbshootout.servers import ServerFailed
+from zodbshootout.servers import server as server_module
 from zodbshootout.servers.account import Account
-from zodbshootout.servers.failure import ServerFailed
-from zodbshootout.servers.home import LOG
-from zodbshootout.servers.private import Server
+from zodbshootout.servers.directory import LOG
+from zodbshootout.servers.server import Server
 
 LISTENING = (
     "import os, socket, sys, time; print('I am', os.getpid(), 'at', sys.argv[1], flush=True); "
     "s = socket.create_server(('127.0.0.1', int(sys.argv[1]))); "
 )
 SERVING = f"{LISTENING}time.sleep(600)"
-LAMENTING = (
+LOGGING_INTERRUPT = (
     "import signal; "
-    "signal.signal(signal.SIGINT, lambda *_: (print('so long', flush=True), os._exit(0))); "
+    "signal.signal(signal.SIGINT, lambda *_: (print('interrupted', flush=True), os._exit(0))); "
     f"{SERVING}"
 )
 
 
 class Scripted(Server):
-    """One that a small program plays."""
+    """A server whose process runs a small script."""
 
     own_settings = frozenset({"data_dir"})
     script = SERVING
@@ -41,7 +41,7 @@ class Scripted(Server):
 
     def prepare(self) -> None:
         if self.preparation:
-            self.told = self.run([sys.executable, "-c", self.preparation], "words\n")
+            self.printed = self.run([sys.executable, "-c", self.preparation], "words\n")
 
     def command(self) -> Sequence[str]:
         return [sys.executable, "-c", self.script, str(self.port)]
@@ -105,19 +105,19 @@ def test_a_server_that_was_halted_resumes_in_another_process_with_the_same_data(
     assert server.process.pid != before
 
 
-def test_a_server_that_ends_at_once_has_its_last_words_told(make_server: MakeServer) -> None:
+def test_a_server_that_ends_at_once_has_its_last_log_lines_quoted(make_server: MakeServer) -> None:
     server = scripted(make_server)
     server.script = "print('one\\n\\ntwo\\n three\\nfour\\nfive\\nsix'); raise SystemExit(0)"
     assert failure(server) == "ended at once: two / three / four / five / six"
 
 
-def test_a_server_that_says_nothing_is_said_to(make_server: MakeServer) -> None:
+def test_an_empty_log_is_reported(make_server: MakeServer) -> None:
     server = scripted(make_server)
     server.script = "pass"
     assert failure(server) == "ended at once: it logged nothing"
 
 
-def test_of_the_last_words_those_are_told_that_tell_of_errors(make_server: MakeServer) -> None:
+def test_errors_are_quoted_rather_than_other_lines(make_server: MakeServer) -> None:
     server = scripted(make_server)
     server.error_mark = "[ERROR]"  # type: ignore[misc]
     server.script = "print('ready\\n[ERROR] fire\\nsee also\\n[ERROR] bye\\nfarewell')"
@@ -126,12 +126,12 @@ def test_of_the_last_words_those_are_told_that_tell_of_errors(make_server: MakeS
     assert failure(server) == "ended at once: farewell"
 
 
-def test_only_what_was_logged_since_the_last_start_is_told(make_server: MakeServer) -> None:
+def test_only_what_was_logged_since_the_last_start_is_quoted(make_server: MakeServer) -> None:
     server = scripted(make_server)
     server.preparation = "print('prepared')"
     server.start()
-    assert server.told == "prepared\n"
-    assert server.last_words() == f"I am {server.process.pid} at {server.port}"
+    assert server.printed == "prepared\n"
+    assert server.last_log_lines() == f"I am {server.process.pid} at {server.port}"
     server.script = "print('no more')"
     server.halt()
     with pytest.raises(ServerFailed) as caught:
@@ -142,7 +142,7 @@ def test_only_what_was_logged_since_the_last_start_is_told(make_server: MakeServ
 def test_a_server_that_is_not_ready_in_time_fails_and_can_be_stopped(
     make_server: MakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(private, "START_TIMEOUT", 1.0)
+    monkeypatch.setattr(server_module, "START_TIMEOUT", 1.0)
     server = scripted(make_server)
     server.script = "import time; print('wait for me', flush=True); time.sleep(600)"
     assert failure(server) == "was not ready within 1 s: wait for me"
@@ -171,14 +171,14 @@ def test_a_server_whose_data_are_needed_is_ended_in_order(
     server = scripted(make_server, directory=str(tmp_path / "kept") if kept else "")
     server.orderly = Ending(signal.SIGINT, 10.0)  # type: ignore[misc]
     server.abrupt = Ending(signal.SIGKILL, 10.0)  # type: ignore[misc]
-    server.script = LAMENTING
+    server.script = LOGGING_INTERRUPT
     server.start()
     end(server)
-    said = (server.home.path / LOG).read_text().splitlines()[1:]
-    assert said == (["so long"] if orderly else [])
+    logged = (server.directory.path / LOG).read_text().splitlines()[1:]
+    assert logged == (["interrupted"] if orderly else [])
 
 
-def test_a_preparation_that_fails_has_its_last_words_told(make_server: MakeServer) -> None:
+def test_a_preparation_that_fails_has_its_last_log_lines_quoted(make_server: MakeServer) -> None:
     server = scripted(make_server)
     server.preparation = "print(f'cannot read {input()!r}'); raise SystemExit(3)"
     name = Path(sys.executable).name
@@ -186,12 +186,12 @@ def test_a_preparation_that_fails_has_its_last_words_told(make_server: MakeServe
     server.stop()
 
 
-def test_a_preparation_has_all_its_words_though_the_run_is_interrupted_as_it_starts(
+def test_a_preparation_reads_all_its_input_though_the_run_is_interrupted_as_it_starts(
     make_server: MakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = scripted(make_server)
     server.preparation = "import sys; print('read', sys.stdin.read().split())"
-    guardian = server.site.guardian
+    guardian = server.context.guardian
     begin = guardian.start
     begun = []
 
@@ -204,13 +204,13 @@ def test_a_preparation_has_all_its_words_though_the_run_is_interrupted_as_it_sta
         server.start()
     (process,) = begun
     assert process.wait(60) == 0
-    assert server.last_words() == "read ['words']"
+    assert server.last_log_lines() == "read ['words']"
 
 
 def test_a_preparation_that_takes_too_long_is_ended(
     make_server: MakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(private, "PREPARATION_TIMEOUT", 1.0)
+    monkeypatch.setattr(server_module, "PREPARATION_TIMEOUT", 1.0)
     server = scripted(make_server)
     server.preparation = "import os, time; print(os.getpid(), flush=True); time.sleep(600)"
     message = failure(server)
@@ -227,6 +227,15 @@ def test_a_program_that_cannot_be_run_is_a_failure(make_server: MakeServer) -> N
     assert "/nowhere/server" in failure(server)
 
 
+def test_a_server_that_nothing_would_end_is_a_failure(make_server: MakeServer) -> None:
+    server = scripted(make_server)
+    server.context.guardian._process.kill()
+    server.context.guardian._process.wait()
+    assert failure(server) == (
+        "could not be started: the process that cleans up after the run has ended before it"
+    )
+
+
 @pytest.mark.parametrize("name", ["data_dir", "data-dir", "data-d"])
 def test_what_the_run_sets_cannot_be_set(name: str, make_server: MakeServer) -> None:
     with pytest.raises(ConfigurationError) as caught:
@@ -241,12 +250,12 @@ def test_what_a_server_leaves_goes_away_with_the_run_unless_it_is_kept(
 ) -> None:
     server = scripted(make_server)
     server.start()
-    assert server.home.path.parent == server.site.directory
-    assert server.home.path.stat().st_mode & 0o077 == 0
+    assert server.directory.path.parent == server.context.directory
+    assert server.directory.path.stat().st_mode & 0o077 == 0
     kept = scripted(make_server, directory=str(tmp_path / "far" / "away"))
     kept.start()
-    assert kept.home.path == tmp_path / "far" / "away"
-    assert kept.home.path.stat().st_mode & 0o077 == 0
+    assert kept.directory.path == tmp_path / "far" / "away"
+    assert kept.directory.path.stat().st_mode & 0o077 == 0
 
 
 def test_a_directory_that_was_kept_is_used_again(make_server: MakeServer, tmp_path: Path) -> None:
@@ -265,16 +274,16 @@ def test_an_empty_directory_can_be_kept(make_server: MakeServer, tmp_path: Path)
 def test_a_directory_with_other_things_in_it_is_left_alone(
     make_server: MakeServer, tmp_path: Path
 ) -> None:
-    treasure = tmp_path / "mine" / "treasure"
-    treasure.parent.mkdir()
-    treasure.touch()
-    server = scripted(make_server, directory=str(treasure.parent))
+    document = tmp_path / "mine" / "document"
+    document.parent.mkdir()
+    document.touch()
+    server = scripted(make_server, directory=str(document.parent))
     server.preparation = "raise SystemExit('never run')"
     assert failure(server) == (
-        f"cannot keep its data in {treasure.parent}: other things are there; name an empty "
+        f"cannot keep its data in {document.parent}: other things are there; name an empty "
         "directory, or one that such a server has made"
     )
-    assert list(treasure.parent.iterdir()) == [treasure]
+    assert list(document.parent.iterdir()) == [document]
 
 
 def test_a_directory_is_for_one_server_at_a_time(make_server: MakeServer, tmp_path: Path) -> None:
@@ -295,11 +304,11 @@ def test_a_server_has_a_temporary_directory_that_is_its_own(make_server: MakeSer
     server = scripted(make_server)
     server.preparation = "import os; print(os.environ['TMPDIR'])"
     server.start()
-    assert server.told.strip() == str(server.home.path / "tmp")
+    assert server.printed.strip() == str(server.directory.path / "tmp")
 
 
 @pytest.mark.parametrize(("directory", "advice"), [("", "TMPDIR"), ("kept", "directory")])
-def test_a_user_who_may_not_go_where_the_data_are_is_told_of(
+def test_a_directory_that_the_user_may_not_enter_is_named(
     directory: str,
     advice: str,
     make_server: MakeServer,
@@ -307,9 +316,9 @@ def test_a_user_who_may_not_go_where_the_data_are_is_told_of(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     somebody = Account("somebody", -1, -1)
-    monkeypatch.setattr(private, "account_for", lambda *_: somebody)
+    monkeypatch.setattr(server_module, "account_for", lambda *_: somebody)
     monkeypatch.setattr("os.chown", lambda *_: None)
-    monkeypatch.setattr(Scripted, "accounts", ("somebody",))
+    monkeypatch.setattr(Scripted, "system_accounts", ("somebody",))
     tmp_path.chmod(0o700)
     server = scripted(make_server, directory=directory and str(tmp_path / directory))
     message = failure(server)
@@ -317,16 +326,16 @@ def test_a_user_who_may_not_go_where_the_data_are_is_told_of(
     assert message.endswith(f"; choose another {advice}, or another user with run-as")
 
 
-def test_how_a_server_ended_is_told_with_its_last_words(make_server: MakeServer) -> None:
+def test_how_a_server_ended_is_reported_with_its_last_log_lines(make_server: MakeServer) -> None:
     server = scripted(make_server)
-    assert server.obituary() is None
+    assert server.how_ended() is None
     server.start()
-    assert server.obituary() is None
+    assert server.how_ended() is None
     server.process.kill()
     wait_for_end(server)
-    told = server.obituary()
-    assert told is not None
-    assert re.fullmatch(r"was killed by SIGKILL: I am \d+ at \d+", told)
+    ended = server.how_ended()
+    assert ended is not None
+    assert re.fullmatch(r"was killed by SIGKILL: I am \d+ at \d+", ended)
 
 
 def wait_for_end(server: Scripted) -> None:
@@ -337,7 +346,7 @@ def wait_for_end(server: Scripted) -> None:
 def test_a_server_is_not_waited_for_when_the_run_is_interrupted(make_server: MakeServer) -> None:
     server = scripted(make_server)
     server.script = "import time; time.sleep(600)"
-    server.site.interrupted.set()
+    server.context.interrupted.set()
     assert failure(server) == "was not waited for: the run was interrupted"
 
 

@@ -1,6 +1,7 @@
-"""The directory of a server: what whoever runs us keeps there, and what the server's user has.
+"""The directory of a server: its log, its data and the files that it reads.
 
-Root writes nothing where another user could have put a link in its way.
+What the run writes there belongs to the user of the run, the subdirectories to the server's user.
+Links are not followed, for another user could have put one where root writes.
 """
 
 from __future__ import annotations
@@ -10,13 +11,13 @@ import os
 from pathlib import Path
 from typing import IO
 
+from zodbshootout.servers import ServerFailed
 from zodbshootout.servers.account import Account
-from zodbshootout.servers.failure import ServerFailed
 
 LOG = "server.log"
 
 
-class Home:
+class ServerDirectory:
     """A directory that is made for a server, or kept from an earlier run."""
 
     def __init__(self, path: Path, *, kept: bool) -> None:
@@ -28,7 +29,8 @@ class Home:
     def make(self, account: Account | None) -> None:
         """Make the directory, with a log in it, for a server that runs as *account*.
 
-        :raises ServerFailed: when it is in use, holds other things, or is not for that user
+        :raises ServerFailed: when another server uses it, it holds other things, or that user may
+            not enter it
         """
         self.close()
         self._account = account
@@ -40,10 +42,10 @@ class Home:
                 "directory, or one that such a server has made"
             )
         if account is not None:
-            self._let_in(account, new=new)
+            self._make_reachable(account, new=new)
         self._log = os.fdopen(self._open(LOG, os.O_RDWR | os.O_APPEND, 0o600), "ab+")
         try:
-            # The server inherits the lock with the log, and has it as long as it runs.
+            # The server inherits the lock with the log, and holds it as long as it runs.
             fcntl.flock(self._log, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             self.close()
@@ -52,19 +54,19 @@ class Home:
             ) from None
 
     def close(self) -> None:
-        """Let go of the log."""
+        """Close the log."""
         if self._log is not None:
             self._log.close()
             self._log = None
 
     @property
     def log(self) -> IO[bytes]:
-        """Where the server's output goes."""
+        """The file that the server's output goes to; :meth:`make` opens it."""
         assert self._log is not None
         return self._log
 
     def logged(self, since: int) -> str:
-        """Return what was logged from a position on, in bytes."""
+        """Return what was logged after the first *since* bytes."""
         size = self.log_size - since
         return os.pread(self.log.fileno(), size, since).decode(errors="replace")
 
@@ -73,8 +75,8 @@ class Home:
         """The bytes in the log."""
         return os.fstat(self.log.fileno()).st_size
 
-    def directory(self, name: str) -> Path:
-        """Return a directory that is the server's own, made if it is not there."""
+    def subdirectory(self, name: str) -> Path:
+        """Return a directory that belongs to the server's user, made if it is not there."""
         path = self.path / name
         if not path.exists():
             path.mkdir(mode=0o700)
@@ -83,7 +85,7 @@ class Home:
         return path
 
     def write(self, name: str, text: str) -> Path:
-        """Write a file that the server, and nobody else, may read."""
+        """Write a file that only the run and the server may read; return its path."""
         with os.fdopen(self._open(name, os.O_WRONLY | os.O_TRUNC, 0o600), "w") as file:
             if self._account is not None:
                 os.fchown(file.fileno(), -1, self._account.gid)
@@ -94,13 +96,16 @@ class Home:
     def _open(self, name: str, flags: int, mode: int) -> int:
         return os.open(self.path / name, flags | os.O_CREAT | os.O_NOFOLLOW, mode)
 
-    def _let_in(self, account: Account, *, new: bool) -> None:
-        """Have the user reach what is his; he need not see what else is there."""
+    def _make_reachable(self, account: Account, *, new: bool) -> None:
+        """Let the server's user enter the directory, but not list it.
+
+        :raises ServerFailed: when a directory above it is closed to that user
+        """
         if new:
             self.path.chmod(0o711)
         if not self.kept:
             self.path.parent.chmod(0o711)
-        if closed := account.first_closed(self.path):
+        if closed := account.first_not_enterable(self.path):
             where = "directory" if self.kept else "TMPDIR"
             raise ServerFailed(
                 f"has to run as user {account.name}, who may not enter {closed}; choose another "

@@ -1,0 +1,260 @@
+"""A server process that the run starts: prepared, started, waited for, stopped."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO, Any, ClassVar
+
+from zodbshootout.config.configuration import ConfigurationError, Source
+from zodbshootout.config.sections import ServerSection
+from zodbshootout.guardian import (
+    GENTLE,
+    Ending,
+    Guardian,
+    GuardianLost,
+    end_group,
+    manner_of_end,
+)
+from zodbshootout.servers import ServerFailed
+from zodbshootout.servers.account import account_for
+from zodbshootout.servers.address import accepts
+from zodbshootout.servers.directory import ServerDirectory
+
+START_TIMEOUT = 60.0
+"""Seconds that a server may take until it is ready."""
+PREPARATION_TIMEOUT = 120.0
+"""Seconds that a program may take that prepares a server, such as ``initdb``."""
+LOG_LINES = 5
+"""How many lines of a server's log a message quotes at most."""
+DATA = "data"
+"""The subdirectory of a server's directory that holds its data."""
+_NO_SIGNAL = Ending(signal=0, grace=10.0)
+"""How programs that prepare a server end: killed, PostgreSQL's would leave shared memory."""
+_PASSED_ON = frozenset({"PATH", "TZ", "LD_LIBRARY_PATH"})
+"""What a server that runs as another user gets of root's environment."""
+
+
+@dataclass(frozen=True)
+class ServerContext:
+    """What all servers of a run share."""
+
+    directory: Path
+    """Holds a directory for each server, except those whose section names one to keep."""
+    source: Source
+    names: Mapping[str, str]
+    """The names that the run defines for the source, as :func:`given_names` returns them."""
+    guardian: Guardian
+    interrupted: threading.Event = field(default_factory=threading.Event)
+    """Set when the run is interrupted: servers that start are then not waited for."""
+
+
+class Server(ABC):
+    """The server that a section describes.  Subclasses say how it is prepared and started."""
+
+    own_settings: ClassVar[frozenset[str]] = frozenset()
+    """Settings that only the run sets, never the section."""
+    system_accounts: ClassVar[Sequence[str] | None] = None
+    """Users as which root runs it, the first that exists; ``None`` where it runs as root."""
+    error_mark: ClassVar[str] = ""
+    """What marks the lines of its log that report errors; empty where nothing does."""
+
+    orderly: ClassVar[Ending] = GENTLE
+    """How it is stopped when its data are needed again."""
+    abrupt: ClassVar[Ending] = GENTLE
+    """How it is stopped when its data are removed with the run."""
+
+    def __init__(self, section: ServerSection, context: ServerContext) -> None:
+        """Take a section; nothing is started.
+
+        :raises ConfigurationError: when it sets what only the run may set
+        """
+        self.name = section.name
+        self.section = section
+        self.context = context
+        self.host = context.names[f"{self.name}_host"]
+        self.port = int(context.names[f"{self.name}_port"])
+        self.password = context.names[f"{self.name}_password"]
+        kept = Path(section.directory).absolute() if section.directory else None
+        self.directory = ServerDirectory(
+            kept or context.directory / f"server-{self.name}", kept=kept is not None
+        )
+        self._process: subprocess.Popen[bytes] | None = None
+        self._process_options: dict[str, Any] = {}
+        self._log_start = 0
+        for name in section.settings:
+            # The long options of programs may be abbreviated.
+            if any(own.startswith(name.replace("-", "_")) for own in self.own_settings):
+                raise ConfigurationError(
+                    f"{context.source.path}: server {self.name}: {name} is set by the run; "
+                    "leave it out of <settings>"
+                )
+
+    def prepare(self) -> None:  # noqa: B027 - not every server needs it
+        """Create in :attr:`directory` what the server needs before it starts.
+
+        :raises ServerFailed: when it cannot be done
+        """
+
+    @abstractmethod
+    def command(self) -> Sequence[str]:
+        """Return the command that starts the server.
+
+        :raises ServerFailed: when its program is not installed
+        """
+
+    def is_ready(self) -> bool:
+        """Return whether the server, whose process runs, takes requests."""
+        return accepts((self.host, self.port))
+
+    def start(self) -> None:
+        """Prepare the server, start it and wait until it is ready.
+
+        :raises ServerFailed: when it cannot be started or prepared, ends at once, or takes longer
+            than :data:`START_TIMEOUT`
+        """
+        try:
+            self._set_up()
+            self.prepare()
+            self._launch()
+        except (OSError, GuardianLost) as error:
+            raise ServerFailed(f"could not be started: {error}") from error
+
+    def halt(self) -> None:
+        """Stop the server for :meth:`resume`, and wait for its end."""
+        # Always orderly: a server that has to recover its data would read them into its caches.
+        self._stop(self.orderly)
+
+    def resume(self) -> None:
+        """Start the server on the data that it had when it was halted.
+
+        :raises ServerFailed: as :meth:`start`
+        """
+        try:
+            self._launch()
+        except (OSError, GuardianLost) as error:
+            raise ServerFailed(f"could not be started again: {error}") from error
+
+    def how_ended(self) -> str | None:
+        """Return how the server has ended and what it logged last, ``None`` if it has not."""
+        if self._process is None or self._process.poll() is None:
+            return None
+        return f"{manner_of_end(self._process.returncode)}: {self.last_log_lines()}"
+
+    @property
+    def pid(self) -> int | None:
+        """The id of the process, ``None`` before it is started."""
+        return self._process.pid if self._process else None
+
+    def stop(self) -> None:
+        """Stop the server and wait for its end; a server that is not running is left alone."""
+        self._stop(self._ending)
+        self.directory.close()
+
+    @property
+    def _ending(self) -> Ending:
+        return self.orderly if self.directory.kept else self.abrupt
+
+    def _stop(self, ending: Ending) -> None:
+        if self._process is None:
+            return
+        end_group(self._process.pid, ending, reap=self._process.poll)
+        self._process.wait()
+        self.context.guardian.release_group(self._process.pid)
+        self._process = None
+
+    def run(self, command: Sequence[str], standard_input: str = "") -> str:
+        """Run a program that prepares the server; return what it printed.
+
+        :raises ServerFailed: when it fails, or takes longer than :data:`PREPARATION_TIMEOUT`
+        """
+        self._log_start = self.directory.log_size
+        # Not a pipe: an interrupted run might not close its end, and the program wait for ever.
+        with TemporaryFile(dir=self.context.directory) as file:
+            file.write(standard_input.encode())
+            file.seek(0)
+            process = self._spawn(command, _NO_SIGNAL, file)
+        try:
+            process.wait(PREPARATION_TIMEOUT)
+        except subprocess.TimeoutExpired:
+            end_group(process.pid, reap=process.poll)
+            process.wait()
+            self.context.guardian.release_group(process.pid)
+            raise ServerFailed(
+                f"is not prepared: {Path(command[0]).name} took longer than "
+                f"{PREPARATION_TIMEOUT:.0f} s: {self.last_log_lines()}"
+            ) from None
+        self.context.guardian.release_group(process.pid)
+        if process.returncode:
+            raise ServerFailed(
+                f"is not prepared: {Path(command[0]).name} failed: {self.last_log_lines()}"
+            )
+        return self.directory.logged(self._log_start)
+
+    def last_log_lines(self) -> str:
+        """Return the last lines that were logged since the last start, joined into one.
+
+        Where some are marked as errors (see :attr:`error_mark`), only these.
+        """
+        lines = [
+            line.strip()
+            for line in self.directory.logged(self._log_start).split("\n")
+            if line.strip()
+        ]
+        errors = [line for line in lines if self.error_mark in line]
+        return " / ".join((errors or lines)[-LOG_LINES:]) or "it logged nothing"
+
+    def _set_up(self) -> None:
+        """Make the directory, and choose user and environment of the server's processes."""
+        account = None
+        if self.system_accounts is not None:
+            data = self.directory.path / DATA if self.directory.kept else None
+            account = account_for(self.system_accounts, self.section.run_as, data)
+        self.directory.make(account)
+        temporary = str(self.directory.subdirectory("tmp"))
+        environment: dict[str, str] = dict(os.environ)
+        if account is not None:
+            # The rest of root's environment may hold secrets.
+            environment = {key: text for key, text in environment.items() if key in _PASSED_ON}
+            self._process_options = {"user": account.uid, "group": account.gid, "extra_groups": []}
+            self._process_options["cwd"] = temporary
+        self._process_options["env"] = {**environment, "LC_ALL": "C.UTF-8", "TMPDIR": temporary}
+
+    def _launch(self) -> None:
+        command = self.command()
+        self._log_start = self.directory.log_size
+        self._process = self._spawn(command, self._ending, subprocess.DEVNULL)
+        self._wait(self._process)
+
+    def _spawn(
+        self, command: Sequence[str], ending: Ending, stdin: int | IO[bytes]
+    ) -> subprocess.Popen[bytes]:
+        return self.context.guardian.start(
+            command,
+            ending,
+            stdin=stdin,
+            stdout=self.directory.log,
+            stderr=subprocess.STDOUT,
+            **self._process_options,
+        )
+
+    def _wait(self, process: subprocess.Popen[bytes]) -> None:
+        deadline = time.monotonic() + START_TIMEOUT
+        while process.poll() is None:
+            if self.is_ready():
+                return
+            if self.context.interrupted.is_set():
+                raise ServerFailed("was not waited for: the run was interrupted")
+            if time.monotonic() > deadline:
+                raise ServerFailed(
+                    f"was not ready within {START_TIMEOUT:.0f} s: {self.last_log_lines()}"
+                )
+            time.sleep(0.05)
+        raise ServerFailed(f"ended at once: {self.last_log_lines()}")

@@ -1,0 +1,227 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from zodbshootout.config.configuration import Configuration, ConfigurationError, Source, parse
+from zodbshootout.guardian import Guardian
+from zodbshootout.servers import ServerFailed, running
+from zodbshootout.servers.naming import given_names
+from zodbshootout.servers.running import RunningServers, check_restartable, start_servers
+from zodbshootout.servers.server import ServerContext
+
+# The database is the last of the file, and is needed first.
+NAMES = ("outer", "inner", "unused", "other", "base")
+NEEDS: dict[str, set[str]] = {
+    "outer": {"inner", "base"},
+    "inner": {"base"},
+    "unused": set(),
+    "other": set(),
+    "base": set(),
+}
+NEEDED_BY = {
+    "through_both": {"outer", "inner", "base"},
+    "through_one": {"inner", "base"},
+    "elsewhere": {"other"},
+    "alone": set(),
+}
+
+
+def users_of(*contenders: str) -> dict[str, list[str]]:
+    """Return which of the contenders, or of all, need each server."""
+    return {
+        server: [each for each in contenders or NEEDED_BY if server in NEEDED_BY[each]]
+        for server in NAMES
+    }
+
+
+@dataclass
+class FakeServers:
+    """Servers that only record what is done with them."""
+
+    events: list[str] = field(default_factory=list)
+    failing: set[str] = field(default_factory=set)
+
+    def make(self, section: Any, context: Any) -> Any:
+        return FakeServer(section.name, self)
+
+
+@dataclass
+class FakeServer:
+    name: str
+    servers: FakeServers
+
+    def how_ended(self) -> str | None:
+        return "was killed" if self.name in self.servers.failing else None
+
+    def __getattr__(self, event: str) -> Callable[[], None]:
+        def happen() -> None:
+            self.servers.events.append(f"{event} {self.name}")
+            if self.name in self.servers.failing and event in {"start", "resume"}:
+                raise ServerFailed("is on fire")
+
+        return happen
+
+
+@pytest.fixture
+def servers(monkeypatch: pytest.MonkeyPatch) -> FakeServers:
+    fakes = FakeServers()
+    monkeypatch.setattr(running, "server_of", fakes.make)
+    return fakes
+
+
+def configuration_of(source: Source, scratch: Path) -> Configuration:
+    with given_names(source, scratch) as names:
+        return parse(source, names)
+
+
+@pytest.fixture
+def start(servers: FakeServers, tmp_path: Path) -> Callable[..., RunningServers]:
+    """Return how to start the servers that contenders need, and stop them."""
+
+    def begin(*contenders: str) -> RunningServers:
+        text = "".join(f"<memcachedserver {name}/>\n" for name in NAMES)
+        source = Source(tmp_path / "x.conf", text)
+        configuration = configuration_of(source, tmp_path)
+        context = ServerContext(tmp_path, source, configuration.names, mock.Mock(spec=Guardian))
+        with ExitStack() as stack:
+            return start_servers(stack, configuration, users_of(*contenders), NEEDS, context)
+
+    return begin
+
+
+def test_servers_start_after_those_that_they_need_and_stop_before_them(
+    start: Callable[..., RunningServers], servers: FakeServers
+) -> None:
+    order = list(start().running)
+    assert order == ["other", "base", "inner", "outer"]
+    assert servers.events == [
+        *(f"start {name}" for name in order),
+        *(f"stop {name}" for name in reversed(order)),
+    ]
+
+
+def test_only_servers_that_contenders_need_are_started(
+    start: Callable[..., RunningServers],
+) -> None:
+    assert list(start("through_one").running) == ["base", "inner"]
+    assert list(start("alone").running) == []
+
+
+def test_contenders_that_need_a_server_are_served(start: Callable[..., RunningServers]) -> None:
+    assert start().served == {"through_both", "through_one", "elsewhere"}
+    assert start("alone").served == set()
+
+
+@pytest.mark.parametrize(
+    ("failing", "absent", "started"),
+    [
+        ("base", {"through_both", "through_one"}, ["other", "base"]),
+        ("inner", {"through_both", "through_one"}, ["other", "base", "inner"]),
+        ("outer", {"through_both"}, ["other", "base", "inner", "outer"]),
+        ("other", {"elsewhere"}, ["other", "base", "inner", "outer"]),
+    ],
+)
+def test_contenders_are_absent_exactly_if_they_need_a_server_that_fails(
+    failing: str,
+    absent: set[str],
+    started: list[str],
+    start: Callable[..., RunningServers],
+    servers: FakeServers,
+) -> None:
+    servers.failing.add(failing)
+    result = start()
+    assert result.absent == dict.fromkeys(absent, f"server {failing} is on fire")
+    assert [event.split()[1] for event in servers.events if "start" in event] == started
+    assert list(result.running) == [name for name in started if name != failing]
+    assert f"stop {failing}" in servers.events
+
+
+def test_servers_are_restarted_in_the_order_in_which_they_need_each_other(
+    start: Callable[..., RunningServers], servers: FakeServers
+) -> None:
+    result = start()
+    servers.events.clear()
+    result.restart_for("through_both")
+    assert servers.events == [
+        "halt outer", "halt inner", "halt base", "resume base", "resume inner", "resume outer",
+    ]  # fmt: skip
+    servers.events.clear()
+    result.restart_for("through_one")
+    assert servers.events == ["halt inner", "halt base", "resume base", "resume inner"]
+    servers.events.clear()
+    result.restart_for("alone")
+    assert servers.events == []
+
+
+def test_a_server_that_does_not_come_up_again_is_named(
+    start: Callable[..., RunningServers], servers: FakeServers
+) -> None:
+    result = start()
+    servers.failing.add("inner")
+    with pytest.raises(ServerFailed, match=r"^server inner is on fire$"):
+        result.restart_for("through_both")
+
+
+def test_all_other_servers_come_up_again_though_one_does_not(
+    start: Callable[..., RunningServers], servers: FakeServers
+) -> None:
+    result = start()
+    servers.failing.add("base")
+    servers.events.clear()
+    with pytest.raises(ServerFailed, match=r"^server base is on fire$"):
+        result.restart_for("through_both")
+    assert [event for event in servers.events if event.startswith("resume")] == [
+        "resume base",
+        "resume inner",
+        "resume outer",
+    ]
+
+
+def test_how_a_server_ended_is_known_to_the_contenders_that_need_it(
+    start: Callable[..., RunningServers], servers: FakeServers
+) -> None:
+    result = start()
+    assert result.how_ended("through_one") is None
+    servers.failing.add("base")
+    assert result.how_ended("through_one") == "server base was killed"
+    assert result.how_ended("elsewhere") is None
+
+
+def test_servers_that_keep_their_data_can_be_restarted() -> None:
+    check_restartable(users_of("through_one", "alone"), ["alone"], {"other"})
+
+
+@pytest.mark.parametrize(
+    ("contenders", "volatile_contenders", "volatile_servers", "message"),
+    [
+        (["alone"], [], [], "no contender has a server that the run starts"),
+        (
+            ["through_one", "elsewhere"],
+            [],
+            ["other"],
+            "server other would lose its data, which it keeps in memory",
+        ),
+        (
+            ["through_one", "through_both"],
+            ["alone", "through_both"],
+            [],
+            "through_both would lose its data, which it keeps in memory; leave it out with --only",
+        ),
+    ],
+)
+def test_servers_are_not_restarted_where_that_would_lose_data(
+    contenders: Sequence[str],
+    volatile_contenders: Sequence[str],
+    volatile_servers: Sequence[str],
+    message: str,
+) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        check_restartable(users_of(*contenders), volatile_contenders, volatile_servers)
+    assert str(caught.value) == f"--restart-servers: {message}"

@@ -5,20 +5,21 @@ from __future__ import annotations
 import pytest
 
 from zodbshootout.arguments import UsageError
+from zodbshootout.client.specification import Storage
 from zodbshootout.contenders.contender import Contender
-from zodbshootout.contenders.layer import Sharing
 from zodbshootout.options import Zap
 from zodbshootout.zapping import to_be_zapped
 
 
-def contender(name: str, **settings: str) -> Contender:
-    return Contender(name, object(), {f"storage.{key}": value for key, value in settings.items()})
+def contender(name: str, obstacle: str | None = None, **settings: str) -> Contender:
+    found = {f"storage.{key}": value for key, value in settings.items()}
+    return Contender(name, Storage(), found, zap_obstacle=obstacle)
 
 
 A, B = (contender(name, path=f"/var/{name}.fs", quota="5") for name in "ab")
 ANOTHER_A = contender("again", path="/var/a.fs", cache_size="7")
-READ_ONLY = contender("precious", path="/var/p.fs", read_only="True")
-MEMORY = Contender("memory", object(), {}, observed_sharing=Sharing.VOLATILE)
+READ_ONLY = contender("precious", "it is configured to be read only", path="/var/p.fs")
+MEMORY = contender("memory", "this storage has its data in the memory of one process")
 
 
 def refuse_to_ask(question: str) -> bool:
@@ -90,8 +91,8 @@ def test_a_uri_tells_which_database_it_is_where_nothing_else_does() -> None:
         asked.append(question)
         return False
 
-    unknown = Contender("other", object(), {"uri": "other://x"})
-    known = Contender("file", object(), {"uri": "file:///var/a.fs", "storage.path": "/var/a.fs"})
+    unknown = Contender("other", Storage(), {"uri": "other://x"})
+    known = Contender("file", Storage(), {"uri": "file:///var/a.fs", "storage.path": "/var/a.fs"})
     to_be_zapped(Zap(asked_for=True), [unknown, known, A], no)
     assert asked == [
         "Destroy all data of other, this storage (other://x)?",

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 
 from zodbshootout.arguments import FORCE, UsageError
 from zodbshootout.config.explanation import suggestion
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.options import Zap
-
-_FILES = ("path", "data_dir")
-_PLACES = (*_FILES, "dsn", "host", "port", "unix_socket", "db", "server", "storage")
-"""Settings that tell a user which database it is."""
 
 
 def to_be_zapped(
@@ -56,26 +51,12 @@ def _by_place(contenders: Iterable[Contender]) -> list[list[Contender]]:
     """Return the contenders, those together that are the same database."""
     places: dict[tuple[str, ...], list[Contender]] = {}
     for contender in contenders:
-        places.setdefault(_place(contender) or (contender.name,), []).append(contender)
+        places.setdefault(contender.place or (contender.name,), []).append(contender)
     return list(places.values())
 
 
-def _place(contender: Contender) -> tuple[str, ...]:
-    """Return the settings that tell which database it is.
-
-    Of a URI that is all there is to tell, where its scheme is not known.
-    """
-    found = []
-    for key, value in contender.settings.items():
-        name = key.rpartition(".")[2].rstrip("0123456789")
-        if name in _FILES and not value.startswith("$"):
-            found.append(str(Path(value).absolute()))
-        elif name in _PLACES:
-            found.append(value)
-    return tuple(found) or tuple(filter(None, [contender.settings.get("uri")]))
-
-
 def _question(same: Sequence[Contender]) -> str:
-    place = ", ".join(_place(same[0]))
+    place = ", ".join(same[0].place)
     names = " and ".join(each.name for each in same)
-    return f"Destroy all data of {names}, {same[0].storage_name}{f' ({place})' if place else ''}?"
+    what = f"{same[0].facts.storage_name} ({place})" if place else same[0].facts.storage_name
+    return f"Destroy all data of {names}, {what}?"

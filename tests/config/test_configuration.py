@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from zodbshootout.client.facts import Sharing
+from zodbshootout.client.opening import open_db
 from zodbshootout.config.configuration import (
     EMBEDDED,
     Configuration,
@@ -12,10 +15,8 @@ from zodbshootout.config.configuration import (
     parse,
     read_source,
 )
-from zodbshootout.contenders.contender import Contender, contenders_of
-from zodbshootout.contenders.database import Database
-from zodbshootout.contenders.layer import Sharing
-from zodbshootout.model import CrewShape, Parameters, Unit
+from zodbshootout.contenders.contender import Contender
+from zodbshootout.contenders.description import contenders_of
 from zodbshootout.servers.naming import given_names
 
 ETC = Path(__file__).parents[2] / "etc"
@@ -34,14 +35,14 @@ def test_the_embedded_default_has_four_contenders_and_a_server(tmp_path: Path) -
     source = read_source(EMBEDDED)
     assert source.server_names == ("main",)
     configuration = parsed(source.text, tmp_path, main="127.0.0.1:1")
-    assert [(each.name, each.sharing) for each in contenders_of(configuration)] == [
+    assert [(each.name, each.facts.sharing) for each in contenders_of(configuration)] == [
         ("memory", Sharing.VOLATILE),
         ("filestorage", Sharing.EXCLUSIVE),
         ("zeo", Sharing.CONCURRENT),
         ("sqlite", Sharing.CONCURRENT),
     ]
     assert [server.name for server in configuration.servers] == ["main"]
-    users = [each.name for each in contenders_of(configuration) if each.refers_to("main")]
+    users = [each.name for each in contenders_of(configuration) if "main" in each.server_names]
     assert users == ["zeo"]
 
 
@@ -63,7 +64,7 @@ def test_every_sample_can_be_read(
         found = contenders_of(parse(source, names))
     assert len(found) >= 2
     for server in source.server_names:
-        assert any(contender.refers_to(server) for contender in found)
+        assert any(server in contender.server_names for contender in found)
     assert not any("sesame" in text for each in found for text in each.settings.values())
 
 
@@ -251,41 +252,18 @@ def test_a_fingerprint_is_of_the_settings_and_not_of_the_run(tmp_path: Path) -> 
 
 def test_trap_9_cache_and_pool_sizes_are_the_contenders_own(tmp_path: Path) -> None:
     text = f"<zodb a>\ncache-size 77\npool-size 3\n{FILESTORAGE}</zodb>"
-    db = contenders(text, tmp_path)[0].section.open()
+    db = open_db(contenders(text, tmp_path)[0].storage)
     assert (db.getCacheSize(), db.getPoolSize()) == (77, 3)
     db.close()
-
-
-def test_crews_that_a_contender_refuses(tmp_path: Path) -> None:
-    source = read_source(EMBEDDED)
-    memory, filestorage, zeo, sqlite = contenders(source.text, tmp_path, main="127.0.0.1:1")
-    processes = CrewShape(2)
-    assert filestorage.refusal(Parameters(processes)) == (
-        "FileStorage: one DB at a time can open it; use --threads shared, or -c 1"
-    )
-    assert memory.refusal(Parameters(processes)) == (
-        "MappingStorage: its data lives in one DB only; use --threads shared, or -c 1"
-    )
-    assert zeo.refusal(Parameters(processes)) is None
-    assert sqlite.refusal(Parameters(processes)) is None
-    assert "event loop" in str(zeo.refusal(Parameters(CrewShape(2, Unit.GREENLET))))
-    for contender in (memory, filestorage, zeo, sqlite):
-        assert contender.refusal(Parameters(CrewShape(1))) is None
-        assert contender.refusal(Parameters(CrewShape(9, Unit.GREENLET, shared=True))) is None
-
-
-def test_a_contender_refers_to_a_server_by_its_whole_name(tmp_path: Path) -> None:
-    text = "<zodb a>\n<zeoclient>\nserver $main2\n</zeoclient>\n</zodb>"
-    (contender,) = contenders(text, tmp_path, main="127.0.0.1:1111", main2="127.0.0.1:2222")
-    assert contender.refers_to("main2")
-    assert not contender.refers_to("main")
 
 
 def test_a_dollar_in_a_path_of_the_run_is_one(tmp_path: Path) -> None:
     odd = tmp_path / "a $b c"
     odd.mkdir()
     (contender,) = contenders(f"<zodb a>\n{FILESTORAGE}</zodb>", odd)
-    assert contender.section.config.storage.config.path == str(odd / "a.fs")
+    with closing(open_db(contender.storage)) as db:
+        assert db.storage.getName() == str(odd / "a.fs")
+    assert contender.settings["storage.path"] == "$scratch/a.fs"
 
 
 def test_a_byte_order_mark_is_passed_over(tmp_path: Path) -> None:
@@ -295,26 +273,3 @@ def test_a_byte_order_mark_is_passed_over(tmp_path: Path) -> None:
     )
     configuration = parse(read_source(path), {})
     assert [contender.name for contender in contenders_of(configuration)] == ["a"]
-
-
-def test_a_persistent_zeo_cache_is_for_one_db(tmp_path: Path) -> None:
-    text = "<zodb a>\n<zeoclient>\nserver localhost:1\nclient c\n</zeoclient>\n</zodb>"
-    (contender,) = contenders(text, tmp_path)
-    assert "persistent cache file serves one DB" in str(contender.refusal(Parameters(CrewShape(2))))
-    assert contender.refusal(Parameters(CrewShape(2, Unit.THREAD, shared=True))) is None
-
-
-@pytest.mark.parametrize("inner", ["mappingstorage", "filestorage"])
-def test_trap_3_a_wrapper_does_not_hide_the_storage_that_it_wraps(
-    inner: str, tmp_path: Path
-) -> None:
-    path = "path $scratch/x.fs\n" if inner == "filestorage" else ""
-    text = (
-        f"<zodb a>\n<blobstorage>\nblob-dir $scratch/blobs\n<{inner}>\n{path}</{inner}>\n"
-        "</blobstorage>\n</zodb>"
-    )
-    (contender,) = contenders(text, tmp_path)
-    assert contender.sharing is not Sharing.CONCURRENT
-    with Database(contender) as database:
-        assert database.sharing is contender.sharing
-        assert len(database.storage_classes) == 2

@@ -8,12 +8,15 @@ from typing import Any
 import pytest
 import zodburi
 
+from zodbshootout.client.database import Database
+from zodbshootout.client.facts import Sharing
+from zodbshootout.client.opening import open_db
+from zodbshootout.client.parameters import CrewShape, Parameters, Unit
+from zodbshootout.client.specification import Storage
 from zodbshootout.config.configuration import ConfigurationError, Source, parse
 from zodbshootout.config.uri import is_uri, schemes, source_of
-from zodbshootout.contenders.contender import Contender, contenders_of
-from zodbshootout.contenders.database import Database
-from zodbshootout.contenders.layer import Sharing
-from zodbshootout.model import CrewShape, Parameters, Unit
+from zodbshootout.contenders.contender import Contender
+from zodbshootout.contenders.description import contenders_of
 
 OTHER = """
 import ZODB.MappingStorage
@@ -88,12 +91,13 @@ def test_what_is_known_before_it_is_opened_is_what_opening_it_shows(
     )
     found = contender(uri.format(tmp_path, tmp_path))
     assert found.name == uri.partition(":")[0]
-    assert (found.storage_name, found.sharing) == (storage, sharing)
-    assert found.prefetches is not None
-    with Database(found) as database:
-        assert database.sharing is sharing
-        assert database.prefetches is found.prefetches
-        assert any(name.endswith(f".{storage}") for name in database.storage_classes)
+    assert (found.facts.storage_name, found.facts.sharing) == (storage, sharing)
+    assert found.facts.prefetches is not None
+    with Database(found.storage) as database:
+        facts = database.facts()
+    assert facts.sharing is sharing
+    assert facts.prefetches is found.facts.prefetches
+    assert any(name.endswith(f".{storage}") for name in facts.storage_classes)
 
 
 def test_servers_are_known_before_they_are_opened() -> None:
@@ -107,43 +111,42 @@ def test_servers_are_known_before_they_are_opened() -> None:
     assert contender("zeo://[::1]").settings["storage.server"] == "::1:9991"
     assert "no ZEO server at /no/socket" in str(contender("zeo:///no/socket").absence())
     postgres = contender("postgres://u:p@h:5432/x?driver=pg8000&read_only=1")
-    assert postgres.read_only
-    assert "the driver 'pg8000' is not installed" in str(postgres.installation())
-    assert "<mysql>: no driver" in str(contender("mysql://u:p@h/x").installation())
-    assert "<oracle>: no driver" in str(contender("oracle://?user=u&dsn=x").installation())
-    assert contender("sqlite://?data_dir=x").retry_flaw() == in_a_file(
-        "%import relstorage\n<zodb a>\n<relstorage>\n<sqlite3>\ndata-dir x\n</sqlite3>\n"
-        "</relstorage>\n</zodb>"
-    )[0].retry_flaw()  # fmt: skip
+    assert postgres.facts.read_only
+    assert "the driver 'pg8000' is not installed" in str(postgres.installation)
+    assert "<mysql>: no driver" in str(contender("mysql://u:p@h/x").installation)
+    assert "<oracle>: no driver" in str(contender("oracle://?user=u&dsn=x").installation)
 
 
 def test_a_demostorage_by_parameter_is_one() -> None:
-    assert contender("sqlite://?data_dir=x&demostorage=1").sharing is Sharing.VOLATILE
+    assert contender("sqlite://?data_dir=x&demostorage=1").facts.sharing is Sharing.VOLATILE
 
 
 def test_trap_9_what_the_uri_says_of_the_db_is_honoured() -> None:
     found = contender("memory://?connection_cache_size=77&connection_pool_size=3&database_name=d")
-    db = found.open()
+    db = open_db(found.storage)
     assert (db.getCacheSize(), db.getPoolSize(), db.database_name) == (77, 3, "d")
     db.close()
     assert found.settings["cache_size"] == "77"
 
 
 def test_a_path_is_taken_as_it_is(tmp_path: Path) -> None:
-    contender(f"file://{tmp_path}/a $b $$(c) #d.fs").open().close()
+    open_db(contender(f"file://{tmp_path}/a $b $$(c) #d.fs").storage).close()
     assert (tmp_path / "a $b $$(c) #d.fs").is_file()
 
 
 def test_a_section_in_a_file_uses_what_the_run_defines(tmp_path: Path) -> None:
     fs, zeo = in_a_file(
         "<zodburi fs>\nuri file://$scratch/x.fs\n</zodburi>\n"
-        "<zodburi zeo>\nuri zeo://$main?wait=1\n</zodburi>\n",
+        "<zodburi zeo>\nuri zeo://$main?wait=1\n</zodburi>\n"
+        "<zeoserver main>\n<mappingstorage/>\n</zeoserver>\n",
         scratch=str(tmp_path), main="127.0.0.1:1234",
     )  # fmt: skip
-    assert fs.settings["storage.path"] == "$scratch/x.fs"
     assert fs.settings["uri"] == "file://$scratch/x.fs"
-    assert zeo.refers_to("main")
-    assert not fs.refers_to("main")
+    assert not [key for key in fs.settings if key.startswith("storage")]
+    assert fs.storage == Storage(uri=f"file://{tmp_path}/x.fs")
+    assert zeo.server_names == {"main"}
+    assert zeo.settings["uri"] == "zeo://$main?wait=1"
+    assert fs.server_names == frozenset()
 
 
 @pytest.mark.parametrize(
@@ -188,8 +191,8 @@ def test_the_driver_for_sqlite_is_not_left_to_chance(
         return resolve(uri)
 
     monkeypatch.setattr("zodburi.resolve_uri", listen)
-    with Database(found) as database:
-        assert database.driver() == "sqlite3"
+    with Database(found.storage) as database:
+        assert database.facts().driver == "sqlite3"
     assert asked[-1] == resolved
 
 
@@ -247,9 +250,9 @@ def test_a_bad_uri_in_a_file_is_told_with_the_line() -> None:
 @pytest.mark.usefixtures("other")
 def test_of_a_scheme_that_is_not_known_opening_tells() -> None:
     found = contender("other:anything")
-    assert found.storage_name == "this storage"
+    assert found.facts.storage_name == "this storage"
     assert found.settings["uri"] == "other:anything"
-    with Database(found) as database:
+    with Database(found.storage) as database:
         assert database.sharing is Sharing.VOLATILE
 
 

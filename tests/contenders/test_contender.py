@@ -1,14 +1,18 @@
 from __future__ import annotations
 
+import pickle
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from zodbshootout.client.facts import Facts, Sharing
+from zodbshootout.client.specification import Storage
 from zodbshootout.config.configuration import Source, parse
-from zodbshootout.contenders.contender import Contender, contenders_of
-from zodbshootout.model import CrewShape, Effort, Parameters, Unit
-from zodbshootout.plan import Sweep, make_plan
+from zodbshootout.contenders.contender import Contender
+from zodbshootout.contenders.description import contenders_of
+from zodbshootout.contenders.private_servers import caches_of_server, needed_servers
 from zodbshootout.servers.naming import given_names
 
 SERVERS = """
@@ -82,7 +86,7 @@ def test_what_the_run_gave_to_a_server_is_in_the_settings_by_its_name(
 ) -> None:
     assert found["with_cache"].settings["storage.cache_servers"] == "$cache"
     dsn = found["with_cache"].settings["storage.adapter.dsn"]
-    assert "port='$pg_port'" in dsn
+    assert "host='$pg_host' port='$pg_port'" in dsn
     assert "password=***" in dsn
     assert found["through_zeo"].settings["storage.server"] == "$between"
     assert found["alone"].settings["storage.path"] == "$scratch/x.fs"
@@ -115,28 +119,140 @@ def test_a_setting_of_a_server_changes_the_hash_of_those_that_need_it(tmp_path: 
     assert changed == {"with_cache", "through_zeo"}
 
 
+def test_a_contender_knows_the_private_servers_that_it_needs(found: dict[str, Contender]) -> None:
+    assert {name: (each.servers, each.server_names) for name, each in found.items()} == {
+        "with_cache": (("postgresqlserver", "memcachedserver"), {"pg", "cache"}),
+        "through_zeo": (("postgresqlserver", "zeoserver"), {"pg", "between"}),
+        "alone": ((), frozenset()),
+    }
+
+
+def test_a_client_is_told_what_it_needs_and_nothing_of_the_rest(tmp_path: Path) -> None:
+    contenders, names = read(SERVERS, tmp_path)
+    with_cache, through_zeo, alone = (each.storage for each in contenders)
+    assert set(with_cache.names) == {"cache", "pg_host", "pg_port", "pg_password"}
+    assert "%import relstorage" in with_cache.section
+    assert through_zeo.names == {"between": names["between"]}
+    assert through_zeo.section == (
+        "<zodb through_zeo>\n<zeoclient>\nserver ${between}\n</zeoclient>\n</zodb>\n"
+    )
+    assert set(alone.names) == {"scratch"}
+
+
+NUMBERS = """
+%define size $main_port
+<zeoserver main>
+  <mappingstorage/>
+</zeoserver>
+<zodb same_number>
+  cache-size 4321
+  <mappingstorage/>
+</zodb>
+<zodb by_name>
+  cache-size $main_port
+  <mappingstorage/>
+</zodb>
+<zodb by_definition>
+  cache-size ${SIZE}
+  <mappingstorage/>
+</zodb>
+<zodb in_a_comment>
+  # cache-size $main_port
+  <mappingstorage>
+    name $$main_port
+  </mappingstorage>
+</zodb>
+"""
+
+
+def test_a_number_that_equals_a_port_is_a_number_and_needs_no_server(tmp_path: Path) -> None:
+    names = {"scratch": str(tmp_path), "main": "127.0.0.1:4321", "main_port": "4321"}
+    configuration = parse(Source(Path("x.conf"), NUMBERS), names)
+    same, by_name, by_definition, in_a_comment = contenders_of(configuration)
+    for needy in (by_name, by_definition):
+        assert needy.settings["cache_size"] == "$main_port"
+        assert needy.server_names == {"main"}
+        assert needy.storage.names == {"main_port": "4321"}
+    for other in (same, in_a_comment):
+        assert other.server_names == frozenset()
+        assert other.storage.names == {}
+    assert same.settings["cache_size"] == "4321"
+    assert in_a_comment.settings["storage.name"] == "$main_port"
+
+
+def test_a_name_belongs_to_the_server_whose_whole_name_it_has(tmp_path: Path) -> None:
+    text = (
+        "<zeoserver main>\n<mappingstorage/>\n</zeoserver>\n"
+        "<zeoserver main2>\n<mappingstorage/>\n</zeoserver>\n"
+        "<zodb a>\n<zeoclient>\nserver $main2\n</zeoclient>\n</zodb>\n"
+        "<zodb b>\n<zeoclient>\nserver $main_host:1${main_port}\n</zeoclient>\n</zodb>\n"
+    )
+    names = {
+        "main": "127.0.0.1:11", "main_host": "127.0.0.1", "main_port": "11", "main2": "127.0.0.1:12"
+    }  # fmt: skip
+    a, b = contenders_of(parse(Source(Path("x.conf"), text), names))
+    assert a.server_names == {"main2"}
+    assert b.server_names == {"main"}
+    assert b.settings["storage.server"] == "$main_host:1$main_port"
+    assert b.requirements[0].addresses == (("127.0.0.1", 111),)
+
+
+@pytest.mark.parametrize("part", ["host", "port", "password", "certificate", "key", "authority"])
+def test_whatever_a_server_was_given_refers_to_it(part: str) -> None:
+    text = (
+        "<zeoserver main>\n<mappingstorage/>\n</zeoserver>\n"
+        f"<zodb a>\n<mappingstorage>\nname $main_{part}\n</mappingstorage>\n</zodb>\n"
+    )
+    (a,) = contenders_of(parse(Source(Path("x.conf"), text), {f"main_{part}": "x"}))
+    assert a.server_names == {"main"}
+
+
+def test_a_secret_that_is_passed_on_to_a_server_is_in_no_settings() -> None:
+    text = (
+        "<zeoserver main>\n<settings>\nauth_token geheim\nmonitor 7\n</settings>\n"
+        "<mappingstorage/>\n</zeoserver>\n"
+        "<zodb a>\n<zeoclient>\nserver $main\n</zeoclient>\n</zodb>\n"
+    )
+    (a,) = contenders_of(parse(Source(Path("x.conf"), text), {"main": "127.0.0.1:7"}))
+    assert a.settings["server.main.settings.values.monitor"] == "7"
+    assert "geheim" not in repr(a.settings)
+
+
+def test_servers_may_need_each_other(tmp_path: Path) -> None:
+    client = "<zeoclient>\nserver ${}\n</zeoclient>\n"
+    text = (
+        f"<zeoserver one>\n{client.format('two')}</zeoserver>\n"
+        f"<zeoserver two>\n{client.format('one')}</zeoserver>\n"
+        f"<zodb a>\n{client.format('one')}</zodb>\n"
+    )
+    names = {"one": "127.0.0.1:1", "two": "127.0.0.1:2"}
+    configuration = parse(Source(Path("x.conf"), text), names)
+    one, two = configuration.servers
+    assert needed_servers(one, configuration) == [two]
+    (a,) = contenders_of(configuration)
+    assert a.servers == ("zeoserver", "zeoserver")
+
+
+def test_a_look_tells_everything_and_widens_nothing() -> None:
+    before = Contender("x", Storage(), facts=Facts(sharing=Sharing.VOLATILE))
+    found = Facts(storage_name="Found", sharing=Sharing.CONCURRENT, stores_blobs=True)
+    assert before.looked(found).facts == replace(found, sharing=Sharing.VOLATILE)
+    assert replace(before, facts=Facts()).looked(before.facts).facts.sharing is Sharing.VOLATILE
+
+
+def test_a_contender_is_plain_data(found: dict[str, Contender]) -> None:
+    for each in found.values():
+        assert pickle.loads(pickle.dumps(each)) == each
+
+
 @pytest.mark.parametrize(
-    ("driver", "unit", "refused"),
+    ("kind", "caches"),
     [
-        ("psycopg2", Unit.GREENLET, "the driver psycopg2 refuses to run with greenlets"),
-        ("psycopg2", Unit.THREAD, None),
-        ("gevent psycopg2", Unit.PROCESS, "the driver gevent psycopg2 refuses to run without"),
-        ("gevent psycopg2", Unit.GREENLET, None),
-        ("auto", Unit.GREENLET, None),
-        ("pg8000", Unit.GREENLET, None),
+        ("zeoserver", {"ZEO server"}),
+        ("postgresqlserver", {"PostgreSQL server"}),
+        ("mysqlserver", {"MySQL server", "MariaDB server"}),
+        ("memcachedserver", set()),
     ],
 )
-def test_psycopg2_is_for_greenlets_or_for_others(
-    driver: str, unit: Unit, refused: str | None, tmp_path: Path
-) -> None:
-    text = (
-        f"%import relstorage\n<zodb a>\n<relstorage>\n<postgresql>\ndriver {driver}\n"
-        "</postgresql>\n</relstorage>\n</zodb>\n"
-    )
-    contenders, _ = read(text, tmp_path)
-    plan = make_plan(contenders, ["add"], Sweep([2], [1], [1], Parameters(CrewShape(1, unit))),
-                     Effort(1, 1, 0, 1, 0.0))  # fmt: skip
-    (reason,) = map(plan.refusal, plan.cells)
-    assert (reason or "").startswith(refused or "")
-    assert bool(reason) == bool(refused)
-    assert plan.measurable == ([] if refused else contenders)
+def test_the_caches_that_a_restart_empties(kind: str, caches: set[str]) -> None:
+    assert set(map(str, caches_of_server(kind))) == caches

@@ -1,18 +1,14 @@
-"""What is known of MySQL's sections before and after they are opened, ours among them."""
+"""What is known of MySQL's sections before they are opened, ours among them."""
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
 from zodbshootout.config.configuration import Source, parse
-from zodbshootout.contenders import relstorage
-from zodbshootout.contenders.contender import Contender, contenders_of
-from zodbshootout.contenders.relstorage import RelStorageLayer
+from zodbshootout.contenders.contender import Contender
+from zodbshootout.contenders.description import contenders_of
 
 IMPORTS = "%import relstorage\n%import zodbshootout.mysql\n"
 SECTIONS = ("mysql", "mysql-or-mariadb")
@@ -49,8 +45,8 @@ OTHERS = (
 )
 
 
-def contender(section: str, driver: str = "auto") -> Contender:
-    text = f"<zodb x>\n<relstorage>\n<{section}>\ndriver {driver}\n</{section}>\n</relstorage>\n"
+def contender(section: str) -> Contender:
+    text = f"<zodb x>\n<relstorage>\n<{section}>\ndriver auto\n</{section}>\n</relstorage>\n"
     (found,) = contenders_of(parse(Source(Path("x.conf"), f"{IMPORTS}{text}</zodb>\n"), {}))
     return found
 
@@ -58,56 +54,23 @@ def contender(section: str, driver: str = "auto") -> Contender:
 @pytest.mark.parametrize("refusal", REFUSALS.values(), ids=list(REFUSALS))
 def test_a_server_that_is_not_relstorages_mysql_is_answered_with_our_section(refusal: str) -> None:
     advice = "for this server write '%import zodbshootout.mysql' and <mysql-or-mariadb>"
-    assert contender("mysql").advice(refusal) == advice
-    assert contender("mysql-or-mariadb").advice(refusal) is None
+    assert contender("mysql").advice_on(refusal) == advice
+    assert contender("mysql-or-mariadb").advice_on(refusal) is None
 
 
 @pytest.mark.parametrize("cause", OTHERS)
 def test_other_errors_are_left_as_they_are(cause: str) -> None:
-    assert contender("mysql").advice(cause) is None
+    assert contender("mysql").advice_on(cause) is None
 
 
 def test_advice_about_mysql_is_not_given_to_others() -> None:
     text = f"{IMPORTS}<zodb x>\n<relstorage>\n<postgresql>\n</postgresql>\n</relstorage>\n</zodb>\n"
     (other,) = contenders_of(parse(Source(Path("x.conf"), text), {}))
-    assert [other.advice(refusal) for refusal in REFUSALS.values()] == [None] * len(REFUSALS)
+    assert [other.advice_on(refusal) for refusal in REFUSALS.values()] == [None] * len(REFUSALS)
 
 
 @pytest.mark.parametrize("section", SECTIONS)
 def test_both_sections_need_the_same_extra(section: str) -> None:
-    assert contender(section).installation() == (
+    assert contender(section).installation == (
         "<mysql>: no driver for it is installed; install it: pip install 'zodbshootout[mysql]'"
     )
-
-
-@pytest.mark.parametrize("section", SECTIONS)
-@pytest.mark.parametrize(
-    ("written", "installed", "patched", "taken"),
-    [
-        ("auto", True, False, "MySQLdb"),
-        ("auto", True, True, "gevent MySQLdb"),
-        ("auto", False, False, "auto"),
-        ("PyMySQL", True, True, "PyMySQL"),
-    ],
-)
-def test_of_two_drivers_of_the_same_rank_the_one_that_suits_is_taken(
-    section: str,
-    written: str,
-    installed: bool,
-    patched: bool,
-    taken: str,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    found: dict[str, Any] = {"MySQLdb": find_spec("sys") if installed else None}
-    monkeypatch.setattr(relstorage, "find_spec", found.__getitem__)
-    monkeypatch.setattr(relstorage, "_patched_by_gevent", lambda: patched)
-    storage = contender(section, written).section.config.storage
-    RelStorageLayer.settle(storage)
-    assert storage.config.adapter.config.driver == taken
-
-
-def test_what_the_adapter_corrects_is_told_and_other_adapters_correct_nothing() -> None:
-    ours = SimpleNamespace(_adapter=SimpleNamespace(corrections=("this", "that")))
-    plain = SimpleNamespace(_adapter=SimpleNamespace())
-    assert RelStorageLayer(ours).corrections() == ("this", "that")
-    assert RelStorageLayer(plain).corrections() == ()

@@ -19,9 +19,10 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 import ZConfig
-from ZConfig.loader import ConfigLoader
 
+from zodbshootout.client.opening import prelude as prelude  # noqa: PLC0414
 from zodbshootout.config.explanation import explain
+from zodbshootout.config.loader import SectionText, TextLoader
 from zodbshootout.config.sections import ServerSection
 from zodbshootout.config.structure import lines_in_sections
 
@@ -50,10 +51,17 @@ class Configuration:
     """What a file says."""
 
     databases: Sequence[Any]
-    """The ``<zodb NAME>`` sections; their ``open()`` returns a DB."""
+    """The ``<zodb NAME>`` and ``<zodburi NAME>`` sections, as ZConfig makes them."""
     servers: Sequence[ServerSection]
     names: Mapping[str, str]
     """What was defined beside what the file defines itself."""
+    texts: Mapping[Any, SectionText]
+    """What stands in the file for each section, by the section's matcher."""
+
+    def text_of(self, section: Any) -> SectionText:
+        """Return what stands in the file for a section: nothing where it is not in the file."""
+        matcher = section.config.getSectionMatcher()
+        return self.texts.get(matcher) or SectionText()
 
 
 @dataclass(frozen=True)
@@ -148,12 +156,6 @@ def _expanded(
     return _INCLUDE.sub(content, text)
 
 
-def prelude(names: Mapping[str, str]) -> str:
-    """Return the lines that define *names* in ZConfig's language."""
-    literal = {name: value.replace("$", "$$") for name, value in names.items()}
-    return "".join(f"%define {name} {value}\n" for name, value in literal.items())
-
-
 def parse(source: Source, names: Mapping[str, str]) -> Configuration:
     """Make sections of a configuration's text, with *names* defined.
 
@@ -162,17 +164,14 @@ def parse(source: Source, names: Mapping[str, str]) -> Configuration:
     :raises ConfigurationError: naming the file, the line and what is allowed there
     """
     schema = ZConfig.loadSchema(str(files("zodbshootout.config") / "schema.xml"))
-    loader = ConfigLoader(schema)
-    preceding = prelude(names)
+    loader = TextLoader(schema, names)
     url = source.path.absolute().as_uri()
     try:
-        parsed, _ = loader.loadFile(io.StringIO(preceding + source.text), url)
+        parsed, _ = loader.loadFile(io.StringIO(source.text), url)
     except ZConfig.ConfigurationError as error:
         line = getattr(error, "lineno", None) or 0
         path, text = source.path, source.text
-        if getattr(error, "url", None) in {None, url}:
-            line -= preceding.count("\n")
-        else:
+        if getattr(error, "url", None) not in {None, url}:
             path = Path(url2pathname(urlsplit(error.url).path))
             with suppress(OSError, UnicodeDecodeError):
                 text = path.read_text(encoding="utf-8-sig")
@@ -187,4 +186,4 @@ def parse(source: Source, names: Mapping[str, str]) -> Configuration:
         ) from None
     except (ImportError, SyntaxError) as error:
         raise ConfigurationError(f"{source.path}: {error}") from error
-    return Configuration(parsed.databases, parsed.servers, names)
+    return Configuration(parsed.databases, parsed.servers, names, loader.texts)

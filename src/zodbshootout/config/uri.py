@@ -14,7 +14,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-from urllib.parse import parse_qsl, quote_plus, urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 import ZODB.config
 from ZConfig.matcher import SectionValue
@@ -80,28 +80,18 @@ class URISection:
 
     def __init__(self, section: Any) -> None:
         self.name: str = section.getSectionName()
-        self._uri: str = section.uri
-        self._factory, self._storage, options = _described(self._uri)
-        self.config = _settings(uri=self._uri, storage=self._storage, **options)
-        self._options = options
-
-    def open(self) -> ZODB.DB:
-        """Return the DB, newly opened, as the URI has it."""
-        settled = _settled(self._uri, self._storage)
-        factory = self._factory if settled == self._uri else _resolved(settled)[0]
-        storage = factory()
-        try:
-            return ZODB.DB(storage, **self._options)
-        except BaseException:
-            storage.close()
-            raise
+        self.uri: str = section.uri
+        storage, options = _described(section.uri)
+        values = {"uri": section.uri, "storage": storage, **options}
+        self.config = SectionValue(values, self.name, section.getSectionMatcher())
+        """What is in the section, and in the one that would open the same storage."""
 
 
-def _described(uri: str) -> tuple[Callable[[], Any], Any, dict[str, Any]]:
-    """Return what opens a storage, the section that would open it, and options of the DB."""
+def _described(uri: str) -> tuple[Any, dict[str, Any]]:
+    """Return the section that would open the same storage, and options of the DB."""
     _check_form(uri)
     factory, options = _resolved(uri)
-    return factory, _section_of(uri, factory), options
+    return _section_of(uri, factory), options
 
 
 def _section_of(uri: str, factory: Callable[[], Any]) -> Any:
@@ -207,7 +197,7 @@ def _of_zeo(uri: str) -> Any:
 def _of_demo(uri: str) -> Any:
     found = _DEMO.fullmatch(uri)
     assert found is not None
-    base, changes = (_described(found[part])[1] for part in ("base", "changes"))
+    base, changes = (_described(found[part])[0] for part in ("base", "changes"))
     changes = changes or SimpleNamespace(config=_settings())
     changes.name = "changes"  # as <demostorage> wants it to be called
     return _over(base, changes)
@@ -279,15 +269,3 @@ _DESCRIPTIONS: Mapping[str, Callable[[str], Any]] = {
     "zeo": _of_zeo,
 }
 """The section that would open the same, by scheme.  Other schemes are known once they are open."""
-
-
-def _settled(uri: str, section: Any) -> str:
-    """Return *uri* with the driver that was chosen since, where it leaves that to chance."""
-    adapter = getattr(getattr(section, "config", None), "adapter", None)
-    if adapter is None or scheme_of(uri) == "zconfig":
-        return uri
-    driver = adapter.config.driver
-    if driver == _query(uri).get("driver", "auto"):
-        return uri
-    head, mark, fragment = uri.partition("#")
-    return f"{head}{'&' if '?' in head else '?'}driver={quote_plus(driver)}{mark}{fragment}"

@@ -1,31 +1,70 @@
-"""A contender as the configuration describes it, not yet opened."""
+"""What is known of a contender: plain data, whatever becomes of its storage."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
-from zodbshootout.config.configuration import Configuration
-from zodbshootout.config.masking import SECRET_KEY, without_secrets
-from zodbshootout.contenders.layer import (
-    Layer,
-    Sharing,
-    inner_sections,
-    layer_of_section,
-    narrowest,
-    nested_sections,
-    sharing_of,
-    written_sections,
-)
-from zodbshootout.model import CrewShape, Parameters
-from zodbshootout.servers.address import HOST
+from zodbshootout.client.facts import Facts, Sharing, narrowest
+from zodbshootout.client.parameters import CrewShape, Parameters, Unit
+from zodbshootout.client.specification import Storage
+from zodbshootout.client.storages.cache_servers import Address
+from zodbshootout.servers.address import accepts
 
-_PARTS = ("_port", "_certificate", "_key", "_authority")
-"""What is appended to a server's name to name what it alone was given."""
+_LIMITS = {
+    Sharing.EXCLUSIVE: "one DB at a time can open it",
+    Sharing.VOLATILE: "its data lives in one DB only",
+}
+
+_FILES = ("path", "data_dir")
+_PLACES = (*_FILES, "dsn", "host", "port", "unix_socket", "db", "server", "storage")
+"""Settings that tell a user which database it is."""
+
+
+@dataclass(frozen=True)
+class Limit:
+    """Which crews cannot use a storage, and why: those of whom all of this is true."""
+
+    reason: str
+    """Ends with what to type instead."""
+    units: frozenset[Unit] = frozenset(Unit)
+    """What the clients are."""
+    databases: int = 1
+    """How many DBs they open, at least."""
+    sharers: int = 1
+    """How many of them use one DB, at least."""
+
+    def applies_to(self, shape: CrewShape) -> bool:
+        """Say whether a crew of that shape cannot use the storage."""
+        sharers = shape.size if shape.shared else 1
+        return (
+            shape.unit in self.units
+            and shape.databases >= self.databases
+            and sharers >= self.sharers
+        )
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """A server that has to be there before a storage can be opened."""
+
+    addresses: tuple[Address, ...]
+    """Where it can be; one of them is enough."""
+    otherwise: str
+    """What is missing, and what to type so that it is there."""
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What to write in place of a section, by how its storage failed."""
+
+    pattern: str
+    """A regular expression that is found in the cause of the failure."""
+    text: str
 
 
 @dataclass(frozen=True)
@@ -33,206 +72,65 @@ class Contender:
     """One ``<zodb NAME>`` or ``<zodburi NAME>`` section."""
 
     name: str
-    section: Any
-    """What ZConfig made of it; its ``open()`` returns a DB."""
-    settings: Mapping[str, str]
-    """What was configured, secrets left out, with paths of the run as their names."""
-    observed_sharing: Sharing | None = None
-    """What was found when it was opened: the section may be of a kind that is not known."""
-    has_blobs: bool | None = None
-    """Whether blobs can be stored in it, as far as that is known before it is opened."""
+    storage: Storage
+    """What a client needs to open it."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """What was configured, secrets left out, with what the run has named as ``$name``."""
+    facts: Facts = field(default_factory=Facts)
     servers: tuple[str, ...] = ()
     """The types of the sections of the private servers that it needs, such as ``zeoserver``."""
-    restarted: bool = False
-    """Whether these servers are restarted before anything is measured."""
+    server_names: frozenset[str] = frozenset()
+    """The names of these servers; some may be needed by the others alone."""
+    limits: tuple[Limit, ...] = ()
+    requirements: tuple[Requirement, ...] = ()
+    zap_obstacle: str | None = None
+    """Why its data cannot be destroyed."""
+    installation: str | None = None
+    """What to type where the packages are missing that it needs, such as a driver."""
+    advice: tuple[Advice, ...] = ()
 
-    @property
-    def sharing(self) -> Sharing:
-        """Return which DBs see its data."""
-        static = sharing_of(self.section)
-        return narrowest((static, self.observed_sharing or static))
-
-    @property
-    def read_only(self) -> bool:
-        """Return whether it is configured so that nothing can be written."""
-        return any(
-            key.endswith("read_only") and value == "True" for key, value in self.settings.items()
-        )
-
-    @property
-    def prefetches(self) -> bool | None:
-        """Return whether ``Connection.prefetch`` does anything, ``None`` if that is not known."""
-        for layer in self._asked_first():
-            if layer is None:
-                return None
-            if layer.prefetches is not None:
-                return layer.prefetches
-        return None
+    def looked(self, facts: Facts) -> Contender:
+        """Return the contender with what a look at its open storage has found."""
+        sharing = narrowest((self.facts.sharing, facts.sharing))
+        return replace(self, facts=replace(facts, sharing=sharing))
 
     def refusal(self, parameters: Parameters) -> str | None:
-        """Say why this contender cannot be measured like that, or return ``None``."""
-        if parameters.blobs and self.has_blobs is False:
-            return f"{self.storage_name} stores no blobs as it is configured here; see blob-dir"
-        return self._crew_refusal(parameters.crew)
-
-    def _crew_refusal(self, shape: CrewShape) -> str | None:
-        if shape.databases > 1 and self.sharing is not Sharing.CONCURRENT:
-            limit = {
-                Sharing.EXCLUSIVE: "one DB at a time can open it",
-                Sharing.VOLATILE: "its data lives in one DB only",
-            }[self.sharing]
-            return f"{self.storage_name}: {limit}; use --threads shared, or -c 1"
-        return self._first(lambda layer, section: layer.refusal(section, shape))
-
-    @property
-    def storage_name(self) -> str:
-        """Return the class of the outermost storage that is known, and what it merely wraps."""
-        names = [layer.name() for layer in self._asked_first() if layer is not None]
-        return " over ".join(names) or "this storage"
-
-    def _asked_first(self) -> Iterator[type[Layer] | None]:
-        """Return what is known of the outermost storage, and of those that it passes on to."""
-        sections = [getattr(getattr(self.section, "config", None), "storage", self.section)]
-        while sections:
-            layer = layer_of_section(sections[0])
-            yield layer
-            passes_on = layer is None or layer.transparent
-            sections = inner_sections(sections[0]) if passes_on else []
-
-    def retry_flaw(self) -> str | None:
-        """Say why a transaction that was refused cannot be tried again, or return ``None``."""
-        return self._first(lambda layer, section: layer.retry_flaw(section), written_sections)
-
-    def resolution_flaw(self) -> str | None:
-        """Say why conflicts that are resolved spoil its data, or return ``None``."""
-        return self._first(lambda layer, section: layer.resolution_flaw(section), written_sections)
-
-    @property
-    def zap_obstacle(self) -> str | None:
-        """Say why its data cannot be destroyed, or return ``None``."""
-        if self.sharing is Sharing.VOLATILE:
-            return f"{self.storage_name} has its data in the memory of one process"
-        if self.read_only:
-            return "it is configured to be read only"
-        return self._first(
-            lambda layer, _: layer.zap_obstacle and f"{layer.name()}: {layer.zap_obstacle}"
-        )
+        """Say why it cannot be measured with these parameters, or return ``None``."""
+        name, shape = self.facts.storage_name, parameters.crew
+        if parameters.blobs and self.facts.stores_blobs is False:
+            return f"{name} stores no blobs as it is configured here; see blob-dir"
+        if shape.databases > 1 and self.facts.sharing in _LIMITS:
+            return f"{name}: {_LIMITS[self.facts.sharing]}; use --threads shared, or -c 1"
+        return next((limit.reason for limit in self.limits if limit.applies_to(shape)), None)
 
     def absence(self) -> str | None:
-        """Say which server is not there, or return ``None``."""
-        return self._first(lambda layer, section: layer.absence(section))
-
-    def installation(self) -> str | None:
-        """Say what to type so that missing packages are found, or return ``None``."""
-        return self._first(lambda layer, section: layer.installation(section))
-
-    def advice(self, cause: str) -> str | None:
-        """Say how to configure it otherwise after it failed with *cause*, or return ``None``."""
-        return self._first(lambda layer, section: layer.advice(section, cause))
-
-    def _first(
-        self,
-        question: Callable[[type[Layer], Any], str | None],
-        walk: Callable[[Any], Iterator[Any]] = nested_sections,
-    ) -> str | None:
-        """Return the first answer that a layer has for its section."""
-        for section in walk(self.section):
-            layer = layer_of_section(section)
-            answer = question(layer, section) if layer else None
-            if answer:
-                return answer
+        """Say which server is not there, after trying to connect, or return ``None``."""
+        for server in self.requirements:
+            if not any(map(accepts, server.addresses)):
+                return server.otherwise
         return None
 
-    def open(self) -> Any:
-        """Return the DB, newly opened; what ZODB and the storage raise goes through."""
-        for section in nested_sections(self.section):
-            layer = layer_of_section(section)
-            if layer is not None:
-                layer.settle(section)
-        return self.section.open()
+    def advice_on(self, cause: str) -> str | None:
+        """Say how to configure it otherwise after it failed with *cause*, or return ``None``."""
+        fitting = (each.text for each in self.advice if re.search(each.pattern, cause))
+        return next(fitting, None)
 
-    def refers_to(self, server: str) -> bool:
-        """Return whether it needs a private server, itself or through another server."""
-        return refer_to(self.settings, server)
+    @property
+    def place(self) -> tuple[str, ...]:
+        """Return the settings that tell which database it is.
+
+        Of a URI that is all there is to tell, where its scheme is not known.
+        """
+        found = []
+        for key, value in self.settings.items():
+            name = key.rpartition(".")[2].rstrip("0123456789")
+            if name in _FILES and not value.startswith("$"):
+                found.append(str(Path(value).absolute()))
+            elif name in _PLACES:
+                found.append(value)
+        return tuple(found) or tuple(filter(None, [self.settings.get("uri")]))
 
     def fingerprint(self) -> str:
         """Return a hash of the settings: equal for equal configurations."""
         text = json.dumps(dict(self.settings), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def contenders_of(configuration: Configuration) -> list[Contender]:
-    """Return the contenders that a configuration describes, in their order."""
-    return [_contender(section, configuration) for section in configuration.databases]
-
-
-def _contender(section: Any, configuration: Configuration) -> Contender:
-    settings = settings_with_servers(section, configuration)
-    needed = [each for each in configuration.servers if refer_to(settings, each.name)]
-    kinds = tuple(server.kind for server in needed)
-    return Contender(section.name, section, settings, servers=kinds)
-
-
-def settings_with_servers(section: Any, configuration: Configuration) -> dict[str, str]:
-    """Return what *section* configures, and what the servers configure that it needs."""
-    names = configuration.names
-    found = settings_of(section, names)
-    others = {server.name: server for server in configuration.servers}
-    while needed := [name for name in others if refer_to(found, name)]:
-        for name in needed:
-            settings = settings_of(others.pop(name), names)
-            found |= {f"server.{name}.{key}": text for key, text in settings.items()}
-    return found
-
-
-def refer_to(settings: Mapping[str, str], server: str) -> bool:
-    """Return whether *settings* name something that was given to a server of the run."""
-    reference = re.compile(rf"\${re.escape(server)}({'|'.join(_PARTS)})?(?!\w)")
-    return any(reference.search(text) for text in settings.values())
-
-
-def settings_of(section: Any, names: Mapping[str, str]) -> dict[str, str]:
-    """Return what *section* configures, secrets left out.
-
-    Values that the run has defined, such as its scratch directory, are given as their *names*.
-    """
-    found: dict[str, str] = {}
-    _collect(section, "", found)
-    # A part of a name's value may be another's: the longest first.
-    for name, value in sorted(names.items(), key=lambda item: -len(item[1])):
-        if value != HOST:  # which is the same for all servers
-            whole = re.compile(rf"(?<!\w){re.escape(value)}(?!\w)")
-            found = {key: whole.sub(f"${name}", text) for key, text in found.items()}
-    return found
-
-
-def _collect(section: Any, prefix: str, found: dict[str, str]) -> None:
-    settings = getattr(section, "config", None)
-    found[f"{prefix}section"] = type(section).__name__
-    if settings is None or not hasattr(settings, "getSectionAttributes"):
-        return
-    for attribute in sorted(settings.getSectionAttributes()):
-        value = getattr(settings, attribute)
-        if value is None or SECRET_KEY.search(attribute):
-            continue
-        inner = value if isinstance(value, list) else [value]
-        for number, part in enumerate(inner):
-            key = f"{prefix}{attribute}{number or ''}"
-            if hasattr(part, "config"):
-                _collect(part, f"{key}.", found)
-            elif isinstance(part, Mapping):
-                shown = (name for name in part if not SECRET_KEY.search(name))
-                for name in shown:
-                    text = part[name]
-                    found[f"{key}.{name}"] = without_secrets(str(text))
-            else:
-                found[key] = without_secrets(_printable(part))
-
-
-def _printable(value: Any) -> str:
-    address = getattr(value, "address", value)
-    if isinstance(address, tuple):
-        return ":".join(map(_printable, address))
-    if isinstance(address, (str, int, float, bytes)) or address is None:
-        return str(address)
-    return type(address).__name__  # whatever else it prints differs from process to process

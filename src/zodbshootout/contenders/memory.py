@@ -1,18 +1,16 @@
 from __future__ import annotations
 
-from zodbshootout.contenders.layer import Layer, Sharing
+from zodbshootout.client.facts import Sharing
+from zodbshootout.contenders.kind import SectionKind
 
 
-class MappingStorageLayer(Layer):
-    """MappingStorage: dictionaries in the memory of one process."""
+class MappingStorageSection(SectionKind):
+    """``<mappingstorage>``."""
 
-    storage_class = "ZODB.MappingStorage.MappingStorage"
     section_classes = ("ZODB.config.MappingStorage",)
+    storage_name = "MappingStorage"
     sharing = Sharing.VOLATILE
     prefetches = False
 
-    def caches_left(self) -> tuple[str, ...]:
-        return ()
 
-
-LAYERS = (MappingStorageLayer,)
+KINDS = (MappingStorageSection,)

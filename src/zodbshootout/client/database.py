@@ -1,9 +1,9 @@
-"""A contender that is open."""
+"""A contender that is open: its DB, and the caches around it."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ZODB.Connection import resetCaches
@@ -12,26 +12,17 @@ from ZODB.POSException import POSKeyError
 from ZODB.TimeStamp import TimeStamp
 from ZODB.utils import load_current
 
-from zodbshootout.contenders.blob_files import BlobRevision, remove_blobs
-from zodbshootout.contenders.contender import Contender
-from zodbshootout.contenders.layer import (
-    SERVER,
-    CacheUse,
-    Sharing,
+from zodbshootout.client.caches import PICKLE_CACHE, Cache, CacheUse
+from zodbshootout.client.facts import Facts, Sharing, narrowest
+from zodbshootout.client.opening import open_db
+from zodbshootout.client.specification import Storage
+from zodbshootout.client.storages.blob_files import BlobRevision, remove_blobs
+from zodbshootout.client.storages.open_storage import (
+    OpenStorage,
     installed_versions,
-    layer_of_storage,
-    narrowest,
+    open_storage,
     qualified,
 )
-
-PICKLE_CACHE = "pickle cache"
-
-_CACHES_OF_SERVERS = {
-    "zeoserver": (f"ZEO {SERVER}",),
-    "postgresqlserver": (f"PostgreSQL {SERVER}",),
-    "mysqlserver": (f"MySQL {SERVER}", f"MariaDB {SERVER}"),
-}
-"""What is empty after a restart of what such a section describes."""
 
 
 class NotZapped(Exception):  # noqa: N818
@@ -39,23 +30,23 @@ class NotZapped(Exception):  # noqa: N818
 
 
 class Database:
-    """The DB of a contender, and the caches around it.
+    """The DB of a contender, and what can be done with its storages.
 
     Whoever opened a connection closes it before the database is closed or opened anew.
     """
 
-    def __init__(self, contender: Contender) -> None:
-        """Open *contender*; what its storage raises goes through."""
-        self.contender = contender
+    def __init__(self, storage: Storage, open_db: Callable[[Storage], Any] = open_db) -> None:
+        """Open *storage* by *open_db*; what ZConfig, ZODB and the storage raise goes through."""
+        self.specification = storage
+        self._open_db = open_db
         self.open()
 
     def open(self) -> None:
         """Open the DB again after it was closed."""
-        self.db = self.contender.open()
-        self._outermost = layer_of_storage(self.db.storage)
-        self._layers = tuple(self._outermost.stack())
+        self.db = self._open_db(self.specification)
+        self._outermost = open_storage(self.db.storage)
+        self._stack = tuple(self._outermost.stack())
         self._written_to = tuple(self._outermost.written_to())
-        self.storage_classes = tuple(qualified(type(layer.storage)) for layer in self._layers)
 
     def __enter__(self) -> Database:
         return self
@@ -76,19 +67,38 @@ class Database:
         """Return a connection of the DB's pool."""
         return self.db.open(transaction_manager)
 
+    def facts(self) -> Facts:
+        """Return everything that is worth knowing of it."""
+        return Facts(
+            storage_name=self.storage_name,
+            sharing=self.sharing,
+            prefetches=self.prefetches,
+            stores_blobs=self.stores_blobs,
+            read_only=any(each.storage.isReadOnly() for each in self._written_to),
+            retry_flaw=_first(each.retry_flaw() for each in self._written_to),
+            resolution_flaw=_first(each.resolution_flaw() for each in self._written_to),
+            pack_flaw=self.pack_flaw(),
+            emptied=self.own_caches(),
+            left=self.caches_left(),
+            storage_classes=tuple(qualified(type(each.storage)) for each in self._stack),
+            driver=_first(each.driver() for each in self._stack) or "",
+            versions=self._versions(),
+            corrections=tuple(text for each in self._stack for text in each.corrections()),
+        )
+
     @property
     def sharing(self) -> Sharing:
         """Which DBs see the data, as the classes of the open storages have it."""
-        return narrowest(layer.sharing for layer in self._written_to)
+        return narrowest(each.sharing for each in self._written_to)
 
     @property
     def storage_name(self) -> str:
         """The class of the outermost storage, and of those that it merely wraps."""
-        layer = self._outermost
-        names = [type(layer.storage).__name__]
-        while layer.transparent and layer.inner:
-            (layer,) = layer.inner
-            names.append(type(layer.storage).__name__)
+        each = self._outermost
+        names = [each.name]
+        while each.transparent and each.inner:
+            (each,) = each.inner
+            names.append(each.name)
         return " over ".join(names)
 
     @property
@@ -97,16 +107,24 @@ class Database:
         return hasattr(self.db.storage, "prefetch")
 
     @property
-    def has_blobs(self) -> bool:
+    def stores_blobs(self) -> bool:
         """Whether blobs can be stored in it."""
         return bool(IBlobStorage.providedBy(self.db.storage)) and all(
-            layer.keeps_blobs() for layer in self._written_to
+            each.keeps_blobs() for each in self._written_to
         )
+
+    @property
+    def knows_caches(self) -> bool:
+        """Whether :meth:`empty_caches` knows every storage of the stack.
+
+        Where it does not, only closing the DB and opening it again makes sure that no cache on the
+        client's side holds records, if even that does.
+        """
+        return all(type(each) is not OpenStorage for each in self._stack)
 
     def pack_flaw(self) -> str | None:
         """Say why it cannot be packed, as far as that is known, or return ``None``."""
-        flaws = (layer.pack_flaw() for layer in self._written_to)
-        return next((flaw for flaw in flaws if flaw is not None), None)
+        return _first(each.pack_flaw() for each in self._written_to)
 
     def pack(self) -> None:
         """Remove old revisions and what cannot be reached; what the storage raises goes through."""
@@ -117,14 +135,14 @@ class Database:
 
         :raises NotZapped: when it must not or could not be done
         """
-        for layer in self._layers:
-            if layer.zap_obstacle:
-                raise NotZapped(f"{layer.name()} cannot be zapped: {layer.zap_obstacle}")
-        if any(layer.storage.isReadOnly() for layer in self._layers):
+        for each in self._stack:
+            if each.zap_obstacle:
+                raise NotZapped(f"{each.name} cannot be zapped: {each.zap_obstacle}")
+        if any(each.storage.isReadOnly() for each in self._stack):
             raise NotZapped("it is configured to be read only")
-        directories = [_blob_directory(layer.storage) for layer in self._layers]
+        directories = [_blob_directory(each.storage) for each in self._stack]
         witness = self._some_object()
-        if not any(layer.zap(self.db) for layer in self._layers):
+        if not any(each.zap(self.db) for each in self._stack):
             _zap_by_packing(self.db)
         for directory in directories:
             if directory is not None:
@@ -156,56 +174,50 @@ class Database:
             "garbage (pack-gc)?"
         )
 
-    def forget_objects(self) -> tuple[str, ...]:
+    def forget_objects(self) -> tuple[Cache, ...]:
         """Have every connection start with an empty pickle cache when it is opened next."""
         resetCaches()
         return (PICKLE_CACHE,)
 
-    def empty_caches(self) -> tuple[str, ...]:
-        """Empty every client-side cache of records that is known; return their names."""
-        cleared = self.forget_objects()
-        for layer in self._layers:
-            cleared += layer.empty_cache()
-        return cleared
+    def own_caches(self) -> tuple[Cache, ...]:
+        """Return the caches on the client's side that :meth:`empty_caches` empties."""
+        return (PICKLE_CACHE, *(cache for each in self._stack for cache in each.own_caches()))
 
-    def caches_left(self) -> tuple[str, ...]:
-        """Return the names of the caches that hold records even after :meth:`empty_caches`."""
+    def empty_caches(self) -> tuple[Cache, ...]:
+        """Empty every client-side cache of records that is known; return these caches."""
+        self.forget_objects()
+        for each in self._stack:
+            each.empty_caches()
+        return self.own_caches()
+
+    def caches_left(self) -> tuple[Cache, ...]:
+        """Return the caches that hold records even after :meth:`empty_caches`."""
         # A DemoStorage may wrap more than it did when it was opened.
-        stack = layer_of_storage(self.db.storage).stack()
-        left = dict.fromkeys(name for layer in stack for name in layer.caches_left())
-        restarted = self.contender.servers if self.contender.restarted else ()
-        emptied = {name for server in restarted for name in _CACHES_OF_SERVERS.get(server, ())}
-        return tuple(name for name in left if name not in emptied)
+        stack = open_storage(self.db.storage).stack()
+        return tuple(dict.fromkeys(cache for each in stack for cache in each.caches_left()))
 
-    def forget_blobs(self, blobs: Sequence[BlobRevision]) -> tuple[str, ...]:
+    def forget_blobs(self, blobs: Sequence[BlobRevision]) -> tuple[Cache, ...]:
         """Remove these blobs from every client-side cache that is known; return those caches.
 
         Not all blobs, as other clients may be reading theirs from the same directory.
         """
         if not blobs:
             return ()
-        forgotten = (layer.forget_blobs(blobs) for layer in self._layers)
-        return tuple(name for names in forgotten for name in names)
+        return tuple(cache for each in self._stack for cache in each.forget_blobs(blobs))
 
     def cache_use(self) -> CacheUse | None:
         """Return the use of the storage's cache, or ``None`` where that is not counted."""
         return self._outermost.combined_cache_use()
 
-    def driver(self) -> str | None:
-        """Return the name of the database driver, where there is one."""
-        drivers = (layer.driver() for layer in self._layers)
-        return next((driver for driver in drivers if driver is not None), None)
-
-    def versions(self) -> dict[str, str]:
-        """Return the versions of what this contender consists of."""
+    def _versions(self) -> dict[str, str]:
         found = installed_versions(("ZODB", "persistent", "BTrees", "transaction"))
-        for layer in self._layers:
-            found |= layer.versions()
+        for each in self._stack:
+            found.update(each.versions())
         return found
 
-    def corrections(self) -> tuple[str, ...]:
-        """Say, in a few words each, where a storage is not used as its package has it."""
-        return tuple(text for layer in self._layers for text in layer.corrections())
+
+def _first(answers: Iterable[str | None]) -> str | None:
+    return next((answer for answer in answers if answer is not None), None)
 
 
 def _blob_directory(storage: Any) -> str | None:

@@ -5,23 +5,23 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from persistent import Persistent
 from transaction import TransactionManager
-from ZODB.DemoStorage import DemoStorage
 from ZODB.POSException import StateLoadError
 from ZODB.utils import u64
 
-from zodbshootout.benchmarks.registry import benchmarks
+from zodbshootout.client.caches import Cache, CacheUse
+from zodbshootout.client.database import Database, NotZapped
+from zodbshootout.client.facts import Sharing
+from zodbshootout.client.storages.open_storage import OpenStorage
 from zodbshootout.config.configuration import Source, parse
-from zodbshootout.contenders.contender import Contender, contenders_of
-from zodbshootout.contenders.database import Database, NotZapped
-from zodbshootout.contenders.layer import CacheUse, Layer, Sharing, sharing_of
-from zodbshootout.data.records import Item, Tally
-from zodbshootout.model import CrewShape, Parameters, Unit
+from zodbshootout.contenders.contender import Contender
+from zodbshootout.contenders.description import contenders_of
 
 IMPORTS = "%import relstorage\n%import zc.zlibstorage\n%import foreign\n"
 FILE = "<filestorage {name}>\npath $scratch/{name}x.fs\n</filestorage>\n"
@@ -29,10 +29,19 @@ FS = FILE.replace(" {name}", "").replace("{name}", "")
 CHANGES = FILE.replace("{name}", "changes")
 SQLITE = "<relstorage>\n<sqlite3>\ndata-dir $scratch/s\n</sqlite3>\n</relstorage>\n"
 MAPPING = "<mappingstorage/>\n"
-PROCESSES = Parameters(CrewShape(2))
-THREADS = Parameters(CrewShape(2, Unit.THREAD, shared=True))
 FS_CLASS = "ZODB.FileStorage.FileStorage.FileStorage"
 MAPPING_CLASS = "ZODB.MappingStorage.MappingStorage"
+
+
+class Item(Persistent):  # type: ignore[misc]
+    content = b""
+
+
+class Tally(Persistent):  # type: ignore[misc]
+    count = 0
+
+    def _p_resolveConflict(self, old: Any, saved: Any, new: Any) -> Any:  # noqa: N802
+        return {**new, "count": saved["count"] + new["count"] - old.get("count", 0)}
 
 
 def in_(section: str, *inner: str) -> str:
@@ -53,7 +62,7 @@ def demo(*inner: str) -> str:
 
 @pytest.fixture(autouse=True)
 def _foreign_can_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(Path(__file__).parents[1]))
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2]))
 
 
 def contender(storage: str, place: Path) -> Contender:
@@ -76,6 +85,10 @@ class Stack:
     blobs: bool = False
     cleared: tuple[str, ...] = ()
     """The caches of records that were emptied."""
+
+    @property
+    def opened_name(self) -> str:
+        return "ForeignStorage" if "foreign" in self.classes else self.name
 
 
 SYSTEM = ("operating system",)
@@ -124,55 +137,26 @@ def test_what_is_known_of_a_wrapped_storage_before_and_after_it_is_opened(
     stack: Stack, tmp_path: Path
 ) -> None:
     found = contender(stack.storage, tmp_path)
-    assert (found.storage_name, found.sharing) == (stack.name, stack.sharing)
-    assert found.prefetches in {None, stack.prefetches}
-    with Database(found) as database:
-        assert " over ".join(database.storage_classes) == stack.classes
-        assert database.sharing is stack.sharing
-        assert database.prefetches is stack.prefetches
-        assert database.has_blobs is stack.blobs
-        assert database.empty_caches() == ("pickle cache", *stack.cleared)
-        assert database.caches_left() == stack.left
-
-
-def test_a_wrapped_storage_that_one_db_can_open_is_not_supported_in_two_processes(
-    tmp_path: Path,
-) -> None:
-    assert contender(zlib(blobs(FS)), tmp_path).refusal(PROCESSES) == (
-        "ZlibStorage over BlobStorage over FileStorage: one DB at a time can open it; "
-        "use --threads shared, or -c 1"
-    )
-    assert contender(demo(FS), tmp_path).refusal(PROCESSES) == (
-        "DemoStorage: its data lives in one DB only; use --threads shared, or -c 1"
-    )
-    assert "one DB at a time" in str(contender(demo(FS, CHANGES), tmp_path).refusal(PROCESSES))
-    assert contender(zlib(SQLITE), tmp_path).refusal(PROCESSES) is None
-
-
-def test_a_demostorage_shares_no_relstorage_among_threads(tmp_path: Path) -> None:
-    found = contender(demo(zlib(SQLITE)), tmp_path)
-    assert "DemoStorage uses one RelStorage in all threads" in str(found.refusal(THREADS))
-    assert found.refusal(Parameters(CrewShape(1, Unit.THREAD, shared=True))) is None
-    assert contender(demo(FS), tmp_path).refusal(THREADS) is None
-
-
-def test_a_demostorage_keeps_no_changes_where_it_cannot(tmp_path: Path) -> None:
-    inner = SQLITE.replace("<relstorage", "<relstorage changes")
-    found = contender(demo(FS, inner), tmp_path)
-    assert found.refusal(Parameters(CrewShape(1))) == (
-        "DemoStorage cannot keep its changes in RelStorage; have it keep them in a "
-        "<filestorage changes>"
-    )
-    base, changes = (each.open() for each in found.section.config.storage.config.factories)
-    with closing(base), closing(changes), pytest.raises(AttributeError, match="'_lock'"):
-        DemoStorage(base=base, changes=changes)
+    assert (found.facts.storage_name, found.facts.sharing) == (stack.name, stack.sharing)
+    assert found.facts.prefetches in {None, stack.prefetches}
+    with Database(found.storage) as database:
+        facts = database.facts()
+        assert " over ".join(facts.storage_classes) == stack.classes
+        assert facts.storage_name == stack.opened_name
+        assert facts.sharing is stack.sharing
+        assert facts.prefetches is stack.prefetches
+        assert facts.stores_blobs is stack.blobs
+        assert tuple(map(str, facts.emptied)) == ("pickle cache", *stack.cleared)
+        assert tuple(map(str, facts.left)) == stack.left
+        assert database.knows_caches == ("foreign" not in stack.classes)
 
 
 @contextmanager
 def filled(storage: str, place: Path) -> Iterator[Database]:
-    with Database(contender(storage, place)) as database:
+    with Database(contender(storage, place).storage) as database:
         with database.db.transaction() as connection:
-            connection.root()["item"] = Item(b"a" * 1000)
+            connection.root()["item"] = item = Item()
+            item.content = b"a" * 1000
         yield database
 
 
@@ -203,15 +187,15 @@ def test_trap_3_clearing_and_counting_reach_the_cache_of_a_wrapped_storage(
 
 
 def test_trap_3_the_base_of_a_demostorage_is_cleared_even_if_it_is_empty(tmp_path: Path) -> None:
-    with Database(contender(demo(SQLITE), tmp_path)) as database:
+    with Database(contender(demo(SQLITE), tmp_path).storage) as database:
         assert len(database.db.storage.base) == 0
-        assert "RelStorage cache" in database.empty_caches()
+        assert Cache("RelStorage cache") in database.empty_caches()
 
 
 def test_the_base_of_a_demostorage_is_read_cold_after_clearing(tmp_path: Path) -> None:
     with filled(SQLITE, tmp_path):
         pass
-    with Database(contender(demo(SQLITE), tmp_path)) as database:
+    with Database(contender(demo(SQLITE), tmp_path).storage) as database:
         content(database)
         database.empty_caches()
         cache = database.db.storage.base._cache
@@ -234,7 +218,7 @@ def test_zlibstorage_compresses_records_on_their_way_into_relstorage(tmp_path: P
 
 @dataclass
 class Counting:
-    """A storage that is a name, as far as a layer cares."""
+    """A storage that is a name, as far as what is known of it cares."""
 
     changes: Any = None
     base: Any = None
@@ -242,8 +226,8 @@ class Counting:
     def tpc_begin(self) -> None: ...
 
 
-class CountingLayer(Layer):
-    storage_class = "tests.contenders.test_wrappers.Counting"
+class OpenCounting(OpenStorage):
+    storage_class = "tests.client.storages.test_wrappers.Counting"
     wraps = ("changes", "base")
     use: CacheUse | None = None
 
@@ -268,17 +252,19 @@ def test_the_use_of_two_caches_is_known_where_both_are(
     expected: CacheUse | None,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("zodbshootout.contenders.layer.known_layers", lambda: [CountingLayer])
-    layer = CountingLayer(Counting(Counting(), Counting()))
-    changes, base = layer.inner
-    for each, use in ((layer, own), (changes, of_changes), (base, of_base)):
+    monkeypatch.setattr(
+        "zodbshootout.client.storages.open_storage.known_storages", lambda: [OpenCounting]
+    )
+    outermost = OpenCounting(Counting(Counting(), Counting()))
+    changes, base = outermost.inner
+    for each, use in ((outermost, own), (changes, of_changes), (base, of_base)):
         monkeypatch.setattr(each, "use", use)
-    assert layer.combined_cache_use() == expected
+    assert outermost.combined_cache_use() == expected
 
 
 def test_blobs_of_a_blobstorage_over_relstorage_are_not_supported(tmp_path: Path) -> None:
-    with Database(contender(blobs(SQLITE), tmp_path)) as database:
-        assert not database.has_blobs
+    with Database(contender(blobs(SQLITE), tmp_path).storage) as database:
+        assert not database.stores_blobs
 
 
 @pytest.mark.parametrize("storage", [blobs(SQLITE), zlib(blobs(SQLITE)), demo(FS, CHANGES)])
@@ -299,15 +285,13 @@ def test_other_wrapped_storages_can_be_packed(storage: str, tmp_path: Path) -> N
         assert content(database) == b"a" * 1000
 
 
-@pytest.mark.parametrize("name", ["conflicts", "conflicts_map"])
-def test_serverzlibstorage_resolves_no_conflict_of_a_contender(name: str, tmp_path: Path) -> None:
+def test_serverzlibstorage_resolves_no_conflict_of_a_contender(tmp_path: Path) -> None:
     found = contender(in_("serverzlibstorage", FS), tmp_path)
-    assert "ServerZlibStorage compresses what it has resolved" in str(
-        benchmarks()[name].refusal(found, THREADS)
-    )
-    with Database(found) as database:
+    with Database(found.storage) as database:
+        assert "ServerZlibStorage compresses what it has" in str(database.facts().resolution_flaw)
         with database.db.transaction() as connection:
-            connection.root()["tally"] = Tally(b"a" * 1000)
+            connection.root()["tally"] = tally = Tally()
+            tally.content = b"a" * 1000
         managers = [TransactionManager(explicit=True) for _ in range(2)]
         connections = [database.db.open(manager) for manager in managers]
         for manager, connection in zip(managers, connections, strict=True):
@@ -323,56 +307,6 @@ def test_serverzlibstorage_resolves_no_conflict_of_a_contender(name: str, tmp_pa
 
 def test_the_base_of_a_demostorage_is_not_destroyed(tmp_path: Path) -> None:
     with filled(demo(FS, CHANGES), tmp_path) as database:
-        assert database.contender.zap_obstacle == "DemoStorage: its base stays as it is"
         with pytest.raises(NotZapped, match="DemoStorage cannot be zapped: its base stays as it"):
             database.zap()
         assert content(database) == b"a" * 1000
-
-
-def test_a_server_that_holds_a_demostorage_in_memory_cannot_be_restarted(tmp_path: Path) -> None:
-    for storage, sharing in (
-        (zlib(demo(FS)), Sharing.VOLATILE),
-        (demo(FS, CHANGES), Sharing.EXCLUSIVE),
-    ):
-        text = f"{IMPORTS}<zeoserver main>\n{storage}</zeoserver>\n"
-        names = {"scratch": str(tmp_path), "main": "127.0.0.1:1", "main_port": "1"}
-        (server,) = parse(Source(tmp_path / "x.conf", text), names).servers
-        assert sharing_of(server) is sharing
-
-
-@pytest.mark.parametrize(
-    ("servers", "restarted", "left"),
-    [
-        (("postgresqlserver", "memcachedserver"), True, ("operating system",)),
-        (("postgresqlserver",), False, ("PostgreSQL server", "operating system")),
-        (("zeoserver",), True, ("PostgreSQL server", "operating system")),
-    ],
-)
-def test_the_cache_of_a_server_is_left_unless_that_is_restarted(
-    servers: tuple[str, ...],
-    restarted: bool,
-    left: tuple[str, ...],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(
-        "zodbshootout.contenders.memory.MappingStorageLayer.caches_left",
-        lambda layer: ("PostgreSQL server", "operating system"),
-    )
-    found = replace(contender(MAPPING, tmp_path), servers=servers, restarted=restarted)
-    with Database(found) as database:
-        assert database.caches_left() == left
-
-
-def test_a_contender_knows_the_private_servers_that_it_needs(tmp_path: Path) -> None:
-    text = (
-        "<zeoserver front>\n<zeoclient>\nserver $main\n</zeoclient>\n</zeoserver>\n"
-        f"<zeoserver main>\n{FS}</zeoserver>\n"
-        "<memcachedserver mc>\n</memcachedserver>\n"
-        "<zodb a>\n<zeoclient>\nserver $front\n</zeoclient>\n</zodb>\n"
-        f"<zodb b>\n{MAPPING}</zodb>\n"
-    )
-    names = {"scratch": str(tmp_path), "front": "127.0.0.1:1", "main": "127.0.0.1:2"}
-    a, b = contenders_of(parse(Source(tmp_path / "x.conf", text), names))
-    assert (a.servers, b.servers) == (("zeoserver", "zeoserver"), ())
-    assert not a.restarted

@@ -8,11 +8,10 @@ import pytest
 from persistent.mapping import PersistentMapping
 from ZODB.blob import Blob
 
-from zodbshootout.config.configuration import Source, parse
-from zodbshootout.contenders.blob_files import remove_blobs
-from zodbshootout.contenders.contender import contenders_of
-from zodbshootout.contenders.database import Database, NotZapped
-from zodbshootout.contenders.filestorage import FileStorageLayer
+from zodbshootout.client.database import Database, NotZapped
+from zodbshootout.client.specification import Storage
+from zodbshootout.client.storages.blob_files import remove_blobs
+from zodbshootout.client.storages.filestorage import OpenFileStorage
 
 FILE = "<filestorage>\npath {place}/x.fs\n{blobs}</filestorage>\n"
 IMPORT = "%import relstorage\n%import zc.zlibstorage\n"
@@ -32,21 +31,19 @@ STORAGES = {
 }
 
 
-def opened(place: Path, storage: str) -> Database:
-    source = Source(place / "x.conf", f"{IMPORT}<zodb x>\n{storage}</zodb>\n")
-    (contender,) = contenders_of(parse(source, {}))
-    return Database(contender)
+def opened(storage: str) -> Database:
+    return Database(Storage(f"{IMPORT}<zodb x>\n{storage}</zodb>\n"))
 
 
 @pytest.mark.parametrize("name", STORAGES)
 def test_zapping_leaves_an_empty_database_and_no_file_of_a_blob(name: str, tmp_path: Path) -> None:
     storage = STORAGES[name].format(place=tmp_path, blobs="")
-    with opened(tmp_path, storage) as database:
+    with opened(storage) as database:
         with database.db.transaction() as connection:
             connection.root()["theirs"] = "treasure"
-            if database.has_blobs:
+            if database.stores_blobs:
                 connection.root()["blob"] = Blob(b"treasure")
-        assert bool(list(tmp_path.rglob("*.blob"))) == database.has_blobs
+        assert bool(list(tmp_path.rglob("*.blob"))) == database.stores_blobs
         database.zap()
         with database.db.transaction() as connection:
             assert dict(connection.root()) == {}
@@ -56,13 +53,13 @@ def test_zapping_leaves_an_empty_database_and_no_file_of_a_blob(name: str, tmp_p
 def test_a_database_that_is_read_only_is_not_zapped(tmp_path: Path) -> None:
     file = f"<filestorage>\npath {tmp_path}/x.fs\nread-only {{}}\n</filestorage>\n"
     with (
-        opened(tmp_path, file.format("false")) as database,
+        opened(file.format("false")) as database,
         database.db.transaction() as connection,
     ):
         connection.root()["theirs"] = "treasure"
     before = (tmp_path / "x.fs").read_bytes()
     with (
-        opened(tmp_path, file.format("true")) as database,
+        opened(file.format("true")) as database,
         pytest.raises(NotZapped, match="configured to be read only"),
     ):
         database.zap()
@@ -73,10 +70,10 @@ def test_a_zap_that_has_left_something_is_a_failure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     storage = STORAGES["filestorage"].format(place=tmp_path, blobs="")
-    with opened(tmp_path, storage) as database:
+    with opened(storage) as database:
         with database.db.transaction() as connection:
             connection.root()["theirs"] = PersistentMapping(what="treasure")
-        monkeypatch.setattr(FileStorageLayer, "zap", lambda *_: False)
+        monkeypatch.setattr(OpenFileStorage, "zap", lambda *_: False)
         monkeypatch.setattr("ZODB.DB.pack", lambda *_: None)
         with pytest.raises(NotZapped, match="does the server pack without collecting garbage"):
             database.zap()

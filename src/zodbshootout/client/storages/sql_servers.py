@@ -35,13 +35,18 @@ class Product:
     """``None`` where it could not be had."""
 
 
+def kind_of(adapter: Any) -> str | None:
+    """Return what an adapter is made for, with MySQL's for MariaDB, ``None`` if not known."""
+    names = (_PRODUCTS.get(cls.__name__) for cls in type(adapter).__mro__)
+    return next((name for name in names if name is not None), None)
+
+
 def product_of(adapter: Any) -> Product | None:
     """Return what a RelStorage adapter that is open connects to, or ``None`` if that is not known.
 
     The server is asked, in a connection of its own.
     """
-    names = (_PRODUCTS.get(cls.__name__) for cls in type(adapter).__mro__)
-    name = next((name for name in names if name is not None), None)
+    name = kind_of(adapter)
     if name is None:
         return None
     if name == SQLITE:

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from zodbshootout.contenders.relstorage import RelStorageLayer
-from zodbshootout.contenders.sql_servers import Product, product_of
+from zodbshootout.client.caches import OPERATING_SYSTEM, Cache, Place
+from zodbshootout.client.storages.relstorage import OpenRelStorage
+from zodbshootout.client.storages.sql_servers import Product, product_of
 
 
 class Refused(Exception):  # noqa: N818
@@ -72,20 +73,23 @@ def test_what_a_server_says_of_itself_and_whose_cache_is_left(
     adapter: Adapter, product: tuple[str, str | None], left: str
 ) -> None:
     assert product_of(adapter) == Product(*product)
-    layer = RelStorageLayer(SimpleNamespace(_adapter=adapter))
-    assert layer.caches_left() == (f"{product[0]} {left}", "operating system")
+    opened = OpenRelStorage(SimpleNamespace(_adapter=adapter))
+    first, last = opened.caches_left()
+    assert (str(first), last) == (f"{product[0]} {left}", OPERATING_SYSTEM)
+    assert (first.place is Place.SERVER) == (left == "server")
 
 
 def test_an_adapter_that_nobody_knows_connects_to_what_nobody_knows() -> None:
     assert product_of(Adapter()) is None
-    layer = RelStorageLayer(SimpleNamespace(_adapter=Adapter()))
-    assert layer.caches_left() == ("unknown: types.SimpleNamespace", "operating system")
+    opened = OpenRelStorage(SimpleNamespace(_adapter=Adapter()))
+    assert opened.caches_left() == (Cache("types.SimpleNamespace", Place.UNKNOWN), OPERATING_SYSTEM)
+    assert str(opened.caches_left()[0]) == "unknown: types.SimpleNamespace"
 
 
 def test_a_version_that_is_not_told_is_left_out() -> None:
     options = SimpleNamespace(cache_servers=(), cache_module_name="")
     for adapter, told in ((PostgreSQLAdapter(), {}), (MySQLAdapter(SELECT, "9"), {"MySQL": "9"})):
-        versions = RelStorageLayer(SimpleNamespace(_adapter=adapter, _options=options)).versions()
+        versions = OpenRelStorage(SimpleNamespace(_adapter=adapter, _options=options)).versions()
         assert {key: versions[key] for key in versions if key != "RelStorage"} == told
 
 
@@ -96,12 +100,14 @@ def test_a_version_that_is_not_told_is_left_out() -> None:
 def test_the_client_library_of_memcached_is_one_of_the_versions_where_it_is_used(
     module: str, distribution: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("zodbshootout.contenders.layer.version", lambda name: f"of {name}")
+    monkeypatch.setattr(
+        "zodbshootout.client.storages.open_storage.version", lambda name: f"of {name}"
+    )
     options = SimpleNamespace(cache_servers="udp:x", cache_module_name=module)
     storage = SimpleNamespace(_adapter=Adapter(), _options=options)
-    assert RelStorageLayer(storage).versions() == {
+    assert OpenRelStorage(storage).versions() == {
         "RelStorage": "of RelStorage",
         distribution: f"of {distribution}",
     }
     options.cache_servers = ()
-    assert set(RelStorageLayer(storage).versions()) == {"RelStorage"}
+    assert set(OpenRelStorage(storage).versions()) == {"RelStorage"}

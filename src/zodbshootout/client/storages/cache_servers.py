@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Union
 
 DEFAULT_PORT = 11211
 TIMEOUT = 3.0
 """Seconds that a server has to answer."""
 
-Address = tuple[str, int] | str
+Address = Union[tuple[str, int], str]
 """A host and a port, or the path of a socket."""
 
 
@@ -31,9 +32,15 @@ def address_of(text: str) -> Address | None:
     return (found["host"].strip("[]"), int(found["port"] or DEFAULT_PORT)) if found else None
 
 
-def versions(addresses: Iterable[Address]) -> list[str]:
+def addresses(servers: str | Sequence[str] | None) -> list[Address]:
+    """Return where the servers of ``cache-servers`` are, as far as one can connect to them."""
+    words = servers.split() if isinstance(servers, str) else servers or ()
+    return [address for address in map(address_of, words) if address is not None]
+
+
+def versions(servers: Iterable[Address]) -> list[str]:
     """Return the different versions of those of the servers that tell theirs."""
-    told = map(version_of, addresses)
+    told = map(version_of, servers)
     return sorted({version for version in told if version is not None})
 
 
@@ -60,11 +67,3 @@ def _connected(address: Address) -> socket.socket:
         connection.close()
         raise
     return connection
-
-
-def absence(address: Address) -> str:
-    """Say that there is no server at *address*, and how to start one."""
-    if isinstance(address, str):
-        return f"no memcached at {address}; start one there: memcached -s {address}"
-    host, port = address
-    return f"no memcached at {host}:{port}; start one there: memcached -l {host} -p {port}"

@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from zodbshootout.config.configuration import Source, parse
-from zodbshootout.contenders import cache_servers
-from zodbshootout.contenders.cache_servers import Address, address_of, version_of, versions
-from zodbshootout.contenders.contender import Contender, contenders_of
-from zodbshootout.contenders.database import Database
+from zodbshootout.client.database import Database
+from zodbshootout.client.specification import Storage
+from zodbshootout.client.storages import cache_servers
+from zodbshootout.client.storages.cache_servers import Address, address_of, version_of, versions
 
 
 @pytest.mark.parametrize(
@@ -100,38 +99,17 @@ def test_nobody_who_answers_tells_no_version(
         assert version_of(listener.getsockname()) is None
 
 
-def contender(place: Path, servers: str) -> Contender:
-    text = (
-        f"%import relstorage\n<zodb x>\n<relstorage>\ncache-servers {servers}\n<sqlite3>\n"
-        f"data-dir {place}/s\n</sqlite3>\n</relstorage>\n</zodb>\n"
-    )
-    (found,) = contenders_of(parse(Source(place / "x.conf", text), {}))
-    return found
-
-
-def test_a_contender_whose_memcached_is_not_there_is_told_before_it_is_measured_without_one(
-    tmp_path: Path,
-) -> None:
-    host, port = unused()
-    with serving(memcached("1")) as there:
-        named = f"{there[0]}:{there[1]}"
-        assert contender(tmp_path, named).absence() is None
-        assert contender(tmp_path, f"{named} {host}:{port}").absence() == (
-            f"no memcached at {host}:{port}; start one there: memcached -l {host} -p {port}"
-        )
-    assert contender(tmp_path, f"unix:{tmp_path}/mc").absence() == (
-        f"no memcached at {tmp_path}/mc; start one there: memcached -s {tmp_path}/mc"
-    )
-
-
 def test_the_version_of_memcached_is_one_of_the_contender(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    without = contender(tmp_path, "x")
-    without.section.config.storage.config.cache_servers = None
-    with serving(memcached("1.6.18")) as address, Database(without) as database:
-        assert "memcached" not in database.versions()
+    text = (
+        "%import relstorage\n<zodb x>\n<relstorage>\n<sqlite3>\n"
+        f"data-dir {tmp_path}/s\n</sqlite3>\n</relstorage>\n</zodb>\n"
+    )
+    with serving(memcached("1.6.18")) as address, Database(Storage(text)) as database:
+        assert "memcached" not in database.facts().versions
         options = database.db.storage._options
         monkeypatch.setattr(options, "cache_servers", f"{address[0]}:{address[1]}", raising=False)
-        assert database.versions()["memcached"] == "1.6.18"
-        assert "memcached" in database.empty_caches()
+        facts = database.facts()
+        assert facts.versions["memcached"] == "1.6.18"
+        assert "memcached" in map(str, facts.emptied)

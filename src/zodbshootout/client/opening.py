@@ -1,0 +1,78 @@
+"""Opening the DB that a specification describes."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import parse_qsl, quote_plus
+
+import ZConfig
+import ZODB.config
+
+from zodbshootout.client.specification import Storage
+from zodbshootout.client.storages.open_storage import settle
+from zodbshootout.client.storages.relstorage import suitable_driver
+
+
+def open_db(storage: Storage) -> Any:
+    """Return the DB, newly opened; what ZConfig, ZODB and the storage raise goes through."""
+    return _open_uri(storage.uri) if storage.uri else _open_section(storage)
+
+
+def _open_section(storage: Storage) -> Any:
+    text = io.StringIO(prelude(storage.names) + storage.section)
+    configuration, _ = ZConfig.loadConfigFile(ZODB.config.getDbSchema(), text)
+    (section,) = configuration.database
+    _settle_all(section)
+    return section.open()
+
+
+def prelude(names: Mapping[str, str]) -> str:
+    """Return the lines that define *names* in ZConfig's language."""
+    literal = {name: value.replace("$", "$$") for name, value in names.items()}
+    return "".join(f"%define {name} {value}\n" for name, value in literal.items())
+
+
+def inner_sections(section: Any) -> list[Any]:
+    """Return the sections that stand in what ZConfig has made of a section."""
+    settings = getattr(section, "config", None)
+    if settings is None or not hasattr(settings, "getSectionAttributes"):
+        return []
+    values = (getattr(settings, attribute) for attribute in settings.getSectionAttributes())
+    listed = (value if isinstance(value, list) else [value] for value in values)
+    return [inner for inners in listed for inner in inners if hasattr(inner, "config")]
+
+
+def nested_sections(section: Any) -> Iterator[Any]:
+    """Return *section* and every section within it, outermost first."""
+    yield section
+    for inner in inner_sections(section):
+        yield from nested_sections(inner)
+
+
+def _settle_all(section: Any) -> None:
+    for each in nested_sections(section):
+        settle(each)
+
+
+def _open_uri(uri: str) -> Any:
+    import zodburi
+
+    factory, options = zodburi.resolve_uri(_with_driver(uri))
+    _settle_all(getattr(factory, "__self__", None))  # the section that a zconfig: URI names
+    storage = factory()
+    try:
+        return ZODB.DB(storage, **options)
+    except BaseException:
+        storage.close()
+        raise
+
+
+def _with_driver(uri: str) -> str:
+    """Return *uri* with a driver, where it leaves to chance which one is taken."""
+    head, mark, fragment = uri.partition("#")
+    driver = suitable_driver(uri.partition(":")[0])
+    if driver is None or dict(parse_qsl(head.partition("?")[2])).get("driver", "auto") != "auto":
+        return uri
+    return f"{head}{'&' if '?' in head else '?'}driver={quote_plus(driver)}{mark}{fragment}"

@@ -1,0 +1,55 @@
+"""What became of something that was to be done, and why it was not."""
+
+from __future__ import annotations
+
+import enum
+import traceback
+from dataclasses import dataclass
+
+
+class State(enum.Enum):
+    """What became of a cell, or of a step on the way to its figure."""
+
+    MEASURED = "measured"
+    FAILED = "failed"
+    UNSUPPORTED = "not supported"
+    NOT_RUN = "not run"
+
+
+class CheckFailed(Exception):  # noqa: N818
+    """An iteration did something else than its benchmark says; the message tells what."""
+
+
+class Unsupported(Exception):  # noqa: N818
+    """The contender cannot run this benchmark; the message tells why."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why there is no figure."""
+
+    cause: str
+    """One line."""
+    detail: str = ""
+    """A traceback, where there is one."""
+    state: State = State.FAILED
+    """``FAILED`` or ``UNSUPPORTED``."""
+    secondary: bool = False
+    """Whether it is merely a consequence of another client's failure."""
+
+
+def describe(error: BaseException) -> str:
+    """Return an exception as one line: its class, unless the message says it all, and message."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    message = " ".join(lines[:2])
+    if isinstance(error, (CheckFailed, Unsupported)):
+        return message
+    name = type(error).__name__
+    return f"{name}: {message}" if message else name
+
+
+def failure_of(error: BaseException, *, secondary: bool = False) -> Failure:
+    """Return an exception as the failure that it is."""
+    detail = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    state = State.UNSUPPORTED if isinstance(error, Unsupported) else State.FAILED
+    return Failure(describe(error), detail, state, secondary)

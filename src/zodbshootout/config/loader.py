@@ -1,0 +1,168 @@
+"""Reading a configuration such that its text can be told as well as what it means.
+
+What ZConfig makes of a section does not say which values the file has from a name of the run, such
+as ``$main_port``, for these are replaced when it is read.  This loader notes them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ZConfig.cfgparser import ZConfigParser
+from ZConfig.loader import CompositeHandler, ConfigLoader
+from ZConfig.substitution import substitute
+
+_KEY_AND_VALUE = re.compile(r"(?P<key>[^\s()]+)\s*(?P<value>\S.*)?")
+_REFERENCE = re.compile(
+    r"\$(?:\$|\{(?P<braced>[a-z_]\w*)\}|(?P<bare>[a-z_]\w*))", re.IGNORECASE | re.ASCII
+)
+"""What ``$`` begins in ZConfig's language, but for the environment's variables."""
+
+
+@dataclass
+class SectionText:
+    """A section as it stands in a file, with what the file itself defines in its place."""
+
+    imports: list[str] = field(default_factory=list)
+    """The lines of the file that import types of sections that stand in :attr:`lines`."""
+    lines: list[str] = field(default_factory=list)
+    """The lines of the outermost section, with those of all others that it holds."""
+    names: set[str] = field(default_factory=set)
+    """The names of the run that stand in these lines, be it by way of what the file defines."""
+    values: dict[str, list[str]] = field(default_factory=dict)
+    """What stands for each attribute of this section itself, or ``attribute.key`` of a mapping."""
+
+    @property
+    def whole(self) -> str:
+        """The outermost section, such that it can be read without the rest of the file.
+
+        It refers to :attr:`names`, and to variables of the environment.
+        """
+        return "".join(f"{line}\n" for line in (*self.imports, *self.lines))
+
+    def within(self) -> SectionText:
+        """Return the text of a section in this one."""
+        return SectionText(self.imports, self.lines, self.names)
+
+    def by_name(self, attribute: str, number: int = 0) -> str | None:
+        """Return a value with ``$name`` for what the run has named, ``None`` if it has nothing.
+
+        *number* counts the values of an attribute that has several.
+        """
+        texts = self.values.get(attribute, ())
+        text = texts[number] if number < len(texts) else ""
+        asked = _Asked()
+        shown: str = substitute(text, asked)
+        return shown if asked.names else None
+
+
+class _Asked:
+    """What ZConfig takes for a mapping; it notes the names that are asked for."""
+
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+
+    def get(self, name: str) -> str:
+        self.names.add(name)
+        return f"${name}"
+
+
+class TextLoader(ConfigLoader):  # type: ignore[misc]
+    """A loader that defines names of the run and keeps the texts of sections.
+
+    What it overrides is what ZConfig's parser calls and what its documentation names.
+    """
+
+    def __init__(self, schema: Any, names: Mapping[str, str]) -> None:
+        super().__init__(schema)
+        self.texts: dict[Any, SectionText] = {}
+        """By the matcher of each section, which what ZConfig makes of the section knows."""
+        self._names = names
+        self._meaning = {name: f"${{{name}}}" for name in names}
+        self._imports: dict[str, str] = {}
+        """The line that imports each type of sections that the file has imported."""
+
+    def loadResource(self, resource: Any) -> Any:  # noqa: N802
+        matcher = self.createSchemaMatcher()
+        _Parser(resource, self, dict(self._names)).parse(matcher)
+        return matcher.finish(), CompositeHandler(matcher.handlers, self.schema)
+
+    def includeConfiguration(self, section: Any, url: str, defines: Any) -> None:  # noqa: N802
+        with self.openResource(self.normalizeURL(url)) as resource:
+            _Parser(resource, self, defines).parse(section)
+
+    def importSchemaComponent(self, pkgname: str) -> None:  # noqa: N802
+        before = set(self.schema.gettypenames())
+        super().importSchemaComponent(pkgname)
+        new = set(self.schema.gettypenames()) - before
+        self._imports.update(dict.fromkeys(new, f"%import {pkgname}"))
+
+    def startSection(self, parent: Any, type_: str, name: str | None) -> Any:  # noqa: N802
+        matcher = super().startSection(parent, type_, name)
+        outer = self.texts.get(parent)
+        self.texts[matcher] = text = outer.within() if outer else SectionText()
+        text.lines.append(f"<{type_} {name}>" if name else f"<{type_}>")
+        used = {*text.imports, self._imports.get(type_)}
+        text.imports[:] = [line for line in dict.fromkeys(self._imports.values()) if line in used]
+        return matcher
+
+    def endSection(self, parent: Any, type_: str, name: str | None, matcher: Any) -> None:  # noqa: N802
+        super().endSection(parent, type_, name, matcher)
+        self.texts[matcher].lines.append(f"</{type_}>")
+
+    def note_definition(self, name: str, text: str) -> None:
+        """Note what the file defines; its parser has found nothing wrong with it."""
+        self._meaning.setdefault(name, self._meant(text))
+
+    def note_value(self, matcher: Any, key: str, text: str) -> None:
+        """Note the value of a key in a section; its parser has found nothing wrong with it."""
+        noted = self.texts.get(matcher)
+        if noted is None:  # it stands in no section
+            return
+        meant = self._meant(text)
+        asked = _Asked()
+        substitute(meant, asked)
+        noted.names |= asked.names
+        noted.lines.append(f"{key} {meant}".rstrip())
+        noted.values.setdefault(_attribute(matcher.type, key), []).append(meant)
+
+    def _meant(self, text: str) -> str:
+        """Return *text* with what the file has defined in its place; the rest stays as it is."""
+
+        def meaning(found: re.Match[str]) -> str:
+            name = found["braced"] or found["bare"] or ""
+            return self._meaning.get(name.lower(), found[0])
+
+        return _REFERENCE.sub(meaning, text)
+
+
+class _Parser(ZConfigParser):  # type: ignore[misc]
+    """Tells its loader what stands in a file; ``context`` is that loader."""
+
+    __slots__ = ()
+
+    def handle_define(self, section: Any, rest: str) -> None:
+        super().handle_define(section, rest)
+        name, *text = rest.split(None, 1)
+        self.context.note_definition(name.lower(), "".join(text))
+
+    def handle_key_value(self, section: Any, rest: str) -> None:
+        super().handle_key_value(section, rest)
+        found = _KEY_AND_VALUE.match(rest)
+        assert found is not None
+        self.context.note_value(section, found["key"], found["value"] or "")
+
+
+def _attribute(section_type: Any, key: str) -> str:
+    """Return the attribute of a section that a key sets, or ``attribute.key`` in a mapping."""
+    real = section_type.keytype(key)
+    anything = ""
+    for name, info in section_type:
+        if name == real:
+            return str(info.attribute)
+        if name == "+":
+            anything = f"{info.attribute}.{real}"
+    return anything

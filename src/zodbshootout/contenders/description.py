@@ -1,0 +1,95 @@
+"""The contenders that a configuration describes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from zodbshootout.client.facts import Facts, Sharing
+from zodbshootout.client.opening import inner_sections, nested_sections
+from zodbshootout.client.specification import Storage
+from zodbshootout.config.configuration import Configuration
+from zodbshootout.config.sections import ServerSection
+from zodbshootout.config.uri import URISection
+from zodbshootout.contenders.contender import Contender
+from zodbshootout.contenders.kind import SectionKind, kind_of, sharing_of, written_sections
+from zodbshootout.contenders.private_servers import needed_servers
+from zodbshootout.contenders.settings import settings_of
+
+
+def contenders_of(configuration: Configuration) -> list[Contender]:
+    """Return the contenders that a configuration describes, in their order."""
+    return [_contender(section, configuration) for section in configuration.databases]
+
+
+def _contender(section: Any, configuration: Configuration) -> Contender:
+    servers = needed_servers(section, configuration)
+    facts = _facts(section, servers)
+    known = [(kind, each) for each in nested_sections(section) if (kind := kind_of(each))]
+    installations = (kind.installation(each) for kind, each in known)
+    return Contender(
+        name=section.name,
+        storage=_storage(section, configuration),
+        settings=settings_of(section, configuration),
+        facts=facts,
+        servers=tuple(server.kind for server in servers),
+        server_names=frozenset(server.name for server in servers),
+        limits=tuple(limit for kind, each in known for limit in kind.limits(each)),
+        requirements=tuple(need for kind, each in known for need in kind.requirements(each)),
+        zap_obstacle=_zap_obstacle(facts, [kind for kind, _ in known]),
+        installation=next(filter(None, installations), None),
+        advice=tuple(advice for kind, each in known for advice in kind.advice(each)),
+    )
+
+
+def _storage(section: Any, configuration: Configuration) -> Storage:
+    """Return what a client needs to open what *section* describes, and nothing of the rest."""
+    if isinstance(section, URISection):
+        return Storage(uri=section.uri)
+    text = configuration.text_of(section)
+    names = {name: configuration.names[name] for name in sorted(text.names)}
+    return Storage(section=text.whole, names=names)
+
+
+def _facts(section: Any, servers: Sequence[ServerSection]) -> Facts:
+    # Of a section that another package defines for databases, nothing is known.
+    asked = list(_asked_first(getattr(section.config, "storage", section)))
+    names = [kind.storage_name for kind in asked if kind is not None]
+    return Facts(
+        storage_name=" over ".join(names) or Facts.storage_name,
+        sharing=sharing_of(section),
+        prefetches=_prefetches(asked),
+        read_only=any(
+            _read_only(each) for outer in (section, *servers) for each in written_sections(outer)
+        ),
+    )
+
+
+def _asked_first(storage: Any) -> Iterator[type[SectionKind] | None]:
+    """Return what is known of a section, and of those that its storage passes on to."""
+    sections = [storage]
+    while sections:
+        kind = kind_of(sections[0])
+        yield kind
+        sections = inner_sections(sections[0]) if kind is None or kind.transparent else []
+
+
+def _prefetches(asked: Sequence[type[SectionKind] | None]) -> bool | None:
+    for kind in asked:
+        if kind is None or kind.prefetches is not None:
+            return kind.prefetches if kind is not None else None
+    return None
+
+
+def _read_only(section: Any) -> bool:
+    # Of a URI it is a text.
+    return str(getattr(getattr(section, "config", None), "read_only", False)) == "True"
+
+
+def _zap_obstacle(facts: Facts, kinds: Sequence[type[SectionKind]]) -> str | None:
+    if facts.sharing is Sharing.VOLATILE:
+        return f"{facts.storage_name} has its data in the memory of one process"
+    if facts.read_only:
+        return "it is configured to be read only"
+    obstacles = (f"{kind.storage_name}: {kind.zap_obstacle}" for kind in kinds if kind.zap_obstacle)
+    return next(obstacles, None)

@@ -1,0 +1,66 @@
+"""What a section configures, as it is kept in the metadata of every run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from zodbshootout.config.configuration import Configuration
+from zodbshootout.config.loader import SectionText
+from zodbshootout.config.masking import SECRET_KEY, without_secrets
+from zodbshootout.contenders.private_servers import needed_servers
+
+
+def settings_of(section: Any, configuration: Configuration) -> dict[str, str]:
+    """Return what *section* configures, and what the servers configure that it needs.
+
+    Secrets are left out.  A value that the file has from a name of the run, such as a path in its
+    scratch directory, is given as it stands in the file: equal in every run.
+    """
+    found = dict(_settings(section, configuration))
+    for server in needed_servers(section, configuration):
+        settings = _settings(server, configuration)
+        found |= {f"server.{server.name}.{key}": value for key, value in settings}
+    return found
+
+
+def _settings(
+    section: Any, configuration: Configuration, prefix: str = ""
+) -> Iterator[tuple[str, str]]:
+    yield f"{prefix}section", type(section).__name__
+    if not hasattr(section.config, "getSectionAttributes"):
+        return
+    text = configuration.text_of(section)
+    for attribute in sorted(section.config.getSectionAttributes()):
+        value = getattr(section.config, attribute)
+        if value is None or SECRET_KEY.search(attribute):
+            continue
+        for number, part in enumerate(value if isinstance(value, list) else [value]):
+            key = f"{prefix}{attribute}{number or ''}"
+            if not hasattr(part, "config"):
+                for name, shown in _values(attribute, number, part, text):
+                    yield f"{key}{name}", without_secrets(shown)
+            elif text.by_name("uri") is None:
+                # What a URI describes has its values from the URI, in which they are named.
+                yield from _settings(part, configuration, f"{key}.")
+
+
+def _values(
+    attribute: str, number: int, value: Any, text: SectionText
+) -> Iterator[tuple[str, str]]:
+    """Return value *number* of an attribute, in parts by their names if it is a mapping."""
+    if not isinstance(value, Mapping):
+        yield "", text.by_name(attribute, number) or _printable(value)
+        return
+    for name, part in value.items():
+        if not SECRET_KEY.search(name):
+            yield f".{name}", text.by_name(f"{attribute}.{name}") or str(part)
+
+
+def _printable(value: Any) -> str:
+    address = getattr(value, "address", value)
+    if isinstance(address, tuple):
+        return ":".join(map(_printable, address))
+    if isinstance(address, (str, int, float, bytes)) or address is None:
+        return str(address)
+    return type(address).__name__  # whatever else it prints differs from process to process

@@ -1,0 +1,83 @@
+"""What is decided before a RelStorage is opened, and told after."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from relstorage import config
+
+from zodbshootout.client.storages import open_storage, relstorage
+from zodbshootout.client.storages.relstorage import OpenRelStorage
+from zodbshootout.mysql.section import MySQLOrMariaDBAdapterFactory
+
+
+class Settings(SimpleNamespace):
+    def getSectionName(self) -> str:  # noqa: N802
+        return "x"
+
+
+@pytest.mark.parametrize("adapter", [config.MySQLAdapterFactory, MySQLOrMariaDBAdapterFactory])
+@pytest.mark.parametrize(
+    ("written", "installed", "patched", "taken"),
+    [
+        ("auto", True, False, "MySQLdb"),
+        ("auto", True, True, "gevent MySQLdb"),
+        ("auto", False, False, "auto"),
+        ("PyMySQL", True, True, "PyMySQL"),
+    ],
+)
+def test_of_two_drivers_of_the_same_rank_the_one_that_suits_is_taken(
+    adapter: Any,
+    written: str,
+    installed: bool,
+    patched: bool,
+    taken: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found: dict[str, Any] = {"MySQLdb": find_spec("sys") if installed else None}
+    monkeypatch.setattr(relstorage, "find_spec", found.__getitem__)
+    monkeypatch.setattr(relstorage, "_patched_by_gevent", lambda: patched)
+    section = config.RelStorageFactory(Settings(adapter=adapter(Settings(driver=written))))
+    open_storage.settle(section)
+    assert section.config.adapter.config.driver == taken
+
+
+def test_where_relstorage_ranks_all_drivers_the_choice_is_its_own() -> None:
+    section = config.RelStorageFactory(
+        Settings(adapter=config.PostgreSQLAdapterFactory(Settings(driver="auto")))
+    )
+    open_storage.settle(section)
+    assert section.config.adapter.config.driver == "auto"
+
+
+def test_what_the_adapter_corrects_is_told_and_other_adapters_correct_nothing() -> None:
+    ours = SimpleNamespace(_adapter=SimpleNamespace(corrections=("this", "that")))
+    plain = SimpleNamespace(_adapter=SimpleNamespace())
+    assert OpenRelStorage(ours).corrections() == ("this", "that")
+    assert OpenRelStorage(plain).corrections() == ()
+
+
+class Sqlite3Adapter: ...
+
+
+class PostgreSQLAdapter: ...
+
+
+@pytest.mark.parametrize(
+    ("adapter", "version", "flawed"),
+    [
+        (Sqlite3Adapter(), "4.3.0", True),
+        (Sqlite3Adapter(), "4.3.1", False),
+        (PostgreSQLAdapter(), "4.3.0", False),
+    ],
+)
+def test_the_version_that_is_open_tells_whether_a_refused_transaction_can_be_tried_again(
+    adapter: Any, version: str, flawed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(relstorage, "version", lambda _: version)
+    flaw = OpenRelStorage(SimpleNamespace(_adapter=adapter)).retry_flaw()
+    assert (flaw is not None) == flawed
+    assert not flawed or f"RelStorage {version} on SQLite" in str(flaw)

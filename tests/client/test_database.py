@@ -1,0 +1,165 @@
+"""What is known of a database that is open."""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+from ZODB.blob import Blob
+
+from zodbshootout.client.caches import OPERATING_SYSTEM, PICKLE_CACHE, Cache, Place
+from zodbshootout.client.database import Database
+from zodbshootout.client.facts import Facts, Sharing
+from zodbshootout.client.specification import Storage
+from zodbshootout.client.storages import open_storage
+
+OURS = {name: version(name) for name in ("ZODB", "persistent", "BTrees", "transaction")}
+FS = "ZODB.FileStorage.FileStorage.FileStorage"
+MAPPING = "ZODB.MappingStorage.MappingStorage"
+DEMO = "ZODB.DemoStorage.DemoStorage"
+
+
+def opened(storage: str, place: Path, imports: str = "") -> Database:
+    section = f"{imports}<zodb x>\n{storage}</zodb>\n"
+    return Database(Storage(section, names={"here": str(place)}))
+
+
+FILESTORAGE = "<filestorage>\npath $here/x.fs\nblob-dir $here/blobs\n</filestorage>\n"
+CHANGES = "<filestorage changes>\npath $here/changes.fs\n</filestorage>\n"
+READ_ONLY = FILESTORAGE.replace("</", "read-only true\n</")
+FACTS = {
+    FILESTORAGE: Facts(
+        "FileStorage", Sharing.EXCLUSIVE, prefetches=False, stores_blobs=True,
+        emptied=(PICKLE_CACHE,), left=(OPERATING_SYSTEM,), storage_classes=(FS,), versions=OURS,
+    ),
+    "<mappingstorage/>\n": Facts(
+        "MappingStorage", Sharing.VOLATILE, prefetches=False, stores_blobs=False,
+        emptied=(PICKLE_CACHE,), storage_classes=(MAPPING,), versions=OURS,
+    ),
+    "<demostorage/>\n": Facts(
+        "DemoStorage", Sharing.VOLATILE, prefetches=False, stores_blobs=True,
+        emptied=(PICKLE_CACHE,), storage_classes=(DEMO, MAPPING, MAPPING), versions=OURS,
+    ),
+    f"<demostorage>\n{CHANGES}{FILESTORAGE}</demostorage>\n": Facts(
+        "DemoStorage", Sharing.EXCLUSIVE, prefetches=False, stores_blobs=False,
+        pack_flaw="DemoStorage cannot pack changes that are kept elsewhere than in its memory",
+        emptied=(PICKLE_CACHE,), left=(OPERATING_SYSTEM,), storage_classes=(DEMO, FS, FS),
+        versions=OURS,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("storage", "facts"), FACTS.items(), ids=["file", "memory", "demo", "kept"]
+)
+def test_the_facts_of_zodbs_own_storages(storage: str, facts: Facts, tmp_path: Path) -> None:
+    with opened(storage, tmp_path) as database:
+        assert database.facts() == facts
+        assert database.knows_caches
+
+
+def test_the_facts_of_relstorage(tmp_path: Path) -> None:
+    section = (
+        "<relstorage>\nblob-dir $here/b\n<sqlite3>\ndata-dir $here/s\n</sqlite3>\n</relstorage>\n"
+    )
+    with opened(section, tmp_path, "%import relstorage\n") as database:
+        facts = database.facts()
+        assert database.knows_caches
+    leaky = version("RelStorage") == "4.3.0"
+    assert ("commits what a refused transaction" in str(facts.retry_flaw)) == leaky
+    assert facts == Facts(
+        "RelStorage", Sharing.CONCURRENT, prefetches=True, stores_blobs=True,
+        retry_flaw=facts.retry_flaw, emptied=(PICKLE_CACHE, Cache("RelStorage cache")),
+        left=(Cache("SQLite page cache"), OPERATING_SYSTEM),
+        storage_classes=("relstorage.storage.RelStorage",), driver="sqlite3",
+        versions={**OURS, "RelStorage": version("RelStorage"), "SQLite": sqlite3.sqlite_version},
+    )  # fmt: skip
+
+
+def test_what_is_read_only_is_what_is_written_to(tmp_path: Path) -> None:
+    with opened(FILESTORAGE, tmp_path) as database:
+        assert not database.facts().read_only
+    with opened(READ_ONLY, tmp_path) as database:
+        assert database.facts().read_only
+    with opened(f"<demostorage>\n{READ_ONLY}</demostorage>\n", tmp_path) as database:
+        assert not database.facts().read_only
+
+
+def test_a_storage_that_is_not_known_is_opened_anew_to_be_cold(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[1]))
+    section = f"<foreign>\n{FILESTORAGE}</foreign>\n"
+    with opened(section, tmp_path, "%import foreign\n") as database:
+        assert not database.knows_caches
+        unknown, *_ = database.caches_left()
+        assert unknown == Cache("foreign.ForeignStorage", Place.UNKNOWN)
+        before = database.db
+        database.reopen()
+        assert database.db is not before
+
+
+THIRD_PARTY = """
+from zodbshootout.client.caches import Cache
+from zodbshootout.client.storages.open_storage import OpenStorage
+
+class OpenForeign(OpenStorage):
+    storage_class = "foreign.ForeignStorage"
+    section_classes = ("foreign.ForeignSection",)
+    settled = []
+
+    def caches_left(self):
+        return ()
+
+    def own_caches(self):
+        return (Cache("foreign cache"),)
+
+    @classmethod
+    def settle(cls, section):
+        cls.settled.append(section)
+"""
+
+
+def test_another_package_can_make_a_storage_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    described = tmp_path / "more-1.dist-info"
+    described.mkdir()
+    (tmp_path / "knows_foreign.py").write_text(THIRD_PARTY)
+    (described / "METADATA").write_text("Metadata-Version: 2.1\nName: more\nVersion: 1\n")
+    entry_points = f"[{open_storage.GROUP}]\nforeign = knows_foreign:OpenForeign\n"
+    (described / "entry_points.txt").write_text(entry_points)
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[1]))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(open_storage, "known_storages", open_storage.known_storages.__wrapped__)
+    with opened(f"<foreign>\n{FILESTORAGE}</foreign>\n", tmp_path, "%import foreign\n") as database:
+        assert database.knows_caches
+        assert database.facts().left == (OPERATING_SYSTEM,)
+        assert database.facts().emptied == (PICKLE_CACHE, Cache("foreign cache"))
+        (section,) = sys.modules["knows_foreign"].OpenForeign.settled
+        assert type(section).__name__ == "ForeignSection"
+
+
+def test_blobs_are_forgotten_where_they_are_cached(tmp_path: Path) -> None:
+    section = (
+        "<relstorage>\nblob-dir $here/b\n<sqlite3>\ndata-dir $here/s\n</sqlite3>\n</relstorage>\n"
+    )
+    with opened(section, tmp_path, "%import relstorage\n") as database:
+        with database.db.transaction() as connection:
+            connection.root()["blob"] = blob = Blob(b"treasure")
+        assert list((tmp_path / "b").rglob("*.blob"))
+        forgotten = database.forget_blobs([(blob._p_oid, database.db.storage.load(blob._p_oid)[1])])
+        assert forgotten == (Cache("RelStorage blob cache"),)
+        assert not list((tmp_path / "b").rglob("*.blob"))
+        assert database.forget_blobs([]) == ()
+
+
+def test_a_cache_that_comes_with_the_first_blob_is_told(tmp_path: Path) -> None:
+    with opened("<demostorage/>\n", tmp_path) as database:
+        assert database.caches_left() == ()
+        with database.db.transaction() as connection:
+            connection.root()["blob"] = Blob(b"treasure")
+        assert database.caches_left() == (OPERATING_SYSTEM,)

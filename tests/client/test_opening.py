@@ -1,0 +1,106 @@
+"""A DB is opened as its specification has it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+import ZConfig
+
+from zodbshootout.client.opening import open_db, prelude
+from zodbshootout.client.specification import Storage
+
+FILE = (
+    "<zodb a>\ncache-size 77\npool-size 3\n<filestorage>\npath ${here}/x.fs\n</filestorage>\n"
+    "</zodb>\n"
+)
+SQLITE = (
+    "%import relstorage\n<zodb a>\n<relstorage>\n<sqlite3>\ndata-dir $here/s\n</sqlite3>\n"
+    "</relstorage>\n</zodb>\n"
+)
+
+
+def test_a_section_is_opened_with_its_names(tmp_path: Path) -> None:
+    odd = tmp_path / "a $b $$ ${c} d"
+    odd.mkdir()
+    with closing(open_db(Storage(FILE, names={"here": str(odd)}))) as db:
+        assert db.storage.getName() == str(odd / "x.fs")
+        assert (db.getCacheSize(), db.getPoolSize()) == (77, 3)
+
+
+def test_a_section_may_import_what_it_needs_and_leaves_no_driver_to_chance(tmp_path: Path) -> None:
+    with closing(open_db(Storage(SQLITE, names={"here": str(tmp_path)}))) as db:
+        assert db.storage._adapter.driver.__name__ == "sqlite3"
+
+
+def test_imports_of_one_are_none_of_another(tmp_path: Path) -> None:
+    open_db(Storage(SQLITE, names={"here": str(tmp_path)})).close()
+    with pytest.raises(ZConfig.ConfigurationError, match="unknown type name: 'relstorage'"):
+        open_db(Storage(SQLITE.partition("\n")[2], names={"here": str(tmp_path)}))
+
+
+def test_a_uri_is_opened_as_zodburi_has_it(tmp_path: Path) -> None:
+    uri = f"file://{tmp_path}/x.fs?connection_cache_size=77&database_name=d"
+    with closing(open_db(Storage(uri=uri))) as db:
+        assert db.storage.getName() == str(tmp_path / "x.fs")
+        assert (db.getCacheSize(), db.database_name) == (77, "d")
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "sqlite://?data_dir={}/s",
+        "sqlite://?data_dir={}/s&driver=auto",
+        "sqlite://?data_dir={}/s&driver=sqlite3",
+        "sqlite://?data_dir={}/s#fragment",
+    ],
+)
+def test_a_uri_leaves_no_driver_to_chance(uri: str, tmp_path: Path) -> None:
+    with closing(open_db(Storage(uri=uri.format(tmp_path)))) as db:
+        assert db.storage._adapter.driver.__name__ == "sqlite3"
+
+
+def test_a_file_that_a_uri_names_leaves_no_driver_to_chance(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settled: list[str] = []
+    monkeypatch.setattr(
+        "zodbshootout.client.opening.settle", lambda each: settled.append(type(each).__name__)
+    )
+    (tmp_path / "zodb.conf").write_text(SQLITE.replace("$here", str(tmp_path)))
+    open_db(Storage(uri=f"zconfig://{tmp_path}/zodb.conf")).close()
+    assert "RelStorageFactory" in settled
+
+
+def test_a_storage_is_closed_whose_db_cannot_be_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage = Storage(uri=f"file://{tmp_path}/x.fs")
+
+    def fail(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr("ZODB.DB", fail)
+        open_db(storage)
+    open_db(storage).close()  # nobody has it locked
+
+
+def test_names_are_defined_literally() -> None:
+    assert prelude({"a": "$b", "c": "d"}) == "%define a $$b\n%define c d\n"
+
+
+def test_a_client_imports_nothing_of_ours_but_the_client() -> None:
+    code = (
+        "import sys, zodbshootout.client.database\n"
+        "from zodbshootout.client.storages.open_storage import known_storages\n"
+        "known_storages()\n"
+        "print(*sorted(name for name in sys.modules if name.startswith('zodbshootout.')\n"
+        "      and not name.startswith('zodbshootout.client')))\n"
+        "print(*sorted({'ZEO', 'relstorage', 'zodburi', 'pyperf', 'rich'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "\n\n"

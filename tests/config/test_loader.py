@@ -1,0 +1,98 @@
+"""The text of a section is the section, without the rest of the file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from zodbshootout.client.opening import prelude
+from zodbshootout.config.configuration import Configuration, Source, parse, read_source
+
+NAMES = {"scratch": "/tmp", "main": "127.0.0.1:7", "main_port": "7"}
+
+
+def read(text: str, **names: str) -> Configuration:
+    return parse(Source(Path("x.conf"), text), {**NAMES, **names})
+
+
+def whole(configuration: Configuration, number: int = 0) -> str:
+    return configuration.text_of(configuration.databases[number]).whole
+
+
+def test_what_the_file_defines_is_put_in_its_place_and_what_the_run_defines_is_not() -> None:
+    configuration = read(
+        "%define Base $scratch/base\n%define file ${base}.fs\n"
+        "<zodb a>\n<filestorage>\npath $FILE\n</filestorage>\n</zodb>\n"
+    )
+    assert whole(configuration) == (
+        "<zodb a>\n<filestorage>\npath ${scratch}/base.fs\n</filestorage>\n</zodb>\n"
+    )
+    assert configuration.text_of(configuration.databases[0]).names == {"scratch"}
+
+
+def test_the_environment_and_what_is_literal_stay_as_they_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("HERE", "not here")
+    text = (
+        "<zodb a>\n<mappingstorage>\nname $(HERE) $$main $$$main_port\n</mappingstorage>\n</zodb>"
+    )
+    configuration = read(text)
+    assert "name $(HERE) $$main $$${main_port}\n" in whole(configuration)
+    (section,) = configuration.databases
+    found = configuration.text_of(section.config.storage)
+    assert found.names == {"main_port"}
+    assert found.by_name("name") == "not here $main $$main_port"
+    assert configuration.text_of(section).by_name("name") is None
+
+
+def test_only_the_imports_stay_that_a_section_needs() -> None:
+    configuration = read(
+        "%import zc.zlibstorage\n%import relstorage\n%import zodbshootout.mysql\n"
+        "<zodb a>\n<mappingstorage/>\n</zodb>\n"
+        "<zodb b>\n<zlibstorage>\n<relstorage>\n<mysql-or-mariadb/>\n</relstorage>\n"
+        "</zlibstorage>\n</zodb>\n"
+        "<zodb c>\n<relstorage>\n<mysql/>\n</relstorage>\n</zodb>\n"
+    )
+    imports = [
+        [line for line in whole(configuration, number).splitlines() if line.startswith("%")]
+        for number in range(3)
+    ]
+    assert imports == [
+        [],
+        ["%import zc.zlibstorage", "%import relstorage", "%import zodbshootout.mysql"],
+        ["%import relstorage"],
+    ]
+
+
+def test_what_a_file_includes_stands_where_it_is_included(tmp_path: Path) -> None:
+    (tmp_path / "storage.conf").write_text("%define size $main_port\n<mappingstorage/>\n")
+    (tmp_path / "x.conf").write_text("<zodb a>\n%include storage.conf\ncache-size $size\n</zodb>")
+    configuration = parse(read_source(tmp_path / "x.conf"), NAMES)
+    assert whole(configuration) == (
+        "<zodb a>\n<mappingstorage>\n</mappingstorage>\ncache-size ${main_port}\n</zodb>\n"
+    )
+
+
+def test_values_are_told_apart_by_number_and_by_key() -> None:
+    configuration = read(
+        "<zodb a>\n<zeoclient>\nserver localhost:1\nserver $main\n</zeoclient>\n</zodb>\n"
+        "<zeoserver main>\n<settings>\ncache-size 7\nport $main_port\n</settings>\n"
+        "<mappingstorage/>\n</zeoserver>\n"
+    )
+    client = configuration.text_of(configuration.databases[0].config.storage)
+    assert [client.by_name("server", number) for number in range(3)] == [None, "$main", None]
+    settings = configuration.text_of(configuration.servers[0].config.settings)
+    assert settings.by_name("values.port") == "$main_port"
+    assert settings.by_name("values.cache-size") is None
+
+
+def test_the_text_with_its_names_before_it_is_read_as_the_section_was() -> None:
+    odd = {"odd": "a $main ${b} $$"}
+    configuration = read(
+        "<zodb a>\n<mappingstorage>\nname <$odd>\n</mappingstorage>\n</zodb>", **odd
+    )
+    again = parse(Source(Path("y.conf"), prelude(odd) + whole(configuration)), {})
+    first, second = (each.databases[0].config.storage for each in (configuration, again))
+    assert first.config.name == second.config.name == "<a $main ${b} $$>"

@@ -1,0 +1,258 @@
+"""Which crews a contender refuses, and what has to be there before it is opened."""
+
+from __future__ import annotations
+
+import socket
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from ZODB.DemoStorage import DemoStorage
+
+from zodbshootout.client.facts import Facts, Sharing
+from zodbshootout.client.opening import open_db
+from zodbshootout.client.parameters import CrewShape, Parameters, Unit
+from zodbshootout.client.specification import Storage
+from zodbshootout.config.configuration import EMBEDDED, Source, parse, read_source
+from zodbshootout.contenders.contender import Contender, Limit
+from zodbshootout.contenders.description import contenders_of
+from zodbshootout.contenders.kind import sharing_of
+
+IMPORTS = "%import relstorage\n%import zc.zlibstorage\n"
+FS = "<filestorage>\npath $scratch/x.fs\n</filestorage>\n"
+READ_ONLY = FS.replace("</", "read-only true\n</")
+CHANGES = "<filestorage changes>\npath $scratch/changes.fs\n</filestorage>\n"
+SQLITE = "<relstorage>\n<sqlite3>\ndata-dir $scratch/s\n</sqlite3>\n</relstorage>\n"
+PROCESSES = CrewShape(2)
+SHARED = CrewShape(2, Unit.THREAD, shared=True)
+GREENLETS = frozenset({Unit.GREENLET})
+
+
+def contender(storage: str, place: Path) -> Contender:
+    source = Source(place / "x.conf", f"{IMPORTS}<zodb x>\n{storage}</zodb>\n")
+    (found,) = contenders_of(parse(source, {"scratch": str(place)}))
+    return found
+
+
+def in_(section: str, *inner: str) -> str:
+    return f"<{section}>\n{''.join(inner)}</{section}>\n"
+
+
+def blobs(inner: str) -> str:
+    return in_("blobstorage", "blob-dir $scratch/blobs\n", inner)
+
+
+def refusal(of: Contender, shape: CrewShape) -> str | None:
+    return of.refusal(Parameters(shape))
+
+
+@pytest.mark.parametrize(
+    ("limit", "limited", "free"),
+    [
+        (Limit("x"), [CrewShape(1), PROCESSES, SHARED], []),
+        (
+            Limit("x", units=GREENLETS),
+            [CrewShape(1, Unit.GREENLET), CrewShape(3, Unit.GREENLET, shared=True)],
+            [CrewShape(1), SHARED],
+        ),
+        (
+            Limit("x", databases=2),
+            [PROCESSES, CrewShape(2, Unit.THREAD)],
+            [CrewShape(1), SHARED, CrewShape(1, Unit.THREAD)],
+        ),
+        (
+            Limit("x", sharers=2),
+            [SHARED, CrewShape(2, Unit.GREENLET, shared=True)],
+            [CrewShape(1, Unit.THREAD, shared=True), PROCESSES],
+        ),
+        (
+            Limit("x", units=GREENLETS, databases=2),
+            [CrewShape(2, Unit.GREENLET)],
+            [PROCESSES, CrewShape(1, Unit.GREENLET), CrewShape(2, Unit.GREENLET, shared=True)],
+        ),
+    ],
+)
+def test_a_limit_applies_where_all_of_it_is_true(
+    limit: Limit, limited: list[CrewShape], free: list[CrewShape]
+) -> None:
+    assert all(map(limit.applies_to, limited))
+    assert not any(map(limit.applies_to, free))
+    found = Contender("x", Storage(), limits=(limit,))
+    assert {refusal(found, shape) for shape in limited} == {"x"}
+    assert {refusal(found, shape) for shape in free} <= {None}
+
+
+def test_crews_that_a_contender_refuses(tmp_path: Path) -> None:
+    names = {"scratch": str(tmp_path), "main": "127.0.0.1:1"}
+    contenders = contenders_of(parse(read_source(EMBEDDED), names))
+    memory, filestorage, zeo, sqlite = contenders
+    assert refusal(filestorage, PROCESSES) == (
+        "FileStorage: one DB at a time can open it; use --threads shared, or -c 1"
+    )
+    assert refusal(memory, PROCESSES) == (
+        "MappingStorage: its data lives in one DB only; use --threads shared, or -c 1"
+    )
+    assert refusal(zeo, PROCESSES) is None
+    assert refusal(sqlite, PROCESSES) is None
+    assert "event loop" in str(refusal(zeo, CrewShape(2, Unit.GREENLET)))
+    for each in contenders:
+        assert refusal(each, CrewShape(1)) is None
+        assert refusal(each, CrewShape(9, Unit.GREENLET, shared=True)) is None
+
+
+def test_what_a_look_has_found_counts(tmp_path: Path) -> None:
+    found = contender(SQLITE, tmp_path)
+    with_blobs = Parameters(CrewShape(1), blobs=True)
+    assert found.refusal(with_blobs) is None
+    assert found.looked(Facts("X", stores_blobs=False)).refusal(with_blobs) == (
+        "X stores no blobs as it is configured here; see blob-dir"
+    )
+    exclusive = found.looked(Facts("X", sharing=Sharing.EXCLUSIVE))
+    assert str(refusal(exclusive, PROCESSES)).startswith("X: one DB at a time can open it; use")
+
+
+@pytest.mark.parametrize(
+    ("driver", "unit", "refused"),
+    [
+        ("psycopg2", Unit.GREENLET, "the driver psycopg2 refuses to run with greenlets"),
+        ("psycopg2", Unit.THREAD, None),
+        ("gevent psycopg2", Unit.PROCESS, "the driver gevent psycopg2 refuses to run without"),
+        ("gevent psycopg2", Unit.GREENLET, None),
+        ("auto", Unit.GREENLET, None),
+        ("pg8000", Unit.GREENLET, None),
+    ],
+)
+def test_psycopg2_is_for_greenlets_or_for_others(
+    driver: str, unit: Unit, refused: str | None, tmp_path: Path
+) -> None:
+    section = f"<relstorage>\n<postgresql>\ndriver {driver}\n</postgresql>\n</relstorage>\n"
+    reason = refusal(contender(section, tmp_path), CrewShape(2, unit))
+    assert (reason or "").startswith(refused or "")
+    assert bool(reason) == bool(refused)
+
+
+def test_a_persistent_zeo_cache_is_for_one_db(tmp_path: Path) -> None:
+    found = contender("<zeoclient>\nserver localhost:1\nclient c\n</zeoclient>\n", tmp_path)
+    assert "persistent cache file serves one DB" in str(refusal(found, PROCESSES))
+    assert refusal(found, SHARED) is None
+
+
+def test_a_wrapped_storage_that_one_db_can_open_is_not_supported_in_two_processes(
+    tmp_path: Path,
+) -> None:
+    assert refusal(contender(in_("zlibstorage", blobs(FS)), tmp_path), PROCESSES) == (
+        "ZlibStorage over BlobStorage over FileStorage: one DB at a time can open it; "
+        "use --threads shared, or -c 1"
+    )
+    assert refusal(contender(in_("demostorage", FS), tmp_path), PROCESSES) == (
+        "DemoStorage: its data lives in one DB only; use --threads shared, or -c 1"
+    )
+    kept = contender(in_("demostorage", FS, CHANGES), tmp_path)
+    assert "one DB at a time" in str(refusal(kept, PROCESSES))
+    assert refusal(contender(in_("zlibstorage", SQLITE), tmp_path), PROCESSES) is None
+
+
+def test_a_demostorage_shares_no_relstorage_among_threads(tmp_path: Path) -> None:
+    found = contender(in_("demostorage", in_("zlibstorage", SQLITE)), tmp_path)
+    assert "DemoStorage uses one RelStorage in all threads" in str(refusal(found, SHARED))
+    assert refusal(found, CrewShape(1, Unit.THREAD, shared=True)) is None
+    assert refusal(contender(in_("demostorage", FS), tmp_path), SHARED) is None
+
+
+def test_a_demostorage_keeps_no_changes_where_it_cannot(tmp_path: Path) -> None:
+    found = contender(
+        in_("demostorage", FS, SQLITE.replace("<relstorage", "<relstorage changes")), tmp_path
+    )
+    assert refusal(found, CrewShape(1)) == (
+        "DemoStorage cannot keep its changes in RelStorage; have it keep them in a "
+        "<filestorage changes>"
+    )
+    base, changes = (open_db(contender(each, tmp_path).storage).storage for each in (FS, SQLITE))
+    with closing(base), closing(changes), pytest.raises(AttributeError, match="'_lock'"):
+        DemoStorage(base=base, changes=changes)
+
+
+@pytest.mark.parametrize(
+    ("storage", "obstacle"),
+    [
+        (FS, None),
+        ("<mappingstorage/>\n", "MappingStorage has its data in the memory of one process"),
+        (in_("demostorage", FS, CHANGES), "DemoStorage: its base stays as it is"),
+        (READ_ONLY, "it is configured to be read only"),
+    ],
+)
+def test_what_cannot_be_destroyed(storage: str, obstacle: str | None, tmp_path: Path) -> None:
+    assert contender(storage, tmp_path).zap_obstacle == obstacle
+
+
+def test_a_contender_behind_a_server_that_is_read_only_is_so(tmp_path: Path) -> None:
+    text = (
+        f"<zeoserver main>\n{READ_ONLY}</zeoserver>\n"
+        "<zodb x>\n<zeoclient>\nserver $main\n</zeoclient>\n</zodb>\n"
+    )
+    names = {"scratch": str(tmp_path), "main": "127.0.0.1:1"}
+    (found,) = contenders_of(parse(Source(tmp_path / "x.conf", text), names))
+    assert found.facts.read_only
+
+
+def test_which_dbs_see_what_a_server_holds(tmp_path: Path) -> None:
+    for storage, sharing in (
+        (in_("zlibstorage", in_("demostorage", FS)), Sharing.VOLATILE),
+        (in_("demostorage", FS, CHANGES), Sharing.EXCLUSIVE),
+    ):
+        text = f"{IMPORTS}<zeoserver main>\n{storage}</zeoserver>\n"
+        (server,) = parse(Source(tmp_path / "x.conf", text), {"scratch": str(tmp_path)}).servers
+        assert sharing_of(server) is sharing
+
+
+def test_a_database_of_a_package_that_is_not_known_is_looked_into(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "otherdb"
+    package.mkdir()
+    (package / "__init__.py").write_text("from ZODB.config import BaseConfig as Section\n")
+    (package / "component.xml").write_text(
+        '<component prefix="otherdb"><sectiontype name="otherdb" implements="ZODB.database" '
+        'datatype=".Section"><section type="ZODB.database" name="*" attribute="base"/>'
+        "</sectiontype></component>"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    text = f"%import otherdb\n<otherdb x>\n<zodb>\n{FS}</zodb>\n</otherdb>\n"
+    names = {"scratch": str(tmp_path)}
+    (found,) = contenders_of(parse(Source(tmp_path / "x.conf", text), names))
+    assert found.facts.storage_name == "FileStorage"
+    assert found.facts.sharing is Sharing.EXCLUSIVE
+    assert found.facts.prefetches is None
+    assert found.storage.section.startswith("%import otherdb\n<otherdb x>\n<zodb>\n")
+
+
+def with_memcached(place: Path, servers: str) -> Contender:
+    return contender(SQLITE.replace("<sqlite3>", f"cache-servers {servers}\n<sqlite3>"), place)
+
+
+def test_a_contender_whose_memcached_is_not_there_is_told_before_it_is_measured_without_one(
+    tmp_path: Path,
+) -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as listener:
+        host, port = listener.getsockname()
+    with closing(socket.create_server(("127.0.0.1", 0))) as listener:
+        named = "{}:{}".format(*listener.getsockname())
+        assert with_memcached(tmp_path, named).absence() is None
+        assert with_memcached(tmp_path, f"{named} {host}:{port}").absence() == (
+            f"no memcached at {host}:{port}; start one there: memcached -l {host} -p {port}"
+        )
+    assert with_memcached(tmp_path, f"unix:{tmp_path}/mc").absence() == (
+        f"no memcached at {tmp_path}/mc; start one there: memcached -s {tmp_path}/mc"
+    )
+
+
+def test_one_of_the_addresses_of_a_zeo_server_is_enough(tmp_path: Path) -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as listener:
+        there = "{}:{}".format(*listener.getsockname())
+        section = f"<zeoclient>\nserver {tmp_path}/no.sock\nserver {there}\n</zeoclient>\n"
+        found = contender(section, tmp_path)
+        assert found.absence() is None
+    assert found.absence() == (
+        f"no ZEO server at {tmp_path}/no.sock or {there}; start one there: "
+        f"runzeo -a {tmp_path}/no.sock -f Data.fs"
+    )

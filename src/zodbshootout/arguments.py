@@ -1,4 +1,4 @@
-"""The words of the command line: which there are, and how they are told apart.
+"""The arguments of the command line: which there are, and how they are told apart.
 
 pyperf's own parser is the base, so that its options are the ones it has, under the names and with
 the checks it has.  Ours are added to it.
@@ -16,18 +16,23 @@ from typing import NoReturn
 
 import pyperf
 
-from zodbshootout.benchmarks.registry import DEFAULT, benchmarks
+from zodbshootout.client.benchmarks.registry import DEFAULT, benchmarks
+from zodbshootout.client.data.records import smallest_record
+from zodbshootout.client.parameters import COMPRESSIBILITY
 from zodbshootout.config.uri import is_uri
-from zodbshootout.data.records import smallest_record
-from zodbshootout.engine.profiling import PROFILERS
-from zodbshootout.engine.sample import COLLECTORS
-from zodbshootout.model import COMPRESSIBILITY
+from zodbshootout.crews.profiling import PROFILERS
+from zodbshootout.engine.turns import RUN_TIME
 
 PROCESSES = 3
 """Runs of a cell, unless told otherwise: the default of pyperf, 20, would take half an hour."""
+VALUES = 0
+"""Values of a run, unless told otherwise: as many as fit into the time that a run may take."""
 WARMUPS = 0
-"""Values of a run that do not count, unless told otherwise: every value begins with an iteration
-off the clock, after which a warm-up value took 1.001 of those that count (mean over 26 cells)."""
+"""Values of a run that do not count, unless told otherwise: before the first value every client has
+done several iterations already, to calibrate."""
+MIN_TIME = 0.1
+"""Seconds that a value takes at least, unless told otherwise: many short ones in turn say more than
+a few long ones about contenders on a machine whose speed changes."""
 TIMEOUT = 1800
 """Seconds after which a worker counts as hanging, unless told otherwise."""
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
@@ -122,13 +127,13 @@ def parser() -> argparse.ArgumentParser:
     for action in base._actions:
         if action.dest in NOT_OURS:
             action.help = argparse.SUPPRESS
-    base.set_defaults(timeout=TIMEOUT)
+    base.set_defaults(timeout=TIMEOUT, values=VALUES, min_time=MIN_TIME)
     _describe_differences(base)
     _add_selection(base)
     _add_data(base)
     _add_database(base)
     _add_crew(base)
-    _add_conduct(base)
+    _add_run(base)
     _put_last(base, "pyperf's options")
     return base
 
@@ -141,11 +146,18 @@ def _put_last(base: argparse.ArgumentParser, title: str) -> None:
 
 
 _DIFFERENCES = {
-    "timeout": f"time limit of one worker in seconds (default: {TIMEOUT})",
+    "processes": f"runs of each cell, each in new processes (default: {PROCESSES})",
+    "loops": "iterations of a value for each client (default: 0, which chooses them by measuring)",
+    "timeout": f"seconds that one worker may be at work (default: {TIMEOUT})",
     "output": "write all results to FILENAME, and those of each contender to a directory beside "
-    "it, named alike but .d (default: a dated file in the user's data directory)",
+    "it whose name ends in .d (default: a dated file in the user's data directory)",
     "append": "add the results to those in FILENAME and in the directory beside it",
-    "warmups": f"values of a run that are measured first and not counted (default: {WARMUPS})",
+    "warmups": f"values of a run that are measured first and do not count (default: {WARMUPS})",
+    "values": "values of a run; the contenders measure them in turn (default: as many as fit into "
+    f"{RUN_TIME:g} seconds for each contender, 4 to 100)",
+    "min_time": f"seconds that a value should take at least (default: {MIN_TIME})",
+    "rigorous": "make twice the default number of runs",
+    "fast": "give the values of a run a third of the time",
     "affinity": "CPUs that the workers may use (default: all that this process may use)",
     "hook": "use the given pyperf hook (repeatable)",
     "tracemalloc": "measure the memory that Python allocates, in place of time (threads only)",
@@ -171,8 +183,7 @@ def _add_selection(base: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     group.add_argument(
         "--include-mapping", choices=_OPTIONAL_VALUES["--include-mapping"][0],
-        help="add a MappingStorage as a contender, the floor under all others; true if not said, "
-        "and false without this option",
+        help="add a MappingStorage as a contender: true without a value (default: false)",
     )  # fmt: skip
     group.add_argument(
         "--list", action="store_true", dest="list_only",
@@ -185,15 +196,16 @@ def _add_data(base: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--object-counts", metavar="N", type=_counts, action="append",
         help="objects that each client writes or reads in an iteration (default: 1000); "
-        "N,N,... or repeated to sweep",
+        "several as N,N,... or in repeated options",
     )  # fmt: skip
     group.add_argument(
         "-s", "--object-size", metavar="BYTES", type=_sizes, action="append",
-        help="bytes of a stored record (default: 300); BYTES,BYTES,... or repeated to sweep",
+        help="bytes of a stored record (default: 300); several as BYTES,BYTES,... or in repeated "
+        "options",
     )  # fmt: skip
     group.add_argument(
         "--btrees", choices=("IO", "OO"),
-        help="hold the objects in a BTree rather than a PersistentMapping; IO if not said",
+        help="hold the objects in a BTree rather than a PersistentMapping: IO without a value",
     )  # fmt: skip
     group.add_argument(
         "--btree-leaf-size", metavar="N", type=_node_size, default=0,
@@ -205,7 +217,7 @@ def _add_data(base: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     group.add_argument(
         "--blobs", action="store_true",
-        help="keep the objects' content in blobs, of as many bytes as --object-size says",
+        help="keep the objects' content in blobs of --object-size bytes",
     )  # fmt: skip
     group.add_argument(
         "--compressibility", metavar="PART", type=_part, default=COMPRESSIBILITY,
@@ -228,12 +240,12 @@ def _add_database(base: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--restart-servers", action="store_true",
         help="restart private servers right before each value of a benchmark that reads cold, so "
-        "that their own caches are empty, too; such a value is then one iteration",
+        "that their own caches are empty, too; a value then has as few iterations as possible",
     )  # fmt: skip
     group.add_argument(
         "--zap", metavar="[force|NAME,...]",
         help="DESTROY ALL DATA of a database right before each run of add.  It asks for each "
-        "database; with force it asks for none and takes all, with names it takes those",
+        "database first; with force it destroys all without asking, with names the named ones",
     )  # fmt: skip
 
 
@@ -241,13 +253,13 @@ def _add_crew(base: argparse.ArgumentParser) -> None:
     group = base.add_argument_group("concurrency")
     group.add_argument(
         "-c", "--concurrency", metavar="N", type=_counts, action="append",
-        help="clients that run at once (default: 2), processes unless told otherwise; "
-        "N,N,... or repeated to sweep.  With neither FILE nor any option of this group the "
-        "clients are threads, for some storages live in one process",
+        help="clients that run at the same time, processes unless told otherwise (default: 2 with "
+        "FILE, --threads or --gevent, otherwise 1); several as N,N,... or in repeated options",
     )  # fmt: skip
     group.add_argument(
         "--threads", choices=("shared", "unique"),
-        help="clients are threads that share one DB (the default), or have a unique one each",
+        help="clients are threads, which share one DB (shared, or without a value) or have one "
+        "each (unique)",
     )  # fmt: skip
     group.add_argument(
         "--gevent", action="store_true",
@@ -255,12 +267,8 @@ def _add_crew(base: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
-def _add_conduct(base: argparse.ArgumentParser) -> None:
-    group = base.add_argument_group("conduct and output")
-    group.add_argument(
-        "--collector", choices=tuple(COLLECTORS), default="mean",
-        help="make a value of the clients' mean times by this (default: mean)",
-    )  # fmt: skip
+def _add_run(base: argparse.ArgumentParser) -> None:
+    group = base.add_argument_group("the run and its output")
     group.add_argument("--fail-fast", action="store_true", help="stop at the first cell that fails")
     group.add_argument(
         "--profile", metavar="DIR", type=Path,
@@ -278,13 +286,13 @@ def _add_conduct(base: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     group.add_argument(
         "--log", metavar="[LEVEL|FILE]",
-        help="log what storages do, from this level on (INFO if not said), or as a ZConfig "
+        help="log what storages do, from this level on (INFO without a value), or as a ZConfig "
         "logging file says",
     )  # fmt: skip
 
 
 def separated(arguments: Sequence[str]) -> list[str]:
-    """Rewrite the words that argparse would take for something else.
+    """Rewrite the arguments that argparse would take for something else.
 
     ``-cold`` is not ``-c old``, and ``--threads FILE`` not ``--threads=FILE``.
     """
@@ -309,14 +317,14 @@ def separated(arguments: Sequence[str]) -> list[str]:
 
 
 def _belongs_to_zap(word: str | None) -> bool:
-    """Say whether a word after ``--zap`` is its value, and no file, URI or benchmark."""
+    """Say whether an argument after ``--zap`` is its value, and no file, URI or benchmark."""
     if word is None or word.startswith("-") or word in {"all", *benchmarks()}:
         return False
     return not (is_uri(word) or Path(word).is_file())
 
 
 def _belongs_to_log(word: str | None) -> bool:
-    """Say whether a word after ``--log`` is its value: a level or a file that sets up logging."""
+    """Say whether an argument after ``--log`` is its value: a level or a logging file."""
     if word is None or word.startswith("-"):
         return False
     if word.upper() in LEVELS:

@@ -1,4 +1,4 @@
-"""The command: from the words on the command line to the exit status."""
+"""The command: from the arguments of the command line to the exit status."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import TextIO
@@ -19,7 +19,8 @@ from rich.console import Console
 
 from zodbshootout import options as command_line
 from zodbshootout.arguments import UsageError
-from zodbshootout.benchmarks.registry import benchmarks
+from zodbshootout.client.benchmarks.registry import benchmarks
+from zodbshootout.client.outcome import State
 from zodbshootout.config.configuration import (
     ConfigurationError,
     Source,
@@ -28,24 +29,27 @@ from zodbshootout.config.configuration import (
 )
 from zodbshootout.config.explanation import suggestion
 from zodbshootout.config.uri import source_of
-from zodbshootout.contenders.contender import Contender, contenders_of
-from zodbshootout.destination import result_files
-from zodbshootout.guardian import Guardian
-from zodbshootout.options import Options
-from zodbshootout.perf.task import Subject
-from zodbshootout.plan import Plan, make_plan
-from zodbshootout.preparation import (
-    Workplace,
-    check_restartable,
-    launcher_for,
-    look_at,
-    start_servers,
+from zodbshootout.contenders.contender import Contender
+from zodbshootout.contenders.description import contenders_of
+from zodbshootout.contenders.private_servers import (
+    check_servers_can_restart,
+    needs_of_servers,
+    users_of_servers,
 )
-from zodbshootout.progress import Bar, Lines, Silence
+from zodbshootout.destination import result_files
+from zodbshootout.guardian import Guardian, GuardianLost
+from zodbshootout.launching import launcher_for, look_at
+from zodbshootout.ledger import GaveUp, Ledger
+from zodbshootout.options import Options
+from zodbshootout.perf.cells import CellTasks
+from zodbshootout.plan import Plan, make_plan
+from zodbshootout.progress import Bar, Lines, NoProgress
 from zodbshootout.reports.table import Heading, print_table
-from zodbshootout.results import CellResult, NotWritten, ResultFiles, State, long_name
+from zodbshootout.results import NotWritten, ResultFiles, long_name
 from zodbshootout.servers.naming import given_names
-from zodbshootout.shootout import GaveUp, Shootout
+from zodbshootout.servers.running import start_servers
+from zodbshootout.servers.server import ServerContext
+from zodbshootout.shootout import RunOptions, Shootout
 from zodbshootout.streams import Streams, console_on, print_line
 from zodbshootout.zapping import to_be_zapped
 
@@ -72,6 +76,9 @@ def main(
     except (UsageError, ConfigurationError) as error:
         streams.complain(str(error))
         return BAD_USAGE
+    except GuardianLost as error:
+        streams.complain(f"stopped: {error}")
+        return SOME_FAILED
     except KeyboardInterrupt:
         streams.complain("interrupted")
         return INTERRUPTED
@@ -83,46 +90,56 @@ def _shoot_out(options: Options, streams: Streams) -> int:
     source = _source(options)
     with _scratch_directory() as scratch, Guardian() as guardian, ExitStack() as stack:
         guardian.watch_directory(scratch)
-        workplace = Workplace(scratch, guardian)
         names = stack.enter_context(given_names(source, scratch))
         configuration = parse(source, names)
         contenders = _selected(contenders_of(configuration), options)
         plan = make_plan(contenders, options.benchmarks, options.sweep, options.effort)
-        if options.conduct.restart:
-            check_restartable(configuration, contenders)
+        if options.run.restart:
+            check_servers_can_restart(configuration, contenders)
         if options.list_only:
             _print_plan(streams.out, plan)
             return _after_printing(streams, ALL_MEASURED)
         files = result_files(options, plan)
-        if options.conduct.profiles is not None:
-            _make_directory(options.conduct.profiles)
+        if options.run.profiles is not None:
+            _make_directory(options.run.profiles)
         zapped = to_be_zapped(options.zap, contenders, streams.ask)
-        subject = Subject(source, names)
+        run = replace(options.run, zapped=zapped)
+        context = ServerContext(scratch, source, names, guardian)
         observer = _observer(options, streams.err, plan)
-        launcher = launcher_for(options, source, workplace, observer)
+        launcher = launcher_for(options, context, observer)
         with observer:
             observer.note("starting servers")
-            fleet = start_servers(stack, configuration, plan.measurable, subject, workplace)
-            launcher = replace(launcher, restart=fleet.restart_for)
+            users = users_of_servers(configuration, plan.measurable)
+            needs = needs_of_servers(configuration)
+            servers = start_servers(stack, configuration, users, needs, context)
             observer.note("opening the contenders")
-            absent, facts = look_at(plan.measurable, launcher, subject, options, fleet.absent)
+            failures, facts = look_at(plan.measurable, launcher, servers.absent)
+            plan = plan.knowing(facts)
             shootout = Shootout(
-                plan=plan.knowing(facts),
-                subject=subject,
-                launcher=launcher,
-                observer=observer,
-                keep=files.write,
-                facts=facts,
-                absent=absent,
-                conduct=replace(options.conduct, zapped=zapped),
-                served=fleet.served,
-                obituary=fleet.obituary,
+                plan=plan,
+                ledger=Ledger(plan, observer, files.write, run.fail_fast),
+                hosts=launcher,
+                tasks=CellTasks(plan, _treatment(run, plan), run.leaks, run.profiles, run.profiler),
+                servers=servers,
+                options=run,
+                absent=failures,
             )
-            end = _measure(shootout)
-        if end.message:
-            streams.complain(end.message)
-        _report(shootout.results, files, options, streams)
-    return _after_printing(streams, end.status, files.combined)
+            status, message = _measure(shootout)
+        if message:
+            streams.complain(message)
+        _report(shootout, files, options, streams)
+    return _after_printing(streams, status, files.combined)
+
+
+def _treatment(run: RunOptions, plan: Plan) -> dict[str, dict[str, str]]:
+    """Return what is done to the database of each contender, for the metadata."""
+    return {
+        each.name: {
+            "packed": "yes" if run.pack else "no",
+            "zapped": "yes" if each.name in run.zapped else "no",
+        }
+        for each in plan.contenders
+    }
 
 
 def _after_printing(streams: Streams, status: int, results: Path | None = None) -> int:
@@ -143,32 +160,28 @@ def _make_directory(path: Path) -> None:
         raise UsageError(f"--profile: {path} cannot be written to: no permission")
 
 
-@dataclass(frozen=True)
-class End:
-    """How measuring ended."""
-
-    status: int
-    message: str = ""
-
-
-def _measure(shootout: Shootout) -> End:
-    """Measure until the plan is through or something ends it."""
+def _measure(shootout: Shootout) -> tuple[int, str]:
+    """Measure until the plan is through or something ends it; return the status, and why."""
+    ledger = shootout.ledger
     try:
         shootout.run()
     except KeyboardInterrupt:
         with suppress(NotWritten):
-            shootout.keep(shootout.results)
-        kept = any(result.measured for result in shootout.results)
+            ledger.keep(ledger.results)
+        kept = any(result.measured for result in ledger.results)
         what = "what was measured until then is kept" if kept else "nothing was measured"
-        return End(INTERRUPTED, f"interrupted; {what}")
+        return INTERRUPTED, f"interrupted; {what}"
     except GaveUp:
-        return End(SOME_FAILED, "stopped at the first failure (--fail-fast)")
+        return SOME_FAILED, "stopped at the first failure (--fail-fast)"
+    except GuardianLost as error:
+        return SOME_FAILED, f"stopped: {error}"
     except NotWritten as error:
-        return End(
-            SOME_FAILED, f"cannot write results: {error}; the files hold what was written before"
+        return (
+            SOME_FAILED,
+            f"cannot write results: {error}; the files hold what was written before",
         )
-    failed = any(result.state is State.FAILED for result in shootout.results)
-    return End(SOME_FAILED if failed else ALL_MEASURED)
+    failed = any(result.state is State.FAILED for result in ledger.results)
+    return (SOME_FAILED if failed else ALL_MEASURED), ""
 
 
 def _source(options: Options) -> Source:
@@ -192,9 +205,9 @@ def _selected(contenders: Sequence[Contender], options: Options) -> Sequence[Con
     return [each for each in contenders if each.name in (options.only or names)]
 
 
-def _observer(options: Options, err: Console, plan: Plan) -> Silence:
+def _observer(options: Options, err: Console, plan: Plan) -> NoProgress:
     if options.quiet:
-        return Silence()
+        return NoProgress()
     if err.is_terminal:
         return Bar(err)
     return Lines(err, len(plan.cells))
@@ -214,15 +227,12 @@ def _print_plan(out: Console, plan: Plan) -> None:
     minutes = plan.estimated_seconds() / 60
     runnable = sum(plan.refusal(cell) is None for cell in plan.cells)
     plural = "" if runnable == 1 else "s"
-    print_line(
-        out, f"{runnable} cell{plural}, {plan.total_workers} workers, about {minutes:.1f} minutes"
-    )
+    print_line(out, f"{runnable} cell{plural}, {plan.total_runs} runs, about {minutes:.1f} minutes")
 
 
-def _report(
-    results: Sequence[CellResult], files: ResultFiles, options: Options, streams: Streams
-) -> None:
-    if options.conduct.log == "DEBUG":
+def _report(shootout: Shootout, files: ResultFiles, options: Options, streams: Streams) -> None:
+    results = shootout.ledger.results
+    if options.run.log == "DEBUG":
         for result in results:
             if result.detail:
                 print_line(streams.err, f"{long_name(result.cell)}: {result.detail}")

@@ -52,13 +52,12 @@ def result_files(options: Options, plan: Plan) -> ResultFiles:
 
 def _told(plan: Plan, options: Options) -> dict[str, dict[str, str]]:
     """Return what the metadata will say of the way in which each contender is measured."""
-    conduct = options.conduct
+    run = options.run
     return {
         each.name: {
-            "collector": conduct.collector,
             "configuration_hash": each.fingerprint(),
-            "packed": "yes" if conduct.pack else "no",
-            "profiler": conduct.profiler if conduct.profiles else "none",
+            "packed": "yes" if run.pack else "no",
+            "profiler": run.profiler if run.profiles else "none",
         }
         for each in plan.contenders
     }

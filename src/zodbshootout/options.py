@@ -1,4 +1,4 @@
-"""The command line: words in, checked options out."""
+"""The command line: arguments in, checked options out."""
 
 from __future__ import annotations
 
@@ -10,19 +10,22 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from zodbshootout.arguments import ASK, FORCE, LEVELS, NOT_OURS, UsageError, parser, separated
-from zodbshootout.benchmarks.registry import DEFAULT, benchmarks
+from zodbshootout.client.benchmarks.registry import DEFAULT, benchmarks
+from zodbshootout.client.parameters import CrewShape, MappingType, Parameters, Unit
 from zodbshootout.config.configuration import EMBEDDED
 from zodbshootout.config.explanation import suggestion
 from zodbshootout.config.loggers import read_loggers
 from zodbshootout.config.masking import without_secrets
 from zodbshootout.config.uri import is_uri, scheme_of
-from zodbshootout.model import CrewShape, Effort, MappingType, Parameters, Unit
+from zodbshootout.engine.turns import Effort
+from zodbshootout.perf.launch import cpus, default_affinity
 from zodbshootout.plan import Sweep
-from zodbshootout.shootout import ZAPPED_BEFORE, Conduct
+from zodbshootout.preparing import ZAPPED_BEFORE
+from zodbshootout.shootout import RunOptions
 
 _MAPPINGS = {
     None: MappingType.PERSISTENT_MAPPING,
@@ -54,7 +57,7 @@ class Options:
     only: Sequence[str]
     sweep: Sweep
     effort: Effort
-    conduct: Conduct
+    run: RunOptions
     zap: Zap
     list_only: bool
     output: Path | None
@@ -67,7 +70,8 @@ class Options:
     timeout: float
     python: str
     gevent: bool
-    affinity: str | None
+    affinity: str
+    """The numbers of CPUs, separated by commas; all where empty."""
     hooks: Sequence[str]
     memory: str | None
     """``--tracemalloc`` or ``--track-memory``, where memory is measured in place of time."""
@@ -96,7 +100,7 @@ def parse(arguments: Sequence[str]) -> Options:
         only=[name.lower() for name in found.only],
         sweep=sweep,
         effort=_effort(found),
-        conduct=_conduct(found, sweep, chosen),
+        run=_run_options(found, sweep, chosen),
         zap=_zap(found.zap, chosen),
         list_only=found.list_only,
         output=Path(found.output) if found.output else None,
@@ -108,7 +112,7 @@ def parse(arguments: Sequence[str]) -> Options:
         timeout=float(found.timeout),
         python=_executable(found.python),
         gevent=found.gevent,
-        affinity=found.affinity,
+        affinity=_affinity(found.affinity),
         hooks=found.hook or [],
         memory=_memory(found, sweep),
         inherit_environ=found.inherit_environ or [],
@@ -172,10 +176,7 @@ def _selected(names: Sequence[str], excluded: Sequence[str]) -> list[str]:
 
 def _sweep(found: argparse.Namespace, *, named: bool) -> Sweep:
     """Return what is to be swept; *named* says whether a configuration file was."""
-    told = found.concurrency or found.threads or found.gevent
     threads = found.threads or ("shared" if found.gevent else None)
-    if not named and not told:
-        threads = "shared"
     unit = Unit.PROCESS
     if threads:
         unit = Unit.GREENLET if found.gevent else Unit.THREAD
@@ -186,7 +187,7 @@ def _sweep(found: argparse.Namespace, *, named: bool) -> Sweep:
             "--gevent: gevent is not installed; install it: pip install 'zodbshootout[gevent]'"
         )
     return Sweep(
-        concurrency=_flat(found.concurrency, 2),
+        concurrency=_flat(found.concurrency, 2 if named or threads else 1),
         objects=_flat(found.object_counts, 1000),
         object_sizes=_flat(found.object_size, 300),
         base=Parameters(
@@ -202,7 +203,7 @@ def _sweep(found: argparse.Namespace, *, named: bool) -> Sweep:
     )
 
 
-def _conduct(found: argparse.Namespace, sweep: Sweep, chosen: Sequence[str]) -> Conduct:
+def _run_options(found: argparse.Namespace, sweep: Sweep, chosen: Sequence[str]) -> RunOptions:
     if found.restart_servers and not any(benchmarks()[name].cold for name in chosen):
         cold = [name for name, each in benchmarks().items() if each.cold]
         raise UsageError(
@@ -214,8 +215,7 @@ def _conduct(found: argparse.Namespace, sweep: Sweep, chosen: Sequence[str]) -> 
             "--leaks looks at the objects of one process, and each client would be another; "
             "add --threads"
         )
-    return Conduct(
-        collector=found.collector,
+    return RunOptions(
         log=_log(found.log),
         fail_fast=found.fail_fast,
         pack=found.pack,
@@ -263,21 +263,26 @@ def _flat(given: Sequence[Sequence[int]] | None, default: int) -> list[int]:
 
 
 def _effort(found: argparse.Namespace) -> Effort:
-    """Apply ``--fast`` and the like as pyperf does: they win over the numbers given."""
-    base = parser()
+    """Apply ``--fast`` and the like: they win over the numbers given, as in pyperf."""
     if (found.tracemalloc or found.track_memory) and not found.loops:
         found.loops = 1  # the memory that iterations take does not tell how long they last
-    processes, values = base.get_default("processes"), base.get_default("values")
+    effort = Effort(found.processes, found.values, found.warmups, found.loops, found.min_time)
     if found.debug_single_value:
-        return Effort(processes=1, values=1, warmups=0, loops=1, min_time=1e-9)
+        return replace(effort, processes=1, values=1, warmups=0, loops=1, min_time=1e-9)
     if found.rigorous:
-        return Effort(processes * 2, found.values, found.warmups, found.loops, found.min_time)
+        return replace(effort, processes=2 * parser().get_default("processes"))
     if found.fast:
-        return Effort(
-            max(processes // 2, 3), max(values * 2 // 3, 2), found.warmups, found.loops,
-            found.min_time,
-        )  # fmt: skip
-    return Effort(found.processes, found.values, found.warmups, found.loops, found.min_time)
+        return replace(effort, run_time=effort.run_time / 3)
+    return effort
+
+
+def _affinity(given: str | None) -> str:
+    if given is None:
+        return default_affinity()
+    try:
+        return ",".join(map(str, cpus(given)))
+    except ValueError:
+        raise UsageError(f"--affinity: {given!r} is not a list of CPUs, such as 0-3,6") from None
 
 
 def _executable(name: str) -> str:

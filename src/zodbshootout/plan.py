@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
-from zodbshootout.benchmarks.registry import benchmarks
+from zodbshootout.client.benchmarks.registry import benchmarks
+from zodbshootout.client.facts import Facts
+from zodbshootout.client.parameters import Parameters
 from zodbshootout.contenders.contender import Contender
-from zodbshootout.contenders.layer import Sharing
-from zodbshootout.model import Cell, Effort, Parameters
+from zodbshootout.engine.turns import Effort
+from zodbshootout.model import Cell
 
 
 @dataclass(frozen=True)
@@ -54,10 +56,10 @@ class Plan:
     rows: Sequence[Row]
     effort: Effort
 
-    def knowing(self, facts: Mapping[str, Mapping[str, str]]) -> Plan:
+    def knowing(self, facts: Mapping[str, Facts]) -> Plan:
         """Return the plan with what was learnt when the contenders were opened."""
         contenders = [
-            _informed(each, facts[each.name]) if each.name in facts else each
+            each.looked(facts[each.name]) if each.name in facts else each
             for each in self.contenders
         ]
         return replace(self, contenders=contenders)
@@ -75,7 +77,9 @@ class Plan:
         """Say why a cell cannot be measured, as far as that is known without opening anything."""
         contender = self.contender(cell)
         benchmark = benchmarks()[cell.benchmark]
-        return contender.refusal(cell.parameters) or benchmark.refusal(contender, cell.parameters)
+        return contender.refusal(cell.parameters) or benchmark.refusal(
+            contender.facts, cell.parameters
+        )
 
     @property
     def measurable(self) -> list[Contender]:
@@ -83,30 +87,25 @@ class Plan:
         names = {cell.contender for cell in self.cells if self.refusal(cell) is None}
         return [each for each in self.contenders if each.name in names]
 
-    @property
-    def calibrates(self) -> bool:
-        """Whether the loops are chosen by measuring."""
-        return self.effort.loops == 0
-
-    def workers(self, cell: Cell) -> int:
-        """Return how many workers a cell takes, one for calibration included."""
-        if self.refusal(cell) is not None:
-            return 0
-        return self.effort.processes + int(self.calibrates)
+    def runs(self, cell: Cell) -> int:
+        """Return how many runs are made of a cell."""
+        return 0 if self.refusal(cell) is not None else self.effort.processes
 
     @property
-    def total_workers(self) -> int:
-        """Return how many workers all cells take."""
-        return sum(map(self.workers, self.cells))
+    def total_runs(self) -> int:
+        """Return how many runs are made of all cells."""
+        return sum(map(self.runs, self.cells))
 
     def estimated_seconds(self) -> float:
         """Return a rough guess of how long it all takes.
 
-        It rests on what was seen of the embedded default: a worker takes about a second to start,
-        open its storage, check and end, and a value somewhat longer than its minimum time.
+        It rests on what was seen of the embedded default: to start a worker, open its storage,
+        calibrate, check and end takes about a second, and with what lies off the clock a slice
+        takes twice its minimum time.
         """
-        values = self.effort.values + self.effort.warmups
-        return self.total_workers * (1.0 + values * max(self.effort.min_time, 0.02) * 1.5)
+        effort = self.effort
+        slices = (effort.values + effort.warmups) * max(effort.min_time, 0.02) * 2
+        return self.total_runs * (1.0 + (slices if effort.values else effort.run_time))
 
 
 def make_plan(
@@ -124,11 +123,3 @@ def make_plan(
         for name, parameters in combinations
     ]
     return Plan(contenders, rows, effort)
-
-
-def _informed(contender: Contender, facts: Mapping[str, str]) -> Contender:
-    return replace(
-        contender,
-        observed_sharing=Sharing(facts["sharing"]),
-        has_blobs=facts["stores_blobs"] == "yes",
-    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import TracebackType
 
 from rich.console import Console
@@ -15,14 +16,15 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from zodbshootout.client.outcome import State
 from zodbshootout.model import Cell
-from zodbshootout.results import CellResult, State, long_name
+from zodbshootout.results import CellResult, long_name
 
 
-class Silence:
+class NoProgress:
     """Shows nothing."""
 
-    def __enter__(self) -> Silence:
+    def __enter__(self) -> NoProgress:
         return self
 
     def __exit__(
@@ -36,23 +38,23 @@ class Silence:
     def note(self, what: str) -> None:
         """Show what is done before anything is measured."""
 
-    def expect(self, workers: int) -> None:
-        """Learn how many workers there will be."""
+    def expect(self, runs: int) -> None:
+        """Learn how many runs there will be."""
 
-    def working_on(self, cell: Cell, stage: str) -> None:
-        """Note that a worker starts."""
+    def working_on(self, cells: Sequence[Cell], stage: str) -> None:
+        """Note what is done, with which cells."""
 
-    def worker_done(self, result: CellResult) -> None:
-        """Note that a worker has ended."""
+    def run_done(self, result: CellResult) -> None:
+        """Note that a cell has another run."""
 
-    def cell_done(self, result: CellResult, workers_spared: int) -> None:
-        """Note that a cell is settled."""
+    def cell_done(self, result: CellResult, runs_spared: int) -> None:
+        """Note that a cell is settled, and how many runs will not be made of it."""
 
     def relay(self, line: str) -> None:
         """Show a line that a worker printed."""
 
 
-class Lines(Silence):
+class Lines(NoProgress):
     """Prints one line for each cell, as suits a pipe or a file."""
 
     def __init__(self, console: Console, cells: int) -> None:
@@ -60,7 +62,7 @@ class Lines(Silence):
         self._cells = cells
         self._done = 0
 
-    def cell_done(self, result: CellResult, workers_spared: int) -> None:  # noqa: ARG002
+    def cell_done(self, result: CellResult, runs_spared: int) -> None:  # noqa: ARG002
         """Print what became of a cell."""
         self._done += 1
         self._print(f"[{self._done}/{self._cells}] {describe(result)}")
@@ -73,7 +75,7 @@ class Lines(Silence):
         self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
-class Bar(Silence):
+class Bar(NoProgress):
     """Shows a bar with the cell at work and the time left, as suits a terminal."""
 
     def __init__(self, console: Console) -> None:
@@ -102,26 +104,28 @@ class Bar(Silence):
     ) -> None:
         self._progress.stop()
 
-    def expect(self, workers: int) -> None:
+    def expect(self, runs: int) -> None:
         """Know where the bar ends."""
-        self._progress.update(self._task, total=workers)
+        self._progress.update(self._task, total=runs)
 
     def note(self, what: str) -> None:
         """Show what is done before anything is measured."""
         self._progress.update(self._task, description=what)
 
-    def working_on(self, cell: Cell, stage: str) -> None:
-        """Show which cell is at work."""
-        description = f"{cell.contender}: {cell.benchmark} ({stage})"
+    def working_on(self, cells: Sequence[Cell], stage: str) -> None:
+        """Show which cells are at work."""
+        names = ", ".join(cell.contender for cell in cells)
+        benchmark = cells[0].benchmark if cells else ""
+        description = f"{benchmark}: {names} ({stage})"
         self._progress.update(self._task, description=description)
 
-    def worker_done(self, result: CellResult) -> None:  # noqa: ARG002
+    def run_done(self, result: CellResult) -> None:  # noqa: ARG002
         """Move the bar on."""
         self._progress.advance(self._task)
 
-    def cell_done(self, result: CellResult, workers_spared: int) -> None:
+    def cell_done(self, result: CellResult, runs_spared: int) -> None:
         """Move the bar over what will not be needed; say at once what failed."""
-        self._progress.advance(self._task, workers_spared)
+        self._progress.advance(self._task, runs_spared)
         if result.state is State.FAILED:
             self.relay(describe(result))
 

@@ -7,7 +7,6 @@ is in neither: it is listed in ``out.cells.json``, with every other cell and its
 
 from __future__ import annotations
 
-import enum
 import json
 import os
 import zlib
@@ -19,7 +18,9 @@ from urllib.parse import quote
 
 import pyperf
 
-from zodbshootout.model import Cell, Parameters, to_json
+from zodbshootout.client.outcome import Failure, State
+from zodbshootout.client.parameters import Parameters
+from zodbshootout.model import Cell
 
 
 class NotWritten(Exception):  # noqa: N818
@@ -28,15 +29,6 @@ class NotWritten(Exception):  # noqa: N818
 
 class Unusable(Exception):  # noqa: N818
     """A file cannot be added to; the message tells why."""
-
-
-class State(enum.Enum):
-    """What became of a cell."""
-
-    MEASURED = "measured"
-    FAILED = "failed"
-    UNSUPPORTED = "unsupported"
-    NOT_RUN = "not run"
 
 
 @dataclass(frozen=True)
@@ -55,9 +47,11 @@ class CellResult:
         """Return this result with the run of a worker added."""
         return replace(self, state=State.MEASURED, runs=(*self.runs, *benchmark.get_runs()))
 
-    def without_number(self, state: State, reason: str, detail: str = "") -> CellResult:
+    def without_number(self, failure: Failure) -> CellResult:
         """Return this result as one that has no number, and why; runs it had are dropped."""
-        return replace(self, state=state, reason=reason, detail=detail, runs=())
+        return replace(
+            self, state=failure.state, reason=failure.cause, detail=failure.detail, runs=()
+        )
 
     @property
     def measured(self) -> bool:
@@ -79,6 +73,12 @@ class CellResult:
     def servers_restarted(self) -> bool:
         """Return whether private servers were restarted before each value."""
         return any(run.get_metadata().get("servers_restarted", "no") != "no" for run in self.runs)
+
+    @property
+    def uncleared_caches(self) -> str:
+        """Return the caches that could not be emptied before cold reads; empty where all were."""
+        left = self.runs[0].get_metadata().get("uncleared_caches", "none") if self.runs else "none"
+        return "" if left == "none" else str(left)
 
     @property
     def mean(self) -> float:
@@ -256,7 +256,7 @@ class ResultFiles:
             *self.existing_cells,
             *(
                 {
-                    **to_json(result.cell),
+                    **result.cell.to_json(),
                     "state": result.state.value,
                     "reason": result.reason,
                     "runs": len(result.runs),

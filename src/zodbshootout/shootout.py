@@ -1,65 +1,56 @@
-"""Measuring a plan: contenders in turn, every cell by itself, results kept as they come."""
+"""Measuring a plan: row by row, the contenders of a row in turn, every cell by itself."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+import random
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
-import pyperf
-
-from zodbshootout.benchmarks.registry import benchmarks
-from zodbshootout.contenders.layer import Sharing
-from zodbshootout.data.tree import Purpose
-from zodbshootout.model import Cell, Effort, Parameters
-from zodbshootout.perf.calibration import choose_loops
-from zodbshootout.perf.launch import WorkerFailed
-from zodbshootout.perf.task import Action, Profiling, Report, Subject, Task
+from zodbshootout.client.benchmarks.registry import benchmarks
+from zodbshootout.client.outcome import Failure, State
+from zodbshootout.engine.turns import Course, Turns, Worker, WorkerFailed
+from zodbshootout.ledger import Ledger
+from zodbshootout.model import Cell
+from zodbshootout.perf.cells import CellTasks
 from zodbshootout.plan import Plan, Row
-from zodbshootout.results import CellResult, State, file_name, varied_parameters
+from zodbshootout.preparing import ZAPPED_BEFORE, Preparations
+from zodbshootout.servers import ServerFailed
+
+MOST_CLIENTS = 128
+"""Clients that wait for their turn at once, at most: each process of them takes some 15 MiB, and
+some connections to its server.  A row with more of them is measured a few contenders at a time."""
+VALUES_WITH_RESTARTS = 4
+"""Slices of a run, before each of which a server is restarted, unless told otherwise."""
 
 
-class Observer(Protocol):
-    """Who wants to know how it goes.  It observes only."""
+class Hosts(Protocol):
+    """What starts workers: :class:`~zodbshootout.perf.launch.Launcher`."""
 
-    def expect(self, workers: int) -> None:
-        """Note how many workers there will be."""
-
-    def working_on(self, cell: Cell, stage: str) -> None:
-        """Note that a worker starts."""
-
-    def worker_done(self, result: CellResult) -> None:
-        """Note that a worker has ended."""
-
-    def cell_done(self, result: CellResult, workers_spared: int) -> None:
-        """Note that a cell is settled, and how many workers will not be needed for it."""
+    def host(self, modules: Sequence[str] = ()) -> AbstractContextManager[Any]:
+        """Have an interpreter that forks workers."""
 
 
-class Workers(Protocol):
-    """Who does what is to be done: :class:`~zodbshootout.perf.launch.Launcher`."""
+class Servers(Protocol):
+    """The private servers: :class:`~zodbshootout.servers.running.RunningServers`."""
 
-    def do(self, task: Task) -> Mapping[str, str]:
-        """Look or prepare."""
+    @property
+    def served(self) -> set[str]:
+        """The names of the contenders that need one."""
 
-    def measure(self, task: Task, effort: Effort) -> pyperf.Benchmark:
-        """Measure."""
+    def restart_for(self, contender: str) -> None:
+        """Restart what a contender needs."""
 
-
-class GaveUp(Exception):  # noqa: N818
-    """A cell failed and nothing was to be measured after that (``--fail-fast``)."""
-
-
-ZAPPED_BEFORE = "add"
-"""The benchmark before each of whose runs a contender is zapped, if it is to be."""
+    def how_ended(self, contender: str) -> str | None:
+        """Say how a server has ended that a contender needs, if one has."""
 
 
 @dataclass(frozen=True)
-class Conduct:
-    """How everything is done."""
+class RunOptions:
+    """What is done beside measuring."""
 
-    collector: str = "mean"
     log: str | None = None
     fail_fast: bool = False
     zapped: Collection[str] = ()
@@ -76,220 +67,184 @@ class Conduct:
 
 @dataclass
 class Shootout:
-    """One pass through a plan.
-
-    ``results`` is complete at any moment: cells that were not reached are ``NOT_RUN``.
-    """
+    """One pass through a plan."""
 
     plan: Plan
-    subject: Subject
-    launcher: Workers
-    observer: Observer
-    keep: Callable[[Sequence[CellResult]], None]
-    """Called with all results whenever one has changed."""
-    facts: Mapping[str, Mapping[str, str]]
-    """What is known of each contender that could be opened."""
-    absent: Mapping[str, str] = field(default_factory=dict)
-    """Why the other contenders could not."""
-    conduct: Conduct = field(default_factory=Conduct)
-    served: Collection[str] = ()
-    """The names of the contenders that need private servers."""
-    obituary: Callable[[str], str | None] = lambda _: None
-    """Says how a private server has ended that a contender needs, if one has."""
+    ledger: Ledger
+    hosts: Hosts
+    tasks: CellTasks
+    servers: Servers
+    options: RunOptions = field(default_factory=RunOptions)
+    absent: Mapping[str, Failure] = field(default_factory=dict)
+    """Why contenders could not be opened."""
 
     def __post_init__(self) -> None:
-        self._results = {cell: CellResult(cell) for cell in self.plan.cells}
-        self._workers_done: Counter[Cell] = Counter()
-        self._prepared: set[tuple[str, Purpose | None, Parameters]] = set()
-        self._packed: set[str] = set()
-        self._varied = varied_parameters(self.plan.cells)
-
-    @property
-    def results(self) -> list[CellResult]:
-        """Return what is known of every cell, in the order of the plan."""
-        due = self.plan.effort.processes
-        return [
-            replace(result, reason=f"{len(result.runs)} of {due} runs")
-            if result.measured and len(result.runs) < due
-            else result
-            for result in self._results.values()
-        ]
+        self._preparations = Preparations(self.options.zapped, self.options.pack)
 
     def run(self) -> None:
         """Measure everything that can be measured.
 
         :raises GaveUp: after the first failure, where that is asked for
         """
-        for cell in self.plan.cells:
-            self._settle_unopened(cell)
-        self.observer.expect(self.plan.total_workers)
-        self.keep(self.results)
-        if self.conduct.fail_fast and any(each.state is State.FAILED for each in self.results):
-            raise GaveUp
+        self.ledger.open(list(self._known_failures()))
         for row in self.plan.rows:
-            self._measure_row(row)
+            course = self._course(row)
+            for number in range(self.plan.effort.processes):
+                self._measure_round(row, course, number)
 
-    def _settle_unopened(self, cell: Cell) -> None:
-        refusal = self.plan.refusal(cell)
-        if refusal is not None:
-            self._settle(cell, State.UNSUPPORTED, refusal)
-        elif cell.contender in self.absent:
-            self._settle(cell, State.FAILED, self.absent[cell.contender])
+    def _known_failures(self) -> Iterator[tuple[Cell, Failure]]:
+        for cell in self.plan.cells:
+            refusal = self.plan.refusal(cell)
+            if refusal is not None:
+                yield cell, Failure(refusal, state=State.UNSUPPORTED)
+            elif cell.contender in self.absent:
+                yield cell, self.absent[cell.contender]
 
-    def _measure_row(self, row: Row) -> None:
-        loops = self._calibrate(row)
-        for number in range(self.plan.effort.processes):
-            for cell in _rotated(self._unsettled(row), number):
-                effort = self._effort(loops[cell])
-                stage = f"run {number + 1} of {effort.processes}"
-                self._launch(cell, effort, stage, counts=True)
-
-    def _prepare(self, cell: Cell) -> bool:
-        """Have the database brought into the state that the cell expects; say whether it is.
-
-        Data that lives in the memory of one process has to be made by the process that measures.
-        A contender that is zapped is so before each run of ``add``: where several contenders are
-        one and the same database, each of their runs finds it empty.
-        """
-        if self.plan.contender(cell).sharing is Sharing.VOLATILE:
-            return True
-        zap = cell.benchmark == ZAPPED_BEFORE and cell.contender in self.conduct.zapped
-        purpose = benchmarks()[cell.benchmark].purpose
-        key = cell.contender, purpose, cell.parameters
-        pack = self.conduct.pack and cell.contender not in self._packed
-        idle = purpose is None and not cell.parameters.min_objects
-        if not zap and not pack and (key in self._prepared or idle):
-            return True
-        if zap:
-            # Other contenders may be the same database.
-            self._prepared.clear()
-        self.observer.working_on(cell, "preparing the database")
-        try:
-            self.launcher.do(replace(self._task(Action.PREPARE, cell), zap=zap, pack=pack))
-        except WorkerFailed as error:
-            self._settle_failed(cell, error.report)
-            return False
-        self._prepared.add(key)
-        self._packed.add(cell.contender)
-        return True
-
-    def _task(self, action: Action, cell: Cell) -> Task:
-        return Task(
-            action,
-            self.subject,
-            cell.contender,
-            cell,
-            collector=self.conduct.collector,
-            log=self.conduct.log,
-            facts={**self.facts.get(cell.contender, {}), **self._treatment(cell.contender)},
-            leaks=self.conduct.leaks,
-        )
-
-    def _treatment(self, contender: str) -> dict[str, str]:
-        """Return what was done to the database, for the metadata."""
-        return {
-            "packed": "yes" if self.conduct.pack else "no",
-            "zapped": "yes" if contender in self.conduct.zapped else "no",
-        }
-
-    def _measuring_task(self, cell: Cell, *, counts: bool) -> Task:
-        restart = self._restarts(cell.benchmark) and cell.contender in self.served
-        task = replace(self._task(Action.MEASURE, cell), restart=restart)
-        if self.conduct.profiles is None or not counts:
-            return task
-        name = file_name(cell, self._varied)
-        profiling = Profiling(str(self.conduct.profiles), name, self.conduct.profiler)
-        return replace(task, profiling=profiling)
-
-    def _calibrate(self, row: Row) -> dict[Cell, int]:
-        cells = self._unsettled(row)
-        batch = benchmarks()[row.benchmark].batch(row.parameters)
+    def _course(self, row: Row) -> Course[Cell]:
+        fewest = benchmarks()[row.benchmark].fewest(row.parameters)
+        effort = self.plan.effort
         if self._restarts(row.benchmark):
             # What is read a second time is in the caches of the server.
-            return dict.fromkeys(cells, batch)
-        if not self.plan.calibrates:
-            return dict.fromkeys(cells, self.plan.effort.loops)
-        once = Effort(processes=1, values=1, warmups=0, loops=batch, min_time=0.0)
-        seconds: dict[Cell, float] = {}
+            values = effort.values or VALUES_WITH_RESTARTS
+            effort = replace(effort, loops=fewest, values=values)
+        return Course(effort, fewest)
+
+    def _measure_round(self, row: Row, course: Course[Cell], number: int) -> None:
+        """Make one run of each cell of a row."""
+        cells = self.ledger.unsettled(row.cells)
+        if not cells:
+            return
+        modules = self.tasks.modules(cells)
+        try:
+            with self.hosts.host(modules) as host:
+                waiting, first = self._groups(cells), 0
+                while waiting:
+                    left = self._measure_together(host, course, waiting.pop(0), number, first)
+                    waiting += [[cell] for cell in left]
+                    first += course.slices  # only slices of one number are taken in turn
+        except WorkerFailed as error:
+            for cell in self.ledger.unsettled(cells):
+                self._fail(cell, error.failure)
+
+    def _groups(self, cells: Sequence[Cell]) -> list[list[Cell]]:
+        """Return the cells, those together that can wait for their turn at the same time.
+
+        A server that is restarted for one cell would not be there for the others; and nobody may
+        have a database open whose data is destroyed.
+        """
+        groups: list[list[Cell]] = []
         for cell in cells:
-            took = self._launch(cell, once, "calibration", counts=False)
-            if took is not None:
-                seconds[cell] = took
-        return choose_loops(seconds, self.plan.effort.min_time) if seconds else {}
+            fitting = (group for group in groups if self._fits(cell, group))
+            group = next(fitting, None)
+            if group is None:
+                groups.append([cell])
+            else:
+                group.append(cell)
+        return groups
+
+    def _fits(self, cell: Cell, group: Sequence[Cell]) -> bool:
+        size = cell.parameters.crew.size
+        if (len(group) + 1) * size > MOST_CLIENTS:
+            return False
+        if self._restarts(cell.benchmark):
+            return not any(each.contender in self.servers.served for each in [cell, *group])
+        if cell.benchmark != ZAPPED_BEFORE or cell.contender not in self.options.zapped:
+            return True
+        place = self.plan.contender(cell).place
+        return all(self.plan.contender(each).place != place for each in group)
+
+    def _measure_together(
+        self, host: Any, course: Course[Cell], group: Sequence[Cell], number: int, first: int
+    ) -> list[Cell]:
+        """Make a run of each cell in turn; return the cells that may do better by themselves.
+
+        Those could not be set up while others were, as where one file is two contenders.  The
+        slices are numbered from *first* on.
+        """
+        alone = len(group) == 1
+        parameters = group[0].parameters
+        order = random.Random(f"{parameters.seed}/{group[0].benchmark}/{number}")  # noqa: S311
+        left: list[Cell] = []
+        workers: dict[Cell, Worker] = {}
+        prepared = [cell for cell in group if self._is_prepared(host, cell)]
+        with ExitStack() as stack:
+            for cell in prepared:
+                self.ledger.observer.working_on([cell], "setting up")
+                try:
+                    task = self.tasks.measuring(cell, restarted=self._is_restarted(cell))
+                    workers[cell] = stack.enter_context(host.measure(task))
+                except WorkerFailed as error:
+                    if alone or error.failure.state is State.UNSUPPORTED:
+                        self._fail(cell, error.failure)
+                    else:
+                        left.append(cell)
+            stage = f"run {number + 1} of {self.plan.effort.processes}"
+            self.ledger.observer.working_on(list(workers), stage)
+            turns = Turns(
+                workers, self._fail, before_slice=lambda cell: self._before(cell, workers[cell])
+            )
+            for cell, run in turns.run(course, order, first):
+                if not self._has_lost_server(cell):
+                    self.ledger.add_run(cell, run)
+        return left
+
+    def _is_prepared(self, host: Any, cell: Cell) -> bool:
+        """Have the database brought into the state that the cell expects; say whether it is."""
+        if self._has_lost_server(cell):
+            return False
+        step = self._preparations.due(cell, self.plan.contender(cell))
+        if step is None:
+            return True
+        self.ledger.observer.working_on([cell], "preparing the database")
+        try:
+            host.prepare(self.tasks.preparing(cell, step))
+        except WorkerFailed as error:
+            self._fail(cell, error.failure)
+            return False
+        self._preparations.done(cell, step)
+        return True
 
     def _restarts(self, benchmark: str) -> bool:
-        return self.conduct.restart and benchmarks()[benchmark].cold
+        return self.options.restart and benchmarks()[benchmark].cold
 
-    def _effort(self, loops: int) -> Effort:
-        effort = self.plan.effort
-        return Effort(effort.processes, effort.values, effort.warmups, loops, effort.min_time)
+    def _is_restarted(self, cell: Cell) -> bool:
+        return self._restarts(cell.benchmark) and cell.contender in self.servers.served
 
-    def _unsettled(self, row: Row) -> list[Cell]:
-        done = (State.FAILED, State.UNSUPPORTED)
-        return [cell for cell in row.cells if self._results[cell].state not in done]
-
-    def _launch(self, cell: Cell, effort: Effort, stage: str, *, counts: bool) -> float | None:
-        """Have one worker measure a cell; return the mean of its values, or ``None``."""
-        if self._lost_server(cell) or not self._prepare(cell):
-            return None
-        self.observer.working_on(cell, stage)
+    def _before(self, cell: Cell, worker: Any) -> None:
+        """Restart servers before a slice, while no client has its database open."""
+        if not self._is_restarted(cell):
+            return
+        worker.close_databases()
         try:
-            benchmark = self.launcher.measure(self._measuring_task(cell, counts=counts), effort)
-        except WorkerFailed as error:
-            self._settle_failed(cell, error.report)
-            return None
-        if self._lost_server(cell):
-            return None
-        self._workers_done[cell] += 1
-        if counts:
-            self._results[cell] = self._results[cell].with_run(benchmark)
-            self.keep(self.results)
-        self.observer.worker_done(self._results[cell])
-        if counts and len(self._results[cell].runs) == self.plan.effort.processes:
-            self.observer.cell_done(self._results[cell], self._spared(cell))
-        return float(benchmark.mean())
+            self.servers.restart_for(cell.contender)
+        except ServerFailed as error:
+            raise WorkerFailed(Failure(str(error))) from error
+        worker.reopen_databases()
 
-    def _settle_failed(self, cell: Cell, report: Report) -> None:
-        if report.state == "unsupported":
-            self._settle(cell, State.UNSUPPORTED, report.cause, report.detail)
-        else:
-            cause = self._with_end_of_server(cell, report.cause)
-            self._settle(cell, State.FAILED, cause, report.detail)
-        self.keep(self.results)
-        if report.state != "unsupported" and self.conduct.fail_fast:
-            raise GaveUp
+    def _fail(self, cell: Cell, failure: Failure) -> None:
+        contender = self.plan.contender(cell)
+        if failure.state is State.FAILED:
+            failure = replace(failure, cause=self._explained(contender.name, failure.cause))
+        advice = contender.advice_on(failure.cause)
+        if advice is not None:
+            failure = replace(failure, cause=f"{failure.cause}; {advice}")
+        self.ledger.fail(cell, failure)
 
-    def _lost_server(self, cell: Cell) -> bool:
+    def _explained(self, contender: str, cause: str) -> str:
+        """Return *cause*, and what became of a server, unless its last lines are in it already."""
+        ended = self.servers.how_ended(contender)
+        if ended is None:
+            return cause
+        _, _, logged = ended.partition(": ")
+        told = " ".join(logged.split()) in " ".join(cause.split())
+        return cause if logged and told else f"{cause}; {ended}"
+
+    def _has_lost_server(self, cell: Cell) -> bool:
         """Say whether a server has ended that a cell needs; that fails the cell.
 
         Not every client would: RelStorage goes on without memcached, and others wait for long.
         """
-        ended = self.obituary(cell.contender)
+        ended = self.servers.how_ended(cell.contender)
         if ended is not None:
-            self._settle_failed(cell, Report("failed", ended))
+            self.ledger.fail(cell, Failure(ended))
         return ended is not None
-
-    def _with_end_of_server(self, cell: Cell, cause: str) -> str:
-        """Return *cause*, and what became of a server, unless its last words are in it already."""
-        ended = self.obituary(cell.contender)
-        if ended is None:
-            return cause
-        _, _, last_words = ended.partition(": ")
-        told = " ".join(last_words.split()) in " ".join(cause.split())
-        return cause if last_words and told else f"{cause}; {ended}"
-
-    def _settle(self, cell: Cell, state: State, reason: str, detail: str = "") -> None:
-        self._results[cell] = self._results[cell].without_number(state, reason, detail)
-        self.observer.cell_done(self._results[cell], self._spared(cell))
-
-    def _spared(self, cell: Cell) -> int:
-        """Return how many of the workers that were expected a settled cell did not need."""
-        return self.plan.workers(cell) - self._workers_done[cell]
-
-
-def _rotated(cells: Sequence[Cell], number: int) -> list[Cell]:
-    """Return *cells* with another one first in each round: none always follows the same one."""
-    if not cells:
-        return []
-    start = number % len(cells)
-    return [*cells[start:], *cells[:start]]

@@ -1,34 +1,51 @@
-"""Starting workers, one at a time, and taking what they leave."""
+"""Starting workers: a host that forks them, and the other end of each one's pipe."""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import threading
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import count
+from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
-from typing import IO
+from typing import Any
 
 import pyperf
 
+from zodbshootout.client.facts import Facts
+from zodbshootout.client.outcome import Failure
+from zodbshootout.engine.turns import WorkerFailed
 from zodbshootout.guardian import Guardian, end_group, manner_of_end
-from zodbshootout.model import Effort
-from zodbshootout.perf.restarting import answer_to
-from zodbshootout.perf.task import REPORT_FILE, RUN_FILE, TASK_FILE, Report, Task
+from zodbshootout.perf.task import (
+    Assignment,
+    Begin,
+    CloseDatabases,
+    Finish,
+    Look,
+    Measure,
+    Prepare,
+    ReopenDatabases,
+    Slice,
+    TakeSlice,
+    Task,
+    Try,
+)
 
-
-class WorkerFailed(Exception):  # noqa: N818
-    """A worker that left no run behind; ``report`` says why."""
-
-    def __init__(self, report: Report) -> None:
-        super().__init__(report.cause)
-        self.report = report
+RUN_FILE = "run.json"
+OUTPUT_FILE = "output"
+"""What the directory of a worker holds: pyperf's run, and what the worker printed."""
+PATIENCE = 5.0
+"""Seconds in which a worker ends after its last answer, and its end is told of."""
+PRINTED_LINES = 5
+"""Of what a worker has printed last, so many lines are kept where it was killed."""
 
 
 @dataclass(frozen=True)
@@ -36,140 +53,334 @@ class Launcher:
     """Starts workers that are all alike but for their tasks."""
 
     directory: Path
-    """Where tasks and reports are exchanged."""
+    """Where runs and what workers print are kept while these are at work."""
     guardian: Guardian
     environment: Mapping[str, str]
     python: str = sys.executable
     options: Sequence[str] = ()
-    """What every worker's pyperf is given: hooks, affinity, tracing."""
+    """What pyperf is given where something is measured: hooks, tracing."""
+    affinity: str = ""
+    """The numbers of the CPUs that workers may use, separated by commas; all where empty."""
+    log: str | None = None
     gevent: bool = False
     timeout: float | None = None
-    """Seconds that one worker may take."""
+    """Seconds for which a worker may be at work."""
     relay: Callable[[str], None] = lambda _: None
-    """Called with each line that a worker prints, as it comes."""
-    restart: Callable[[str], None] = lambda _: None
-    """Called where a worker asks that the servers of a contender, which it names, be restarted."""
+    """Called with each line that a worker has printed."""
     interrupted: threading.Event = field(default_factory=threading.Event)
     """Set when the run is interrupted while a worker is at work."""
     _numbers: count[int] = field(default_factory=count)
 
-    def do(self, task: Task) -> Mapping[str, str]:
-        """Have a worker look or plant; return the facts that it reports.
+    @contextmanager
+    def host(self, modules: Sequence[str] = ()) -> Iterator[Host]:
+        """Have an interpreter that forks workers; it has imported *modules* besides what all need.
+
+        :raises WorkerFailed: when it cannot be started
+        """
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            command = [
+                self.python, "-m", "zodbshootout.perf.host", f"--socket={theirs.fileno()}",
+                f"--affinity={self.affinity}", *(f"--import={module}" for module in modules),
+                *(["--gevent"] if self.gevent else []),
+            ]  # fmt: skip
+            path = self.directory / f"host-{next(self._numbers)}"
+            try:
+                with path.open("wb") as output:
+                    process = self.guardian.start(
+                        command,
+                        env=dict(self.environment),
+                        pass_fds=[theirs.fileno()],
+                        stdin=subprocess.DEVNULL,
+                        stdout=output,
+                        stderr=subprocess.STDOUT,
+                    )
+            except OSError as error:
+                path.unlink(missing_ok=True)
+                raise WorkerFailed(Failure(f"no worker can be started: {error}")) from error
+            theirs.close()
+            try:
+                yield Host(self, ours, process, path)
+            except BaseException:
+                self.interrupted.set()
+                raise
+            finally:
+                ours.close()
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(PATIENCE)
+                end_group(process.pid, reap=process.poll)
+                process.wait()
+                self.guardian.release_group(process.pid)
+                path.unlink(missing_ok=True)
+
+
+class Host:
+    """An interpreter that forks workers."""
+
+    def __init__(
+        self, launcher: Launcher, connection: socket.socket, process: subprocess.Popen[Any],
+        output: Path,
+    ) -> None:  # fmt: skip
+        self._launcher = launcher
+        self._socket = connection
+        self._process = process
+        self._output = output
+        self._unread = b""
+        self._ended: dict[int, int] = {}
+        self._gone = False
+        """Whether it says nothing any more."""
+
+    def look(self, task: Look) -> Facts:
+        """Have a worker look at a contender.
 
         :raises WorkerFailed: when it could not
         """
-        effort = Effort(processes=1, values=1, warmups=0, loops=1, min_time=0.0)
-        directory = self._work(task, effort)
-        facts = Report.read(directory / REPORT_FILE).facts
-        shutil.rmtree(directory)
+        with self._worker(task) as worker:
+            facts: Facts = worker.answer()
         return facts
 
-    def measure(self, task: Task, effort: Effort) -> pyperf.Benchmark:
-        """Have a worker measure a cell; return its run as pyperf has it.
+    def prepare(self, task: Prepare) -> None:
+        """Have a worker prepare a database.
 
         :raises WorkerFailed: when it could not
         """
-        directory = self._work(task, effort)
-        try:
-            benchmark = pyperf.Benchmark.load(str(directory / RUN_FILE))
-        except (OSError, ValueError, KeyError) as error:
-            report = Report("failed", f"the worker's run cannot be read: {error}")
-            raise WorkerFailed(report) from error
-        shutil.rmtree(directory)
-        return benchmark
+        with self._worker(task) as worker:
+            worker.answer()
 
-    def _work(self, task: Task, effort: Effort) -> Path:
-        directory = self.directory / f"worker-{next(self._numbers)}"
-        last_words: deque[str] = deque(maxlen=5)
-        try:
-            directory.mkdir(mode=0o700)
-            task.write(directory / TASK_FILE)
-            exit_code = self._run(self._command(directory, effort), last_words)
-        except OSError as error:
-            report = Report("failed", f"no worker can be started: {error}")
-            raise WorkerFailed(report) from error
-        try:
-            report = Report.read(directory / REPORT_FILE)
-        except (OSError, ValueError, TypeError):
-            report = self._post_mortem(exit_code, last_words)
-        if report.state != "done":
-            raise WorkerFailed(report)
-        return directory
+    @contextmanager
+    def measure(self, make_task: Callable[[Path], Measure]) -> Iterator[Worker]:
+        """Have a worker whose crew is set up.  *make_task* is told where its run goes.
 
-    def _command(self, directory: Path, effort: Effort) -> list[str]:
-        return [
-            self.python,
-            "-m",
-            "zodbshootout.perf.worker",
-            "--worker",
-            "--worker-task=0",
-            f"--values={effort.values}",
-            f"--warmups={effort.warmups}",
-            f"--loops={effort.loops}",
-            f"--min-time={effort.min_time}",
-            *self.options,
-            *(["--gevent"] if self.gevent else []),
-            f"--task={directory}",
-        ]
-
-    def _run(self, command: Sequence[str], last_words: deque[str]) -> int | None:
-        """Run a worker to its end, or to the end of its time; leave none of its processes.
-
-        Return its exit code, or ``None`` where its time was up.
+        :raises WorkerFailed: when it could not be set up
         """
-        worker = self.guardian.start(
-            command,
-            env=dict(self.environment),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-        )
-        assert worker.stdout is not None
-        assert worker.stdin is not None
-        listener = threading.Thread(
-            target=self._listen, args=(worker.stdout, worker.stdin, last_words), daemon=True
-        )
+        directory = self._launcher.directory / f"run-{next(self._launcher._numbers)}"
+        directory.mkdir(mode=0o700)
         try:
-            listener.start()
-            return worker.wait(self.timeout)
-        except subprocess.TimeoutExpired:
-            return None
-        except BaseException:
-            self.interrupted.set()
-            raise
+            with self._worker(make_task(directory / RUN_FILE)) as worker:
+                worker.answer()
+                yield worker
         finally:
-            # Its clients are of its group, and outlive it where it was killed.
-            end_group(worker.pid, reap=worker.poll)
-            worker.wait()
-            self.guardian.release_group(worker.pid)
-            listener.join()
-            worker.stdout.close()
-            with suppress(BrokenPipeError):
-                worker.stdin.close()
+            shutil.rmtree(directory, ignore_errors=True)
 
-    def _post_mortem(self, exit_code: int | None, last_words: Sequence[str]) -> Report:
-        if exit_code is None:
-            return Report(
-                "failed", f"not done within its time limit of {self.timeout:g} s (--timeout)"
-            )
+    @contextmanager
+    def _worker(self, task: Task) -> Iterator[Worker]:
+        """Start a worker; when the context ends none of its processes is left."""
+        launcher = self._launcher
+        output = launcher.directory / f"{OUTPUT_FILE}-{next(launcher._numbers)}"
+        output.touch(mode=0o600)
+        ours, theirs = Pipe()
+        with ExitStack() as stack:
+            stack.callback(output.unlink, missing_ok=True)
+            stack.enter_context(ours)
+            with theirs:
+                pid = self._fork(output, theirs)
+            worker = Worker(self, launcher, pid, ours, output, task)
+            stack.callback(worker.relay)
+            stack.callback(self.end, pid)
+            with suppress(BrokenPipeError, ConnectionResetError):  # its answer tells of its end
+                ours.send(Assignment(task, launcher.log, launcher.options))
+            yield worker
+
+    def _fork(self, output: Path, connection: Connection) -> int:
+        try:
+            order = json.dumps(str(output)).encode()
+            socket.send_fds(self._socket, [order], [connection.fileno()])
+            while (said := self.next_message(PATIENCE * 12)) and "started" not in said:
+                pass
+        except BrokenPipeError:
+            said = None
+        except OSError as error:
+            raise WorkerFailed(Failure(f"no worker can be started: {error}")) from error
+        if not said:
+            raise WorkerFailed(self.failure())
+        pid = said["started"]
+        self._launcher.guardian.watch_group(pid)
+        return pid
+
+    def end(self, pid: int) -> None:
+        """End a worker and its clients, if they have not ended."""
+        # Its clients are of its group, and outlive it where it was killed.
+        end_group(pid, reap=lambda: self.exit_code(pid, 0.0))
+        self.exit_code(pid, PATIENCE)
+        self._launcher.guardian.release_group(pid)
+
+    def exit_code(self, pid: int, seconds: float) -> int | None:
+        """Return how a worker has ended, ``None`` where it has not within so many *seconds*."""
+        deadline = time.monotonic() + seconds
+        while pid not in self._ended:
+            left = max(0.0, deadline - time.monotonic())
+            if not self.next_message(left) and (self._gone or time.monotonic() >= deadline):
+                return None
+        return self._ended[pid]
+
+    def next_message(self, seconds: float) -> dict[str, int] | None:
+        """Return what the host says next; ``None`` where it says nothing, or is gone."""
+        while b"\n" not in self._unread:
+            if not wait([self._socket], seconds):
+                return None
+            try:
+                received = self._socket.recv(65536)
+            except ConnectionError:
+                received = b""
+            if not received:
+                self._gone = True
+                return None
+            self._unread += received
+        line, _, self._unread = self._unread.partition(b"\n")
+        said: dict[str, int] = json.loads(line)
+        if "ended" in said:
+            self._ended[said["ended"]] = said["exit_code"]
+        return said
+
+    @property
+    def socket(self) -> socket.socket:
+        """Where it says something."""
+        return self._socket
+
+    def failure(self) -> Failure:
+        """Return why nothing can be forked any more."""
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(PATIENCE)
+        cause = f"the process that starts workers {manner_of_end(self._process.returncode)}"
+        printed = _last_lines(self._output)
+        if printed:
+            cause = f"{cause}: {printed[-1]}"
+        return Failure(cause, "\n".join(printed))
+
+
+@dataclass
+class Worker:
+    """A worker at work, or waiting for its turn."""
+
+    host: Host
+    launcher: Launcher
+    pid: int
+    connection: Connection
+    output: Path
+    """Where what it prints goes."""
+    task: Task
+    _left: float | None = field(init=False)
+    """Seconds for which it may still be at work."""
+    _relayed: int = field(init=False, default=0)
+
+    def __post_init__(self) -> None:
+        self._left = self.launcher.timeout
+
+    def attempt(self, loops: int, *, whole: bool = False) -> Slice:
+        """Have a slice taken that does not count, a *whole* one or a cheaper one.
+
+        :raises WorkerFailed: when it could not be
+        """
+        found: Slice = self._ask(Try(loops, whole))
+        return found
+
+    def begin(self, loops: int, values: int, warmups: int) -> None:
+        """Get ready for the slices that count.
+
+        :raises WorkerFailed: when it cannot
+        """
+        self._ask(Begin(loops, values, warmups))
+
+    def take_slice(self, number: int) -> Slice:
+        """Have the next slice taken that counts.
+
+        :raises WorkerFailed: when it could not be
+        """
+        found: Slice = self._ask(TakeSlice(number))
+        return found
+
+    def close_databases(self) -> None:
+        """Have all clients close their databases.
+
+        :raises WorkerFailed: when they could not
+        """
+        self._ask(CloseDatabases())
+
+    def reopen_databases(self) -> None:
+        """Have all clients open their databases again.
+
+        :raises WorkerFailed: when they could not
+        """
+        self._ask(ReopenDatabases())
+
+    def finish(self) -> pyperf.Benchmark:
+        """Have everything checked; return the run as pyperf has it.
+
+        :raises WorkerFailed: when something is not as it should be
+        """
+        self._ask(Finish())
+        assert isinstance(self.task, Measure)
+        try:
+            return pyperf.Benchmark.load(str(self.task.run_file))
+        except (OSError, ValueError, KeyError) as error:
+            raise WorkerFailed(Failure(f"the worker's run cannot be read: {error}")) from error
+
+    def abandon(self) -> None:
+        """End the worker and its clients at once, whatever they are doing."""
+        self.host.end(self.pid)
+
+    def _ask(self, order: object) -> Any:
+        with suppress(BrokenPipeError, ConnectionResetError):  # its end is told of below
+            self.connection.send(order)
+        return self.answer()
+
+    def answer(self) -> Any:
+        """Wait for an answer, or for the end of the worker or of its time.
+
+        :raises WorkerFailed: when it failed
+        """
+        began = time.monotonic()
+        answer = self._received()
+        self.relay()
+        if self._left is not None:
+            self._left -= time.monotonic() - began
+        if isinstance(answer, Failure):
+            raise WorkerFailed(answer)
+        return answer
+
+    def _received(self) -> Any:
+        deadline = None if self._left is None else time.monotonic() + self._left
+        while True:
+            left = None if deadline is None else deadline - time.monotonic()
+            if left is not None and left <= 0:
+                limit = f"{self.launcher.timeout:g} s (--timeout)"
+                return Failure(f"not done within its time limit of {limit}")
+            ready = wait([self.connection, self.host.socket], left)
+            if self.connection in ready:
+                try:
+                    return self.connection.recv()
+                except (EOFError, OSError):
+                    return self._end_as_failure(self.host.exit_code(self.pid, PATIENCE))
+            if ready and not self.host.next_message(0.0) and not self.connection.poll():
+                return self.host.failure()
+            code = self.host.exit_code(self.pid, 0.0)
+            if code is not None and not self.connection.poll():
+                return self._end_as_failure(code)
+
+    def _end_as_failure(self, exit_code: int | None) -> Failure:
         cause = f"the worker {manner_of_end(exit_code)}"
-        said = [line for line in last_words if line]
-        if exit_code > 0 and said:
-            cause = f"{cause}: {said[-1]}"
-        return Report("failed", cause, "\n".join(said))
+        printed = _last_lines(self.output)
+        if exit_code is not None and exit_code > 0 and printed:
+            cause = f"{cause}: {printed[-1]}"
+        return Failure(cause, "\n".join(printed))
 
-    def _listen(self, output: IO[str], answers: IO[str], last_words: deque[str]) -> None:
-        for line in output:
-            answer = answer_to(line.rstrip("\n"), self.restart)
-            if answer is None:
-                last_words.append(line.strip())
-                self.relay(line.rstrip("\n"))
-                continue
-            with suppress(BrokenPipeError):  # a worker that is gone waits for nothing
-                answers.write(answer)
-                answers.flush()
+    def relay(self) -> None:
+        """Pass on what the worker has printed since it was asked last."""
+        with suppress(FileNotFoundError), self.output.open("rb") as file:
+            file.seek(self._relayed)
+            text = file.read()
+        whole = text[: text.rfind(b"\n") + 1]
+        self._relayed += len(whole)
+        for line in whole.decode(errors="replace").splitlines():
+            self.launcher.relay(line)
+
+
+def _last_lines(path: Path) -> list[str]:
+    try:
+        lines = path.read_text(errors="replace").splitlines()
+    except OSError:
+        return []
+    return [line.strip() for line in lines if line.strip()][-PRINTED_LINES:]
 
 
 _KEPT = (
@@ -192,8 +403,8 @@ def worker_environment(
 ) -> dict[str, str]:
     """Return the part of *environment* that workers get.
 
-    As pyperf has it that is little, lest a long PATH or a debugging aid tell in the timings; what
-    storages need to reach their servers stays, and what is named in *inherit*.
+    As with pyperf that is little, so that the length of the environment does not change timings.
+    What storages need to reach their servers stays, and what is named in *inherit*.
     """
     if copy_all:
         return dict(environment)
@@ -206,12 +417,26 @@ def worker_environment(
     }
 
 
-def default_affinity() -> str | None:
+def default_affinity() -> str:
     """Return the CPUs that this process may use, as pyperf's ``--affinity`` takes them.
+
+    It is empty where the system does not tell.
 
     Without that option pyperf pins workers to isolated CPUs, if there are any: a crew's clients
     would then share them however few they are.
     """
     if not hasattr(os, "sched_getaffinity"):
-        return None
+        return ""
     return ",".join(map(str, sorted(os.sched_getaffinity(0))))
+
+
+def cpus(text: str) -> list[int]:
+    """Return the numbers of the CPUs in *text*, such as ``0-3,6``.
+
+    :raises ValueError: when that is no list of CPUs
+    """
+    found: list[int] = []
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        found += range(int(first), int(last or first) + 1)
+    return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from zodbshootout.engine.sample import CrewSample
+from zodbshootout.crews.sample import Sample
 
 LISTED = 10
 """Classes that are told of after a value, those first that have grown most."""
@@ -20,7 +20,7 @@ class Growth:
         self._peaks: dict[str, int] = {}
         self._look(())
 
-    def _look(self, kept: Sequence[CrewSample]) -> list[tuple[str, int, int]]:
+    def _look(self, kept: Sequence[Sample]) -> list[tuple[str, int, int]]:
         import objgraph
 
         ours = {id(part) for sample in kept for part in _parts(sample)}
@@ -32,7 +32,7 @@ class Growth:
         )
         return found
 
-    def lines(self, what: str, kept: Sequence[CrewSample]) -> list[str]:
+    def lines(self, what: str, kept: Sequence[Sample]) -> list[str]:
         """Return a line for each class of which there are more objects than ever before.
 
         *kept* is what the measuring itself keeps of every value, which is left out.
@@ -44,9 +44,7 @@ class Growth:
         return [f"{head}{name} +{more}, now {count}" for name, count, more in grown]
 
 
-def _parts(sample: CrewSample) -> list[object]:
-    parts: list[object] = [sample, sample.__dict__, sample.clients]
-    for client in sample.clients:
-        parts += [client, client.__dict__, client.starts, client.durations, client.sizes]
-        parts += [client.counts, client.cleared]
-    return parts
+def _parts(sample: Sample) -> list[object]:
+    latencies = sample.latencies
+    parts: list[object] = [sample, sample.__dict__, sample.shares, sample.counts, sample.cleared]
+    return [*parts, latencies, latencies.__dict__, latencies.counts]

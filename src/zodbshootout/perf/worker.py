@@ -1,212 +1,237 @@
-"""The process that measures: ``python -m zodbshootout.perf.worker``.
+"""What a worker does: look at a contender, prepare its database, or measure a cell.
 
-pyperf's Runner drives it in its worker mode: it counts warm-ups, values and loops, applies hooks
-and affinity, and traces memory.  What is measured is the engine's.
+pyperf's Runner drives what is measured, in its worker mode: it counts warm-ups and values, applies
+hooks and traces memory.  Between values a worker waits for its turn.
 """
 
 from __future__ import annotations
 
-import sys
-
-if "--gevent" in sys.argv:
-    from gevent import monkey
-
-    monkey.patch_all()
-
 import logging
 import os
-from collections.abc import Mapping
+import select
+import sys
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import partial, singledispatch
+from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 import pyperf
 
-from zodbshootout.benchmarks.benchmark import Benchmark, Unsupported
-from zodbshootout.benchmarks.registry import benchmarks
-from zodbshootout.config.configuration import ConfigurationError
+from zodbshootout.client.benchmarks.registry import benchmarks
+from zodbshootout.client.database import Database
+from zodbshootout.client.outcome import Unsupported, failure_of
+from zodbshootout.client.populating import fill, populate
+from zodbshootout.client.specification import Specification
 from zodbshootout.config.loggers import read_loggers
-from zodbshootout.contenders.contender import Contender
-from zodbshootout.contenders.database import Database
-from zodbshootout.data.records import Item, content_size, record_size
-from zodbshootout.engine.crew import CrewFailed
-from zodbshootout.engine.measurement import Measurement
-from zodbshootout.engine.planting import plant, stock
-from zodbshootout.engine.profiling import Recorder, recorder
-from zodbshootout.engine.protocol import Failed, failed
-from zodbshootout.engine.sample import CrewSample
-from zodbshootout.engine.summary import summarize
-from zodbshootout.model import Cell
+from zodbshootout.crews.crew import Crew, CrewFailed
+from zodbshootout.crews.profiling import Profiler, profiler_for
+from zodbshootout.crews.sample import Sample
+from zodbshootout.crews.starting import CrewPlan
 from zodbshootout.perf.leaks import Growth
 from zodbshootout.perf.profiles import PREFIX, collect
-from zodbshootout.perf.restarting import ask_for_restart
-from zodbshootout.perf.task import REPORT_FILE, RUN_FILE, TASK_FILE, Action, Report, Task
-
-_MISSING_DRIVER = {
-    "DriverNotAvailableError",
-    "DriverNotImportableError",
-    "NoDriversAvailableError",
-}
-"""Names, because RelStorage, which raises these, may be missing itself."""
-
-
-def main() -> int:
-    """Do the task in the directory that ``--task`` names; leave a report there."""
-    runner = pyperf.Runner()
-    runner.argparser.add_argument("--task", type=Path, required=True)
-    runner.argparser.add_argument("--gevent", action="store_true")
-    options = runner.parse_args()
-    report = _carry_out(runner, options.task)
-    report.write(options.task / REPORT_FILE)
-    return 0 if report.state == "done" else 1
+from zodbshootout.perf.summary import storable, summarize
+from zodbshootout.perf.task import (
+    Assignment,
+    Begin,
+    CloseDatabases,
+    Done,
+    Finish,
+    Look,
+    Measure,
+    Prepare,
+    ReopenDatabases,
+    Slice,
+    TakeSlice,
+    Try,
+)
 
 
-def _carry_out(runner: pyperf.Runner, directory: Path) -> Report:
+def work(connection: Connection, runner: pyperf.Runner) -> int:
+    """Do what comes over *connection*, with a *runner* that nothing has run yet.
+
+    Return an exit status.
+
+    What goes wrong is answered with a :class:`~zodbshootout.client.outcome.Failure`.
+    """
+    # A client with a copy of it would keep the other end from seeing that this process has ended.
+    os.register_at_fork(after_in_child=connection.close)
     try:
-        task = Task.read(directory / TASK_FILE)
-        configure_logging(task.log)
-        contender = task.subject.contender(task.contender)
-    except ConfigurationError as error:
-        return Report("misconfigured", str(error))
-    except BaseException as error:  # noqa: BLE001 - nothing of a worker's goes unreported
-        return _report_failure(failed(error))
-    try:
-        return Report("done", facts=_act(runner, task, contender, directory / RUN_FILE))
+        assignment: Assignment = connection.recv()
+        configure_logging(assignment.log)
+        runner_with = partial(_started, runner, assignment.options)
+        _carry_out(assignment.task, Orders(connection), runner_with)
     except CrewFailed as error:
-        return _report_failure(error.failure, contender)
+        connection.send(error.failure)
     except BaseException as error:  # noqa: BLE001 - whatever it is, it is this cell's failure
-        advice = contender.installation()
-        if advice and type(error).__name__ in _MISSING_DRIVER:
-            return Report("misconfigured", advice, failed(error).detail)
-        return _report_failure(failed(error), contender)
-
-
-def _report_failure(failure: Failed, contender: Contender | None = None) -> Report:
-    state = "unsupported" if failure.unsupported else "failed"
-    advice = contender.advice(failure.cause) if contender else None
-    cause = f"{failure.cause}; {advice}" if advice else failure.cause
-    return Report(state, cause, failure.detail)
-
-
-def _act(
-    runner: pyperf.Runner, task: Task, contender: Contender, run_file: Path
-) -> Mapping[str, str]:
-    if task.action is Action.LOOK:
-        return _facts(contender)
-    assert task.cell is not None
-    if task.action is Action.PREPARE:
-        _prepare(task, task.cell, contender)
+        connection.send(failure_of(error))
     else:
-        _measure(runner, task, task.cell, contender, run_file)
-    return {}
+        return 0
+    return 1
 
 
-def _facts(contender: Contender) -> dict[str, str]:
-    """Open a contender and return what is worth knowing of it."""
-    with Database(contender) as database:
-        facts = {f"version_{name}": text for name, text in database.versions().items()}
-        facts["driver"] = database.driver() or ""
-        facts["sharing"] = database.sharing.value
-        facts["stores_blobs"] = "yes" if database.has_blobs else "no"
-        facts["storage_classes"] = " over ".join(database.storage_classes)
-        facts["corrections"] = "; ".join(database.corrections())
-    return facts
+class Orders:
+    """The worker's end of the connection to who started it."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def answer(self, answer: object) -> None:
+        """Answer what was ordered last."""
+        self._connection.send(answer)
+
+    def next(self) -> Any:
+        """Wait for the next order; meanwhile greenlets have their turn."""
+        select.select([self._connection], [], [])
+        return self._connection.recv()
 
 
-def _prepare(task: Task, cell: Cell, contender: Contender) -> None:
-    with Database(contender) as database:
+RunnerWith = Callable[[Begin], pyperf.Runner]
+"""Returns pyperf's Runner in its worker mode, set to so many values and loops."""
+
+
+def _started(runner: pyperf.Runner, options: Sequence[str], begin: Begin) -> pyperf.Runner:
+    numbers = (f"--{name}={getattr(begin, name)}" for name in ("values", "warmups", "loops"))
+    runner.parse_args(["--worker", "--worker-task=0", *numbers, *options])
+    return runner
+
+
+@singledispatch
+def _carry_out(task: object, orders: Orders, runner_with: RunnerWith) -> None:  # noqa: ARG001
+    raise TypeError(f"no worker knows what to do about {task}")
+
+
+@_carry_out.register
+def _look(task: Look, orders: Orders, runner_with: RunnerWith) -> None:  # noqa: ARG001
+    before = set(sys.modules)
+    with Database(task.storage) as database:
+        facts = database.facts()
+    orders.answer(replace(facts, modules=tuple(sorted(sys.modules.keys() - before))))
+
+
+@_carry_out.register
+def _prepare(task: Prepare, orders: Orders, runner_with: RunnerWith) -> None:  # noqa: ARG001
+    parameters = task.specification.parameters
+    with Database(task.specification.storage) as database:
         if task.zap:
             database.zap()
-        stock(database, cell.parameters)
+        fill(database, parameters)
         if task.pack:
             flaw = database.pack_flaw()
             if flaw is not None:
                 raise Unsupported(f"{flaw}; leave out --pack")
             database.pack()
-        plant(database, benchmarks()[cell.benchmark].purpose, cell.parameters)
+        populate(database, benchmarks()[task.specification.benchmark].purpose, parameters)
+    orders.answer(Done())
 
 
-def _measure(
-    runner: pyperf.Runner, task: Task, cell: Cell, contender: Contender, run_file: Path
-) -> None:
-    benchmark = benchmarks()[cell.benchmark]
-    samples: list[CrewSample] = []
-    parts = run_file.with_name("profiles")
-    profiles = _recorder(task, cell, parts)
-    measurement = Measurement(
-        benchmark,
-        replace(contender, restarted=task.restart),
-        cell.parameters,
-        recorder=profiles,
-        interlude=partial(ask_for_restart, contender.name) if task.restart else None,
+@_carry_out.register
+def _measure(task: Measure, orders: Orders, runner_with: RunnerWith) -> None:
+    parts = task.run_file.with_name("profiles")
+    profiler = _profiler(task, parts)
+    with _crew_plan(task.specification, profiler).started() as crew:
+        measuring = Measuring(task, crew, orders, profiler)
+        orders.answer(Done())
+        begin = measuring.until_begun()
+        runner = runner_with(begin)
+        orders.answer(Done())
+        specification = task.specification
+        together = benchmarks()[specification.benchmark].batch(specification.parameters)
+        metadata = {**task.metadata, "iterations_timed_together": min(together, begin.loops)}
+        run = runner.bench_time_func(specification.benchmark, measuring.value, metadata=metadata)
+        measuring.until_finished()
+        crew.verify()
+    counted = measuring.samples[begin.warmups :]
+    run.update_metadata(storable(summarize(counted, measuring.numbers[begin.warmups :])))
+    run.dump(str(task.run_file), replace=True)
+    _collect_profiles(task, parts)
+    orders.answer(Done())
+
+
+def _crew_plan(specification: Specification, profiler: Profiler) -> CrewPlan:
+    return CrewPlan(
+        benchmarks()[specification.benchmark],
+        specification.parameters,
+        lambda: Database(specification.storage),
+        profiler=profiler,
     )
-    with measurement.started() as measure:
-        growth = Growth() if task.leaks else None
-
-        def time_func(loops: int) -> float:
-            with profiles.recording():
-                sample = measure(loops)
-            samples.append(sample)
-            if growth is not None:
-                what = f"{cell.contender}: {cell.benchmark}"
-                print(*growth.lines(what, samples), sep="\n", flush=True)  # noqa: T201
-            return sample.value(task.collector) * loops
-
-        metadata = _metadata(task, cell, contender, benchmark)
-        bench = runner.bench_time_func(cell.benchmark, time_func, metadata=metadata)
-    bench.update_metadata(_storable(summarize(samples[runner.args.warmups :])))
-    bench.dump(str(run_file), replace=True)
-    if task.profiling is not None:
-        try:
-            collect(parts, task.profiling)
-        except OSError as error:
-            print(f"{PREFIX}{task.profiling.name} could not be written: {error}", flush=True)  # noqa: T201
 
 
-def _recorder(task: Task, cell: Cell, parts: Path) -> Recorder:
-    if task.profiling is None:
-        return Recorder()
-    parts.mkdir()
-    return recorder(task.profiling.profiler, cell.parameters.crew.unit, parts)
+class Measuring:
+    """A crew at the disposal of whoever orders its slices."""
 
+    def __init__(self, task: Measure, crew: Crew, orders: Orders, profiler: Profiler) -> None:
+        self._task = task
+        self._crew = crew
+        self._orders = orders
+        self._profiler = profiler
+        self._growth = Growth() if task.leaks else None
+        self.samples: list[Sample] = []
+        self.numbers: list[int] = []
+        """The numbers of the slices that :attr:`samples` were taken in."""
 
-def _metadata(
-    task: Task, cell: Cell, contender: Contender, benchmark: type[Benchmark]
-) -> dict[str, str | int | float]:
-    settings = contender.settings
-    return _storable(
-        {
-            **cell.metadata(),
-            "work_per_iteration": benchmark.work(cell.parameters),
-            "record_size_bytes": _record_size(cell, benchmark),
-            "collector": task.collector,
-            "iterations_timed_together": (
-                1 if benchmark.timed_singly else benchmark.batch(cell.parameters)
-            ),
-            "profiler": task.profiling.profiler if task.profiling else "none",
-            "servers_restarted": "before each value" if task.restart else "no",
-            "configuration": "; ".join(f"{key}={value}" for key, value in settings.items()),
-            "configuration_hash": contender.fingerprint(),
-            **task.facts,
+    def until_begun(self) -> Begin:
+        """Do what is ordered before the slices that count."""
+        begin: Begin = self._until(Begin)
+        return begin
+
+    def until_finished(self) -> None:
+        """Do what is ordered after the slices that count."""
+        self._until(Finish)
+
+    def value(self, loops: int) -> float:
+        """Wait for the turn of this worker; return the seconds that *loops* iterations take."""
+        order: TakeSlice = self._until(TakeSlice)
+        with self._profiler.recording():
+            sample = self._crew.measure(loops)
+        self.samples.append(sample)
+        self.numbers.append(order.number)
+        if self._growth is not None:
+            cell = f"{self._task.metadata['contender']}: {self._task.specification.benchmark}"
+            lines = self._growth.lines(cell, self.samples)
+            print(*lines, sep="\n", flush=True)  # noqa: T201
+        self._orders.answer(Slice(sample.value, sample.on_clock))
+        return sample.value * loops
+
+    def _until(self, kind: type) -> Any:
+        answers: dict[type, Callable[[Any], object]] = {
+            Try: self._try,
+            CloseDatabases: self._close_databases,
+            ReopenDatabases: self._reopen_databases,
         }
-    )
+        while not isinstance(order := self._orders.next(), kind):
+            self._orders.answer(answers[type(order)](order))
+        return order
+
+    def _close_databases(self, _: CloseDatabases) -> Done:
+        self._crew.close_databases()
+        return Done()
+
+    def _reopen_databases(self, _: ReopenDatabases) -> Done:
+        self._crew.reopen_databases()
+        return Done()
+
+    def _try(self, order: Try) -> Slice:
+        sample = self._crew.measure(order.loops, counts=False, goes_on=order.whole)
+        return Slice(sample.value, sample.on_clock)
 
 
-def _record_size(cell: Cell, benchmark: type[Benchmark]) -> int | str:
-    """Return the bytes of an object's record, and nothing where it does not hold the content."""
-    if cell.parameters.blobs or benchmark.counted != "objects":
-        return ""
-    kind = Item if benchmark.purpose is None else benchmark.purpose.kind
-    return record_size(content_size(cell.parameters.object_size, kind), kind)
+def _profiler(task: Measure, parts: Path) -> Profiler:
+    if task.profiling is None:
+        return Profiler()
+    parts.mkdir()
+    unit = task.specification.parameters.crew.unit
+    return profiler_for(task.profiling.profiler, unit, parts)
 
 
-def _storable(metadata: Mapping[str, str | int | float]) -> dict[str, str | int | float]:
-    """Return *metadata* as pyperf takes them: no line breaks, nothing empty."""
-    plain = {
-        key: " ".join(value.split()) if isinstance(value, str) else value
-        for key, value in metadata.items()
-    }
-    return {key: value for key, value in plain.items() if value != ""}
+def _collect_profiles(task: Measure, parts: Path) -> None:
+    if task.profiling is None:
+        return
+    try:
+        collect(parts, task.profiling)
+    except OSError as error:
+        print(f"{PREFIX}{task.profiling.name} could not be written: {error}", flush=True)  # noqa: T201
 
 
 def configure_logging(log: str | None) -> None:
@@ -221,13 +246,3 @@ def configure_logging(log: str | None) -> None:
     else:
         for configure in read_loggers(Path(log)):
             configure()
-
-
-if __name__ == "__main__":
-    _status = main()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    if _status:
-        # A client that hangs in its storage would keep the interpreter from ending.
-        os._exit(_status)
-    sys.exit(_status)

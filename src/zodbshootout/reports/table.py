@@ -10,8 +10,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from zodbshootout.model import Cell, Parameters
-from zodbshootout.results import CellResult, State
+from zodbshootout.client.outcome import State
+from zodbshootout.client.parameters import Parameters
+from zodbshootout.model import Cell
+from zodbshootout.results import CellResult
 
 _WORDS = {State.FAILED: "failed", State.UNSUPPORTED: "n/a", State.NOT_RUN: "not run"}
 _STYLES = {State.FAILED: "red", State.UNSUPPORTED: "dim", State.NOT_RUN: "dim"}
@@ -23,6 +25,8 @@ UNSTABLE = 0.1
 class _Notes:
     """Reasons, numbered in the order in which they are first referred to."""
 
+    contenders: int
+    """How many there are in all."""
     cells: dict[tuple[State, str], list[Cell]] = field(default_factory=dict)
 
     def number(self, result: CellResult) -> int:
@@ -35,7 +39,15 @@ class _Notes:
         """Return the notes, one line each."""
         for number, ((state, reason), cells) in enumerate(self.cells.items(), 1):
             where = _where(cells, all_benchmarks)
-            yield f"[{number}] {where}: {_NOTE_WORDS[state]}: {reason}"
+            advice = self._advice(cells) if state is State.UNSUPPORTED else ""
+            yield f"[{number}] {where}: {_NOTE_WORDS[state]}: {reason}{advice}"
+
+    def _advice(self, cells: Sequence[Cell]) -> str:
+        """Return the words that leave out a row which no contender of the table can run."""
+        names = {cell.benchmark for cell in cells}
+        if len(names) > 1 or len({cell.contender for cell in cells}) < self.contenders:
+            return ""
+        return f" (leave it out: -{names.pop()})"
 
 
 _NOTE_WORDS = {
@@ -71,14 +83,18 @@ def print_table(
     There is a table for each crew, for each kind of objects, and for what the figures count.
     *headings* has the row of each benchmark.
     """
-    notes = _Notes()
+    notes = _Notes(len({result.cell.contender for result in results}))
     for (counted, *_), group in _groups(results, headings).items():
         console.print()
         console.print(Text(_caption(group, str(counted)), style="bold"), soft_wrap=True)
         _print_whole(console, _table(group, headings, notes, ascii_only=_ascii_only(console)))
     console.print()
     benchmarks = list(dict.fromkeys(result.cell.benchmark for result in results))
-    for line in (*notes.lines(benchmarks), *_restarted(results, benchmarks)):
+    for line in (
+        *notes.lines(benchmarks),
+        *_restarted(results, benchmarks),
+        *_not_emptied(results),
+    ):
         console.print(Text(line), soft_wrap=True)
 
 
@@ -87,6 +103,15 @@ def _restarted(results: Sequence[CellResult], all_benchmarks: Sequence[str]) -> 
     cells = [result.cell for result in results if result.servers_restarted]
     if cells:
         yield f"{_where(cells, all_benchmarks)}: servers restarted before each value"
+
+
+def _not_emptied(results: Sequence[CellResult]) -> Iterable[str]:
+    """Return a line that tells which caches a cold read may have come from all the same."""
+    cold = [result for result in results if result.uncleared_caches]
+    if cold:
+        names = ", ".join(dict.fromkeys(result.cell.benchmark for result in cold))
+        left = dict.fromkeys(f"{each.cell.contender}: {each.uncleared_caches}" for each in cold)
+        yield f"{names}: not emptied: {'; '.join(left)}"
 
 
 def _print_whole(console: Console, table: Table) -> None:

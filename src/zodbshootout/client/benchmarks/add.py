@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+from typing import Any
+
+from zodbshootout.client.benchmarks.benchmark import Benchmark, CheckFailed
+from zodbshootout.client.benchmarks.reading import blob_revisions, check_contents
+from zodbshootout.client.benchmarks.sampling import IterationSample
+from zodbshootout.client.data import tree
+from zodbshootout.client.data.records import records_each
+from zodbshootout.client.data.tree import Purpose
+from zodbshootout.client.parameters import Parameters
+
+MOST_MAPPINGS = 128
+"""Mappings that are made and loaded in advance: a small pickle cache has room for so many."""
+MOST_OBJECTS = 50_000
+"""Objects that are made in advance."""
+
+
+class Add(Benchmark):
+    """Put new objects into a new mapping and commit."""
+
+    name = "add"
+    title = "Add {objects} Objects"
+    purpose = Purpose.ADD
+
+    @classmethod
+    def most_at_once(cls, parameters: Parameters) -> int:
+        return max(1, min(MOST_MAPPINGS, MOST_OBJECTS // parameters.objects))
+
+    def set_up(self) -> None:
+        parameters = self.client.parameters
+        self.contents = self.client.payload.contents(parameters.objects, revision=0)
+        self.keys = [tree.key_at(parameters, at) for at in range(parameters.objects)]
+        self.supplies: list[tuple[Any, list[Any]]] = []
+        self.mappings: list[Any] = []
+        self.added: IterationSample[bytes] = IterationSample(self.client)
+
+    def prepare(self) -> None:
+        self.client.disconnect()
+        self.client.connect()
+        self.client.abort()
+        self.supplies.clear()
+        self.mappings.clear()
+
+    def supply(self, iterations: int) -> int:
+        parameters = self.client.parameters
+        # Others may be on the clock when more is asked for: then nothing is committed.
+        mappings = self.mappings[-iterations:] or self._new_mappings(iterations)
+        self.supplies[:0] = [
+            (mapping, [tree.new_item(self.purpose, parameters, each) for each in self.contents])
+            for mapping in reversed(mappings)
+        ]
+        return len(mappings)
+
+    def _new_mappings(self, count: int) -> list[Any]:
+        with self.client.transactions:
+            root = self.client.connection.root()
+            parent = tree.find(root, self.purpose, self.client.parameters, self.client.index)
+            mappings = tree.add_empty_mappings(parent, self.client.parameters, count)
+        self.client.catch_up()
+        for mapping in mappings:
+            mapping._p_activate()
+        self.client.transfers()
+        return mappings
+
+    def between(self) -> None:
+        # A pickle cache that is smaller than what was added may have dropped its state.
+        self.supplies[-1][0]._p_activate()
+
+    def run(self) -> None:
+        mapping, items = self.supplies.pop()
+        self.client.transactions.begin()
+        for key, item in zip(self.keys, items):
+            mapping[key] = item
+        self.client.transactions.commit()
+        self.mappings.append(mapping)
+
+    def check(self, done: int) -> None:
+        _, stores = self.count_transfers()
+        parameters = self.client.parameters
+        due = done * (parameters.objects * records_each(parameters) + 1)
+        if stores < due:
+            raise CheckFailed(f"{stores} objects were stored where at least {due} were due")
+        self.added.note([mapping._p_oid for mapping in self.mappings])
+
+    def verify(self) -> None:
+        with self.client.fresh_connection() as connection:
+            for oid in self.added.chosen:
+                mapping = connection.get(oid)
+                connection.prefetch(mapping.values())
+                self.client.database.forget_blobs(blob_revisions(mapping.values()))
+                check_contents([item.content for item in mapping.values()], self.contents)
+                connection.cacheMinimize()
+
+
+BENCHMARKS = (Add,)

@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+from zodbshootout.client.benchmarks.benchmark import CheckFailed
+from zodbshootout.client.benchmarks.reading import ColdReading
+from zodbshootout.client.caches import CacheUse
+
+
+class Cold(ColdReading):
+    """Read with every cache on the client's side emptied."""
+
+    name = "cold"
+    title = "Read {objects} Cold Objects"
+
+    def check_use(self, use: CacheUse, done: int) -> None:
+        # Each mapping is loaded twice, see find_mapping, and hits the second time.
+        if use.hits > done:
+            raise CheckFailed(
+                f"the storage's cache served {use.hits} loads of {done} cold reads; "
+                f"at most {done} can be explained"
+            )
+
+
+BENCHMARKS = (Cold,)

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+from zodbshootout.client.benchmarks.benchmark import CheckFailed, Unsupported
+from zodbshootout.client.benchmarks.reading import ColdReading
+from zodbshootout.client.caches import CacheUse
+from zodbshootout.client.facts import Facts
+from zodbshootout.client.parameters import Parameters
+
+
+class PrefetchCold(ColdReading):
+    """As cold, but the storage is told of the objects before they are read."""
+
+    name = "prefetch_cold"
+    title = "Read {objects} Cold Prefetched Objects"
+
+    @classmethod
+    def refusal(cls, facts: Facts, parameters: Parameters) -> str | None:  # noqa: ARG003
+        if facts.prefetches is False:
+            return f"{facts.storage_name} has no prefetch"
+        return None
+
+    def set_up(self) -> None:
+        if not self.client.database.prefetches:
+            raise Unsupported(f"{self.client.database.storage_name} has no prefetch")
+        super().set_up()
+
+    def run(self) -> None:
+        of = self.next_set()
+        self.client.connect().prefetch(of.item_oids)
+        self.find_mapping(of.mapping_oid)
+        self.read()
+        self.read_contents.append((of.number, self.found))
+
+    def check_use(self, use: CacheUse, done: int) -> None:
+        # ZEO does not tell how often its cache missed, and loads what was not prefetched in time.
+        due = self.client.parameters.objects * done
+        if use.misses is not None and use.hits < due:
+            raise CheckFailed(
+                f"{use.hits} of {due} objects were in the storage's cache after the prefetch; are "
+                "they too large for it? See cache-local-mb and cache-local-object-max (RelStorage)"
+            )
+
+
+BENCHMARKS = (PrefetchCold,)

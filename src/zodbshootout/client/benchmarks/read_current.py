@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+from typing import Any
+
+from ZODB.utils import z64
+
+from zodbshootout.client.benchmarks.benchmark import Benchmark, CheckFailed
+from zodbshootout.client.benchmarks.reading import read
+from zodbshootout.client.data import tree
+from zodbshootout.client.data.tree import Purpose
+
+
+class ReadCurrent(Benchmark):
+    """Have the storage confirm that objects are current, in a transaction that changes none."""
+
+    name = "readCurrent"
+    title = "readCurrent {objects} Objects"
+    purpose = Purpose.READ
+
+    def prepare(self) -> None:
+        client = self.client
+        client.disconnect()
+        root = client.connect().root()
+        self.mapping: Any = tree.find(root, self.purpose, client.parameters, client.index)
+        self.between = None if client.keeps_loaded(client.parameters.objects) else self._load
+        client.catch_up()
+        self._load()
+        self.items = list(self.mapping.values())
+        if any(item._p_serial == z64 for item in self.items):
+            raise CheckFailed("an object has no serial; there is nothing to be confirmed of it")
+
+    def _load(self) -> None:
+        read(self.mapping)
+
+    def run(self) -> None:
+        connection, transactions = self.client.connection, self.client.transactions
+        # A connection takes part in the commit only when something in it has changed, or like this.
+        transactions.begin().join(connection)
+        read_current = connection.readCurrent
+        for item in self.items:
+            read_current(item)
+        transactions.commit()
+
+    def check(self, done: int) -> None:  # noqa: ARG002
+        loads, stores = self.count_transfers()
+        # ZODB has no other word for what was confirmed in the transaction that ended last.
+        confirmed = len(self.client.connection._readCurrent)
+        if confirmed != len(self.items):
+            raise CheckFailed(f"{confirmed} of {len(self.items)} objects were to be confirmed")
+        if (loads and self.between is None) or stores:
+            raise CheckFailed(
+                f"{loads} objects were loaded and {stores} stored where 0 of each were due"
+            )
+
+
+BENCHMARKS = (ReadCurrent,)

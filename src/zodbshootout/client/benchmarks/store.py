@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+from ZODB.blob import Blob
+from ZODB.Connection import TransactionMetaData
+from ZODB.utils import z64
+
+from zodbshootout.client.benchmarks.benchmark import Benchmark, CheckFailed
+from zodbshootout.client.benchmarks.sampling import IterationSample
+from zodbshootout.client.data.filler import blob_file
+from zodbshootout.client.data.records import Item, pickled
+from zodbshootout.client.parameters import Parameters
+
+MOST_RECORDS = 50_000
+"""OIDs that are allocated in advance."""
+
+
+class Store(Benchmark):
+    """Store records that are pickled already, under OIDs that are allocated already."""
+
+    name = "store"
+    title = "Store {objects} Raw Records"
+    purpose = None
+
+    @classmethod
+    def most_at_once(cls, parameters: Parameters) -> int:
+        return max(1, min(1000, MOST_RECORDS // parameters.objects))
+
+    def set_up(self) -> None:
+        parameters = self.client.parameters
+        self.contents = self.client.payload.contents(parameters.objects, revision=0)
+        self.records = (
+            [pickled(Blob())] * parameters.objects
+            if parameters.blobs
+            else [pickled(Item(content)) for content in self.contents]
+        )
+        self.stored: IterationSample[list[bytes]] = IterationSample(self.client)
+
+    def prepare(self) -> None:
+        self.client.disconnect()
+        self.storage = self.client.connect()._storage
+        self.supplies: list[tuple[TransactionMetaData, list[bytes], list[str]]] = []
+        self.oids: list[list[bytes]] = []
+
+    def supply(self, iterations: int) -> int:
+        self.supplies += [
+            (TransactionMetaData(), [self.storage.new_oid() for _ in self.records], self._files())
+            for _ in range(iterations)
+        ]
+        return iterations
+
+    def _files(self) -> list[str]:
+        if not self.client.parameters.blobs:
+            return []
+        return [blob_file(self.storage, content) for content in self.contents]
+
+    def run(self) -> None:
+        storage = self.storage
+        transaction, oids, files = self.supplies.pop()
+        storage.tpc_begin(transaction)
+        if self.client.parameters.blobs:
+            for oid, record, file in zip(oids, self.records, files):
+                storage.storeBlob(oid, z64, record, file, "", transaction)
+        else:
+            for oid, record in zip(oids, self.records):
+                storage.store(oid, z64, record, "", transaction)
+        storage.tpc_vote(transaction)
+        storage.tpc_finish(transaction)
+        self.oids.append(oids)
+
+    def check(self, done: int) -> None:
+        self.count(stores=done * len(self.records))
+        self.stored.note(self.oids)
+
+    def verify(self) -> None:
+        with self.client.fresh_connection() as connection:
+            for oids in self.stored.chosen:
+                connection.prefetch(oids)
+                for oid, record, content in zip(oids, self.records, self.contents):
+                    found, serial = connection._storage.load(oid)
+                    if found != record:
+                        raise CheckFailed(
+                            f"object {oid.hex()} holds another record than was stored"
+                        )
+                    if self.client.parameters.blobs:
+                        self.client.database.forget_blobs([(oid, serial)])
+                        _check_blob(connection._storage.loadBlob(oid, serial), oid, content)
+
+
+def _check_blob(path: str, oid: bytes, content: bytes) -> None:
+    with open(path, "rb") as file:  # noqa: PTH123 - a path as ZODB has it
+        if file.read() != content:
+            raise CheckFailed(f"the blob of object {oid.hex()} holds other data than was stored")
+
+
+BENCHMARKS = (Store,)

@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+from typing import Any
+
+from zodbshootout.client.benchmarks.benchmark import Benchmark, CheckFailed
+from zodbshootout.client.benchmarks.reading import blob_revisions, check_contents, read
+from zodbshootout.client.data import tree
+from zodbshootout.client.data.records import holder
+from zodbshootout.client.data.tree import Purpose
+from zodbshootout.client.parameters import Parameters
+
+MOST_BYTES = 32 * 1024**2
+"""Bytes of content that are made in advance."""
+
+
+class Update(Benchmark):
+    """Change every object and commit."""
+
+    name = "update"
+    title = "Update {objects} Objects"
+    purpose = Purpose.UPDATE
+
+    @classmethod
+    def most_at_once(cls, parameters: Parameters) -> int:
+        each = parameters.objects * (parameters.object_size + 50)
+        return max(1, min(1000, MOST_BYTES // each))
+
+    def set_up(self) -> None:
+        self.revision = 0
+        self.mapping: Any = None
+        self.contents: list[list[bytes]] = []
+
+    def prepare(self) -> None:
+        self.client.disconnect()
+        root = self.client.connect().root()
+        self.mapping = tree.find(root, self.purpose, self.client.parameters, self.client.index)
+        objects = self.client.parameters.objects
+        # What was committed may have become a ghost.
+        loaded = self.client.keeps_loaded(objects) and not self.client.parameters.blobs
+        self.between = None if loaded else self._load
+        self._load()
+        self.items = list(self.mapping.values())
+        self.contents.clear()
+
+    def _load(self) -> None:
+        # Without that the connection would load what it has changed itself as it was before.
+        self.client.catch_up()
+        read(self.mapping)
+
+    def supply(self, iterations: int) -> int:
+        objects = self.client.parameters.objects
+        first = self.revision + 1
+        made = [
+            self.client.payload.contents(objects, revision)
+            for revision in range(first, first + iterations)
+        ]
+        self.revision += iterations
+        self.contents[:0] = reversed(made)
+        return iterations
+
+    def run(self) -> None:
+        self.written = self.contents.pop()
+        self.client.transactions.begin()
+        if self.client.parameters.blobs:
+            for item, content in zip(self.mapping.values(), self.written):
+                item.rewrite(content)
+        else:
+            for item, content in zip(self.mapping.values(), self.written):
+                item.content = content
+        self.client.transactions.commit()
+
+    def check(self, done: int) -> None:
+        loads, stores = self.count_transfers()
+        due = done * self.client.parameters.objects
+        if stores != due or (loads and self.between is None):
+            raise CheckFailed(
+                f"{loads} objects were loaded and {stores} stored where 0 and {due} were due"
+            )
+        # Committing a blob makes a ghost of it; so does the pickle cache where it is too small.
+        changed = map(holder, self.items)
+        loaded = (each for each in changed if each._p_changed is not None)
+        self.serial = next((each._p_serial for each in loaded), None)
+
+    def verify(self) -> None:
+        with self.client.fresh_connection() as connection:
+            connection.prefetch(item._p_oid for item in self.items)
+            mapping = connection.get(self.mapping._p_oid)
+            self.client.database.forget_blobs(blob_revisions(mapping.values()))
+            check_contents([item.content for item in mapping.values()], self.written)
+            serials = {holder(item)._p_serial for item in mapping.values()}
+            if self.serial is not None and serials != {self.serial}:
+                raise CheckFailed("the objects are not of the transaction that changed them last")
+
+
+BENCHMARKS = (Update,)

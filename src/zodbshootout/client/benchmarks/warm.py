@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+from zodbshootout.client.benchmarks.reading import OpeningReading
+from zodbshootout.client.caches import PICKLE_CACHE, Cache
+from zodbshootout.client.facts import Facts, Sharing
+from zodbshootout.client.parameters import Parameters
+
+
+class Warm(OpeningReading):
+    """Read what another process wrote, in a DB that was opened newly and cleared of nothing.
+
+    Where the clients share a DB it stays open, and what is measured is its shared cache.
+    """
+
+    name = "warm"
+    title = "Read {objects} Warm Objects"
+
+    @classmethod
+    def refusal(cls, facts: Facts, parameters: Parameters) -> str | None:
+        if facts.sharing is Sharing.VOLATILE and not parameters.crew.shared:
+            return (
+                f"{facts.storage_name}: closing it loses its data, so no other DB can read "
+                "what one wrote; use --threads shared"
+            )
+        return None
+
+    @classmethod
+    def in_rounds(cls, parameters: Parameters) -> bool:
+        return not parameters.crew.shared
+
+    @classmethod
+    def most_at_once(cls, parameters: Parameters) -> int:
+        return 1 if cls.in_rounds(parameters) else 1000
+
+    def empty(self) -> tuple[Cache, ...]:
+        database = self.client.database
+        if self.client.parameters.crew.shared:
+            cleared: tuple[Cache, ...] = database.forget_objects()
+            return cleared
+        database.reopen()
+        return (PICKLE_CACHE,)
+
+
+BENCHMARKS = (Warm,)

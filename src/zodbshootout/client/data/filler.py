@@ -1,0 +1,159 @@
+"""Objects that make a database large, beside those under test.
+
+::
+
+    root["zodbshootout"]["filler"]        a Filler, or "filler of blobs"
+        .chunks                           an IOBTree of Chunks
+            .objects                      references to up to CHUNK objects
+
+So they are reachable, and packing keeps them.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from BTrees.IOBTree import IOBTree
+from persistent import Persistent
+from ZODB.blob import Blob
+from ZODB.Connection import TransactionMetaData
+from ZODB.utils import z64
+
+from zodbshootout.client.data.records import Item, payload, pickled
+from zodbshootout.client.data.tree import top
+from zodbshootout.client.parameters import Parameters
+
+CHUNK = 1000
+"""Objects that are written in one transaction, at most."""
+CHUNK_BYTES = 16 * 1024**2
+"""Bytes that are written in one transaction, unless a single object has more."""
+CHUNKS_AT_ONCE = 20
+"""Chunks that are written before a transaction refers to their objects."""
+_EMPTY_LIST = b"]q\x03s."
+_END = b"s."
+_OID = b"C\x08"
+_REMEMBER_CLASS, _SAME_CLASS = b"q\x04", b"h\x04"
+_PERSISTENT_PAIR = b"\x86Q"
+"""Parts of a pickle of protocol 3, as :mod:`pickletools` lists them."""
+_NOBODY = -1
+"""The number of the client that the content of these objects is generated for."""
+
+
+class Chunk(Persistent):
+    """Refers to the objects that one transaction has written."""
+
+    def __init__(self, objects: list[Any]) -> None:
+        self.objects = objects
+
+
+class Filler(Persistent):
+    """All chunks, and how many objects are in them."""
+
+    def __init__(self) -> None:
+        self.chunks = IOBTree()
+        self.total = 0
+
+    def add(self, chunk: Chunk, objects: int) -> None:
+        """Add a chunk with so many objects."""
+        self.chunks[len(self.chunks)] = chunk
+        self.total += objects
+
+
+def fill_up(connection: Any, transactions: Any, parameters: Parameters) -> int:
+    """Write what *connection*'s database lacks of ``min_objects``; return how many that were.
+
+    Objects and chunks are stored as records, of which all but what differs is pickled only once.
+    Another transaction then refers to several chunks.
+    """
+    with transactions:
+        total = first = _filler(connection.root(), parameters).total
+    content = payload(parameters, _NOBODY)
+    most = min(CHUNK, max(1, CHUNK_BYTES // parameters.object_size))
+    while total < parameters.min_objects:
+        stored: list[tuple[bytes, int]] = []
+        while total < parameters.min_objects and len(stored) < CHUNKS_AT_ONCE:
+            count = min(parameters.min_objects - total, most)
+            chunk = _store(connection._storage, content.contents(count, 0, total), parameters)
+            stored.append((chunk, count))
+            total += count
+        with transactions:
+            filler = _filler(connection.root(), parameters)
+            for oid, count in stored:
+                filler.add(_ghost(connection, oid), count)
+        connection.cacheMinimize()
+    return total - first
+
+
+def _filler(root: Any, parameters: Parameters) -> Filler:
+    ours = top(root)
+    key = "filler of blobs" if parameters.blobs else "filler"
+    if key not in ours:
+        ours[key] = Filler()
+    found: Filler = ours[key]
+    return found
+
+
+def _store(storage: Any, contents: list[bytes], parameters: Parameters) -> bytes:
+    """Store a chunk of objects in a transaction of the storage alone; return the chunk's OID."""
+    transaction = TransactionMetaData()
+    chunk: bytes = storage.new_oid()
+    oids = [storage.new_oid() for _ in contents]
+    storage.tpc_begin(transaction)
+    try:
+        store = storage.store
+        if parameters.blobs:
+            _store_blobs(storage, transaction, oids, contents)
+        else:
+            for oid, record in zip(oids, _records(contents)):
+                store(oid, z64, record, "", transaction)
+        store(chunk, z64, chunk_record(oids, Blob if parameters.blobs else Item), "", transaction)
+        storage.tpc_vote(transaction)
+    except BaseException:
+        storage.tpc_abort(transaction)
+        raise
+    storage.tpc_finish(transaction)
+    return chunk
+
+
+def chunk_record(oids: Sequence[bytes], cls: type) -> bytes:
+    """Return the record of a :class:`Chunk` that refers to objects of a class, by their OIDs.
+
+    A pickler would ask Python for each of them whether it is persistent, three times, and take as
+    long as a storage takes to store them.  In a record a reference is a tuple of the OID and the
+    class as a persistent id.
+    """
+    empty = pickled(Chunk([]))
+    assert empty.endswith(_EMPTY_LIST)
+    found = f"c{cls.__module__}\n{cls.__qualname__}\n".encode() + _REMEMBER_CLASS
+    first = _OID + oids[0] + found + _PERSISTENT_PAIR
+    others = [_OID + oid + _SAME_CLASS + _PERSISTENT_PAIR for oid in oids[1:]]
+    return b"".join([empty[: -len(_END)], b"(", first, *others, b"e", _END])
+
+
+def _records(contents: list[bytes]) -> Iterator[bytes]:
+    before, after = pickled(Item(contents[0])).split(contents[0])
+    return (before + content + after for content in contents)
+
+
+def _store_blobs(storage: Any, transaction: Any, oids: list[bytes], contents: list[bytes]) -> None:
+    record = pickled(Blob())
+    for oid, content in zip(oids, contents):
+        storage.storeBlob(oid, z64, record, blob_file(storage, content), "", transaction)
+
+
+def blob_file(storage: Any, content: bytes) -> str:
+    """Write *content* to a new file that *storage* can take for a blob; return its name."""
+    descriptor, name = tempfile.mkstemp(dir=storage.temporaryDirectory(), prefix="BUC")
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+    return name
+
+
+def _ghost(connection: Any, oid: bytes) -> Chunk:
+    """Return a chunk of which nothing is known but its OID."""
+    ghost = Chunk.__new__(Chunk)
+    connection._cache.new_ghost(oid, ghost)
+    return ghost

@@ -1,0 +1,60 @@
+"""Bringing a database into the state that a benchmark expects, before any client starts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from transaction import TransactionManager
+from transaction.interfaces import NoTransaction
+
+from zodbshootout.client.data import tree
+from zodbshootout.client.data.filler import fill_up
+from zodbshootout.client.data.tree import Purpose
+from zodbshootout.client.database import Database
+from zodbshootout.client.parameters import Parameters
+
+TRANSACTION = 1000
+"""Objects after which a transaction is committed."""
+
+
+def populate(database: Database, purpose: Purpose | None, parameters: Parameters) -> None:
+    """Write what is missing of the objects for *purpose*."""
+    if purpose is None:
+        return
+    sets = tree.sets_to_read(parameters) if purpose is Purpose.READ else 1
+    with _connected(database) as (connection, transactions):
+        transactions.begin()
+        made = 0
+        for client in range(purpose.mappings(parameters.crew.size)):
+            for number in range(sets):
+                made += tree.make(connection.root(), purpose, parameters, client, number)
+                if made >= TRANSACTION:
+                    transactions.commit()
+                    connection.cacheMinimize()
+                    transactions.begin()
+                    made = 0
+        transactions.commit()
+
+
+def fill(database: Database, parameters: Parameters) -> int:
+    """Write what is missing of ``min_objects``; return how many objects that were."""
+    if not parameters.min_objects:
+        return 0
+    with _connected(database) as (connection, transactions):
+        return fill_up(connection, transactions, parameters)
+
+
+@contextmanager
+def _connected(database: Database) -> Iterator[tuple[Any, Any]]:
+    transactions = TransactionManager(explicit=True)
+    connection = database.connect(transactions)
+    try:
+        yield connection, transactions
+    except BaseException:
+        with suppress(NoTransaction):
+            transactions.abort()
+        raise
+    finally:
+        connection.close()

@@ -1,0 +1,302 @@
+"""What a client does, from its first report to its last.  It runs wherever the client lives."""
+
+from __future__ import annotations
+
+import gc
+import math
+import threading
+from array import array
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import chain, islice
+from typing import Any
+
+from zodbshootout.client import protocol
+from zodbshootout.client.benchmarks.benchmark import Benchmark
+from zodbshootout.client.clock import Clock
+from zodbshootout.client.outcome import failure_of
+from zodbshootout.client.progress import MOST_POINTS, Progress
+from zodbshootout.client.protocol import Channel
+from zodbshootout.client.recorder import Latencies
+
+POLL_INTERVAL = 0.0005
+"""Seconds between two looks for an order, while a client goes on with iterations that count no
+more: a look takes some microseconds, in which it does nothing for the load."""
+MOST_NOTED = 2**17
+"""Ends of iterations that are noted before every second of the uncounted ones is dropped."""
+
+
+def follow_orders(channel: Channel, open_benchmark: Callable[[], Benchmark], clock: Clock) -> None:
+    """Open a benchmark and do what is ordered until told to leave.
+
+    Whatever goes wrong is reported as a :class:`~.outcome.Failure`, after which nothing more comes.
+    """
+    try:
+        benchmark = open_benchmark()
+        benchmark.set_up()
+        channel.send(protocol.Ready())
+        Session(channel, benchmark, clock).follow_orders()
+    except threading.BrokenBarrierError as error:
+        channel.send(failure_of(error, secondary=True))
+    except BaseException as error:  # noqa: BLE001 - the cell's isolation begins here
+        channel.send(failure_of(error))
+
+
+class Session:
+    """One client at work on one benchmark."""
+
+    def __init__(self, channel: Channel, benchmark: Benchmark, clock: Clock) -> None:
+        self._channel = channel
+        self._benchmark = benchmark
+        self._clock = clock
+        self._iterations = 0
+        self._counts = self._may_go_on = True
+        self._supply = 0
+        self._answers: dict[type, Callable[[Any], Any]] = {
+            protocol.Prepare: self._prepare,
+            protocol.Start: self._start,
+            protocol.CloseDatabase: self._close_database,
+            protocol.ReopenDatabase: self._reopen_database,
+            protocol.Verify: self._verify,
+            protocol.Audit: self._audit,
+            protocol.Leave: self._leave,
+        }
+
+    def follow_orders(self) -> None:
+        """Do what is ordered, up to and including the order to leave."""
+        report = None
+        while not isinstance(report, protocol.Left):
+            order = self._channel.receive()
+            report = self._answers[type(order)](order)
+            self._channel.send(report)
+
+    def _prepare(self, order: protocol.Prepare) -> protocol.Ready:
+        benchmark = self._benchmark
+        self._iterations = order.iterations
+        self._counts = order.counts
+        self._may_go_on = order.goes_on
+        benchmark.prepare()
+        benchmark.client.transfers()
+        benchmark.counts.clear()
+        self._supply = benchmark.supply(order.iterations + self._spare())
+        if self._supply < order.iterations:
+            raise RuntimeError(f"{benchmark.name}: prepared for {self._supply} iterations only")
+        return protocol.Ready()
+
+    def _spare(self) -> int:
+        """Return how many iterations a client may do beyond those that count, before a pause."""
+        return max(2, self._iterations // 4) if self._goes_on else 0
+
+    @property
+    def _goes_on(self) -> bool:
+        """Whether there is anybody to keep the load up for, and anything to do so with."""
+        parameters = self._benchmark.client.parameters
+        alone = parameters.crew.size == 1
+        return self._may_go_on and not alone and not self._benchmark.in_rounds(parameters)
+
+    def _start(self, order: protocol.Start) -> protocol.Stretch:
+        with _garbage_left_alone():
+            stretch = StretchTimer(self._benchmark, self._clock, self._iterations)
+            stretch.start(order.instant)
+            self._benchmark.timed = self._counts
+            stretch.counted()
+            self._benchmark.timed = False
+            self._channel.send(protocol.Finished())
+            self._go_on(stretch)
+            self._channel.receive()
+        self._benchmark.check(stretch.done)
+        return stretch.report()
+
+    def _go_on(self, stretch: StretchTimer) -> None:
+        """Keep the load up while others have iterations left that count.
+
+        Where clients can keep each other from getting through, none goes on for longer than it was
+        measured: it could be the one that the others wait for.
+        """
+        if not self._goes_on:
+            return
+        benchmark = self._benchmark
+        most = stretch.done + self._iterations if benchmark.obstructs else math.inf
+        next_look = 0.0
+        while stretch.done < most:
+            now = self._clock.now()
+            if now >= next_look:
+                if self._channel.poll():
+                    return
+                next_look = now + POLL_INTERVAL
+            if stretch.done + stretch.batch > self._supply:
+                more = benchmark.supply(max(stretch.batch, self._iterations))
+                if not more:
+                    return
+                self._supply += more
+            stretch.uncounted()
+
+    def _close_database(self, _: protocol.CloseDatabase) -> protocol.Closed:
+        self._benchmark.client.close_database()
+        return protocol.Closed()
+
+    def _reopen_database(self, _: protocol.ReopenDatabase) -> protocol.Ready:
+        self._benchmark.client.reopen_database()
+        return protocol.Ready()
+
+    def _verify(self, _: protocol.Verify) -> protocol.Verified:
+        self._benchmark.verify()
+        return protocol.Verified(self._benchmark.account())
+
+    def _audit(self, order: protocol.Audit) -> protocol.Audited:
+        self._benchmark.audit(order.accounts)
+        return protocol.Audited()
+
+    def _leave(self, _: protocol.Leave) -> protocol.Left:
+        self._benchmark.tear_down()
+        return protocol.Left()
+
+
+class StretchTimer:
+    """Times the iterations of one client from a start to a stop."""
+
+    def __init__(self, benchmark: Benchmark, clock: Clock, iterations: int) -> None:
+        self._benchmark = benchmark
+        self._clock = clock
+        self._iterations = iterations
+        self.batch = min(benchmark.batch(benchmark.client.parameters), iterations)
+        self.done = 0
+        """Iterations so far, uncounted ones included."""
+        self._start = self._late = self._waited = 0.0
+        self._starts = array("d")
+        self._ends = array("d")
+        self._further_ends = array("d")
+        self._further_done = array("q")
+        self._stride = self._since_noted = 0
+
+    def start(self, instant: float) -> None:
+        """Wait for the *instant* at which all clients start.
+
+        Who has to wait for a processor then, or for the interpreter's lock, waits on the clock, as
+        whoever waits for an answer would.  A client that is alone starts when it runs.
+        """
+        now = self._clock.now
+        self._late = max(0.0, now() - instant)
+        self._clock.wait_until(instant)
+        began = now()
+        self._waited = max(0.0, began - instant)
+        alone = self._benchmark.client.parameters.crew.size == 1
+        self._start = began if alone else instant + self._late
+
+    def counted(self) -> None:
+        """Do the iterations that count, one directly after the other."""
+        between = self._benchmark.between
+        sizes, last = divmod(self._iterations, self.batch)
+        if between is not None:
+            self._with_pauses(between)
+        elif self.batch == 1:
+            self._without_pause()
+        else:
+            self._in_batches([self.batch] * sizes + ([last] if last else []))
+        self.done = self._iterations
+
+    def _without_pause(self) -> None:
+        run, now, note = self._benchmark.run, self._clock.now, self._ends.append
+        for _ in range(self._iterations):
+            run()
+            note(now())
+
+    def _with_pauses(self, between: Callable[[], None]) -> None:
+        run, now = self._benchmark.run, self._clock.now
+        note_start, note_end = self._starts.append, self._ends.append
+        note_start(self._start)
+        run()
+        note_end(now())
+        for _ in range(self._iterations - 1):
+            between()
+            note_start(now())
+            run()
+            note_end(now())
+
+    def _in_batches(self, sizes: list[int]) -> None:
+        run, now, note = self._benchmark.run, self._clock.now, self._ends.append
+        for size in sizes:
+            for _ in range(size):
+                run()
+            note(now())
+
+    def uncounted(self) -> None:
+        """Do a batch of iterations that does not count, and note when it ended."""
+        benchmark = self._benchmark
+        if benchmark.between is not None:
+            benchmark.between()
+        for _ in range(self.batch):
+            benchmark.run()
+        self.done += self.batch
+        self._since_noted += 1
+        if self._since_noted > self._stride:
+            self._since_noted = 0
+            self._further_ends.append(self._clock.now())
+            self._further_done.append(self.done)
+            if len(self._further_ends) > MOST_NOTED:
+                self._further_ends = self._further_ends[1::2]
+                self._further_done = self._further_done[1::2]
+                self._stride = 2 * self._stride + 1
+
+    def report(self) -> protocol.Stretch:
+        """Return what was measured."""
+        benchmark = self._benchmark
+        return protocol.Stretch(
+            progress=self._progress(),
+            latencies=self._latencies(),
+            pause=self._pause(),
+            late=self._late,
+            waited=self._waited,
+            done=self.done,
+            counts=dict(benchmark.counts),
+            cleared=benchmark.cleared,
+        )
+
+    def _progress(self) -> Progress:
+        counted = len(self._ends)
+        total = counted + len(self._further_ends)
+        # The first and the last that count are needed as they are.
+        kept = sorted({0, counted - 1, *range(0, total, 1 + total // MOST_POINTS)})
+        ours = [at for at in kept if at < counted]
+        further = [at - counted for at in kept if at >= counted]
+        return Progress(
+            self._start,
+            [*(self._ends[at] for at in ours), *(self._further_ends[at] for at in further)],
+            [
+                *(min(self._iterations, (at + 1) * self.batch) for at in ours),
+                *(self._further_done[at] for at in further),
+            ],
+        )
+
+    def _latencies(self) -> Latencies:
+        # One after the other: a list of them all would take more memory than what was noted.
+        found = Latencies()
+        ends = self._ends
+        starts = self._starts or chain([self._start], ends)
+        durations = (end - start for start, end in zip(starts, ends))
+        whole, last = divmod(self._iterations, self.batch)
+        found.record(islice(durations, whole), self.batch)
+        if last:
+            found.record(durations, last)
+        return found
+
+    def _pause(self) -> float:
+        starts = islice(self._starts, 1, None)
+        return sum(start - end for start, end in zip(starts, self._ends))
+
+
+@contextmanager
+def _garbage_left_alone() -> Iterator[None]:
+    """Have Python's collector look only at what is made meanwhile, as by the storage.
+
+    What the harness has prepared would otherwise be looked through again and again on the clock.
+    """
+    freeze, unfreeze = (getattr(gc, name, None) for name in ("freeze", "unfreeze"))  # not on PyPy
+    if freeze is None or unfreeze is None:
+        yield
+        return
+    freeze()
+    try:
+        yield
+    finally:
+        unfreeze()

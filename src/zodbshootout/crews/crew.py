@@ -1,0 +1,163 @@
+"""All clients of a run, whatever each of them is, and the start line they share."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+from zodbshootout.client import protocol
+from zodbshootout.client.benchmarks.benchmark import MOST_AT_ONCE
+from zodbshootout.client.clock import Clock
+from zodbshootout.client.outcome import Failure
+from zodbshootout.crews.sample import Sample
+
+R = TypeVar("R")
+
+NOTICE = 0.001
+NOTICE_PER_CLIENT = 0.0002
+"""Seconds between the order to start and the start: by then all clients are to have received it."""
+
+
+class CrewFailed(Exception):  # noqa: N818
+    """A client could not go on.  ``failure`` says why."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.cause)
+        self.failure = failure
+
+
+class Crew(ABC):
+    """Clients that live somewhere, reached through orders and reports.
+
+    A crew is used as a context manager: entering starts the clients and waits until every one is
+    set up; leaving has them close their databases, or ends them where one has failed.
+    """
+
+    def __init__(self, size: int, clock: Clock) -> None:
+        self.size = size
+        self._clock = clock
+        self._notice = NOTICE + NOTICE_PER_CLIENT * size
+        self.most_at_once = MOST_AT_ONCE
+        """Iterations that a stretch has at most."""
+
+    @abstractmethod
+    def start(self) -> None:
+        """Start the clients."""
+
+    @abstractmethod
+    def send(self, client: int, order: Any) -> None:
+        """Send an order to one client."""
+
+    @abstractmethod
+    def receive(self, waiting_for: Sequence[int]) -> tuple[int, Any]:
+        """Wait for a report of one of these clients; return who it is and what it says.
+
+        A client that is gone counts as having reported a :class:`~.outcome.Failure`.
+        """
+
+    @abstractmethod
+    def join(self) -> None:
+        """Wait until every client has ended of itself."""
+
+    @abstractmethod
+    def abandon(self) -> None:
+        """End the clients without waiting for their answer."""
+
+    def __enter__(self) -> Crew:
+        try:
+            self.start()
+            self._gather(protocol.Ready)
+        except BaseException:
+            self.abandon()
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            self.abandon()
+            return
+        try:
+            self._order(protocol.Leave(), protocol.Left)
+        except BaseException:
+            self.abandon()
+            raise
+        self.join()
+
+    def measure(self, iterations: int, *, counts: bool = True, goes_on: bool = True) -> Sample:
+        """Have every client do so many *iterations*, all at the same time.
+
+        Iterations that do not *count* are not profiled.  Where nobody *goes_on* until the last has
+        finished, it is over sooner, but the load is not kept up.
+
+        What is more than :attr:`most_at_once` is done in several stretches, with a start each.
+
+        :raises CrewFailed: when a client fails or is gone
+        """
+        sample = Sample(self.size)
+        left = iterations
+        while left:
+            counted = min(left, self.most_at_once)
+            sample.add(self._stretch(protocol.Prepare(counted, counts, goes_on)), counted)
+            left -= counted
+        return sample
+
+    def _stretch(self, prepare: protocol.Prepare) -> list[protocol.Stretch]:
+        self._order(prepare, protocol.Ready)
+        instant = self._clock.now() + self._notice
+        self._order(protocol.Start(instant), protocol.Finished)
+        stretches = self._order(protocol.Stop(), protocol.Stretch)
+        late = max(each.late for each in stretches)
+        self._notice += late  # the machine is slower than was thought
+        return stretches
+
+    def close_databases(self) -> None:
+        """Have every client close its database.
+
+        :raises CrewFailed: when a client fails or is gone
+        """
+        self._order(protocol.CloseDatabase(), protocol.Closed)
+
+    def reopen_databases(self) -> None:
+        """Have every client open its database again.
+
+        :raises CrewFailed: when a client fails or is gone
+        """
+        self._order(protocol.ReopenDatabase(), protocol.Ready)
+
+    def verify(self) -> None:
+        """Have what the clients did checked in the database.
+
+        :raises CrewFailed: when it is not what it should be, or a client is gone
+        """
+        accounts = [each.account for each in self._order(protocol.Verify(), protocol.Verified)]
+        self.send(0, protocol.Audit(accounts))
+        self._gather(protocol.Audited, [0])
+
+    def _order(self, order: Any, answer: type[R]) -> list[R]:
+        """Send an order to all; return their answers."""
+        for client in range(self.size):
+            self.send(client, order)
+        return self._gather(answer)
+
+    def _gather(self, kind: type[R], clients: Sequence[int] | None = None) -> list[R]:
+        """Return one report of each client, in their order; of all clients unless some are named.
+
+        :raises CrewFailed: when one of them reports a failure instead
+        """
+        asked = range(self.size) if clients is None else clients
+        reports: dict[int, R] = {}
+        failures: list[Failure] = []
+        waiting = set(asked)
+        while waiting:
+            client, report = self.receive(sorted(waiting))
+            waiting.discard(client)
+            if isinstance(report, kind):
+                reports[client] = report
+                continue
+            failures.append(report)
+            if not report.secondary:
+                break
+        if failures:
+            raise CrewFailed(failures[-1])
+        return [reports[client] for client in asked]

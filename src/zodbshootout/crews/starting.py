@@ -1,0 +1,76 @@
+"""Making the crew of a cell: who opens the database, and who fills it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+
+from zodbshootout.client.benchmarks.benchmark import Benchmark
+from zodbshootout.client.client import Client, Neighbours
+from zodbshootout.client.clock import Clock, SystemClock
+from zodbshootout.client.database import Database
+from zodbshootout.client.facts import Sharing
+from zodbshootout.client.parameters import Parameters, Unit
+from zodbshootout.client.populating import fill, populate
+from zodbshootout.crews.crew import Crew
+from zodbshootout.crews.processes import ProcessCrew
+from zodbshootout.crews.profiling import Profiler
+from zodbshootout.crews.threads import ThreadCrew
+
+
+@dataclass(frozen=True)
+class CrewPlan:
+    """What is needed to start the crew of a cell."""
+
+    benchmark: type[Benchmark]
+    parameters: Parameters
+    open_database: Callable[[], Database]
+    clock: Clock = field(default_factory=SystemClock)
+    profiler: Profiler = field(default_factory=Profiler)
+
+    @contextmanager
+    def started(self) -> Iterator[Crew]:
+        """Have a crew, every client of which is set up.
+
+        The objects were written before, by another process, unless the contender keeps them in
+        the memory of this one.
+
+        :raises CrewFailed: when a client fails
+        """
+        with ExitStack() as stack:
+            crew = self._crew(stack)
+            crew.most_at_once = self.benchmark.most_at_once(self.parameters)
+            yield stack.enter_context(crew)
+
+    def _crew(self, stack: ExitStack) -> Crew:
+        shape = self.parameters.crew
+        if shape.unit is Unit.PROCESS:
+            return ProcessCrew(shape.size, self._open_own, self.clock)
+        if not shape.shared:
+            return ThreadCrew(shape.size, self._open_own, self.clock)
+        database = self.open_database()
+        # After a failure clients may still be at work in it; the process ends soon anyway.
+        stack.push(lambda kind, *_: database.close() if kind is None else None)
+        self._fill_volatile(database)
+        neighbours = Neighbours(shape.size)
+
+        def open_shared(index: int) -> Benchmark:
+            return self._client(Client(index, self.parameters, database, neighbours))
+
+        return ThreadCrew(shape.size, open_shared, self.clock, neighbours)
+
+    def _open_own(self, index: int) -> Benchmark:
+        database = self.open_database()
+        self._fill_volatile(database)
+        return self._client(Client(index, self.parameters, database))
+
+    def _client(self, client: Client) -> Benchmark:
+        benchmark = self.benchmark(client)
+        self.profiler.instrument(benchmark)
+        return benchmark
+
+    def _fill_volatile(self, database: Database) -> None:
+        if database.sharing is Sharing.VOLATILE:
+            fill(database, self.parameters)
+            populate(database, self.benchmark.purpose, self.parameters)

@@ -1,0 +1,104 @@
+"""What a run does before it measures: see how workers are started, and look at every contender."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+
+from zodbshootout.client.facts import Facts
+from zodbshootout.client.outcome import Failure
+from zodbshootout.contenders.contender import Contender
+from zodbshootout.engine.turns import WorkerFailed
+from zodbshootout.options import Options
+from zodbshootout.perf import leaks, profiles
+from zodbshootout.perf.launch import Host, Launcher, worker_environment
+from zodbshootout.perf.task import Look
+from zodbshootout.progress import NoProgress
+from zodbshootout.servers.server import ServerContext
+
+
+def look_at(
+    contenders: Sequence[Contender], launcher: Launcher, absent: Mapping[str, str]
+) -> tuple[dict[str, Failure], dict[str, Facts]]:
+    """Open every contender once; return why some cannot be opened, and facts of the others.
+
+    *absent* has reasons that are known already.
+    """
+    failures = {name: Failure(reason) for name, reason in absent.items()}
+    facts: dict[str, Facts] = {}
+    due = [contender for contender in contenders if contender.name not in failures]
+    try:
+        with launcher.host() as host:
+            for contender in due:
+                found = _look(contender, host)
+                if isinstance(found, Failure):
+                    failures[contender.name] = found
+                else:
+                    facts[contender.name] = found
+    except WorkerFailed as error:
+        failures |= {contender.name: error.failure for contender in due}
+    return failures, facts
+
+
+_MISSING_DRIVER = (
+    "DriverNotAvailableError",
+    "DriverNotImportableError",
+    "NoDriversAvailableError",
+)
+"""Names of exceptions, because RelStorage, which raises these, may be missing itself."""
+
+
+def _look(contender: Contender, host: Host) -> Facts | Failure:
+    reason = contender.absence()
+    if reason is not None:
+        return Failure(reason)
+    try:
+        return host.look(Look(contender.storage))
+    except WorkerFailed as error:
+        cause, detail = error.failure.cause, error.failure.detail
+        if contender.installation and cause.startswith(_MISSING_DRIVER):
+            return Failure(contender.installation, detail)
+        advice = contender.advice_on(cause)
+        return Failure(f"cannot be opened: {cause}{f'; {advice}' if advice else ''}", detail)
+
+
+def launcher_for(options: Options, context: ServerContext, observer: NoProgress) -> Launcher:
+    """Return what starts the workers as the options say, in the place of the private servers."""
+    directory = context.directory / "workers"
+    directory.mkdir(mode=0o700)
+    passed_on = [f"--hook={hook}" for hook in options.hooks]
+    if options.memory:
+        passed_on.append(options.memory)
+    if options.affinity:
+        passed_on.append(f"--affinity={options.affinity}")
+    passed_on.append("--verbose" if options.verbose else "--quiet")
+    temporary = context.directory / "tmp"
+    temporary.mkdir(mode=0o700)
+    environment = worker_environment(
+        os.environ,
+        [*options.inherit_environ, *context.source.environment_names],
+        locale=options.locale,
+        copy_all=options.copy_env,
+    )
+    return Launcher(
+        directory=directory,
+        guardian=context.guardian,
+        # What a client that is killed has in a temporary file goes away with the run.
+        environment={**environment, "TMPDIR": str(temporary)},
+        python=options.python,
+        options=passed_on,
+        affinity=options.affinity,
+        log=options.run.log,
+        gevent=options.gevent,
+        timeout=options.timeout,
+        relay=_relay(options, observer),
+        interrupted=context.interrupted,
+    )
+
+
+def _relay(options: Options, observer: NoProgress) -> Callable[[str], None]:
+    """Return what is done with the lines that a worker prints."""
+    if options.verbose or options.run.log:
+        return observer.relay
+    told = (leaks.PREFIX, profiles.PREFIX)
+    return lambda line: observer.relay(line) if line.startswith(told) else None

@@ -1,0 +1,107 @@
+"""What has become of every cell so far, and who is told of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+import pyperf
+
+from zodbshootout.client.outcome import Failure, State
+from zodbshootout.model import Cell
+from zodbshootout.plan import Plan
+from zodbshootout.results import CellResult
+
+
+class Observer(Protocol):
+    """Is told of the progress of a run, and decides nothing."""
+
+    def expect(self, runs: int) -> None:
+        """Note how many runs there will be."""
+
+    def working_on(self, cells: Sequence[Cell], stage: str) -> None:
+        """Note what is done, with which cells."""
+
+    def run_done(self, result: CellResult) -> None:
+        """Note that a cell has another run."""
+
+    def cell_done(self, result: CellResult, runs_spared: int) -> None:
+        """Note that a cell is settled, and how many runs will not be made of it."""
+
+
+class GaveUp(Exception):  # noqa: N818
+    """A cell failed and nothing was to be measured after that (``--fail-fast``)."""
+
+
+@dataclass
+class Ledger:
+    """The results, complete at any moment: cells that were not reached are ``NOT_RUN``."""
+
+    plan: Plan
+    observer: Observer
+    keep: Callable[[Sequence[CellResult]], None]
+    """Called with all results whenever one has changed."""
+    fail_fast: bool = False
+    _results: dict[Cell, CellResult] = field(init=False)
+    _runs: Counter[Cell] = field(init=False, default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self._results = {cell: CellResult(cell) for cell in self.plan.cells}
+
+    @property
+    def results(self) -> list[CellResult]:
+        """Return what is known of every cell, in the order of the plan."""
+        due = self.plan.effort.processes
+        return [
+            replace(result, reason=f"{len(result.runs)} of {due} runs")
+            if result.measured and len(result.runs) < due
+            else result
+            for result in self._results.values()
+        ]
+
+    def unsettled(self, cells: Sequence[Cell]) -> list[Cell]:
+        """Return those of *cells* that can still have a figure."""
+        without = (State.FAILED, State.UNSUPPORTED)
+        return [cell for cell in cells if self._results[cell].state not in without]
+
+    def open(self, failures: Sequence[tuple[Cell, Failure]]) -> None:
+        """Begin with the cells of which it is known that there will be no figure.
+
+        :raises GaveUp: when one of them failed, where that ends the run
+        """
+        for cell, failure in failures:
+            self._settle(cell, failure)
+        self.observer.expect(self.plan.total_runs)
+        self.keep(self.results)
+        if any(failure.state is State.FAILED for _, failure in failures):
+            self._may_give_up()
+
+    def add_run(self, cell: Cell, run: pyperf.Benchmark) -> None:
+        """Add a run of a cell."""
+        result = self._results[cell] = self._results[cell].with_run(run)
+        self._runs[cell] += 1
+        self.keep(self.results)
+        self.observer.run_done(result)
+        if self._runs[cell] == self.plan.effort.processes:
+            self.observer.cell_done(result, 0)
+
+    def fail(self, cell: Cell, failure: Failure) -> None:
+        """Note that there will be no figure of a cell.
+
+        :raises GaveUp: when it failed, where that ends the run
+        """
+        self._settle(cell, failure)
+        self.keep(self.results)
+        if failure.state is State.FAILED:
+            self._may_give_up()
+
+    def _settle(self, cell: Cell, failure: Failure) -> None:
+        self._results[cell] = self._results[cell].without_number(failure)
+        spared = self.plan.runs(cell) - self._runs[cell]
+        self.observer.cell_done(self._results[cell], spared)
+
+    def _may_give_up(self) -> None:
+        if self.fail_fast:
+            raise GaveUp

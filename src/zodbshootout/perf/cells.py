@@ -1,0 +1,118 @@
+"""What workers are told about cells, and what is recorded of these beside what is measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from zodbshootout.client.benchmarks.benchmark import Benchmark
+from zodbshootout.client.benchmarks.registry import benchmarks
+from zodbshootout.client.caches import Cache
+from zodbshootout.client.data.records import Item, content_size, record_size
+from zodbshootout.client.facts import Facts
+from zodbshootout.client.specification import Specification
+from zodbshootout.contenders.contender import Contender
+from zodbshootout.contenders.private_servers import caches_of_server
+from zodbshootout.model import Cell
+from zodbshootout.perf.summary import storable
+from zodbshootout.perf.task import Measure, Prepare, Profiling
+from zodbshootout.plan import Plan
+from zodbshootout.preparing import Step
+from zodbshootout.results import file_name, varied_parameters
+
+
+@dataclass(frozen=True)
+class CellTasks:
+    """Makes the tasks of a plan's cells."""
+
+    plan: Plan
+    treatment: Mapping[str, Mapping[str, str]]
+    """What is done to the database of each contender, for the metadata."""
+    leaks: bool = False
+    profiles: Path | None = None
+    """The directory that profiles of the clients go to, if they do."""
+    profiler: str = "cprofile"
+
+    def modules(self, cells: Iterable[Cell]) -> list[str]:
+        """Return the modules that opening the contenders of some cells imports."""
+        contenders = [self.plan.contender(cell) for cell in cells]
+        return list(dict.fromkeys(name for each in contenders for name in each.facts.modules))
+
+    def specification(self, cell: Cell) -> Specification:
+        """Return what the clients of a cell are told."""
+        storage = self.plan.contender(cell).storage
+        parameters = replace(cell.parameters, owner=cell.contender)
+        return Specification(storage, cell.benchmark, parameters)
+
+    def preparing(self, cell: Cell, step: Step) -> Prepare:
+        """Return how the database of a cell is prepared."""
+        return Prepare(self.specification(cell), step.zap, step.pack)
+
+    def measuring(self, cell: Cell, *, restarted: bool) -> Callable[[Path], Measure]:
+        """Return what makes the task to measure a cell when it is told where the run goes."""
+        profiling = self._profiling(cell)
+        return lambda run_file: Measure(
+            self.specification(cell),
+            self.metadata(cell, restarted=restarted),
+            run_file,
+            self.leaks,
+            profiling,
+        )
+
+    def _profiling(self, cell: Cell) -> Profiling | None:
+        if self.profiles is None:
+            return None
+        name = file_name(cell, varied_parameters(self.plan.cells))
+        return Profiling(str(self.profiles), name, self.profiler)
+
+    def metadata(self, cell: Cell, *, restarted: bool) -> dict[str, str | int | float]:
+        """Return what is known of a run before it begins."""
+        contender = self.plan.contender(cell)
+        benchmark = benchmarks()[cell.benchmark]
+        settings = contender.settings
+        left = caches_left(contender, restarted=restarted)
+        return storable(
+            {
+                **cell.metadata(),
+                "work_per_iteration": benchmark.work(cell.parameters),
+                "record_size_bytes": _record_size(cell, benchmark),
+                "profiler": self.profiler if self.profiles else "none",
+                "servers_restarted": "before each value" if restarted else "no",
+                **({"uncleared_caches": _listed(left)} if benchmark.cold else {}),
+                "configuration": "; ".join(f"{key}={text}" for key, text in settings.items()),
+                "configuration_hash": contender.fingerprint(),
+                **facts_metadata(contender.facts),
+                **self.treatment.get(contender.name, {}),
+            }
+        )
+
+
+def facts_metadata(facts: Facts) -> dict[str, str]:
+    """Return what the metadata keep of what was found when a contender was opened."""
+    return {
+        **{f"version_{name}": text for name, text in facts.versions.items()},
+        "driver": facts.driver,
+        "sharing": facts.sharing.value,
+        "stores_blobs": "yes" if facts.stores_blobs else "no",
+        "storage_classes": " over ".join(facts.storage_classes),
+        "corrections": "; ".join(facts.corrections),
+    }
+
+
+def caches_left(contender: Contender, *, restarted: bool) -> list[Cache]:
+    """Return the caches of a contender that hold records even when it is read cold."""
+    emptied = {cache for kind in contender.servers for cache in caches_of_server(kind)}
+    return [cache for cache in contender.facts.left if not (restarted and cache in emptied)]
+
+
+def _listed(caches: Sequence[Cache]) -> str:
+    return ", ".join(map(str, caches)) or "none"
+
+
+def _record_size(cell: Cell, benchmark: type[Benchmark]) -> int | str:
+    """Return the bytes of an object's record, and nothing where it does not hold the content."""
+    if cell.parameters.blobs or benchmark.counted != "objects":
+        return ""
+    kind = Item if benchmark.purpose is None else benchmark.purpose.kind
+    return record_size(content_size(cell.parameters.object_size, kind), kind)

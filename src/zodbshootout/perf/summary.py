@@ -1,0 +1,71 @@
+"""What is stored of a run beside its values: latencies, counts, pauses, the clients' figures."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from hdrh.histogram import HdrHistogram
+
+from zodbshootout.client.recorder import NANOSECONDS, Latencies
+from zodbshootout.crews.sample import Sample
+
+LONGEST_LATENCY = 3600 * 10**9
+SIGNIFICANT_DIGITS = 3
+PERCENTILES = (50, 90, 99)
+
+Metadata = Mapping[str, str | int | float]
+
+
+def histogram(latencies: Latencies) -> HdrHistogram:
+    """Return *latencies* in nanoseconds as an HdrHistogram."""
+    found = HdrHistogram(1, LONGEST_LATENCY, SIGNIFICANT_DIGITS)
+    for nanoseconds, iterations in latencies.counts.items():
+        found.record_value(min(nanoseconds, LONGEST_LATENCY), iterations)
+    return found
+
+
+def summarize(samples: Sequence[Sample], slices: Sequence[int]) -> Metadata:
+    """Return what pyperf's metadata keep of the values of one run.
+
+    Times are seconds; ``latency_histogram`` is HdrHistogram's own encoding (V2, base64), of
+    nanoseconds; ``client_values_s`` is a JSON list with a list for each value, and ``slices`` and
+    ``slice_starts_s`` have a number for each value.
+    """
+    latencies, counts = Latencies(), Counter[str]()
+    for sample in samples:
+        latencies.merge(sample.latencies)
+        counts.update(sample.counts)
+    recorded = histogram(latencies)
+    found: dict[str, str | int | float] = {
+        "client_values_s": json.dumps(
+            [[float(f"{each:.6g}") for each in sample.client_values] for sample in samples]
+        ),
+        "smallest_client_share": min(sample.smallest_share for sample in samples),
+        "pause_share": sum(sample.paused for sample in samples)
+        / sum(sample.clients * sample.on_clock for sample in samples),
+        "iterations": sum(sample.iterations for sample in samples),
+        "iterations_uncounted": sum(sample.uncounted for sample in samples),
+        "on_clock_s": sum(sample.on_clock for sample in samples),
+        "start_spread_s": max(sample.start_spread for sample in samples),
+        "start_delay_s": max(sample.start_delay for sample in samples),
+        "slices": " ".join(map(str, slices)),
+        "slice_starts_s": " ".join(f"{sample.start:.6f}" for sample in samples),
+        "latency_max_s": latencies.longest,
+        "latency_histogram": recorded.encode().decode("ascii"),
+    }
+    for percentile in PERCENTILES:
+        nanoseconds = recorded.get_value_at_percentile(percentile)
+        found[f"latency_p{percentile}_s"] = nanoseconds / NANOSECONDS
+    found["cleared_caches"] = ", ".join(map(str, samples[0].cleared)) or "none"
+    return {**found, **counts}
+
+
+def storable(metadata: Metadata) -> dict[str, str | int | float]:
+    """Return *metadata* as pyperf takes them: no line breaks, nothing empty."""
+    plain = {
+        key: " ".join(value.split()) if isinstance(value, str) else value
+        for key, value in metadata.items()
+    }
+    return {key: value for key, value in plain.items() if value != ""}

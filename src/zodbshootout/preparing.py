@@ -1,0 +1,66 @@
+"""Which databases have to be prepared before a cell is measured, and how."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+from zodbshootout.client.benchmarks.registry import benchmarks
+from zodbshootout.client.data.tree import Purpose
+from zodbshootout.client.facts import Sharing
+from zodbshootout.client.parameters import Parameters
+from zodbshootout.contenders.contender import Contender
+from zodbshootout.model import Cell
+
+ZAPPED_BEFORE = "add"
+"""The benchmark before each of whose runs a contender is zapped, if it is to be."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """What is done to a database before a cell is measured."""
+
+    zap: bool = False
+    pack: bool = False
+
+
+@dataclass
+class Preparations:
+    """What was done, so that it is not done twice."""
+
+    zapped: Collection[str] = ()
+    """The names of the contenders whose data is destroyed."""
+    pack: bool = False
+    """Whether each contender is packed before it is first measured."""
+    _filled: set[tuple[str, Purpose | None, Parameters]] = field(default_factory=set)
+    _packed: set[str] = field(default_factory=set)
+
+    def due(self, cell: Cell, contender: Contender) -> Step | None:
+        """Return what has to be done before *cell* is measured, if anything has.
+
+        Data that lives in the memory of one process has to be made by the process that measures.
+        A contender that is zapped is so before each run of ``add``: where several contenders are
+        one and the same database, each of their runs finds it empty.
+        """
+        if contender.facts.sharing is Sharing.VOLATILE:
+            return None
+        step = Step(
+            zap=cell.benchmark == ZAPPED_BEFORE and cell.contender in self.zapped,
+            pack=self.pack and cell.contender not in self._packed,
+        )
+        purpose = benchmarks()[cell.benchmark].purpose
+        nothing_to_write = purpose is None and not cell.parameters.min_objects
+        done = nothing_to_write or self._key(cell) in self._filled
+        return None if done and step == Step() else step
+
+    def done(self, cell: Cell, step: Step) -> None:
+        """Note that a step was taken."""
+        if step.zap:
+            self._filled.clear()  # other contenders may be the same database
+        self._filled.add(self._key(cell))
+        if step.pack:
+            self._packed.add(cell.contender)
+
+    @staticmethod
+    def _key(cell: Cell) -> tuple[str, Purpose | None, Parameters]:
+        return cell.contender, benchmarks()[cell.benchmark].purpose, cell.parameters

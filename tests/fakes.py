@@ -17,46 +17,57 @@ from ZODB.ConflictResolution import ConflictResolvingStorage
 from ZODB.MappingStorage import MappingStorage
 from ZODB.POSException import ConflictError, ReadConflictError
 
-from zodbshootout.benchmarks.benchmark import Benchmark
-from zodbshootout.contenders.contender import Contender
-from zodbshootout.contenders.layer import CacheUse, Layer, Sharing
-from zodbshootout.engine.measurement import Measurement
-from zodbshootout.engine.sample import CrewSample
-from zodbshootout.model import CrewShape, Parameters, Unit
+from zodbshootout.client.benchmarks.benchmark import Benchmark
+from zodbshootout.client.caches import Cache, CacheUse
+from zodbshootout.client.clock import Clock
+from zodbshootout.client.database import Database
+from zodbshootout.client.facts import Sharing
+from zodbshootout.client.parameters import CrewShape, Parameters, Unit
+from zodbshootout.client.specification import Storage
+from zodbshootout.client.storages.open_storage import OpenStorage
+from zodbshootout.crews.crew import Crew
+from zodbshootout.crews.sample import Sample
+from zodbshootout.crews.starting import CrewPlan
 
 LOAD = 1.0
-STORE = 2.0**8
-NEW_OID = 2.0**16
-CHECK = 2.0**24
+STORE = 2.0**5
+NEW_OID = 2.0**10
+CHECK = 2.0**14
 """Seconds: confirming that an object is current."""
-PREFETCH = 2.0**28
-TPC_BEGIN = 2.0**30
-TPC_VOTE = 2.0**31
-TPC_FINISH = 2.0**32
-POLL = 2.0**36
+PREFETCH = 2.0**19
+TPC_BEGIN = 2.0**20
+TPC_VOTE = 2.0**22
+TPC_FINISH = 2.0**24
+POLL = 2.0**26
 """Seconds: asking for the last transaction, as a connection does when a transaction begins."""
-SYNC = 2.0**37
+SYNC = 2.0**28
 """Seconds: what a connection does besides where the application says that one begins."""
 COMMIT = TPC_BEGIN + TPC_VOTE + TPC_FINISH
+NOTICE = 1.0
+"""Seconds between an order to start and the start, so that these can be added without rounding."""
 
 
 class FakeClock:
-    """Stands still but for what is spent.  Threads have a time each; they agree where they meet."""
+    """Stands still but for what is spent.  Each client has its own time, and all start at one."""
 
     def __init__(self) -> None:
         self._now: Counter[int] = Counter()
 
-    def __call__(self) -> float:
-        return float(self._now[threading.get_ident()])
+    def now(self) -> float:
+        if _is_client():
+            return float(self._now[threading.get_ident()])
+        # Whoever coordinates clients does so while they wait.
+        return float(max(self._now.values(), default=0.0))
+
+    def wait_until(self, instant: float) -> None:
+        self._now[threading.get_ident()] = instant  # type: ignore[assignment]
 
     def spend(self, seconds: float) -> None:
         self._now[threading.get_ident()] += seconds  # type: ignore[assignment]
 
-    def agree(self) -> None:
-        """Put all threads on the time of the latest; all of them but this one are waiting."""
-        latest = max(self._now.values(), default=0)
-        for thread in self._now:
-            self._now[thread] = latest
+
+def _is_client() -> bool:
+    return threading.current_thread().name.startswith("client-")
 
 
 class FakeStorage(ConflictResolvingStorage, MappingStorage):  # type: ignore[misc]
@@ -68,6 +79,8 @@ class FakeStorage(ConflictResolvingStorage, MappingStorage):  # type: ignore[mis
         self._crs_transform_record_data = lambda data: data
         self.clock = clock
         self.loads = 0
+        self.closed = 0
+        """How often it was closed, which leaves it as it is: it can be opened again."""
         self.resolved: list[bytes] = []
         self.corrupt: Callable[[bytes, bytes], bytes] = lambda oid, data: data
         self.drops: Callable[[bytes], bool] = lambda data: False
@@ -79,6 +92,9 @@ class FakeStorage(ConflictResolvingStorage, MappingStorage):  # type: ignore[mis
         """Whether objects pass for current that are not."""
         self.meeting: threading.Barrier | None = None
         """Where transactions wait for each other before the first of them commits."""
+
+    def close(self) -> None:
+        self.closed += 1
 
     def loadBefore(self, oid: bytes, tid: bytes) -> Any:  # noqa: N802
         self.clock.spend(LOAD)
@@ -118,7 +134,7 @@ class FakeStorage(ConflictResolvingStorage, MappingStorage):  # type: ignore[mis
 
     def tpc_begin(self, transaction: Any, tid: Any = None) -> None:
         self.clock.spend(TPC_BEGIN)
-        if self.meeting is not None and threading.current_thread().name.startswith("client-"):
+        if self.meeting is not None and _is_client():
             with suppress(threading.BrokenBarrierError):
                 self.meeting.wait(timeout=0.5)
         super().tpc_begin(transaction, tid)
@@ -156,36 +172,22 @@ class CachingStorage(FakeStorage):
         return super().loadBefore(oid, tid)
 
 
-class CachingLayer(Layer):
+class OpenCachingStorage(OpenStorage):
     """What is known of a CachingStorage."""
 
     storage_class = "tests.fakes.CachingStorage"
     sharing = Sharing.VOLATILE
 
-    def empty_cache(self) -> tuple[str, ...]:
-        return ("a cache that is not emptied",)
+    def empty_cache(self) -> tuple[Cache, ...]:
+        return (Cache("a cache that is not emptied"),)
 
     def cache_use(self) -> CacheUse:
         return CacheUse(self.storage.hits, None)
 
 
-class FakeSection:
-    """Opens one and the same storage every time, as a server's clients would."""
-
-    def __init__(self, storage: Any) -> None:
-        self.storage = storage
-        self.name = "fake"
-
-    def open(self) -> ZODB.DB:
-        return ZODB.DB(self.storage, cache_size=self.cache_size)
-
-    cache_size = 5000
-
-
-def contender_of(storage: Any, cache_size: int = 5000) -> Contender:
-    section = FakeSection(storage)
-    section.cache_size = cache_size
-    return Contender("fake", section, {})
+def database_of(storage: Any, cache_size: int = 5000) -> Database:
+    """Return a database that opens one and the same *storage* every time, as a server's clients."""
+    return Database(Storage(), lambda _: ZODB.DB(storage, cache_size=cache_size))
 
 
 def parameters(
@@ -194,15 +196,29 @@ def parameters(
     return Parameters(CrewShape(size, unit, shared), objects=objects, **more)
 
 
+def plan(
+    benchmark: type[Benchmark], storage: Any, of: Parameters, clock: Clock, cache_size: int = 5000
+) -> CrewPlan:
+    """Return the plan of a crew whose clients open *storage*."""
+    of = benchmark.fitted(of)
+    return CrewPlan(benchmark, of, lambda: database_of(storage, cache_size), clock)
+
+
+def exactly_started(crew: Crew) -> Crew:
+    """Have a crew start at instants that can be added to others without rounding."""
+    crew._notice = NOTICE
+    return crew
+
+
 def measure(
     benchmark: type[Benchmark],
     storage: Any,
     of: Parameters,
-    clock: Callable[[], float],
+    clock: Clock,
     loops: Sequence[int] = (1,),
     cache_size: int = 5000,
-) -> list[CrewSample]:
+) -> list[Sample]:
     """Measure values of so many loops each with a crew of threads in this process."""
-    of = benchmark.fitted(of)
-    with Measurement(benchmark, contender_of(storage, cache_size), of, clock).started() as crew:
-        return [crew(number) for number in loops]
+    with plan(benchmark, storage, of, clock, cache_size).started() as crew:
+        exactly_started(crew)
+        return [crew.measure(number) for number in loops]

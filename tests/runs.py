@@ -1,14 +1,22 @@
-"""Made-up runs, as workers leave them, for what reads and reports results."""
+"""Made-up plans and runs, and who observes them, for what plans, measures and reports."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyperf
 
-from zodbshootout.model import Cell, CrewShape, Parameters, Unit
-from zodbshootout.results import CellResult, State
+from zodbshootout.client.facts import Facts, Sharing
+from zodbshootout.client.outcome import Failure, State
+from zodbshootout.client.parameters import CrewShape, Parameters, Unit
+from zodbshootout.client.specification import Storage
+from zodbshootout.contenders.contender import Contender
+from zodbshootout.engine.turns import Effort
+from zodbshootout.model import Cell
+from zodbshootout.plan import Plan, Sweep, make_plan
+from zodbshootout.progress import NoProgress
+from zodbshootout.results import CellResult
 
 THREADS = CrewShape(2, Unit.THREAD, shared=True)
 
@@ -29,8 +37,58 @@ def measured(
 
 
 def failed(of: Cell, reason: str) -> CellResult:
-    return CellResult(of).without_number(State.FAILED, reason)
+    return CellResult(of).without_number(Failure(reason))
 
 
 def unsupported(of: Cell, reason: str) -> CellResult:
-    return CellResult(of).without_number(State.UNSUPPORTED, reason)
+    return CellResult(of).without_number(Failure(reason, state=State.UNSUPPORTED))
+
+
+class Counting(NoProgress):
+    """Adds up what a bar would show."""
+
+    def __init__(self) -> None:
+        self.expected: list[int] = []
+        self.advanced = 0
+        self.settled: list[str] = []
+        self.stages: list[tuple[str, str]] = []
+        """What was done, and with which contenders."""
+
+    def expect(self, runs: int) -> None:
+        self.expected.append(runs)
+
+    def working_on(self, cells: Sequence[Cell], stage: str) -> None:
+        self.stages.append((stage, "".join(each.contender for each in cells)))
+
+    def run_done(self, result: CellResult) -> None:
+        self.advanced += 1
+
+    def cell_done(self, result: CellResult, runs_spared: int) -> None:
+        self.advanced += runs_spared
+        self.settled.append(f"{result.cell.contender} {result.cell.benchmark} {result.state.value}")
+
+
+def contender(name: str, place: str = "", **facts: Any) -> Contender:
+    """Return a contender; one of the name ``memory`` keeps its data there."""
+    if name == "memory":
+        facts = {"sharing": Sharing.VOLATILE, **facts}
+    settings = {"storage.path": place or f"/var/{name}.fs"}
+    return Contender(name, Storage(section=name), settings, Facts(**facts))
+
+
+def plan_of(
+    contenders: Sequence[str | Contender],
+    benchmarks: Sequence[str] = ("add",),
+    shaped: Mapping[str, Any] | None = None,
+    *,
+    concurrency: Sequence[int] = (1,),
+    **effort: Any,
+) -> Plan:
+    """Return a plan of what :class:`~zodbshootout.engine.turns.Effort` says by its names."""
+    wanted = Effort(
+        **{"processes": 3, "values": 2, "warmups": 0, "loops": 4, "min_time": 0.1, **effort}
+    )
+    base = Parameters(CrewShape(1), **(shaped or {}))
+    sweep = Sweep(concurrency, [10], [300], base)
+    found = [contender(each) if isinstance(each, str) else each for each in contenders]
+    return make_plan(found, benchmarks, sweep, wanted)

@@ -4,8 +4,9 @@ import platformdirs
 import pytest
 
 from zodbshootout.arguments import UsageError
+from zodbshootout.client.parameters import CrewShape, Parameters
 from zodbshootout.destination import result_files
-from zodbshootout.model import CrewShape, Effort, Parameters
+from zodbshootout.engine.turns import Effort
 from zodbshootout.options import parse
 from zodbshootout.plan import Sweep, make_plan
 

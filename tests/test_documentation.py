@@ -17,11 +17,11 @@ import ZConfig
 from zodbshootout import options
 from zodbshootout.arguments import parser
 from zodbshootout.config.configuration import Source, parse
-from zodbshootout.contenders.contender import contenders_of
+from zodbshootout.contenders.description import contenders_of
 from zodbshootout.guardian import Guardian
 from zodbshootout.servers.naming import given_names
-from zodbshootout.servers.private import Site
 from zodbshootout.servers.registry import server_of
+from zodbshootout.servers.server import ServerContext
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -80,14 +80,14 @@ def test_every_configuration_can_be_read_and_every_server_in_it_is_used(
         monkeypatch.setenv(name, "secret")
     with given_names(source, tmp_path) as names:
         configuration = parse(source, names)
-        site = Site(tmp_path, source, names, mock.Mock(spec=Guardian))
-        servers = [server_of(section, site) for section in configuration.servers]
+        context = ServerContext(tmp_path, source, names, mock.Mock(spec=Guardian))
+        servers = [server_of(section, context) for section in configuration.servers]
     contenders = contenders_of(configuration)
     assert contenders
     unused = [
         server.name
         for server in servers
-        if not any(each.refers_to(server.name) for each in contenders)
+        if not any(server.name in each.server_names for each in contenders)
     ]
     assert unused == []
 

@@ -1,13 +1,15 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from zodbshootout.arguments import UsageError
-from zodbshootout.benchmarks.registry import benchmarks
+from zodbshootout.client.benchmarks.registry import benchmarks
+from zodbshootout.client.parameters import CrewShape, MappingType, Parameters, Unit
 from zodbshootout.config.configuration import EMBEDDED, ConfigurationError
-from zodbshootout.model import CrewShape, Effort, MappingType, Parameters, Unit
+from zodbshootout.engine.turns import RUN_TIME, Effort
 from zodbshootout.options import Zap, parse
 from zodbshootout.plan import Sweep
 
@@ -27,23 +29,30 @@ def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "log.conf").write_text("<eventlog>\nlevel info\n</eventlog>\n")
 
 
-def test_with_nothing_the_embedded_default_is_measured_in_threads() -> None:
+def test_with_nothing_the_embedded_default_is_measured_in_one_process() -> None:
     options = parse([])
     assert options.path == EMBEDDED
     assert options.benchmarks == SEVEN
-    assert options.sweep.concurrency == [2]
-    assert kind(options.sweep) == (Unit.THREAD, True)
+    assert options.sweep.concurrency == [1]
+    assert kind(options.sweep) == (Unit.PROCESS, False)
 
 
-@pytest.mark.parametrize("words", [["x.conf"], ["-c", "2"], ["-c2"]])
-def test_otherwise_clients_are_processes(words: list[str]) -> None:
+@pytest.mark.parametrize("words", [["x.conf"], ["-c", "2"], ["-c2"], ["x.conf", "add"]])
+def test_otherwise_clients_are_two_processes(words: list[str]) -> None:
     sweep = parse(words).sweep
     assert (*kind(sweep), sweep.concurrency) == (Unit.PROCESS, False, [2])
 
 
+@pytest.mark.parametrize("words", [["--threads"], ["--gevent"], ["--threads", "x.conf"]])
+def test_threads_and_greenlets_are_two_wherever_they_run(words: list[str]) -> None:
+    assert parse(words).sweep.concurrency == [2]
+
+
 def test_defaults_are_those_of_the_manual() -> None:
     options = parse(["x.conf"])
-    assert options.effort == Effort(processes=3, values=3, warmups=0, loops=0, min_time=0.1)
+    assert options.effort == Effort(
+        processes=3, values=0, warmups=0, loops=0, min_time=0.1, run_time=RUN_TIME
+    )
     assert options.timeout == 1800
     assert options.sweep.objects == [1000]
     assert options.sweep.object_sizes == [300]
@@ -85,10 +94,10 @@ def test_trap_12_optional_values_swallow_nothing(words: list[str]) -> None:
 
 
 def test_log_takes_a_level_or_a_file_that_configures_logging() -> None:
-    assert parse(["--log", "debug", "x.conf"]).conduct.log == "DEBUG"
-    assert parse(["--log", "x.conf"]).conduct.log == "INFO"
+    assert parse(["--log", "debug", "x.conf"]).run.log == "DEBUG"
+    assert parse(["--log", "x.conf"]).run.log == "INFO"
     options = parse(["--log", "log.conf", "x.conf"])
-    assert options.conduct.log == str(Path("log.conf").absolute())
+    assert options.run.log == str(Path("log.conf").absolute())
     assert options.path == Path("x.conf")
     assert parse(["--log=log.conf"]).path == EMBEDDED
 
@@ -103,9 +112,10 @@ def test_a_uri_in_place_of_a_file() -> None:
     assert parse([]).uri is None
 
 
-def test_with_a_uri_and_nothing_else_clients_are_threads() -> None:
-    assert kind(parse(["file:///tmp/x.fs"]).sweep) == (Unit.THREAD, True)
-    assert kind(parse(["file:///tmp/x.fs", "-c2"]).sweep) == (Unit.PROCESS, False)
+def test_with_a_uri_and_nothing_else_there_is_one_process() -> None:
+    for words, size in ((["file:///tmp/x.fs"], 1), (["file:///tmp/x.fs", "-c2"], 2)):
+        sweep = parse(words).sweep
+        assert (*kind(sweep), sweep.concurrency) == (Unit.PROCESS, False, [size])
 
 
 def test_a_file_that_is_called_like_a_uri_is_a_file() -> None:
@@ -144,7 +154,7 @@ def test_what_shapes_the_data() -> None:
          "--compressibility", "0.25", "--min-objects", "100", "--seed", "3"]
     ).sweep.base  # fmt: skip
     assert base == Parameters(
-        CrewShape(1, Unit.THREAD, shared=True),
+        CrewShape(1),
         mapping=MappingType.OO,
         leaf_size=7,
         internal_size=9,
@@ -165,13 +175,11 @@ def test_whose_data_is_to_be_destroyed() -> None:
     assert parse(["x.conf", "--zap", "a,B"]).zap == Zap(asked_for=True, names=["a", "b"])
 
 
-def test_conduct() -> None:
-    conduct = parse(
-        ["x.conf", "--threads", "--pack", "--leaks", "--profile", "d", "--fail-fast"]
-    ).conduct  # fmt: skip
-    assert (conduct.pack, conduct.leaks, conduct.fail_fast) == (True, True, True)
-    assert conduct.profiles == Path("d").absolute()
-    assert conduct.profiler == "cprofile"
+def test_what_is_done_beside_measuring() -> None:
+    run = parse(["x.conf", "--threads", "--pack", "--leaks", "--profile", "d", "--fail-fast"]).run
+    assert (run.pack, run.leaks, run.fail_fast) == (True, True, True)
+    assert run.profiles == Path("d").absolute()
+    assert run.profiler == "cprofile"
 
 
 def test_btrees() -> None:
@@ -180,8 +188,9 @@ def test_btrees() -> None:
 
 
 def test_fast_rigorous_and_single_value_do_what_pyperf_says() -> None:
-    assert parse(["--fast"]).effort.values == 2
-    assert parse(["--rigorous"]).effort.processes == 6
+    effort = parse([]).effort
+    assert parse(["--fast"]).effort == replace(effort, run_time=effort.run_time / 3)
+    assert parse(["--rigorous"]).effort == replace(effort, processes=6)
     single = parse(["--debug-single-value"]).effort
     assert (single.processes, single.values, single.warmups, single.loops) == (1, 1, 0, 1)
 
@@ -217,6 +226,9 @@ def test_fast_rigorous_and_single_value_do_what_pyperf_says() -> None:
         (["--btrees", "--btree-leaf-size", "1"], "a node of a BTree holds at least 2"),
         (["--profile", "full"], "--profile: full is not empty; name another directory"),
         (["--profile", "x.conf"], "--profile: x.conf is not a directory"),
+        (["--collector", "mean"], "unrecognized arguments: --collector"),
+        (["--track-memory"], "--track-memory measures the worker"),
+        (["--leaks"], "--leaks looks at the objects of one process"),
         (["--compare-to", "python3"], "--compare-to is not available"),
         (["--worker"], "--worker is not available"),
         (["-add", "add"], "every benchmark is left out"),
@@ -251,4 +263,12 @@ def test_a_python_without_us_is_told_before_anything_is_measured(tmp_path: Path)
 
 def test_memory_can_be_traced_in_threads() -> None:
     assert parse(["--tracemalloc", "--threads"]).memory == "--tracemalloc"
-    assert parse(["--track-memory"]).memory == "--track-memory"
+    assert parse(["--track-memory", "--threads"]).memory == "--track-memory"
+
+
+@pytest.mark.parametrize("option", ["--tracemalloc", "--track-memory"])
+def test_where_memory_is_measured_a_value_is_one_iteration_unless_told_otherwise(
+    option: str,
+) -> None:
+    assert parse([option, "--threads"]).effort.loops == 1
+    assert parse([option, "--threads", "-l", "5"]).effort.loops == 5

@@ -7,12 +7,12 @@ import pyperf
 import pytest
 
 from tests.runs import cell, failed, measured, run, unsupported
-from zodbshootout.model import MappingType, cell_from_json, to_json
+from zodbshootout.client.outcome import Failure
+from zodbshootout.client.parameters import MappingType, from_json
 from zodbshootout.results import (
     CellResult,
     NotWritten,
     ResultFiles,
-    State,
     Unusable,
     file_name,
     long_name,
@@ -32,7 +32,9 @@ def suite(path: Path) -> dict[str, pyperf.Benchmark]:
 
 def test_a_cell_survives_json() -> None:
     of = cell("add", "fs", objects=5)
-    assert cell_from_json(json.loads(json.dumps(to_json(of)))) == of
+    document = json.loads(json.dumps(of.to_json()))
+    assert from_json(document.pop("parameters")) == of.parameters
+    assert document == {"benchmark": "add", "contender": "fs"}
 
 
 def test_the_combined_file_and_those_of_the_contenders_hold_the_same_runs(
@@ -48,7 +50,7 @@ def test_the_combined_file_and_those_of_the_contenders_hold_the_same_runs(
 
 
 def test_trap_1_what_failed_or_is_not_supported_is_not_a_number(files: ResultFiles) -> None:
-    broken = measured(cell("cold", "fs"), [1.0]).without_number(State.FAILED, "why")
+    broken = measured(cell("cold", "fs"), [1.0]).without_number(Failure("why"))
     files.write(
         [
             measured(cell("add", "fs"), [1.0]),
@@ -65,14 +67,14 @@ def test_trap_1_what_failed_or_is_not_supported_is_not_a_number(files: ResultFil
         ("fs", "add", "measured", ""),
         ("fs", "cold", "failed", "why"),
         ("pg", "add", "failed", "refused"),
-        ("pg", "cold", "unsupported", "cannot"),
+        ("pg", "cold", "not supported", "cannot"),
     ]
 
 
 def test_what_fails_later_is_taken_out_again(files: ResultFiles) -> None:
     result = measured(cell("add", "fs"), [1.0])
     files.write([result])
-    files.write([result.without_number(State.FAILED, "why")])
+    files.write([result.without_number(Failure("why"))])
     assert not files.combined.exists()
     assert list(files.directory.iterdir()) == []
 
@@ -171,13 +173,13 @@ def test_a_file_that_is_not_pyperfs_is_not_added_to(files: ResultFiles, content:
 def test_only_like_results_are_added(files: ResultFiles) -> None:
     of = cell("add", "fs")
     result = CellResult(of)
-    metadata = {"name": "x", "unit": "second", "collector": "mean", **of.metadata()}
+    metadata = {"name": "x", "unit": "second", "packed": "no", **of.metadata()}
     bench = pyperf.Benchmark([pyperf.Run([1.0], metadata=metadata)])
     files.write([result.with_run(bench)])
     again = files.appending()
-    assert again.conflict([of], {"fs": {"collector": "mean"}}, "second") is None
-    assert again.conflict([of], {"fs": {"collector": "max"}}, "second") == (
-        "fs: add is there with collector=mean"
+    assert again.conflict([of], {"fs": {"packed": "no"}}, "second") is None
+    assert again.conflict([of], {"fs": {"packed": "yes"}}, "second") == (
+        "fs: add is there with packed=no"
     )
     assert again.conflict([cell("add", "fs", objects=7)], {}, "second") == (
         "fs: add is there with objects=1000"

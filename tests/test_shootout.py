@@ -1,383 +1,575 @@
-"""How a plan is gone through, with workers that are made up."""
+"""How a plan is gone through, with hosts, workers and servers that are made up."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyperf
 import pytest
 
-from tests.runs import run
-from zodbshootout.config.configuration import Source
-from zodbshootout.contenders.contender import Contender
-from zodbshootout.model import Cell, CrewShape, Effort, Parameters, Unit
-from zodbshootout.perf.launch import WorkerFailed
-from zodbshootout.perf.task import Action, Report, Subject, Task
-from zodbshootout.plan import Plan, Sweep, make_plan
-from zodbshootout.progress import Silence
-from zodbshootout.results import CellResult, State
-from zodbshootout.shootout import Conduct, GaveUp, Shootout
+from tests.runs import Counting, contender, plan_of, run
+from zodbshootout.client.outcome import Failure, State
+from zodbshootout.contenders.contender import Advice
+from zodbshootout.engine.turns import WorkerFailed
+from zodbshootout.ledger import GaveUp, Ledger
+from zodbshootout.perf.cells import CellTasks
+from zodbshootout.perf.task import Measure, Prepare, Slice
+from zodbshootout.plan import Plan
+from zodbshootout.results import CellResult
+from zodbshootout.servers import ServerFailed
+from zodbshootout.shootout import MOST_CLIENTS, VALUES_WITH_RESTARTS, RunOptions, Shootout
 
-SUBJECT = Subject(Source(Path("x.conf"), ""), {})
+BROKE = Failure("it broke", "Traceback")
 
 
-class Section:
-    """A section of a kind that is not known."""
+class Event(NamedTuple):
+    """What a worker, a host or the servers were told to do."""
+
+    what: str
+    benchmark: str
+    contender: str
+    detail: Any = None
 
 
 @dataclass
-class FakeLauncher:
-    """Takes notes of what it is asked for, and fails where it is told to."""
+class Site:
+    """Where the fakes take notes, and learn where to fail."""
 
+    fails: Callable[[Event, int], Failure | None] = lambda event, nth: None
+    """Whether something fails that is done for the nth time to a cell."""
     seconds: Mapping[str, float] = field(default_factory=dict)
-    fails: Callable[[Task, int], bool] = lambda task, nth: False
-    report: Report | None = None
-    """What is reported of a failure."""
-    log: list[tuple[str, str, str, int]] = field(default_factory=list)
-    tasks: list[Task] = field(default_factory=list)
+    """What an iteration takes."""
+    served: set[str] = field(default_factory=set)
+    ended: Callable[[str], str | None] = lambda contender: None
+    """How a server of a contender has ended."""
+    events: list[Event] = field(default_factory=list)
+    together: list[list[str]] = field(default_factory=list)
+    """Who was set up at the same time, each time that somebody was."""
+    at_work: list[str] = field(default_factory=list)
+    imported: list[list[str]] = field(default_factory=list)
+    """What each host was to import."""
+    hosts: int = 0
+    """Hosts that there are at the moment."""
 
-    def do(self, task: Task) -> Mapping[str, str]:
-        self._note(task, 0)
-        return {}
+    def note(self, what: str, benchmark: str, name: str, detail: Any = None) -> None:
+        nth = len([each for each in self.events if each[:3] == (what, benchmark, name)])
+        event = Event(what, benchmark, name, detail)
+        self.events.append(event)
+        failure = self.fails(event, nth)
+        if failure is not None:
+            raise WorkerFailed(failure)
 
-    def measure(self, task: Task, effort: Effort) -> pyperf.Benchmark:
-        self._note(task, effort.loops)
-        seconds = self.seconds.get(task.contender, 0.1)
-        return run(*[seconds] * effort.values, loops=effort.loops)
-
-    def _note(self, task: Task, loops: int) -> None:
-        assert task.cell is not None
-        self.tasks.append(task)
-        nth = sum(entry[:3] == self._key(task) for entry in self.log)
-        self.log.append((*self._key(task), loops))
-        if self.fails(task, nth):
-            broke = Report("failed", f"{task.contender} broke", "Traceback")
-            raise WorkerFailed(self.report or broke)
-
-    @staticmethod
-    def _key(task: Task) -> tuple[str, str, str]:
-        assert task.cell is not None
-        return task.action.value, task.cell.benchmark, task.contender
+    def did(self, *kinds: str) -> list[Event]:
+        return [event for event in self.events if event.what in kinds]
 
     def measured(self) -> list[str]:
-        return [contender for action, _, contender, _ in self.log if action == "measure"]
+        """Return the benchmark and the contender of every run that came to its end."""
+        return [f"{event.benchmark} {event.contender}" for event in self.did("finish")]
+
+    # What hosts do
+
+    @contextmanager
+    def host(self, modules: Sequence[str] = ()) -> Iterator[Site]:
+        self.note("host", "", "")
+        self.imported.append(list(modules))
+        self.hosts += 1
+        assert self.hosts == 1
+        try:
+            yield self
+        finally:
+            self.hosts -= 1
+            assert self.at_work == []
+
+    def prepare(self, task: Prepare) -> None:
+        told = task.specification
+        self.note("prepare", told.benchmark, told.storage.section, (task.zap, task.pack))
+
+    @contextmanager
+    def measure(self, make_task: Callable[[Path], Measure]) -> Iterator[FakeWorker]:
+        task = make_task(Path("run.json"))
+        name = str(task.metadata["contender"])
+        self.note("set up", task.specification.benchmark, name, task)
+        self.at_work.append(name)
+        self.together.append(list(self.at_work))
+        try:
+            yield FakeWorker(self, task, name)
+        finally:
+            self.note("end", task.specification.benchmark, name)
+            self.at_work.remove(name)
+
+    # What servers do
+
+    def restart_for(self, contender: str) -> None:
+        self.events.append(Event("restart", "", contender))
+        if self.fails(self.events[-1], len(self.did("restart")) - 1):
+            raise ServerFailed("server main did not come up")
+
+    def how_ended(self, contender: str) -> str | None:
+        return self.ended(contender)
 
 
-class Counting(Silence):
-    def __init__(self) -> None:
-        self.advanced = 0
-        self.settled: list[str] = []
+@dataclass
+class FakeWorker:
+    site: Site
+    task: Measure
+    name: str
 
-    def worker_done(self, result: CellResult) -> None:
-        self.advanced += 1
+    def _note(self, what: str, detail: Any = None) -> None:
+        self.site.note(what, self.task.specification.benchmark, self.name, detail)
 
-    def cell_done(self, result: CellResult, workers_spared: int) -> None:
-        self.advanced += workers_spared
-        self.settled.append(f"{result.cell.contender} {result.cell.benchmark} {result.state.value}")
+    def _slice(self, loops: int) -> Slice:
+        seconds = self.site.seconds.get(self.name, 0.01)
+        return Slice(seconds, seconds * loops)
 
+    def attempt(self, loops: int, *, whole: bool = False) -> Slice:
+        self._note("attempt", loops)
+        return self._slice(loops)
 
-def plan_of(
-    names: Sequence[str],
-    benchmarks: Sequence[str] = ("add",),
-    shaped: Mapping[str, Any] | None = None,
-    **effort: Any,
-) -> Plan:
-    wanted = Effort(
-        **{"processes": 3, "values": 2, "warmups": 0, "loops": 0, "min_time": 0.1, **effort}
-    )
-    sweep = Sweep(
-        [2], [10], [300], Parameters(CrewShape(1, Unit.THREAD, shared=True), **(shaped or {}))
-    )
-    return make_plan([Contender(name, Section(), {}) for name in names], benchmarks, sweep, wanted)
+    def begin(self, loops: int, values: int, warmups: int) -> None:
+        self._note("begin", (loops, values, warmups))
+        self.loops, self.values = loops, values
 
+    def take_slice(self, number: int) -> Slice:
+        self._note("slice", number)
+        return self._slice(self.loops)
 
-def shootout(plan: Plan, launcher: FakeLauncher, **more: Any) -> Shootout:
-    more = {"keep": lambda results: None, "observer": Counting(), "facts": {}, **more}
-    return Shootout(plan=plan, subject=SUBJECT, launcher=launcher, **more)
+    def finish(self) -> pyperf.Benchmark:
+        self._note("finish")
+        return run(*[self._slice(1).value] * self.values, loops=self.loops)
 
+    def close_databases(self) -> None:
+        self._note("close")
 
-def states(of: Shootout) -> dict[tuple[str, str], str]:
-    return {(each.cell.benchmark, each.cell.contender): each.state.value for each in of.results}
+    def reopen_databases(self) -> None:
+        self._note("reopen")
 
-
-def test_trap_13_contenders_are_interleaved_run_by_run_and_none_always_comes_first() -> None:
-    launcher = FakeLauncher()
-    shootout(plan_of("abc", loops=1), launcher).run()
-    assert "".join(launcher.measured()) == "abc" + "bca" + "cab"
+    def abandon(self) -> None:
+        self._note("abandon")
 
 
-def test_benchmarks_come_one_after_the_other() -> None:
-    launcher = FakeLauncher()
-    shootout(plan_of("ab", ["add", "cold"], loops=1, processes=1), launcher).run()
-    assert [entry[:3] for entry in launcher.log] == [
-        ("prepare", "add", "a"),
-        ("measure", "add", "a"),
-        ("prepare", "add", "b"),
-        ("measure", "add", "b"),
-        ("prepare", "cold", "a"),
-        ("measure", "cold", "a"),
-        ("prepare", "cold", "b"),
-        ("measure", "cold", "b"),
-    ]
+def failing(
+    what: str, contender: str, benchmark: str = "add", nth: int = 0, failure: Failure = BROKE
+) -> Callable[[Event, int], Failure | None]:
+    wanted = (what, benchmark, contender)
+    return lambda event, n: failure if event[:3] == wanted and n == nth else None
 
 
-def test_objects_that_several_benchmarks_read_are_written_once() -> None:
-    launcher = FakeLauncher()
-    shootout(plan_of("a", ["warm", "cold", "hot"], loops=1), launcher).run()
-    prepared = [entry[:3] for entry in launcher.log if entry[0] == "prepare"]
-    assert prepared == [("prepare", "warm", "a")]
+@dataclass
+class Going:
+    """A shootout over fakes, with notes of who was told what."""
+
+    shootout: Shootout
+    site: Site
+    observer: Counting
+    kept: list[list[int]]
+
+    @property
+    def results(self) -> list[CellResult]:
+        return self.shootout.ledger.results
+
+    def states(self) -> dict[str, str]:
+        return {
+            f"{each.cell.benchmark} {each.cell.contender}": each.state.value
+            for each in self.results
+        }
+
+    def failure(self) -> CellResult:
+        (found,) = [each for each in self.results if each.state is State.FAILED]
+        return found
 
 
-def test_a_benchmark_that_needs_no_objects_needs_no_preparation() -> None:
-    launcher = FakeLauncher()
-    shootout(plan_of("a", ["tpc", "new_oid"], loops=1), launcher).run()
-    assert {entry[0] for entry in launcher.log} == {"measure"}
-
-
-def test_a_database_is_filled_and_packed_before_its_first_benchmark_and_once() -> None:
-    launcher = FakeLauncher()
-    plan = plan_of("a", ["tpc", "new_oid", "ex_commit"], {"min_objects": 5}, loops=1, processes=1)
-    shootout(plan, launcher, conduct=Conduct(pack=True)).run()
-    assert [(task.action.value, task.pack) for task in launcher.tasks][:2] == [
-        ("prepare", True),
-        ("measure", False),
-    ]
-    assert sum(task.pack for task in launcher.tasks) == 1
-
-
-def test_with_servers_restarted_a_cold_value_is_one_iteration() -> None:
-    launcher = FakeLauncher(seconds={"a": 0.01})
+def going(plan: Plan, site: Site, absent: Mapping[str, Failure] | None = None, **how: Any) -> Going:
+    options = RunOptions(**how)
     observer = Counting()
-    plan = plan_of("ab", ["cold", "hot"], processes=1)
-    conduct = Conduct(restart=True)
-    shootout(plan, launcher, conduct=conduct, served=["a"], observer=observer).run()
-    measured = [
-        (task.contender, task.cell.benchmark, loops, task.restart)
-        for task, (action, _, _, loops) in zip(launcher.tasks, launcher.log, strict=True)
-        if action == "measure" and task.cell is not None
-    ]
-    assert measured == [
-        ("a", "cold", 1, True),
-        ("b", "cold", 1, False),
-        ("a", "hot", 1, False),  # calibration
-        ("b", "hot", 1, False),
-        ("a", "hot", 16, False),
-        ("b", "hot", 2, False),
-    ]
-    assert observer.advanced == plan.total_workers
-
-
-def test_the_same_database_listed_twice_is_empty_before_each_run_of_add() -> None:
-    launcher = FakeLauncher()
-    plan = plan_of("ab", ["add", "cold"], processes=2)
-    shootout(plan, launcher, conduct=Conduct(zapped={"a", "b"})).run()
-    of_add = [task for task in launcher.tasks if task.cell and task.cell.benchmark == "add"]
-    # A calibration and two runs of each contender.
-    assert [(task.action.value, task.contender, task.zap) for task in of_add] == [
-        entry
-        for contender in ("a", "b", "a", "b", "b", "a")
-        for entry in (("prepare", contender, True), ("measure", contender, False))
-    ]
-    assert not any(task.zap for task in launcher.tasks if task not in of_add)
-
-
-def test_only_those_are_zapped_that_were_chosen_and_before_add_alone() -> None:
-    launcher = FakeLauncher()
-    shootout(
-        plan_of("ab", ["add", "update"], loops=1), launcher, conduct=Conduct(zapped={"b"})
-    ).run()
-    zapped = [task for task in launcher.tasks if task.zap]
-    assert {(task.contender, task.cell.benchmark) for task in zapped if task.cell} == {("b", "add")}
-    assert len(zapped) == 3
-
-
-def test_profiles_are_of_the_runs_that_count_and_named_for_the_cell(tmp_path: Path) -> None:
-    launcher = FakeLauncher()
-    plan = plan_of("a", ["add"], processes=2)
-    shootout(plan, launcher, conduct=Conduct(profiles=tmp_path)).run()
-    found = [task.profiling for task in launcher.tasks if task.action is Action.MEASURE]
-    assert [each and each.name for each in found] == [None, "a-add", "a-add"]
-
-
-def test_trap_14_calibration_does_the_same_work_for_every_contender() -> None:
-    launcher = FakeLauncher(seconds={"fast": 0.01, "slow": 0.9})
-    shootout(plan_of(["fast", "slow"]), launcher).run()
-    loops = [entry[2:] for entry in launcher.log if entry[0] == "measure"]
-    assert loops[:2] == [("fast", 1), ("slow", 1)]
-    assert set(loops[2:]) == {("fast", 16), ("slow", 1)}
-
-
-def test_calibration_is_not_a_run_of_the_result() -> None:
-    going = shootout(plan_of("a"), FakeLauncher())
-    going.run()
-    assert len(going.results[0].runs) == 3
-    assert len(going.results[0].benchmark().get_values()) == 6
-
-
-@pytest.mark.parametrize("nth", [0, 1, 2, 3])
-def test_trap_15_a_cell_that_fails_fails_alone(nth: int) -> None:
-    launcher = FakeLauncher(
-        fails=lambda task, n: (
-            (task.contender, n) == ("b", nth)
-            and task.action is Action.MEASURE
-            and task.cell is not None
-            and task.cell.benchmark == "add"
-        )
-    )
-    observer = Counting()
-    going = shootout(plan_of("abc", ["add", "cold"]), launcher, observer=observer)
-    going.run()
-    assert states(going) == {
-        ("add", "a"): "measured",
-        ("add", "b"): "failed",
-        ("add", "c"): "measured",
-        ("cold", "a"): "measured",
-        ("cold", "b"): "measured",
-        ("cold", "c"): "measured",
-    }
-    failed = next(each for each in going.results if each.state is State.FAILED)
-    assert (failed.reason, failed.detail, failed.runs) == ("b broke", "Traceback", ())
-    assert all(len(each.runs) == 3 for each in going.results if each is not failed)
-    assert observer.advanced == going.plan.total_workers
-    assert len(observer.settled) == 6
-
-
-def test_what_cannot_be_written_is_a_failure_of_its_cell() -> None:
-    launcher = FakeLauncher(fails=lambda task, n: task.action is Action.PREPARE)
-    going = shootout(plan_of("a"), launcher)
-    going.run()
-    assert states(going) == {("add", "a"): "failed"}
-    assert launcher.measured() == []
-
-
-def test_contenders_that_could_not_be_opened_fail_without_being_tried() -> None:
-    launcher = FakeLauncher()
-    going = shootout(plan_of("ab"), launcher, absent={"b": "no server"})
-    going.run()
-    assert states(going) == {("add", "a"): "measured", ("add", "b"): "failed"}
-    assert set(launcher.measured()) == {"a"}
-
-
-def test_unsupported_as_the_worker_finds_out() -> None:
-    class Refusing(FakeLauncher):
-        def measure(self, task: Task, effort: Effort) -> pyperf.Benchmark:
-            raise WorkerFailed(Report("unsupported", "it has none"))
-
-    going = shootout(plan_of("a"), Refusing())
-    going.run()
-    assert states(going) == {("add", "a"): "unsupported"}
-
-
-def test_fail_fast_stops_at_the_first_failure() -> None:
-    launcher = FakeLauncher(fails=lambda task, n: task.contender == "a")
-    going = shootout(plan_of("ab", ["add", "cold"]), launcher, conduct=Conduct(fail_fast=True))
-    with pytest.raises(GaveUp):
-        going.run()
-    assert list(states(going).values()) == ["failed", "not run", "not run", "not run"]
-
-
-def test_fail_fast_stops_at_a_contender_that_could_not_be_opened() -> None:
-    launcher = FakeLauncher()
-    going = shootout(
-        plan_of("ab"), launcher, absent={"b": "no server"}, conduct=Conduct(fail_fast=True)
-    )
-    with pytest.raises(GaveUp):
-        going.run()
-    assert launcher.log == []
-    assert states(going) == {("add", "a"): "not run", ("add", "b"): "failed"}
-
-
-def test_everything_measured_is_kept_at_every_moment() -> None:
     kept: list[list[int]] = []
 
     def keep(results: Sequence[CellResult]) -> None:
         kept.append([len(each.runs) for each in results])
 
-    shootout(plan_of("ab", loops=4), FakeLauncher(), keep=keep).run()
-    assert kept == [[0, 0], [1, 0], [1, 1], [1, 2], [2, 2], [3, 2], [3, 3]]
+    shootout = Shootout(
+        plan,
+        Ledger(plan, observer, keep, options.fail_fast),
+        hosts=site,
+        tasks=CellTasks(plan, {}, options.leaks, options.profiles, options.profiler),
+        servers=site,
+        options=options,
+        absent=absent or {},
+    )
+    return Going(shootout, site, observer, kept)
 
 
-def test_an_interrupt_leaves_what_was_measured() -> None:
-    def interrupt(task: Task, nth: int) -> bool:
-        if task.action is Action.MEASURE and task.contender == "b" and nth == 1:
-            raise KeyboardInterrupt
-        return False
+def shot(plan: Plan, site: Site | None = None, **how: Any) -> Going:
+    found = going(plan, site or Site(), **how)
+    found.shootout.run()
+    # Whatever becomes of the cells, the bar ends where it was expected to.
+    assert found.observer.advanced == plan.total_runs == found.observer.expected[0]
+    assert len(found.observer.settled) == len(plan.cells)
+    assert found.site.hosts == 0
+    return found
 
-    going = shootout(plan_of("ab", ["add", "cold"]), FakeLauncher(fails=interrupt))
-    with pytest.raises(KeyboardInterrupt):
-        going.run()
-    assert states(going) == {
-        ("add", "a"): "measured",
-        ("add", "b"): "not run",
-        ("cold", "a"): "not run",
-        ("cold", "b"): "not run",
+
+def test_trap_13_all_contenders_of_a_row_are_ready_at_once_and_take_their_slices_in_turn() -> None:
+    found = shot(plan_of("abc", processes=2, values=4))
+    rounds: list[list[Event]] = []
+    for event in found.site.did("host", "set up", "slice", "end"):
+        if event.what == "host":
+            rounds.append([])
+        else:
+            rounds[-1].append(event)
+    assert len(rounds) == 2
+    for events in rounds:
+        assert [event.what for event in events] == ["set up"] * 3 + ["slice"] * 12 + ["end"] * 3
+        slices = [event for event in events if event.what == "slice"]
+        assert [event.detail for event in slices] == [k for k in range(4) for _ in "abc"]
+        for turn in range(4):
+            assert {x.contender for x in slices[3 * turn : 3 * turn + 3]} == set("abc")
+
+
+def test_the_order_in_turn_depends_on_the_seed_the_benchmark_and_the_run_alone() -> None:
+    def order(benchmark: str, seed: int, **site: Any) -> list[str]:
+        found = shot(plan_of("abcd", [benchmark], {"seed": seed}, values=5), Site(**site))
+        slices = "".join(event.contender for event in found.site.did("slice"))
+        return [slices[20 * number : 20 * number + 20] for number in range(3)]
+
+    assert order("cold", 1) == order("cold", 1, seconds={"a": 9.0})
+    assert order("cold", 1) != order("cold", 2)
+    assert order("cold", 1) != order("hot", 1)
+    assert len(set(order("cold", 1))) == 3
+
+
+def test_each_run_has_a_host_of_its_own_that_has_imported_what_the_row_needs() -> None:
+    contenders = [
+        contender("a", modules=("one", "two.sub")),
+        contender("b", modules=("two.sub",)),
+    ]
+    found = shot(plan_of(contenders, ["tpc", "new_oid"], processes=2))
+    assert found.site.imported == [["one", "two.sub"]] * 4
+
+
+def test_benchmarks_come_one_after_the_other_and_all_is_prepared_before_anything_is_set_up() -> (
+    None
+):
+    found = shot(plan_of("ab", ["add", "cold"], processes=1))
+    assert [event[:3] for event in found.site.did("prepare", "set up", "finish")] == [
+        (what, benchmark, name)
+        for benchmark in ("add", "cold")
+        for what in ("prepare", "set up", "finish")
+        for name in "ab"
+    ]
+
+
+def test_progress_names_the_contenders_that_are_at_work() -> None:
+    found = shot(plan_of("ab", processes=1))
+    assert found.observer.stages == [
+        ("preparing the database", "a"),
+        ("preparing the database", "b"),
+        ("setting up", "a"),
+        ("setting up", "b"),
+        ("run 1 of 1", "ab"),
+    ]
+
+
+def test_trap_14_calibration_does_the_same_work_for_every_contender_and_is_no_run() -> None:
+    site = Site(seconds={"a": 0.011, "b": 0.02, "slow": 0.9})
+    found = shot(plan_of(["a", "b", "slow"], loops=0, values=2), site)
+    begun = [(event.contender, event.detail) for event in site.did("begin")]
+    assert begun == [("a", (32, 2, 0)), ("b", (32, 2, 0)), ("slow", (1, 2, 0))] * 3
+    for result in found.results:
+        assert len(result.runs) == 3
+        assert len(result.benchmark().get_values()) == 6
+
+
+def test_loops_are_chosen_once_for_all_runs() -> None:
+    site = Site(seconds={"a": 0.011})
+    shot(plan_of("a", loops=0), site)
+    last = [event.what for event in site.events].index("begin")
+    later = [event.detail for event in site.events[last:] if event.what == "attempt"]
+    assert later == [1, 1]
+
+
+POINTS = [
+    ("prepare", 0),
+    *((what, nth) for what in ("attempt", "begin", "finish") for nth in range(3)),
+    *(("slice", nth) for nth in range(6)),
+]
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_trap_15_a_cell_that_fails_at_any_point_fails_alone(point: tuple[str, int]) -> None:
+    what, nth = point
+    site = Site(fails=failing(what, "b", nth=nth))
+    found = shot(plan_of("abc", ["add", "cold"]), site)
+    assert found.states() == {
+        "add a": "measured",
+        "add b": "failed",
+        "add c": "measured",
+        "cold a": "measured",
+        "cold b": "measured",
+        "cold c": "measured",
     }
+    failed = found.failure()
+    assert (failed.reason, failed.detail, failed.runs) == ("it broke", "Traceback", ())
+    for each in found.results:
+        if each is not failed:
+            assert len(each.runs) == 3
+            assert each.reason == ""
+    abandoned = [(event.benchmark, event.contender) for event in site.did("abandon")]
+    assert abandoned == ([] if what == "prepare" else [("add", "b")])
 
 
-def test_the_plan_tells_how_many_workers_it_takes() -> None:
-    assert plan_of("abc", ["add", "cold"]).total_workers == 2 * 3 * (3 + 1)
-    assert plan_of("abc", ["add", "cold"], loops=5).total_workers == 2 * 3 * 3
-    assert plan_of("a").estimated_seconds() > 0
+def test_who_cannot_be_set_up_beside_others_is_tried_alone() -> None:
+    def busy(event: Event, nth: int) -> Failure | None:
+        beside = event.what == "set up" and event.contender == "b" and site.at_work
+        return Failure("the file is locked") if beside else None
+
+    site = Site(fails=busy)
+    found = shot(plan_of("abc", processes=2), site)
+    assert set(found.states().values()) == {"measured"}
+    assert site.measured() == ["add a", "add c", "add b"] * 2
+    assert site.together == [["a"], ["a", "c"], ["b"]] * 2
+    loops = {event.detail[0] for event in site.did("begin")}
+    assert len(loops) == 1
 
 
-def test_a_benchmark_without_objects_is_measured_once_however_many_there_are() -> None:
-    sweep = Sweep([1, 2], [10, 20], [128, 300], Parameters(CrewShape(1)))
-    effort = plan_of("a").effort
-    plan = make_plan([Contender("a", Section(), {})], ["tpc", "new_oid"], sweep, effort)
-    rows = [(row.benchmark, row.parameters.crew.size) for row in plan.rows]
-    assert rows.count(("tpc", 1)) == rows.count(("tpc", 2)) == 1
-    assert rows.count(("new_oid", 1)) == rows.count(("new_oid", 2)) == 2
+def test_who_cannot_be_set_up_alone_either_has_failed() -> None:
+    def broken(event: Event, nth: int) -> Failure | None:
+        broken = event.what == "set up" and event.contender == "b"
+        return Failure(f"try {nth}") if broken else None
+
+    found = shot(plan_of("ab"), Site(fails=broken))
+    assert found.states() == {"add a": "measured", "add b": "failed"}
+    assert found.failure().reason == "try 1"
+    assert len([event for event in found.site.did("set up") if event.contender == "b"]) == 2
 
 
-def test_a_cell_names_its_contender() -> None:
-    plan = plan_of("ab")
-    of = Cell("add", "b", plan.rows[0].parameters)
-    assert plan.contender(of).name == "b"
-    assert of.parameters.crew == CrewShape(2, Unit.THREAD, shared=True)
+def test_a_contender_that_is_alone_is_tried_once() -> None:
+    found = shot(plan_of("a"), Site(fails=failing("set up", "a")))
+    assert found.states() == {"add a": "failed"}
+    assert len(found.site.did("set up")) == 1
+
+
+def test_what_is_not_supported_is_not_tried_again() -> None:
+    refusal = Failure("it has none", state=State.UNSUPPORTED)
+    found = shot(plan_of("ab"), Site(fails=failing("set up", "b", failure=refusal)))
+    assert found.states() == {"add a": "measured", "add b": "not supported"}
+    assert len([event for event in found.site.did("set up") if event.contender == "b"]) == 1
+
+
+def test_a_cell_that_is_refused_beforehand_is_never_begun() -> None:
+    found = shot(plan_of(["memory", "a"], ["warm"]))
+    assert found.states() == {"warm memory": "not supported", "warm a": "measured"}
+    assert {event.contender for event in found.site.did("prepare", "set up")} == {"a"}
+
+
+def test_contenders_that_could_not_be_opened_fail_without_being_tried() -> None:
+    absent = {"b": Failure("no server", "Traceback")}
+    found = shot(plan_of("ab"), absent=absent)
+    assert found.states() == {"add a": "measured", "add b": "failed"}
+    assert (found.failure().reason, found.failure().detail) == ("no server", "Traceback")
+    assert {event.contender for event in found.site.did("prepare", "set up")} == {"a"}
+
+
+def test_a_host_that_cannot_be_started_fails_the_row_and_not_the_next() -> None:
+    site = Site(fails=lambda event, nth: BROKE if event.what == "host" and nth == 0 else None)
+    found = shot(plan_of("ab", ["add", "cold"]), site)
+    assert found.states() == {
+        "add a": "failed", "add b": "failed", "cold a": "measured", "cold b": "measured",
+    }  # fmt: skip
+
+
+def test_a_row_in_which_everything_has_failed_takes_no_more_hosts() -> None:
+    site = Site(fails=lambda event, nth: BROKE if event.what == "attempt" else None)
+    found = shot(plan_of("ab"), site)
+    assert set(found.states().values()) == {"failed"}
+    assert len(site.imported) == 1
+
+
+def test_fail_fast_stops_at_the_first_failure_and_leaves_nobody_at_work() -> None:
+    site = Site(fails=failing("slice", "b", nth=1))
+    found = going(plan_of("ab", ["add", "cold"]), site, fail_fast=True)
+    with pytest.raises(GaveUp):
+        found.shootout.run()
+    assert list(found.states().values()) == ["not run", "failed", "not run", "not run"]
+    assert (site.at_work, site.hosts) == ([], 0)
+
+
+def test_fail_fast_stops_at_a_contender_that_could_not_be_opened() -> None:
+    found = going(plan_of("ab"), Site(), {"b": BROKE}, fail_fast=True)
+    with pytest.raises(GaveUp):
+        found.shootout.run()
+    assert found.site.events == []
+    assert found.states() == {"add a": "not run", "add b": "failed"}
+
+
+def test_fail_fast_does_not_stop_at_what_is_not_supported() -> None:
+    found = shot(plan_of(["memory", "a"], ["warm"]), fail_fast=True)
+    assert found.states() == {"warm memory": "not supported", "warm a": "measured"}
+
+
+def test_everything_measured_is_kept_at_every_moment() -> None:
+    found = shot(plan_of("ab", processes=2))
+    assert found.kept == [[0, 0], [1, 0], [1, 1], [2, 1], [2, 2]]
+
+
+def test_an_interrupt_leaves_what_was_measured_and_nobody_at_work() -> None:
+    def interrupt(event: Event, nth: int) -> None:
+        if event[:3] == ("slice", "add", "b") and nth == 3:
+            raise KeyboardInterrupt
+
+    found = going(plan_of("ab", ["add", "cold"], values=2), Site(fails=interrupt))
+    with pytest.raises(KeyboardInterrupt):
+        found.shootout.run()
+    assert found.states() == {
+        "add a": "measured",
+        "add b": "measured",
+        "cold a": "not run",
+        "cold b": "not run",
+    }
+    assert [each.reason for each in found.results][:2] == ["1 of 3 runs", "1 of 3 runs"]
+    assert (found.site.at_work, found.site.hosts) == ([], 0)
+
+
+def test_contenders_at_one_place_that_is_zapped_are_never_ready_at_the_same_time() -> None:
+    twins = [contender("a", "/var/x.fs"), contender("b"), contender("again", "/var/x.fs")]
+    plan = plan_of(twins, ["add", "cold"], processes=2)
+    found = shot(plan, zapped={"a", "b", "again"})
+    assert found.site.together[:3] == [["a"], ["a", "b"], ["again"]]
+    # In each run it is zapped right before the crew that then finds it empty.
+    of_add = [event for event in found.site.did("prepare", "set up") if event.benchmark == "add"]
+    assert [(event.what, event.contender) for event in of_add] == [
+        ("prepare", "a"), ("prepare", "b"), ("set up", "a"), ("set up", "b"),
+        ("prepare", "again"), ("set up", "again"),
+    ] * 2  # fmt: skip
+    assert all(event.detail == (True, False) for event in of_add if event.what == "prepare")
+    # What only reads may read at the same time.
+    assert found.site.together[-1] == ["a", "b", "again"]
+
+
+def test_contenders_at_one_place_that_nobody_destroys_are_measured_in_turn() -> None:
+    twins = [contender("a", "/var/x.fs"), contender("again", "/var/x.fs")]
+    assert shot(plan_of(twins, processes=1)).site.together == [["a"], ["a", "again"]]
+
+
+def test_more_clients_than_may_wait_at_once_are_measured_a_few_contenders_at_a_time() -> None:
+    size = MOST_CLIENTS // 2
+    found = shot(plan_of("abcde", ["tpc"], concurrency=[size], processes=1))
+    assert [group for group in found.site.together if len(group) == 2] == [["a", "b"], ["c", "d"]]
+    assert found.site.together[-1] == ["e"]
+    assert set(found.states().values()) == {"measured"}
+
+
+def test_a_crew_that_is_larger_than_that_is_measured_all_the_same() -> None:
+    found = shot(plan_of("ab", ["tpc"], concurrency=[MOST_CLIENTS + 1], processes=1))
+    assert found.site.together == [["a"], ["b"]]
+
+
+def test_servers_are_restarted_before_each_cold_value_while_no_database_is_open() -> None:
+    site = Site(served={"a"})
+    found = shot(plan_of("ab", ["cold", "hot"], processes=1, loops=0, values=3), site, restart=True)
+    of_a = [event for event in site.events if event.contender == "a"]
+    names = [x.what for x in of_a if x.what in {"close", "restart", "reopen", "slice"}]
+    assert names == ["close", "restart", "reopen", "slice"] * 3 + ["slice"] * 3
+    assert not site.did("restart")[3:]
+    assert {event.contender for event in site.did("close", "restart", "reopen")} == {"a"}
+    # Nobody else is at work whose server that could be.
+    assert site.together[:2] == [["a"], ["b"]]
+    begun = [(event.benchmark, event.contender, event.detail[0]) for event in site.did("begin")]
+    assert begun[:2] == [("cold", "a", 1), ("cold", "b", 1)]
+    assert {loops for benchmark, _, loops in begun if benchmark == "hot"} != {1}
+    told = [event.detail.metadata["servers_restarted"] for event in site.did("set up")]
+    assert told == ["before each value", "no", "no", "no"]
+    assert set(found.states().values()) == {"measured"}
+
+
+def test_with_restarts_there_are_a_few_values_unless_told_otherwise() -> None:
+    site = Site(served={"a"})
+    shot(plan_of("a", ["cold"], processes=1, values=0), site, restart=True)
+    assert len(site.did("restart")) == VALUES_WITH_RESTARTS
+
+
+def test_contenders_without_servers_are_in_turn_even_if_others_are_restarted() -> None:
+    site = Site(served={"b"})
+    shot(plan_of("abc", ["cold"], processes=1), site, restart=True)
+    assert site.together == [["a"], ["a", "c"], ["b"]]
+
+
+@pytest.mark.parametrize("what", ["close", "restart", "reopen"])
+def test_a_restart_that_fails_is_the_failure_of_its_cell(what: str) -> None:
+    site = Site(
+        served={"a"},
+        fails=lambda event, nth: BROKE if event.what == what and nth == 1 else None,
+    )
+    found = shot(plan_of("ab", ["cold"]), site, restart=True)
+    assert found.states() == {"cold a": "failed", "cold b": "measured"}
+    cause = "server main did not come up" if what == "restart" else "it broke"
+    assert found.failure().reason == cause
+
+
+ENDED = "server pg was killed by SIGKILL: out  of memory"
 
 
 @pytest.mark.parametrize(
-    ("report", "reason"),
+    ("failure", "reason"),
     [
+        (Failure("connection lost"), f"connection lost; {ENDED}"),
         (
-            Report("failed", "connection lost"),
-            "connection lost; server pg was killed by SIGKILL: out  of memory",
-        ),
-        (
-            Report("failed", "server pg ended at once: out of memory"),
+            Failure("server pg ended at once: out of memory"),
             "server pg ended at once: out of memory",
         ),
-        (Report("unsupported", "has no prefetch"), "has no prefetch"),
+        (Failure("has no prefetch", state=State.UNSUPPORTED), "has no prefetch"),
     ],
 )
-def test_a_failure_tells_once_how_a_server_has_ended(report: Report, reason: str) -> None:
-    launcher = FakeLauncher(fails=lambda task, nth: True, report=report)
-    ended = "server pg was killed by SIGKILL: out  of memory"
-    obituary = lambda contender: ended if launcher.log else None  # noqa: E731
-    going = shootout(plan_of("a", loops=1), launcher, obituary=obituary)
-    going.run()
-    (result,) = going.results
-    assert (result.state.value, result.reason) == (report.state, reason)
+def test_a_failure_tells_once_how_a_server_has_ended(failure: Failure, reason: str) -> None:
+    site = Site(fails=failing("slice", "a", failure=failure))
+    site.ended = lambda contender: ENDED if site.did("slice") else None
+    (result,) = shot(plan_of("a"), site).results
+    assert (result.state, result.reason) == (failure.state, reason)
 
 
 def test_what_goes_on_without_its_server_is_failed_and_what_comes_after_not_begun() -> None:
-    launcher = FakeLauncher()
-
-    def obituary(contender: str) -> str | None:
-        gone = contender == "a" and launcher.measured().count("a") == 2
-        return "server mc was killed by SIGKILL: it logged nothing" if gone else None
-
-    going = shootout(plan_of("ab", ["add", "warm"], loops=1), launcher, obituary=obituary)
-    going.run()
-    assert states(going) == {
-        ("add", "a"): "failed",
-        ("add", "b"): "measured",
-        ("warm", "a"): "failed",
-        ("warm", "b"): "measured",
+    site = Site()
+    gone = "server mc was killed by SIGKILL: it logged nothing"
+    site.ended = lambda name: gone if name == "a" and "add a" in site.measured()[1:] else None
+    found = shot(plan_of("ab", ["add", "warm"]), site)
+    assert found.states() == {
+        "add a": "failed",
+        "add b": "measured",
+        "warm a": "failed",
+        "warm b": "measured",
     }
-    assert launcher.measured().count("a") == 2
-    reasons = {each.reason for each in going.results if each.state is State.FAILED}
-    assert reasons == {"server mc was killed by SIGKILL: it logged nothing"}
+    assert {each.reason for each in found.results if each.state is State.FAILED} == {gone}
+    assert site.measured().count("add a") == 2
+    assert {event.benchmark for event in site.events if event.contender == "a"} == {"add"}
+
+
+def test_a_failure_for_which_there_is_advice_ends_with_it() -> None:
+    advised = replace(contender("a"), advice=(Advice("broke$", "write something else"),))
+    found = shot(plan_of([advised]), Site(fails=failing("begin", "a")))
+    assert found.failure().reason == "it broke; write something else"
+
+
+def test_profiles_are_of_every_run_and_named_for_the_cell(tmp_path: Path) -> None:
+    plan = plan_of("a", ["add"], processes=2, concurrency=[1, 2])
+    found = shot(plan, profiles=tmp_path)
+    profiles = [event.detail.profiling for event in found.site.did("set up")]
+    assert [each and each.name for each in profiles] == ["a-add-c1"] * 2 + ["a-add-c2"] * 2
+
+
+def test_a_database_is_packed_before_its_first_benchmark_and_not_again() -> None:
+    found = shot(plan_of("ab", ["tpc", "hot"]), pack=True)
+    packed = [(event.benchmark, event.contender, event.detail[1]) for event in
+              found.site.did("prepare")]  # fmt: skip
+    assert packed == [
+        ("tpc", "a", True), ("tpc", "b", True), ("hot", "a", False), ("hot", "b", False),
+    ]  # fmt: skip
+
+
+def test_contenders_of_one_database_have_objects_of_their_own() -> None:
+    twins = [contender("a", "/var/x.fs"), contender("again", "/var/x.fs")]
+    found = shot(plan_of(twins, ["update"], processes=1))
+    told = [event.detail.specification.parameters.owner for event in found.site.did("set up")]
+    assert told == ["a", "again"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from typing import Any
 
@@ -17,6 +18,12 @@ def _raise() -> None:
 
 def _kill() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _exit() -> None:
+    sys.stdout.write("there is no more room\n")
+    sys.stdout.flush()
+    os._exit(7)
 
 
 def _hang() -> None:
@@ -34,7 +41,7 @@ def _leak() -> None:
     leaked.append(Leaked())
 
 
-FAULTS = {"raise": _raise, "kill": _kill, "hang": _hang, "leak": _leak}
+FAULTS = {"raise": _raise, "kill": _kill, "exit": _exit, "hang": _hang, "leak": _leak}
 LASTING = {"leak"}
 """The faults of every commit, and not only of the one that is due."""
 

@@ -17,7 +17,11 @@ from pathlib import Path
 import psutil
 import pyperf
 
+import zodbshootout
+
 TESTS = Path(__file__).parents[1]
+SOURCES = Path(zodbshootout.__file__).parents[1]
+"""Where the command is that is tested, which another one may be installed beside."""
 QUICK = ("--object-counts", "20", "-p", "1", "-n", "2", "--min-time", "0.001")
 
 
@@ -55,7 +59,7 @@ def environment(directory: Path, **more: str) -> dict[str, str]:
         **os.environ,
         "TMPDIR": str(temporary),
         "XDG_DATA_HOME": str(directory / "data"),
-        "PYTHONPATH": str(TESTS),
+        "PYTHONPATH": f"{TESTS}{os.pathsep}{SOURCES}",
         "COLUMNS": "200",
         **more,
     }

@@ -16,7 +16,7 @@ from tests.integration.command import (
     pyperf_says,
     run,
 )
-from zodbshootout.benchmarks.registry import benchmarks
+from zodbshootout.client.benchmarks.registry import benchmarks
 
 SEVEN = {"add", "update", "warm", "cold", "prefetch_cold", "hot", "steamin"}
 
@@ -30,7 +30,7 @@ SEVEN = {"add", "update", "warm", "cold", "prefetch_cold", "hot", "steamin"}
         (["-c", "2", "--threads", "unique"], {"memory", "filestorage"}),
         (["-c", "2", "--gevent"], set()),
         (["-c", "2", "--gevent", "--threads", "unique"], {"memory", "filestorage", "zeo"}),
-        ([], set()),
+        ([], {("memory", "warm")}),
     ],
 )
 def test_every_supported_cell_of_the_embedded_default_is_measured(
@@ -41,7 +41,11 @@ def test_every_supported_cell_of_the_embedded_default_is_measured(
     refused = unsupported | {("memory", "prefetch_cold"), ("filestorage", "prefetch_cold")}
     for (contender, benchmark), (state, reason) in cells(tmp_path / "a.cells.json").items():
         expected = {contender, (contender, benchmark)} & refused
-        assert state == ("unsupported" if expected else "measured"), (contender, benchmark, reason)
+        assert state == ("not supported" if expected else "measured"), (
+            contender,
+            benchmark,
+            reason,
+        )
         assert bool(reason) == bool(expected)
     assert left_behind(tmp_path) == []
 
@@ -67,8 +71,8 @@ def test_every_cell_of_the_other_benchmarks_is_measured_or_not_supported(
     assert {benchmark for _, benchmark in found} == set(TEN)
     for (contender, benchmark), (state, reason) in found.items():
         flawed = (contender, benchmark) == ("sqlite", "readCurrent_conflicts")
-        expected = "unsupported" if flawed or contender in unsupported else "measured"
-        assert (state, bool(reason)) == (expected, expected == "unsupported"), reason
+        expected = "not supported" if flawed or contender in unsupported else "measured"
+        assert (state, bool(reason)) == (expected, expected == "not supported"), reason
     assert left_behind(tmp_path) == []
 
 
@@ -119,14 +123,15 @@ def test_trap_10_every_run_keeps_what_it_was_measured_with(tmp_path: Path) -> No
             "record_size_bytes": 128,
             "mapping": "IOBTree",
             "seed": 0,
-            "collector": "mean",
             "cleared_caches": f"pickle cache, {cache}",
             "iterations_timed_together": 1,
         }
         assert {key: metadata[key] for key in expected} == expected
         for key in (
-            "client_means_s", "latency_p50_s", "latency_p90_s", "latency_p99_s", "latency_max_s",
-            "latency_histogram", "iterations", "start_spread_s", "loads", "storage_cache_hits",
+            "client_values_s", "smallest_client_share", "pause_share", "latency_p50_s",
+            "latency_p90_s", "latency_p99_s", "latency_max_s",
+            "latency_histogram", "iterations", "iterations_uncounted", "on_clock_s", "slices",
+            "slice_starts_s", "start_spread_s", "start_delay_s", "loads", "storage_cache_hits",
             "configuration", "configuration_hash", "storage_classes", "version_ZODB",
         ):  # fmt: skip
             assert key in metadata
@@ -152,7 +157,7 @@ def test_without_o_results_go_to_the_users_data_and_the_path_is_told(tmp_path: P
     (line,) = [line for line in done.out.splitlines() if line.startswith("Results: ")]
     path = Path(line.removeprefix("Results: ").partition(", and")[0])
     assert path.is_relative_to(tmp_path)
-    assert names_in(path) == {"memory: steamin 20x300B threads-shared-2"}
+    assert names_in(path) == {"memory: steamin 20x300B processes-1"}
 
 
 def test_appending(tmp_path: Path) -> None:
@@ -206,7 +211,8 @@ def test_pyperfs_options_reach_the_workers(tmp_path: Path) -> None:
 
 
 def test_memory_in_place_of_time(tmp_path: Path) -> None:
-    done = run(tmp_path, "steamin", "--only", "memory", *QUICK, "--tracemalloc", "-o", "a.json")
+    done = run(tmp_path, "steamin", "--only", "memory", "--threads", *QUICK, "--tracemalloc",
+               "-o", "a.json")  # fmt: skip
     assert done.status == 0
     assert "Memory of a worker" in done.out
 
@@ -225,7 +231,7 @@ def test_listing_measures_nothing(tmp_path: Path) -> None:
     assert "sqlite: hot, 2 processes, 1000 objects of 300 bytes" in done.out
     assert "filestorage: hot" in done.out
     assert "not supported: FileStorage: one DB at a time" in done.out
-    assert "14 cells, 56 workers, about" in done.out
+    assert "14 cells, 42 runs, about" in done.out
     assert not (tmp_path / "data").exists()
     assert left_behind(tmp_path) == []
 
@@ -258,3 +264,21 @@ def test_a_database_of_ones_own_is_kept_and_used_again(tmp_path: Path) -> None:
         size = (tmp_path / "kept.fs").stat().st_size
         assert run(tmp_path, "x.conf", "cold", "-c1", *QUICK, "-o", f"2{name}").status == 0
         assert (tmp_path / "kept.fs").stat().st_size == size
+
+
+def test_contenders_that_are_one_database_are_measured_in_turn(tmp_path: Path) -> None:
+    client = "<zeoclient>\nserver $main\n</zeoclient>\n</zodb>\n"
+    (tmp_path / "x.conf").write_text(
+        "<zeoserver main>\n<filestorage>\npath $scratch/x.fs\n</filestorage>\n</zeoserver>\n"
+        f"<zodb one>\n{client}<zodb other>\n{client}"
+    )
+    names = ("add", "update", "cold", "conflicts", "conflicts_map", "readCurrent_conflicts")
+    done = run(tmp_path, "x.conf", *names, "-c", "2", *QUICK, "-o", "a.json")
+    assert done.status == 0, done.out + done.err
+    found = cells(tmp_path / "a.cells.json")
+    assert found == {(name, each): ("measured", "") for name in ("one", "other") for each in names}
+    starts = [
+        metadata_of(tmp_path / "a.d" / f"{name}.json", "update")["slices"]
+        for name in ("one", "other")
+    ]
+    assert starts == ["0 1", "0 1"]

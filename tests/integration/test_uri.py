@@ -38,7 +38,7 @@ def zeo(tmp_path: Path) -> Iterator[str]:
 @pytest.mark.parametrize(
     ("words", "crew"),
     [
-        ([], "2 threads sharing one DB"),
+        ([], "1 process"),
         (["-c", "1"], "1 process"),
         (["-c", "3", "--threads"], "3 threads sharing one DB"),
     ],
@@ -64,7 +64,7 @@ def test_what_a_filestorage_cannot_do_is_said_before_and_after(tmp_path: Path) -
     )
     assert not (tmp_path / "x.fs").exists()
     assert run(tmp_path, *words, *QUICK, "-o", "a.json").status == 0
-    assert cells(tmp_path / "a.cells.json") == {("file", "hot"): ("unsupported", REFUSED)}
+    assert cells(tmp_path / "a.cells.json") == {("file", "hot"): ("not supported", REFUSED)}
 
 
 def test_a_zeo_server(zeo: str, tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_sqlite_through_the_resolver_of_relstorage(tmp_path: Path) -> None:
     assert metadata["cleared_caches"] == "pickle cache, RelStorage cache"
     assert metadata["driver"] == "sqlite3"
     state, reason = cells(tmp_path / "a.cells.json")["sqlite", "readCurrent_conflicts"]
-    assert state == "unsupported"
+    assert state == "not supported"
     assert "commits what a refused transaction has stored" in reason
     assert (tmp_path / "db").is_dir()
 

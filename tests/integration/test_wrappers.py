@@ -144,8 +144,8 @@ def unsupported(
     assert left_behind(place) == []
     found = cells(place / "a.cells.json")
     assert {contender for contender, _ in found} == set(CONTENDERS)
-    assert {state for state, _ in found.values()} <= {"measured", "unsupported"}
-    refused = {cell: reason for cell, (state, reason) in found.items() if state == "unsupported"}
+    assert {state for state, _ in found.values()} <= {"measured", "not supported"}
+    refused = {cell: reason for cell, (state, reason) in found.items() if state == "not supported"}
     for cell, reason in expected.items():
         assert reason in refused.pop(cell)
     return refused

@@ -9,8 +9,8 @@ import pytest
 from rich.console import Console
 
 from tests.runs import cell, failed, measured, unsupported
-from zodbshootout.benchmarks.registry import benchmarks
-from zodbshootout.model import MappingType
+from zodbshootout.client.benchmarks.registry import benchmarks
+from zodbshootout.client.parameters import MappingType
 from zodbshootout.reports.table import Heading, print_table
 from zodbshootout.results import CellResult
 

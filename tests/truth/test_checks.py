@@ -12,23 +12,28 @@ import pytest
 from ZODB.utils import p64
 
 from tests.fakes import (
-    CachingLayer,
     CachingStorage,
     FakeClock,
     FakeStorage,
+    OpenCachingStorage,
     measure,
     parameters,
+    plan,
 )
-from zodbshootout.benchmarks.benchmark import Benchmark, CheckFailed
-from zodbshootout.benchmarks.reading import Reading, check_contents, read
-from zodbshootout.benchmarks.registry import benchmarks
-from zodbshootout.contenders import layer
-from zodbshootout.data.records import payload
-from zodbshootout.engine.crew import CrewFailed
+from zodbshootout.client import session
+from zodbshootout.client.benchmarks.benchmark import Benchmark, CheckFailed
+from zodbshootout.client.benchmarks.reading import Reading, check_contents, read
+from zodbshootout.client.benchmarks.registry import benchmarks
+from zodbshootout.client.data.records import payload
+from zodbshootout.client.outcome import State
+from zodbshootout.client.storages import open_storage
+from zodbshootout.crews.crew import CrewFailed
 
 
 @pytest.fixture
-def clock() -> FakeClock:
+def clock(monkeypatch: pytest.MonkeyPatch) -> FakeClock:
+    # It may stand still while clients look from time to time whether there is an order.
+    monkeypatch.setattr(session, "POLL_INTERVAL", 0.0)
     return FakeClock()
 
 
@@ -37,10 +42,18 @@ def storage(clock: FakeClock) -> FakeStorage:
     return FakeStorage(clock)
 
 
-def failure(name: str, storage: FakeStorage, *, shared: bool = False, size: int = 1) -> str:
+def failure(
+    name: str, storage: FakeStorage, *, shared: bool = False, size: int = 1, loops: int = 1
+) -> str:
     of = parameters(shared=shared, size=size)
-    with pytest.raises(CrewFailed) as caught:
-        measure(benchmarks()[name], storage, of, storage.clock, [1, 1])
+    chosen = benchmarks()[name]
+    with (
+        pytest.raises(CrewFailed) as caught,
+        plan(chosen, storage, of, storage.clock).started() as crew,
+    ):
+        crew.measure(loops)
+        crew.measure(loops)
+        crew.verify()
     return str(caught.value)
 
 
@@ -69,7 +82,7 @@ def test_a_dropped_store_of_an_added_object(storage: FakeStorage) -> None:
 
 
 def test_a_dropped_update(storage: FakeStorage) -> None:
-    contents = [payload(parameters(), 0).content(4, revision) for revision in (1, 2)]
+    contents = [payload(parameters(), 0).content(4, revision) for revision in range(1, 9)]
     storage.drops = lambda data: any(content in data for content in contents)
     assert failure("update", storage) == (
         "1 of 10 objects hold other data than was written, the first of them object 4"
@@ -79,13 +92,16 @@ def test_a_dropped_update(storage: FakeStorage) -> None:
 def test_an_added_object_that_comes_back_changed(storage: FakeStorage) -> None:
     content = payload(parameters(), 0).content(4, revision=0)
     storage.corrupt = lambda oid, data: data.replace(content, bytes(len(content)))
-    assert "holds other data than was added" in failure("add", storage)
+    assert failure("add", storage) == (
+        "1 of 10 objects hold other data than was written, the first of them object 4"
+    )
 
 
 def test_wrong_records_loaded(storage: FakeStorage) -> None:
     storage.corrupt = flipping(3)
     expected = "the record of object 3 holds other data than was written"
-    assert failure("load", storage) == expected
+    assert failure("load", storage, loops=4) == expected
+    assert failure("load", storage, loops=40) == expected
 
 
 def test_a_dropped_store_of_a_raw_record(storage: FakeStorage) -> None:
@@ -155,7 +171,7 @@ def test_conflicts_that_are_resolved_are_counted_and_nothing_is_lost(storage: Fa
     (sample,) = measure(
         benchmarks()["conflicts"], storage, parameters(shared=True, size=2), storage.clock, [20]
     )
-    counts = sample.counts()
+    counts = sample.counts
     assert counts["resolutions"] >= 20 * 5  # of two that meet, one finds all its objects changed
     assert counts["conflicts"] == counts["resolutions"]
     assert counts["retries"] == 0
@@ -168,7 +184,7 @@ def test_conflicts_that_are_not_resolved_are_tried_again_and_nothing_is_lost(
     (sample,) = measure(
         benchmarks()["conflicts"], storage, parameters(shared=True, size=4), storage.clock, [20]
     )
-    counts = sample.counts()
+    counts = sample.counts
     assert counts["retries"] == counts["conflicts"]
     assert counts["resolutions"] == 0
 
@@ -176,7 +192,7 @@ def test_conflicts_that_are_not_resolved_are_tried_again_and_nothing_is_lost(
 def test_a_transaction_that_is_never_let_through_ends(
     storage: FakeStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("zodbshootout.benchmarks.conflicting.MOST_ATTEMPTS", 5)
+    monkeypatch.setattr("zodbshootout.client.benchmarks.conflicting.MOST_ATTEMPTS", 5)
     storage.refuses = lambda: threading.current_thread().name == "client-0"
     assert failure("conflicts", storage) == "ConflictError: refused"
 
@@ -184,14 +200,14 @@ def test_a_transaction_that_is_never_let_through_ends(
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("cold", "the storage's cache served 12 loads of a cold read; at most 1 can be explained"),
-        ("load", "the storage's cache served 11 loads that should have been cold"),
+        ("cold", "the storage's cache served 2 loads of 1 cold reads; at most 1 can be explained"),
+        ("load", "the storage's cache served 1 loads that should have been cold"),
     ],
 )
 def test_trap_3_a_cold_read_that_the_storages_cache_serves(
     name: str, said: str, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(layer, "known_layers", lambda: [CachingLayer])
+    monkeypatch.setattr(open_storage, "known_storages", lambda: [OpenCachingStorage])
     assert failure(name, CachingStorage(clock)) == said
 
 
@@ -214,17 +230,17 @@ def test_a_load_where_none_is_due(
 def test_a_load_during_steamin(storage: FakeStorage, monkeypatch: pytest.MonkeyPatch) -> None:
     def read_after_a_load(benchmark: Reading) -> None:
         next(iter(benchmark.mapping.values()))._p_deactivate()
-        benchmark.bytes_read = read(benchmark.mapping)
+        benchmark.found = read(benchmark.mapping)
 
     monkeypatch.setattr(Reading, "read", read_after_a_load)
-    assert failure("steamin", storage) == "the connection loaded 50 objects where 0 were due"
+    assert failure("steamin", storage) == "the connection loaded 1 objects where 0 were due"
 
 
 def test_a_cold_read_served_from_the_pickle_cache(
     storage: FakeStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(benchmarks()["cold"], "empty", lambda benchmark: ())
-    assert failure("cold", storage) == "the connection loaded 0 objects where 11 were due"
+    assert failure("cold", storage) == "the connection loaded 10 objects where 11 were due"
 
 
 def test_missing_objects_are_told_from_changed_ones() -> None:
@@ -235,7 +251,7 @@ def test_missing_objects_are_told_from_changed_ones() -> None:
 def test_a_storage_without_prefetch_is_unsupported_and_not_failed(storage: FakeStorage) -> None:
     with pytest.raises(CrewFailed) as caught:
         measure(benchmarks()["prefetch_cold"], storage, parameters(), storage.clock)
-    assert caught.value.failure.unsupported
+    assert caught.value.failure.state is State.UNSUPPORTED
     assert caught.value.failure.cause == "FakeStorage has no prefetch"
 
 

@@ -21,15 +21,19 @@ from tests.fakes import (
     FakeClock,
     FakeStorage,
     PrefetchingStorage,
+    database_of,
     measure,
     parameters,
 )
-from zodbshootout.benchmarks.benchmark import Benchmark
-from zodbshootout.benchmarks.registry import benchmarks
-from zodbshootout.data import tree
-from zodbshootout.data.tree import Purpose
-from zodbshootout.engine.threads import Rendezvous
-from zodbshootout.model import MappingType, Parameters
+from zodbshootout.client import session
+from zodbshootout.client.benchmarks.benchmark import Benchmark
+from zodbshootout.client.benchmarks.registry import benchmarks
+from zodbshootout.client.data import tree
+from zodbshootout.client.data.tree import Purpose
+from zodbshootout.client.parameters import MappingType, Parameters
+from zodbshootout.client.populating import populate
+from zodbshootout.client.recorder import Latencies
+from zodbshootout.crews.sample import Sample
 
 N = 10
 HALF = 5
@@ -37,7 +41,7 @@ MAPPING = 1
 READ_AGAIN = 1
 """Connection.get loads the mapping's record, and the mapping itself does so once more."""
 BEGIN = SYNC + POLL
-LOCK = 2.0**44
+LOCK = 2.0**32
 
 EXPECTED = {
     "add": BEGIN + N * NEW_OID + (N + MAPPING) * STORE + COMMIT,
@@ -52,7 +56,7 @@ EXPECTED = {
     "tpc": COMMIT,
     "ex_commit": BEGIN,
     "im_commit": POLL,
-    "readCurrent": N * CHECK + COMMIT,
+    "readCurrent": BEGIN + N * CHECK + COMMIT,
     "new_oid": N * NEW_OID,
     "conflicts": BEGIN + HALF * STORE + COMMIT,
     # Such a small BTree is a record with its only bucket in it.
@@ -64,16 +68,9 @@ CONFLICTING = {"conflicts", "conflicts_map", "readCurrent_conflicts"}
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> FakeClock:
-    """A clock on which clients that meet agree."""
-    found = FakeClock()
-    act = Rendezvous._act
-
-    def agree_and_act(rendezvous: Rendezvous) -> None:
-        found.agree()
-        act(rendezvous)
-
-    monkeypatch.setattr(Rendezvous, "_act", agree_and_act)
-    return found
+    # It may stand still while clients look from time to time whether there is an order.
+    monkeypatch.setattr(session, "POLL_INTERVAL", 0.0)
+    return FakeClock()
 
 
 def storage_for(clock: FakeClock) -> FakeStorage:
@@ -87,34 +84,46 @@ def test_every_benchmark_is_accounted_for() -> None:
     assert built_in == set(EXPECTED)
 
 
+def all_took(sample: Sample, seconds: float) -> bool:
+    """Say whether every iteration took exactly so many seconds: the mean and the longest did."""
+    return sample.value == sample.latencies.longest == seconds
+
+
 @pytest.mark.parametrize("clients", [1, 8])
 @pytest.mark.parametrize("loops", [1, 1000])
-@pytest.mark.parametrize("name", EXPECTED)
+@pytest.mark.parametrize("name", sorted(EXPECTED.keys() - CONFLICTING))
 def test_on_the_clock_is_what_the_benchmark_says_and_nothing_else(
     name: str, loops: int, clients: int, clock: FakeClock
 ) -> None:
     of = parameters(size=clients, shared=True, objects=N)
     (sample,) = measure(benchmarks()[name], storage_for(clock), of, clock, [loops])
-    for client in sample.clients:
-        assert client.iterations == loops
-        # What another client has changed meanwhile has to be loaded, and is counted.
-        loads = client.counts["loads"] if name in CONFLICTING else 0
-        assert sum(client.durations) == loops * EXPECTED[name] + loads * LOAD
-    if name not in CONFLICTING:
-        assert sample.value("mean") == EXPECTED[name]
-    elif clients == 1:
-        assert sample.counts()["loads"] == 0
+    assert sample.iterations == clients * loops
+    assert sum(sample.latencies.counts.values()) == clients * loops
+    assert sample.client_values == [EXPECTED[name]] * clients
+    assert all_took(sample, EXPECTED[name])
+    assert sample.on_clock == loops * EXPECTED[name]
+    assert sample.paused == 0.0
+    assert sample.start_spread == 0.0
+
+
+@pytest.mark.parametrize("loops", [1, 1000])
+@pytest.mark.parametrize("name", sorted(CONFLICTING))
+def test_an_undisturbed_client_takes_what_the_benchmark_says_where_others_could_conflict(
+    name: str, loops: int, clock: FakeClock
+) -> None:
+    of = parameters(shared=True, objects=N)
+    (sample,) = measure(benchmarks()[name], storage_for(clock), of, clock, [loops])
+    assert all_took(sample, EXPECTED[name])
+    assert sample.counts["loads"] == 0
 
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_trap_2_the_first_iteration_costs_what_the_hundredth_does(
     name: str, clock: FakeClock
 ) -> None:
-    (sample,) = measure(
-        benchmarks()[name], storage_for(clock), parameters(shared=True), clock, [100, 100]
-    )[1:]
-    durations = sample.clients[0].durations
-    assert durations[0] == durations[-1] == EXPECTED[name] * sample.clients[0].sizes[0]
+    of = parameters(shared=True)
+    _, sample = measure(benchmarks()[name], storage_for(clock), of, clock, [100, 100])
+    assert all_took(sample, EXPECTED[name])
 
 
 @pytest.mark.parametrize("loops", [1, 1000])
@@ -132,8 +141,8 @@ def test_what_is_tried_again_is_on_the_clock_and_counted(
     (sample,) = measure(benchmarks()[name], storage, parameters(shared=True), clock, [loops])
     changed = {"conflicts": HALF, "conflicts_map": HALF + MAPPING, "readCurrent_conflicts": N}[name]
     once_more = EXPECTED[name] - TPC_FINISH + changed * LOAD
-    assert sample.value("mean") == EXPECTED[name] + 2 * once_more
-    assert sample.counts() == {
+    assert all_took(sample, EXPECTED[name] + 2 * once_more)
+    assert sample.counts == {
         "loads": 2 * loops * changed,
         "stores": 3 * loops * changed,
         "retries": 2 * loops,
@@ -148,7 +157,7 @@ def test_conflicts_map_stores_buckets_and_has_the_node_above_them_confirmed(
     of = parameters(shared=True, objects=300, mapping=MappingType.IO, leaf_size=20)
     (sample,) = measure(benchmarks()["conflicts_map"], storage_for(clock), of, clock)
     leaves = 1 + (300 - 20) // 10  # each is split in two when it is full, and then left behind
-    assert sample.value("mean") == BEGIN + (150 + leaves) * STORE + CHECK + COMMIT
+    assert sample.value == BEGIN + (150 + leaves) * STORE + CHECK + COMMIT
 
 
 @pytest.mark.parametrize("name", ["add", "update", "store", "tpc", "conflicts"])
@@ -159,53 +168,103 @@ def test_trap_4_waiting_for_the_commit_lock_is_on_the_clock(name: str, clock: Fa
             super().tpc_begin(transaction, tid)
 
     (sample,) = measure(benchmarks()[name], Locked(clock), parameters(), clock)
-    assert sample.value("mean") == LOCK + EXPECTED[name]
+    assert sample.value == LOCK + EXPECTED[name]
 
 
 @pytest.mark.parametrize("name", [name for name in EXPECTED if name != "prefetch_cold"])
 @pytest.mark.parametrize("mapping", list(MappingType))
-def test_every_mapping_type_can_be_measured(name: str, mapping: MappingType) -> None:
-    clock = FakeClock()
+def test_every_mapping_type_can_be_measured(
+    name: str, mapping: MappingType, clock: FakeClock
+) -> None:
+    of = parameters(shared=True, objects=300, mapping=mapping)
+    (sample,) = measure(benchmarks()[name], FakeStorage(clock), of, clock)
+    assert sample.iterations == 1
+
+
+@pytest.mark.parametrize("name", ["update", "readCurrent"])
+def test_objects_are_found_loaded_whatever_the_pickle_cache_size(
+    name: str, clock: FakeClock
+) -> None:
     (sample,) = measure(
-        benchmarks()[name],
-        FakeStorage(clock),
-        parameters(shared=True, objects=300, mapping=mapping),
-        clock,
+        benchmarks()[name], storage_for(clock), parameters(), clock, [3], cache_size=2
     )
-    assert sample.clients[0].iterations == 1
+    assert sample.latencies.longest == EXPECTED[name]
+    # What the cache has dropped is loaded again between iterations, and that is told.
+    loaded = sample.counts["loads"]
+    catching_up = BEGIN if name == "update" else 0.0
+    assert loaded == 2 * (N + MAPPING - 2)
+    assert sample.paused == loaded * LOAD + 2 * catching_up
+    assert sample.value == (3 * EXPECTED[name] + sample.paused) / 3
 
 
-def test_update_finds_its_objects_loaded_whatever_the_pickle_cache_size() -> None:
-    clock = FakeClock()
-    (sample,) = measure(
-        benchmarks()["update"], FakeStorage(clock), parameters(), clock, [3], cache_size=2
-    )
-    assert sample.counts() == {"loads": 0, "stores": 3 * N}
-    assert sample.value("mean") == EXPECTED["update"]
-
-
-def test_short_iterations_are_timed_in_batches_and_counted_one_by_one() -> None:
+def test_short_iterations_are_timed_in_batches_and_counted_one_by_one(clock: FakeClock) -> None:
     steamin = benchmarks()["steamin"]
     assert steamin.batch(parameters(objects=1000)) == 1
     assert steamin.batch(parameters(objects=1)) == 500
-    clock = FakeClock()
-    (sample,) = measure(steamin, FakeStorage(clock), parameters(objects=1), clock, [1250])
-    assert list(sample.clients[0].sizes) == [500, 500, 250]
-    assert sample.clients[0].iterations == 1250
+    (sample,) = measure(InBatches, FakeStorage(clock), parameters(), InBatches.on(clock), [1250])
+    assert sample.iterations == 1250
+    # 500, 500 and 250: a batch has the mean of its iterations, which take 0, 1, 2 … seconds.
+    assert sample.latencies.counts == {
+        _bucket(249.5): 500, _bucket(749.5): 500, _bucket(1124.5): 250
+    }  # fmt: skip
+    assert sample.value == 1249 / 2
 
 
-def test_counts_are_of_the_clocked_iterations_alone() -> None:
-    clock = FakeClock()
-    first, second = measure(benchmarks()["cold"], FakeStorage(clock), parameters(), clock, [3, 2])
-    assert first.counts() == {"loads": 3 * (N + MAPPING)}
-    assert second.counts() == {"loads": 2 * (N + MAPPING)}
+def _bucket(seconds: float) -> int:
+    latencies = Latencies()
+    latencies.record([seconds])
+    (bucket,) = latencies.counts
+    return bucket
+
+
+class InBatches(Benchmark):
+    """Each iteration takes a second more than the one before it."""
+
+    name = "in_batches"
+    title = "In batches"
+    purpose = None
+    clock: FakeClock
+
+    @classmethod
+    def on(cls, clock: FakeClock) -> FakeClock:
+        cls.clock = clock
+        return clock
+
+    @classmethod
+    def batch(cls, parameters: Parameters) -> int:
+        return 500
+
+    def prepare(self) -> None:
+        self.seconds = itertools.count()
+
+    def run(self) -> None:
+        self.clock.spend(next(self.seconds))
+
+
+@pytest.mark.parametrize("clients", [1, 8])
+@pytest.mark.parametrize("name", ["add", "update", "cold", "hot", "warm", "store", "load"])
+def test_counts_are_of_all_iterations_the_uncounted_ones_included(
+    name: str, clients: int, clock: FakeClock
+) -> None:
+    of = parameters(size=clients, shared=True)
+    samples = measure(benchmarks()[name], storage_for(clock), of, clock, [3, 300])
+    for sample, loops in zip(samples, (3, 300), strict=True):
+        assert sample.iterations == clients * loops
+        assert sample.uncounted == 0 or clients > 1
+        each = {
+            "add": {"loads": 0, "stores": N + MAPPING},
+            "update": {"loads": 0, "stores": N},
+            "store": {"stores": N},
+            "load": {"loads": 1},
+        }.get(name, {"loads": N + MAPPING})
+        done = sample.iterations + sample.uncounted
+        assert sample.counts == {what: done * number for what, number in each.items()}
 
 
 @pytest.mark.parametrize("mapping", list(MappingType))
 def test_add_makes_its_keys_before_the_clock_starts(
-    mapping: MappingType, monkeypatch: pytest.MonkeyPatch
+    mapping: MappingType, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clock = FakeClock()
     key_at = tree.key_at
 
     def slow_key_at(of: Parameters, position: int) -> int | str:
@@ -216,30 +275,55 @@ def test_add_makes_its_keys_before_the_clock_starts(
     (sample,) = measure(
         benchmarks()["add"], FakeStorage(clock), parameters(mapping=mapping), clock, [3]
     )
-    assert sample.value("mean") == EXPECTED["add"]
+    assert sample.value == EXPECTED["add"]
 
 
-class InStep(Benchmark):
-    """Takes one second, in batches of three, with clients that keep step."""
+@pytest.mark.parametrize("clients", [1, 8])
+@pytest.mark.parametrize("loops", [1, 30])
+def test_rounds_leave_out_what_is_done_to_start_the_next_one(
+    loops: int, clients: int, clock: FakeClock
+) -> None:
+    storage = storage_for(clock)
+    warm = benchmarks()["warm"]
+    of = parameters(size=clients)
+    populate(database_of(storage), Purpose.READ, of)
+    assert warm.in_rounds(of)
+    (sample,) = measure(warm, storage, of, clock, [loops])
+    assert all_took(sample, EXPECTED["warm"])
+    assert sample.uncounted == 0
+    assert storage.closed >= clients * loops
 
-    name = "in_step"
-    title = "In step"
-    purpose = Purpose.READ
-    in_step = True
-    clock = FakeClock()
 
-    @classmethod
-    def batch(cls, parameters: Parameters) -> int:
-        return 3
+@pytest.mark.parametrize("loops", [2, 100])
+def test_what_clients_do_between_iterations_is_a_pause_and_in_the_figure(
+    loops: int, clock: FakeClock
+) -> None:
+    storage = storage_for(clock)
+    pause = 2.0**20
 
-    def run(self) -> None:
-        self.clock.spend(1.0)
+    class Paused(benchmarks()["hot"]):  # type: ignore[misc]
+        def between(self) -> None:
+            super().between()
+            clock.spend(pause)
+
+    (sample,) = measure(Paused, storage, parameters(shared=True), clock, [loops])
+    assert sample.paused == (loops - 1) * pause
+    assert sample.latencies.longest == EXPECTED["hot"]
+    assert sample.on_clock == loops * EXPECTED["hot"] + (loops - 1) * pause
+    assert sample.value == sample.on_clock / loops
 
 
-def test_clients_that_keep_step_run_as_many_iterations_as_are_counted() -> None:
-    (sample,) = measure(
-        InStep, FakeStorage(InStep.clock), parameters(shared=True), InStep.clock, [7]
-    )
-    assert list(sample.clients[0].sizes) == [3, 3, 1]
-    assert list(sample.clients[0].durations) == [3.0, 3.0, 1.0]
-    assert sample.value("mean") == 1.0
+def test_update_writes_other_content_in_every_iteration(clock: FakeClock) -> None:
+    storage = storage_for(clock)
+    written: list[bytes] = []
+    store = storage.store
+
+    def noting(oid: bytes, serial: bytes, data: bytes, version: str, txn: Any) -> Any:
+        if threading.current_thread().name == "client-0":
+            written.append(data)
+        return store(oid, serial, data, version, txn)
+
+    storage.store = noting  # type: ignore[method-assign]
+    populate(database_of(storage), Purpose.UPDATE, parameters())
+    measure(benchmarks()["update"], storage, parameters(), clock, [20, 1, 20])
+    assert len(written) == len(set(written)) == 41 * N

@@ -3,49 +3,50 @@
 from __future__ import annotations
 
 import multiprocessing
+import threading
 import time
 from typing import Any
 
 import pytest
 import ZODB
 
-from tests.fakes import parameters
-from zodbshootout.benchmarks.benchmark import Benchmark
-from zodbshootout.contenders.contender import Contender
-from zodbshootout.data.tree import Purpose
-from zodbshootout.engine.measurement import Measurement
-from zodbshootout.engine.summary import summarize
-from zodbshootout.model import Unit
+from tests.fakes import NOTICE, FakeClock, FakeStorage, measure, parameters
+from zodbshootout.client.benchmarks.benchmark import Benchmark
+from zodbshootout.client.clock import SystemClock
+from zodbshootout.client.database import Database
+from zodbshootout.client.parameters import Unit
+from zodbshootout.client.specification import Storage
+from zodbshootout.crews.starting import CrewPlan
+from zodbshootout.perf.summary import summarize
 
 CLIENTS = 20
 
 
-class InMemory:
-    """Opens a DB of its own every time."""
-
-    name = "memory"
-
-    def open(self) -> ZODB.DB:
-        return ZODB.DB(None)
+def in_memory() -> Database:
+    return Database(Storage(), lambda _: ZODB.DB(None))
 
 
-def noting(ready: Any) -> type[Benchmark]:
+def noting(ready: Any, started: Any, iterations: Any) -> type[Benchmark]:
     """Return a benchmark whose clients take the longer to get ready the higher their number."""
 
     class Noting(Benchmark):
         name = "noting"
         title = "Noting"
-        purpose = Purpose.READ
+        purpose = None
 
-        def begin(self) -> None:
+        def prepare(self) -> None:
             time.sleep(0.005 * self.client.index)
 
-        def run(self) -> None:
-            time.sleep(0.001)
-
-        def check(self) -> None:
-            if not self.clocked and not ready[self.client.index]:
+        def supply(self, iterations: int) -> int:
+            if not ready[self.client.index]:
                 ready[self.client.index] = time.perf_counter()
+            return iterations
+
+        def run(self) -> None:
+            if not started[self.client.index]:
+                started[self.client.index] = time.perf_counter()
+            iterations[self.client.index] += self.timed
+            time.sleep(0.001)
 
     return Noting
 
@@ -54,11 +55,64 @@ def noting(ready: Any) -> type[Benchmark]:
     ("unit", "shared"), [(Unit.PROCESS, False), (Unit.THREAD, True), (Unit.THREAD, False)]
 )
 def test_trap_5_no_client_of_20_starts_before_the_last_is_ready(unit: Unit, shared: bool) -> None:
-    ready = multiprocessing.get_context("fork").Array("d", CLIENTS)
+    fork = multiprocessing.get_context("fork")
+    ready, started = fork.Array("d", CLIENTS), fork.Array("d", CLIENTS)
+    iterations = fork.Array("i", CLIENTS)
     of = parameters(size=CLIENTS, unit=unit, shared=shared, objects=2)
-    contender = Contender("memory", InMemory(), {})
-    with Measurement(noting(ready), contender, of).started() as measure:
-        sample = measure(2)
-    starts = [client.starts[0] for client in sample.clients]
-    assert min(starts) >= max(ready[:]) > 0
-    assert summarize([sample])["start_spread_s"] == max(starts) - min(starts) > 0
+    with CrewPlan(noting(ready, started, iterations), of, in_memory).started() as crew:
+        sample = crew.measure(3)
+    assert min(started[:]) >= max(ready[:]) > 0
+    assert sample.start >= max(ready[:])
+    assert iterations[:] == [3] * CLIENTS
+    assert sample.iterations == 3 * CLIENTS
+
+
+LATE_NEWS, LATE_RUN = 8.0, 32.0
+
+
+class Late(FakeClock):
+    """One on which client 2 is given a processor late, and client 1 hears late of the start."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.has_heard = False
+
+    def now(self) -> float:
+        # What client 1 asks first is the time at which it has heard of the start.
+        if not self.has_heard and threading.current_thread().name == "client-1":
+            self.has_heard = True
+            self.spend(NOTICE + LATE_NEWS)
+        return super().now()
+
+    def wait_until(self, instant: float) -> None:
+        late = LATE_RUN if threading.current_thread().name == "client-2" else 0.0
+        super().wait_until(max(instant, self.now()) + late)
+
+
+class Still(Benchmark):
+    """Takes a second."""
+
+    name = "still"
+    title = "Still"
+    purpose = None
+    clock: Late
+
+    def run(self) -> None:
+        self.clock.spend(1.0)
+
+
+def test_late_news_of_the_start_are_told_and_so_are_late_processors() -> None:
+    Still.clock = clock = Late()
+    (sample,) = measure(Still, FakeStorage(FakeClock()), parameters(size=3), clock, [4])
+    assert sample.start_spread == LATE_NEWS
+    assert sample.start_delay == LATE_RUN
+    summary = summarize([sample], [0])
+    assert (summary["start_spread_s"], summary["start_delay_s"]) == (LATE_NEWS, LATE_RUN)
+
+
+def test_a_client_waits_on_the_system_clock_for_no_less_than_it_was_told() -> None:
+    clock = SystemClock()
+    for wait in (0.0, 0.0001, 0.002, -1.0):
+        instant = clock.now() + wait
+        clock.wait_until(instant)
+        assert clock.now() >= instant

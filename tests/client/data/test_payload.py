@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zodbshootout.data.payload import SHORTEST_CONTENT, Payload
+from zodbshootout.client.data.payload import BLOCK, SHORTEST_CONTENT, Payload
 
 
 @given(
-    st.integers(min_value=0, max_value=5000),
+    st.integers(min_value=1, max_value=5000),
     st.floats(min_value=0, max_value=1),
 )
 def test_content_is_as_long_as_asked_and_partly_blank(size: int, compressibility: float) -> None:
@@ -45,3 +45,16 @@ def test_content_differs_wherever_it_should_and_nowhere_else() -> None:
 
 def test_content_that_is_all_blank_still_tells_objects_apart() -> None:
     assert len(set(Payload(0, 0, 240, 1.0).contents(1000, 0))) == 1000
+
+
+@given(st.integers(1, 350), st.integers(0, 250), st.integers(1, 600))
+def test_content_is_the_same_however_many_are_asked_for_at_once(
+    objects: int, first: int, size: int
+) -> None:
+    payload = Payload(0, 0, size, 0.5)
+    assert payload.contents(objects, 3, first) == payload.contents(first + objects, 3)[first:]
+
+
+def test_content_repeats_in_no_block_of_objects() -> None:
+    contents = Payload(0, 0, 240, 0.5).contents(10 * BLOCK, 0)
+    assert len(set(contents)) == 10 * BLOCK

@@ -5,8 +5,8 @@ import pickle
 import pytest
 from BTrees.IOBTree import IOBTree
 
-from zodbshootout.data import btrees
-from zodbshootout.data.btrees import btree_class
+from zodbshootout.client.data import btrees
+from zodbshootout.client.data.btrees import btree_class
 
 
 def test_without_sizes_it_is_the_class_of_btrees() -> None:
@@ -31,7 +31,7 @@ def test_nodes_hold_what_was_asked_for(leaf: int, internal: int, expected: tuple
 
 def test_a_class_is_found_by_the_name_that_its_records_hold() -> None:
     tree = pickle.loads(pickle.dumps(btree_class("OOBTree", 5, 6)({"a": 1})))
-    assert type(tree).__module__ == "zodbshootout.data.btrees"
+    assert type(tree).__module__ == "zodbshootout.client.data.btrees"
     assert type(tree).__name__ == "OOBTree_5_6"
     assert type(tree) is btrees.OOBTree_5_6
     assert dict(tree) == {"a": 1}

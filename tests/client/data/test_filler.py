@@ -9,10 +9,10 @@ from ZODB.MappingStorage import MappingStorage
 from ZODB.utils import u64
 
 from tests.fakes import parameters
-from zodbshootout.data import stock
-from zodbshootout.data.records import Item
-from zodbshootout.data.stock import replenish
-from zodbshootout.data.tree import SHELF
+from zodbshootout.client.data import filler
+from zodbshootout.client.data.filler import fill_up
+from zodbshootout.client.data.records import Item
+from zodbshootout.client.data.tree import TOP
 
 
 class Noting(MappingStorage):  # type: ignore[misc]
@@ -36,7 +36,7 @@ def fill(db: ZODB.DB, objects: int, **more: Any) -> int:
     transactions = TransactionManager(explicit=True)
     connection = db.open(transactions)
     try:
-        return replenish(connection, transactions, parameters(min_objects=objects, **more))
+        return fill_up(connection, transactions, parameters(min_objects=objects, **more))
     finally:
         connection.close()
 
@@ -54,12 +54,12 @@ def test_what_is_missing_is_added_and_nothing_else(storage: Noting) -> None:
 def test_transactions_are_bounded_in_objects_and_in_bytes(
     storage: Noting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stock, "CRATE_BYTES", 100_000)
+    monkeypatch.setattr(filler, "CHUNK_BYTES", 100_000)
     db = ZODB.DB(storage)
     fill(db, 2500)
-    assert max(storage.stored) == 100_000 // 300
+    assert max(storage.stored) == 100_000 // 300 + 1  # and the chunk that refers to them
     fill(db, 2510, object_size=1_000_000)
-    assert storage.stored.count(1) >= 10
+    assert storage.stored.count(1 + 1) >= 10
 
 
 def test_packing_keeps_it_all_and_every_object_can_be_read(storage: Noting) -> None:
@@ -69,8 +69,8 @@ def test_packing_keeps_it_all_and_every_object_can_be_read(storage: Noting) -> N
     db.pack()
     assert len(storage) == records
     with db.transaction() as connection:
-        crates = connection.root()[SHELF]["stock"].crates.values()
-        items = [item for crate in crates for item in crate.objects]
+        chunks = connection.root()[TOP]["filler"].chunks.values()
+        items = [item for chunk in chunks for item in chunk.objects]
         assert len({u64(item._p_oid) for item in items}) == 1200
         assert all(isinstance(item, Item) for item in items)
         assert len({item.content for item in items}) == 1200

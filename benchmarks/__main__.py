@@ -1,0 +1,56 @@
+"""The command: ``python -m benchmarks [--quick] [NAME ...]``, in the directory of the checkout.
+
+It prints a line for each figure as soon as it is known: its name, what it came to, what is to be
+reached, and whether it is.  The exit status is 1 where one is missed, or could not be measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Iterator, Sequence
+
+from benchmarks.figure import Figure, NotMeasured
+
+NAMES = (
+    "precision",
+    "share",
+    "against_0_8",
+    "capacity",
+    "plain",
+    "start_spread",
+    "recording",
+    "filling",
+    "memory",
+)
+"""The modules of this package that measure something."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Measure what is asked for; return the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("names", metavar="NAME", nargs="*", help=f"of {', '.join(NAMES)}")
+    parser.add_argument("--quick", action="store_true", help="try each briefly; proves nothing")
+    chosen = parser.parse_args(arguments)
+    unknown = [name for name in chosen.names if name not in NAMES]
+    if unknown:
+        parser.error(f"unknown: {', '.join(unknown)}; there are {', '.join(NAMES)}")
+    reached = True
+    for name in chosen.names or NAMES:
+        for figure in _figures(name, quick=chosen.quick):
+            print(figure, flush=True)  # noqa: T201
+            reached = reached and figure.reached is not False
+    return int(not reached)
+
+
+def _figures(name: str, *, quick: bool) -> Iterator[Figure]:
+    module = importlib.import_module(f"benchmarks.{name}")
+    try:
+        yield from module.measure(quick=quick)
+    except NotMeasured as error:
+        yield Figure(name, "not measured", str(error), reached=False)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,91 @@
+"""What the table says of a storage that commits at most 100 times a second.
+
+The storage, :mod:`benchmarks.limited`, is a FileStorage that sleeps for 10 ms under the commit lock
+and notes when each commit ended.  The command measures add, update and store of one object with 2,
+8 and 32 clients: as threads and as greenlets that share its DB, and as processes behind a private
+ZEO server.  A client does nothing but commit, so that the figure in the table, objects per second,
+is commits per second, and can never be more than the storage has done.
+
+That is counted from its own notes, in the same slices: from the start of a slice until the last
+client has done what counts.  The metadata have the start of each slice, and the length of all
+slices of a run together, which is divided among them as value x loops is.  At the start of a slice
+nothing is under way; at its end the commit under way counts with the part of it that is done.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from benchmarks.command import Cell, Run, shoot_out
+from benchmarks.contenders import zeo
+from benchmarks.figure import Figure, at_most, told
+from benchmarks.limited import CAPACITY, commits
+
+MOST = 1.01 * CAPACITY
+DISTANCE = 0.02
+KINDS = {"threads": ("--threads",), "greenlets": ("--gevent",), "processes": ()}
+BENCHMARKS = ("add", "update", "store")
+
+
+def measure(*, quick: bool) -> Iterator[Figure]:
+    """Yield both figures for each benchmark, number of clients and kind of client."""
+    clients = "2" if quick else "2,8,32"
+    effort = ("-p", "1", "-n", "4") if quick else ("-p", "2")
+    highest, farthest = 0.0, 0.0
+    for kind, words in KINDS.items():
+        options = (*words, "-c", clients, "--object-counts", "1", *effort)
+        with tempfile.TemporaryDirectory(prefix="benchmarks-") as name:
+            journal = Path(name) / "journal"
+            done = shoot_out(_configuration(kind, journal), *BENCHMARKS, *options)
+            times = commits(journal)
+        for cell in done.cells:
+            shown, own = cell.objects_per_second, _own_rate(cell, times)
+            distance = abs(shown / own - 1)
+            label = f"capacity: {cell.benchmark}, {cell.clients} {kind}"
+            yield at_most(label, shown, MOST, "{:.1f} /s")
+            yield at_most("  distance from its own count", distance, DISTANCE, "{:.1%}")
+            highest, farthest = max(highest, shown), max(farthest, distance)
+    yield told("capacity: highest", highest, "{:.1f} /s")
+    yield told("capacity: greatest distance", farthest, "{:.1%}")
+
+
+def _configuration(kind: str, journal: Path) -> str:
+    storage = f"""
+    <limitedstorage>
+        path $scratch/limited.fs
+        journal {journal}
+    </limitedstorage>
+"""
+    if kind == "processes":
+        served = f"<zeoserver main>{storage}</zeoserver>{zeo('limited', 'main')}"
+    else:
+        served = f"<zodb limited>\ncache-size 5000{storage}</zodb>\n"
+    return f"%import benchmarks.limited\n{served}"
+
+
+def _own_rate(cell: Cell, times: Sequence[float]) -> float:
+    """Return the commits a second that the storage counted in the slices of a cell."""
+    counted = sum(commits_in(run, times) for run in cell.runs)
+    return counted / sum(run.on_clock for run in cell.runs)
+
+
+def commits_in(run: Run, times: Sequence[float]) -> float:
+    """Return how many of the commits at *times* were done in the slices of a run."""
+    lengths = run.slice_seconds
+    stretched = run.on_clock / sum(lengths)
+    return sum(
+        _done_by(start + length * stretched, times) - bisect_right(times, start)
+        for start, length in zip(run.starts, lengths, strict=True)
+    )
+
+
+def _done_by(instant: float, times: Sequence[float]) -> float:
+    """Return how many commits had ended by *instant*, with the part of the one under way."""
+    index = bisect_right(times, instant)
+    if not 0 < index < len(times):
+        return index
+    before, after = times[index - 1], times[index]
+    return index + (instant - before) / (after - before)

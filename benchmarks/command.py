@@ -1,0 +1,127 @@
+"""Running the command in a process of its own, as a user does, and reading what it wrote."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyperf
+
+from benchmarks.figure import NotMeasured
+
+ROOT = Path(__file__).parents[1]
+"""Where this package is found."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of a cell: what a worker measured."""
+
+    values: Sequence[float]
+    """Seconds per iteration, one for each slice."""
+    metadata: Mapping[str, Any]
+
+    @property
+    def slices(self) -> list[int]:
+        """The number of the slice in which each value was taken."""
+        return [int(number) for number in str(self.metadata["slices"]).split()]
+
+    @property
+    def starts(self) -> list[float]:
+        """When each slice started, in seconds of :func:`time.perf_counter`."""
+        return [float(start) for start in str(self.metadata["slice_starts_s"]).split()]
+
+    @property
+    def on_clock(self) -> float:
+        """Seconds from the starts until the last client had done what counts, of all slices."""
+        return float(self.metadata["on_clock_s"])
+
+    @property
+    def slice_seconds(self) -> list[float]:
+        """For each slice, value x loops: the seconds that its iterations took on average."""
+        loops = int(self.metadata["loops"])
+        return [value * loops for value in self.values]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One benchmark of one contender, measured."""
+
+    contender: str
+    benchmark: str
+    clients: int
+    runs: Sequence[Run]
+
+    @property
+    def objects_per_second(self) -> float:
+        """What the table shows: clients x work of an iteration / mean of all values."""
+        values = [value for run in self.runs for value in run.values]
+        work = float(self.runs[0].metadata["work_per_iteration"])
+        return self.clients * work * len(values) / sum(values)
+
+
+@dataclass(frozen=True)
+class Done:
+    """A command that has ended."""
+
+    wall: float
+    """Seconds from its start to its end."""
+    cells: Sequence[Cell]
+
+    def cell(self, contender: str, benchmark: str) -> Cell:
+        """Return the cell of a contender and a benchmark."""
+        return next(
+            each
+            for each in self.cells
+            if (each.contender, each.benchmark) == (contender, benchmark)
+        )
+
+    @property
+    def on_clock(self) -> float:
+        """Seconds on the clock, all runs together."""
+        return sum(run.on_clock for cell in self.cells for run in cell.runs)
+
+    @property
+    def slice_seconds(self) -> float:
+        """The values times their loops, all runs together."""
+        return sum(sum(run.slice_seconds) for cell in self.cells for run in cell.runs)
+
+
+def shoot_out(configuration: str, *words: str) -> Done:
+    """Run the command on a configuration, with more *words*; nothing it writes is left.
+
+    :raises NotMeasured: when not everything could be measured
+    """
+    with tempfile.TemporaryDirectory(prefix="benchmarks-") as name:
+        directory = Path(name)
+        file, output = directory / "contenders.conf", directory / "out.json"
+        file.write_text(configuration, encoding="utf-8")
+        command = [sys.executable, "-m", "zodbshootout", str(file), *words, "-q", "-o", str(output)]
+        began = time.perf_counter()
+        done = subprocess.run(
+            command, check=False, capture_output=True, text=True, env=environment(), cwd=directory
+        )
+        wall = time.perf_counter() - began
+        if done.returncode:
+            last = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]
+            raise NotMeasured(f"the command ended with {done.returncode}: {''.join(last)}")
+        return Done(wall, [_cell(each) for each in pyperf.BenchmarkSuite.load(str(output))])
+
+
+def environment() -> dict[str, str]:
+    """Return the environment in which this package can be imported."""
+    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+
+
+def _cell(benchmark: pyperf.Benchmark) -> Cell:
+    runs = [Run(run.values, run.get_metadata()) for run in benchmark.get_runs()]
+    first = runs[0].metadata
+    return Cell(first["contender"], first["benchmark"], int(first["concurrency"]), runs)

@@ -1,0 +1,62 @@
+"""The sections of which the configurations consist that are measured here."""
+
+from __future__ import annotations
+
+IMPORTS = "%import relstorage\n"
+
+POSTGRESQL_SERVER = """
+<postgresqlserver pg>
+    database zodbshootout
+    user zodbshootout
+</postgresqlserver>
+"""
+POSTGRESQL = """
+<zodb postgresql>
+    cache-size 5000
+    <relstorage>
+        keep-history false
+        <postgresql>
+            dsn host='$pg_host' port='$pg_port' dbname='zodbshootout' user='zodbshootout' \
+password='$pg_password'
+        </postgresql>
+    </relstorage>
+</zodb>
+"""
+
+
+def zeo_server(name: str, directory: str = "$scratch") -> str:
+    """Return the section of a private ZEO server on a FileStorage."""
+    return f"""
+<zeoserver {name}>
+    <filestorage>
+        path {directory}/{name}.fs
+    </filestorage>
+</zeoserver>
+"""
+
+
+def zeo(contender: str, server: str) -> str:
+    """Return the section of a contender that is served by the ZEO server of that name."""
+    return f"""
+<zodb {contender}>
+    cache-size 5000
+    <zeoclient>
+        server ${server}
+    </zeoclient>
+</zodb>
+"""
+
+
+def sqlite(contender: str, directory: str = "$scratch", cache_size: int = 5000) -> str:
+    """Return the section of a contender that is RelStorage in an SQLite database of its own."""
+    return f"""
+<zodb {contender}>
+    cache-size {cache_size}
+    <relstorage>
+        keep-history false
+        <sqlite3>
+            data-dir {directory}/{contender}
+        </sqlite3>
+    </relstorage>
+</zodb>
+"""

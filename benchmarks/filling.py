@@ -1,0 +1,102 @@
+"""``--min-objects`` on FileStorage against the storage's own API in one loop.
+
+Ours is :func:`zodbshootout.client.populating.fill` on a database that holds nothing, which makes
+content, records and OIDs, and mappings by which the objects can be reached.  The loop begins,
+stores 1000 records that are ready-made, under new OIDs, votes and finishes; it stores the same
+number of records of the same size.  Both are timed in turn, from the open storage to the last
+commit, each in a process and a file of its own.  The ratio is that of their throughputs.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from benchmarks.figure import Figure, at_least, told
+
+OBJECTS = 1_000_000
+FEWER = 50_000
+"""Objects of a quick try."""
+TRANSACTION = 1000
+RECORD = 300
+TRIES = 3
+PART = 0.8
+
+_FORK = multiprocessing.get_context("fork")
+
+
+def measure(*, quick: bool) -> Iterator[Figure]:
+    """Yield the objects a second of both, and the median of the ratios."""
+    objects = FEWER if quick else OBJECTS
+    ours, plain = [], []
+    for _ in range(TRIES):
+        ours.append(objects / _apart(fill, objects))
+        plain.append(objects / _apart(store, objects))
+    ratios = [one / other for one, other in zip(ours, plain, strict=True)]
+    yield told("filling: ours", statistics.median(ours), "{:,.0f} /s")
+    yield told("filling: the storage's own API", statistics.median(plain), "{:,.0f} /s")
+    yield at_least("filling: ours / its own", statistics.median(ratios), PART, "{:.2f}")
+
+
+def _apart(action: Callable[[Path, int], float], objects: int) -> float:
+    """Return what *action* returns in a process of its own, on a file of its own."""
+    with tempfile.TemporaryDirectory(prefix="benchmarks-") as name:
+        ours, theirs = _FORK.Pipe(duplex=False)
+        arguments = (theirs, action, Path(name) / "filled.fs", objects)
+        process = _FORK.Process(target=_report, args=arguments)
+        process.start()
+        theirs.close()
+        try:
+            seconds: float = ours.recv()
+        finally:
+            process.join()
+        return seconds
+
+
+def _report(
+    connection: Connection, action: Callable[[Path, int], float], path: Path, objects: int
+) -> None:
+    connection.send(action(path, objects))
+
+
+def fill(path: Path, objects: int) -> float:
+    """Fill a new FileStorage as ``--min-objects`` does; return the seconds that it took."""
+    from zodbshootout.client.database import Database
+    from zodbshootout.client.parameters import CrewShape, Parameters
+    from zodbshootout.client.populating import fill as fill_database
+    from zodbshootout.client.specification import Storage
+
+    section = f"<zodb>\n<filestorage>\npath {path}\n</filestorage>\n</zodb>\n"
+    parameters = Parameters(CrewShape(1), object_size=RECORD, min_objects=objects)
+    with Database(Storage(section=section)) as database:
+        began = time.perf_counter()
+        fill_database(database, parameters)
+        return time.perf_counter() - began
+
+
+def store(path: Path, objects: int) -> float:
+    """Store ready-made records in a new FileStorage; return the seconds that it took."""
+    from ZODB.Connection import TransactionMetaData
+    from ZODB.FileStorage import FileStorage
+    from ZODB.utils import z64
+
+    from zodbshootout.client.data.records import Item, content_size, pickled
+
+    record = pickled(Item(bytes(content_size(RECORD))))
+    storage = FileStorage(str(path))
+    began = time.perf_counter()
+    for first in range(0, objects, TRANSACTION):
+        transaction = TransactionMetaData()
+        storage.tpc_begin(transaction)
+        for _ in range(min(TRANSACTION, objects - first)):
+            storage.store(storage.new_oid(), z64, record, "", transaction)
+        storage.tpc_vote(transaction)
+        storage.tpc_finish(transaction)
+    seconds = time.perf_counter() - began
+    storage.close()
+    return seconds

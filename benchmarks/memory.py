@@ -1,0 +1,68 @@
+"""The memory of a client, by how many iterations a value has.
+
+A client process measures one value of a benchmark that does nothing.  Its peak memory is what the
+operating system says of it when it has ended; the client is forked by a process of its own each
+time.  Up to 65,536 iterations are timed without a pause, and what is noted of them is kept until
+then, so that a value of 10,000 takes less than one of 100,000, which takes as much as any longer.
+"""
+
+from __future__ import annotations
+
+import resource
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterator
+
+from benchmarks.command import ROOT, environment
+from benchmarks.figure import Figure, NotMeasured, at_most, told
+
+ITERATIONS = (10_000, 100_000, 1_000_000)
+FEWER = (1_000, 100_000, 200_000)
+"""Iterations of a quick try."""
+TRIES = 3
+LIMIT = 2.0
+"""Bytes an iteration: the least that can be noted of one is 8, and peaks vary by a few 100 KiB."""
+
+
+def measure(*, quick: bool) -> Iterator[Figure]:
+    """Yield the peaks, and by how much they grow with the iterations."""
+    numbers = FEWER if quick else ITERATIONS
+    tries = 1 if quick else TRIES
+    peaks = {
+        number: statistics.median(_peak_apart(number) for _ in range(tries)) for number in numbers
+    }
+    for number, peak in peaks.items():
+        yield told(f"memory: peak, {number:,} iterations", peak / 2**20, "{:.2f} MiB")
+    fewest, fewer, most = numbers
+    for label, number in (
+        (f"memory: growth from {fewest:,} on", fewest),
+        (f"memory: growth from {fewer:,} on", fewer),
+    ):
+        growth = max(0.0, (peaks[most] - peaks[number]) / (most - number))
+        yield at_most(label, growth, LIMIT, "{:.2f} B/it.")
+
+
+def _peak_apart(iterations: int) -> int:
+    command = [sys.executable, "-m", "benchmarks.memory", str(iterations)]
+    done = subprocess.run(
+        command, check=False, capture_output=True, text=True, env=environment(), cwd=ROOT
+    )
+    if done.returncode:
+        raise NotMeasured(done.stderr.strip().rpartition("\n")[2])
+    return int(done.stdout)
+
+
+def peak(iterations: int) -> int:
+    """Measure one value in a client process; return its peak memory in bytes."""
+    from benchmarks.nothing import Nothing, crew_plan
+    from zodbshootout.client.parameters import Unit
+
+    with crew_plan(Nothing, Unit.PROCESS).started() as crew:
+        crew.measure(iterations)
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * unit
+
+
+if __name__ == "__main__":
+    print(peak(int(sys.argv[1])))  # noqa: T201

@@ -1,0 +1,154 @@
+"""``add`` on SQLite against plain processes that do the same.
+
+The command measures add of 50 objects on RelStorage in an SQLite database, with 4 and with 16
+processes.  In turn with it as many plain processes do the same in a new database, configured
+alike, without anything of the harness's: each opens a connection, makes and loads a mapping for
+each transaction and the objects to put into it, waits for an agreed instant, and then commits one
+transaction directly after the other, for as long as all slices of the command took together.  Their
+throughput is all commits / (the last end - the first start).  The ratio is the throughput of the
+table to theirs.
+"""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from benchmarks.command import environment, shoot_out
+from benchmarks.contenders import IMPORTS, sqlite
+from benchmarks.figure import Figure, NotMeasured, between, told
+
+OBJECTS = 50
+CACHE = 200_000
+"""Objects that a pickle cache holds: nothing that was prepared is dropped."""
+PROCESSES = (4, 16)
+TRIES = 10
+LOWEST, HIGHEST = 0.95, 1.05
+RECORD = 300
+"""Bytes of an object's record, which is the command's default."""
+SPARE = 3.0
+"""Of how many times the transactions that are expected everything is prepared."""
+
+
+def measure(*, quick: bool) -> Iterator[Figure]:
+    """Yield the mean ratio for each number of processes, and that of all tries."""
+    everything = []
+    for processes in PROCESSES:
+        ratios = [_ratio(processes, quick=quick) for _ in range(1 if quick else TRIES)]
+        everything += ratios
+        label = f"plain: add, {processes} processes, ours / plain"
+        yield between(label, statistics.mean(ratios), LOWEST, HIGHEST, "{:.3f}")
+        yield told("  lowest try", min(ratios), "{:.3f}")
+        yield told("  highest try", max(ratios), "{:.3f}")
+    yield told("plain: mean of all tries", statistics.mean(everything), "{:.3f}")
+
+
+def _ratio(processes: int, *, quick: bool) -> float:
+    effort = ("-n", "4") if quick else ()
+    done = shoot_out(
+        IMPORTS + sqlite("sqlite", cache_size=CACHE),
+        "add", "-c", str(processes), "--object-counts", str(OBJECTS), "-p", "1", *effort,
+    )  # fmt: skip
+    (cell,) = done.cells
+    ours = cell.objects_per_second / OBJECTS
+    return ours / _plain(processes, done.on_clock, transactions=ours / processes * done.on_clock)
+
+
+def _plain(processes: int, seconds: float, transactions: float) -> float:
+    """Return the commits a second of so many plain processes."""
+    with tempfile.TemporaryDirectory(prefix="benchmarks-") as name:
+        file = Path(name) / "plain.conf"
+        file.write_text(IMPORTS + sqlite("sqlite", name, CACHE), encoding="utf-8")
+        supply = int(transactions * SPARE) + 20
+        command = [sys.executable, "-m", "benchmarks.plain", str(file), str(supply), str(seconds)]
+        _open(file).close()  # which creates the schema
+        clients = [
+            subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment()
+            )
+            for _ in range(processes)
+        ]
+        try:
+            return _together(clients)
+        finally:
+            for client in clients:
+                with client:
+                    client.kill()
+
+
+def _together(clients: list[subprocess.Popen[str]]) -> float:
+    """Start all at one instant; return their throughput."""
+    for client in clients:
+        _say_ready(client)
+    instant = time.perf_counter() + 0.05
+    for client in clients:
+        assert client.stdin is not None
+        client.stdin.write(f"{instant!r}\n")
+        client.stdin.flush()
+    reports = [client.stdout.readline().split() for client in clients if client.stdout]
+    if not all(reports):
+        raise NotMeasured("a plain process has failed; standard error tells why")
+    commits = sum(int(count) for count, _, _ in reports)
+    first = min(float(start) for _, start, _ in reports)
+    return commits / (max(float(end) for _, _, end in reports) - first)
+
+
+def _say_ready(client: subprocess.Popen[str]) -> None:
+    assert client.stdout is not None
+    if client.stdout.readline().strip() != "ready":
+        raise NotMeasured("a plain process has failed; standard error tells why")
+
+
+def _open(file: Path) -> Any:
+    import ZODB.config
+
+    return ZODB.config.databaseFromURL(str(file))
+
+
+def client(file: Path, supply: int, seconds: float) -> None:
+    """Be a plain process: report ready, read an instant, commit from then on, report."""
+    import random
+
+    import transaction
+    from persistent.mapping import PersistentMapping
+
+    from zodbshootout.client.data.records import Item, content_size
+
+    manager = transaction.TransactionManager(explicit=True)
+    database = _open(file)
+    connection = database.open(manager)
+    size = content_size(RECORD) // 2
+    numbers = random.Random(0)  # noqa: S311 - nothing secret
+    # Half of it is blanks, as the command has it.
+    contents = [numbers.randbytes(size) + b" " * size for _ in range(OBJECTS)]
+    mappings = [PersistentMapping() for _ in range(supply)]
+    with manager:
+        for mapping in mappings:
+            connection.add(mapping)
+    supplies = [(mapping, [Item(each) for each in contents]) for mapping in mappings]
+    for mapping in mappings:
+        mapping._p_activate()
+    print("ready", flush=True)  # noqa: T201
+    instant = float(sys.stdin.readline())
+    time.sleep(max(0.0, instant - time.perf_counter()))
+    start = end = time.perf_counter()
+    commits = 0
+    while end < instant + seconds:
+        mapping, items = supplies.pop()
+        manager.begin()
+        for position, item in enumerate(items):
+            mapping[position] = item
+        manager.commit()
+        commits += 1
+        end = time.perf_counter()
+    print(commits, repr(start), repr(end), flush=True)  # noqa: T201
+
+
+if __name__ == "__main__":
+    client(Path(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]))

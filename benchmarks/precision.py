@@ -1,0 +1,90 @@
+"""A/A: two contenders that are the same, twice over, and how far apart the command finds them.
+
+A configuration holds ZEO twice, each with a private server on a FileStorage of its own, and
+RelStorage on SQLite twice.  The command measures the default benchmarks with two clients and the
+default effort.  What differs from 1 in the ratio of two that are the same is error.
+
+A ratio is estimated from pairs: the values of both in the slice of the same number of the same
+run, which were taken within a second or so of each other, so that what the machine did then it did
+to both.  The estimator is that of Hodges and Lehmann, applied to the logarithms of the ratios of
+the pairs: the median of the means of all pairs of them, each with itself included (Hodges, J. L.
+and Lehmann, E. L., "Estimates of location based on rank tests", Annals of Mathematical Statistics
+34, 1963).  Logarithms make a ratio and its inverse equally far from 1.  Up to 29 % of the pairs may
+be arbitrarily wrong, as when something else had the processor, without carrying it away, and where
+the differences are normal it needs 5 % more pairs than the mean, the median 57 % more.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterator, Sequence
+
+from benchmarks.command import Cell, Done, shoot_out
+from benchmarks.contenders import IMPORTS, sqlite, zeo, zeo_server
+from benchmarks.figure import Figure, at_least, at_most, told
+
+CONFIGURATION = (
+    IMPORTS
+    + zeo_server("first")
+    + zeo_server("second")
+    + zeo("zeo_1", "first")
+    + zeo("zeo_2", "second")
+    + sqlite("sqlite_1")
+    + sqlite("sqlite_2")
+)
+TWINS = (("zeo_1", "zeo_2"), ("sqlite_1", "sqlite_2"))
+MEDIAN = 0.02
+GREATEST = 0.06
+"""How far from 1 the ratios may be."""
+WALL = 215.0
+"""Seconds that the engine before this one took for the same, on two cores."""
+SHARE = 0.60
+
+
+def measure(*, quick: bool) -> Iterator[Figure]:
+    """Yield the figures of one run of the command."""
+    effort = ["-p", "1", "-n", "4", "--min-time", "0.02"] if quick else []
+    done = shoot_out(CONFIGURATION, "-c", "2", *effort)
+    ratios = _ratios(done)
+    for name, ratio in ratios.items():
+        yield told(f"precision: {name}", ratio, "{:.3f}")
+    distances = [abs(ratio - 1) for ratio in ratios.values()]
+    yield at_most(
+        "precision: median distance from 1", statistics.median(distances), MEDIAN, "{:.1%}"
+    )
+    yield at_most("precision: greatest distance from 1", max(distances), GREATEST, "{:.1%}")
+    yield at_most("precision: wall time", done.wall, WALL, "{:.0f} s")
+    yield at_least("precision: share on the clock", done.on_clock / done.wall, SHARE, "{:.0%}")
+    yield told("precision: share by value x loops", done.slice_seconds / done.wall, "{:.0%}")
+
+
+def _ratios(done: Done) -> dict[str, float]:
+    benchmarks = list(dict.fromkeys(cell.benchmark for cell in done.cells))
+    return {
+        f"{first.rpartition('_')[0]} {benchmark}": math.exp(
+            hodges_lehmann(log_ratios(done.cell(first, benchmark), done.cell(second, benchmark)))
+        )
+        for first, second in TWINS
+        for benchmark in benchmarks
+    }
+
+
+def log_ratios(first: Cell, second: Cell) -> list[float]:
+    """Return the logarithms of the ratios of the values that are pairs."""
+    found = []
+    for one, other in zip(first.runs, second.runs, strict=True):
+        partners = dict(zip(other.slices, other.values, strict=True))
+        found += [
+            math.log(value / partners[number])
+            for number, value in zip(one.slices, one.values, strict=True)
+            if number in partners
+        ]
+    return found
+
+
+def hodges_lehmann(numbers: Sequence[float]) -> float:
+    """Return the median of the means of all pairs of *numbers*, each with itself included."""
+    return statistics.median(
+        (number + other) / 2 for at, number in enumerate(numbers) for other in numbers[at:]
+    )

@@ -1,0 +1,39 @@
+"""What the harness costs on the clock.
+
+A benchmark whose iteration does nothing is measured as any other.  What its iterations take is what
+every iteration of every benchmark takes more than the work that it does: a call, reading the clock,
+and noting what it says.  The figure is the median of the values of one client.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator
+
+from benchmarks.figure import Figure, at_most, told
+from benchmarks.nothing import Batches, Nothing, crew_plan
+from zodbshootout.client.benchmarks.benchmark import Benchmark
+from zodbshootout.client.parameters import Unit
+
+LIMIT = 0.2
+"""Microseconds that recording may cost an iteration."""
+ITERATIONS = 20_000
+VALUES = 51
+
+
+def measure(*, quick: bool) -> Iterator[Figure]:
+    """Yield the cost where iterations are timed each by itself, and where they are together."""
+    values = 5 if quick else VALUES
+    found = _values(Nothing, values)
+    yield at_most("recording: an iteration by itself", statistics.median(found), LIMIT, "{:.3f} us")
+    yield told("  lowest value", min(found), "{:.3f} us")
+    yield told("  highest value", max(found), "{:.3f} us")
+    found = _values(Batches, values)
+    yield at_most("recording: one of a batch", statistics.median(found), LIMIT, "{:.3f} us")
+
+
+def _values(benchmark: type[Benchmark], values: int) -> list[float]:
+    """Return microseconds per iteration."""
+    with crew_plan(benchmark, Unit.THREAD).started() as crew:
+        crew.measure(ITERATIONS)
+        return [crew.measure(ITERATIONS).value * 1e6 for _ in range(values)]

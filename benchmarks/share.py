@@ -1,0 +1,47 @@
+"""How much of a small run is spent on the clock.
+
+The command measures add, update, cold and prefetch_cold of 100 objects with two clients on
+PostgreSQL, SQLite and ZEO, two runs of three values each.  On the clock is what passes from the
+start of a slice until the last client has done what counts; what servers, interpreters, databases
+and checks take is not.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+
+from benchmarks.command import Done, shoot_out
+from benchmarks.contenders import IMPORTS, POSTGRESQL, POSTGRESQL_SERVER, sqlite, zeo, zeo_server
+from benchmarks.figure import Figure, at_least, told
+
+SERVERS = POSTGRESQL_SERVER + zeo_server("main")
+CELLS = 12
+WORDS = ("add", "update", "cold", "prefetch_cold", "-c", "2", "--object-counts", "100")
+EFFORT = ("-p", "2", "-n", "3")
+QUICK = ("-p", "1", "-n", "1")
+SHARE = 0.50
+
+
+def contenders(directory: str = "$scratch") -> str:
+    """Return their sections, with the files of SQLite in some directory."""
+    return POSTGRESQL + sqlite("sqlite", directory) + zeo("zeo", "main")
+
+
+def effort(*, quick: bool) -> tuple[str, ...]:
+    """Return the options that say how often a cell is measured."""
+    return QUICK if quick else EFFORT
+
+
+@functools.cache
+def small_run(*, quick: bool) -> Done:
+    """Return the run, which is made once."""
+    return shoot_out(IMPORTS + SERVERS + contenders(), *WORDS, *effort(quick=quick))
+
+
+def measure(*, quick: bool) -> Iterator[Figure]:
+    """Yield the figures of one run of the command."""
+    done = small_run(quick=quick)
+    yield at_least("share: on the clock", done.on_clock / done.wall, SHARE, "{:.0%}")
+    yield told("share: by value x loops", done.slice_seconds / done.wall, "{:.0%}")
+    yield told("share: wall time per cell", done.wall / len(done.cells), "{:.2f} s")

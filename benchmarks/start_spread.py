@@ -1,0 +1,39 @@
+"""How far apart the clients start: 20 processes that add, update and read 50 objects on SQLite.
+
+The metadata of a run have the most seconds by which a client came to wait for the start only after
+its instant (``start_spread_s``), and the most after which one was given a processor
+(``start_delay_s``), which with more processes than processors is part of what is measured.  What
+is told here is the median of the runs, of each of which that is the worst start.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator
+
+from benchmarks.command import Done, shoot_out
+from benchmarks.contenders import IMPORTS, sqlite
+from benchmarks.figure import Figure, at_most, told
+
+CLIENTS = 20
+LONGEST = 1.0
+"""Milliseconds."""
+
+
+def measure(*, quick: bool) -> Iterator[Figure]:
+    """Yield the medians."""
+    effort = ("-p", "1", "-n", "2", "--min-time", "0.01") if quick else ()
+    benchmarks = ("add", "steamin") if quick else ("add", "update", "cold", "steamin")
+    clients = 4 if quick else CLIENTS
+    done = shoot_out(
+        IMPORTS + sqlite("sqlite"),
+        *benchmarks, "-c", str(clients), "--object-counts", "50", *effort,
+    )  # fmt: skip
+    yield at_most("start_spread: median", _median(done, "start_spread_s"), LONGEST, "{:.3f} ms")
+    yield told("start_spread: wait for a processor", _median(done, "start_delay_s"), "{:.3f} ms")
+
+
+def _median(done: Done, key: str) -> float:
+    """Return the median of all runs, in milliseconds."""
+    seconds = [float(run.metadata[key]) for cell in done.cells for run in cell.runs]
+    return statistics.median(seconds) * 1e3

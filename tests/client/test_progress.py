@@ -1,0 +1,139 @@
+"""What follows from how far each client had come at which time."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zodbshootout.client.progress import Progress, Throughput, throughput
+
+DURATIONS = st.lists(st.integers(1, 1000), min_size=1, max_size=12)
+
+
+def progress(durations: list[int], start: float = 0.0, batch: int = 1) -> Progress:
+    """Return the progress of a client that took so long for one batch after the other."""
+    ends = [start + end for end in accumulate(durations)]
+    return Progress(start, ends, [batch * (nth + 1) for nth in range(len(ends))])
+
+
+CREWS = st.lists(DURATIONS, min_size=1, max_size=6)
+
+
+def in_turn(order: list[int], clients: int) -> list[Progress]:
+    """Return the progress of clients that a server serves in that order, one each second."""
+    ends = [[at + 1.0 for at, who in enumerate(order) if who == each] for each in range(clients)]
+    return [Progress(0.0, each, range(1, len(each) + 1)) for each in ends]
+
+
+def per_second(found: Throughput) -> float:
+    return found.iterations / found.seconds
+
+
+@given(DURATIONS, st.lists(st.floats(0, 20_000), min_size=2, max_size=20))
+def test_nobody_has_done_less_later(durations: list[int], times: list[float]) -> None:
+    client = progress(durations)
+    done = [client.iterations(time) for time in sorted(times)]
+    assert done == sorted(done)
+    assert all(0 <= each <= len(durations) for each in done)
+
+
+@given(DURATIONS, st.integers(1, 100))
+def test_where_an_iteration_ends_it_is_done(durations: list[int], batch: int) -> None:
+    client = progress(durations, start=5.0, batch=batch)
+    for end, done in zip(client.times, client.done, strict=True):
+        assert client.iterations(end) == done
+        assert client.end(done) == end
+    assert client.iterations(5.0) == 0
+
+
+@given(st.integers(1, 100), st.floats(0, 0.99))
+def test_an_iteration_at_work_is_none_that_is_done(batch: int, part: float) -> None:
+    client = Progress(0.0, [4.0, 6.0], [batch, 2 * batch])
+    assert client.iterations(4.0 * part) == 0
+    assert client.iterations(4.0 + 2 * part) == batch
+
+
+@given(CREWS, st.integers(0, 2**20))
+def test_it_makes_no_difference_when_it_all_happened(crew: list[list[int]], shift: int) -> None:
+    counted = min(map(len, crew))
+    found = throughput([progress(each) for each in crew], counted)
+    later = throughput([progress(each, start=float(shift)) for each in crew], counted)
+    assert later.seconds == found.seconds > 0
+    assert later.iterations == found.iterations
+
+
+@given(CREWS, st.integers(1, 50))
+def test_twice_as_slow_is_half_as_much(crew: list[list[int]], factor: int) -> None:
+    counted = min(map(len, crew))
+    found = throughput([progress(each) for each in crew], counted)
+    slower = throughput([progress([factor * one for one in each]) for each in crew], counted)
+    assert per_second(slower) == pytest.approx(per_second(found) / factor)
+
+
+@given(st.integers(1, 8).flatmap(lambda clients: st.lists(st.integers(0, clients - 1))))
+def test_a_server_comes_out_at_exactly_its_capacity_whomever_it_serves_how_often(
+    order: list[int],
+) -> None:
+    clients = max(order, default=0) + 1
+    # In the end each is served at least once more, and all go on until then.
+    order = [*order, *range(clients)]
+    served = in_turn(order, clients)
+    counted = min(len(each.times) for each in served)
+    found = throughput(served, counted)
+    assert found.iterations == found.seconds > 0
+
+
+@given(st.integers(1, 32), st.integers(1, 50))
+def test_a_server_that_serves_in_turn_comes_out_at_exactly_its_capacity(
+    clients: int, counted: int
+) -> None:
+    order = list(range(clients)) * (counted + 1)
+    found = throughput(in_turn(order, clients), counted)
+    assert per_second(found) == pytest.approx(1.0, rel=1e-12)
+
+
+@given(st.lists(st.integers(1, 1000), min_size=1, max_size=8), st.integers(2, 20))
+def test_steady_clients_come_out_at_about_the_sum_of_their_speeds(
+    each_takes: list[int], counted: int
+) -> None:
+    slowest = max(each_takes)
+    crew = [progress([one] * (counted * slowest // one + 1)) for one in each_takes]
+    found = throughput(crew, counted)
+    due = sum(1 / one for one in each_takes) * found.seconds
+    # What is cut off of others' iterations is less than one of each.
+    assert abs(found.iterations - due) <= len(crew) * (len(crew) - 1)
+    if len(set(each_takes)) == 1:
+        assert found.iterations == pytest.approx(due)
+
+
+@given(DURATIONS)
+def test_a_client_that_is_alone_has_all_of_its_time(durations: list[int]) -> None:
+    found = throughput([progress(durations)], len(durations))
+    assert (found.iterations, found.seconds) == (len(durations), sum(durations))
+
+
+@given(CREWS, st.integers(1, 5))
+def test_what_is_done_after_the_last_has_finished_does_not_count(
+    crew: list[list[int]], more: int
+) -> None:
+    counted = min(map(len, crew))
+    found = throughput([progress(each) for each in crew], counted)
+    longest = max(map(sum, crew))
+    longer = [progress([*each, *[longest] * more]) for each in crew]
+    again = throughput(longer, counted)
+    assert again.seconds == found.seconds
+    assert again.iterations == found.iterations
+
+
+def test_of_one_iteration_each_those_that_ended_by_the_time_of_the_last_count() -> None:
+    crew = [progress([4]), progress([1, 1, 1, 3]), progress([2, 2])]
+    found = throughput(crew, 1)
+    assert (found.iterations, found.seconds) == (1 + 3 + 2, 4.0)
+
+
+def test_a_late_start_is_on_the_clock_where_nothing_else_is_known() -> None:
+    found = throughput([progress([2]), progress([2], start=1.0)], 1)
+    assert (found.iterations, found.seconds) == (2, 3.0)

@@ -1,0 +1,369 @@
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+import signal
+import time
+import tracemalloc
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import ZODB
+
+from tests.fakes import (
+    CachingStorage,
+    FakeClock,
+    FakeStorage,
+    OpenCachingStorage,
+    database_of,
+    measure,
+    parameters,
+    plan,
+)
+from zodbshootout.client import session
+from zodbshootout.client.benchmarks.benchmark import MOST_AT_ONCE, Benchmark
+from zodbshootout.client.benchmarks.registry import benchmarks
+from zodbshootout.client.client import Client
+from zodbshootout.client.clock import SystemClock
+from zodbshootout.client.data.tree import Purpose
+from zodbshootout.client.database import Database
+from zodbshootout.client.parameters import Parameters, Unit
+from zodbshootout.client.populating import populate
+from zodbshootout.client.progress import MOST_POINTS
+from zodbshootout.client.session import StretchTimer
+from zodbshootout.client.specification import Storage
+from zodbshootout.client.storages import open_storage
+from zodbshootout.crews.crew import CrewFailed
+from zodbshootout.crews.processes import ProcessCrew
+from zodbshootout.crews.starting import CrewPlan
+from zodbshootout.guardian import manner_of_end
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> FakeClock:
+    # It may stand still while clients look from time to time whether there is an order.
+    monkeypatch.setattr(session, "POLL_INTERVAL", 0.0)
+    return FakeClock()
+
+
+class Slow(Benchmark):
+    """Clients that take longer to get ready, and longer to finish, the higher their number."""
+
+    name = "slow"
+    title = "Slow"
+    purpose = Purpose.READ
+
+    def prepare(self) -> None:
+        time.sleep(0.02 * self.client.index)
+
+    def run(self) -> None:
+        time.sleep(0.001 + 0.002 * self.client.index)
+
+
+class Deadly(Slow):
+    def run(self) -> None:
+        if self.client.index == 1 and self.timed:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Leaving(Slow):
+    def set_up(self) -> None:
+        os._exit(7)
+
+
+def crew_of_processes(benchmark: type[Benchmark], size: int) -> ProcessCrew:
+    of = parameters(size=size, unit=Unit.PROCESS)
+
+    def open_benchmark(index: int) -> Benchmark:
+        database = database_of(FakeStorage(FakeClock()))
+        return benchmark(Client(index, of, database))
+
+    return ProcessCrew(size, open_benchmark, SystemClock())
+
+
+def test_every_client_goes_on_until_the_last_has_finished() -> None:
+    iterations = []
+
+    class Counting(Slow):
+        def run(self) -> None:
+            super().run()
+            if self.client.index == 0 and not self.timed:
+                iterations.append(1)
+
+    clock = SystemClock()
+    (sample,) = measure(
+        Counting, FakeStorage(FakeClock()), parameters(size=3, shared=True), clock, [10]
+    )
+    assert sample.iterations == 3 * 10
+    assert 0 < len(iterations) <= sample.uncounted
+
+
+def test_a_client_that_could_obstruct_others_goes_on_for_as_long_as_it_was_measured() -> None:
+    iterations: Counter[int] = Counter()
+
+    class Obstructing(Slow):
+        obstructs = True
+
+        def run(self) -> None:
+            super().run()
+            iterations[self.client.index] += 1
+
+    of = parameters(size=3, shared=True)
+    measure(Obstructing, FakeStorage(FakeClock()), of, SystemClock(), [4])
+    # Four on the clock, and at most four after that.
+    assert 4 <= iterations[0] <= 4 + 4
+
+
+def test_a_killed_client_is_named_with_the_signal() -> None:
+    expected = pytest.raises(CrewFailed, match=r"client 1 \(pid \d+\) was killed by SIGKILL")
+    with expected, crew_of_processes(Deadly, 3) as crew:
+        crew.measure(3)
+
+
+def test_a_client_that_ends_before_it_is_set_up_is_noticed() -> None:
+    expected = pytest.raises(CrewFailed, match=r"client \d \(pid \d+\) ended with exit status 7")
+    with expected, crew_of_processes(Leaving, 2):
+        pytest.fail("the crew cannot be complete")
+
+
+def test_trap_16_clients_are_forked_from_a_process_that_has_opened_nothing() -> None:
+    openers = multiprocessing.get_context("fork").Queue()
+    storage = FakeStorage(FakeClock())
+
+    def open_db(_: Storage) -> Any:
+        openers.put(os.getpid())
+        return ZODB.DB(storage)
+
+    of = parameters(size=3, unit=Unit.PROCESS, objects=2)
+    opened = CrewPlan(benchmarks()["add"], of, lambda: Database(Storage(), open_db))
+    with opened.started() as crew:
+        crew.measure(1)
+    pids = {openers.get(timeout=30) for _ in range(3)}
+    assert len(pids) == 3
+    assert os.getpid() not in pids
+    assert openers.empty()
+
+
+def test_no_process_is_left_of_a_crew_that_failed() -> None:
+    crew = crew_of_processes(Deadly, 3)
+    pids: list[int | None] = []
+    with pytest.raises(CrewFailed), crew:
+        pids.extend(process.pid for process in crew._processes)
+        crew.measure(3)
+    assert len(pids) == 3
+    for pid in pids:
+        assert pid is not None
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+
+
+def test_the_manner_of_an_end_is_told() -> None:
+    assert manner_of_end(-9) == "was killed by SIGKILL"
+    assert manner_of_end(3) == "ended with exit status 3"
+    assert manner_of_end(None) == "no longer answers"
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_while_servers_are_restarted_no_client_has_its_database_open(
+    shared: bool, clock: FakeClock
+) -> None:
+    opened: list[int] = []
+    pooled: list[int] = []
+    storage = FakeStorage(clock)
+    of = parameters(size=3, shared=shared)
+    populate(database_of(storage), Purpose.READ, of)
+
+    class Looking(benchmarks()["cold"]):  # type: ignore[misc]
+        def prepare(self) -> None:
+            super().prepare()
+            pooled.append(len(list(self.client.database.db.pool)))
+
+    def open_db(_: Storage) -> Any:
+        db = ZODB.DB(storage)
+        opened.append(1)
+        db.close = opened.pop
+        return db
+
+    with CrewPlan(Looking, of, lambda: Database(Storage(), open_db), clock).started() as crew:
+        samples = []
+        for _ in range(2):
+            crew.close_databases()
+            assert opened == []
+            crew.reopen_databases()
+            assert len(opened) == of.crew.databases
+            samples.append(crew.measure(1))
+    assert opened == []
+    # Each connects once before the clock starts, and none has to then.
+    assert pooled[-1] >= (3 if shared else 1)
+    for sample in samples:
+        assert sample.counts["loads"] == (sample.iterations + sample.uncounted) * 11
+
+
+def test_populating_twice_writes_once(clock: FakeClock) -> None:
+    storage = FakeStorage(clock)
+    of = parameters(size=2, shared=True)
+    with database_of(storage) as database:
+        populate(database, Purpose.READ, of)
+        size = len(storage)
+        populate(database, Purpose.READ, of)
+        assert len(storage) == size
+
+
+@pytest.mark.parametrize("clients", [1, 3])
+@pytest.mark.parametrize(("name", "hits"), [("warm", 12), ("hot", 11)])
+def test_the_use_of_a_shared_cache_is_counted_once(
+    name: str, hits: int, clients: int, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(open_storage, "known_storages", lambda: [OpenCachingStorage])
+    of = parameters(size=clients, shared=True)
+    samples = measure(benchmarks()[name], CachingStorage(clock), of, clock, [1, 2, 20])
+    for sample in samples[1:]:  # the first one filled the cache
+        done = sample.iterations + sample.uncounted
+        assert sample.counts == {"loads": done * 11, "storage_cache_hits": done * hits}
+
+
+FOREIGN = """%import foreign
+<zodb x>
+    <foreign>
+        <filestorage>
+            path $here/x.fs
+        </filestorage>
+    </foreign>
+</zodb>
+"""
+KNOWN = FOREIGN.replace("<foreign>", "").replace("</foreign>", "")
+
+
+@pytest.mark.parametrize(("section", "reopened"), [(FOREIGN, True), (KNOWN, False)])
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("name", ["cold", "load", "hot"])
+def test_a_storage_that_nobody_knows_is_closed_and_opened_before_cold_stretches(
+    name: str, shared: bool, section: str, reopened: bool, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[1]))
+    of = parameters(size=3 if shared else 1, shared=shared, objects=2)
+    specification = Storage(section, names={"here": str(tmp_path)})
+    with Database(specification) as database:
+        assert database.knows_caches is not reopened
+        populate(database, Purpose.READ, of)
+    opened: list[Database] = []
+    reopen = Database.reopen
+
+    def noting(database: Database) -> None:
+        opened.append(database)
+        reopen(database)
+
+    monkeypatch.setattr(Database, "reopen", noting)
+    with CrewPlan(benchmarks()[name], of, lambda: Database(specification)).started() as crew:
+        samples = [crew.measure(1), crew.measure(1)]
+    assert len(opened) == (2 if reopened and name != "hot" else 0)
+    assert all(sample.counts["loads"] for sample in samples)
+
+
+class Nothing(Benchmark):
+    """Does nothing."""
+
+    name = "nothing"
+    title = "Nothing"
+    purpose = None
+
+    def run(self) -> None:
+        pass
+
+
+class Ticking(FakeClock):
+    """Goes on by 1 s whenever it is asked."""
+
+    time = 0.0
+
+    def now(self) -> float:
+        self.time += 1.0
+        return self.time
+
+    def wait_until(self, instant: float) -> None:
+        self.time = max(self.time, instant)
+
+
+def test_memory_does_not_grow_with_the_iterations_of_a_value() -> None:
+    peaks, sizes = [], []
+    nothing = plan(Nothing, FakeStorage(FakeClock()), parameters(), Ticking())
+    with nothing.started() as crew:
+        crew.measure(10)
+        tracemalloc.start()
+        try:
+            for iterations in (MOST_AT_ONCE, 5 * MOST_AT_ONCE):
+                tracemalloc.reset_peak()
+                before, _ = tracemalloc.get_traced_memory()
+                sample = crew.measure(iterations)
+                peaks.append(tracemalloc.get_traced_memory()[1] - before)
+                sizes.append(len(pickle.dumps(sample)))
+                assert sample.iterations == iterations
+        finally:
+            tracemalloc.stop()
+    assert sizes[1] <= sizes[0] + 64
+    # What one stretch leaves may be there until the next one has ended.
+    assert peaks[1] <= 1.5 * peaks[0]
+
+
+@pytest.mark.parametrize("between", [None, lambda: None])
+def test_what_a_client_reports_of_a_stretch_is_bounded(
+    between: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "MOST_NOTED", 64)
+    sizes = []
+    for iterations in (10_000, MOST_AT_ONCE):
+        benchmark = Nothing(Client(0, parameters(), database_of(FakeStorage(FakeClock()))))
+        benchmark.between = between
+        stretch = StretchTimer(benchmark, Ticking(), iterations)
+        stretch.start(0.0)
+        stretch.counted()
+        for _ in range(1000):
+            stretch.uncounted()
+        report = stretch.report()
+        assert report.done == iterations + 1000
+        assert len(report.progress.times) == len(report.progress.done) <= MOST_POINTS + 2
+        # The first and the last that count are never dropped.
+        assert report.progress.done[0] == 1
+        assert report.progress.end(iterations) - report.progress.start >= iterations
+        assert iterations in report.progress.done
+        assert len(stretch._further_ends) <= 64
+        sizes.append(len(pickle.dumps(report)))
+    assert max(sizes) < 24 * MOST_POINTS
+
+
+def test_what_cannot_be_prepared_at_once_is_done_in_several_stretches(clock: FakeClock) -> None:
+    class Scarce(Nothing):
+        @classmethod
+        def most_at_once(cls, parameters: Parameters) -> int:
+            return 4
+
+        def set_up(self) -> None:
+            self.prepared: list[str] = []
+
+        def prepare(self) -> None:
+            self.prepared.append("prepared")
+
+        def run(self) -> None:
+            clock.spend(1.0)
+
+        def verify(self) -> None:
+            assert len(self.prepared) == 3
+
+    with plan(Scarce, FakeStorage(clock), parameters(), clock).started() as crew:
+        sample = crew.measure(10)
+        crew.verify()
+    assert sample.iterations == 10
+    assert sample.value == 1.0
+
+
+def test_who_was_prepared_for_too_little_says_so(clock: FakeClock) -> None:
+    class Scarce(Nothing):
+        def supply(self, iterations: int) -> int:
+            return 3
+
+    with pytest.raises(CrewFailed, match="nothing: prepared for 3 iterations only"):
+        measure(Scarce, FakeStorage(clock), parameters(), clock, [3, 4])

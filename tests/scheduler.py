@@ -1,0 +1,142 @@
+"""A clock that all clients of a crew share, on which time passes only while all of them wait.
+
+Of the clients that are between the start of a stretch and its end one runs at a time: in the order
+in which they are due, so that what they do to each other is the same in every run.  Clients that
+wait for orders, or get ready, do not count.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import threading
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any
+
+from zodbshootout.client.outcome import Failure
+from zodbshootout.crews.threads import QueueChannel
+
+NOTICE = 1.0
+
+
+class SharedClock:
+    """Virtual time, and whose turn it is."""
+
+    def __init__(self, clients: int) -> None:
+        self._clients = clients
+        self._mutex = threading.Lock()
+        self._turns: dict[int, threading.Semaphore] = defaultdict(lambda: threading.Semaphore(0))
+        self._time = 0.0
+        self._inside: set[int] = set()
+        self._due: list[tuple[float, int, int]] = []
+        self._order = itertools.count()
+        self._locks: list[SharedLock] = []
+
+    def now(self) -> float:
+        return self._time
+
+    def wait_until(self, instant: float) -> None:
+        """Enter a stretch, at an *instant* at which all clients of the crew do."""
+        with self._mutex:
+            thread = threading.get_ident()
+            self._inside.add(thread)
+            heapq.heappush(self._due, (instant, -self._clients + _client_number(), thread))
+            if len(self._inside) == self._clients:
+                self._pass_turn()
+        self._turns[thread].acquire()
+
+    def leave(self) -> None:
+        """Leave the stretch, if this client is in one."""
+        with self._mutex:
+            if threading.get_ident() in self._inside:
+                self._inside.discard(threading.get_ident())
+                self._pass_turn()
+
+    def spend(self, seconds: float) -> None:
+        """Be at work for so long."""
+        with self._mutex:
+            thread = threading.get_ident()
+            if thread not in self._inside:
+                self._time += seconds
+                return
+            heapq.heappush(self._due, (self._time + seconds, next(self._order), thread))
+            self._pass_turn()
+        self._turns[thread].acquire()
+
+    def lock(self, choose: Callable[[int], int]) -> SharedLock:
+        """Return a lock that goes to number ``choose(n)`` of the *n* clients that wait for it."""
+        self._locks.append(SharedLock(self, choose))
+        return self._locks[-1]
+
+    def _pass_turn(self) -> None:
+        """Have the next client run; the one that runs is about to wait, or has left."""
+        if not self._inside:
+            return
+        while not self._due or self._due[0][0] > self._time:
+            granted = next((next_ for each in self._locks if (next_ := each._grant())), None)
+            if granted is not None:
+                self._turns[granted].release()
+                return
+            self._time = self._due[0][0]
+        self._turns[heapq.heappop(self._due)[2]].release()
+
+
+class SharedLock:
+    """Held by one client at a time; whoever wants it may get it once nobody else can go on."""
+
+    def __init__(self, clock: SharedClock, choose: Callable[[int], int]) -> None:
+        self._clock = clock
+        self._choose = choose
+        self._waiting: list[int] = []
+        self._held = False
+        self._outside = threading.Lock()
+
+    def __enter__(self) -> None:
+        self.acquire()
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.release()
+
+    def acquire(self) -> None:
+        thread = threading.get_ident()
+        clock = self._clock
+        if thread not in clock._inside:
+            self._outside.acquire()
+            return
+        with clock._mutex:
+            self._waiting.append(thread)
+            clock._pass_turn()
+        clock._turns[thread].acquire()
+
+    def release(self) -> None:
+        if threading.get_ident() not in self._clock._inside:
+            self._outside.release()
+        self._held = False
+
+    def _grant(self) -> int | None:
+        """Give the lock to one that waits, if it is free; return that client."""
+        if self._held or not self._waiting:
+            return None
+        self._held = True
+        return self._waiting.pop(self._choose(len(self._waiting)))
+
+
+def _client_number() -> int:
+    return int(threading.current_thread().name.removeprefix("client-"))
+
+
+def channel_on(clock: SharedClock) -> type[QueueChannel]:
+    """Return the class of channels whose clients leave a stretch when they wait for an order."""
+
+    class LeavingChannel(QueueChannel):
+        def send(self, report: Any) -> None:
+            if isinstance(report, Failure):
+                clock.leave()
+            super().send(report)
+
+        def receive(self) -> Any:
+            clock.leave()
+            return super().receive()
+
+    return LeavingChannel

@@ -1,0 +1,98 @@
+"""The command that measures the harness itself: that it runs, never what it finds."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from benchmarks import __main__ as command
+from benchmarks.capacity import commits_in
+from benchmarks.command import Cell, Run, environment
+from benchmarks.figure import at_least, at_most, told
+from benchmarks.limited import commits
+from benchmarks.precision import hodges_lehmann, log_ratios
+
+ROOT = Path(__file__).parents[1]
+
+
+def measure(*names: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "benchmarks", "--quick", *names],
+        check=False, capture_output=True, text=True, cwd=ROOT, env=environment(), timeout=280,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        ("recording", ["recording: an iteration by itself", "recording: one of a batch"]),
+        ("memory", ["memory: peak, 1,000 iterations", "memory: growth from 1,000 on"]),
+        ("start_spread", ["start_spread: median", "start_spread: wait for a processor"]),
+    ],
+)
+def test_a_figure_is_printed(name: str, lines: list[str]) -> None:
+    done = measure(name)
+    assert done.returncode in {0, 1}, done.stderr
+    assert "not measured" not in done.stdout
+    for line in lines:
+        assert line in done.stdout
+
+
+def test_every_name_is_a_module_that_measures() -> None:
+    for name in command.NAMES:
+        assert (ROOT / "benchmarks" / f"{name}.py").is_file()
+
+
+def test_an_unknown_name_is_refused() -> None:
+    done = measure("speed")
+    assert done.returncode == 2
+    assert "unknown: speed" in done.stderr
+
+
+def test_a_line_says_whether_a_figure_is_reached() -> None:
+    assert str(at_most("spread", 0.5, 1.0, "{:.1f} ms")).split() == [
+        "spread", "0.5", "ms", "<=", "1.0", "ms", "reached",
+    ]  # fmt: skip
+    assert str(at_least("share", 0.5, 0.6, "{:.0%}")).endswith("missed")
+    assert str(told("wall time", 3.0, "{:.0f} s")).endswith("3 s")
+
+
+def run(values: list[float], slices: str, starts: str = "", on_clock: float = 0.0) -> Run:
+    metadata = {"slices": slices, "slice_starts_s": starts, "on_clock_s": on_clock, "loops": 1}
+    return Run(values, metadata)
+
+
+def test_pairs_are_values_of_the_same_slice() -> None:
+    first = Cell("a", "add", 2, [run([1.0, 2.0, 9.0], "0 1 3")])
+    second = Cell("b", "add", 2, [run([2.0, 1.0, 5.0], "0 1 2")])
+    assert log_ratios(first, second) == [math.log(1 / 2), math.log(2)]
+
+
+def test_the_estimator_is_that_of_hodges_and_lehmann() -> None:
+    assert hodges_lehmann([1.0, 2.0, 6.0]) == 2.75  # of 1, 1.5, 2, 3.5, 4, 6
+    assert hodges_lehmann([0.0] * 9 + [1000.0]) == 0.0
+
+
+def test_what_a_storage_has_committed_is_counted_in_the_slices() -> None:
+    times = [0.5, 10.1, 10.2, 10.3, 10.4, 20.1, 20.2]
+    # From 10 to 10.35, and from 20 to 20.15.
+    slices = run([0.7, 0.3], "0 1", "10.0 20.0", on_clock=0.5)
+    assert commits_in(slices, times) == pytest.approx(3.5 + 1.5)
+
+
+def test_a_limited_storage_notes_its_commits(tmp_path: Path) -> None:
+    import ZODB.config
+
+    journal = tmp_path / "journal"
+    database = ZODB.config.databaseFromString(
+        "%import benchmarks.limited\n<zodb>\n<limitedstorage>\n"
+        f"path {tmp_path}/limited.fs\njournal {journal}\n</limitedstorage>\n</zodb>\n"
+    )
+    before = len(commits(journal))
+    with database.transaction() as connection:
+        connection.root()["key"] = "value"
+    database.close()
+    assert len(commits(journal)) == before + 1

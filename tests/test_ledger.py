@@ -1,0 +1,136 @@
+"""The bookkeeping: what has become of every cell, and who is told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from tests.runs import Counting, plan_of, run
+from zodbshootout.client.outcome import Failure, State
+from zodbshootout.ledger import GaveUp, Ledger
+from zodbshootout.model import Cell
+from zodbshootout.plan import Plan
+from zodbshootout.results import CellResult
+
+BROKE = Failure("it broke", "Traceback")
+CANNOT = Failure("it cannot", state=State.UNSUPPORTED)
+
+
+class Notes:
+    """A ledger, what its observer has seen, and what it has kept at which moment."""
+
+    def __init__(self, plan: Plan, *, fail_fast: bool = False) -> None:
+        self.observer = Counting()
+        self.kept: list[list[tuple[str, int]]] = []
+        self.ledger = Ledger(plan, self.observer, self._keep, fail_fast)
+
+    def _keep(self, results: Sequence[CellResult]) -> None:
+        self.kept.append([(each.state.value, len(each.runs)) for each in results])
+
+    def cell(self, contender: str, benchmark: str = "add") -> Cell:
+        cells = self.ledger.plan.cells
+        (found,) = [x for x in cells if (x.contender, x.benchmark) == (contender, benchmark)]
+        return found
+
+    def result(self, contender: str) -> CellResult:
+        (found,) = [x for x in self.ledger.results if x.cell == self.cell(contender)]
+        return found
+
+
+def test_what_was_not_reached_was_not_run() -> None:
+    notes = Notes(plan_of("ab"))
+    assert [each.state for each in notes.ledger.results] == [State.NOT_RUN, State.NOT_RUN]
+    notes.ledger.open([])
+    assert notes.kept == [[("not run", 0), ("not run", 0)]]
+
+
+def test_everything_measured_is_kept_at_every_moment() -> None:
+    notes = Notes(plan_of("ab", processes=2))
+    notes.ledger.open([])
+    for contender in "abba":
+        notes.ledger.add_run(notes.cell(contender), run(0.1, 0.2))
+    assert [[runs for _, runs in each] for each in notes.kept] == [
+        [0, 0],
+        [1, 0],
+        [1, 1],
+        [1, 2],
+        [2, 2],
+    ]
+    assert notes.result("a").benchmark().get_values() == (0.1, 0.2, 0.1, 0.2)
+
+
+def test_a_result_with_less_than_all_of_its_runs_says_so() -> None:
+    notes = Notes(plan_of("ab", processes=2))
+    notes.ledger.open([])
+    notes.ledger.add_run(notes.cell("a"), run(0.1))
+    assert (notes.result("a").reason, notes.result("b").reason) == ("1 of 2 runs", "")
+    notes.ledger.add_run(notes.cell("a"), run(0.1))
+    assert notes.result("a").reason == ""
+
+
+@pytest.mark.parametrize("failure", [BROKE, CANNOT])
+def test_a_cell_without_a_figure_has_none_even_if_it_had_runs(failure: Failure) -> None:
+    notes = Notes(plan_of("ab", processes=2))
+    notes.ledger.open([])
+    notes.ledger.add_run(notes.cell("a"), run(0.1))
+    notes.ledger.fail(notes.cell("a"), failure)
+    result = notes.result("a")
+    assert (result.state, result.reason, result.detail, result.runs) == (
+        failure.state, failure.cause, failure.detail, ()
+    )  # fmt: skip
+    assert notes.kept[-1] == [(failure.state.value, 0), ("not run", 0)]
+    assert notes.ledger.unsettled(notes.ledger.plan.cells) == [notes.cell("b")]
+
+
+def test_cells_that_are_measured_can_have_more_runs() -> None:
+    notes = Notes(plan_of("ab"))
+    notes.ledger.open([])
+    notes.ledger.add_run(notes.cell("a"), run(0.1))
+    assert notes.ledger.unsettled(notes.ledger.plan.cells) == notes.ledger.plan.cells
+
+
+def test_the_progress_adds_up_to_all_runs_whatever_becomes_of_the_cells() -> None:
+    notes = Notes(plan_of("abcd", processes=3))
+    ledger = notes.ledger
+    ledger.open([(notes.cell("d"), BROKE)])
+    for contender in "abc":
+        ledger.add_run(notes.cell(contender), run(0.1))
+    ledger.fail(notes.cell("b"), BROKE)
+    for contender in "acac":
+        ledger.add_run(notes.cell(contender), run(0.1))
+    assert notes.observer.expected == [12]
+    assert notes.observer.advanced == 12
+    assert notes.observer.settled == [
+        "d add failed",
+        "b add failed",
+        "a add measured",
+        "c add measured",
+    ]
+
+
+def test_what_is_refused_beforehand_is_no_run_that_anybody_waits_for() -> None:
+    # One process measures it; no other DB could read warm what that has written.
+    notes = Notes(plan_of(["a", "memory"], ["warm"], processes=3))
+    refused = notes.cell("memory", "warm")
+    notes.ledger.open([(refused, CANNOT)])
+    assert notes.observer.expected == [3]
+    assert notes.observer.advanced == 0
+    assert notes.observer.settled == ["memory warm not supported"]
+
+
+def test_fail_fast_gives_up_at_a_failure_and_keeps_what_there_is() -> None:
+    notes = Notes(plan_of("abc"), fail_fast=True)
+    notes.ledger.open([(notes.cell("b"), CANNOT)])
+    notes.ledger.add_run(notes.cell("a"), run(0.1))
+    notes.ledger.fail(notes.cell("c"), CANNOT)
+    with pytest.raises(GaveUp):
+        notes.ledger.fail(notes.cell("a"), BROKE)
+    assert notes.kept[-1] == [("failed", 0), ("not supported", 0), ("not supported", 0)]
+
+
+def test_fail_fast_gives_up_at_a_failure_that_is_known_already() -> None:
+    notes = Notes(plan_of("ab"), fail_fast=True)
+    with pytest.raises(GaveUp):
+        notes.ledger.open([(notes.cell("b"), BROKE)])
+    assert notes.kept == [[("not run", 0), ("failed", 0)]]

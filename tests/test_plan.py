@@ -1,0 +1,59 @@
+"""Which cells there are, and how many runs of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.runs import contender, plan_of
+from zodbshootout.client.facts import Facts, Sharing
+from zodbshootout.client.parameters import CrewShape, Parameters
+from zodbshootout.model import Cell
+from zodbshootout.plan import Sweep, make_plan
+
+
+def test_the_plan_tells_how_many_runs_it_takes() -> None:
+    assert plan_of("abc", ["add", "cold"]).total_runs == 2 * 3 * 3
+    assert plan_of("abc", ["add", "cold"], loops=0, values=0).total_runs == 2 * 3 * 3
+    assert plan_of(["memory", "a"], ["warm"]).total_runs == 3
+
+
+@pytest.mark.parametrize("values", [0, 5])
+def test_more_runs_and_longer_ones_are_estimated_to_take_longer(values: int) -> None:
+    once = plan_of("a", values=values).estimated_seconds()
+    assert once > 0
+    assert plan_of("ab", values=values).estimated_seconds() == 2 * once
+    longer = plan_of("a", values=values, run_time=25.0, min_time=5.0)
+    assert longer.estimated_seconds() > once
+
+
+def test_a_benchmark_without_objects_is_measured_once_however_many_there_are() -> None:
+    sweep = Sweep([1, 2], [10, 20], [128, 300], Parameters(CrewShape(1)))
+    plan = make_plan([contender("a")], ["tpc", "new_oid"], sweep, plan_of("a").effort)
+    rows = [(row.benchmark, row.parameters.crew.size) for row in plan.rows]
+    assert rows.count(("tpc", 1)) == rows.count(("tpc", 2)) == 1
+    assert rows.count(("new_oid", 1)) == rows.count(("new_oid", 2)) == 2
+
+
+def test_a_row_has_a_cell_of_every_contender() -> None:
+    plan = plan_of("ab", ["cold", "add"])
+    assert [(row.benchmark, cell.contender) for row in plan.rows for cell in row.cells] == [
+        ("cold", "a"), ("cold", "b"), ("add", "a"), ("add", "b"),
+    ]  # fmt: skip
+
+
+def test_a_cell_names_its_contender() -> None:
+    plan = plan_of("ab", concurrency=[2])
+    of = Cell("add", "b", plan.rows[0].parameters)
+    assert plan.contender(of).name == "b"
+    assert of.parameters.crew == CrewShape(2)
+
+
+def test_what_a_look_has_found_may_refuse_what_a_section_did_not() -> None:
+    plan = plan_of("ab", concurrency=[2])
+    assert plan.total_runs == 6
+    looked = plan.knowing({"b": Facts("FileStorage", Sharing.EXCLUSIVE)})
+    assert looked.total_runs == 3
+    assert [each.name for each in looked.measurable] == ["a"]
+    refusals = {cell.contender: looked.refusal(cell) for cell in looked.cells}
+    assert refusals["a"] is None
+    assert str(refusals["b"]).startswith("FileStorage: one DB at a time can open it")

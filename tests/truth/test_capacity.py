@@ -1,0 +1,296 @@
+"""What clients reach together is what a server of known capacity gives, and no more.
+
+Exact are the figures of a server that does one thing at a time, whether it is fair or not, of a
+client that is alone, and of clients that wait for nobody and are equally fast.
+
+The server, its clients and the time are made up: see :mod:`tests.scheduler`.  Where a figure is
+said to be exact it is so to the last bit: all times are powers of two.
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, ClassVar
+
+import pytest
+from ZODB.MappingStorage import MappingStorage
+
+from tests.fakes import database_of, exactly_started, parameters
+from tests.scheduler import SharedClock, SharedLock, channel_on
+from zodbshootout.client.benchmarks.benchmark import Benchmark
+from zodbshootout.client.benchmarks.registry import benchmarks
+from zodbshootout.client.parameters import Parameters
+from zodbshootout.crews import threads
+from zodbshootout.crews.crew import Crew
+from zodbshootout.crews.sample import Sample
+from zodbshootout.crews.starting import CrewPlan
+
+COMMIT = 2.0**-7
+"""Seconds that the server is busy with a commit, while all others wait."""
+CAPACITY = 1 / COMMIT
+"""Commits per second."""
+LONG = 2.0**10
+"""Seconds of a preparation: more than all commits of a value take."""
+CLIENTS = [1, 2, 8, 32]
+FEW, MANY = 2, 50
+
+
+def first_come_first_served(_: int) -> int:
+    return 0
+
+
+def fair(clock: SharedClock) -> SharedLock:
+    return clock.lock(first_come_first_served)
+
+
+def unfair(clock: SharedClock, seed: int) -> SharedLock:
+    return clock.lock(random.Random(seed).randrange)
+
+
+class Committing(Benchmark):
+    """Holds the server's lock for as long as a commit takes; the preparation takes long."""
+
+    name = "committing"
+    title = "Committing"
+    purpose = None
+    clock: ClassVar[SharedClock]
+    lock: ClassVar[SharedLock]
+
+    def prepare(self) -> None:
+        self.clock.spend(LONG * (1 + self.client.index))
+
+    def run(self) -> None:
+        with self.lock:
+            self.clock.spend(COMMIT)
+
+
+@contextmanager
+def crew_of(
+    benchmark: type[Benchmark],
+    storage: Any,
+    of: Parameters,
+    clock: SharedClock,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Crew]:
+    monkeypatch.setattr(threads, "QueueChannel", channel_on(clock))
+    plan = CrewPlan(benchmark, of, lambda: database_of(storage), clock)
+    with plan.started() as crew:
+        yield exactly_started(crew)
+
+
+def committed(
+    clients: int,
+    iterations: int,
+    make_lock: Callable[[SharedClock], SharedLock],
+    monkeypatch: pytest.MonkeyPatch,
+    benchmark: type[Committing] = Committing,
+) -> Sample:
+    clock = SharedClock(clients)
+    monkeypatch.setattr(benchmark, "clock", clock, raising=False)
+    monkeypatch.setattr(benchmark, "lock", make_lock(clock), raising=False)
+    of = parameters(size=clients, shared=True)
+    with crew_of(benchmark, MappingStorage(), of, clock, monkeypatch) as crew:
+        return crew.measure(iterations)
+
+
+def per_second(sample: Sample) -> float:
+    """Return what the table says: iterations per second of all clients."""
+    return sample.clients / sample.value
+
+
+@pytest.mark.parametrize("iterations", [1, FEW, MANY])
+@pytest.mark.parametrize("clients", CLIENTS)
+def test_clients_of_a_fair_server_reach_exactly_its_capacity(
+    clients: int, iterations: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sample = committed(clients, iterations, fair, monkeypatch)
+    assert per_second(sample) == CAPACITY
+    assert sample.start_spread == sample.start_delay == sample.paused == 0.0
+
+
+@pytest.mark.parametrize("iterations", [1, FEW, MANY])
+@pytest.mark.parametrize("clients", CLIENTS)
+def test_clients_of_an_unfair_server_reach_exactly_its_capacity_as_well(
+    clients: int, iterations: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for seed in range(6):
+        sample = committed(clients, iterations, partial(unfair, seed=seed), monkeypatch)
+        assert per_second(sample) == CAPACITY
+
+
+class Server(MappingStorage):  # type: ignore[misc]
+    """Serves one commit after the other: from ``tpc_begin`` to ``tpc_finish`` others wait."""
+
+    def __init__(self, clock: SharedClock, lock: SharedLock) -> None:
+        super().__init__()
+        self.clock = clock
+        self.lock = lock
+        self.commits: list[float] = []
+        """When each commit ended."""
+
+    def tpc_begin(self, transaction: Any, tid: Any = None) -> None:
+        self.lock.acquire()
+        super().tpc_begin(transaction)
+
+    def tpc_finish(self, transaction: Any, func: Any = lambda tid: None) -> Any:
+        self.clock.spend(COMMIT)
+        found = super().tpc_finish(transaction, func)
+        self.commits.append(self.clock.now())
+        self.lock.release()
+        return found
+
+
+def on_server(
+    name: str,
+    clients: int,
+    iterations: int,
+    make_lock: Callable[[SharedClock], SharedLock],
+    monkeypatch: pytest.MonkeyPatch,
+) -> tuple[Sample, Server]:
+    clock = SharedClock(clients)
+    server = Server(clock, make_lock(clock))
+    of = parameters(size=clients, shared=True, objects=2)
+    with crew_of(benchmarks()[name], server, of, clock, monkeypatch) as crew:
+        return crew.measure(iterations), server
+
+
+@pytest.mark.parametrize("iterations", [1, FEW, MANY])
+@pytest.mark.parametrize("clients", CLIENTS)
+@pytest.mark.parametrize("name", ["add", "update", "store"])
+def test_what_writes_reaches_exactly_the_capacity_of_a_fair_server(
+    name: str, clients: int, iterations: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sample, _ = on_server(name, clients, iterations, fair, monkeypatch)
+    assert per_second(sample) == CAPACITY
+
+
+@pytest.mark.parametrize("clients", CLIENTS)
+@pytest.mark.parametrize("name", ["add", "update", "store"])
+def test_what_writes_reaches_the_capacity_of_an_unfair_server(
+    name: str, clients: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = [
+        per_second(on_server(name, clients, 20, partial(unfair, seed=seed), monkeypatch)[0])
+        for seed in range(6)
+    ]
+    # Who has used up what was prepared commits new mappings for more, while others are measured.
+    tolerance = 0.04 if name == "add" else 0.02
+    assert statistics.fmean(found) == pytest.approx(CAPACITY, rel=tolerance)
+    assert max(found) <= 1.03 * CAPACITY
+
+
+class Independent(Committing):
+    """Takes a time of its own, and waits for nobody."""
+
+    name = "independent"
+    title = "Independent"
+    seconds: tuple[float, ...] = tuple(part * 2.0**-7 for part in (16, 4, 8, 1, 16, 2, 8, 4))
+
+    def run(self) -> None:
+        self.clock.spend(self.seconds[self.client.index])
+
+
+class Uneven(Independent):
+    """None of whose iterations ends when another client's does, but now and then."""
+
+    name = "uneven"
+    title = "Uneven"
+    seconds = tuple(part * 2.0**-7 for part in (16, 5, 7, 1, 11, 3, 16, 13))
+
+
+@pytest.mark.parametrize(("iterations", "tolerance"), [(FEW, 0.05), (MANY, 0.002)])
+@pytest.mark.parametrize("clients", [1, 2, 8])
+def test_clients_that_do_not_share_anything_come_out_at_the_sum_of_their_speeds(
+    clients: int, iterations: int, tolerance: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sample = committed(clients, iterations, fair, monkeypatch, Independent)
+    speeds = [1 / each for each in Independent.seconds[:clients]]
+    # What the end of one client's stretch cuts off another's iterations does not always come in
+    # at its beginning; each one's own speed is exact.
+    assert per_second(sample) == pytest.approx(sum(speeds), rel=tolerance if clients > 1 else 0)
+    assert sample.client_values == list(Independent.seconds[:clients])
+    assert sample.smallest_share == min(speeds) * clients / sum(speeds)
+
+
+class Even(Independent):
+    """All take the same time."""
+
+    name = "even"
+    title = "Even"
+    seconds = (2.0**-5,) * 32
+
+
+@pytest.mark.parametrize("iterations", [1, FEW, MANY])
+@pytest.mark.parametrize("clients", CLIENTS)
+def test_clients_of_one_speed_that_do_not_share_anything_come_out_at_exactly_its_sum(
+    clients: int, iterations: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sample = committed(clients, iterations, fair, monkeypatch, Even)
+    assert per_second(sample) == clients / Even.seconds[0]
+    assert sample.smallest_share == 1.0
+
+
+@pytest.mark.parametrize("iterations", [FEW, 8, MANY])
+@pytest.mark.parametrize("clients", [2, 8])
+def test_what_a_stretch_cuts_of_others_iterations_is_less_than_one_of_each(
+    clients: int, iterations: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sample = committed(clients, iterations, fair, monkeypatch, Uneven)
+    due = sum(1 / each for each in Uneven.seconds[:clients]) * sample.seconds
+    assert abs(sample.done - due) < clients * (clients - 1)
+    if iterations == MANY:
+        assert sample.done == pytest.approx(due, rel=0.02)
+
+
+def test_of_single_iterations_the_whole_ones_count_that_ended_by_the_time_of_the_last(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    slow, quick = Uneven.seconds[:2]
+    sample = committed(2, 1, fair, monkeypatch, Uneven)
+    assert sample.client_values == [slow, slow / 3]  # three quick ones end before the slow one
+    assert per_second(sample) == 4 / slow < 1 / slow + 1 / quick
+
+
+class Paused(Committing):
+    """Pauses between iterations for as long as a commit takes, as clients must not."""
+
+    name = "paused"
+    title = "Paused"
+
+    def between(self) -> None:
+        self.clock.spend(COMMIT)
+
+
+def test_with_a_pause_put_back_a_client_reaches_what_littles_law_says_and_not_the_capacity(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sample = committed(1, MANY, fair, monkeypatch, Paused)
+    response, pause = COMMIT, COMMIT * (MANY - 1) / MANY  # none comes before the first iteration
+    assert sample.paused == (MANY - 1) * COMMIT
+    assert per_second(sample) == pytest.approx(1 / (response + pause), rel=1e-12)
+    assert per_second(sample) < 0.51 * CAPACITY
+    # What the latencies alone would make of it is the capacity, which nobody has reached.
+    assert sample.clients / sample.latencies.longest == CAPACITY
+
+
+def test_with_a_pause_put_back_latencies_would_say_more_than_the_server_gives(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clients = 2  # one pauses while the other commits, so that the server is never idle
+    sample = committed(clients, MANY, fair, monkeypatch, Paused)
+    counts = sample.latencies.counts
+    latency = sum(ns * 1e-9 * count for ns, count in counts.items()) / sum(counts.values())
+    assert clients / latency > 1.9 * CAPACITY
+    assert per_second(sample) == pytest.approx(CAPACITY, rel=0.02)
+
+
+def test_a_figure_is_what_the_server_itself_has_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    sample, server = on_server("update", 8, MANY, partial(unfair, seed=1), monkeypatch)
+    counted = [
+        end for end in server.commits if sample.start < end <= sample.start + sample.on_clock
+    ]
+    assert per_second(sample) == pytest.approx(len(counted) / sample.on_clock, rel=0.02)

@@ -1,9 +1,10 @@
 """Read objects by their OIDs, with no mapping in between."""
 
-from zodbshootout.benchmarks.benchmark import Benchmark, CheckFailed
-from zodbshootout.data import tree
-from zodbshootout.data.records import records_each
-from zodbshootout.data.tree import Purpose
+from zodbshootout.client.benchmarks.benchmark import Benchmark, CheckFailed
+from zodbshootout.client.caches import PICKLE_CACHE
+from zodbshootout.client.data import tree
+from zodbshootout.client.data.records import records_each
+from zodbshootout.client.data.tree import Purpose
 
 
 class ByOID(Benchmark):
@@ -21,24 +22,23 @@ class ByOID(Benchmark):
         self.due = len(self.oids) * records_each(parameters)
         self.contents = self.client.payload.contents(parameters.objects, revision=0)
 
-    def begin(self) -> None:
+    def prepare(self) -> None:
         self.client.disconnect()
         self.client.connect()
+        self.run()  # now the storage's cache holds the objects
+        self.between()
+        self.cleared = (PICKLE_CACHE,)
 
-    def prepare(self) -> None:
-        connection = self.client.connection
-        connection.cacheMinimize()
-        connection.getTransferCounts(clear=True)
-        self.cleared = ("pickle cache",)
+    def between(self) -> None:
+        self.client.connection.cacheMinimize()
 
     def run(self) -> None:
         get = self.client.connection.get
         self.found = [get(oid).content for oid in self.oids]
 
-    def check(self) -> None:
-        loads, _ = self.client.connection.getTransferCounts(clear=True)
-        self.count(loads=loads)
-        if loads != self.due:
-            raise CheckFailed(f"{loads} objects were loaded where {self.due} were due")
+    def check(self, done: int) -> None:
+        loads, _ = self.count_transfers()
+        if loads != done * self.due:
+            raise CheckFailed(f"{loads} objects were loaded where {done * self.due} were due")
         if self.found != self.contents:
             raise CheckFailed("the objects hold other data than was written")

@@ -264,6 +264,18 @@ def test_a_storage_that_nobody_knows_is_closed_and_opened_before_cold_stretches(
     assert all(sample.counts["loads"] for sample in samples)
 
 
+def test_an_unknown_wrapper_of_a_storage_in_memory_keeps_its_data_when_it_is_read_cold(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[1]))
+    section = "%import foreign\n<zodb x>\n<foreign>\n<mappingstorage/>\n</foreign>\n</zodb>\n"
+    specification = Storage(section)
+    of = parameters(size=1, objects=2)
+    with CrewPlan(benchmarks()["cold"], of, lambda: Database(specification)).started() as crew:
+        samples = [crew.measure(1), crew.measure(1)]
+    assert [sample.counts["loads"] for sample in samples] == [3, 3]
+
+
 class Nothing(Benchmark):
     """Does nothing."""
 

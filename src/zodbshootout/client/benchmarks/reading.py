@@ -11,6 +11,7 @@ from zodbshootout.client.caches import Cache, CacheUse
 from zodbshootout.client.data import tree
 from zodbshootout.client.data.records import holder
 from zodbshootout.client.data.tree import Purpose
+from zodbshootout.client.facts import Sharing
 from zodbshootout.client.parameters import Parameters
 from zodbshootout.client.storages.blob_files import BlobRevision
 
@@ -203,7 +204,8 @@ class ColdReading(OpeningReading):
 
     def empty(self) -> tuple[Cache, ...]:
         database = self.client.database
-        if not database.knows_caches:
+        # What is in the memory of a storage alone would be gone.
+        if not database.knows_caches and database.sharing is not Sharing.VOLATILE:
             database.reopen()
         cleared: tuple[Cache, ...] = database.empty_caches()
         return cleared

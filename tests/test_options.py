@@ -51,7 +51,7 @@ def test_threads_and_greenlets_are_two_wherever_they_run(words: list[str]) -> No
 def test_defaults_are_those_of_the_manual() -> None:
     options = parse(["x.conf"])
     assert options.effort == Effort(
-        processes=3, values=0, warmups=0, loops=0, min_time=0.1, run_time=RUN_TIME
+        processes=3, values=0, warmups=0, loops=0, min_time=0.05, run_time=RUN_TIME
     )
     assert options.timeout == 1800
     assert options.sweep.objects == [1000]

@@ -92,7 +92,6 @@ class Site:
     def measure(self, make_task: Callable[[Path], Measure]) -> Iterator[FakeWorker]:
         task = make_task(Path("run.json"))
         name = str(task.metadata["contender"])
-        self.note("set up", task.specification.benchmark, name, task)
         self.at_work.append(name)
         self.together.append(list(self.at_work))
         try:
@@ -117,6 +116,7 @@ class FakeWorker:
     site: Site
     task: Measure
     name: str
+    is_set_up: bool = False
 
     def _note(self, what: str, detail: Any = None) -> None:
         self.site.note(what, self.task.specification.benchmark, self.name, detail)
@@ -125,7 +125,18 @@ class FakeWorker:
         seconds = self.site.seconds.get(self.name, 0.01)
         return Slice(seconds, seconds * loops)
 
-    def attempt(self, loops: int, *, whole: bool = False) -> Slice:
+    def start_attempt(self, loops: int) -> None:
+        self._note("attempt", loops)
+
+    def start_preparing(self) -> None:
+        self._note("get ready")
+
+    def wait(self) -> None:
+        if not self.is_set_up:
+            self._note("set up", self.task)
+            self.is_set_up = True
+
+    def attempt(self, loops: int) -> Slice:
         self._note("attempt", loops)
         return self._slice(loops)
 
@@ -137,8 +148,10 @@ class FakeWorker:
         self._note("slice", number)
         return self._slice(self.loops)
 
-    def finish(self) -> pyperf.Benchmark:
+    def start_finishing(self) -> None:
         self._note("finish")
+
+    def finish(self) -> pyperf.Benchmark:
         return run(*[self._slice(1).value] * self.values, loops=self.loops)
 
     def close_databases(self) -> None:
@@ -267,8 +280,7 @@ def test_progress_names_the_contenders_that_are_at_work() -> None:
     assert found.observer.stages == [
         ("preparing the database", "a"),
         ("preparing the database", "b"),
-        ("setting up", "a"),
-        ("setting up", "b"),
+        ("setting up", "ab"),
         ("run 1 of 1", "ab"),
     ]
 
@@ -277,7 +289,7 @@ def test_trap_14_calibration_does_the_same_work_for_every_contender_and_is_no_ru
     site = Site(seconds={"a": 0.011, "b": 0.02, "slow": 0.9})
     found = shot(plan_of(["a", "b", "slow"], loops=0, values=2), site)
     begun = [(event.contender, event.detail) for event in site.did("begin")]
-    assert begun == [("a", (32, 2, 0)), ("b", (32, 2, 0)), ("slow", (1, 2, 0))] * 3
+    assert begun == [("a", (16, 2, 0)), ("b", (8, 2, 0)), ("slow", (1, 2, 0))] * 3
     for result in found.results:
         assert len(result.runs) == 3
         assert len(result.benchmark().get_values()) == 6
@@ -323,14 +335,14 @@ def test_trap_15_a_cell_that_fails_at_any_point_fails_alone(point: tuple[str, in
 
 def test_who_cannot_be_set_up_beside_others_is_tried_alone() -> None:
     def busy(event: Event, nth: int) -> Failure | None:
-        beside = event.what == "set up" and event.contender == "b" and site.at_work
+        beside = event.what == "set up" and event.contender == "b" and len(site.at_work) > 1
         return Failure("the file is locked") if beside else None
 
     site = Site(fails=busy)
     found = shot(plan_of("abc", processes=2), site)
     assert set(found.states().values()) == {"measured"}
     assert site.measured() == ["add a", "add c", "add b"] * 2
-    assert site.together == [["a"], ["a", "c"], ["b"]] * 2
+    assert site.together == [["a"], ["a", "b"], ["a", "b", "c"], ["b"]] * 2
     loops = {event.detail[0] for event in site.did("begin")}
     assert len(loops) == 1
 

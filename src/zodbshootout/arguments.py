@@ -30,7 +30,7 @@ VALUES = 0
 WARMUPS = 0
 """Values of a run that do not count, unless told otherwise: before the first value every client has
 done several iterations already, to calibrate."""
-MIN_TIME = 0.1
+MIN_TIME = 0.05
 """Seconds that a value takes at least, unless told otherwise: many short ones in turn say more than
 a few long ones about contenders on a machine whose speed changes."""
 TIMEOUT = 1800

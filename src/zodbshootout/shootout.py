@@ -121,7 +121,7 @@ class Shootout:
                 while waiting:
                     left = self._measure_together(host, course, waiting.pop(0), number, first)
                     waiting += [[cell] for cell in left]
-                    first += course.slices  # only slices of one number are taken in turn
+                    first += course.all_turns  # only slices of one number are taken in turn
         except WorkerFailed as error:
             for cell in self.ledger.unsettled(cells):
                 self._fail(cell, error.failure)
@@ -161,23 +161,17 @@ class Shootout:
         Those could not be set up while others were, as where one file is two contenders.  The
         slices are numbered from *first* on.
         """
-        alone = len(group) == 1
         parameters = group[0].parameters
         order = random.Random(f"{parameters.seed}/{group[0].benchmark}/{number}")  # noqa: S311
         left: list[Cell] = []
-        workers: dict[Cell, Worker] = {}
         prepared = [cell for cell in group if self._is_prepared(host, cell)]
         with ExitStack() as stack:
-            for cell in prepared:
-                self.ledger.observer.working_on([cell], "setting up")
-                try:
-                    task = self.tasks.measuring(cell, restarted=self._is_restarted(cell))
-                    workers[cell] = stack.enter_context(host.measure(task))
-                except WorkerFailed as error:
-                    if alone or error.failure.state is State.UNSUPPORTED:
-                        self._fail(cell, error.failure)
-                    else:
-                        left.append(cell)
+            workers, failures = self._set_up(prepared, host, stack)
+            for cell, failure in failures.items():
+                if len(group) == 1 or failure.state is State.UNSUPPORTED:
+                    self._fail(cell, failure)
+                else:
+                    left.append(cell)
             stage = f"run {number + 1} of {self.plan.effort.processes}"
             self.ledger.observer.working_on(list(workers), stage)
             turns = Turns(
@@ -187,6 +181,27 @@ class Shootout:
                 if not self._has_lost_server(cell):
                     self.ledger.add_run(cell, run)
         return left
+
+    def _set_up(
+        self, cells: Sequence[Cell], host: Any, stack: ExitStack
+    ) -> tuple[dict[Cell, Worker], dict[Cell, Failure]]:
+        """Have a worker for each cell, all set up at the same time; or why there is none."""
+        self.ledger.observer.working_on(cells, "setting up")
+        workers: dict[Cell, Worker] = {}
+        failures: dict[Cell, Failure] = {}
+        for cell in cells:
+            task = self.tasks.measuring(cell, restarted=self._is_restarted(cell))
+            try:
+                workers[cell] = stack.enter_context(host.measure(task))
+            except WorkerFailed as error:
+                failures[cell] = error.failure
+        for cell, worker in list(workers.items()):
+            try:
+                worker.wait()
+            except WorkerFailed as error:
+                workers.pop(cell).abandon()
+                failures[cell] = error.failure
+        return workers, failures
 
     def _is_prepared(self, host: Any, cell: Cell) -> bool:
         """Have the database brought into the state that the cell expects; say whether it is."""

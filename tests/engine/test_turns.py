@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -61,8 +61,18 @@ class FakeWorker:
     fails_at: tuple[str, int] | None = None
     """What it fails to do, and at which time of asking."""
     abandoned: int = 0
+    _begun: list[Callable[[], Any]] = field(default_factory=list)
 
-    def attempt(self, loops: int, *, whole: bool = False) -> FakeSlice:
+    def start_attempt(self, loops: int) -> None:
+        self._begun = [lambda: self._slice("attempt", loops, loops)]
+
+    def start_preparing(self) -> None:
+        self._begun = [lambda: self._note("prepare", 0)]
+
+    def wait(self) -> None:
+        self._begun.pop()()
+
+    def attempt(self, loops: int) -> FakeSlice:
         return self._slice("attempt", loops, loops)
 
     def begin(self, loops: int, values: int, warmups: int) -> None:
@@ -74,8 +84,11 @@ class FakeWorker:
     def take_slice(self, number: int) -> FakeSlice:
         return self._slice("slice", number, self.loops)
 
+    def start_finishing(self) -> None:
+        self._begun = [lambda: self._note("finish", 0)]
+
     def finish(self) -> str:
-        self._note("finish", 0)
+        self.wait()
         return f"run of {self.name}"
 
     def abandon(self) -> None:
@@ -164,6 +177,42 @@ def test_warm_ups_are_taken_in_turn_like_all_other_slices() -> None:
     assert machine.told("warmups") == [("a", 2), ("b", 2)]
 
 
+def test_all_have_prepared_their_slices_before_the_first_of_a_turn_is_taken() -> None:
+    machine = Machine()
+    run(machine, workers_of(machine, "abc"), Course(EFFORT))
+    did = [what for what, _, _ in machine.events if what in {"prepare", "slice"}]
+    assert did == (["prepare"] * 3 + ["slice"] * 3) * 5
+
+
+def test_who_needs_longer_for_a_slice_takes_part_in_fewer_turns() -> None:
+    machine = Machine()
+    workers = workers_of(machine, "abcd")
+    for name, seconds in {"a": 0.1, "b": 0.13, "c": 0.45, "d": 60.0}.items():
+        workers[name].seconds = seconds
+    effort = Effort(processes=1, values=0, warmups=1, loops=1, min_time=0.1, run_time=1.0)
+    course = Course[str](effort)
+    run(machine, workers, course)
+    assert course.apart == {"a": 1, "b": 1, "c": 4, "d": 8}
+    # The slowest has three values at least, the warm-up not counted.
+    assert course.turns == 17
+    assert dict(machine.told("values")) == {"a": 17, "b": 17, "c": 5, "d": 3}
+    taken = {name: [n for who, n in machine.told("slice") if who == name] for name in workers}
+    assert taken["a"] == taken["b"] == list(range(18))
+    # Each slice of the slower ones has one of the others as its pair.
+    assert taken["c"] == [0, 1, 5, 9, 13, 17]
+    assert taken["d"] == [0, 1, 9, 17]
+
+
+def test_who_comes_later_is_compared_with_the_quickest_of_those_before() -> None:
+    effort = Effort(processes=1, values=0, warmups=0, loops=1, min_time=0.1, run_time=1.0)
+    course = Course[str](effort)
+    first, second = Machine(), Machine()
+    run(first, workers_of(first, "a", seconds=0.1), course)
+    turns = course.turns
+    run(second, workers_of(second, "b", seconds=0.25), course)
+    assert (course.apart, course.turns) == ({"a": 1, "b": 2}, turns)
+
+
 def test_everybody_is_ready_before_anybody_takes_a_slice_that_counts() -> None:
     machine = Machine()
     run(machine, workers_of(machine, "abc"), Course(EFFORT))
@@ -227,17 +276,17 @@ def test_as_many_slices_as_fit_into_the_time_of_a_run_with_what_lies_off_the_clo
     course = Course[str](effort)
     run(machine, workers_of(machine, "ab", seconds=0.015, off_clock=0.04), course)
     # A slice takes 4 times 0.015 + 0.04 seconds, and each contender has 2.
-    assert course.values in {19, 20}
-    assert len(machine.slices()) == course.values
+    assert course.turns in {19, 20}
+    assert len(machine.slices()) == course.turns
 
 
 def test_what_was_decided_in_the_first_run_holds_for_the_others() -> None:
     course = Course[str](Effort(processes=2, values=0, warmups=0, loops=0, min_time=0.1))
     first, second = Machine(), Machine()
     run(first, workers_of(first, "ab", seconds=0.01), course)
-    decided = dict(course.loops), course.values
+    decided = dict(course.loops), dict(course.apart), course.turns
     run(second, workers_of(second, "ab", seconds=5.0), course)
-    assert (course.loops, course.values) == decided
+    assert (course.loops, course.apart, course.turns) == decided
     assert second.told("begin") == first.told("begin")
     assert second.told("attempt") == [("a", 1), ("b", 1)]
 
@@ -252,8 +301,8 @@ def test_who_comes_later_does_as_many_iterations_as_those_before() -> None:
 
 
 POINTS = [
-    ("attempt", 0), ("attempt", 1), ("attempt", 2), ("begin", 0), ("slice", 0), ("slice", 1),
-    ("slice", 2), ("finish", 0),
+    ("attempt", 0), ("attempt", 1), ("attempt", 2), ("begin", 0), ("prepare", 0), ("slice", 0),
+    ("slice", 1), ("prepare", 2), ("slice", 2), ("finish", 0),
 ]  # fmt: skip
 
 
@@ -294,10 +343,10 @@ def test_those_that_come_after_all_have_failed_decide_for_themselves() -> None:
     )
     first, second = Machine(), Machine()
     run(first, workers_of(first, "a", fails_at=("attempt", 0)), course)
-    assert (course.loops, course.values) == ({}, 0)
+    assert (course.loops, course.turns) == ({}, 0)
     run(second, workers_of(second, "b", seconds=0.1), course)
     assert course.loops == {"b": 1}
-    assert course.values == 5
+    assert course.turns == 5
 
 
 def test_something_is_done_before_each_slice_that_counts_and_it_may_fail() -> None:
@@ -317,16 +366,16 @@ def test_something_is_done_before_each_slice_that_counts_and_it_may_fail() -> No
         assert did.count("slice") == slices
         for number, what in enumerate(did):
             if what == "slice":
-                assert did[number - 1] == "before"
+                assert did[number - 2 : number] == ["before", "prepare"]
 
 
 def test_an_interrupt_goes_through() -> None:
     machine = Machine()
 
     def interrupt(name: str) -> None:
-        if len(machine.told("slice")) == 3:
+        if len(machine.told("slice")) == 4:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         run(machine, workers_of(machine, "ab"), Course(EFFORT), before_slice=interrupt)
-    assert len(machine.told("slice")) == 3
+    assert len(machine.told("slice")) == 4

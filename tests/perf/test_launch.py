@@ -109,6 +109,7 @@ class Place:
         told = self.prepared(host, **how)
         metadata = {"contender": "x", "name": "x"}
         with host.measure(lambda path: Measure(told, metadata, path, leaks, profiling)) as worker:
+            worker.wait()
             yield worker
 
     def objects(self) -> int:
@@ -193,6 +194,7 @@ def test_slices_are_taken_when_they_are_asked_for_and_the_run_has_those_that_cou
         assert attempt.value > 0
         worker.begin(loops=3, values=2, warmups=1)
         slices = [worker.take_slice(number) for number in (4, 7, 8)]
+        worker.start_finishing()
         run = worker.finish()
         assert run.get_values() == pytest.approx([each.value for each in slices[1:]])
         metadata = run.get_metadata()
@@ -208,6 +210,7 @@ def test_several_workers_of_a_host_are_ready_at_once_and_take_slices_in_turn(pla
     told = replace(place.specification("tpc"), storage=other)
     with place.launcher.host() as host, place.measuring(host, benchmark="tpc") as first:
         with host.measure(lambda path: Measure(told, {"contender": "m"}, path)) as second:
+            second.wait()
             workers = {os.getpgid(each.pid) for each in place.processes()}
             assert len(workers) == 3  # and the host
             for worker in (first, second):
@@ -215,8 +218,14 @@ def test_several_workers_of_a_host_are_ready_at_once_and_take_slices_in_turn(pla
                 worker.begin(loops=2, values=3, warmups=0)
             for number in range(3):
                 for worker in (second, first):
+                    worker.start_preparing()
+                for worker in (second, first):
+                    worker.wait()
+                for worker in (second, first):
                     worker.take_slice(number)
+            second.start_finishing()
             assert len(second.finish().get_values()) == 3
+        first.start_finishing()
         assert len(first.finish().get_values()) == 3
     place.assert_tidy()
 
@@ -229,6 +238,7 @@ def test_databases_are_closed_and_opened_again_between_slices(place: Place) -> N
         FileStorage(str(place.path / "x.fs")).close()  # nobody has a lock on it
         worker.reopen_databases()
         worker.take_slice(0)
+        worker.start_finishing()
         assert len(worker.finish().get_values()) == 1
     place.assert_tidy()
 
@@ -249,8 +259,9 @@ def test_what_cannot_be_set_up_is_told(place: Place) -> None:
     with (
         place.launcher.host() as host,
         pytest.raises(WorkerFailed) as failure,
-        host.measure(lambda path: Measure(place.specification("cold"), {}, path)),
+        host.measure(lambda path: Measure(place.specification("cold"), {}, path)) as worker,
     ):
+        worker.wait()
         raise AssertionError("there is nothing to read")
     assert failure.value.failure.state is State.FAILED
     place.assert_tidy()
@@ -292,10 +303,12 @@ def test_a_worker_that_is_killed_while_it_waits_does_not_harm_another(place: Pla
     with place.launcher.host() as host, place.measuring(host, benchmark="tpc") as first:
         leader, *_ = place.worker_group()
         with host.measure(lambda path: Measure(told, {"contender": "m"}, path)) as second:
+            second.wait()
             os.kill(leader, signal.SIGKILL)
             second.attempt(1)
             second.begin(loops=1, values=1, warmups=0)
             second.take_slice(0)
+            second.start_finishing()
             assert len(second.finish().get_values()) == 1
         with pytest.raises(WorkerFailed) as failure:
             first.attempt(1)
@@ -379,6 +392,7 @@ def test_what_a_worker_prints_is_passed_on_line_by_line(place: Place) -> None:
         assert told
         worker.take_slice(1)
         assert len(place.relayed) > len(told)
+        worker.start_finishing()
         worker.finish()
     assert sum(line.startswith("leaks: x: tpc, value 2") for line in place.relayed) > 0
     place.assert_tidy()
@@ -402,6 +416,7 @@ def test_profiles_are_where_they_were_wanted(place: Place) -> None:
         worker.attempt(1)
         worker.begin(loops=1, values=1, warmups=0)
         worker.take_slice(0)
+        worker.start_finishing()
         worker.finish()
     assert {path.name for path in directory.iterdir()} == {"x-add.prof", "x-add.txt"}
     place.assert_tidy()
@@ -442,6 +457,7 @@ def test_greenlets_are_clients_of_a_host_that_gevent_has_patched(place: Place) -
             worker.attempt(1)
             worker.begin(loops=2, values=1, warmups=0)
             worker.take_slice(0)
+            worker.start_finishing()
             assert worker.finish().get_metadata()["iterations"] == 2 * 2
         with place.measuring(host, fault="kill", commit=8, unit=Unit.GREENLET, size=2) as worker:
             with pytest.raises(WorkerFailed) as failure:

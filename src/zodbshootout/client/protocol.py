@@ -21,9 +21,8 @@ class Prepare:
 
     iterations: int
     counts: bool = True
-    """Whether it is a part of a value, and not of calibration."""
-    goes_on: bool = True
-    """Whether a client goes on until the last has done its iterations."""
+    """Whether it is a part of a value, and not of calibration: then a client goes on until the last
+    has done its iterations."""
 
 
 @dataclass(frozen=True)

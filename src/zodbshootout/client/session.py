@@ -50,7 +50,7 @@ class Session:
         self._benchmark = benchmark
         self._clock = clock
         self._iterations = 0
-        self._counts = self._may_go_on = True
+        self._counts = True
         self._supply = 0
         self._answers: dict[type, Callable[[Any], Any]] = {
             protocol.Prepare: self._prepare,
@@ -74,7 +74,6 @@ class Session:
         benchmark = self._benchmark
         self._iterations = order.iterations
         self._counts = order.counts
-        self._may_go_on = order.goes_on
         benchmark.prepare()
         benchmark.client.transfers()
         benchmark.counts.clear()
@@ -92,7 +91,7 @@ class Session:
         """Whether there is anybody to keep the load up for, and anything to do so with."""
         parameters = self._benchmark.client.parameters
         alone = parameters.crew.size == 1
-        return self._may_go_on and not alone and not self._benchmark.in_rounds(parameters)
+        return self._counts and not alone and not self._benchmark.in_rounds(parameters)
 
     def _start(self, order: protocol.Start) -> protocol.Stretch:
         with _garbage_left_alone():

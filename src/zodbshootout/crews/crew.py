@@ -40,6 +40,7 @@ class Crew(ABC):
         self._notice = NOTICE + NOTICE_PER_CLIENT * size
         self.most_at_once = MOST_AT_ONCE
         """Iterations that a stretch has at most."""
+        self._prepared: protocol.Prepare | None = None
 
     @abstractmethod
     def start(self) -> None:
@@ -84,11 +85,18 @@ class Crew(ABC):
             raise
         self.join()
 
-    def measure(self, iterations: int, *, counts: bool = True, goes_on: bool = True) -> Sample:
+    def prepare(self, iterations: int) -> None:
+        """Have every client prepare what :meth:`measure` begins with, called like this next.
+
+        :raises CrewFailed: when a client fails or is gone
+        """
+        self._prepare(protocol.Prepare(min(iterations, self.most_at_once)))
+
+    def measure(self, iterations: int, *, counts: bool = True) -> Sample:
         """Have every client do so many *iterations*, all at the same time.
 
-        Iterations that do not *count* are not profiled.  Where nobody *goes_on* until the last has
-        finished, it is over sooner, but the load is not kept up.
+        Iterations that do not *count* are not profiled, and whoever has done his does not go on
+        until the last has: it is over sooner, but the load is not kept up.
 
         What is more than :attr:`most_at_once` is done in several stretches, with a start each.
 
@@ -98,18 +106,24 @@ class Crew(ABC):
         left = iterations
         while left:
             counted = min(left, self.most_at_once)
-            sample.add(self._stretch(protocol.Prepare(counted, counts, goes_on)), counted)
+            sample.add(self._stretch(protocol.Prepare(counted, counts)), counted)
             left -= counted
         return sample
 
     def _stretch(self, prepare: protocol.Prepare) -> list[protocol.Stretch]:
-        self._order(prepare, protocol.Ready)
+        if self._prepared != prepare:
+            self._prepare(prepare)
+        self._prepared = None
         instant = self._clock.now() + self._notice
         self._order(protocol.Start(instant), protocol.Finished)
         stretches = self._order(protocol.Stop(), protocol.Stretch)
         late = max(each.late for each in stretches)
         self._notice += late  # the machine is slower than was thought
         return stretches
+
+    def _prepare(self, order: protocol.Prepare) -> None:
+        self._order(order, protocol.Ready)
+        self._prepared = order
 
     def close_databases(self) -> None:
         """Have every client close its database.

@@ -3,7 +3,8 @@
 pyperf calibrates each benchmark by itself.  Contenders that are compared should rather do the
 same number of iterations: each then grows its database alike and meets the same number of
 pauses.  So from the time that an iteration takes each contender one count is chosen for all, as
-far as the slow ones can afford it.
+far as the slow ones can afford it.  And each should have as much of a run's time as the others: so
+whoever needs longer for a slice takes fewer of them.
 """
 
 from __future__ import annotations
@@ -16,9 +17,14 @@ C = TypeVar("C", bound=Hashable)
 
 AFFORDABLE = 3
 """A slice may take so many times ``--min-time`` for the sake of an equal count."""
+ALIKE = 1.5
+"""Contenders of which one takes up to so many times as long as the other do equally many
+iterations: calibration is no more exact than that."""
 MOST_LOOPS = 2**16
 FEWEST_VALUES = 3
-MOST_VALUES = 100
+MOST_TURNS = 100
+FARTHEST_APART = 8
+"""Every so manieth turn, at least, a contender takes part."""
 
 
 def choose_loops(
@@ -26,35 +32,55 @@ def choose_loops(
 ) -> dict[C, int]:
     """Return the loops for each contender, given its seconds per iteration.
 
-    The count is the power of two with which the fastest contender takes *min_time* seconds.  A
-    contender that would take more than :data:`AFFORDABLE` times *min_time* for so many does as
-    many as that allows, and at least as many as take *min_time*.  None does less than *fewest*.
-    *before* are the loops of contenders that were measured earlier, and that these compare with.
-
-    Where that takes the slowest contender much longer, there are few slices.  Then the others have
-    slices of up to so many times *min_time*, too.
+    The count is the power of two with which the fastest contender takes *min_time* seconds, from
+    the end of the first iteration on where one is not enough.  A contender that would take more
+    than :data:`AFFORDABLE` times *min_time* for so many does as many as that allows, and at least
+    as many as take *min_time*.  None does less than *fewest*.  *before* are the loops of contenders
+    that were measured earlier, and that these compare with.
     """
-    slowest = fewest * max(seconds.values(), default=0.0)
-    min_time = max(min_time, min(slowest / AFFORDABLE, AFFORDABLE * min_time))
-    own = {key: _loops_for(min_time, took) for key, took in seconds.items()}
+    lead = 1 if fewest > 1 else 0
+    alike = _alike(seconds)
+    own = {key: _loops_for(min_time + lead * took, took) for key, took in alike.items()}
     common = max([1, *own.values(), *before])
     chosen = {}
-    for key, took in seconds.items():
+    for key, took in alike.items():
         affordable = AFFORDABLE * min_time / took if took > 0 else common
         within = 2 ** math.floor(math.log2(affordable)) if affordable >= 1 else 1
         chosen[key] = max(fewest, min(common, max(own[key], within)))
     return chosen
 
 
-def choose_values(slice_costs: Iterable[float], run_time: float) -> int:
-    """Return how many slices each contender takes in a run, given what one of each takes.
+def turns_apart(costs: Mapping[C, float], cheapest: float) -> dict[C, int]:
+    """Return in one of how many turns each contender takes a slice: powers of two.
 
-    *slice_costs* are seconds, with everything that a slice takes off the clock; *run_time* is what
-    a contender may have on average.
+    So the slices of any two fall into the same turn as often as they can.  *costs* are what a slice
+    takes, in seconds, and *cheapest* what it takes the quickest contender.
     """
-    costs = list(slice_costs)
-    wanted = int(run_time * len(costs) / max(sum(costs), 1e-9))
-    return max(FEWEST_VALUES, min(MOST_VALUES, wanted))
+    times = {key: max(1.0, cost / max(cheapest, 1e-9)) for key, cost in _alike(costs).items()}
+    return {key: min(FARTHEST_APART, 2 ** math.floor(math.log2(n))) for key, n in times.items()}
+
+
+def choose_turns(costs: Mapping[C, float], apart: Mapping[C, int], run_time: float) -> int:
+    """Return how many turns a run has, given what a slice takes each contender.
+
+    *costs* are seconds, with everything that a slice takes off the clock; *run_time* is what a
+    contender may have on average.
+    """
+    turn = sum(cost / apart[key] for key, cost in costs.items())
+    wanted = int(run_time * len(costs) / max(turn, 1e-9))
+    needed = (FEWEST_VALUES - 1) * max(apart.values()) + 1
+    return max(needed, min(MOST_TURNS, wanted))
+
+
+def _alike(seconds: Mapping[C, float]) -> dict[C, float]:
+    """Return the seconds of the fastest of those contenders that are as good as equally fast."""
+    found: dict[C, float] = {}
+    fastest = -math.inf
+    for key in sorted(seconds, key=lambda key: seconds[key]):
+        if not seconds[key] <= ALIKE * fastest:
+            fastest = seconds[key]
+        found[key] = fastest
+    return {key: found[key] for key in seconds}
 
 
 def _loops_for(min_time: float, took: float) -> int:

@@ -1,20 +1,25 @@
 """The contenders of a row in turn: all are ready at once, and take slices one after the other.
 
-Slice k of one contender and slice k of another lie within the time that all of them need for one
-slice each, so that they are a pair: what the machine did at that time it did to both.
+Slices of different contenders in the same turn lie within the time that all of them need for one
+slice each, so that they are a pair: what the machine did at that time it did to both.  Whoever
+needs much longer than the others for a slice takes part in fewer turns.
 """
 
 from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
 from zodbshootout.client.outcome import Failure
-from zodbshootout.engine.calibration import MOST_LOOPS, choose_loops, choose_values
+from zodbshootout.engine.calibration import (
+    MOST_LOOPS,
+    choose_loops,
+    choose_turns,
+    turns_apart,
+)
 
 C = TypeVar("C", bound=Hashable)
 
@@ -40,22 +45,34 @@ class Taken(Protocol):
 
 
 class Worker(Protocol):
-    """A crew that is set up, and does nothing until it is its turn.
+    """A crew that is set up, and does nothing until it is told to.
 
     Every method raises :class:`WorkerFailed` when something went wrong; the worker then ends.
     """
 
-    def attempt(self, loops: int, *, whole: bool = False) -> Taken:
-        """Take a slice that does not count; a *whole* one takes as long as one that does."""
+    def start_attempt(self, loops: int) -> None:
+        """Begin with :meth:`attempt`, and return at once."""
+
+    def start_preparing(self) -> None:
+        """Begin to prepare the next slice that counts, and return at once."""
+
+    def wait(self) -> None:
+        """Wait until what was begun is done."""
+
+    def attempt(self, loops: int) -> Taken:
+        """Take a slice that does not count."""
 
     def begin(self, loops: int, values: int, warmups: int) -> None:
         """Get ready for the slices that count."""
 
     def take_slice(self, number: int) -> Taken:
-        """Take the next slice that counts."""
+        """Take the next slice that counts, which has been prepared."""
+
+    def start_finishing(self) -> None:
+        """Begin to check everything, and return at once."""
 
     def finish(self) -> Any:
-        """Check everything; return the run."""
+        """Wait until everything is checked; return the run."""
 
     def abandon(self) -> None:
         """End it at once, whatever it is doing."""
@@ -72,7 +89,8 @@ class Effort:
     processes: int
     """Runs (pyperf workers) of a cell."""
     values: int
-    """Values of a run, each of which is a slice; 0 takes as many as fit into :attr:`run_time`."""
+    """Values of a run, each of which is a slice; 0 takes as many as fit into :attr:`run_time`, and
+    fewer of those who need longer for one."""
     warmups: int
     """Values of a run that are measured first and not counted."""
     loops: int
@@ -90,15 +108,39 @@ class Course(Generic[C]):
     effort: Effort
     fewest_loops: int = 1
     loops: dict[C, int] = field(default_factory=dict)
-    values: int = 0
+    turns: int = 0
+    """Turns of a run, without those that warm up."""
+    apart: dict[C, int] = field(default_factory=dict)
+    """A contender takes a slice in one of so many turns; in each, where it is not named."""
+    cheapest: float = 0.0
+    """What the quickest contender's slice takes, with what lies off the clock, in seconds."""
 
     def __post_init__(self) -> None:
-        self.values = self.effort.values
+        self.turns = self.effort.values
 
     @property
-    def slices(self) -> int:
-        """Return how many slices each contender takes in a run."""
-        return self.effort.warmups + self.values
+    def all_turns(self) -> int:
+        """Return how many turns a run has, with those that warm up."""
+        return self.effort.warmups + self.turns
+
+    def values(self, key: C) -> int:
+        """Return how many values of a contender a run has."""
+        return -(-self.turns // self.apart.get(key, 1))
+
+    def takes_part(self, key: C, turn: int) -> bool:
+        """Say whether a contender takes a slice in a turn, numbered from 0 on."""
+        counting = turn - self.effort.warmups
+        return counting < 0 or counting % self.apart.get(key, 1) == 0
+
+
+@dataclass(frozen=True)
+class Timing:
+    """What calibration found of a contender."""
+
+    iteration: float
+    """Seconds that an iteration takes."""
+    beside: float
+    """Seconds that a slice takes off the clock."""
 
 
 @dataclass
@@ -110,79 +152,107 @@ class Turns(Generic[C]):
     """Called when a worker has failed, after which it takes no part any more."""
     clock: Callable[[], float] = time.monotonic
     before_slice: Callable[[C], None] = lambda _: None
-    """Called before each slice; it may raise :class:`WorkerFailed`."""
+    """Called before each slice is prepared; it may raise :class:`WorkerFailed`."""
 
     def run(
         self, course: Course[C], order: random.Random, first: int = 0
     ) -> Iterator[tuple[C, Any]]:
-        """Take all slices of a run, numbered from *first* on.
+        """Take all slices of a run; the turns are numbered from *first* on.
 
         Return the runs of those that did not fail, each as soon as it is finished.
         """
-        # What a process does once, such as opening its first connections, is done by now.
-        took = self._each(lambda key: self.workers[key].attempt(1).value)
-        self._decide(course, took)
+        self._decide(course, self._first_iterations(course))
         effort = course.effort
         self._each(
-            lambda key: self.workers[key].begin(course.loops[key], course.values, effort.warmups)
+            lambda key: self.workers[key].begin(
+                course.loops[key], course.values(key), effort.warmups
+            )
         )
-        for number in range(first, first + course.slices):
-            keys = list(self.workers)
+        for turn in range(course.all_turns):
+            keys = [key for key in self.workers if course.takes_part(key, turn)]
             order.shuffle(keys)
-            for key in keys:
-                self._one(key, partial(self._take, number=number))
+            self._take_turn(keys, first + turn)
+        self._each(lambda key: self.workers[key].start_finishing())
         for key in list(self.workers):
             run = self._one(key, lambda key: self.workers[key].finish())
             if key in self.workers:
                 yield key, run
 
-    def _take(self, key: C, *, number: int) -> Taken:
-        self.before_slice(key)
-        return self.workers[key].take_slice(number)
+    def _take_turn(self, keys: Sequence[C], number: int) -> None:
+        """Have *keys* prepare a slice each, all at the same time, and then take it one by one."""
+        self._each(self.before_slice, keys)
+        self._all_at_once(lambda key: self.workers[key].start_preparing(), keys)
+        self._each(lambda key: self.workers[key].take_slice(number), keys)
 
-    def _decide(self, course: Course[C], took: dict[C, float]) -> None:
-        """Choose what has not been chosen yet."""
+    def _first_iterations(self, course: Course[C]) -> dict[C, float]:
+        """Have each do an iteration; return the seconds it took, unless nobody asks.
+
+        What a process does once, such as opening its first connections, is done by then.
+        """
+        if course.turns and all(key in course.loops for key in self.workers):
+            self._all_at_once(lambda key: self.workers[key].start_attempt(1))
+            return {}
+        return self._each(lambda key: self.workers[key].attempt(1).value)
+
+    def _decide(self, course: Course[C], first: dict[C, float]) -> None:
+        """Choose what has not been chosen yet; *first* is what an iteration took each at first."""
+        effort = course.effort
         undecided = [key for key in self.workers if key not in course.loops]
-        if course.effort.loops:
-            course.loops |= dict.fromkeys(undecided, course.effort.loops)
-        elif undecided:
-            seconds = {
-                key: per_iteration
-                for key in undecided
-                if (per_iteration := self._one(key, self._seconds_of_more(took, course)))
-                is not None
-            }
+        if effort.loops and effort.values:
+            course.loops |= dict.fromkeys(undecided, effort.loops)
+            return
+        found = self._each(lambda key: self._time(key, first[key], effort), undecided)
+        if effort.loops:
+            course.loops |= dict.fromkeys(found, effort.loops)
+        else:
+            seconds = {key: timing.iteration for key, timing in found.items()}
             course.loops |= choose_loops(
-                seconds, course.effort.min_time, course.fewest_loops, course.loops.values()
+                seconds, effort.min_time, course.fewest_loops, course.loops.values()
             )
-        if not course.values:
-            costs = self._each(lambda key: self._cost(key, course.loops[key]))
-            if costs:
-                course.values = choose_values(costs.values(), course.effort.run_time)
+        if found and not effort.values:
+            self._share_out(course, found)
 
-    def _seconds_of_more(self, took: dict[C, float], course: Course[C]) -> Callable[[C], float]:
-        """Return what times more and more iterations, until they take long enough to tell."""
+    def _time(self, key: C, first: float, effort: Effort) -> Timing:
+        """Take more and more iterations, until they take long enough to tell how long one does."""
+        seconds, loops = first, effort.loops or 1
+        while True:
+            if not effort.loops:
+                wanted = int(effort.min_time / max(seconds, 1e-9))
+                loops = min(MOST_LOOPS, max(loops, min(8 * loops, wanted)))
+            began = self.clock()
+            taken = self.workers[key].attempt(loops)
+            seconds = taken.value
+            if effort.loops or loops == MOST_LOOPS or seconds * loops >= effort.min_time / 2:
+                return Timing(seconds, self.clock() - began - taken.on_clock)
+            loops *= 2
 
-        def time_more(key: C) -> float:
-            seconds, loops = took[key], 1
-            while seconds * loops < course.effort.min_time / 2 and loops < MOST_LOOPS:
-                wanted = course.effort.min_time / max(seconds, 1e-9)
-                loops = min(MOST_LOOPS, loops * 16, max(loops * 2, int(wanted)))
-                seconds = self.workers[key].attempt(loops).value
-            return seconds
+    def _share_out(self, course: Course[C], found: dict[C, Timing]) -> None:
+        """Choose in which turns each takes a slice, and how many turns there are."""
+        # At the end of a slice several clients have an iteration under way that does not count.
+        further = 1 if course.fewest_loops > 1 else 0
+        costs = {
+            key: timing.iteration * (course.loops[key] + further) + timing.beside
+            for key, timing in found.items()
+        }
+        course.cheapest = course.cheapest or min(costs.values())
+        course.apart |= turns_apart(costs, course.cheapest)
+        if not course.turns:
+            course.turns = choose_turns(costs, course.apart, course.effort.run_time)
 
-        return time_more
+    def _all_at_once(self, start: Callable[[C], None], keys: Sequence[C] | None = None) -> None:
+        """Have workers do something that is not timed, all at the same time."""
+        self._each(start, keys)
+        self._each(lambda key: self.workers[key].wait(), keys)
 
-    def _cost(self, key: C, loops: int) -> float:
-        """Return the seconds that a slice takes, with what lies off the clock."""
-        began = self.clock()
-        self.workers[key].attempt(loops, whole=True)
-        return self.clock() - began
+    def _each(self, action: Callable[[C], Any], keys: Sequence[C] | None = None) -> dict[C, Any]:
+        """Do something with each worker, or those of some *keys*, that has not failed before.
 
-    def _each(self, action: Callable[[C], Any]) -> dict[C, Any]:
-        """Do something with every worker; return what came of it for those that did not fail."""
+        Return what came of it for those that have not failed now.
+        """
         found = {}
-        for key in list(self.workers):
+        for key in list(self.workers) if keys is None else keys:
+            if key not in self.workers:
+                continue
             result = self._one(key, action)
             if key in self.workers:
                 found[key] = result

@@ -32,6 +32,7 @@ from zodbshootout.perf.task import (
     Look,
     Measure,
     Prepare,
+    PrepareSlice,
     ReopenDatabases,
     Slice,
     TakeSlice,
@@ -149,15 +150,16 @@ class Host:
 
     @contextmanager
     def measure(self, make_task: Callable[[Path], Measure]) -> Iterator[Worker]:
-        """Have a worker whose crew is set up.  *make_task* is told where its run goes.
+        """Have a worker that sets up its crew; :meth:`Worker.wait` waits until it has.
 
-        :raises WorkerFailed: when it could not be set up
+        *make_task* is told where its run goes.
+
+        :raises WorkerFailed: when no worker can be had
         """
         directory = self._launcher.directory / f"run-{next(self._launcher._numbers)}"
         directory.mkdir(mode=0o700)
         try:
             with self._worker(make_task(directory / RUN_FILE)) as worker:
-                worker.answer()
                 yield worker
         finally:
             shutil.rmtree(directory, ignore_errors=True)
@@ -266,12 +268,27 @@ class Worker:
     def __post_init__(self) -> None:
         self._left = self.launcher.timeout
 
-    def attempt(self, loops: int, *, whole: bool = False) -> Slice:
-        """Have a slice taken that does not count, a *whole* one or a cheaper one.
+    def start_attempt(self, loops: int) -> None:
+        """Begin with :meth:`attempt`; :meth:`wait` waits for its end."""
+        self._send(Try(loops))
+
+    def start_preparing(self) -> None:
+        """Begin to prepare the next slice; :meth:`wait` waits until it is."""
+        self._send(PrepareSlice())
+
+    def wait(self) -> None:
+        """Wait until what was begun is done, at first the crew's being set up.
+
+        :raises WorkerFailed: when it could not be done
+        """
+        self.answer()
+
+    def attempt(self, loops: int) -> Slice:
+        """Have a slice taken that does not count.
 
         :raises WorkerFailed: when it could not be
         """
-        found: Slice = self._ask(Try(loops, whole))
+        found: Slice = self._ask(Try(loops))
         return found
 
     def begin(self, loops: int, values: int, warmups: int) -> None:
@@ -282,7 +299,7 @@ class Worker:
         self._ask(Begin(loops, values, warmups))
 
     def take_slice(self, number: int) -> Slice:
-        """Have the next slice taken that counts.
+        """Have the slice taken that was prepared.
 
         :raises WorkerFailed: when it could not be
         """
@@ -303,12 +320,16 @@ class Worker:
         """
         self._ask(ReopenDatabases())
 
+    def start_finishing(self) -> None:
+        """Begin to have everything checked; :meth:`finish` waits until it is."""
+        self._send(Finish())
+
     def finish(self) -> pyperf.Benchmark:
-        """Have everything checked; return the run as pyperf has it.
+        """Wait until everything is checked; return the run as pyperf has it.
 
         :raises WorkerFailed: when something is not as it should be
         """
-        self._ask(Finish())
+        self.answer()
         assert isinstance(self.task, Measure)
         try:
             return pyperf.Benchmark.load(str(self.task.run_file))
@@ -320,9 +341,12 @@ class Worker:
         self.host.end(self.pid)
 
     def _ask(self, order: object) -> Any:
-        with suppress(BrokenPipeError, ConnectionResetError):  # its end is told of below
-            self.connection.send(order)
+        self._send(order)
         return self.answer()
+
+    def _send(self, order: object) -> None:
+        with suppress(BrokenPipeError, ConnectionResetError):  # its answer tells of its end
+            self.connection.send(order)
 
     def answer(self) -> Any:
         """Wait for an answer, or for the end of the worker or of its time.

@@ -58,8 +58,6 @@ class Try:
     """Do a slice that does not count; answered by a :class:`Slice`."""
 
     loops: int
-    whole: bool = False
-    """Whether it is as long as one that counts, in which clients go on for others."""
 
 
 @dataclass(frozen=True)
@@ -72,8 +70,13 @@ class Begin:
 
 
 @dataclass(frozen=True)
+class PrepareSlice:
+    """Prepare the next slice that counts; answered by :class:`Done`."""
+
+
+@dataclass(frozen=True)
 class TakeSlice:
-    """Do the next slice that counts; answered by a :class:`Slice`."""
+    """Do the slice that was prepared; answered by a :class:`Slice`."""
 
     number: int
     """Of those that the contenders of a row take in turn."""

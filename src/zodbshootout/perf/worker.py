@@ -41,6 +41,7 @@ from zodbshootout.perf.task import (
     Look,
     Measure,
     Prepare,
+    PrepareSlice,
     ReopenDatabases,
     Slice,
     TakeSlice,
@@ -167,6 +168,7 @@ class Measuring:
         self._orders = orders
         self._profiler = profiler
         self._growth = Growth() if task.leaks else None
+        self._loops = 0
         self.samples: list[Sample] = []
         self.numbers: list[int] = []
         """The numbers of the slices that :attr:`samples` were taken in."""
@@ -174,6 +176,7 @@ class Measuring:
     def until_begun(self) -> Begin:
         """Do what is ordered before the slices that count."""
         begin: Begin = self._until(Begin)
+        self._loops = begin.loops
         return begin
 
     def until_finished(self) -> None:
@@ -197,12 +200,17 @@ class Measuring:
     def _until(self, kind: type) -> Any:
         answers: dict[type, Callable[[Any], object]] = {
             Try: self._try,
+            PrepareSlice: self._prepare_slice,
             CloseDatabases: self._close_databases,
             ReopenDatabases: self._reopen_databases,
         }
         while not isinstance(order := self._orders.next(), kind):
             self._orders.answer(answers[type(order)](order))
         return order
+
+    def _prepare_slice(self, _: PrepareSlice) -> Done:
+        self._crew.prepare(self._loops)
+        return Done()
 
     def _close_databases(self, _: CloseDatabases) -> Done:
         self._crew.close_databases()
@@ -213,7 +221,7 @@ class Measuring:
         return Done()
 
     def _try(self, order: Try) -> Slice:
-        sample = self._crew.measure(order.loops, counts=False, goes_on=order.whole)
+        sample = self._crew.measure(order.loops, counts=False)
         return Slice(sample.value, sample.on_clock)
 
 

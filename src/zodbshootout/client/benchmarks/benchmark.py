@@ -20,8 +20,9 @@ __all__ = ["BareTransaction", "Benchmark", "CheckFailed", "Unsupported", "withou
 
 MOST_AT_ONCE = 2**16
 """Iterations that are timed without a pause: what is noted of each then takes 0.5 MiB."""
-FEWEST_OF_SEVERAL = 4
-"""Iterations that each of several clients does at least for a value."""
+FEWEST_OF_SEVERAL = 2
+"""Iterations that each of several clients does at least for a value: the first tells nothing yet of
+how fast they are together."""
 
 
 def without_objects(parameters: Parameters) -> Parameters:
@@ -112,8 +113,7 @@ class Benchmark:
     def fewest(cls, parameters: Parameters) -> int:
         """Return how many iterations a value has to have, where it can be chosen.
 
-        From several clients' first iterations one cannot tell yet how fast they are together, and
-        while the last of them ends its own the others do some that do not count.
+        See :func:`~zodbshootout.client.progress.throughput`.
         """
         alone = parameters.crew.size == 1 or cls.in_rounds(parameters)
         return cls.batch(parameters) * (1 if alone else FEWEST_OF_SEVERAL)

@@ -12,11 +12,10 @@ class Hot(Reading):
     title = "Read {objects} Hot Objects"
 
     def prepare(self) -> None:
-        self.client.disconnect()
-        self.client.connect()
-        self.find_mapping(self.sets[0].mapping_oid)
-        self.between()
-        self.read()
+        if self.client.connection is None:
+            self.client.connect()
+            self.find_mapping(self.sets[0].mapping_oid)
+            self.read()
         self.between()
         self.cleared = (PICKLE_CACHE,)
         self.look_at_use()

@@ -72,6 +72,8 @@ class Reading(Benchmark):
         sets = tree.sets_to_read(parameters) if self.cold else 1
         with self.client.second_connection() as connection:
             self.sets = [self._learn(connection, number) for number in range(sets)]
+            if not self.cold:
+                connection.prefetch(self.sets[0].item_oids)  # sooner than one by one
         self._expected: dict[int, list[bytes]] = {}
         self.mapping: Any = None
         self.found: list[bytes] = []

@@ -21,9 +21,9 @@ class Steamin(Reading):
         return math.ceil(READS_WORTH_TIMING / parameters.objects)
 
     def prepare(self) -> None:
-        self.client.disconnect()
-        self.client.connect()
-        self.find_mapping(self.sets[0].mapping_oid)
+        if self.client.connection is None:
+            self.client.connect()
+            self.find_mapping(self.sets[0].mapping_oid)
         self.read()
 
     def run(self) -> None:

@@ -29,6 +29,10 @@ class Update(Benchmark):
         self.revision = 0
         self.mapping: Any = None
         self.contents: list[list[bytes]] = []
+        with self.client.second_connection() as connection:
+            parameters, index = self.client.parameters, self.client.index
+            mapping = tree.find(connection.root(), self.purpose, parameters, index)
+            connection.prefetch(mapping.values())  # sooner than one by one
 
     def prepare(self) -> None:
         self.client.disconnect()

@@ -158,6 +158,26 @@ def test_trap_13_nobody_always_comes_first() -> None:
     assert min(firsts.values()) >= 10
 
 
+def test_everybody_comes_before_everybody_else_as_often_as_after() -> None:
+    machine = Machine()
+    workers = workers_of(machine, "abcd")
+    for name, seconds in {"a": 0.1, "b": 0.1, "c": 0.45, "d": 0.45}.items():
+        workers[name].seconds = seconds
+    effort = Effort(processes=1, values=0, warmups=0, loops=1, min_time=0.1, run_time=1.71)
+    course = Course[str](effort)
+    run(machine, workers, course)
+    assert course.apart == {"a": 1, "b": 1, "c": 4, "d": 4}
+    turns = machine.slices()
+    assert len(turns) == 16
+    for one, other in ("ab", "cd"):
+        first = [turn.index(one) < turn.index(other) for turn in turns if one in turn]
+        # In each two of their turns that follow each other once so and once otherwise.
+        assert all(so != otherwise for so, otherwise in zip(first[::2], first[1::2], strict=True))
+        assert first[::2].count(True) not in {0, len(first) // 2} or len(first) < 8
+    # Between those two kinds it is chance.
+    assert len({turn.index("a") < turn.index("c") for turn in turns if "c" in turn}) == 2
+
+
 def test_the_order_is_that_of_the_seed_and_of_nothing_else() -> None:
     def order(seed: int, **more: Any) -> list[list[str]]:
         machine = Machine()

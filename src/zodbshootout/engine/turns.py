@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -133,6 +133,31 @@ class Course(Generic[C]):
         return counting < 0 or counting % self.apart.get(key, 1) == 0
 
 
+def ordered(
+    keys: Sequence[C], apart: Mapping[C, int], orders: dict[int, list[C]], chance: random.Random
+) -> list[C]:
+    """Return the order in which *keys* take their slices of a turn.
+
+    Whoever is first in a turn finds the machine in another state than who is last.  So those that
+    take part in the same turns do so in a random order one time, and in the reverse of it the next
+    time: each of them comes before another one as often as after it.  *orders* has those of which
+    the reverse is due, and is kept from one turn to the next.
+    """
+    by_apart: dict[int, list[C]] = {}
+    for key in keys:
+        by_apart.setdefault(apart.get(key, 1), []).append(key)
+    for times, alike in by_apart.items():
+        before = orders.pop(times, None)
+        if before is not None and set(alike) <= set(before):
+            alike[:] = [key for key in reversed(before) if key in alike]
+        else:
+            chance.shuffle(alike)
+            orders[times] = list(alike)
+    places = [times for times, alike in by_apart.items() for _ in alike]
+    chance.shuffle(places)
+    return [by_apart[times].pop(0) for times in places]
+
+
 @dataclass(frozen=True)
 class Timing:
     """What calibration found of a contender."""
@@ -168,10 +193,10 @@ class Turns(Generic[C]):
                 course.loops[key], course.values(key), effort.warmups
             )
         )
+        orders: dict[int, list[C]] = {}
         for turn in range(course.all_turns):
             keys = [key for key in self.workers if course.takes_part(key, turn)]
-            order.shuffle(keys)
-            self._take_turn(keys, first + turn)
+            self._take_turn(ordered(keys, course.apart, orders, order), first + turn)
         self._each(lambda key: self.workers[key].start_finishing())
         for key in list(self.workers):
             run = self._one(key, lambda key: self.workers[key].finish())

@@ -17,13 +17,14 @@ PACKAGE = "zodbshootout"
 
 ORDER = (
     ("cli", "__main__"),
-    ("launching", "destination", "zapping"),
+    ("launching", "destination", "zapping", "show"),
     ("options", "arguments"),
     ("shootout",),
     ("ledger", "progress", "reports"),
     ("perf",),
     ("preparing",),
     ("plan",),
+    ("result_files",),
     ("results",),
     ("engine",),
     ("crews",),
@@ -42,6 +43,7 @@ FORBIDDEN = {
     "engine": {"pyperf", "rich", "hdrh", "ZODB", "ZEO", "relstorage"},
     "reports": {"ZODB", "ZEO", "relstorage", "ZConfig"},
     "results": {"ZODB", "ZEO", "relstorage", "ZConfig"},
+    "result_files": {"ZODB", "ZEO", "relstorage", "ZConfig", "rich"},
     "model": {"pyperf", "rich", "ZODB", "ZEO", "relstorage"},
     "config": {"pyperf", "rich"},
     "contenders": {"pyperf", "rich", "hdrh"},

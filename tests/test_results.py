@@ -9,11 +9,9 @@ import pytest
 from tests.runs import cell, failed, measured, run, unsupported
 from zodbshootout.client.outcome import Failure
 from zodbshootout.client.parameters import MappingType, from_json
+from zodbshootout.result_files import NotWritten, ResultFiles, Unusable
 from zodbshootout.results import (
     CellResult,
-    NotWritten,
-    ResultFiles,
-    Unusable,
     file_name,
     long_name,
     short_name,
@@ -61,7 +59,7 @@ def test_trap_1_what_failed_or_is_not_supported_is_not_a_number(files: ResultFil
     )
     assert list(suite(files.combined)) == ["fs: add 1000x300B threads-shared-2"]
     assert not (files.directory / "pg.json").exists()
-    listed = json.loads(files.cells.read_text())
+    listed = [json.loads(line) for line in files.cells.read_text().splitlines()]
     told = ("contender", "benchmark", "state", "reason")
     assert [tuple(each[name] for name in told) for each in listed] == [
         ("fs", "add", "measured", ""),
@@ -133,7 +131,7 @@ def test_a_write_that_fails_leaves_what_was_there(
         files.write([measured(cell("add", "fs"), [1.0]), measured(cell("cold", "fs"), [1.0])])
     assert files.combined.read_bytes() == before
     assert sorted(path.name for path in files.combined.parent.iterdir()) == [
-        "out.cells.json",
+        "out.cells.jsonl",
         "out.d",
         "out.json",
     ]

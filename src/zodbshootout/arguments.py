@@ -58,7 +58,8 @@ class UsageError(Exception):
     """What is wrong with the command line, in one line."""
 
 
-def _raise_usage_error(message: str) -> NoReturn:
+def raise_usage_error(message: str) -> NoReturn:
+    """Raise what a parser has to say, in place of printing the usage and exiting."""
     raise UsageError(message)
 
 
@@ -108,9 +109,12 @@ def parser() -> argparse.ArgumentParser:
     base: argparse.ArgumentParser = pyperf.Runner(processes=PROCESSES, warmups=WARMUPS).argparser
     base.conflict_handler = "resolve"  # our --profile takes the place of pyperf's
     # Instead of printing the usage and exiting:
-    base.error = _raise_usage_error  # type: ignore[method-assign]
+    base.error = raise_usage_error  # type: ignore[method-assign]
     base.prog = "zodbshootout"
-    base.usage = "zodbshootout [FILE|URI] [BENCHMARK ...] [-BENCHMARK ...] [option ...]"
+    base.usage = (
+        "zodbshootout [FILE|URI] [BENCHMARK ...] [-BENCHMARK ...] [option ...]\n"
+        "       zodbshootout show FILE ... [option ...]"
+    )
     base.description = (
         "Measure and compare ZODB storages.  FILE lists the contenders in ZConfig format; "
         "without it an embedded default is measured, which needs nothing installed or started.  "
@@ -120,8 +124,8 @@ def parser() -> argparse.ArgumentParser:
     base.epilog = (
         f"Benchmarks: {', '.join(benchmarks())}.  By default the first {len(DEFAULT)} of them run; "
         "all runs every one, and -cold leaves one out. "
-        "Exit status: 0 all was measured, 2 bad usage or configuration, 3 some cells failed, "
-        "130 interrupted."
+        "Exit status: 0 all was measured that is supported, 2 bad usage or configuration, "
+        "3 some cells failed or nothing was measured, 130 interrupted."
     )
     base.allow_abbrev = False
     for action in base._actions:

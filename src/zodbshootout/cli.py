@@ -19,7 +19,6 @@ from rich.console import Console
 
 from zodbshootout import options as command_line
 from zodbshootout.arguments import UsageError
-from zodbshootout.client.benchmarks.registry import benchmarks
 from zodbshootout.client.outcome import State
 from zodbshootout.config.configuration import (
     ConfigurationError,
@@ -44,12 +43,16 @@ from zodbshootout.options import Options
 from zodbshootout.perf.cells import CellTasks
 from zodbshootout.plan import Plan, make_plan
 from zodbshootout.progress import Bar, Lines, NoProgress
-from zodbshootout.reports.table import Heading, print_table
-from zodbshootout.results import NotWritten, ResultFiles, long_name
+from zodbshootout.reports import text
+from zodbshootout.reports.report import Source as Results
+from zodbshootout.reports.report import make_report
+from zodbshootout.result_files import NotWritten, ResultFiles
+from zodbshootout.results import CellResult, long_name
 from zodbshootout.servers.naming import given_names
 from zodbshootout.servers.running import start_servers
 from zodbshootout.servers.server import ServerContext
 from zodbshootout.shootout import RunOptions, Shootout
+from zodbshootout.show import headings, show
 from zodbshootout.streams import Streams, console_on, print_line
 from zodbshootout.zapping import to_be_zapped
 
@@ -70,6 +73,9 @@ def main(
         console_on(stdout or sys.stdout), console_on(stderr or sys.stderr), stdin or sys.stdin
     )
     try:
+        if arguments and arguments[0] == "show":
+            show(arguments[1:], streams)
+            return _after_printing(streams, ALL_MEASURED)
         options = command_line.parse(arguments)
         with _termination_as_interrupt():
             return _shoot_out(options, streams)
@@ -180,8 +186,16 @@ def _measure(shootout: Shootout) -> tuple[int, str]:
             SOME_FAILED,
             f"cannot write results: {error}; the files hold what was written before",
         )
-    failed = any(result.state is State.FAILED for result in ledger.results)
-    return (SOME_FAILED if failed else ALL_MEASURED), ""
+    return _judged(ledger.results)
+
+
+def _judged(results: Sequence[CellResult]) -> tuple[int, str]:
+    """Return the status of a run that came to its end, and what is to be said of that."""
+    if any(result.state is State.FAILED for result in results):
+        return SOME_FAILED, ""
+    if not any(result.measured for result in results):
+        return SOME_FAILED, "nothing was measured: none of the contenders can run any of it"
+    return ALL_MEASURED, ""
 
 
 def _source(options: Options) -> Source:
@@ -236,8 +250,7 @@ def _report(shootout: Shootout, files: ResultFiles, options: Options, streams: S
         for result in results:
             if result.detail:
                 print_line(streams.err, f"{long_name(result.cell)}: {result.detail}")
-    headings = {name: Heading(each.title, each.counted) for name, each in benchmarks().items()}
-    print_table(streams.out, results, headings)
+    text.write(make_report([Results(results)], headings()), streams.out)
     if not any(result.measured for result in results):
         return
     for shown in options.show:

@@ -11,7 +11,7 @@ import platformdirs
 from zodbshootout.arguments import UsageError
 from zodbshootout.options import Options
 from zodbshootout.plan import Plan
-from zodbshootout.results import ResultFiles, Unusable
+from zodbshootout.result_files import ResultFiles, Unusable
 
 
 def result_files(options: Options, plan: Plan) -> ResultFiles:

@@ -1,34 +1,20 @@
-"""What was measured, as typed records, and the pyperf files that hold it.
-
-``out.json`` holds everything, each benchmark under a name of its own.  ``out.d/`` holds one file
-for each contender, with short names, so that two contenders can be compared.  What has no number
-is in neither: it is listed in ``out.cells.json``, with every other cell and its state.
-"""
+"""What was measured, as typed records, and what they are called in files."""
 
 from __future__ import annotations
 
-import json
-import os
-import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 from urllib.parse import quote
 
 import pyperf
+from hdrh.histogram import HdrHistogram
 
 from zodbshootout.client.outcome import Failure, State
 from zodbshootout.client.parameters import Parameters
+from zodbshootout.client.recorder import NANOSECONDS
 from zodbshootout.model import Cell
-
-
-class NotWritten(Exception):  # noqa: N818
-    """Results could not be written; the message tells why."""
-
-
-class Unusable(Exception):  # noqa: N818
-    """A file cannot be added to; the message tells why."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +79,28 @@ class CellResult:
             return None
         return float(benchmark.stdev()) / float(benchmark.mean())
 
+    def latency(self, percentile: float) -> float | None:
+        """Return a percentile of the latencies of all runs, in seconds, if they were recorded."""
+        if self._latencies is None:
+            return None
+        return float(self._latencies.get_value_at_percentile(percentile)) / NANOSECONDS
+
+    @property
+    def longest_latency(self) -> float | None:
+        """Return the seconds that the longest iteration of all runs took, if that was recorded."""
+        found = [run.get_metadata().get("latency_max_s") for run in self.runs]
+        return max((float(each) for each in found if each is not None), default=None)
+
+    @cached_property
+    def _latencies(self) -> Any:
+        encoded = [run.get_metadata().get("latency_histogram") for run in self.runs]
+        if not encoded or not all(encoded):
+            return None
+        first, *others = map(HdrHistogram.decode, encoded)
+        for other in others:
+            first.add(other)
+        return first
+
     @property
     def objects_per_second(self) -> float:
         """Return how many objects all clients together wrote or read in a second.
@@ -147,181 +155,3 @@ def varied_parameters(cells: Iterable[Cell]) -> frozenset[str]:
             seen["objects"].add(cell.parameters.objects)
             seen["size"].add(cell.parameters.object_size)
     return frozenset(name for name, values in seen.items() if len(values) > 1)
-
-
-@dataclass(frozen=True)
-class ResultFiles:
-    """The files of one run.  Each is replaced as a whole, so that none is ever half written."""
-
-    combined: Path
-    existing: Sequence[pyperf.Benchmark] = ()
-    """What the combined file held before, where results are appended."""
-    existing_by_contender: Mapping[str, Sequence[pyperf.Benchmark]] = field(default_factory=dict)
-    existing_cells: Sequence[Mapping[str, Any]] = ()
-
-    @property
-    def _stem(self) -> str:
-        name = self.combined.name
-        for ending in (".json.gz", ".json"):
-            if name.endswith(ending) and name != ending:
-                return name.removesuffix(ending)
-        return name
-
-    @property
-    def directory(self) -> Path:
-        """Where the files of the contenders are."""
-        return self.combined.with_name(f"{self._stem}.d")
-
-    @property
-    def cells(self) -> Path:
-        """The list of all cells and what became of them."""
-        return self.combined.with_name(f"{self._stem}.cells.json")
-
-    @property
-    def all(self) -> tuple[Path, ...]:
-        """Every path that is written."""
-        return self.combined, self.directory, self.cells
-
-    def of_contender(self, contender: str) -> Path:
-        """Return the file of one contender."""
-        return self.directory / f"{quote(contender, safe='')}.json"
-
-    def appending(self) -> ResultFiles:
-        """Return the same files, set to keep what they hold.
-
-        :raises Unusable: when a file is there and is not one of ours
-        """
-        by_contender = {path.stem: _load(path) for path in sorted(self.directory.glob("*.json"))}
-        return replace(
-            self,
-            existing=_load(self.combined),
-            existing_by_contender=by_contender,
-            existing_cells=_load_cells(self.cells),
-        )
-
-    def conflict(
-        self, cells: Sequence[Cell], told: Mapping[str, Mapping[str, str]], unit: str
-    ) -> str | None:
-        """Say which of *cells* cannot be added to what is there, or return ``None``.
-
-        A contender's file names a benchmark by what varies within one run, so that results of
-        another size, crew or configuration would come under the same name; *told* has what the
-        metadata of each contender's runs will say beside what their cells do.  pyperf for its
-        part adds nothing that was measured elsewhere, or with another Python.
-        """
-        varied = varied_parameters(cells)
-        for cell in cells:
-            name = short_name(cell, varied)
-            for there in self.existing_by_contender.get(self.of_contender(cell.contender).stem, ()):
-                if there.get_name() != name:
-                    continue
-                wanted = {**cell.metadata(), **told.get(cell.contender, {})}
-                differences = _differences(there.get_metadata(), wanted)
-                if differences:
-                    return f"{cell.contender}: {name} is there with {', '.join(differences)}"
-                incompatible = _incompatibility(there, unit)
-                if incompatible:
-                    return f"{cell.contender}: {name}: {incompatible}"
-        return None
-
-    def write(self, results: Sequence[CellResult]) -> None:
-        """Write everything that was measured so far.
-
-        :raises NotWritten: when a file cannot be written; what stood there before still does
-        """
-        try:
-            self._write(results)
-        except (OSError, ValueError) as error:
-            raise NotWritten(str(error)) from error
-
-    def _write(self, results: Sequence[CellResult]) -> None:
-        varied = varied_parameters(result.cell for result in results)
-        self.combined.parent.mkdir(parents=True, exist_ok=True)
-        self.directory.mkdir(exist_ok=True)
-        _replace(self.cells, lambda path: self._write_cells(path, results))
-        measured = [result for result in results if result.measured]
-        fresh = [result.benchmark(long_name(result.cell)) for result in measured]
-        _write_suite(self.combined, self.existing, fresh)
-        for contender in dict.fromkeys(result.cell.contender for result in results):
-            path = self.of_contender(contender)
-            fresh = [
-                result.benchmark(short_name(result.cell, varied))
-                for result in measured
-                if result.cell.contender == contender
-            ]
-            _write_suite(path, self.existing_by_contender.get(path.stem, ()), fresh)
-
-    def _write_cells(self, path: Path, results: Iterable[CellResult]) -> None:
-        document = [
-            *self.existing_cells,
-            *(
-                {
-                    **result.cell.to_json(),
-                    "state": result.state.value,
-                    "reason": result.reason,
-                    "runs": len(result.runs),
-                }
-                for result in results
-            ),
-        ]
-        path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-
-
-def _differences(there: Mapping[str, Any], wanted: Mapping[str, str | int | float]) -> list[str]:
-    return [
-        f"{key}={there[key]}" for key, value in wanted.items() if there.get(key, value) != value
-    ]
-
-
-def _incompatibility(there: pyperf.Benchmark, unit: str) -> str | None:
-    """Say why pyperf would not add a run of this machine and Python, or return ``None``."""
-    here = pyperf.Run([1.0], metadata={"name": there.get_name(), "unit": unit})
-    try:
-        pyperf.Benchmark(there.get_runs()).add_run(here)
-    except ValueError as error:
-        return " ".join(str(error).split())
-    return None
-
-
-def _load(path: Path) -> list[pyperf.Benchmark]:
-    if not path.exists():
-        return []
-    try:
-        return list(pyperf.BenchmarkSuite.load(str(path)))
-    except (OSError, EOFError, zlib.error) as error:
-        raise Unusable(f"cannot read {path}: {error}") from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise Unusable(f"{path} is not a file of pyperf's") from error
-
-
-def _load_cells(path: Path) -> list[Mapping[str, Any]]:
-    if not path.exists():
-        return []
-    try:
-        return list(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError) as error:
-        raise Unusable(f"cannot read {path}: {error}") from error
-
-
-def _write_suite(
-    path: Path, existing: Iterable[pyperf.Benchmark], fresh: Iterable[pyperf.Benchmark]
-) -> None:
-    merged: dict[str, list[pyperf.Run]] = {}
-    for benchmark in [*existing, *fresh]:
-        merged.setdefault(benchmark.get_name(), []).extend(benchmark.get_runs())
-    if not merged:
-        path.unlink(missing_ok=True)
-        return
-    suite = pyperf.BenchmarkSuite([pyperf.Benchmark(runs) for runs in merged.values()])
-    _replace(path, lambda temporary: suite.dump(str(temporary), replace=True))
-
-
-def _replace(path: Path, write: Callable[[Path], None]) -> None:
-    # pyperf compresses what it writes to a name that ends in .gz, so the ending stays.
-    temporary = path.with_name(f".{os.getpid()}.{path.name}")
-    try:
-        write(temporary)
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise

@@ -116,7 +116,7 @@ def left_behind(directory: Path) -> list[str]:
 def cells(path: Path) -> dict[tuple[str, str], tuple[str, str]]:
     return {
         (each["contender"], each["benchmark"]): (each["state"], each["reason"])
-        for each in json.loads(path.read_text())
+        for each in map(json.loads, path.read_text().splitlines())
     }
 
 

@@ -127,7 +127,7 @@ def test_every_server_driver_and_cache_is_measured(place: Path) -> None:
     write(place / "x.conf", CONTENDERS)
     done = run(place, "x.conf", *benchmarks, "-c", "2", *BRIEF, "-o", "a.json")
     assert done.status == 0, done.out + done.err
-    check_all_measured(place / "a.cells.json", CONTENDERS, benchmarks)
+    check_all_measured(place / "a.cells.jsonl", CONTENDERS, benchmarks)
     results = place / "a.d"
     for name, driver in DRIVERS.items():
         assert fact(results / f"{name}.json", "cold", "driver") == driver
@@ -162,7 +162,7 @@ def test_drivers_that_know_greenlets_are_measured(
     write(place / "x.conf", contenders)
     done = run(place, "x.conf", *benchmarks, *words, "-c", "4", *BRIEF, "-o", "a.json")
     assert done.status == 0, done.out + done.err
-    check_all_measured(place / "a.cells.json", contenders, benchmarks)
+    check_all_measured(place / "a.cells.jsonl", contenders, benchmarks)
     assert left_behind(place) == []
 
 
@@ -173,7 +173,7 @@ def test_a_large_crew_on_each_server(words: tuple[str, ...], place: Path) -> Non
         "-c", "16", *words, *BRIEF, "-o", "a.json",
     )  # fmt: skip
     assert done.status == 0, done.out + done.err
-    found = cells(place / "a.cells.json")
+    found = cells(place / "a.cells.jsonl")
     assert len(found) == 4 * 3
     assert {state for state, _ in found.values()} == {"measured"}
     assert left_behind(place) == []
@@ -183,7 +183,7 @@ def test_a_large_crew_on_each_server(words: tuple[str, ...], place: Path) -> Non
 def test_the_samples_run_as_they_are(name: str, place: Path) -> None:
     done = run(place, str(ETC / name), "add", "hot", "--threads", *BRIEF, "-o", "a.json")
     assert done.status == 0, done.out + done.err
-    assert {state for state, _ in cells(place / "a.cells.json").values()} == {"measured"}
+    assert {state for state, _ in cells(place / "a.cells.jsonl").values()} == {"measured"}
     assert left_behind(place) == []
 
 

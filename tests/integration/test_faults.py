@@ -42,7 +42,7 @@ def test_trap_15_cells_that_fail_leave_all_others_measured(
     }
     reasons = {
         (each["contender"], each["benchmark"]): each["reason"]
-        for each in json.loads((tmp_path / "a.cells.json").read_text())
+        for each in map(json.loads, (tmp_path / "a.cells.jsonl").read_text().splitlines())
         if each["state"] == "failed"
     }
     assert reasons.pop(("raises", "add")) == "StorageError: the disk is on fire"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -39,7 +38,7 @@ def test_every_supported_cell_of_the_embedded_default_is_measured(
     done = run(tmp_path, *words, *QUICK, "-o", "a.json")
     assert done.status == 0, done.out + done.err
     refused = unsupported | {("memory", "prefetch_cold"), ("filestorage", "prefetch_cold")}
-    for (contender, benchmark), (state, reason) in cells(tmp_path / "a.cells.json").items():
+    for (contender, benchmark), (state, reason) in cells(tmp_path / "a.cells.jsonl").items():
         expected = {contender, (contender, benchmark)} & refused
         assert state == ("not supported" if expected else "measured"), (
             contender,
@@ -67,7 +66,7 @@ def test_every_cell_of_the_other_benchmarks_is_measured_or_not_supported(
     done = run(tmp_path, *TEN, *words, "--object-counts", "20", "-p", "1", "-n", "2", "-l", "4",
                "-o", "a.json")  # fmt: skip
     assert done.status == 0, done.out + done.err
-    found = cells(tmp_path / "a.cells.json")
+    found = cells(tmp_path / "a.cells.jsonl")
     assert {benchmark for _, benchmark in found} == set(TEN)
     for (contender, benchmark), (state, reason) in found.items():
         flawed = (contender, benchmark) == ("sqlite", "readCurrent_conflicts")
@@ -166,7 +165,7 @@ def test_appending(tmp_path: Path) -> None:
     assert run(tmp_path, *words).status == 0
     assert "Number of run with values: 2" in pyperf_says(tmp_path, "stats", "a.json")
     assert "Number of run with values: 2" in pyperf_says(tmp_path, "stats", "a.d/memory.json")
-    assert len(json.loads((tmp_path / "a.cells.json").read_text())) == 2
+    assert len((tmp_path / "a.cells.jsonl").read_text().splitlines()) == 2
 
 
 def test_appending_other_parameters_under_the_same_name_is_refused(tmp_path: Path) -> None:
@@ -275,7 +274,7 @@ def test_contenders_that_are_one_database_are_measured_in_turn(tmp_path: Path) -
     names = ("add", "update", "cold", "conflicts", "conflicts_map", "readCurrent_conflicts")
     done = run(tmp_path, "x.conf", *names, "-c", "2", *QUICK, "-o", "a.json")
     assert done.status == 0, done.out + done.err
-    found = cells(tmp_path / "a.cells.json")
+    found = cells(tmp_path / "a.cells.jsonl")
     assert found == {(name, each): ("measured", "") for name in ("one", "other") for each in names}
     starts = [
         metadata_of(tmp_path / "a.d" / f"{name}.json", "update")["slices"]

@@ -316,7 +316,7 @@ def test_zeo_with_ssl_and_with_a_persistent_cache(place: Path) -> None:
     (place / "x.conf").write_text(ZEO)
     done = run(place, "x.conf", "warm", "-c", "1", *ONCE, "-o", "a.json")
     assert done.status == 3, done.out + done.err
-    found = cells(place / "a.cells.json")
+    found = cells(place / "a.cells.jsonl")
     assert found["friend", "warm"] == ("measured", "")
     state, reason = found["stranger", "warm"]
     assert state == "failed"
@@ -369,7 +369,7 @@ def test_a_server_that_does_not_come_up_says_why_and_costs_only_its_contenders(
     (place / "x.conf").write_text(servers + GOOD)
     done = run(place, "x.conf", "add", "-c", "1", *ONCE, "-o", "a.json")
     assert done.status == 3
-    found = cells(place / "a.cells.json")
+    found = cells(place / "a.cells.jsonl")
     assert found.pop(("good", "add")) == ("measured", "")
     assert len(found) == len(FAILING)
     for number, (_, _, words) in enumerate(FAILING):
@@ -400,7 +400,7 @@ def test_two_runs_of_the_same_file_at_the_same_time_both_succeed(place: Path) ->
         said = [process.communicate(timeout=200) for process in (one, other)]
     assert (one.returncode, other.returncode) == (0, 0), said
     for name in ("a", "b"):
-        assert {state for state, _ in cells(place / f"{name}.cells.json").values()} == {"measured"}
+        assert {state for state, _ in cells(place / f"{name}.cells.jsonl").values()} == {"measured"}
     assert left_behind(place) == []
 
 
@@ -413,7 +413,7 @@ def test_a_directory_that_is_kept_is_for_one_run_at_a_time(place: Path) -> None:
     words = ("x.conf", "add", "-c", "1", *ONCE, "-o")
     with going_on(place, "steamin") as first:
         assert run(place, *words, "a.json").status == 3
-        found = cells(place / "a.cells.json")
+        found = cells(place / "a.cells.jsonl")
         assert found["good", "add"] == ("measured", "")
         for kind in kinds:
             state, reason = found[f"using_{kind}", "add"]
@@ -539,6 +539,6 @@ def test_an_ordinary_user_has_the_same_servers(place: Path) -> None:
         cwd=place, env=surroundings, capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
-    assert {state for state, _ in cells(place / "a.cells.json").values()} == {"measured"}
+    assert {state for state, _ in cells(place / "a.cells.jsonl").values()} == {"measured"}
     assert (place / "a.json").stat().st_uid != 0
     assert left_behind(place) == []

@@ -130,7 +130,7 @@ def with_blobs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def outcomes(place: Path, benchmark: str) -> dict[str, tuple[str, str]]:
     return {
         contender: outcome
-        for (contender, name), outcome in cells(place / "a.cells.json").items()
+        for (contender, name), outcome in cells(place / "a.cells.jsonl").items()
         if name == benchmark and contender in CONTENDERS
     }
 
@@ -173,7 +173,7 @@ def test_blobs_have_the_size_that_was_asked_for_and_the_content_that_was_generat
 
 
 def test_a_storage_without_blobs_is_not_supported_with_blobs(with_blobs: Path) -> None:
-    found = cells(with_blobs / "a.cells.json")
+    found = cells(with_blobs / "a.cells.jsonl")
     for benchmark in ("add", "update", "hot"):
         state, reason = found["mapping", benchmark]
         assert state == "not supported"
@@ -400,7 +400,7 @@ def test_zap_force_destroys_all_data_of_all_contenders_and_then_add_is_measured(
     assert all(blobs_in(place, contender) for contender in CONTENDERS)
     done = measured(place, "add", "--zap", "force", "-c", "1", "-o", "a.json")
     assert "[y/N]" not in done.err
-    assert cells(place / "a.cells.json") == {
+    assert cells(place / "a.cells.jsonl") == {
         (contender, "add"): ("measured", "") for contender in (*CONTENDERS, "twin")
     }
     for contender in CONTENDERS:

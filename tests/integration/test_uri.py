@@ -64,7 +64,7 @@ def test_what_a_filestorage_cannot_do_is_said_before_and_after(tmp_path: Path) -
     )
     assert not (tmp_path / "x.fs").exists()
     assert run(tmp_path, *words, *QUICK, "-o", "a.json").status == 0
-    assert cells(tmp_path / "a.cells.json") == {("file", "hot"): ("not supported", REFUSED)}
+    assert cells(tmp_path / "a.cells.jsonl") == {("file", "hot"): ("not supported", REFUSED)}
 
 
 def test_a_zeo_server(zeo: str, tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_a_zeo_server_that_is_not_there(tmp_path: Path) -> None:
 def test_storages_in_memory_beside_the_floor(tmp_path: Path) -> None:
     done = run(tmp_path, "memory://", "cold", "hot", "--include-mapping", *QUICK, "-o", "a.json")
     assert done.status == 0, done.out + done.err
-    assert set(cells(tmp_path / "a.cells.json").values()) == {("measured", "")}
+    assert set(cells(tmp_path / "a.cells.jsonl").values()) == {("measured", "")}
     assert {path.stem for path in (tmp_path / "a.d").iterdir()} == {"memory", "mapping"}
 
 
@@ -120,7 +120,7 @@ def test_sqlite_through_the_resolver_of_relstorage(tmp_path: Path) -> None:
     metadata = metadata_of(tmp_path / "a.d" / "sqlite.json", "cold")
     assert metadata["cleared_caches"] == "pickle cache, RelStorage cache"
     assert metadata["driver"] == "sqlite3"
-    state, reason = cells(tmp_path / "a.cells.json")["sqlite", "readCurrent_conflicts"]
+    state, reason = cells(tmp_path / "a.cells.jsonl")["sqlite", "readCurrent_conflicts"]
     assert state == "not supported"
     assert "commits what a refused transaction has stored" in reason
     assert (tmp_path / "db").is_dir()
@@ -134,7 +134,7 @@ def test_sections_in_a_file(tmp_path: Path) -> None:
     )
     done = run(tmp_path, "x.conf", "cold", "-c", "2", *QUICK, "-o", "a.json")
     assert done.status == 0, done.out + done.err
-    assert set(cells(tmp_path / "a.cells.json").values()) == {("measured", "")}
+    assert set(cells(tmp_path / "a.cells.jsonl").values()) == {("measured", "")}
     assert left_behind(tmp_path) == []
 
 

@@ -142,7 +142,7 @@ def unsupported(
     done = run(place, "x.conf", *words, *QUICK, "-o", "a.json")
     assert done.status == 0, done.out + done.err
     assert left_behind(place) == []
-    found = cells(place / "a.cells.json")
+    found = cells(place / "a.cells.jsonl")
     assert {contender for contender, _ in found} == set(CONTENDERS)
     assert {state for state, _ in found.values()} <= {"measured", "not supported"}
     refused = {cell: reason for cell, (state, reason) in found.items() if state == "not supported"}

@@ -8,34 +8,26 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from tests.runs import cell, failed, measured, unsupported
-from zodbshootout.client.benchmarks.registry import benchmarks
+from tests.reports.results import EVERYTHING
+from tests.runs import cell, failed, measured
 from zodbshootout.client.parameters import MappingType
-from zodbshootout.reports.table import Heading, print_table
+from zodbshootout.reports import text
+from zodbshootout.reports.report import Source, make_report
 from zodbshootout.results import CellResult
+from zodbshootout.show import headings
 
 GOLDEN = Path(__file__).parent / "golden"
 
-HEADINGS = {name: Heading(each.title, each.counted) for name, each in benchmarks().items()}
+
+def print_table(console: Console, results: list[CellResult]) -> None:
+    text.write(make_report([Source(results)], headings()), console)
 
 
 def printed(results: list[CellResult]) -> str:
     stream = io.StringIO()
-    print_table(Console(file=stream, width=1000), results, HEADINGS)
+    print_table(Console(file=stream, width=1000), results)
     return "".join(f"{line.rstrip()}\n" for line in stream.getvalue().splitlines())
 
-
-EVERYTHING = [
-    measured(cell("add", "fs"), [0.02, 0.02, 0.02]),
-    measured(cell("add", "zeo"), [0.08, 0.12]),
-    failed(cell("add", "pg"), "OperationalError: connection refused"),
-    measured(cell("cold", "fs"), [0.01]),
-    unsupported(cell("cold", "zeo"), "it makes no sense"),
-    failed(cell("cold", "pg"), "OperationalError: connection refused"),
-    CellResult(cell("hot", "fs")),
-    measured(cell("hot", "zeo"), [0.0005, 0.00051]),
-    failed(cell("hot", "pg"), "another reason"),
-]
 
 CASES = {
     "everything": EVERYTHING,
@@ -77,7 +69,7 @@ def test_a_cell_without_a_number_never_shows_one() -> None:
 def test_no_digit_is_cut_off_on_a_narrow_terminal() -> None:
     results = [measured(cell("steamin", f"contender{n}"), [0.0001]) for n in range(8)]
     stream = io.StringIO()
-    print_table(Console(file=stream, width=40, force_terminal=False), results, HEADINGS)
+    print_table(Console(file=stream, width=40, force_terminal=False), results)
     assert stream.getvalue().count("20,000,000") == 8
 
 
@@ -87,8 +79,6 @@ def test_names_are_not_taken_for_markup() -> None:
 
 def test_an_encoding_without_a_plus_minus_sign_does_with_ascii() -> None:
     stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
-    print_table(
-        Console(file=stream, width=200), [measured(cell("add", "fs"), [1.0, 2.0])], HEADINGS
-    )
+    print_table(Console(file=stream, width=200), [measured(cell("add", "fs"), [1.0, 2.0])])
     stream.flush()
     assert b"+-" in stream.buffer.getvalue()

@@ -1,0 +1,54 @@
+"""What a table can show of a cell: how many objects a second, how long it takes, how it varies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from zodbshootout.results import CellResult
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One kind of figure."""
+
+    name: str
+    """Its name on the command line."""
+    caption: str
+    """What the figures are; ``{counted}`` in it stands for what a benchmark counts."""
+    value: Callable[[CellResult], float | None]
+    """Return the figure of a cell that was measured, ``None`` where it has none."""
+    more_is_better: bool = False
+
+    def text(self, result: CellResult, value: float) -> str:
+        """Return *value* as it is printed."""
+        if self.more_is_better and result.unit == "second":
+            return f"{value:,.0f}"
+        return str(result.benchmark().format_value(value))
+
+
+def _objects(result: CellResult) -> float:
+    # Where memory was traced there are bytes, whatever is asked for.
+    return result.mean if result.unit == "byte" else result.objects_per_second
+
+
+def _stdev(result: CellResult) -> float | None:
+    return None if result.spread is None else result.spread * result.mean
+
+
+def _percentile(percentile: float) -> Callable[[CellResult], float | None]:
+    return lambda result: result.latency(percentile)
+
+
+_ALL = (
+    Unit("objects", "{counted} per second", _objects, more_is_better=True),
+    Unit("seconds", "Mean seconds per iteration", lambda result: result.mean),
+    Unit("stdev", "Standard deviation of the values, in seconds per iteration", _stdev),
+    Unit("p50", "Latency, 50th percentile", _percentile(50)),
+    Unit("p90", "Latency, 90th percentile", _percentile(90)),
+    Unit("p99", "Latency, 99th percentile", _percentile(99)),
+    Unit("max", "Latency, longest", lambda result: result.longest_latency),
+)
+UNITS: Mapping[str, Unit] = {unit.name: unit for unit in _ALL}
+"""Every kind of figure by its name."""
+OBJECTS = UNITS["objects"]

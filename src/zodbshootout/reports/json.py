@@ -1,0 +1,16 @@
+"""A report as JSON: an object for each cell."""
+
+from __future__ import annotations
+
+import json
+
+from rich.console import Console
+
+from zodbshootout.reports.report import Report
+from zodbshootout.reports.rows import records_of
+
+
+def write(report: Report, console: Console) -> None:
+    """Write a list of all cells, with parameters, figures, state and reason."""
+    json.dump(list(records_of(report)), console.file, indent=1)
+    console.file.write("\n")

@@ -1,0 +1,33 @@
+"""A report in Markdown, with the tables that GitHub and GitLab know."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+
+from zodbshootout.reports.report import Report
+from zodbshootout.reports.rows import lines_of
+
+
+def write(report: Report, console: Console) -> None:
+    """Write the tables, and the notes as a list."""
+    blocks = []
+    for table in report.tables:
+        rule = ["---", *["---:"] * len(table.columns)]
+        rows = [_row(["Transaction", *table.columns]), f"| {' | '.join(rule)} |"]
+        rows += map(_row, lines_of(table))
+        blocks.append("\n".join([f"**{_escaped(table.caption)}**", "", *rows]))
+    if report.notes:
+        blocks.append("\n".join(f"- {_escaped(note)}" for note in report.notes))
+    console.file.write("\n\n".join(blocks) + "\n")
+
+
+def _row(texts: Sequence[str]) -> str:
+    return f"| {' | '.join(map(_escaped, texts))} |"
+
+
+def _escaped(text: str) -> str:
+    for special in "\\|*_`<[]":
+        text = text.replace(special, f"\\{special}")
+    return text

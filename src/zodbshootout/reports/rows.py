@@ -1,0 +1,66 @@
+"""Tables as rows of words, and cells as records, which several formats are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from zodbshootout.reports.figures import UNITS
+from zodbshootout.reports.report import Report, Table
+from zodbshootout.results import CellResult
+
+
+def lines_of(table: Table) -> Iterator[list[str]]:
+    """Return each row's title and figures, as they are printed."""
+    for row in table.rows:
+        figures = ("" if each is None else " ".join(each.line().split()) for each in row.figures)
+        yield [row.title, *figures]
+
+
+def records_of(report: Report) -> Iterator[dict[str, Any]]:
+    """Return everything that is known of each cell: parameters, figures, state and reason.
+
+    Times are seconds, sizes bytes; ``None`` is what a cell does not have.
+    """
+    for source in report.sources:
+        for result in source.results:
+            yield {"file": source.label or None, **_record(result)}
+
+
+def _record(result: CellResult) -> dict[str, Any]:
+    cell = result.cell
+    parameters = cell.parameters
+    values = [value for run in result.runs for value in run.values]
+    memory = result.measured and result.unit == "byte"
+    figures = {
+        name: unit.value(result) if result.measured and not memory else None
+        for name, unit in UNITS.items()
+    }
+    return {
+        "benchmark": cell.benchmark,
+        "contender": cell.contender,
+        "state": result.state.value,
+        "reason": result.reason or None,
+        "clients": parameters.crew.size,
+        "client_kind": parameters.crew.unit.value,
+        "shared_db": parameters.crew.shared,
+        "objects": parameters.objects,
+        "object_size_bytes": parameters.object_size,
+        "mapping": parameters.mapping.value,
+        "btree_leaf_size": parameters.leaf_size,
+        "btree_internal_size": parameters.internal_size,
+        "blobs": parameters.blobs,
+        "compressibility": parameters.compressibility,
+        "min_objects": parameters.min_objects,
+        "seed": parameters.seed,
+        "objects_per_second": figures["objects"],
+        "seconds_per_iteration": figures["seconds"],
+        "stdev_s": figures["stdev"],
+        "latency_p50_s": figures["p50"],
+        "latency_p90_s": figures["p90"],
+        "latency_p99_s": figures["p99"],
+        "latency_max_s": figures["max"],
+        "memory_bytes": result.mean if memory else None,
+        "runs": len(result.runs),
+        "values": len(values),
+    }

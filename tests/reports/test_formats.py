@@ -1,0 +1,124 @@
+"""What each format looks like, to the letter."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+from docutils.core import publish_doctree
+from rich.console import Console
+
+from tests.reports.results import EVERYTHING
+from tests.runs import cell, failed, measured
+from zodbshootout.reports.figures import UNITS
+from zodbshootout.reports.registry import formats
+from zodbshootout.reports.report import NoSuchContender, Source, make_report
+from zodbshootout.show import headings
+
+GOLDEN = Path(__file__).parent / "golden"
+OTHERS = [measured(cell("add", "fs"), [0.04]), failed(cell("add", "zeo"), "gone | away")]
+
+
+def written(name: str, *sources: Source, unit: str = "objects", relative_to: str = "") -> str:
+    stream = io.StringIO()
+    report = make_report(
+        sources or [Source(EVERYTHING)], headings(), UNITS[unit], relative_to or None
+    )
+    formats()[name](report, Console(file=stream, width=1000))
+    return "".join(f"{line.rstrip()}\n" for line in stream.getvalue().splitlines())
+
+
+CASES = {
+    "everything.csv": lambda: written("csv"),
+    "everything.table.csv": lambda: written("csv-table"),
+    "everything.md": lambda: written("markdown"),
+    "everything.rst": lambda: written("rst"),
+    "everything.json": lambda: written("json"),
+    "seconds.txt": lambda: written("text", unit="seconds"),
+    "relative.txt": lambda: written("text", relative_to="zeo"),
+    "side_by_side.txt": lambda: written("text", Source(EVERYTHING, "a"), Source(OTHERS, "b")),
+    "side_by_side.md": lambda: written("markdown", Source(OTHERS, "a_1"), Source(OTHERS, "b")),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_format_is_as_it_was_approved(name: str) -> None:
+    assert CASES[name]() == (GOLDEN / name).read_text(encoding="utf-8")
+
+
+def test_csv_has_a_line_for_each_cell_with_numbers_in_columns_of_their_own() -> None:
+    lines = list(csv.DictReader(io.StringIO(written("csv"))))
+    assert len(lines) == len(EVERYTHING)
+    first = lines[0]
+    assert (first["benchmark"], first["contender"], first["state"]) == ("add", "fs", "measured")
+    assert float(first["objects_per_second"]) == 100_000
+    assert first["seconds_per_iteration"] == "0.02"
+    broken = next(line for line in lines if line["state"] == "failed")
+    assert (broken["objects_per_second"], broken["reason"]) == (
+        "",
+        "OperationalError: connection refused",
+    )
+
+
+def test_json_has_null_where_there_is_no_figure() -> None:
+    found = json.loads(written("json"))
+    for each in found:
+        assert (each["objects_per_second"] is None) == (each["state"] != "measured")
+    assert found[0]["objects_per_second"] == 100_000
+    assert found[0]["latency_p99_s"] is None  # these made-up runs recorded none
+
+
+def test_restructured_text_is_read_by_docutils_as_it_was_meant() -> None:
+    odd = [measured(cell("add", "a_b*|c`"), [1.0]), failed(cell("hot", "a_b*|c`"), "x_ *y |z|")]
+    tree = publish_doctree(written("rst", Source(odd)), settings_overrides={"report_level": 5})
+    assert not list(tree.findall(lambda node: node.tagname == "system_message"))
+    (table,) = tree.findall(lambda node: node.tagname == "table")
+    entries = [entry.astext() for entry in table.findall(lambda node: node.tagname == "entry")]
+    assert entries[:4] == ["Transaction", "a_b*|c`", "Add 1000 Objects", "2,000"]
+    assert "x_ *y |z|" in tree.astext()
+
+
+def test_latencies_of_all_runs_are_merged() -> None:
+    from zodbshootout.client.recorder import Latencies
+    from zodbshootout.perf.summary import histogram
+
+    runs = []
+    for durations in ([0.001] * 99 + [0.5], [0.002] * 100):
+        latencies = Latencies()
+        latencies.record(durations)
+        encoded = histogram(latencies).encode().decode("ascii")
+        runs.append(
+            measured(
+                cell("add", "fs"), [1.0], latency_histogram=encoded,
+                latency_max_s=latencies.longest,
+            )
+        )  # fmt: skip
+    both = runs[0].with_run(runs[1].benchmark())
+    assert UNITS["p50"].value(both) == pytest.approx(0.001, rel=0.01) or UNITS["p50"].value(
+        both
+    ) == pytest.approx(0.002, rel=0.01)
+    assert UNITS["p90"].value(both) == pytest.approx(0.002, rel=0.01)
+    assert UNITS["max"].value(both) == pytest.approx(0.5)
+    assert UNITS["p99"].text(both, 0.002) == "2.00 ms"
+
+
+def test_what_figures_are_relative_to_has_to_be_there() -> None:
+    with pytest.raises(NoSuchContender, match="no contender 'nobody'; there are fs, zeo, pg"):
+        written("text", relative_to="nobody")
+
+
+def test_memory_is_shown_in_bytes_whatever_is_asked_for() -> None:
+    traced = [measured(cell("add", "fs"), [2_000_000], unit="byte")]
+    for unit in ("objects", "seconds"):
+        shown = written("text", Source(traced), unit=unit)
+        assert "Memory of a worker (less is better)" in shown
+        assert "1953.1 KiB" in shown
+    record = json.loads(written("json", Source(traced)))[0]
+    assert (record["memory_bytes"], record["objects_per_second"]) == (2_000_000, None)
+
+
+def test_a_benchmark_that_is_not_installed_here_has_its_name_for_a_title() -> None:
+    assert "their_own 1000" in written("text", Source([measured(cell("their_own", "fs"), [1.0])]))

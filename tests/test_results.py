@@ -1,15 +1,18 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
+from typing import Any
 
 import pyperf
 import pytest
 
 from tests.runs import cell, failed, measured, run, unsupported
 from zodbshootout.client.outcome import Failure
-from zodbshootout.client.parameters import MappingType, from_json
-from zodbshootout.result_files import NotWritten, ResultFiles, Unusable
+from zodbshootout.client.parameters import CrewShape, MappingType, Parameters, from_json
+from zodbshootout.model import Cell
+from zodbshootout.result_files import NotWritten, ResultFiles, Unusable, read_results
 from zodbshootout.results import (
     CellResult,
     file_name,
@@ -107,10 +110,11 @@ def test_runs_add_up() -> None:
 
 
 def test_appending_adds_runs_to_what_a_file_holds(files: ResultFiles) -> None:
-    files.write([measured(cell("add", "fs"), [1.0])])
+    add, cold = cell("add", "fs"), cell("cold", "fs")
+    files.write([with_metadata(add)])
     again = files.appending()
-    again.write([measured(cell("add", "fs"), [2.0])])
-    again.write([measured(cell("add", "fs"), [2.0]), measured(cell("cold", "fs"), [5.0])])
+    again.write([with_metadata(add, 2.0)])
+    again.write([with_metadata(add, 2.0), with_metadata(cold, 5.0)])
     assert suite(files.directory / "fs.json")["add"].get_values() == (1.0, 2.0)
     assert suite(files.directory / "fs.json")["cold"].get_values() == (5.0,)
     assert len(suite(files.combined)) == 2
@@ -168,19 +172,61 @@ def test_a_file_that_is_not_pyperfs_is_not_added_to(files: ResultFiles, content:
         files.appending()
 
 
+def with_metadata(of: Cell, value: float = 1.0, **metadata: Any) -> CellResult:
+    """Return a result whose run has the metadata that a worker gives it."""
+    metadata = {"name": "x", "unit": "second", **of.metadata(), **metadata}
+    return CellResult(of).with_run(pyperf.Benchmark([pyperf.Run([value], metadata=metadata)]))
+
+
 def test_only_like_results_are_added(files: ResultFiles) -> None:
     of = cell("add", "fs")
-    result = CellResult(of)
-    metadata = {"name": "x", "unit": "second", "packed": "no", **of.metadata()}
-    bench = pyperf.Benchmark([pyperf.Run([1.0], metadata=metadata)])
-    files.write([result.with_run(bench)])
-    again = files.appending()
-    assert again.conflict([of], {"fs": {"packed": "no"}}, "second") is None
-    assert again.conflict([of], {"fs": {"packed": "yes"}}, "second") == (
-        "fs: add is there with packed=no"
+    files.write([with_metadata(of, packed=False, version_ZEO="6.1", label="first")])
+    there = files.appending()
+
+    def conflict(new: Cell, unit: str = "second", **metadata: Any) -> str | None:
+        return there.conflict({new: {**new.metadata(), **metadata}}, unit)
+
+    assert conflict(of) is None
+    assert conflict(of, packed=False, version_ZEO="6.1", label="second") is None
+    assert conflict(of, packed=True) == "fs: add is there with packed=False"
+    assert conflict(of, version_ZEO="6.2") == "fs: add is there with version_ZEO=6.1"
+    assert (
+        conflict(of, version_RelStorage="4") == "fs: add is there with version_RelStorage=nothing"
     )
-    assert again.conflict([cell("add", "fs", objects=7)], {}, "second") == (
-        "fs: add is there with objects=1000"
+    for parameters, told in (
+        ({"objects": 7}, "objects=1000"),
+        ({"seed": 3}, "seed=0"),
+        ({"compressibility": 0.25}, "compressibility=0.5"),
+        ({"leaf_size": 9}, "btree_leaf_size=0"),
+    ):
+        assert conflict(cell("add", "fs", **parameters)) == f"fs: add is there with {told}"
+    assert "unit" in str(conflict(of, "byte"))
+    assert conflict(cell("add", "zeo", objects=7)) is None
+    assert conflict(cell("cold", "fs", objects=7)) is None
+
+
+def test_what_is_there_is_told_from_the_combined_file_alone(files: ResultFiles) -> None:
+    files.write([with_metadata(cell("add", "fs"))])
+    shutil.rmtree(files.directory)
+    files.cells.unlink()
+    other = cell("add", "fs", seed=3)
+    assert files.appending().conflict({other: other.metadata()}, "second") == (
+        "fs: add is there with seed=0"
     )
-    assert "unit" in str(again.conflict([of], {}, "byte"))
-    assert again.conflict([cell("add", "zeo", objects=7)], {}, "second") is None
+
+
+def test_a_cell_has_one_name_however_much_a_run_varies(files: ResultFiles) -> None:
+    one, two = (Cell("add", "fs", Parameters(CrewShape(size))) for size in (1, 2))
+    files.write([with_metadata(one), with_metadata(two)])
+    assert set(suite(files.directory / "fs.json")) == {"add c=1", "add c=2"}
+    files.appending().write([with_metadata(one)])
+    found = suite(files.directory / "fs.json")
+    assert {name: each.get_nrun() for name, each in found.items()} == {"add c=1": 2, "add c=2": 1}
+
+
+def test_a_run_that_fails_takes_nothing_from_what_there_was(files: ResultFiles) -> None:
+    of = cell("add", "fs")
+    files.write([with_metadata(of)])
+    files.appending().write([failed(of, "no more room")])
+    (result,) = read_results(files.combined)
+    assert (result.measured, result.reason) == (True, "no more room")

@@ -493,7 +493,7 @@ def test_servers_are_restarted_before_each_cold_value_while_no_database_is_open(
     assert begun[:2] == [("cold", "a", 1), ("cold", "b", 1)]
     assert {loops for benchmark, _, loops in begun if benchmark == "hot"} != {1}
     told = [event.detail.metadata["servers_restarted"] for event in site.did("set up")]
-    assert told == ["before each value", "no", "no", "no"]
+    assert told == [True, False, False, False]
     assert set(found.states().values()) == {"measured"}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pyperf
 import pytest
@@ -26,7 +27,7 @@ def told(result: CellResult) -> CellResult:
     """Return a result with the metadata that a worker would have given to its runs."""
     if not result.measured:
         return result
-    metadata = result.cell.metadata()
+    metadata: dict[str, Any] = result.cell.metadata()
     return measured(result.cell, result.benchmark().get_values(), **metadata)
 
 

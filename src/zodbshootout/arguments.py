@@ -273,6 +273,10 @@ def _add_crew(base: argparse.ArgumentParser) -> None:
 
 def _add_run(base: argparse.ArgumentParser) -> None:
     group = base.add_argument_group("the run and its output")
+    group.add_argument(
+        "--label", metavar="TEXT", default="",
+        help="note in the results what this run is about",
+    )  # fmt: skip
     group.add_argument("--fail-fast", action="store_true", help="stop at the first cell that fails")
     group.add_argument(
         "--profile", metavar="DIR", type=Path,

@@ -35,7 +35,7 @@ from zodbshootout.contenders.private_servers import (
     needs_of_servers,
     users_of_servers,
 )
-from zodbshootout.destination import result_files
+from zodbshootout.destination import check_like, result_files
 from zodbshootout.guardian import Guardian, GuardianLost
 from zodbshootout.launching import launcher_for, look_at
 from zodbshootout.ledger import GaveUp, Ledger
@@ -125,11 +125,13 @@ def _shoot_out(options: Options, streams: Streams) -> int:
                 plan=plan,
                 ledger=Ledger(plan, observer, files.write, run.fail_fast),
                 hosts=launcher,
-                tasks=CellTasks(plan, _treatment(run, plan), run.leaks, run.profiles, run.profiler),
+                tasks=_tasks(plan, run),
                 servers=servers,
                 options=run,
                 absent=failures,
             )
+            if options.append:
+                check_like(files, shootout.expected_metadata(), options)
             status, message = _measure(shootout)
         if message:
             streams.complain(message)
@@ -137,15 +139,12 @@ def _shoot_out(options: Options, streams: Streams) -> int:
     return _after_printing(streams, status, files.combined)
 
 
-def _treatment(run: RunOptions, plan: Plan) -> dict[str, dict[str, str]]:
-    """Return what is done to the database of each contender, for the metadata."""
-    return {
-        each.name: {
-            "packed": "yes" if run.pack else "no",
-            "zapped": "yes" if each.name in run.zapped else "no",
-        }
+def _tasks(plan: Plan, run: RunOptions) -> CellTasks:
+    treatment = {
+        each.name: {"packed": run.pack, "zapped": each.name in run.zapped}
         for each in plan.contenders
     }
+    return CellTasks(plan, treatment, run.leaks, run.profiles, run.profiler, run.label)
 
 
 def _after_printing(streams: Streams, status: int, results: Path | None = None) -> int:

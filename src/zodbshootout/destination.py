@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import datetime
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import platformdirs
 
 from zodbshootout.arguments import UsageError
+from zodbshootout.model import Cell
 from zodbshootout.options import Options
 from zodbshootout.plan import Plan
 from zodbshootout.result_files import ResultFiles, Unusable
@@ -25,11 +28,10 @@ def result_files(options: Options, plan: Plan) -> ResultFiles:
         except Unusable as error:
             raise UsageError(f"--append: {error}") from None
         _check_writable(options.append.parent)
-        conflict = files.conflict(
-            plan.cells, _told(plan, options), "byte" if options.memory else "second"
-        )
-        if conflict:
-            raise UsageError(f"--append: {conflict}; append to another file")
+        # What is known before anything is opened.  There is a second check when all is known.
+        told = {each.name: {"configuration_hash": each.fingerprint()} for each in plan.contenders}
+        expected = {cell: {**cell.metadata(), **told[cell.contender]} for cell in plan.cells}
+        check_like(files, expected, options)
         return files
     if options.output:
         files = ResultFiles(options.output)
@@ -50,17 +52,18 @@ def result_files(options: Options, plan: Plan) -> ResultFiles:
     return ResultFiles(directory / f"{now}-{options.path.stem}-{os.getpid()}.json")
 
 
-def _told(plan: Plan, options: Options) -> dict[str, dict[str, str]]:
-    """Return what the metadata will say of the way in which each contender is measured."""
-    run = options.run
-    return {
-        each.name: {
-            "configuration_hash": each.fingerprint(),
-            "packed": "yes" if run.pack else "no",
-            "profiler": run.profiler if run.profiles else "none",
-        }
-        for each in plan.contenders
-    }
+def check_like(
+    files: ResultFiles, expected: Mapping[Cell, Mapping[str, Any]], options: Options
+) -> None:
+    """Check that what will be measured can be added to what the files hold.
+
+    *expected* has what the metadata will say of the runs of each cell.
+
+    :raises UsageError: when it is not alike
+    """
+    conflict = files.conflict(expected, "byte" if options.memory else "second")
+    if conflict:
+        raise UsageError(f"--append: {conflict}; append to another file")
 
 
 def _check_writable(directory: Path) -> None:

@@ -223,6 +223,7 @@ def _run_options(found: argparse.Namespace, sweep: Sweep, chosen: Sequence[str])
         leaks=found.leaks,
         profiles=_profiles(found.profile),
         profiler=_profiler(found),
+        label=found.label,
     )
 
 

@@ -13,7 +13,7 @@ import json
 import os
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,9 @@ from zodbshootout.client.outcome import State
 from zodbshootout.client.parameters import CrewShape, MappingType, Parameters, Unit
 from zodbshootout.model import Cell
 from zodbshootout.results import CellResult, long_name, short_name, varied_parameters
+
+LABEL = "label"
+"""What may differ in runs of one cell: what the user calls them."""
 
 
 class NotWritten(Exception):  # noqa: N818
@@ -41,10 +44,8 @@ class ResultFiles:
     """The files of one run.  Each is replaced as a whole, so that none is ever half written."""
 
     combined: Path
-    existing: Sequence[pyperf.Benchmark] = ()
-    """What the combined file held before, where results are appended."""
-    existing_by_contender: Mapping[str, Sequence[pyperf.Benchmark]] = field(default_factory=dict)
-    existing_cells: Sequence[Mapping[str, Any]] = ()
+    existing: Sequence[CellResult] = ()
+    """What they held before, where results are appended."""
 
     @property
     def _stem(self) -> str:
@@ -78,37 +79,27 @@ class ResultFiles:
 
         :raises Unusable: when a file is there and is not one of ours
         """
-        by_contender = {path.stem: _load(path) for path in sorted(self.directory.glob("*.json"))}
-        return replace(
-            self,
-            existing=_load(self.combined),
-            existing_by_contender=by_contender,
-            existing_cells=_load_cells(self.cells),
-        )
+        existing = read_results(self.combined) if self.combined.exists() else ()
+        return replace(self, existing=existing)
 
-    def conflict(
-        self, cells: Sequence[Cell], told: Mapping[str, Mapping[str, str]], unit: str
-    ) -> str | None:
-        """Say which of *cells* cannot be added to what is there, or return ``None``.
+    def conflict(self, expected: Mapping[Cell, Mapping[str, Any]], unit: str) -> str | None:
+        """Say which cell cannot be added to what is there, or return ``None``.
 
-        A contender's file names a benchmark by what varies within one run, so that results of
-        another size, crew or configuration would come under the same name; *told* has what the
-        metadata of each contender's runs will say beside what their cells do.  pyperf for its
-        part adds nothing that was measured elsewhere, or with another Python.
+        *expected* has what the metadata of a cell's runs will say.  Runs that differ in anything of
+        that are of something else, and would pass for the same.  pyperf for its part adds nothing
+        that was measured elsewhere, or with another Python.
         """
-        varied = varied_parameters(cells)
-        for cell in cells:
-            name = short_name(cell, varied)
-            for there in self.existing_by_contender.get(self.of_contender(cell.contender).stem, ()):
-                if there.get_name() != name:
-                    continue
-                wanted = {**cell.metadata(), **told.get(cell.contender, {})}
-                differences = _differences(there.get_metadata(), wanted)
-                if differences:
-                    return f"{cell.contender}: {name} is there with {', '.join(differences)}"
-                incompatible = _incompatibility(there, unit)
-                if incompatible:
-                    return f"{cell.contender}: {name}: {incompatible}"
+        there = [each for each in self.existing if each.measured]
+        for cell, metadata in expected.items():
+            alike = [
+                each
+                for each in there
+                if (each.cell.contender, each.cell.benchmark) == (cell.contender, cell.benchmark)
+            ]
+            found = next((each for each in alike if each.cell == cell), alike[0] if alike else None)
+            reason = found and _difference(found, metadata, unit)
+            if reason:
+                return f"{cell.contender}: {cell.benchmark} is there with {reason}"
         return None
 
     def write(self, results: Sequence[CellResult]) -> None:
@@ -122,37 +113,48 @@ class ResultFiles:
             raise NotWritten(str(error)) from error
 
     def _write(self, results: Sequence[CellResult]) -> None:
-        varied = varied_parameters(result.cell for result in results)
+        everything = _added(self.existing, results)
+        varied = varied_parameters(result.cell for result in everything)
         self.combined.parent.mkdir(parents=True, exist_ok=True)
         self.directory.mkdir(exist_ok=True)
-        _replace(self.cells, lambda path: self._write_cells(path, results))
-        measured = [result for result in results if result.measured]
-        fresh = [result.benchmark(long_name(result.cell)) for result in measured]
-        _write_suite(self.combined, self.existing, fresh)
-        for contender in dict.fromkeys(result.cell.contender for result in results):
-            path = self.of_contender(contender)
-            fresh = [
-                result.benchmark(short_name(result.cell, varied))
-                for result in measured
-                if result.cell.contender == contender
-            ]
-            _write_suite(path, self.existing_by_contender.get(path.stem, ()), fresh)
+        _replace(self.cells, lambda path: _write_cells(path, everything))
+        measured = [result for result in everything if result.measured]
+        _write_suite(self.combined, [each.benchmark(long_name(each.cell)) for each in measured])
+        for contender in dict.fromkeys(result.cell.contender for result in everything):
+            of_contender = [each for each in measured if each.cell.contender == contender]
+            _write_suite(
+                self.of_contender(contender),
+                [each.benchmark(short_name(each.cell, varied)) for each in of_contender],
+            )
 
-    def _write_cells(self, path: Path, results: Iterable[CellResult]) -> None:
-        document = [
-            *self.existing_cells,
-            *(
-                {
-                    **result.cell.to_json(),
-                    "state": result.state.value,
-                    "reason": result.reason,
-                    "runs": len(result.runs),
-                }
-                for result in results
-            ),
-        ]
-        lines = (f"{json.dumps(each)}\n" for each in document)
-        path.write_text("".join(lines), encoding="utf-8")
+
+def _added(existing: Sequence[CellResult], results: Sequence[CellResult]) -> list[CellResult]:
+    """Return all results, those of one cell made one."""
+    found = {result.cell: result for result in existing}
+    for result in results:
+        before = found.get(result.cell)
+        if before is None or not before.measured:
+            found[result.cell] = result
+        else:
+            found[result.cell] = replace(
+                before, runs=(*before.runs, *result.runs), reason=result.reason or before.reason
+            )
+    return list(found.values())
+
+
+def _write_cells(path: Path, results: Iterable[CellResult]) -> None:
+    lines = (
+        json.dumps(
+            {
+                **result.cell.to_json(),
+                "state": result.state.value,
+                "reason": result.reason,
+                "runs": len(result.runs),
+            }
+        )
+        for result in results
+    )
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
 def read_results(path: Path) -> list[CellResult]:
@@ -165,24 +167,15 @@ def read_results(path: Path) -> list[CellResult]:
     """
     if not path.is_file():
         raise Unusable(f"there is no file {path}")
-    benchmarks = _load(path)
-    runs: dict[Cell, list[pyperf.Run]] = {}
-    for benchmark in benchmarks:
+    listed = map(_result_of, _load_cells(ResultFiles(path).cells))
+    found = {result.cell: result for result in listed}
+    for benchmark in _load(path):
         cell = _cell_of(benchmark)
         if cell is None:
             raise Unusable(
                 f"{path} was not written by zodbshootout; pyperf shows it: pyperf show {path}"
             )
-        runs.setdefault(cell, []).extend(benchmark.get_runs())
-    found: dict[Cell, CellResult] = {}
-    for told in _load_cells(ResultFiles(path).cells):
-        result = _result_of(told)
-        earlier = found.get(result.cell)
-        if earlier is None or result.state is State.MEASURED:
-            found[result.cell] = result
-    for cell, of_cell in runs.items():
-        result = found.get(cell, CellResult(cell, State.MEASURED))
-        found[cell] = replace(result, runs=tuple(of_cell))
+        found[cell] = found.get(cell, CellResult(cell)).with_run(benchmark)
     return list(found.values())
 
 
@@ -219,19 +212,21 @@ def _cell_of(benchmark: pyperf.Benchmark) -> Cell | None:
         return None
 
 
-def _differences(there: Mapping[str, Any], wanted: Mapping[str, str | int | float]) -> list[str]:
-    return [
-        f"{key}={there[key]}" for key, value in wanted.items() if there.get(key, value) != value
+def _difference(there: CellResult, expected: Mapping[str, Any], unit: str) -> str | None:
+    """Say what is otherwise in the runs that are there, or return ``None``."""
+    metadata = there.benchmark().get_metadata()
+    otherwise = [
+        f"{key}={metadata.get(key, 'nothing')}"
+        for key, value in expected.items()
+        if metadata.get(key) != value and key != LABEL
     ]
-
-
-def _incompatibility(there: pyperf.Benchmark, unit: str) -> str | None:
-    """Say why pyperf would not add a run of this machine and Python, or return ``None``."""
-    here = pyperf.Run([1.0], metadata={"name": there.get_name(), "unit": unit})
+    if otherwise:
+        return ", ".join(otherwise)
+    here = pyperf.Run([1.0], metadata={"name": "cell", "unit": unit})
     try:
-        pyperf.Benchmark(there.get_runs()).add_run(here)
+        there.benchmark().add_run(here)
     except ValueError as error:
-        return " ".join(str(error).split())
+        return f"runs that pyperf keeps apart: {' '.join(str(error).split())}"
     return None
 
 
@@ -255,16 +250,11 @@ def _load_cells(path: Path) -> list[Mapping[str, Any]]:
         raise Unusable(f"cannot read {path}: {error}") from error
 
 
-def _write_suite(
-    path: Path, existing: Iterable[pyperf.Benchmark], fresh: Iterable[pyperf.Benchmark]
-) -> None:
-    merged: dict[str, list[pyperf.Run]] = {}
-    for benchmark in [*existing, *fresh]:
-        merged.setdefault(benchmark.get_name(), []).extend(benchmark.get_runs())
-    if not merged:
+def _write_suite(path: Path, benchmarks: Sequence[pyperf.Benchmark]) -> None:
+    if not benchmarks:
         path.unlink(missing_ok=True)
         return
-    suite = pyperf.BenchmarkSuite([pyperf.Benchmark(runs) for runs in merged.values()])
+    suite = pyperf.BenchmarkSuite(benchmarks)
     _replace(path, lambda temporary: suite.dump(str(temporary), replace=True))
 
 

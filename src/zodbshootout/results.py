@@ -16,6 +16,9 @@ from zodbshootout.client.parameters import Parameters
 from zodbshootout.client.recorder import NANOSECONDS
 from zodbshootout.model import Cell
 
+NAME = "cell"
+"""What pyperf calls the runs of any cell, until they are written."""
+
 
 @dataclass(frozen=True)
 class CellResult:
@@ -30,7 +33,8 @@ class CellResult:
     runs: tuple[pyperf.Run, ...] = ()
 
     def with_run(self, benchmark: pyperf.Benchmark) -> CellResult:
-        """Return this result with the run of a worker added."""
+        """Return this result with the run of a worker added, or those of a file."""
+        benchmark.update_metadata({"name": NAME})  # pyperf has runs of one name only together
         return replace(self, state=State.MEASURED, runs=(*self.runs, *benchmark.get_runs()))
 
     def without_number(self, failure: Failure) -> CellResult:
@@ -44,7 +48,7 @@ class CellResult:
         """Whether there is a number."""
         return bool(self.runs)
 
-    def benchmark(self, name: str = "cell") -> pyperf.Benchmark:
+    def benchmark(self, name: str = NAME) -> pyperf.Benchmark:
         """Return the runs as pyperf has them, under some name."""
         benchmark = pyperf.Benchmark(self.runs)
         benchmark.update_metadata({"name": name})
@@ -58,7 +62,7 @@ class CellResult:
     @property
     def servers_restarted(self) -> bool:
         """Return whether private servers were restarted before each value."""
-        return any(run.get_metadata().get("servers_restarted", "no") != "no" for run in self.runs)
+        return any(run.get_metadata().get("servers_restarted") for run in self.runs)
 
     @property
     def uncleared_caches(self) -> str:

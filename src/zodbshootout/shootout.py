@@ -63,6 +63,8 @@ class RunOptions:
     profiles: Path | None = None
     """The directory that profiles of the clients go to, if they do."""
     profiler: str = "cprofile"
+    label: str = ""
+    """What the user calls this run, for its metadata."""
 
 
 @dataclass
@@ -91,6 +93,15 @@ class Shootout:
             course = self._course(row)
             for number in range(self.plan.effort.processes):
                 self._measure_round(row, course, number)
+
+    def expected_metadata(self) -> dict[Cell, Mapping[str, str | int | float]]:
+        """Return what is known of the runs of each cell that can be measured, before they begin."""
+        impossible = {cell for cell, _ in self._known_failures()}
+        return {
+            cell: self.tasks.metadata(cell, restarted=self._is_restarted(cell))
+            for cell in self.plan.cells
+            if cell not in impossible
+        }
 
     def _known_failures(self) -> Iterator[tuple[Cell, Failure]]:
         for cell in self.plan.cells:

@@ -26,7 +26,7 @@ def show(arguments: Sequence[str], streams: Streams) -> None:
     :raises UsageError: with one line for the user
     :raises SystemExit: after ``--help``
     """
-    found = _parser().parse_args(arguments)
+    found = parser().parse_args(arguments)
     name = f"{found.format}{TABLE}" if found.layout == "table" else found.format
     if found.format not in formats():
         raise UsageError(f"--format: no {found.format!r}; {suggestion(found.format, _names())}")
@@ -67,30 +67,31 @@ def _names() -> list[str]:
     return [name for name in formats() if not name.endswith(TABLE)]
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the arguments after ``show``."""
+    made = argparse.ArgumentParser(
         prog="zodbshootout show",
         description="Print the tables of result files; several are shown side by side.",
         allow_abbrev=False,
     )
-    parser.error = raise_usage_error  # type: ignore[method-assign]
-    parser.add_argument(
+    made.error = raise_usage_error  # type: ignore[method-assign]
+    made.add_argument(
         "files", nargs="+", type=Path, metavar="FILE", help="a file that -o or --append has named"
     )
-    parser.add_argument(
+    made.add_argument(
         "--format", default="text", metavar="FORMAT",
         help=f"one of {', '.join(_names())} (default: text)",
     )  # fmt: skip
-    parser.add_argument(
+    made.add_argument(
         "--layout", choices=("cells", "table"), default="cells",
         help="in CSV, a line for each cell (cells, the default), or for each row of the table",
     )  # fmt: skip
-    parser.add_argument(
+    made.add_argument(
         "--unit", choices=list(UNITS), default=OBJECTS.name,
         help="what the figures of tables are: objects per second (the default), mean seconds per "
         "iteration, their standard deviation, or latencies of single iterations",
     )  # fmt: skip
-    parser.add_argument(
+    made.add_argument(
         "--relative-to", metavar="NAME", help="show multiples of the figures of that contender"
     )
-    return parser
+    return made

@@ -127,7 +127,7 @@ def test_trap_10_every_run_keeps_what_it_was_measured_with(tmp_path: Path) -> No
         }
         assert {key: metadata[key] for key in expected} == expected
         for key in (
-            "client_values_s", "smallest_client_share", "pause_share", "latency_p50_s",
+            "client_1_s", "client_2_s", "smallest_client_share", "pause_share", "latency_p50_s",
             "latency_p90_s", "latency_p99_s", "latency_max_s",
             "latency_histogram", "iterations", "iterations_uncounted", "on_clock_s", "slices",
             "slice_starts_s", "start_spread_s", "start_delay_s", "loads", "storage_cache_hits",

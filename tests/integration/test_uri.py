@@ -63,7 +63,9 @@ def test_what_a_filestorage_cannot_do_is_said_before_and_after(tmp_path: Path) -
         listed.out.splitlines()
     )
     assert not (tmp_path / "x.fs").exists()
-    assert run(tmp_path, *words, *QUICK, "-o", "a.json").status == 0
+    done = run(tmp_path, *words, *QUICK, "-o", "a.json")
+    assert done.status == 3
+    assert "nothing was measured" in done.err.splitlines()[-1]
     assert cells(tmp_path / "a.cells.jsonl") == {("file", "hot"): ("not supported", REFUSED)}
 
 
@@ -84,8 +86,8 @@ def test_a_zeo_server_is_zapped_when_that_is_wanted(zeo: str, tmp_path: Path) ->
                    answers=answer)  # fmt: skip
         assert done.status == 0, done.out + done.err
         assert f"Destroy all data of zeo, ClientStorage ({zeo})? [y/N]" in done.err
-    assert metadata_of(tmp_path / "a.d" / "zeo.json", "add")["zapped"] == "no"
-    assert metadata_of(tmp_path / "b.d" / "zeo.json", "add")["zapped"] == "yes"
+    assert metadata_of(tmp_path / "a.d" / "zeo.json", "add")["zapped"] is False
+    assert metadata_of(tmp_path / "b.d" / "zeo.json", "add")["zapped"] is True
 
 
 def test_a_zeo_server_that_is_not_there(tmp_path: Path) -> None:

@@ -46,9 +46,9 @@ CASES = {
         measured(cell("add", "fs", blobs=True), [0.2]),
     ],
     "restarted": [
-        measured(cell("cold", "zeo"), [0.1], servers_restarted="before each value"),
-        measured(cell("cold", "fs"), [0.01], servers_restarted="no"),
-        measured(cell("hot", "zeo"), [0.01], servers_restarted="no"),
+        measured(cell("cold", "zeo"), [0.1], servers_restarted=True),
+        measured(cell("cold", "fs"), [0.01], servers_restarted=False),
+        measured(cell("hot", "zeo"), [0.01], servers_restarted=False),
         measured(cell("hot", "fs"), [0.01]),
     ],
     "memory": [measured(cell("add", "fs"), [2_000_000], unit="byte")],

@@ -13,13 +13,13 @@ from ZODB.TimeStamp import TimeStamp
 from ZODB.utils import load_current
 
 from zodbshootout.client.caches import PICKLE_CACHE, Cache, CacheUse
+from zodbshootout.client.distributions import installed_versions
 from zodbshootout.client.facts import Facts, Sharing, narrowest
 from zodbshootout.client.opening import open_db
 from zodbshootout.client.specification import Storage
 from zodbshootout.client.storages.blob_files import BlobRevision, remove_blobs
 from zodbshootout.client.storages.open_storage import (
     OpenStorage,
-    installed_versions,
     open_storage,
     qualified,
 )

@@ -10,6 +10,7 @@ from zodbshootout.client.benchmarks.benchmark import Benchmark
 from zodbshootout.client.benchmarks.registry import benchmarks
 from zodbshootout.client.caches import Cache
 from zodbshootout.client.data.records import Item, content_size, record_size
+from zodbshootout.client.distributions import installed_versions
 from zodbshootout.client.facts import Facts
 from zodbshootout.client.specification import Specification
 from zodbshootout.contenders.contender import Contender
@@ -27,12 +28,14 @@ class CellTasks:
     """Makes the tasks of a plan's cells."""
 
     plan: Plan
-    treatment: Mapping[str, Mapping[str, str]]
+    treatment: Mapping[str, Mapping[str, bool]]
     """What is done to the database of each contender, for the metadata."""
     leaks: bool = False
     profiles: Path | None = None
     """The directory that profiles of the clients go to, if they do."""
     profiler: str = "cprofile"
+    label: str = ""
+    """What the user calls this run."""
 
     def modules(self, cells: Iterable[Cell]) -> list[str]:
         """Return the modules that opening the contenders of some cells imports."""
@@ -78,23 +81,25 @@ class CellTasks:
                 "work_per_iteration": benchmark.work(cell.parameters),
                 "record_size_bytes": _record_size(cell, benchmark),
                 "profiler": self.profiler if self.profiles else "none",
-                "servers_restarted": "before each value" if restarted else "no",
+                "servers_restarted": restarted,
                 **({"uncleared_caches": _listed(left)} if benchmark.cold else {}),
                 "configuration": "; ".join(f"{key}={text}" for key, text in settings.items()),
                 "configuration_hash": contender.fingerprint(),
                 **facts_metadata(contender.facts),
                 **self.treatment.get(contender.name, {}),
+                "label": self.label,
             }
         )
 
 
-def facts_metadata(facts: Facts) -> dict[str, str]:
+def facts_metadata(facts: Facts) -> dict[str, str | bool]:
     """Return what the metadata keep of what was found when a contender was opened."""
+    versions = {**installed_versions(["zodbshootout"]), **facts.versions}
     return {
-        **{f"version_{name}": text for name, text in facts.versions.items()},
+        **{f"version_{name}": text for name, text in versions.items()},
         "driver": facts.driver,
         "sharing": facts.sharing.value,
-        "stores_blobs": "yes" if facts.stores_blobs else "no",
+        "stores_blobs": bool(facts.stores_blobs),
         "storage_classes": " over ".join(facts.storage_classes),
         "corrections": "; ".join(facts.corrections),
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
@@ -30,8 +29,8 @@ def summarize(samples: Sequence[Sample], slices: Sequence[int]) -> Metadata:
     """Return what pyperf's metadata keep of the values of one run.
 
     Times are seconds; ``latency_histogram`` is HdrHistogram's own encoding (V2, base64), of
-    nanoseconds; ``client_values_s`` is a JSON list with a list for each value, and ``slices`` and
-    ``slice_starts_s`` have a number for each value.
+    nanoseconds; ``client_1_s`` and so on are the seconds per iteration of each client; ``slices``
+    and ``slice_starts_s`` have a number for each value.
     """
     latencies, counts = Latencies(), Counter[str]()
     for sample in samples:
@@ -39,9 +38,7 @@ def summarize(samples: Sequence[Sample], slices: Sequence[int]) -> Metadata:
         counts.update(sample.counts)
     recorded = histogram(latencies)
     found: dict[str, str | int | float] = {
-        "client_values_s": json.dumps(
-            [[float(f"{each:.6g}") for each in sample.client_values] for sample in samples]
-        ),
+        **_clients(samples),
         "smallest_client_share": min(sample.smallest_share for sample in samples),
         "pause_share": sum(sample.paused for sample in samples)
         / sum(sample.clients * sample.on_clock for sample in samples),
@@ -60,6 +57,15 @@ def summarize(samples: Sequence[Sample], slices: Sequence[int]) -> Metadata:
         found[f"latency_p{percentile}_s"] = nanoseconds / NANOSECONDS
     found["cleared_caches"] = ", ".join(map(str, samples[0].cleared)) or "none"
     return {**found, **counts}
+
+
+def _clients(samples: Sequence[Sample]) -> Metadata:
+    on_clock = sum(sample.on_clock for sample in samples)
+    iterations = map(sum, zip(*(sample.shares for sample in samples), strict=True))
+    return {
+        f"client_{number}_s": on_clock / done if done else 0.0
+        for number, done in enumerate(iterations, 1)
+    }
 
 
 def storable(metadata: Metadata) -> dict[str, str | int | float]:

@@ -11,10 +11,11 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Iterable, Iterator, Sequence
-from importlib.metadata import PackageNotFoundError, entry_points, version
+from importlib.metadata import entry_points
 from typing import Any, ClassVar
 
 from zodbshootout.client.caches import Cache, CacheUse, Place
+from zodbshootout.client.distributions import installed_versions
 from zodbshootout.client.facts import Sharing
 from zodbshootout.client.storages.blob_files import BlobRevision
 
@@ -186,17 +187,6 @@ def wrapped_storages(storage: Any, attributes: Iterable[str]) -> Iterator[Any]:
         # A storage without objects is false.
         if hasattr(inner, "tpc_begin"):
             yield inner
-
-
-def installed_versions(distributions: Iterable[str]) -> dict[str, str]:
-    """Return the version of each distribution that is installed."""
-    found = {}
-    for name in distributions:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found
 
 
 def qualified(cls: type) -> str:

@@ -7,13 +7,10 @@ from importlib.util import find_spec
 from typing import Any
 
 from zodbshootout.client.caches import OPERATING_SYSTEM, Cache, CacheUse, server_cache
+from zodbshootout.client.distributions import installed_versions
 from zodbshootout.client.storages import cache_servers
 from zodbshootout.client.storages.blob_files import BlobRevision, forget
-from zodbshootout.client.storages.open_storage import (
-    OpenStorage,
-    class_names,
-    installed_versions,
-)
+from zodbshootout.client.storages.open_storage import OpenStorage, class_names
 from zodbshootout.client.storages.sql_servers import SQLITE, kind_of, product_of
 
 _DRIVER_DISTRIBUTIONS = {

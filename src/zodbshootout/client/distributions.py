@@ -1,0 +1,67 @@
+"""Which distributions are installed, and what those were built from that come from a checkout."""
+
+from __future__ import annotations
+
+import functools
+import json
+import subprocess
+from collections.abc import Iterable
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from typing import Optional
+from urllib.parse import unquote, urlparse
+
+
+def installed_versions(names: Iterable[str]) -> dict[str, str]:
+    """Return the version of each distribution of these *names* that is installed.
+
+    One that was installed from a repository has its commit, too, such as ``4.3.0 (git
+    1a2b3c4d5e6f)``; one that is a checkout itself (``pip install -e``) says whether files differ
+    from that: ``4.3.0 (git 1a2b3c4d5e6f, modified)``.
+    """
+    found = {}
+    for name in names:
+        version = _version(name)
+        if version is not None:
+            found[name] = version
+    return found
+
+
+@functools.cache
+def _version(name: str) -> Optional[str]:  # noqa: UP045 - Python 3.9
+    try:
+        installed = distribution(name)
+    except PackageNotFoundError:
+        return None
+    origin = _origin(installed)
+    return f"{installed.version} ({origin})" if origin else installed.version
+
+
+def _origin(installed: Distribution) -> Optional[str]:  # noqa: UP045
+    """Return what PEP 610's ``direct_url.json`` tells of the commit, ``None`` if it does not."""
+    try:
+        told = json.loads(installed.read_text("direct_url.json") or "{}")
+    except ValueError:
+        return None
+    commit = told.get("vcs_info", {}).get("commit_id")
+    if commit:
+        return f"git {commit[:12]}"
+    if not told.get("dir_info", {}).get("editable"):
+        return None  # the directory may hold something else by now
+    return _state_of(unquote(urlparse(told["url"]).path))
+
+
+def _state_of(directory: str) -> Optional[str]:  # noqa: UP045
+    commit = _git(directory, "rev-parse", "--short=12", "HEAD")
+    changes = _git(directory, "status", "--porcelain", "--untracked-files=no")
+    if not commit or changes is None:
+        return None
+    return f"git {commit}, modified" if changes else f"git {commit}"
+
+
+def _git(directory: str, *words: str) -> Optional[str]:  # noqa: UP045
+    try:
+        command = ["git", "-C", directory, *words]
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return done.stdout.strip()

@@ -1,0 +1,98 @@
+"""What is told of the packages that are installed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from zodbshootout.client import distributions
+from zodbshootout.client.distributions import installed_versions
+
+
+class Installed:
+    version = "4.3.0"
+
+    def __init__(self, told: Mapping[str, Any] | None) -> None:
+        self.told = told
+
+    def read_text(self, name: str) -> str | None:
+        assert name == "direct_url.json"
+        return None if self.told is None else json.dumps(self.told)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_known() -> Iterator[None]:
+    distributions._version.cache_clear()
+    yield
+    distributions._version.cache_clear()
+
+
+def version(monkeypatch: pytest.MonkeyPatch, told: Mapping[str, Any] | None) -> str:
+    distributions._version.cache_clear()
+    monkeypatch.setattr(distributions, "distribution", lambda _: Installed(told))
+    return installed_versions(["x"])["x"]
+
+
+def git(directory: Path, *words: str) -> str:
+    identity = ["-c", "user.name=x", "-c", "user.email=x@example.org"]
+    command = ["git", *identity, "-C", str(directory), *words]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    directory = tmp_path / "a package"
+    directory.mkdir()
+    git(directory, "init", "-q")
+    (directory / "module.py").write_text("a = 1\n")
+    git(directory, "add", ".")
+    git(directory, "commit", "-q", "-m", "first")
+    return directory
+
+
+def editable(directory: Path) -> dict[str, Any]:
+    return {"url": directory.as_uri(), "dir_info": {"editable": True}}
+
+
+def test_a_released_package_has_its_version_and_one_that_is_not_there_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert set(installed_versions(["ZODB", "no-such-package"])) == {"ZODB"}
+    assert version(monkeypatch, None) == "4.3.0"
+    archive = {"url": "https://example.org/x.tar.gz", "archive_info": {}}
+    assert version(monkeypatch, archive) == "4.3.0"
+
+
+def test_a_package_from_a_repository_has_its_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = {
+        "url": "https://example.org/x",
+        "vcs_info": {"vcs": "git", "commit_id": "0123456789" * 4},
+    }
+    assert version(monkeypatch, told) == "4.3.0 (git 012345678901)"
+
+
+def test_a_checkout_has_its_commit_and_says_whether_it_was_changed(
+    monkeypatch: pytest.MonkeyPatch, checkout: Path
+) -> None:
+    commit = git(checkout, "rev-parse", "--short=12", "HEAD")
+    assert version(monkeypatch, editable(checkout)) == f"4.3.0 (git {commit})"
+    (checkout / "note.txt").write_text("not a part of it")
+    assert version(monkeypatch, editable(checkout)) == f"4.3.0 (git {commit})"
+    (checkout / "module.py").write_text("a = 2\n")
+    assert version(monkeypatch, editable(checkout)) == f"4.3.0 (git {commit}, modified)"
+
+
+def test_a_directory_that_was_copied_or_is_in_no_repository_has_a_version_alone(
+    monkeypatch: pytest.MonkeyPatch, checkout: Path, tmp_path: Path
+) -> None:
+    assert version(monkeypatch, {**editable(checkout), "dir_info": {}}) == "4.3.0"
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    assert version(monkeypatch, editable(elsewhere)) == "4.3.0"
+    monkeypatch.setenv("PATH", str(elsewhere))
+    assert version(monkeypatch, editable(checkout)) == "4.3.0"

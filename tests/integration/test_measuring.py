@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -165,7 +166,8 @@ def test_appending(tmp_path: Path) -> None:
     assert run(tmp_path, *words).status == 0
     assert "Number of run with values: 2" in pyperf_says(tmp_path, "stats", "a.json")
     assert "Number of run with values: 2" in pyperf_says(tmp_path, "stats", "a.d/memory.json")
-    assert len((tmp_path / "a.cells.jsonl").read_text().splitlines()) == 2
+    (listed,) = map(json.loads, (tmp_path / "a.cells.jsonl").read_text().splitlines())
+    assert (listed["state"], listed["runs"]) == ("measured", 2)
 
 
 def test_appending_other_parameters_under_the_same_name_is_refused(tmp_path: Path) -> None:

@@ -283,3 +283,28 @@ def test_contenders_that_are_one_database_are_measured_in_turn(tmp_path: Path) -
         for name in ("one", "other")
     ]
     assert starts == ["0 1", "0 1"]
+
+
+def test_what_a_run_has_printed_is_printed_again_byte_for_byte(tmp_path: Path) -> None:
+    words = (
+        "add",
+        "warm",
+        "cold",
+        "tpc",
+        "-c",
+        "1",
+        "--object-counts",
+        "20,30",
+        "-p",
+        "2",
+        "-n",
+        "2",
+    )
+    done = run(tmp_path, *words, "--min-time", "0.001", "-q", "-o", "a.json")
+    assert done.status == 0, done.err
+    table, _, last = done.out.rpartition("Results: ")
+    assert last.startswith("a.json")
+    shown = run(tmp_path, "show", "a.json")
+    assert (shown.status, shown.out) == (0, table)
+    for name in ("csv", "json", "markdown", "rst"):
+        assert run(tmp_path, "show", "a.json", "--format", name, "--unit", "p99").status == 0

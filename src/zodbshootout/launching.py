@@ -11,7 +11,8 @@ from zodbshootout.contenders.contender import Contender
 from zodbshootout.engine.turns import WorkerFailed
 from zodbshootout.options import Options
 from zodbshootout.perf import leaks, profiles
-from zodbshootout.perf.launch import Host, Launcher, worker_environment
+from zodbshootout.perf.environment import worker_environment
+from zodbshootout.perf.launch import Host, Launcher
 from zodbshootout.perf.task import Look
 from zodbshootout.progress import NoProgress
 from zodbshootout.servers.server import ServerContext

@@ -22,7 +22,7 @@ from zodbshootout.config.loggers import read_loggers
 from zodbshootout.config.masking import without_secrets
 from zodbshootout.config.uri import is_uri, scheme_of
 from zodbshootout.engine.turns import Effort
-from zodbshootout.perf.launch import cpus, default_affinity
+from zodbshootout.perf.environment import cpus, default_affinity
 from zodbshootout.plan import Sweep
 from zodbshootout.preparing import ZAPPED_BEFORE
 from zodbshootout.shootout import RunOptions

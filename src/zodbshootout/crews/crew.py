@@ -95,8 +95,8 @@ class Crew(ABC):
     def measure(self, iterations: int, *, counts: bool = True) -> Sample:
         """Have every client do so many *iterations*, all at the same time.
 
-        Iterations that do not *count* are not profiled, and whoever has done his does not go on
-        until the last has: it is over sooner, but the load is not kept up.
+        Iterations that do not *count* are not profiled, and after them no client goes on until the
+        last has finished: it is over sooner, but the load is not kept up.
 
         What is more than :attr:`most_at_once` is done in several stretches, with a start each.
 

@@ -24,7 +24,7 @@ MOST_LOOPS = 2**16
 FEWEST_VALUES = 3
 MOST_TURNS = 100
 FARTHEST_APART = 8
-"""Every so manieth turn, at least, a contender takes part."""
+"""A contender takes part in one of so many turns at least."""
 
 
 def choose_loops(

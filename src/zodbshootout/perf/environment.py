@@ -1,0 +1,64 @@
+"""What a worker has of the place where the command runs: environment variables and CPUs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+
+_KEPT = (
+    "PATH", "HOME", "USER", "LOGNAME", "TEMP", "TMP", "TMPDIR", "PYTHONPATH", "PYTHONHASHSEED",
+    "PYTHON_CPU_COUNT", "PYTHON_GIL", "PYPERF_PERF_RECORD_DATA_DIR",
+    "PYPERF_PERF_RECORD_EXTRA_OPTS", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH",
+    "SSL_CERT_FILE", "SSL_CERT_DIR",
+)  # fmt: skip
+"""What pyperf keeps of the environment, and what Python and dynamic libraries depend on."""
+_KEPT_PREFIXES = (
+    "PG", "MYSQL", "MARIADB", "ORACLE", "TNS_", "NLS_", "RS_", "RELSTORAGE_", "ZEO_", "ZODB_",
+    "GEVENT",
+)  # fmt: skip
+"""What database clients and storages take from the environment."""
+_LOCALE_PREFIXES = ("LANG", "LC_")
+
+
+def worker_environment(
+    environment: Mapping[str, str], inherit: Sequence[str], *, locale: bool, copy_all: bool
+) -> dict[str, str]:
+    """Return the part of *environment* that workers get.
+
+    As with pyperf that is little, so that the length of the environment does not change timings.
+    What storages need to reach their servers stays, and what is named in *inherit*.
+    """
+    if copy_all:
+        return dict(environment)
+    prefixes = _KEPT_PREFIXES + (_LOCALE_PREFIXES if locale else ())
+    names = {*_KEPT, *inherit}
+    return {
+        name: value
+        for name, value in environment.items()
+        if name in names or name.startswith(prefixes)
+    }
+
+
+def default_affinity() -> str:
+    """Return the CPUs that this process may use, as pyperf's ``--affinity`` takes them.
+
+    It is empty where the system does not tell.
+
+    Without that option pyperf pins workers to isolated CPUs, if there are any: a crew's clients
+    would then share them however few they are.
+    """
+    if not hasattr(os, "sched_getaffinity"):
+        return ""
+    return ",".join(map(str, sorted(os.sched_getaffinity(0))))
+
+
+def cpus(text: str) -> list[int]:
+    """Return the numbers of the CPUs in *text*, such as ``0-3,6``.
+
+    :raises ValueError: when that is no list of CPUs
+    """
+    found: list[int] = []
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        found += range(int(first), int(last or first) + 1)
+    return found

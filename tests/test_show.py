@@ -84,6 +84,25 @@ def test_what_was_appended_is_shown_once(out: Path) -> None:
     assert by_cell[late.cell].reason == ""
 
 
+def test_a_run_in_which_nothing_was_measured_is_shown_and_added_to(tmp_path: Path) -> None:
+    nothing = [each for each in EVERYTHING if not each.measured]
+    path = written(tmp_path / "out.json", *nothing)
+    assert not path.exists()
+    status, shown, _ = run("show", path)
+    assert status == 0
+    assert "OperationalError: connection refused" in shown
+    ResultFiles(path).appending().write([told(measured(cell("add", "fs"), [1.0]))])
+    assert len(read_results(path)) == len(nothing) + 1
+
+
+def test_what_was_measured_and_is_gone_has_no_figure(out: Path) -> None:
+    out.unlink()
+    status, shown, _ = run("show", out)
+    assert status == 0
+    assert "20,000" not in shown
+    assert shown.count("not run") == 5
+
+
 def test_several_files_stand_side_by_side_under_their_names(out: Path, tmp_path: Path) -> None:
     other = written(tmp_path / "b.json", measured(cell("add", "fs"), [0.01]))
     status, shown, _ = run("show", out, other)
@@ -144,7 +163,8 @@ def test_a_file_that_is_damaged_is_named(out: Path) -> None:
     assert str(out) in said
     out.unlink()
     written(out, *EVERYTHING)
-    ResultFiles(out).cells.write_text("nonsense\n")
-    status, _, said = run("show", out)
-    assert status == 2
-    assert "out.cells.jsonl" in said
+    for nonsense in ("nonsense\n", "{}\n", "[1]\n"):
+        ResultFiles(out).cells.write_text(nonsense)
+        status, _, said = run("show", out)
+        assert status == 2
+        assert "out.cells.jsonl" in said

@@ -79,8 +79,8 @@ class ResultFiles:
 
         :raises Unusable: when a file is there and is not one of ours
         """
-        existing = read_results(self.combined) if self.combined.exists() else ()
-        return replace(self, existing=existing)
+        there = self.combined.exists() or self.cells.exists()
+        return replace(self, existing=read_results(self.combined) if there else ())
 
     def conflict(self, expected: Mapping[Cell, Mapping[str, Any]], unit: str) -> str | None:
         """Say which cell cannot be added to what is there, or return ``None``.
@@ -165,10 +165,10 @@ def read_results(path: Path) -> list[CellResult]:
 
     :raises Unusable: when the file is not there, or was not written by this program
     """
-    if not path.is_file():
+    listed = ResultFiles(path).cells
+    if not path.is_file() and not listed.is_file():  # where nothing was measured there is the list
         raise Unusable(f"there is no file {path}")
-    listed = map(_result_of, _load_cells(ResultFiles(path).cells))
-    found = {result.cell: result for result in listed}
+    found = {result.cell: result for result in _load_cells(listed)}
     for benchmark in _load(path):
         cell = _cell_of(benchmark)
         if cell is None:
@@ -176,7 +176,9 @@ def read_results(path: Path) -> list[CellResult]:
                 f"{path} was not written by zodbshootout; pyperf shows it: pyperf show {path}"
             )
         found[cell] = found.get(cell, CellResult(cell)).with_run(benchmark)
-    return list(found.values())
+    lost = {result.cell for result in found.values() if result.state is State.MEASURED}
+    lost -= {result.cell for result in found.values() if result.measured}
+    return [CellResult(cell) if cell in lost else result for cell, result in found.items()]
 
 
 def _result_of(told: Mapping[str, Any]) -> CellResult:
@@ -241,12 +243,13 @@ def _load(path: Path) -> list[pyperf.Benchmark]:
         raise Unusable(f"{path} is not a file of pyperf's") from error
 
 
-def _load_cells(path: Path) -> list[Mapping[str, Any]]:
+def _load_cells(path: Path) -> list[CellResult]:
     if not path.exists():
         return []
     try:
-        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    except (OSError, ValueError, TypeError) as error:
+        lines = path.read_text(encoding="utf-8").splitlines()
+        return [_result_of(json.loads(line)) for line in lines]
+    except (OSError, ValueError, TypeError, KeyError) as error:
         raise Unusable(f"cannot read {path}: {error}") from error
 
 

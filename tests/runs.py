@@ -30,10 +30,12 @@ def cell(benchmark: str, contender: str, **parameters: Any) -> Cell:
     return Cell(benchmark, contender, Parameters(THREADS, **parameters))
 
 
-def measured(
-    of: Cell, values: Sequence[float], unit: str = "second", **metadata: Any
-) -> CellResult:
-    return CellResult(of).with_run(run(*values, unit=unit, **metadata))
+def measured(of: Cell, *runs: Sequence[float], unit: str = "second", **metadata: Any) -> CellResult:
+    """Return a cell with runs of such values."""
+    result = CellResult(of)
+    for values in runs:
+        result = result.with_run(run(*values, unit=unit, **metadata))
+    return result
 
 
 def failed(of: Cell, reason: str) -> CellResult:

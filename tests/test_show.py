@@ -16,7 +16,8 @@ from zodbshootout.cli import main
 from zodbshootout.client.parameters import MappingType
 from zodbshootout.model import Cell
 from zodbshootout.reports import text
-from zodbshootout.reports.report import Source, make_report
+from zodbshootout.reports.records import Source
+from zodbshootout.reports.tables import make_report
 from zodbshootout.result_files import ResultFiles, read_results
 from zodbshootout.results import CellResult
 from zodbshootout.show import headings
@@ -28,7 +29,7 @@ def told(result: CellResult) -> CellResult:
     if not result.measured:
         return result
     metadata: dict[str, Any] = result.cell.metadata()
-    return measured(result.cell, result.benchmark().get_values(), **metadata)
+    return measured(result.cell, *(run.values for run in result.runs), **metadata)
 
 
 def written(path: Path, *results: CellResult) -> Path:
@@ -144,7 +145,7 @@ def test_files_of_pyperf_alone_are_refused_with_the_command_that_shows_them(
         (["OUT", "--format", "rst", "--layout", "table"],
          "--layout: rst has no other layout; csv has"),
         (["OUT", "--relative-to", "oracle"],
-         "--relative-to: no contender 'oracle'; there are fs, zeo, pg"),
+         "no contender 'oracle'; there are fs, zeo, pg"),
         (["OUT", "--unit", "p42"], "argument --unit: invalid choice: 'p42'"),
         ([], "the following arguments are required: FILE"),
     ],

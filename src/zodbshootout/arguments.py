@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import functools
+import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -94,6 +95,17 @@ def _part(text: str) -> float:
     return part
 
 
+def percentage(text: str) -> float:
+    """Return the part that a number of per cent is, written with or without the sign."""
+    try:
+        number = float(text.strip().removesuffix("%"))
+    except ValueError:
+        number = 0.0
+    if not 0 < number < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a percentage, such as 2%")
+    return number / 100
+
+
 def _sizes(text: str) -> tuple[int, ...]:
     sizes = _counts(text)
     if min(sizes) < smallest_record():
@@ -113,7 +125,8 @@ def parser() -> argparse.ArgumentParser:
     base.prog = "zodbshootout"
     base.usage = (
         "zodbshootout [FILE|URI] [BENCHMARK ...] [-BENCHMARK ...] [option ...]\n"
-        "       zodbshootout show FILE ... [option ...]"
+        "       zodbshootout show FILE ... [option ...]\n"
+        "       zodbshootout compare BASE NEW [option ...]"
     )
     base.description = (
         "Measure and compare ZODB storages.  FILE lists the contenders in ZConfig format; "
@@ -124,7 +137,8 @@ def parser() -> argparse.ArgumentParser:
     base.epilog = (
         f"Benchmarks: {', '.join(benchmarks())}.  By default the first {len(DEFAULT)} of them run; "
         "all runs every one, and -cold leaves one out. "
-        "Exit status: 0 all was measured that is supported, 2 bad usage or configuration, "
+        "Exit status: 0 all was measured that is supported, 1 compare --fail-above found a "
+        "slowdown, 2 bad usage or configuration, "
         "3 some cells failed or nothing was measured, 130 interrupted."
     )
     base.allow_abbrev = False
@@ -276,6 +290,10 @@ def _add_run(base: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--label", metavar="TEXT", default="",
         help="note in the results what this run is about",
+    )  # fmt: skip
+    group.add_argument(
+        "--baseline", metavar="NAME",
+        help="compare the others with that contender below the table (default: the first)",
     )  # fmt: skip
     group.add_argument("--fail-fast", action="store_true", help="stop at the first cell that fails")
     group.add_argument(

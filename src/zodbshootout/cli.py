@@ -20,6 +20,7 @@ from rich.console import Console
 from zodbshootout import options as command_line
 from zodbshootout.arguments import UsageError
 from zodbshootout.client.outcome import State
+from zodbshootout.comparing import compare_files
 from zodbshootout.config.configuration import (
     ConfigurationError,
     Source,
@@ -44,8 +45,8 @@ from zodbshootout.perf.cells import CellTasks
 from zodbshootout.plan import Plan, make_plan
 from zodbshootout.progress import Bar, Lines, NoProgress
 from zodbshootout.reports import text
-from zodbshootout.reports.report import Source as Results
-from zodbshootout.reports.report import make_report
+from zodbshootout.reports.records import Source as Results
+from zodbshootout.reports.tables import make_report
 from zodbshootout.result_files import NotWritten, ResultFiles
 from zodbshootout.results import CellResult, long_name
 from zodbshootout.servers.naming import given_names
@@ -57,6 +58,7 @@ from zodbshootout.streams import Streams, console_on, print_line
 from zodbshootout.zapping import to_be_zapped
 
 ALL_MEASURED = 0
+FORBIDDEN = 1
 BAD_USAGE = 2
 SOME_FAILED = 3
 INTERRUPTED = 130
@@ -73,12 +75,7 @@ def main(
         console_on(stdout or sys.stdout), console_on(stderr or sys.stderr), stdin or sys.stdin
     )
     try:
-        if arguments and arguments[0] == "show":
-            show(arguments[1:], streams)
-            return _after_printing(streams, ALL_MEASURED)
-        options = command_line.parse(arguments)
-        with _termination_as_interrupt():
-            return _shoot_out(options, streams)
+        return _command(arguments, streams)
     except (UsageError, ConfigurationError) as error:
         streams.complain(str(error))
         return BAD_USAGE
@@ -90,6 +87,19 @@ def main(
         return INTERRUPTED
     except SystemExit as error:
         return int(error.code or 0)
+
+
+def _command(arguments: Sequence[str], streams: Streams) -> int:
+    match arguments:
+        case ["show", *rest]:
+            show(rest, streams)
+            return _after_printing(streams, ALL_MEASURED)
+        case ["compare", *rest]:
+            forbidden = compare_files(rest, streams)
+            return _after_printing(streams, FORBIDDEN if forbidden else ALL_MEASURED)
+    options = command_line.parse(arguments)
+    with _termination_as_interrupt():
+        return _shoot_out(options, streams)
 
 
 def _shoot_out(options: Options, streams: Streams) -> int:
@@ -215,7 +225,14 @@ def _selected(contenders: Sequence[Contender], options: Options) -> Sequence[Con
     for wanted in options.only:
         if wanted not in names:
             raise UsageError(f"--only: no contender {wanted!r}; {suggestion(wanted, names)}")
-    return [each for each in contenders if each.name in (options.only or names)]
+    chosen = [each for each in contenders if each.name in (options.only or names)]
+    measured = [each.name for each in chosen]
+    if options.baseline is not None and options.baseline not in measured:
+        raise UsageError(
+            f"--baseline: {options.baseline!r} is not measured; "
+            f"{suggestion(options.baseline, measured)}"
+        )
+    return chosen
 
 
 def _observer(options: Options, err: Console, plan: Plan) -> NoProgress:
@@ -249,7 +266,8 @@ def _report(shootout: Shootout, files: ResultFiles, options: Options, streams: S
         for result in results:
             if result.detail:
                 print_line(streams.err, f"{long_name(result.cell)}: {result.detail}")
-    text.write(make_report([Results(results)], headings()), streams.out)
+    report = make_report([Results(results)], headings(), baseline=options.baseline)
+    text.write(report, streams.out)
     if not any(result.measured for result in results):
         return
     for shown in options.show:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,6 +15,7 @@ from hdrh.histogram import HdrHistogram
 from zodbshootout.client.outcome import Failure, State
 from zodbshootout.client.parameters import Parameters
 from zodbshootout.client.recorder import NANOSECONDS
+from zodbshootout.estimate import mean_of
 from zodbshootout.model import Cell
 
 NAME = "cell"
@@ -83,6 +85,29 @@ class CellResult:
             return None
         return float(benchmark.stdev()) / float(benchmark.mean())
 
+    @property
+    def run_means(self) -> list[float]:
+        """Return the mean of the values of each run, in the order of the runs."""
+        return [statistics.fmean(run.values) for run in self.runs]
+
+    @cached_property
+    def interval(self) -> tuple[float, float] | None:
+        """Return the 95 % confidence interval of the mean, over runs, if there are several."""
+        return mean_of(self.run_means).interval if len(self.runs) > 1 else None
+
+    @property
+    def half_width(self) -> float | None:
+        """Return half of the width of that interval as a part of the mean."""
+        if self.interval is None:
+            return None
+        low, high = self.interval
+        return (high - low) / (high + low)
+
+    @property
+    def precision(self) -> float:
+        """Return the half width that was asked for, as a part of the mean; 0 where none was."""
+        return float(self.runs[-1].get_metadata().get("precision", 0)) if self.runs else 0.0
+
     def latency(self, percentile: float) -> float | None:
         """Return a percentile of the latencies of all runs, in seconds, if they were recorded."""
         if self._latencies is None:
@@ -111,9 +136,14 @@ class CellResult:
 
         Where it is transactions that are counted, it is these.
         """
+        return self.work / self.mean
+
+    @property
+    def work(self) -> float:
+        """Return how many objects all clients together write or read in an iteration."""
         parameters = self.cell.parameters
         work = self.runs[0].get_metadata().get("work_per_iteration", parameters.objects)
-        return parameters.crew.size * float(work) / self.mean
+        return parameters.crew.size * float(work)
 
 
 def long_name(cell: Cell) -> str:

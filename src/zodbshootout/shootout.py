@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import secrets
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field, replace
@@ -81,6 +82,7 @@ class Shootout:
     """Why contenders could not be opened."""
 
     def __post_init__(self) -> None:
+        self._name = secrets.token_hex(4)
         self._preparations = Preparations(self.options.zapped, self.options.pack)
 
     def run(self) -> None:
@@ -177,7 +179,7 @@ class Shootout:
         left: list[Cell] = []
         prepared = [cell for cell in group if self._is_prepared(host, cell)]
         with ExitStack() as stack:
-            workers, failures = self._set_up(prepared, host, stack)
+            workers, failures = self._set_up(prepared, host, stack, f"{self._name}-{number + 1}")
             for cell, failure in failures.items():
                 if len(group) == 1 or failure.state is State.UNSUPPORTED:
                     self._fail(cell, failure)
@@ -194,14 +196,17 @@ class Shootout:
         return left
 
     def _set_up(
-        self, cells: Sequence[Cell], host: Any, stack: ExitStack
+        self, cells: Sequence[Cell], host: Any, stack: ExitStack, name: str
     ) -> tuple[dict[Cell, Worker], dict[Cell, Failure]]:
-        """Have a worker for each cell, all set up at the same time; or why there is none."""
+        """Have a worker for each cell, all set up at the same time; or why there is none.
+
+        *name* tells this round from those of any other run.
+        """
         self.ledger.observer.working_on(cells, "setting up")
         workers: dict[Cell, Worker] = {}
         failures: dict[Cell, Failure] = {}
         for cell in cells:
-            task = self.tasks.measuring(cell, restarted=self._is_restarted(cell))
+            task = self.tasks.measuring(cell, name, restarted=self._is_restarted(cell))
             try:
                 workers[cell] = stack.enter_context(host.measure(task))
             except WorkerFailed as error:

@@ -10,8 +10,11 @@ from zodbshootout.arguments import UsageError, raise_usage_error
 from zodbshootout.client.benchmarks.registry import benchmarks
 from zodbshootout.config.explanation import suggestion
 from zodbshootout.reports.figures import OBJECTS, UNITS
+from zodbshootout.reports.headings import Heading
+from zodbshootout.reports.records import Source
 from zodbshootout.reports.registry import formats
-from zodbshootout.reports.report import Heading, NoSuchContender, Source, make_report
+from zodbshootout.reports.report import Report
+from zodbshootout.reports.tables import NoSuchContender, make_report
 from zodbshootout.result_files import Unusable, read_results
 from zodbshootout.results import CellResult
 from zodbshootout.streams import Streams
@@ -28,18 +31,33 @@ def show(arguments: Sequence[str], streams: Streams) -> None:
     """
     found = parser().parse_args(arguments)
     name = f"{found.format}{TABLE}" if found.layout == "table" else found.format
-    if found.format not in formats():
-        raise UsageError(f"--format: no {found.format!r}; {suggestion(found.format, _names())}")
+    check_format(found.format)
     if found.layout == "table" and name not in formats():
         raise UsageError(f"--layout: {found.format} has no other layout; csv has")
     sources = [
-        Source(_results(path), label)
-        for path, label in zip(found.files, _labels(found.files), strict=True)
+        Source(results_in(path), label)
+        for path, label in zip(found.files, labels(found.files), strict=True)
     ]
     try:
-        report = make_report(sources, headings(), UNITS[found.unit], found.relative_to)
+        report = make_report(
+            sources, headings(), UNITS[found.unit], found.relative_to, found.baseline
+        )
     except NoSuchContender as error:
-        raise UsageError(f"--relative-to: {error}") from None
+        raise UsageError(str(error)) from None
+    write_as(name, report, streams)
+
+
+def check_format(name: str) -> None:
+    """Check that there is a format of that name.
+
+    :raises UsageError: when there is none
+    """
+    if name not in formats():
+        raise UsageError(f"--format: no {name!r}; {suggestion(name, _names())}")
+
+
+def write_as(name: str, report: Report, streams: Streams) -> None:
+    """Print a report in a format."""
     formats()[name](report, streams.out)
 
 
@@ -48,14 +66,18 @@ def headings() -> dict[str, Heading]:
     return {name: Heading(each.title, each.counted) for name, each in benchmarks().items()}
 
 
-def _results(path: Path) -> list[CellResult]:
+def results_in(path: Path) -> list[CellResult]:
+    """Return what a file holds.
+
+    :raises UsageError: when it holds no results
+    """
     try:
         return read_results(path)
     except Unusable as error:
         raise UsageError(str(error)) from None
 
 
-def _labels(paths: Sequence[Path]) -> list[str]:
+def labels(paths: Sequence[Path]) -> list[str]:
     """Return what tells the files apart in a table: nothing where there is one."""
     if len(paths) == 1:
         return [""]
@@ -94,4 +116,8 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--relative-to", metavar="NAME", help="show multiples of the figures of that contender"
     )
+    made.add_argument(
+        "--baseline", metavar="NAME",
+        help="compare the others with that contender below the table (default: the first)",
+    )  # fmt: skip
     return made

@@ -6,13 +6,13 @@ from tests.runs import cell, failed, measured, unsupported
 from zodbshootout.results import CellResult
 
 EVERYTHING = [
-    measured(cell("add", "fs"), [0.02, 0.02, 0.02]),
-    measured(cell("add", "zeo"), [0.08, 0.12]),
+    measured(cell("add", "fs"), [0.02], [0.02], [0.02]),
+    measured(cell("add", "zeo"), [0.08], [0.12]),
     failed(cell("add", "pg"), "OperationalError: connection refused"),
     measured(cell("cold", "fs"), [0.01]),
     unsupported(cell("cold", "zeo"), "it makes no sense"),
     failed(cell("cold", "pg"), "OperationalError: connection refused"),
     CellResult(cell("hot", "fs")),
-    measured(cell("hot", "zeo"), [0.0005, 0.00051]),
+    measured(cell("hot", "zeo"), [0.0005, 0.00051], [0.000504, 0.000505], [0.00050]),
     failed(cell("hot", "pg"), "another reason"),
 ]

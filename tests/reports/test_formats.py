@@ -14,8 +14,9 @@ from rich.console import Console
 from tests.reports.results import EVERYTHING
 from tests.runs import cell, failed, measured
 from zodbshootout.reports.figures import UNITS
+from zodbshootout.reports.records import Source
 from zodbshootout.reports.registry import formats
-from zodbshootout.reports.report import NoSuchContender, Source, make_report
+from zodbshootout.reports.tables import NoSuchContender, make_report
 from zodbshootout.show import headings
 
 GOLDEN = Path(__file__).parent / "golden"

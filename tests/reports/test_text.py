@@ -12,7 +12,8 @@ from tests.reports.results import EVERYTHING
 from tests.runs import cell, failed, measured
 from zodbshootout.client.parameters import MappingType
 from zodbshootout.reports import text
-from zodbshootout.reports.report import Source, make_report
+from zodbshootout.reports.records import Source
+from zodbshootout.reports.tables import make_report
 from zodbshootout.results import CellResult
 from zodbshootout.show import headings
 

@@ -52,12 +52,17 @@ class CellTasks:
         """Return how the database of a cell is prepared."""
         return Prepare(self.specification(cell), step.zap, step.pack)
 
-    def measuring(self, cell: Cell, *, restarted: bool) -> Callable[[Path], Measure]:
-        """Return what makes the task to measure a cell when it is told where the run goes."""
+    def measuring(
+        self, cell: Cell, round_name: str, *, restarted: bool
+    ) -> Callable[[Path], Measure]:
+        """Return what makes the task to measure a cell when it is told where the run goes.
+
+        Runs of one *round_name* are made at the same time.
+        """
         profiling = self._profiling(cell)
         return lambda run_file: Measure(
             self.specification(cell),
-            self.metadata(cell, restarted=restarted),
+            {**self.metadata(cell, restarted=restarted), "round": round_name},
             run_file,
             self.leaks,
             profiling,

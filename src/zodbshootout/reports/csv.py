@@ -7,12 +7,11 @@ import csv
 from rich.console import Console
 
 from zodbshootout.reports.report import Report
-from zodbshootout.reports.rows import records_of
 
 
 def write(report: Report, console: Console) -> None:
     """Write a line for each cell, with its parameters, figures, state and reason in columns."""
-    records = list(records_of(report))
+    records = report.records
     writer = csv.DictWriter(console.file, list(records[0]) if records else [], lineterminator="\n")
     writer.writeheader()
     writer.writerows(records)

@@ -16,11 +16,7 @@ def write(report: Report, console: Console) -> None:
         if number:
             writer.writerow([])
         writer.writerow([table.caption])
-        writer.writerow(["Transaction", *table.columns])
+        writer.writerow([table.title, *table.columns])
         for row in table.rows:
-            figures = ("" if each is None else each for each in row.figures)
-            shown = [
-                each if isinstance(each, str) else each.text if each.value is None else each.value
-                for each in figures
-            ]
+            shown = (each.text if each.value is None else each.value for each in row.entries)
             writer.writerow([row.title, *shown])

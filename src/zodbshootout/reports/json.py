@@ -7,10 +7,9 @@ import json
 from rich.console import Console
 
 from zodbshootout.reports.report import Report
-from zodbshootout.reports.rows import records_of
 
 
 def write(report: Report, console: Console) -> None:
     """Write a list of all cells, with parameters, figures, state and reason."""
-    json.dump(list(records_of(report)), console.file, indent=1)
+    json.dump(list(report.records), console.file, indent=1)
     console.file.write("\n")

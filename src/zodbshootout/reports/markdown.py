@@ -7,16 +7,15 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from zodbshootout.reports.report import Report
-from zodbshootout.reports.rows import lines_of
 
 
 def write(report: Report, console: Console) -> None:
     """Write the tables, and the notes as a list."""
     blocks = []
     for table in report.tables:
-        rule = ["---", *["---:"] * len(table.columns)]
-        rows = [_row(["Transaction", *table.columns]), f"| {' | '.join(rule)} |"]
-        rows += map(_row, lines_of(table))
+        rule = ["---", *("---" if each in table.words else "---:" for each in table.columns)]
+        rows = [_row([table.title, *table.columns]), f"| {' | '.join(rule)} |"]
+        rows += map(_row, table.lines())
         blocks.append("\n".join([f"**{_escaped(table.caption)}**", "", *rows]))
     if report.notes:
         blocks.append("\n".join(f"- {_escaped(note)}" for note in report.notes))

@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from zodbshootout.reports.report import Report
-from zodbshootout.reports.rows import lines_of
 
 
 def write(report: Report, console: Console) -> None:
     """Write the tables as grid tables, and the notes as a list."""
     blocks = []
     for table in report.tables:
-        rows = [["Transaction", *table.columns], *lines_of(table)]
+        rows = [[table.title, *table.columns], *table.lines()]
         grid = _grid([[_escaped(text) for text in row] for row in rows])
         caption = f".. table:: {_escaped(table.caption)}"
         blocks.append("\n".join([caption, "", *(f"    {line}" for line in grid)]))

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from rich import box
 from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from zodbshootout.client.outcome import State
-from zodbshootout.reports.report import Figure, Report, Table
+from zodbshootout.reports.report import Entry, Report, Style, Table
 
-_STYLES = {State.FAILED: "red", State.UNSUPPORTED: "dim", State.NOT_RUN: "dim"}
+_STYLES = {
+    Style.PLAIN: "",
+    Style.DIM: "dim",
+    Style.NOTABLE: "yellow",
+    Style.GOOD: "green",
+    Style.BAD: "red",
+}
 
 
 def write(report: Report, console: Console) -> None:
@@ -21,7 +28,7 @@ def write(report: Report, console: Console) -> None:
         _print_whole(console, _rich(table, ascii_only=_ascii_only(console)))
     console.print()
     for line in report.notes:
-        console.print(Text(line), soft_wrap=True)
+        console.print(Text(_plain(line, console)), soft_wrap=True)
 
 
 def _print_whole(console: Console, table: RichTable) -> None:
@@ -33,28 +40,36 @@ def _print_whole(console: Console, table: RichTable) -> None:
     console.width = width
 
 
+def _plain(line: str, console: Console) -> str:
+    return line.replace("±", "+-") if _ascii_only(console) else line
+
+
 def _ascii_only(console: Console) -> bool:
     return not console.encoding.lower().startswith("utf")
 
 
 def _rich(table: Table, *, ascii_only: bool) -> RichTable:
     found = RichTable(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    found.add_column("Transaction", no_wrap=True)
+    found.add_column(table.title, no_wrap=True)
     for column in table.columns:
-        found.add_column(Text(column), justify="right", no_wrap=True)
+        side: Literal["left", "right"] = "left" if column in table.words else "right"
+        found.add_column(Text(column), justify=side, no_wrap=True)
+    by_column = zip(*(row.entries for row in table.rows), strict=True)
+    widths = [max(len(entry.within) for entry in entries) for entries in by_column]
     for row in table.rows:
-        texts = [Text() if each is None else _text(each, ascii_only) for each in row.figures]
+        entries = zip(row.entries, widths, strict=True)
+        texts = [_text(entry, width, ascii_only=ascii_only) for entry, width in entries]
         found.add_row(Text(row.title), *texts)
     return found
 
 
-def _text(figure: Figure, ascii_only: bool) -> Text:
-    note = f" [{figure.note}]" if figure.note else ""
-    if not figure.result.measured:
-        return Text(f"{figure.text}{note}", style=_STYLES[figure.result.state])
-    text = Text(figure.text)
-    text.append(note, style="yellow")
-    if figure.spread is not None:
-        sign = "+-" if ascii_only else "±"
-        text.append(f" {sign}{figure.spread:3.0%}", style="yellow" if figure.unstable else "dim")
+def _text(entry: Entry, width: int, *, ascii_only: bool) -> Text:
+    """Return an entry; *width* is what stands after the numbers of its column at most."""
+    text = Text(entry.noted, style=_STYLES[entry.style])
+    if entry.value is None or not width:
+        return text
+    within = f" {entry.within:<{width}}"
+    if ascii_only:
+        within = within.replace("±", "+-", 1) if entry.within else f"{within} "
+    text.append(within, style="yellow" if entry.within.count(" ") else "dim")
     return text

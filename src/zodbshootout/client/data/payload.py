@@ -33,7 +33,7 @@ class Payload:
         self._chunks = [
             (
                 *_share(self._random_size, chunk, chunks),
-                b" " * (_length(size, chunk, chunks) - _length(self._random_size, chunk, chunks)),
+                b" " * _length(size - self._random_size, chunk, chunks),
             )
             for chunk in range(chunks)
         ]

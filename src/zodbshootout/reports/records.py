@@ -1,28 +1,34 @@
-"""Tables as rows of words, and cells as records, which several formats are made of."""
+"""Everything that is known of cells, as records, which several formats are made of."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from zodbshootout.reports.figures import UNITS
-from zodbshootout.reports.report import Report, Table
 from zodbshootout.results import CellResult
 
 
-def lines_of(table: Table) -> Iterator[list[str]]:
-    """Return each row's title and figures, as they are printed."""
-    for row in table.rows:
-        figures = ("" if each is None else " ".join(each.line().split()) for each in row.figures)
-        yield [row.title, *figures]
+@dataclass(frozen=True)
+class Source:
+    """Results of one file, or of the run that ends."""
+
+    results: Sequence[CellResult]
+    label: str = ""
+    """What stands before the names of its contenders where there are several files."""
+
+    def column(self, contender: str) -> str:
+        """Return what stands above the figures of a contender."""
+        return f"{self.label}: {contender}" if self.label else contender
 
 
-def records_of(report: Report) -> Iterator[dict[str, Any]]:
+def records_of(sources: Iterable[Source]) -> Iterator[dict[str, Any]]:
     """Return everything that is known of each cell: parameters, figures, state and reason.
 
     Times are seconds, sizes bytes; ``None`` is what a cell does not have.
     """
-    for source in report.sources:
+    for source in sources:
         for result in source.results:
             yield {"file": source.label or None, **_record(result)}
 
@@ -32,6 +38,7 @@ def _record(result: CellResult) -> dict[str, Any]:
     parameters = cell.parameters
     values = [value for run in result.runs for value in run.values]
     memory = result.measured and result.unit == "byte"
+    interval = None if memory else result.interval
     figures = {
         name: unit.value(result) if result.measured and not memory else None
         for name, unit in UNITS.items()
@@ -55,6 +62,8 @@ def _record(result: CellResult) -> dict[str, Any]:
         "seed": parameters.seed,
         "objects_per_second": figures["objects"],
         "seconds_per_iteration": figures["seconds"],
+        "interval_low_s": interval and interval[0],
+        "interval_high_s": interval and interval[1],
         "stdev_s": figures["stdev"],
         "latency_p50_s": figures["p50"],
         "latency_p90_s": figures["p90"],

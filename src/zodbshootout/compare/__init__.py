@@ -1,0 +1,4 @@
+"""Which of two is faster: results in, verdicts out.
+
+Nothing here reads files or prints.
+"""

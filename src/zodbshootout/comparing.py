@@ -1,0 +1,173 @@
+"""``zodbshootout compare``: say which of two is faster, by how much, and whether that is sure."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from zodbshootout.arguments import UsageError, percentage, raise_usage_error
+from zodbshootout.compare.comparison import Ambiguous, Comparison, compare
+from zodbshootout.config.explanation import suggestion
+from zodbshootout.reports.comparison import comparison_report
+from zodbshootout.results import CellResult, long_name
+from zodbshootout.show import check_format, headings, labels, results_in, write_as
+from zodbshootout.streams import Streams
+
+PARAMETERS = {
+    "concurrency": "crew",
+    "object-counts": "objects",
+    "object-size": "object_size",
+    "btrees": "mapping",
+    "btree-leaf-size": "leaf_size",
+    "btree-internal-size": "internal_size",
+    "blobs": "blobs",
+    "compressibility": "compressibility",
+    "min-objects": "min_objects",
+    "seed": "seed",
+}
+"""The options that are parameters of a cell, and what these are called."""
+TWO = 2
+
+
+def compare_files(arguments: Sequence[str], streams: Streams) -> bool:
+    """Print a comparison; return whether it found what ``--fail-above`` forbids.
+
+    :raises UsageError: with one line for the user
+    :raises SystemExit: after ``--help``
+    """
+    found = parser().parse_args(arguments)
+    check_format(found.format)
+    if len(found.files) > TWO:
+        raise UsageError("compare: give two files, or one and --contender A B")
+    names = labels(found.files) if len(found.files) == TWO else ["", ""]
+    sides = [_timed(path) for path in found.files]
+    base, new = sides if len(sides) == TWO else sides * 2
+    chosen = found.contender or _only_contenders(base, new, found.files)
+    if chosen:
+        base, new = (
+            _of(contender, side, path)
+            for contender, side, path in zip(
+                chosen, (base, new), (found.files[0], found.files[-1]), strict=True
+            )
+        )
+        names = [": ".join(filter(None, words)) for words in zip(names, chosen, strict=True)]
+    comparison = _compared(base, new, found.ignore, across=bool(chosen))
+    _check_comparable(comparison, found.files)
+    report = comparison_report(comparison, names[0], names[1], headings())
+    write_as(found.format, report, streams)
+    return _failing(comparison, found.fail_above, streams)
+
+
+def _failing(comparison: Comparison, above: float | None, streams: Streams) -> bool:
+    if above is None:
+        return False
+    slower = [pair for pair in comparison.pairs if pair.slower_than(above)]
+    if slower:
+        cells = ", ".join(long_name(pair.new.cell) for pair in slower)
+        streams.complain(f"slower by more than {100 * above:g} %, for sure: {cells}")
+    return bool(slower)
+
+
+def _timed(path: Path) -> list[CellResult]:
+    results = results_in(path)
+    if any(result.measured and result.unit != "second" for result in results):
+        raise UsageError(f"{path} holds memory, not time: compare it with pyperf compare_to")
+    return results
+
+
+def _contenders(results: Sequence[CellResult]) -> list[str]:
+    return list(dict.fromkeys(result.cell.contender for result in results))
+
+
+def _only_contenders(
+    base: Sequence[CellResult], new: Sequence[CellResult], files: Sequence[Path]
+) -> list[str] | None:
+    """Return whom to compare where nobody said so, or ``None`` for those of the same name."""
+    found = [_contenders(side) for side in (base, new)]
+    if len(files) == 1:
+        raise UsageError(
+            f"compare: {files[0]} is one file; name two of its contenders with --contender: "
+            f"{', '.join(found[0])}"
+        )
+    if len(found[0]) == len(found[1]) == 1 and found[0] != found[1]:
+        return [found[0][0], found[1][0]]
+    return None
+
+
+def _of(contender: str, results: Sequence[CellResult], path: Path) -> list[CellResult]:
+    names = _contenders(results)
+    if contender not in names:
+        raise UsageError(f"--contender: no {contender!r} in {path}; {suggestion(contender, names)}")
+    return [result for result in results if result.cell.contender == contender]
+
+
+def _compared(
+    base: Sequence[CellResult], new: Sequence[CellResult], ignore: Sequence[str], *, across: bool
+) -> Comparison:
+    try:
+        return compare(base, new, [PARAMETERS[name] for name in ignore], across=across)
+    except Ambiguous as error:
+        raise UsageError(f"--ignore: which of these is meant: {error}?") from None
+
+
+def _check_comparable(comparison: Comparison, files: Sequence[Path]) -> None:
+    """Refuse what has no cell in common, and say why it has none."""
+    if comparison.pairs:
+        return
+    if not (comparison.only_base and comparison.only_new):
+        empty = files[-1] if comparison.only_base else files[0]
+        raise UsageError(f"compare: nothing that could be compared was measured in {empty}")
+    for base in comparison.only_base:
+        for new in comparison.only_new:
+            if base.cell.benchmark == new.cell.benchmark:
+                options = [
+                    option
+                    for option, name in PARAMETERS.items()
+                    if getattr(base.cell.parameters, name) != getattr(new.cell.parameters, name)
+                ]
+                if options:
+                    advice = " ".join(f"--ignore {option}" for option in options)
+                    raise UsageError(
+                        f"compare: {long_name(base.cell)} and {long_name(new.cell)} differ in "
+                        f"{', '.join(options)}; to compare them all the same, add {advice}"
+                    )
+    raise UsageError(
+        "compare: no benchmark of a contender was measured on both sides; "
+        "to compare two contenders, add --contender A B"
+    )
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the arguments after ``compare``."""
+    made = argparse.ArgumentParser(
+        prog="zodbshootout compare",
+        usage="zodbshootout compare BASE NEW [option ...]\n"
+        "       zodbshootout compare FILE --contender A B [option ...]",
+        description="Say which of two is faster, by how much, and whether that is sure.",
+        epilog="Exit status: 0, or 1 where --fail-above finds a slowdown; 2 bad usage.",
+        allow_abbrev=False,
+    )
+    made.error = raise_usage_error  # type: ignore[method-assign]
+    made.add_argument(
+        "files", nargs="+", type=Path, metavar="FILE",
+        help="files that -o or --append has named, or those of a contender beside them",
+    )  # fmt: skip
+    made.add_argument(
+        "--contender", nargs=2, metavar=("A", "B"),
+        help="compare contender B of NEW with A of BASE; both may be in one file",
+    )  # fmt: skip
+    made.add_argument(
+        "--ignore", action="append", default=[], metavar="OPTION", choices=list(PARAMETERS),
+        help="compare cells although they differ in what this option has set (repeatable): "
+        f"{', '.join(PARAMETERS)}",
+    )  # fmt: skip
+    made.add_argument(
+        "--fail-above", type=percentage, metavar="PERCENT",
+        help="exit with status 1 where NEW takes longer by more than that: the difference is "
+        "significant, and its whole interval lies above that",
+    )  # fmt: skip
+    made.add_argument(
+        "--format", default="text", metavar="FORMAT", help="as that of zodbshootout show"
+    )
+    return made

@@ -1,0 +1,98 @@
+"""How well a mean is known: estimates from few independent numbers, and their intervals."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+CONFIDENCE = 0.95
+"""The part of all intervals that cover the truth."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean that was estimated from normally distributed numbers."""
+
+    mean: float
+    variance: float
+    """The square of the standard error of the mean."""
+    freedom: float
+    """The degrees of freedom of that; 0 where one number cannot tell how numbers vary."""
+
+    @property
+    def half_width(self) -> float:
+        """Return half of the width of the interval of :data:`CONFIDENCE`, by Student's t."""
+        if self.freedom <= 0:
+            return math.inf
+        return _quantile(self.freedom, (1 + CONFIDENCE) / 2) * math.sqrt(self.variance)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Return the ends of the interval."""
+        return self.mean - self.half_width, self.mean + self.half_width
+
+    @property
+    def p_value(self) -> float:
+        """Return how probable a mean so far from 0 is, or one farther, where the true one is 0."""
+        if self.freedom <= 0:
+            return 1.0
+        if not self.variance:
+            return 0.0 if self.mean else 1.0
+        from scipy.special import stdtr
+
+        return float(2 * stdtr(self.freedom, -abs(self.mean) / math.sqrt(self.variance)))
+
+    def __sub__(self, other: Estimate) -> Estimate:
+        """Return the difference of two independent means (Welch's t-test)."""
+        return _sum(self.mean - other.mean, [self, other])
+
+
+def mean_of(numbers: Sequence[float]) -> Estimate:
+    """Return what independent *numbers* tell of their mean."""
+    count = len(numbers)
+    variance = statistics.variance(numbers) / count if count > 1 else 0.0
+    return Estimate(statistics.fmean(numbers), variance, count - 1)
+
+
+def mean_of_estimates(estimates: Sequence[Estimate]) -> Estimate:
+    """Return the mean of independent *estimates*, each of as much weight as the others."""
+    count = len(estimates)
+    parts = [
+        Estimate(each.mean / count, each.variance / count**2, each.freedom) for each in estimates
+    ]
+    return _sum(sum(part.mean for part in parts), parts)
+
+
+def runs_needed(estimate: Estimate, half_width: float) -> int:
+    """Return how many runs, about, an interval of *half_width* takes.
+
+    *estimate* came from ``freedom + 1`` runs.  More of them vary as these did.
+    """
+    runs = round(estimate.freedom) + 1
+    spread = math.sqrt(estimate.variance * runs)
+    needed = max(runs, 2)
+    while _quantile(needed - 1, (1 + CONFIDENCE) / 2) * spread / math.sqrt(needed) > half_width:
+        needed = max(needed + 1, math.ceil(needed * 1.02))
+    return needed
+
+
+def _sum(mean: float, parts: Sequence[Estimate]) -> Estimate:
+    """Return an estimate whose variance is the sum of those of its parts.
+
+    Its degrees of freedom are those of Welch and Satterthwaite.
+    """
+    variance = sum(part.variance for part in parts)
+    if any(part.freedom <= 0 for part in parts):
+        return Estimate(mean, variance, 0)
+    if not variance:
+        return Estimate(mean, 0.0, min(part.freedom for part in parts))
+    freedom = variance**2 / sum(part.variance**2 / part.freedom for part in parts)
+    return Estimate(mean, variance, freedom)
+
+
+def _quantile(freedom: float, probability: float) -> float:
+    from scipy.special import stdtrit  # imports for a third of a second
+
+    return float(stdtrit(freedom, probability))

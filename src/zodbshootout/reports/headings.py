@@ -1,0 +1,60 @@
+"""What stands above tables and before rows: crews, objects, benchmarks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from zodbshootout.client.parameters import Parameters
+from zodbshootout.results import CellResult
+
+
+@dataclass(frozen=True)
+class Heading:
+    """What the row of a benchmark says."""
+
+    title: str
+    """``{objects}`` in it stands for the number of objects."""
+    counted: str = "objects"
+    """What the figures in the row count: they are so many per second."""
+
+
+def heading_of(headings: Mapping[str, Heading], result: CellResult) -> Heading:
+    """Return the heading of a benchmark, even of one that is installed elsewhere."""
+    return headings.get(result.cell.benchmark) or Heading(f"{result.cell.benchmark} {{objects}}")
+
+
+def group_of(result: CellResult, heading: Heading) -> tuple[object, ...]:
+    """Return what the cells of one table have in common."""
+    parameters = result.cell.parameters
+    data = _data(parameters) if _depends_on_data(heading.counted, parameters) else ""
+    return heading.counted, parameters.crew, data
+
+
+def title_of(result: CellResult, headings: Mapping[str, Heading]) -> str:
+    """Return what stands before the figures of a row."""
+    title = heading_of(headings, result).title
+    return title.format(objects=result.cell.parameters.objects)
+
+
+def row_of(result: CellResult) -> tuple[str, int]:
+    """Return what the cells of one row of a table have in common."""
+    return result.cell.benchmark, result.cell.parameters.objects
+
+
+def description(result: CellResult, heading: Heading) -> str:
+    """Return the words for the clients and the objects of a table's cells."""
+    parameters = result.cell.parameters
+    data = f", {_data(parameters)}" if _depends_on_data(heading.counted, parameters) else ""
+    return f"{parameters.crew}{data}"
+
+
+def _depends_on_data(counted: str, parameters: Parameters) -> bool:
+    return counted == "objects" or parameters.min_objects > 0
+
+
+def _data(parameters: Parameters) -> str:
+    mapping = parameters.mapping.value
+    article = "an" if mapping[0] in "IO" else "a"
+    what = "blobs" if parameters.blobs else "objects"
+    return f"{what} of {parameters.object_size} bytes in {article} {mapping}"

@@ -47,26 +47,22 @@ def unsupported(of: Cell, reason: str) -> CellResult:
 
 
 class Counting(NoProgress):
-    """Adds up what a bar would show."""
+    """Notes what a bar would show."""
 
     def __init__(self) -> None:
-        self.expected: list[int] = []
-        self.advanced = 0
+        self.estimates: list[float] = []
+        """How long it would still take, each time that was told."""
         self.settled: list[str] = []
         self.stages: list[tuple[str, str]] = []
         """What was done, and with which contenders."""
 
-    def expect(self, runs: int) -> None:
-        self.expected.append(runs)
+    def left(self, seconds: float) -> None:
+        self.estimates.append(seconds)
 
     def working_on(self, cells: Sequence[Cell], stage: str) -> None:
         self.stages.append((stage, "".join(each.contender for each in cells)))
 
-    def run_done(self, result: CellResult) -> None:
-        self.advanced += 1
-
-    def cell_done(self, result: CellResult, runs_spared: int) -> None:
-        self.advanced += runs_spared
+    def cell_done(self, result: CellResult) -> None:
         self.settled.append(f"{result.cell.contender} {result.cell.benchmark} {result.state.value}")
 
 

@@ -57,7 +57,7 @@ def test_so_many_runs_are_needed_as_reach_the_half_width(
     numbers: list[float], half_width: float
 ) -> None:
     found = mean_of(numbers)
-    needed = runs_needed(found, half_width)
+    needed = runs_needed(found, len(numbers), half_width)
     assert needed >= len(numbers)
     spread = stats.tstd(numbers)
     reached = stats.t.ppf(0.975, needed - 1) * spread / math.sqrt(needed)
@@ -65,3 +65,12 @@ def test_so_many_runs_are_needed_as_reach_the_half_width(
     if needed > len(numbers):
         fewer = max(2, math.floor(needed * 0.97) - 1)
         assert stats.t.ppf(0.975, fewer - 1) * spread / math.sqrt(fewer) > half_width
+
+
+def test_a_difference_of_two_needs_as_many_runs_of_each() -> None:
+    numbers = [1.0, 1.2, 0.9, 1.1]
+    found = mean_of(numbers) - mean_of([2 * number for number in numbers])
+    needed = runs_needed(found, 4, found.half_width / 2)
+    assert 10 < needed < 16
+    assert runs_needed(found, 4, found.half_width) == 4
+    assert runs_needed(mean_of([1.0]), 1, 0.1) == 2

@@ -90,33 +90,23 @@ def test_cells_that_are_measured_can_have_more_runs() -> None:
     assert notes.ledger.unsettled(notes.ledger.plan.cells) == notes.ledger.plan.cells
 
 
-def test_the_progress_adds_up_to_all_runs_whatever_becomes_of_the_cells() -> None:
+def test_every_cell_is_done_once_whatever_becomes_of_it() -> None:
     notes = Notes(plan_of("abcd", processes=3))
     ledger = notes.ledger
     ledger.open([(notes.cell("d"), BROKE)])
     for contender in "abc":
         ledger.add_run(notes.cell(contender), run(0.1))
     ledger.fail(notes.cell("b"), BROKE)
-    for contender in "acac":
-        ledger.add_run(notes.cell(contender), run(0.1))
-    assert notes.observer.expected == [12]
-    assert notes.observer.advanced == 12
-    assert notes.observer.settled == [
-        "d add failed",
-        "b add failed",
-        "a add measured",
-        "c add measured",
-    ]
+    assert notes.observer.settled == ["d add failed", "b add failed"]
+    ledger.close(ledger.plan.cells)
+    assert notes.observer.settled[2:] == ["a add measured", "c add measured"]
 
 
-def test_what_is_refused_beforehand_is_no_run_that_anybody_waits_for() -> None:
-    # One process measures it; no other DB could read warm what that has written.
-    notes = Notes(plan_of(["a", "memory"], ["warm"], processes=3))
-    refused = notes.cell("memory", "warm")
-    notes.ledger.open([(refused, CANNOT)])
-    assert notes.observer.expected == [3]
-    assert notes.observer.advanced == 0
-    assert notes.observer.settled == ["memory warm not supported"]
+def test_it_is_the_figure_that_says_that_a_precision_was_missed() -> None:
+    for precision, reason in ((0.0, "1 of 3 runs"), (0.05, "")):
+        notes = Notes(plan_of("a", processes=3, precision=precision))
+        notes.ledger.add_run(notes.cell("a"), run(0.1))
+        assert [each.reason for each in notes.ledger.results] == [reason]
 
 
 def test_fail_fast_gives_up_at_a_failure_and_keeps_what_there_is() -> None:

@@ -51,8 +51,9 @@ def test_threads_and_greenlets_are_two_wherever_they_run(words: list[str]) -> No
 def test_defaults_are_those_of_the_manual() -> None:
     options = parse(["x.conf"])
     assert options.effort == Effort(
-        processes=3, values=0, warmups=0, loops=0, min_time=0.05, run_time=RUN_TIME
-    )
+        processes=4, values=0, warmups=0, loops=0, min_time=0.05, run_time=0.8,
+        precision=0.05, cell_limit=8.0,
+    )  # fmt: skip
     assert options.timeout == 1800
     assert options.sweep.objects == [1000]
     assert options.sweep.object_sizes == [300]
@@ -189,8 +190,11 @@ def test_btrees() -> None:
 
 def test_fast_rigorous_and_single_value_do_what_pyperf_says() -> None:
     effort = parse([]).effort
-    assert parse(["--fast"]).effort == replace(effort, run_time=effort.run_time / 3)
-    assert parse(["--rigorous"]).effort == replace(effort, processes=6)
+    assert parse(["--fast"]).effort == replace(effort, cell_limit=8.0 / 3)
+    assert parse(["--rigorous"]).effort == replace(effort, precision=0.02, cell_limit=32.0)
+    fixed = parse(["-p", "5"]).effort
+    assert parse(["-p", "5", "--fast"]).effort == replace(fixed, run_time=RUN_TIME / 3)
+    assert parse(["-p", "5", "--rigorous"]).effort == replace(fixed, processes=6)
     single = parse(["--debug-single-value"]).effort
     assert (single.processes, single.values, single.warmups, single.loops) == (1, 1, 0, 1)
 
@@ -272,3 +276,23 @@ def test_where_memory_is_measured_a_value_is_one_iteration_unless_told_otherwise
 ) -> None:
     assert parse([option, "--threads"]).effort.loops == 1
     assert parse([option, "--threads", "-l", "5"]).effort.loops == 5
+
+
+def test_runs_and_values_that_are_given_are_a_fixed_effort() -> None:
+    assert parse(["-p", "5"]).effort == Effort(5, 0, 0, 0, 0.05, run_time=RUN_TIME)
+    assert parse(["-n", "7"]).effort == Effort(3, 7, 0, 0, 0.05, run_time=RUN_TIME)
+
+
+def test_a_precision_and_a_limit_may_be_given() -> None:
+    effort = parse(["--precision", "2%", "--at-most", "10", "-n", "7"]).effort
+    assert (effort.precision, effort.limit, effort.values) == (0.02, 600.0, 7)
+    assert parse(["--at-most", "0.5"]).effort.limit == 30.0
+    for words in (["-p", "3", "--precision", "2"], ["--debug-single-value", "--precision", "2"]):
+        with pytest.raises(UsageError, match="--precision lets a run take as long as it needs"):
+            parse(words)
+    for words in (["-p", "3", "--at-most", "2"], ["-n", "3", "--at-most", "2"]):
+        with pytest.raises(UsageError, match="--at-most lets a run take as long as it needs"):
+            parse(words)
+    for words in (["--precision", "0"], ["--precision", "x"], ["--at-most", "-1"]):
+        with pytest.raises(UsageError, match="is not a"):
+            parse(words)

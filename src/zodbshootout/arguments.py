@@ -24,8 +24,19 @@ from zodbshootout.config.uri import is_uri
 from zodbshootout.crews.profiling import PROFILERS
 from zodbshootout.engine.turns import RUN_TIME
 
+PRECISION = 0.05
+"""Half of the width of a figure's interval that ends the measuring, unless told otherwise."""
+RIGOROUS = 0.02
+"""The same with ``--rigorous``."""
+SECONDS_OF_A_CELL = 8.0
+"""What a cell takes at most, on average, unless told otherwise; four times that is rigorous."""
+FEWEST_RUNS = 4
+"""Runs of a cell where a precision is to be reached: fewer say too little of how runs differ."""
+SHORT_RUN_TIME = 0.8
+"""Seconds that the slices of such a run take for each contender: more runs say more than long
+ones."""
 PROCESSES = 3
-"""Runs of a cell, unless told otherwise: the default of pyperf, 20, would take half an hour."""
+"""Runs of a cell where the number of values is given, and not that of runs."""
 VALUES = 0
 """Values of a run, unless told otherwise: as many as fit into the time that a run may take."""
 WARMUPS = 0
@@ -118,7 +129,7 @@ def _sizes(text: str) -> tuple[int, ...]:
 @functools.cache
 def parser() -> argparse.ArgumentParser:
     """Return the parser.  pyperf allows one Runner in a process, so there is one parser, too."""
-    base: argparse.ArgumentParser = pyperf.Runner(processes=PROCESSES, warmups=WARMUPS).argparser
+    base: argparse.ArgumentParser = pyperf.Runner(warmups=WARMUPS).argparser
     base.conflict_handler = "resolve"  # our --profile takes the place of pyperf's
     # Instead of printing the usage and exiting:
     base.error = raise_usage_error  # type: ignore[method-assign]
@@ -145,12 +156,13 @@ def parser() -> argparse.ArgumentParser:
     for action in base._actions:
         if action.dest in NOT_OURS:
             action.help = argparse.SUPPRESS
-    base.set_defaults(timeout=TIMEOUT, values=VALUES, min_time=MIN_TIME)
+    base.set_defaults(processes=None, timeout=TIMEOUT, values=VALUES, min_time=MIN_TIME)
     _describe_differences(base)
     _add_selection(base)
     _add_data(base)
     _add_database(base)
     _add_crew(base)
+    _add_effort(base)
     _add_run(base)
     _put_last(base, "pyperf's options")
     return base
@@ -164,7 +176,7 @@ def _put_last(base: argparse.ArgumentParser, title: str) -> None:
 
 
 _DIFFERENCES = {
-    "processes": f"runs of each cell, each in new processes (default: {PROCESSES})",
+    "processes": "make so many runs of each cell, each in new processes, whatever the precision",
     "loops": "iterations of a value for each client (default: 0, which chooses them by measuring)",
     "timeout": f"seconds that one worker may be at work (default: {TIMEOUT})",
     "output": "write all results to FILENAME, and those of each contender to a directory beside "
@@ -172,10 +184,11 @@ _DIFFERENCES = {
     "append": "add the results to those in FILENAME and in the directory beside it",
     "warmups": f"values of a run that are measured first and do not count (default: {WARMUPS})",
     "values": "values of a run; the contenders measure them in turn (default: as many as fit into "
-    f"{RUN_TIME:g} seconds for each contender, 4 to 100)",
+    f"{SHORT_RUN_TIME:g} seconds for each contender, with -p {RUN_TIME:g}, 3 to 100)",
     "min_time": f"seconds that a value should take at least (default: {MIN_TIME})",
-    "rigorous": "make twice the default number of runs",
-    "fast": "give the values of a run a third of the time",
+    "rigorous": f"--precision {100 * RIGOROUS:g}%%, and four times as much time; with -p or -n "
+    f"{2 * PROCESSES} runs",
+    "fast": "a third of the time",
     "affinity": "CPUs that the workers may use (default: all that this process may use)",
     "hook": "use the given pyperf hook (repeatable)",
     "tracemalloc": "measure the memory that Python allocates, in place of time (threads only)",
@@ -282,6 +295,30 @@ def _add_crew(base: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--gevent", action="store_true",
         help="clients are greenlets, in a process that gevent has patched; implies --threads",
+    )  # fmt: skip
+
+
+def _minutes(text: str) -> float:
+    try:
+        minutes = float(text)
+    except ValueError:
+        minutes = 0.0
+    if not 0 < minutes < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of minutes")
+    return minutes
+
+
+def _add_effort(base: argparse.ArgumentParser) -> None:
+    group = base.add_argument_group("how long it takes")
+    group.add_argument(
+        "--precision", metavar="PERCENT", type=percentage,
+        help="measure each row until half of the 95%% interval of every figure, and of its ratio "
+        f"to the first contender's, is that small (default: {100 * PRECISION:g}%%)",
+    )  # fmt: skip
+    group.add_argument(
+        "--at-most", metavar="MINUTES", type=_minutes,
+        help="measure no longer, and mark what has missed the precision (default: "
+        f"{SECONDS_OF_A_CELL:g} seconds for each cell)",
     )  # fmt: skip
 
 

@@ -202,6 +202,8 @@ def _judged(results: Sequence[CellResult]) -> tuple[int, str]:
     """Return the status of a run that came to its end, and what is to be said of that."""
     if any(result.state is State.FAILED for result in results):
         return SOME_FAILED, ""
+    if any(result.state is State.NOT_RUN for result in results):
+        return SOME_FAILED, "not everything was measured: there was no time left (--at-most)"
     if not any(result.measured for result in results):
         return SOME_FAILED, "nothing was measured: none of the contenders can run any of it"
     return ALL_MEASURED, ""
@@ -254,10 +256,16 @@ def _print_plan(out: Console, plan: Plan) -> None:
         if parameters.objects:
             line = f"{line}, {parameters.objects} objects of {parameters.object_size} bytes"
         print_line(out, f"{line}: not supported: {refusal}" if refusal else line)
-    minutes = plan.estimated_seconds() / 60
+    effort, minutes = plan.effort, plan.estimated_seconds() / 60
     runnable = sum(plan.refusal(cell) is None for cell in plan.cells)
     plural = "" if runnable == 1 else "s"
-    print_line(out, f"{runnable} cell{plural}, {plan.total_runs} runs, about {minutes:.1f} minutes")
+    what = f"{runnable} cell{plural}, {effort.processes} runs of each, about {minutes:.1f} minutes"
+    if effort.precision:
+        what = (
+            f"{runnable} cell{plural} until all are known within {effort.precision:.1%}, "
+            f"at most {minutes:.1f} minutes"
+        )
+    print_line(out, what)
 
 
 def _report(shootout: Shootout, files: ResultFiles, options: Options, streams: Streams) -> None:

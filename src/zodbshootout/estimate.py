@@ -65,17 +65,23 @@ def mean_of_estimates(estimates: Sequence[Estimate]) -> Estimate:
     return _sum(sum(part.mean for part in parts), parts)
 
 
-def runs_needed(estimate: Estimate, half_width: float) -> int:
-    """Return how many runs, about, an interval of *half_width* takes.
+def runs_needed(estimate: Estimate, runs: int, half_width: float) -> int:
+    """Return how many runs, about, an interval of *half_width* takes, where *runs* gave this one.
 
-    *estimate* came from ``freedom + 1`` runs.  More of them vary as these did.
+    More of them vary as these did.  It is never less than *runs*, and 2 where there was one.
     """
-    runs = round(estimate.freedom) + 1
-    spread = math.sqrt(estimate.variance * runs)
-    needed = max(runs, 2)
-    while _quantile(needed - 1, (1 + CONFIDENCE) / 2) * spread / math.sqrt(needed) > half_width:
+    if estimate.freedom <= 0:
+        return 2
+    needed = runs
+    while _projected(estimate, runs, needed) > half_width:
         needed = max(needed + 1, math.ceil(needed * 1.02))
     return needed
+
+
+def _projected(estimate: Estimate, runs: int, needed: int) -> float:
+    """Return the half width with *needed* runs in place of *runs*."""
+    freedom = estimate.freedom * (needed - 1) / (runs - 1)
+    return _quantile(freedom, (1 + CONFIDENCE) / 2) * math.sqrt(estimate.variance * runs / needed)
 
 
 def _sum(mean: float, parts: Sequence[Estimate]) -> Estimate:

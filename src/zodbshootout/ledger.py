@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -18,17 +17,14 @@ from zodbshootout.results import CellResult
 class Observer(Protocol):
     """Is told of the progress of a run, and decides nothing."""
 
-    def expect(self, runs: int) -> None:
-        """Note how many runs there will be."""
+    def left(self, seconds: float) -> None:
+        """Note about how long it will still take."""
 
     def working_on(self, cells: Sequence[Cell], stage: str) -> None:
         """Note what is done, with which cells."""
 
-    def run_done(self, result: CellResult) -> None:
-        """Note that a cell has another run."""
-
-    def cell_done(self, result: CellResult, runs_spared: int) -> None:
-        """Note that a cell is settled, and how many runs will not be made of it."""
+    def cell_done(self, result: CellResult) -> None:
+        """Note that nothing more will be done about a cell."""
 
 
 class GaveUp(Exception):  # noqa: N818
@@ -45,7 +41,6 @@ class Ledger:
     """Called with all results whenever one has changed."""
     fail_fast: bool = False
     _results: dict[Cell, CellResult] = field(init=False)
-    _runs: Counter[Cell] = field(init=False, default_factory=Counter)
 
     def __post_init__(self) -> None:
         self._results = {cell: CellResult(cell) for cell in self.plan.cells}
@@ -53,7 +48,9 @@ class Ledger:
     @property
     def results(self) -> list[CellResult]:
         """Return what is known of every cell, in the order of the plan."""
-        due = self.plan.effort.processes
+        effort = self.plan.effort
+        # Where a precision was to be reached, the figure itself says that it was missed.
+        due = 0 if effort.precision else effort.processes
         return [
             replace(result, reason=f"{len(result.runs)} of {due} runs")
             if result.measured and len(result.runs) < due
@@ -73,19 +70,24 @@ class Ledger:
         """
         for cell, failure in failures:
             self._settle(cell, failure)
-        self.observer.expect(self.plan.total_runs)
         self.keep(self.results)
         if any(failure.state is State.FAILED for _, failure in failures):
             self._may_give_up()
 
     def add_run(self, cell: Cell, run: pyperf.Benchmark) -> None:
         """Add a run of a cell."""
-        result = self._results[cell] = self._results[cell].with_run(run)
-        self._runs[cell] += 1
+        self._results[cell] = self._results[cell].with_run(run)
         self.keep(self.results)
-        self.observer.run_done(result)
-        if self._runs[cell] == self.plan.effort.processes:
-            self.observer.cell_done(result, 0)
+
+    def close(self, cells: Sequence[Cell]) -> None:
+        """Note that there will be no more runs of *cells*."""
+        for cell in self.unsettled(cells):
+            if self._results[cell].measured:
+                self.observer.cell_done(self._results[cell])
+
+    def result(self, cell: Cell) -> CellResult:
+        """Return what is known of a cell."""
+        return self._results[cell]
 
     def fail(self, cell: Cell, failure: Failure) -> None:
         """Note that there will be no figure of a cell.
@@ -99,8 +101,7 @@ class Ledger:
 
     def _settle(self, cell: Cell, failure: Failure) -> None:
         self._results[cell] = self._results[cell].without_number(failure)
-        spared = self.plan.runs(cell) - self._runs[cell]
-        self.observer.cell_done(self._results[cell], spared)
+        self.observer.cell_done(self._results[cell])
 
     def _may_give_up(self) -> None:
         if self.fail_fast:

@@ -13,7 +13,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from zodbshootout.arguments import ASK, FORCE, LEVELS, NOT_OURS, UsageError, parser, separated
+from zodbshootout.arguments import (
+    ASK,
+    FEWEST_RUNS,
+    FORCE,
+    LEVELS,
+    NOT_OURS,
+    PRECISION,
+    PROCESSES,
+    RIGOROUS,
+    SECONDS_OF_A_CELL,
+    SHORT_RUN_TIME,
+    UsageError,
+    parser,
+    separated,
+)
 from zodbshootout.client.benchmarks.registry import DEFAULT, benchmarks
 from zodbshootout.client.parameters import CrewShape, MappingType, Parameters, Unit
 from zodbshootout.config.configuration import EMBEDDED
@@ -21,7 +35,7 @@ from zodbshootout.config.explanation import suggestion
 from zodbshootout.config.loggers import read_loggers
 from zodbshootout.config.masking import without_secrets
 from zodbshootout.config.uri import is_uri, scheme_of
-from zodbshootout.engine.turns import Effort
+from zodbshootout.engine.turns import RUN_TIME, Effort
 from zodbshootout.perf.environment import cpus, default_affinity
 from zodbshootout.plan import Sweep
 from zodbshootout.preparing import ZAPPED_BEFORE
@@ -270,14 +284,37 @@ def _effort(found: argparse.Namespace) -> Effort:
     """Apply ``--fast`` and the like: they win over the numbers given, as in pyperf."""
     if (found.tracemalloc or found.track_memory) and not found.loops:
         found.loops = 1  # the memory that iterations take does not tell how long they last
-    effort = Effort(found.processes, found.values, found.warmups, found.loops, found.min_time)
+    runs = found.processes or PROCESSES
+    effort = Effort(runs, found.values, found.warmups, found.loops, found.min_time)
     if found.debug_single_value:
-        return replace(effort, processes=1, values=1, warmups=0, loops=1, min_time=1e-9)
-    if found.rigorous:
-        return replace(effort, processes=2 * parser().get_default("processes"))
-    if found.fast:
-        return replace(effort, run_time=effort.run_time / 3)
+        effort = replace(effort, processes=1, values=1, warmups=0, loops=1, min_time=1e-9)
+    elif found.processes is None and (found.precision or not found.values):
+        return _until_precise(effort, found)
+    elif found.rigorous:
+        effort = replace(effort, processes=2 * PROCESSES)
+    elif found.fast:
+        effort = replace(effort, run_time=RUN_TIME / 3)
+    for option, given in (("--precision", found.precision), ("--at-most", found.at_most)):
+        if given:
+            raise UsageError(f"{option} lets a run take as long as it needs; leave out -p and -n")
     return effort
+
+
+def _until_precise(effort: Effort, found: argparse.Namespace) -> Effort:
+    """Return an effort that ends where figures are known well enough, or the time is up."""
+    precision, seconds = PRECISION, SECONDS_OF_A_CELL
+    if found.rigorous:
+        precision, seconds = RIGOROUS, 4 * SECONDS_OF_A_CELL
+    elif found.fast:
+        seconds /= 3
+    return replace(
+        effort,
+        processes=FEWEST_RUNS,
+        run_time=SHORT_RUN_TIME,
+        precision=found.precision or precision,
+        limit=60 * (found.at_most or 0),
+        cell_limit=seconds,
+    )
 
 
 def _affinity(given: str | None) -> str:

@@ -45,7 +45,7 @@ class Row:
 
     benchmark: str
     parameters: Parameters
-    cells: Sequence[Cell]
+    cells: tuple[Cell, ...]
 
 
 @dataclass(frozen=True)
@@ -87,25 +87,25 @@ class Plan:
         names = {cell.contender for cell in self.cells if self.refusal(cell) is None}
         return [each for each in self.contenders if each.name in names]
 
-    def runs(self, cell: Cell) -> int:
-        """Return how many runs are made of a cell."""
-        return 0 if self.refusal(cell) is not None else self.effort.processes
-
     @property
-    def total_runs(self) -> int:
-        """Return how many runs are made of all cells."""
-        return sum(map(self.runs, self.cells))
+    def limit(self) -> float:
+        """The seconds that everything may take, where a precision is asked for."""
+        measurable = sum(self.refusal(cell) is None for cell in self.cells)
+        return self.effort.limit or self.effort.cell_limit * measurable
 
     def estimated_seconds(self) -> float:
-        """Return a rough guess of how long it all takes.
+        """Return a rough guess of how long it all takes; with a precision, at most.
 
         It rests on what was seen of the embedded default: to start a worker, open its storage,
         calibrate, check and end takes about a second, and with what lies off the clock a slice
         takes twice its minimum time.
         """
         effort = self.effort
+        if effort.precision:
+            return self.limit
         slices = (effort.values + effort.warmups) * max(effort.min_time, 0.02) * 2
-        return self.total_runs * (1.0 + (slices if effort.values else effort.run_time))
+        a_run = 1.0 + (slices if effort.values else effort.run_time)
+        return effort.processes * a_run * sum(self.refusal(cell) is None for cell in self.cells)
 
 
 def make_plan(
@@ -119,7 +119,7 @@ def make_plan(
         for name in names
     )
     rows = [
-        Row(name, parameters, [Cell(name, each.name, parameters) for each in contenders])
+        Row(name, parameters, tuple(Cell(name, each.name, parameters) for each in contenders))
         for name, parameters in combinations
     ]
     return Plan(contenders, rows, effort)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 from types import TracebackType
 
 from rich.console import Console
 from rich.progress import (
     BarColumn,
-    MofNCompleteColumn,
     Progress,
     SpinnerColumn,
     TextColumn,
     TimeElapsedColumn,
-    TimeRemainingColumn,
 )
 
 from zodbshootout.client.outcome import State
@@ -38,17 +37,14 @@ class NoProgress:
     def note(self, what: str) -> None:
         """Show what is done before anything is measured."""
 
-    def expect(self, runs: int) -> None:
-        """Learn how many runs there will be."""
+    def left(self, seconds: float) -> None:
+        """Note about how long it will still take."""
 
     def working_on(self, cells: Sequence[Cell], stage: str) -> None:
         """Note what is done, with which cells."""
 
-    def run_done(self, result: CellResult) -> None:
-        """Note that a cell has another run."""
-
-    def cell_done(self, result: CellResult, runs_spared: int) -> None:
-        """Note that a cell is settled, and how many runs will not be made of it."""
+    def cell_done(self, result: CellResult) -> None:
+        """Note that nothing more will be done about a cell."""
 
     def relay(self, line: str) -> None:
         """Show a line that a worker printed."""
@@ -62,7 +58,7 @@ class Lines(NoProgress):
         self._cells = cells
         self._done = 0
 
-    def cell_done(self, result: CellResult, runs_spared: int) -> None:  # noqa: ARG002
+    def cell_done(self, result: CellResult) -> None:
         """Print what became of a cell."""
         self._done += 1
         self._print(f"[{self._done}/{self._cells}] {describe(result)}")
@@ -83,14 +79,12 @@ class Bar(NoProgress):
             SpinnerColumn(),
             TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=25),
-            MofNCompleteColumn(),
             TimeElapsedColumn(),
-            TextColumn("left:"),
-            TimeRemainingColumn(),
+            TextColumn("left: {task.fields[left]}"),
             console=console,
             transient=True,
         )
-        self._task = self._progress.add_task("starting", total=None)
+        self._task = self._progress.add_task("starting", total=None, left="-")
 
     def __enter__(self) -> Bar:
         self._progress.start()
@@ -104,9 +98,13 @@ class Bar(NoProgress):
     ) -> None:
         self._progress.stop()
 
-    def expect(self, runs: int) -> None:
-        """Know where the bar ends."""
-        self._progress.update(self._task, total=runs)
+    def left(self, seconds: float) -> None:
+        """Show about how long it will still take."""
+        elapsed = self._progress.tasks[self._task].elapsed or 0.0
+        whole = elapsed + seconds
+        self._progress.update(
+            self._task, total=whole, completed=elapsed, left=f"{timedelta(seconds=round(seconds))}"
+        )
 
     def note(self, what: str) -> None:
         """Show what is done before anything is measured."""
@@ -119,14 +117,9 @@ class Bar(NoProgress):
         description = f"{benchmark}: {names} ({stage})"
         self._progress.update(self._task, description=description)
 
-    def run_done(self, result: CellResult) -> None:  # noqa: ARG002
-        """Move the bar on."""
-        self._progress.advance(self._task)
-
-    def cell_done(self, result: CellResult, runs_spared: int) -> None:
-        """Move the bar over what will not be needed; say at once what failed."""
-        self._progress.advance(self._task, runs_spared)
-        if result.state is State.FAILED:
+    def cell_done(self, result: CellResult) -> None:
+        """Show above the bar what became of a cell."""
+        if result.state is not State.UNSUPPORTED:
             self.relay(describe(result))
 
     def relay(self, line: str) -> None:
@@ -137,6 +130,9 @@ class Bar(NoProgress):
 def describe(result: CellResult) -> str:
     """Return a result as one line."""
     name = long_name(result.cell)
-    if result.measured:
+    if not result.measured:
+        return f"{name}: {result.state.value}: {result.reason}"
+    if result.unit == "byte":
         return f"{name}: {result.benchmark().format_value(result.mean)}"
-    return f"{name}: {result.state.value}: {result.reason}"
+    within = "" if result.half_width is None else f" ±{result.half_width:3.0%}"
+    return f"{name}: {result.objects_per_second:,.0f} a second{within}"

@@ -15,7 +15,7 @@ from hdrh.histogram import HdrHistogram
 from zodbshootout.client.outcome import Failure, State
 from zodbshootout.client.parameters import Parameters
 from zodbshootout.client.recorder import NANOSECONDS
-from zodbshootout.estimate import mean_of
+from zodbshootout.estimate import Estimate, mean_of
 from zodbshootout.model import Cell
 
 NAME = "cell"
@@ -89,6 +89,13 @@ class CellResult:
     def run_means(self) -> list[float]:
         """Return the mean of the values of each run, in the order of the runs."""
         return [statistics.fmean(run.values) for run in self.runs]
+
+    @property
+    def relative(self) -> Estimate:
+        """Return the mean over runs and how well it is known, as a part of the mean."""
+        means = self.run_means
+        mean = statistics.fmean(means)
+        return mean_of([each / mean for each in means])
 
     @cached_property
     def interval(self) -> tuple[float, float] | None:

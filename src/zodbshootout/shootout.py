@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import secrets
+import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field, replace
@@ -12,7 +13,10 @@ from typing import Any, Protocol
 
 from zodbshootout.client.benchmarks.registry import benchmarks
 from zodbshootout.client.outcome import Failure, State
+from zodbshootout.compare.ratio import ratio_of
+from zodbshootout.engine.rounds import Rounds
 from zodbshootout.engine.turns import Course, Turns, Worker, WorkerFailed
+from zodbshootout.estimate import runs_needed
 from zodbshootout.ledger import Ledger
 from zodbshootout.model import Cell
 from zodbshootout.perf.cells import CellTasks
@@ -91,10 +95,8 @@ class Shootout:
         :raises GaveUp: after the first failure, where that is asked for
         """
         self.ledger.open(list(self._known_failures()))
-        for row in self.plan.rows:
-            course = self._course(row)
-            for number in range(self.plan.effort.processes):
-                self._measure_round(row, course, number)
+        for rows in self._blocks():
+            self._measure_rows(rows, self.plan.limit * len(rows) / len(self.plan.rows))
 
     def expected_metadata(self) -> dict[Cell, Mapping[str, str | int | float]]:
         """Return what is known of the runs of each cell that can be measured, before they begin."""
@@ -113,6 +115,48 @@ class Shootout:
             elif cell.contender in self.absent:
                 yield cell, self.absent[cell.contender]
 
+    def _blocks(self) -> list[list[Row]]:
+        """Return the rows, those apart before each of whose rounds the data of others goes."""
+        zapping = [row for row in self.plan.rows if self._zaps(row)]
+        return [rows for rows in (zapping, [r for r in self.plan.rows if r not in zapping]) if rows]
+
+    def _zaps(self, row: Row) -> bool:
+        return row.benchmark == ZAPPED_BEFORE and bool(self.options.zapped)
+
+    def _measure_rows(self, rows: Sequence[Row], limit: float) -> None:
+        """Make as many rounds of each row as it takes."""
+        courses = {row.cells: self._course(row) for row in rows}
+        rounds = Rounds(
+            [row.cells for row in rows], self.plan.effort, limit, self._rounds_needed, self._close
+        )
+        began = time.monotonic()
+        for cells, number in rounds:
+            self.ledger.observer.left(rounds.seconds_left(time.monotonic() - began))
+            self._measure_round(cells, courses[cells], number)
+
+    def _rounds_needed(self, cells: Sequence[Cell]) -> int:
+        """Return how many rounds it takes until everything in a row is known well enough.
+
+        That are the figure of each contender, and its ratio to that of the first.
+        """
+        effort = self.plan.effort
+        unsettled = self.ledger.unsettled(cells)
+        results = [result for result in map(self.ledger.result, unsettled) if result.measured]
+        if not effort.precision or not results:
+            return effort.processes if unsettled else 0
+        known = [result.relative for result in results]
+        known += [ratio_of(results[0], result).log for result in results[1:]]
+        runs = len(results[0].runs)
+        return max(runs_needed(each, runs, effort.precision) for each in known)
+
+    def _close(self, cells: Sequence[Cell]) -> None:
+        unsettled = self.ledger.unsettled(cells)
+        for cell in unsettled:
+            if not self.ledger.result(cell).measured:
+                reason = f"no time was left of the {self.plan.limit / 60:.3g} minutes (--at-most)"
+                self.ledger.fail(cell, Failure(reason, state=State.NOT_RUN))
+        self.ledger.close(unsettled)
+
     def _course(self, row: Row) -> Course[Cell]:
         fewest = benchmarks()[row.benchmark].fewest(row.parameters)
         effort = self.plan.effort
@@ -122,11 +166,9 @@ class Shootout:
             effort = replace(effort, loops=fewest, values=values)
         return Course(effort, fewest)
 
-    def _measure_round(self, row: Row, course: Course[Cell], number: int) -> None:
+    def _measure_round(self, row: Sequence[Cell], course: Course[Cell], number: int) -> None:
         """Make one run of each cell of a row."""
-        cells = self.ledger.unsettled(row.cells)
-        if not cells:
-            return
+        cells = self.ledger.unsettled(row)
         modules = self.tasks.modules(cells)
         try:
             with self.hosts.host(modules) as host:
@@ -185,7 +227,7 @@ class Shootout:
                     self._fail(cell, failure)
                 else:
                     left.append(cell)
-            stage = f"run {number + 1} of {self.plan.effort.processes}"
+            stage = f"run {number + 1} of {max(number + 1, self._rounds_needed(group))}"
             self.ledger.observer.working_on(list(workers), stage)
             turns = Turns(
                 workers, self._fail, before_slice=lambda cell: self._before(cell, workers[cell])

@@ -147,7 +147,7 @@ def _judged(compared: Sequence[tuple[CellResult, CellResult, Ratio]]) -> list[Pa
 
     p_values = false_discovery_control([ratio.log.p_value for _, _, ratio in compared])
     return [
-        Pair(base, new, ratio, verdict, _runs_needed(ratio) if verdict is Verdict.TOO_FEW else None)
+        Pair(base, new, ratio, verdict, _runs_needed(base, new, ratio, verdict))
         for (base, new, ratio), p_value in zip(compared, p_values, strict=True)
         for verdict in [_verdict(ratio, float(p_value))]
     ]
@@ -159,5 +159,7 @@ def _verdict(ratio: Ratio, p_value: float) -> Verdict:
     return Verdict.TOO_FEW if ratio.log.half_width > TELLING else Verdict.NO_DIFFERENCE
 
 
-def _runs_needed(ratio: Ratio) -> int | None:
-    return runs_needed(ratio.log, TELLING) if ratio.log.freedom > 0 else None
+def _runs_needed(base: CellResult, new: CellResult, ratio: Ratio, verdict: Verdict) -> int | None:
+    if verdict is not Verdict.TOO_FEW or ratio.log.freedom <= 0:
+        return None
+    return runs_needed(ratio.log, min(len(base.runs), len(new.runs)), TELLING)

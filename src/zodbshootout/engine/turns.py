@@ -87,7 +87,7 @@ class Effort:
     """How long and how often a cell is measured, in pyperf's terms."""
 
     processes: int
-    """Runs (pyperf workers) of a cell."""
+    """Runs (pyperf workers) of a cell; with a :attr:`precision` the fewest of them."""
     values: int
     """Values of a run, each of which is a slice; 0 takes as many as fit into :attr:`run_time`, and
     fewer of those who need longer for one."""
@@ -99,6 +99,12 @@ class Effort:
     """Seconds that a value should take at least, which calibration aims at."""
     run_time: float = RUN_TIME
     """Seconds that the slices of a run take for each contender, on average over these."""
+    precision: float = 0.0
+    """Half of the width of intervals, as a part of a figure, that ends a row; 0 does not."""
+    limit: float = 0.0
+    """Seconds that everything takes at most, with a :attr:`precision`, unless it is 0."""
+    cell_limit: float = 0.0
+    """Seconds that a cell takes at most, on average, where there is no :attr:`limit`."""
 
 
 @dataclass

@@ -60,9 +60,11 @@ class CellTasks:
         Runs of one *round_name* are made at the same time.
         """
         profiling = self._profiling(cell)
+        precision = self.plan.effort.precision
+        asked = {"precision": precision} if precision else {}
         return lambda run_file: Measure(
             self.specification(cell),
-            {**self.metadata(cell, restarted=restarted), "round": round_name},
+            {**self.metadata(cell, restarted=restarted), "round": round_name, **asked},
             run_file,
             self.leaks,
             profiling,

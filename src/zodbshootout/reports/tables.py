@@ -32,6 +32,7 @@ _NOTE_WORDS = {
     State.MEASURED: "incomplete",
     State.FAILED: "failed",
     State.UNSUPPORTED: "not supported",
+    State.NOT_RUN: "not run",
 }
 
 
@@ -72,7 +73,7 @@ def make_report(
     if relative_to is None and unit.name in _MEANS:
         told += _precision([result for _, result in cells])
     if unit is OBJECTS:
-        told += _against_baseline(sources, columns, baseline or columns[0])
+        told += _against_baseline(sources, columns, baseline)
     return Report(tables, told, list(records_of(sources)))
 
 
@@ -106,11 +107,11 @@ class _Scale:
 
     def _within(self, result: CellResult) -> str:
         """Return how well the figure is known, where it is a mean."""
-        half_width = result.half_width
-        if self.unit.name not in _MEANS or half_width is None:
+        if self.unit.name not in _MEANS:
             return ""
-        mark = mark_of(result)
-        return f"±{half_width:3.0%}{' ' if mark else ''}{mark}"
+        half_width = result.half_width
+        known = "" if half_width is None else f"±{half_width:3.0%}"
+        return f"{known} {mark_of(result)}".strip()
 
     def _value(self, result: CellResult | None) -> float | None:
         return self.unit.value(result) if result is not None and result.measured else None
@@ -210,14 +211,18 @@ def _not_emptied(results: Sequence[tuple[str, CellResult]]) -> Iterable[str]:
 
 
 def _against_baseline(
-    sources: Sequence[Source], columns: Sequence[str], baseline: str
+    sources: Sequence[Source], columns: Sequence[str], baseline: str | None
 ) -> Iterable[str]:
-    """Return a line for each contender that says how fast it is beside the one of *baseline*."""
+    """Return a line for each contender that says how fast it is beside the one of *baseline*.
+
+    Unless told otherwise that is the first one of which anything was measured.
+    """
     by_column: dict[str, list[CellResult]] = {column: [] for column in columns}
     for source in sources:
         for result in source.results:
             if result.measured and result.unit == "second":
                 by_column[source.column(result.cell.contender)].append(result)
+    baseline = baseline or next((each for each in columns if by_column[each]), columns[0])
     for column, results in by_column.items():
         found = overall(by_column[baseline], results) if column != baseline else None
         if found is not None:
@@ -229,24 +234,24 @@ def _against_baseline(
 def mark_of(result: CellResult) -> str:
     """Return the word for a figure that is not known well, and nothing for any other."""
     half_width = result.half_width
-    if half_width is None:
-        return ""
     if result.precision:
-        return "missed" if half_width > result.precision else ""
-    return "unstable" if half_width >= UNSTABLE else ""
+        return "missed" if half_width is None or half_width > result.precision else ""
+    return "unstable" if half_width is not None and half_width >= UNSTABLE else ""
 
 
 def _precision(results: Sequence[CellResult]) -> Iterable[str]:
     """Return the line that says what the figures after ± and the words beside them mean."""
     measured = [result for result in results if result.measured]
     known = [result for result in measured if result.half_width is not None]
+    marks = set(map(mark_of, measured))
+    asked = ", ".join(dict.fromkeys(f"{100 * each.precision:g} %" for each in measured))
+    words = {
+        "missed": f"missed: wider than the {asked} of --precision; --at-most gives it more time",
+        "unstable": f"unstable: {UNSTABLE:.0%} or more",
+    }
+    explained = [words[mark] for mark in words if mark in marks]
     if known:
-        words = {
-            "missed": "missed: wider than --precision asked for",
-            "unstable": f"unstable: {UNSTABLE:.0%} or more",
-        }
-        marks = dict.fromkeys(filter(None, map(mark_of, known)))
-        explained = "".join(f"; {words[mark]}" for mark in marks)
-        yield f"±: half the 95 % confidence interval of the mean, over runs{explained}"
+        half = "±: half of the 95 % confidence interval of the mean, over runs"
+        yield "; ".join([half, *explained])
     if len(known) < len(measured):
         yield "without ±: one run cannot tell how well a mean is known"

@@ -15,6 +15,8 @@ from benchmarks.figure import Figure, NotMeasured
 
 NAMES = (
     "precision",
+    "error_rates",
+    "verdicts",
     "share",
     "against_0_8",
     "capacity",

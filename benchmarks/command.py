@@ -15,6 +15,8 @@ from typing import Any
 import pyperf
 
 from benchmarks.figure import NotMeasured
+from zodbshootout.result_files import read_results
+from zodbshootout.results import CellResult
 
 ROOT = Path(__file__).parents[1]
 """Where this package is found."""
@@ -74,6 +76,8 @@ class Done:
     wall: float
     """Seconds from its start to its end."""
     cells: Sequence[Cell]
+    results: Sequence[CellResult]
+    """What the command's own reader makes of the file."""
 
     def cell(self, contender: str, benchmark: str) -> Cell:
         """Return the cell of a contender and a benchmark."""
@@ -112,7 +116,8 @@ def shoot_out(configuration: str, *words: str) -> Done:
         if done.returncode:
             last = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]
             raise NotMeasured(f"the command ended with {done.returncode}: {''.join(last)}")
-        return Done(wall, [_cell(each) for each in pyperf.BenchmarkSuite.load(str(output))])
+        cells = [_cell(each) for each in pyperf.BenchmarkSuite.load(str(output))]
+        return Done(wall, cells, read_results(output))
 
 
 def environment() -> dict[str, str]:

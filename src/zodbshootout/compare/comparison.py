@@ -90,7 +90,7 @@ def compare(
     of_new = _by_key(new, ignored, across=across)
     both = [(of_base[key], of_new[key]) for key in of_base if key in of_new]
     return Comparison(
-        _judged([(one, other, ratio_of(one, other)) for one, other in both]),
+        _judged(both),
         [result for key, result in of_base.items() if key not in of_new],
         [result for key, result in of_new.items() if key not in of_base],
         differences(both),
@@ -135,21 +135,27 @@ def _key(cell: Cell, ignored: Collection[str], *, across: bool) -> _Key:
     )
 
 
-def _judged(compared: Sequence[tuple[CellResult, CellResult, Ratio]]) -> list[Pair]:
+def verdicts(ratios: Sequence[Ratio]) -> list[Verdict]:
     """Return the verdicts, by Student's t-test and with the correction for many comparisons.
 
     That is the false discovery rate of Benjamini and Hochberg (Journal of the Royal Statistical
     Society B 57, 1995).
     """
-    if not compared:
+    if not ratios:
         return []
     from scipy.stats import false_discovery_control  # imports for a second
 
-    p_values = false_discovery_control([ratio.log.p_value for _, _, ratio in compared])
+    p_values = false_discovery_control([ratio.log.p_value for ratio in ratios])
+    return [
+        _verdict(ratio, float(p_value)) for ratio, p_value in zip(ratios, p_values, strict=True)
+    ]
+
+
+def _judged(both: Sequence[tuple[CellResult, CellResult]]) -> list[Pair]:
+    ratios = [ratio_of(base, new) for base, new in both]
     return [
         Pair(base, new, ratio, verdict, _runs_needed(base, new, ratio, verdict))
-        for (base, new, ratio), p_value in zip(compared, p_values, strict=True)
-        for verdict in [_verdict(ratio, float(p_value))]
+        for (base, new), ratio, verdict in zip(both, ratios, verdicts(ratios), strict=True)
     ]
 
 

@@ -1,0 +1,61 @@
+"""What ``zodbshootout compare`` says of contenders of which it is known whether they differ.
+
+A/A: the configuration of :mod:`benchmarks.precision`, in which ZEO and RelStorage on SQLite are
+there twice each, ten times in turn with the default effort.  No cell may be called faster or
+slower.
+
+Then :mod:`benchmarks.spinning`, a FileStorage twice, of which one spins for 5 % of the time after
+each call: ``store``, which is nothing but calls of the storage, at a precision of 2 %.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from benchmarks.command import Done, shoot_out
+from benchmarks.figure import Figure, at_least, at_most, told
+from benchmarks.precision import CONFIGURATION, TWINS
+from zodbshootout.compare.comparison import Pair, Verdict, compare
+
+TIMES = 10
+MORE = 0.05
+SPINNING = "%import benchmarks.spinning\n" + "".join(
+    f"""
+<zodb {name}>
+    <spinningstorage>
+        path $scratch/{name}.fs
+        more {more}
+    </spinningstorage>
+</zodb>
+"""
+    for name, more in (("plain", 0), ("slower", MORE))
+)
+
+
+def measure(*, quick: bool) -> Iterator[Figure]:
+    """Yield what is said of equal contenders, and of one that has 5 % more to do."""
+    effort = ["-p", "3", "-n", "4", "--min-time", "0.02"] if quick else []
+    said: Counter[Verdict] = Counter()
+    for number in range(1 if quick else TIMES):
+        done = shoot_out(CONFIGURATION, "-c", "2", *effort)
+        verdicts = [pair.verdict for names in TWINS for pair in compared(done, names)]
+        said.update(verdicts)
+        different = sum(each in {Verdict.FASTER, Verdict.SLOWER} for each in verdicts)
+        yield at_most(f"verdicts: A/A {number + 1}, called different", different, 0, "{:.0f}")
+    for verdict in Verdict:
+        yield told(f"verdicts: A/A, {verdict.value}", said[verdict], "{:.0f}")
+    effort = ["-p", "5"] if quick else ["--precision", "2%", "--at-most", "5"]
+    done = shoot_out(SPINNING, "store", "--threads", "-c", "1", *effort)
+    (pair,) = compared(done, ("plain", "slower"))
+    yield told("verdicts: 5 % more to do, ratio", pair.speed.value, "{:.3f}")
+    yield told("verdicts: lower end of its interval", pair.speed.interval[0], "{:.3f}")
+    yield told("verdicts: upper end of its interval", pair.speed.interval[1], "{:.3f}")
+    found = pair.verdict is Verdict.SLOWER
+    yield at_least("verdicts: 5 % more to do, called slower", found, 1, "{:.0f}")
+
+
+def compared(done: Done, names: Sequence[str]) -> Sequence[Pair]:
+    """Return what is said of two contenders."""
+    base, new = ([each for each in done.results if each.cell.contender == name] for name in names)
+    return compare(base, new, across=True).pairs

@@ -7,17 +7,17 @@ from collections.abc import Callable
 from typing import Any
 
 from ZODB.config import BaseConfig
-from ZODB.FileStorage import FileStorage
+from ZODB.MappingStorage import MappingStorage
 
 SLOWED = ("load", "loadBefore", "store", "tpc_begin", "tpc_vote", "tpc_finish", "new_oid")
 
 
-class SpinningStorage(FileStorage):  # type: ignore[misc]
-    """A FileStorage that keeps the processor busy for some time after each call."""
+class SpinningStorage(MappingStorage):  # type: ignore[misc]
+    """A MappingStorage that keeps the processor busy for some time after each call."""
 
-    def __init__(self, path: str, more: float) -> None:
-        """Open the file at *path*; each call takes 1 + *more* times as long as it did."""
-        super().__init__(path)
+    def __init__(self, more: float) -> None:
+        """Have each call take 1 + *more* times as long as it did."""
+        super().__init__()
         for name in SLOWED:
             setattr(self, name, _slowed(getattr(self, name), more))
 
@@ -43,4 +43,4 @@ class SpinningSection(BaseConfig):  # type: ignore[misc]
 
     def open(self) -> SpinningStorage:
         """Open the storage."""
-        return SpinningStorage(self.config.path, self.config.more)
+        return SpinningStorage(self.config.more)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from datetime import timedelta
 from types import TracebackType
@@ -57,6 +58,14 @@ class Lines(NoProgress):
         self._console = console
         self._cells = cells
         self._done = 0
+        self._minutes: int | None = None
+
+    def left(self, seconds: float) -> None:
+        """Print about how long it will still take, once a minute."""
+        minutes = math.ceil(seconds / 60)
+        if minutes and minutes != self._minutes:
+            self._print(f"about {minutes} minute{'' if minutes == 1 else 's'} left")
+        self._minutes = minutes
 
     def cell_done(self, result: CellResult) -> None:
         """Print what became of a cell."""

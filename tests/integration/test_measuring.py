@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pyperf
 import pytest
 
 from tests.integration.command import (
@@ -308,3 +309,20 @@ def test_what_a_run_has_printed_is_printed_again_byte_for_byte(tmp_path: Path) -
     assert (shown.status, shown.out) == (0, table)
     for name in ("csv", "json", "markdown", "rst"):
         assert run(tmp_path, "show", "a.json", "--format", name, "--unit", "p99").status == 0
+
+
+def test_a_run_ends_when_its_figures_are_known_or_its_time_is_up(tmp_path: Path) -> None:
+    words = ("hot", "steamin", "--only", "filestorage", "--object-counts", "20")
+    done = run(tmp_path, *words, "--precision", "500%", "-o", "known.json")
+    assert done.status == 0
+    assert "missed" not in done.out
+    known = pyperf.BenchmarkSuite.load(str(tmp_path / "known.json"))
+    assert [len(each.get_runs()) for each in known] == [4, 4]
+    done = run(tmp_path, *words, "--precision", "0.001%", "--at-most", "0.2", "-o", "missed.json")
+    assert done.status == 0
+    assert done.out.count("missed") == 3  # two figures, and the line that explains the word
+    assert "wider than the 0.001 % of --precision" in done.out
+    missed = pyperf.BenchmarkSuite.load(str(tmp_path / "missed.json"))
+    counts = [len(each.get_runs()) for each in missed]
+    assert max(counts) - min(counts) <= 1 <= min(counts)
+    assert run(tmp_path, "show", "missed.json").out in done.out

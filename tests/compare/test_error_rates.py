@@ -1,0 +1,37 @@
+"""How often comparisons err, on a twentieth of the simulated runs of ``benchmarks.error_rates``."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from benchmarks.error_rates import Row, measure, shapes
+from benchmarks.figure import Figure
+
+
+@pytest.fixture(scope="module")
+def figures() -> dict[str, Figure]:
+    return {figure.name.partition(": ")[2]: figure for figure in measure(quick=True)}
+
+
+@pytest.mark.parametrize(
+    "name", ["equal, called different", "5 % slower, found", "ratio in its interval"]
+)
+def test_an_error_rate_is_kept(figures: dict[str, Figure], name: str) -> None:
+    assert figures[name].reached, str(figures[name])
+
+
+def test_a_simulated_row_is_what_it_says() -> None:
+    shape = shapes()["sqlite"][5]
+    row = Row(shape, random.Random(0), slower=2.0, drift=0.0)
+    assert not row.measure(0.0, 400)
+    assert row.ratio.value == pytest.approx(0.5, rel=0.01)
+    assert row.own(0).mean == pytest.approx(shape.truth, rel=0.02)
+    assert row.own(1).mean == pytest.approx(2 * shape.truth, rel=0.02)
+
+
+def test_a_simulated_row_ends_when_it_is_known() -> None:
+    row = Row(shapes()["sqlite"][5], random.Random(0))
+    assert row.measure(0.05, 400)
+    assert row.ratio.log.half_width <= 0.05
+    assert all(row.own(each).half_width <= 0.05 * row.own(each).mean for each in (0, 1))

@@ -110,10 +110,8 @@ class Bar(NoProgress):
     def left(self, seconds: float) -> None:
         """Show about how long it will still take."""
         elapsed = self._progress.tasks[self._task].elapsed or 0.0
-        whole = elapsed + seconds
-        self._progress.update(
-            self._task, total=whole, completed=elapsed, left=f"{timedelta(seconds=round(seconds))}"
-        )
+        left = f"{timedelta(seconds=round(seconds))}" if seconds else "-"
+        self._progress.update(self._task, total=elapsed + seconds, completed=elapsed, left=left)
 
     def note(self, what: str) -> None:
         """Show what is done before anything is measured."""

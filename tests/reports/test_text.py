@@ -52,6 +52,12 @@ CASES = {
         measured(cell("hot", "zeo"), [0.01], servers_restarted=False),
         measured(cell("hot", "fs"), [0.01]),
     ],
+    "precision": [
+        measured(cell("add", "fs"), [0.02], [0.021], [0.02], precision=0.05),
+        measured(cell("add", "zeo"), [0.02], [0.04], [0.02], precision=0.05),
+        measured(cell("cold", "fs"), [0.02], precision=0.05),
+        measured(cell("cold", "zeo"), [0.02], [0.02], precision=0.05),
+    ],
     "memory": [measured(cell("add", "fs"), [2_000_000], unit="byte")],
     "nothing": [failed(cell("add", "fs"), "no ZEO server at localhost:1")],
 }

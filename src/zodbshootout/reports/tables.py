@@ -251,7 +251,8 @@ def _precision(results: Sequence[CellResult]) -> Iterable[str]:
     }
     explained = [words[mark] for mark in words if mark in marks]
     if known:
-        half = "±: half of the 95 % confidence interval of the mean, over runs"
-        yield "; ".join([half, *explained])
+        explained.insert(0, "±: half of the 95 % confidence interval of the mean, over runs")
+    if explained:
+        yield "; ".join(explained)
     if len(known) < len(measured):
         yield "without ±: one run cannot tell how well a mean is known"

@@ -639,3 +639,11 @@ def test_zapped_databases_are_measured_before_others_are_filled_again() -> None:
     plan = plan_of("a", ["add", "update", "cold"], processes=2, precision=0.05, cell_limit=1e6)
     found = shot(plan, zapped=["a"])
     assert found.site.measured() == ["add a"] * 2 + ["update a", "cold a"] * 2
+
+
+def test_ratios_are_those_to_the_baseline() -> None:
+    # The first and the last contender have nothing in common, and both have with the second.
+    swings = {"a": 0.08, "b": 0.0, "c": -0.08}
+    to_first = shot(precise("abc"), Site(swings=swings))
+    to_second = shot(precise("abc"), Site(swings=swings), baseline="b")
+    assert len(to_second.results[0].runs) < len(to_first.results[0].runs)

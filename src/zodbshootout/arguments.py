@@ -313,7 +313,7 @@ def _add_effort(base: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--precision", metavar="PERCENT", type=percentage,
         help="measure each row until half of the 95%% interval of every figure, and of its ratio "
-        f"to the first contender's, is that small (default: {100 * PRECISION:g}%%)",
+        f"to that of the baseline, is that small (default: {100 * PRECISION:g}%%)",
     )  # fmt: skip
     group.add_argument(
         "--at-most", metavar="MINUTES", type=_minutes,

@@ -229,10 +229,10 @@ def _selected(contenders: Sequence[Contender], options: Options) -> Sequence[Con
             raise UsageError(f"--only: no contender {wanted!r}; {suggestion(wanted, names)}")
     chosen = [each for each in contenders if each.name in (options.only or names)]
     measured = [each.name for each in chosen]
-    if options.baseline is not None and options.baseline not in measured:
+    if options.run.baseline is not None and options.run.baseline not in measured:
         raise UsageError(
-            f"--baseline: {options.baseline!r} is not measured; "
-            f"{suggestion(options.baseline, measured)}"
+            f"--baseline: {options.run.baseline!r} is not measured; "
+            f"{suggestion(options.run.baseline, measured)}"
         )
     return chosen
 
@@ -274,7 +274,7 @@ def _report(shootout: Shootout, files: ResultFiles, options: Options, streams: S
         for result in results:
             if result.detail:
                 print_line(streams.err, f"{long_name(result.cell)}: {result.detail}")
-    report = make_report([Results(results)], headings(), baseline=options.baseline)
+    report = make_report([Results(results)], headings(), baseline=options.run.baseline)
     text.write(report, streams.out)
     if not any(result.measured for result in results):
         return

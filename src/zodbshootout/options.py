@@ -80,8 +80,6 @@ class Options:
     verbose: bool
     show: Sequence[str]
     """What pyperf is to show of the results: ``metadata``, ``dump``, ``stats``, ``hist``."""
-    baseline: str | None
-    """The contender that the others are compared with; the first where it is ``None``."""
     include_mapping: bool
     timeout: float
     python: str
@@ -124,7 +122,6 @@ def parse(arguments: Sequence[str]) -> Options:
         quiet=found.quiet,
         verbose=found.verbose and not found.quiet,
         show=[name for name in ("metadata", "dump", "stats", "hist") if getattr(found, name)],
-        baseline=found.baseline.lower() if found.baseline else None,
         include_mapping=found.include_mapping in {"true", "yes", "on"},
         timeout=float(found.timeout),
         python=_executable(found.python),
@@ -241,6 +238,7 @@ def _run_options(found: argparse.Namespace, sweep: Sweep, chosen: Sequence[str])
         profiles=_profiles(found.profile),
         profiler=_profiler(found),
         label=found.label,
+        baseline=found.baseline.lower() if found.baseline else None,
     )
 
 

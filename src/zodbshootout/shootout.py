@@ -70,6 +70,8 @@ class RunOptions:
     profiler: str = "cprofile"
     label: str = ""
     """What the user calls this run, for its metadata."""
+    baseline: str | None = None
+    """The contender that the others are compared with; the first where it is ``None``."""
 
 
 @dataclass
@@ -137,16 +139,18 @@ class Shootout:
     def _rounds_needed(self, cells: Sequence[Cell]) -> int:
         """Return how many rounds it takes until everything in a row is known well enough.
 
-        That are the figure of each contender, and its ratio to that of the first.
+        That are the figure of each contender, and its ratio to that of the baseline.
         """
         effort = self.plan.effort
         unsettled = self.ledger.unsettled(cells)
         results = [result for result in map(self.ledger.result, unsettled) if result.measured]
         if not effort.precision or not results:
             return effort.processes if unsettled else 0
+        named = [each for each in results if each.cell.contender == self.options.baseline]
+        baseline = (named or results)[0]
         known = [result.relative for result in results]
-        known += [ratio_of(results[0], result).log for result in results[1:]]
-        runs = len(results[0].runs)
+        known += [ratio_of(baseline, each).log for each in results if each is not baseline]
+        runs = len(baseline.runs)
         return max(runs_needed(each, runs, effort.precision) for each in known)
 
     def _close(self, cells: Sequence[Cell]) -> None:

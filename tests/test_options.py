@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -296,3 +297,10 @@ def test_a_precision_and_a_limit_may_be_given() -> None:
     for words in (["--precision", "0"], ["--precision", "x"], ["--at-most", "-1"]):
         with pytest.raises(UsageError, match="is not a"):
             parse(words)
+
+
+def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as leaving:
+        parse(["--version"])
+    assert leaving.value.code == 0
+    assert capsys.readouterr().out == f"zodbshootout {version('zodbshootout')}\n"

@@ -12,6 +12,7 @@ import functools
 import math
 import re
 from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import NoReturn
 
@@ -153,6 +154,9 @@ def parser() -> argparse.ArgumentParser:
         "3 some cells failed or nothing was measured, 130 interrupted."
     )
     base.allow_abbrev = False
+    base.add_argument(
+        "--version", action="version", version=f"zodbshootout {version('zodbshootout')}"
+    )
     for action in base._actions:
         if action.dest in NOT_OURS:
             action.help = argparse.SUPPRESS

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import importlib.util
+import math
 import os
 import shutil
 import subprocess
@@ -103,6 +104,8 @@ def parse(arguments: Sequence[str]) -> Options:
     """
     found = parser().parse_intermixed_args(separated(arguments))
     _reject_what_is_not_ours(found)
+    if not 0 < found.min_time < math.inf:
+        raise UsageError(f"--min-time: {found.min_time} is not a number of seconds above 0")
     uri = _uri(found.words)
     path, names = _file_and_benchmarks(found.words, uri)
     sweep = _sweep(found, named=uri is None and path != EMBEDDED)
@@ -117,8 +120,8 @@ def parse(arguments: Sequence[str]) -> Options:
         run=_run_options(found, sweep, chosen),
         zap=_zap(found.zap, chosen),
         list_only=found.list_only,
-        output=Path(found.output) if found.output else None,
-        append=Path(found.append) if found.append else None,
+        output=_file("-o", found.output),
+        append=_file("--append", found.append),
         quiet=found.quiet,
         verbose=found.verbose and not found.quiet,
         show=[name for name in ("metadata", "dump", "stats", "hist") if getattr(found, name)],
@@ -146,6 +149,15 @@ def _reject_what_is_not_ours(found: argparse.Namespace) -> None:
                 "python_names": "run once for each --python and use pyperf compare_to",
             }.get(name, "it is for pyperf's own workers")
             raise UsageError(f"{option} is not available: {advice}")
+
+
+def _file(option: str, name: str | None) -> Path | None:
+    if not name:
+        return None
+    path = Path(name)
+    if path.is_dir():
+        raise UsageError(f"{option}: {name} is a directory; name a file, such as {path / 'a.json'}")
+    return path
 
 
 def _uri(words: Sequence[str]) -> str | None:
@@ -319,9 +331,13 @@ def _affinity(given: str | None) -> str:
     if given is None:
         return default_affinity()
     try:
-        return ",".join(map(str, cpus(given)))
+        wanted = cpus(given)
     except ValueError:
         raise UsageError(f"--affinity: {given!r} is not a list of CPUs, such as 0-3,6") from None
+    last = (os.cpu_count() or max(wanted) + 1) - 1
+    if max(wanted) > last:
+        raise UsageError(f"--affinity: there is no CPU {max(wanted)}; the last one is {last}")
+    return ",".join(map(str, wanted))
 
 
 def _executable(name: str) -> str:

@@ -1,8 +1,8 @@
 """What ``zodbshootout compare`` says of contenders of which it is known whether they differ.
 
 A/A: the configuration of :mod:`benchmarks.precision`, in which ZEO and RelStorage on SQLite are
-there twice each, ten times in turn with the default effort.  No cell may be called faster or
-slower.
+there twice each, ten times one after the other, each time until every cell is known within 10 %,
+as far as a verdict takes.  No cell may be called faster or slower, or have too few values.
 
 Then :mod:`benchmarks.spinning`, a MappingStorage twice, of which one spins for 5 % of the time
 after each call: ``store``, which is little but calls of the storage, at a precision of 2 %.  No
@@ -35,13 +35,15 @@ SPINNING = "%import benchmarks.spinning\n" + "".join(
 
 def measure(*, quick: bool) -> Iterator[Figure]:
     """Yield what is said of equal contenders, and of one that has 5 % more to do."""
-    effort = ["-p", "3", "-n", "4", "--min-time", "0.02"] if quick else []
+    until_known = ["--precision", "10%", "--at-most", "12"]
+    effort = ["-p", "3", "-n", "4", "--min-time", "0.02"] if quick else until_known
     said: Counter[Verdict] = Counter()
     for number in range(1 if quick else TIMES):
         done = shoot_out(CONFIGURATION, "-c", "2", *effort)
         verdicts = [pair.verdict for names in TWINS for pair in compared(done, names)]
         said.update(verdicts)
         different = sum(each in {Verdict.FASTER, Verdict.SLOWER} for each in verdicts)
+        yield told(f"verdicts: A/A {number + 1}, seconds", done.wall, "{:.0f}")
         yield at_most(f"verdicts: A/A {number + 1}, called different", different, 0, "{:.0f}")
     for verdict in Verdict:
         yield told(f"verdicts: A/A, {verdict.value}", said[verdict], "{:.0f}")

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import sys
+
 import platformdirs
 import pytest
 
@@ -10,6 +12,8 @@ from zodbshootout.engine.turns import Effort
 from zodbshootout.options import parse
 from zodbshootout.plan import Sweep, make_plan
 
+PLAN = make_plan([], [], Sweep([1], [10], [300], Parameters(CrewShape(1))), Effort(1, 1, 0, 1, 0.1))
+
 
 def test_a_user_without_a_home_directory_has_to_name_a_file(
     monkeypatch: pytest.MonkeyPatch,
@@ -18,10 +22,14 @@ def test_a_user_without_a_home_directory_has_to_name_a_file(
         raise RuntimeError("could not determine the home directory")
 
     monkeypatch.setattr(platformdirs, "user_data_dir", user_data_dir)
-    sweep = Sweep([1], [10], [300], Parameters(CrewShape(1)))
-    plan = make_plan([], [], sweep, Effort(1, 1, 0, 1, 0.1))
     with pytest.raises(UsageError) as caught:
-        result_files(parse([]), plan)
+        result_files(parse([]), PLAN)
     assert str(caught.value) == (
         "results cannot be written: could not determine the home directory; name a file with -o"
     )
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")
+def test_where_no_file_can_be_made_is_told_before_anything_is_measured() -> None:
+    with pytest.raises(UsageError, match="results cannot be written to /proc: "):
+        result_files(parse(["-o", "/proc/a.json"]), PLAN)

@@ -18,7 +18,7 @@ PACKAGE = "zodbshootout"
 ORDER = (
     ("cli", "__main__"),
     ("launching", "destination", "zapping", "comparing", "show"),
-    ("options", "arguments"),
+    ("options", "words", "arguments", "argument_values"),
     ("shootout",),
     ("ledger", "progress", "reports"),
     ("compare",),

@@ -45,6 +45,15 @@ class Full(io.StringIO):
         return super().write(text)
 
 
+def test_what_the_encoding_of_the_output_lacks_is_printed_as_an_escape() -> None:
+    buffer = io.BytesIO()
+    file = io.TextIOWrapper(buffer, encoding="ascii", write_through=True)
+    streams = Streams(console_on(file), console_on(file), None)
+    print_line(streams.out, "db_\u4e2d: 5")
+    assert buffer.getvalue() == b"db_\\u4e2d: 5\n"
+    assert streams.loss is None
+
+
 def test_what_cannot_be_printed_is_lost_and_why_is_known() -> None:
     file = Full()
     streams = Streams(console_on(file), console_on(Full()), None)

@@ -7,21 +7,18 @@ the checks it has.  Ours are added to it.
 from __future__ import annotations
 
 import argparse
-import difflib
 import functools
-import math
 import re
-from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import NoReturn
 
 import pyperf
 
+from zodbshootout import argument_values
 from zodbshootout.client.benchmarks.registry import DEFAULT, benchmarks
-from zodbshootout.client.data.records import smallest_record
 from zodbshootout.client.parameters import COMPRESSIBILITY
-from zodbshootout.config.uri import is_uri
+from zodbshootout.config.explanation import close_to
 from zodbshootout.crews.profiling import PROFILERS
 from zodbshootout.engine.turns import RUN_TIME
 
@@ -46,17 +43,16 @@ done several iterations already, to calibrate."""
 MIN_TIME = 0.05
 """Seconds that a value takes at least, unless told otherwise: many short ones in turn say more than
 a few long ones about contenders on a machine whose speed changes."""
-TIMEOUT = 1800
+TIMEOUT = 1800.0
 """Seconds after which a worker counts as hanging, unless told otherwise."""
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
-SMALLEST_NODE = 2
-
-_OPTIONAL_VALUES = {
+OPTIONAL_VALUES = {
     "--threads": (("shared", "unique"), "shared"),
     "--btrees": (("IO", "OO"), "IO"),
     "--include-mapping": (("true", "yes", "on", "false", "no", "off"), "true"),
 }
+"""Options whose value may be left out: what it can be, and what it is then."""
 NOT_OURS = {
     "pipe", "worker", "worker_task", "calibrate_loops", "recalibrate_loops",
     "calibrate_warmups", "recalibrate_warmups", "compare_to", "python_names",
@@ -64,67 +60,38 @@ NOT_OURS = {
 """What pyperf has for its workers, and what would bypass the way contenders are compared."""
 ASK, FORCE = "ask", "force"
 """What ``--zap`` means without a value, and the value that is no contender."""
-_LONELY_EXCLUSION = re.compile(r"-[a-z][a-zA-Z_]{2,}")
+
+
+_UNKNOWN = re.compile(r"unrecognized arguments: (?P<option>-[^\s=]+)")
 
 
 class UsageError(Exception):
     """What is wrong with the command line, in one line."""
 
 
-def raise_usage_error(message: str) -> NoReturn:
-    """Raise what a parser has to say, in place of printing the usage and exiting."""
-    raise UsageError(message)
+def raise_usage_errors(parser: argparse.ArgumentParser) -> None:
+    """Have a parser raise what it has to say, in place of printing the usage and exiting."""
+
+    def error(message: str) -> NoReturn:
+        raise UsageError(_explained(message, parser))
+
+    parser.error = error  # type: ignore[method-assign]
 
 
-def _counts(text: str) -> tuple[int, ...]:
-    return tuple(_count(part) for part in text.split(","))
-
-
-def _count(text: str) -> int:
-    try:
-        number = int(text)
-    except ValueError:
-        number = 0
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
-    return number
-
-
-def _node_size(text: str) -> int:
-    size = _count(text)
-    if size < SMALLEST_NODE:
-        raise argparse.ArgumentTypeError(f"a node of a BTree holds at least {SMALLEST_NODE}")
-    return size
-
-
-def _part(text: str) -> float:
-    try:
-        part = float(text)
-    except ValueError:
-        part = -1.0
-    if not 0 <= part <= 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to 1")
-    return part
-
-
-def percentage(text: str) -> float:
-    """Return the part that a number of per cent is, written with or without the sign."""
-    try:
-        number = float(text.strip().removesuffix("%"))
-    except ValueError:
-        number = 0.0
-    if not 0 < number < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a percentage, such as 2%")
-    return number / 100
-
-
-def _sizes(text: str) -> tuple[int, ...]:
-    sizes = _counts(text)
-    if min(sizes) < smallest_record():
-        raise argparse.ArgumentTypeError(
-            f"a stored object takes at least {smallest_record()} bytes, not {min(sizes)}"
-        )
-    return sizes
+def _explained(message: str, parser: argparse.ArgumentParser) -> str:
+    """Return a message of a parser's, with what may be meant by an option that there is not."""
+    found = _UNKNOWN.match(message)
+    if found is None:
+        return message
+    options = [
+        name
+        for action in parser._actions
+        if action.help != argparse.SUPPRESS
+        for name in action.option_strings
+    ]
+    close = close_to(found["option"], options)
+    advice = f"did you mean {' or '.join(close)}?" if close else f"see {parser.prog} --help"
+    return f"unknown option {found['option']}; {advice}"
 
 
 @functools.cache
@@ -132,8 +99,7 @@ def parser() -> argparse.ArgumentParser:
     """Return the parser.  pyperf allows one Runner in a process, so there is one parser, too."""
     base: argparse.ArgumentParser = pyperf.Runner(warmups=WARMUPS).argparser
     base.conflict_handler = "resolve"  # our --profile takes the place of pyperf's
-    # Instead of printing the usage and exiting:
-    base.error = raise_usage_error  # type: ignore[method-assign]
+    raise_usage_errors(base)
     base.prog = "zodbshootout"
     base.usage = (
         "zodbshootout [FILE|URI] [BENCHMARK ...] [-BENCHMARK ...] [option ...]\n"
@@ -201,9 +167,21 @@ _DIFFERENCES = {
 """Where we differ from pyperf, or have more to say."""
 
 
+_VALUES = {
+    "processes": argument_values.count,
+    "values": argument_values.count,
+    "warmups": argument_values.count_or_none,
+    "loops": argument_values.count_or_none,
+    "timeout": argument_values.seconds,
+    "min_time": argument_values.seconds,
+}
+"""What pyperf's options have for values; what is wrong with them is told in our words."""
+
+
 def _describe_differences(base: argparse.ArgumentParser) -> None:
     for action in base._actions:
         action.help = _DIFFERENCES.get(action.dest, action.help)
+        action.type = _VALUES.get(action.dest, action.type)
         if action.dest == "hook":
             action.metavar = "HOOK"
 
@@ -214,10 +192,11 @@ def _add_selection(base: argparse.ArgumentParser) -> None:
     group.add_argument("--exclude", action="append", default=[], help=argparse.SUPPRESS)
     group.add_argument(
         "--only", metavar="NAME", action="append", default=[],
-        help="measure only the contender of that name (repeatable)",
+        help="measure only the contender of that name; several as NAME,NAME,... or in repeated "
+        "options",
     )  # fmt: skip
     group.add_argument(
-        "--include-mapping", choices=_OPTIONAL_VALUES["--include-mapping"][0],
+        "--include-mapping", choices=OPTIONAL_VALUES["--include-mapping"][0],
         help="add a MappingStorage as a contender: true without a value (default: false)",
     )  # fmt: skip
     group.add_argument(
@@ -229,12 +208,12 @@ def _add_selection(base: argparse.ArgumentParser) -> None:
 def _add_data(base: argparse.ArgumentParser) -> None:
     group = base.add_argument_group("objects")
     group.add_argument(
-        "--object-counts", metavar="N", type=_counts, action="append",
+        "--object-counts", metavar="N", type=argument_values.counts, action="append",
         help="objects that each client writes or reads in an iteration (default: 1000); "
         "several as N,N,... or in repeated options",
     )  # fmt: skip
     group.add_argument(
-        "-s", "--object-size", metavar="BYTES", type=_sizes, action="append",
+        "-s", "--object-size", metavar="BYTES", type=argument_values.record_sizes, action="append",
         help="bytes of a stored record (default: 300); several as BYTES,BYTES,... or in repeated "
         "options",
     )  # fmt: skip
@@ -243,11 +222,11 @@ def _add_data(base: argparse.ArgumentParser) -> None:
         help="hold the objects in a BTree rather than a PersistentMapping: IO without a value",
     )  # fmt: skip
     group.add_argument(
-        "--btree-leaf-size", metavar="N", type=_node_size, default=0,
+        "--btree-leaf-size", metavar="N", type=argument_values.node_size, default=0,
         help="keys in a leaf of that BTree, at most (default: as BTrees has it)",
     )  # fmt: skip
     group.add_argument(
-        "--btree-internal-size", metavar="N", type=_node_size, default=0,
+        "--btree-internal-size", metavar="N", type=argument_values.node_size, default=0,
         help="children of an inner node of that BTree, at most (default: as BTrees has it)",
     )  # fmt: skip
     group.add_argument(
@@ -255,12 +234,12 @@ def _add_data(base: argparse.ArgumentParser) -> None:
         help="keep the objects' content in blobs of --object-size bytes",
     )  # fmt: skip
     group.add_argument(
-        "--compressibility", metavar="PART", type=_part, default=COMPRESSIBILITY,
+        "--compressibility", metavar="PART", type=argument_values.part, default=COMPRESSIBILITY,
         help="part of the content that compression takes away, from 0 to 1 "
         f"(default: {COMPRESSIBILITY})",
     )  # fmt: skip
     group.add_argument(
-        "--seed", type=int, default=0,
+        "--seed", type=argument_values.whole, default=0,
         help="what the objects' content is generated from (default: 0)",
     )  # fmt: skip
 
@@ -268,7 +247,7 @@ def _add_data(base: argparse.ArgumentParser) -> None:
 def _add_database(base: argparse.ArgumentParser) -> None:
     group = base.add_argument_group("the databases")
     group.add_argument(
-        "--min-objects", metavar="N", type=_count, default=0,
+        "--min-objects", metavar="N", type=argument_values.count, default=0,
         help="have at least N objects in each database beside those of the benchmarks",
     )  # fmt: skip
     group.add_argument("--pack", action="store_true", help="pack each database before measuring it")
@@ -287,7 +266,7 @@ def _add_database(base: argparse.ArgumentParser) -> None:
 def _add_crew(base: argparse.ArgumentParser) -> None:
     group = base.add_argument_group("concurrency")
     group.add_argument(
-        "-c", "--concurrency", metavar="N", type=_counts, action="append",
+        "-c", "--concurrency", metavar="N", type=argument_values.crew_sizes, action="append",
         help="clients that run at the same time, processes unless told otherwise (default: 2 with "
         "FILE, --threads or --gevent, otherwise 1); several as N,N,... or in repeated options",
     )  # fmt: skip
@@ -302,25 +281,15 @@ def _add_crew(base: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
-def _minutes(text: str) -> float:
-    try:
-        minutes = float(text)
-    except ValueError:
-        minutes = 0.0
-    if not 0 < minutes < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of minutes")
-    return minutes
-
-
 def _add_effort(base: argparse.ArgumentParser) -> None:
     group = base.add_argument_group("how long it takes")
     group.add_argument(
-        "--precision", metavar="PERCENT", type=percentage,
+        "--precision", metavar="PERCENT", type=argument_values.percentage,
         help="measure each row until half of the 95%% interval of every figure, and of its ratio "
         f"to that of the baseline, is that small (default: {100 * PRECISION:g}%%)",
     )  # fmt: skip
     group.add_argument(
-        "--at-most", metavar="MINUTES", type=_minutes,
+        "--at-most", metavar="MINUTES", type=argument_values.minutes,
         help="measure no longer, and mark what has missed the precision (default: "
         f"{SECONDS_OF_A_CELL:g} seconds for each cell)",
     )  # fmt: skip
@@ -356,58 +325,3 @@ def _add_run(base: argparse.ArgumentParser) -> None:
         help="log what storages do, from this level on (INFO without a value), or as a ZConfig "
         "logging file says",
     )  # fmt: skip
-
-
-def separated(arguments: Sequence[str]) -> list[str]:
-    """Rewrite the arguments that argparse would take for something else.
-
-    ``-cold`` is not ``-c old``, and ``--threads FILE`` not ``--threads=FILE``.
-    """
-    words: list[str] = []
-    rest = list(arguments)
-    while rest:
-        word = rest.pop(0)
-        following = rest[0] if rest else None
-        if word in _OPTIONAL_VALUES:
-            choices, default = _OPTIONAL_VALUES[word]
-            words.append(f"{word}={rest.pop(0) if following in choices else default}")
-        elif word == "--zap":
-            words.append(f"--zap={rest.pop(0) if _belongs_to_zap(following) else ASK}")
-        elif word == "--log":
-            words.append(f"--log={rest.pop(0) if _belongs_to_log(following) else 'INFO'}")
-        elif word[1:] in benchmarks() and word.startswith("-"):
-            words.append(f"--exclude={word[1:]}")
-        else:
-            _reject_misspelt_exclusion(word)
-            words.append(word)
-    return words
-
-
-def _belongs_to_zap(word: str | None) -> bool:
-    """Say whether an argument after ``--zap`` is its value, and no file, URI or benchmark."""
-    if word is None or word.startswith("-") or word in {"all", *benchmarks()}:
-        return False
-    return not (is_uri(word) or Path(word).is_file())
-
-
-def _belongs_to_log(word: str | None) -> bool:
-    """Say whether an argument after ``--log`` is its value: a level or a logging file."""
-    if word is None or word.startswith("-"):
-        return False
-    if word.upper() in LEVELS:
-        return True
-    return Path(word).is_file() and _configures_logging(Path(word))
-
-
-def _configures_logging(path: Path) -> bool:
-    text = path.read_text(encoding="utf-8", errors="replace")
-    return re.search(r"^\s*<(eventlog|logger)\b", text, re.MULTILINE) is not None
-
-
-def _reject_misspelt_exclusion(word: str) -> None:
-    if not _LONELY_EXCLUSION.fullmatch(word):
-        return
-    close = difflib.get_close_matches(word[1:], benchmarks())
-    if close:
-        meant = " or ".join(f"-{name}" for name in close)
-        raise UsageError(f"unknown benchmark {word[1:]!r} in {word!r}; did you mean {meant}?")

@@ -224,10 +224,11 @@ def _selected(contenders: Sequence[Contender], options: Options) -> Sequence[Con
         raise ConfigurationError(
             f"{options.path}: no contender; each is a section <zodb NAME> with a storage in it"
         )
-    for wanted in options.only:
+    only = [name for word in options.only for name in _split(word, names)]
+    for wanted in only:
         if wanted not in names:
             raise UsageError(f"--only: no contender {wanted!r}; {suggestion(wanted, names)}")
-    chosen = [each for each in contenders if each.name in (options.only or names)]
+    chosen = [each for each in contenders if each.name in (only or names)]
     measured = [each.name for each in chosen]
     if options.run.baseline is not None and options.run.baseline not in measured:
         raise UsageError(
@@ -235,6 +236,11 @@ def _selected(contenders: Sequence[Contender], options: Options) -> Sequence[Con
             f"{suggestion(options.run.baseline, measured)}"
         )
     return chosen
+
+
+def _split(word: str, names: Sequence[str]) -> Sequence[str]:
+    """Return the names that commas separate, unless the whole is a name."""
+    return [word] if word in names else word.split(",")
 
 
 def _observer(options: Options, err: Console, plan: Plan) -> NoProgress:

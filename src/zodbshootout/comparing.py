@@ -6,7 +6,8 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from zodbshootout.arguments import UsageError, percentage, raise_usage_error
+from zodbshootout import argument_values
+from zodbshootout.arguments import UsageError, raise_usage_errors
 from zodbshootout.compare.comparison import Ambiguous, Comparison, compare
 from zodbshootout.config.explanation import suggestion
 from zodbshootout.reports.comparison import comparison_report
@@ -148,7 +149,7 @@ def parser() -> argparse.ArgumentParser:
         epilog="Exit status: 0, or 1 where --fail-above finds a slowdown; 2 bad usage.",
         allow_abbrev=False,
     )
-    made.error = raise_usage_error  # type: ignore[method-assign]
+    raise_usage_errors(made)
     made.add_argument(
         "files", nargs="+", type=Path, metavar="FILE",
         help="files that -o or --append has named, or those of a contender beside them",
@@ -163,7 +164,7 @@ def parser() -> argparse.ArgumentParser:
         f"{', '.join(PARAMETERS)}",
     )  # fmt: skip
     made.add_argument(
-        "--fail-above", type=percentage, metavar="PERCENT",
+        "--fail-above", type=argument_values.percentage, metavar="PERCENT",
         help="exit with status 1 where NEW takes longer by more than that: the difference is "
         "significant, and its whole interval lies above that",
     )  # fmt: skip

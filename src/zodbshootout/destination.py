@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import os
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -69,5 +70,9 @@ def check_like(
 def _check_writable(directory: Path) -> None:
     if not directory.is_dir():
         raise UsageError(f"there is no directory {directory} to write results to")
-    if not os.access(directory, os.W_OK):
-        raise UsageError(f"results cannot be written to {directory}: no permission")
+    try:
+        with tempfile.TemporaryFile(dir=directory):
+            pass
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        raise UsageError(f"results cannot be written to {directory}: {reason}") from None

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import importlib.util
-import math
 import os
 import shutil
 import subprocess
@@ -27,20 +25,22 @@ from zodbshootout.arguments import (
     SHORT_RUN_TIME,
     UsageError,
     parser,
-    separated,
 )
-from zodbshootout.client.benchmarks.registry import DEFAULT, benchmarks
+from zodbshootout.client.benchmarks.registry import benchmarks
 from zodbshootout.client.parameters import CrewShape, MappingType, Parameters, Unit
 from zodbshootout.config.configuration import EMBEDDED
-from zodbshootout.config.explanation import suggestion
 from zodbshootout.config.loggers import read_loggers
-from zodbshootout.config.masking import without_secrets
-from zodbshootout.config.uri import is_uri, scheme_of
 from zodbshootout.engine.turns import RUN_TIME, Effort
 from zodbshootout.perf.environment import cpus, default_affinity
 from zodbshootout.plan import Sweep
 from zodbshootout.preparing import ZAPPED_BEFORE
 from zodbshootout.shootout import RunOptions
+from zodbshootout.words import (
+    chosen_benchmarks,
+    file_and_benchmarks,
+    separated,
+    uri_among,
+)
 
 _MAPPINGS = {
     None: MappingType.PERSISTENT_MAPPING,
@@ -104,12 +104,10 @@ def parse(arguments: Sequence[str]) -> Options:
     """
     found = parser().parse_intermixed_args(separated(arguments))
     _reject_what_is_not_ours(found)
-    if not 0 < found.min_time < math.inf:
-        raise UsageError(f"--min-time: {found.min_time} is not a number of seconds above 0")
-    uri = _uri(found.words)
-    path, names = _file_and_benchmarks(found.words, uri)
+    uri = uri_among(found.words)
+    path, names = file_and_benchmarks(found.words, uri)
     sweep = _sweep(found, named=uri is None and path != EMBEDDED)
-    chosen = _selected(names, found.exclude)
+    chosen = chosen_benchmarks(names, found.exclude)
     return Options(
         path=path,
         uri=uri,
@@ -126,7 +124,7 @@ def parse(arguments: Sequence[str]) -> Options:
         verbose=found.verbose and not found.quiet,
         show=[name for name in ("metadata", "dump", "stats", "hist") if getattr(found, name)],
         include_mapping=found.include_mapping in {"true", "yes", "on"},
-        timeout=float(found.timeout),
+        timeout=found.timeout,
         python=_executable(found.python),
         gevent=found.gevent,
         affinity=_affinity(found.affinity),
@@ -158,46 +156,6 @@ def _file(option: str, name: str | None) -> Path | None:
     if path.is_dir():
         raise UsageError(f"{option}: {name} is a directory; name a file, such as {path / 'a.json'}")
     return path
-
-
-def _uri(words: Sequence[str]) -> str | None:
-    """Return the URI that stands in place of a file, if it is not the name of one."""
-    if not words or os.path.exists(words[0]):  # noqa: PTH110 - a Path raises where it is too long
-        return None
-    return words[0].strip() if is_uri(words[0]) else None
-
-
-def _file_and_benchmarks(words: Sequence[str], uri: str | None) -> tuple[Path, Sequence[str]]:
-    if not words:
-        return EMBEDDED, ()
-    if uri is not None:
-        return Path(scheme_of(uri)), words[1:]
-    first = words[0]
-    if first in {"all", *benchmarks()} and not Path(first).exists():
-        return EMBEDDED, words
-    if difflib.get_close_matches(first, benchmarks()) and not Path(first).exists():
-        raise UsageError(
-            f"no such file or benchmark: {first!r}; {suggestion(first, list(benchmarks()))}"
-        )
-    return Path(first), words[1:]
-
-
-def _selected(names: Sequence[str], excluded: Sequence[str]) -> list[str]:
-    for name in names:
-        if is_uri(name):
-            raise UsageError(
-                f"{without_secrets(name)}: give one URI, before the benchmarks; to compare "
-                "several, list them in a file as <zodburi NAME> sections"
-            )
-        if name != "all" and name not in benchmarks():
-            raise UsageError(
-                f"unknown benchmark {name!r}; {suggestion(name, ['all', *benchmarks()])}"
-            )
-    wanted = set(benchmarks()) if "all" in names else set(names or DEFAULT)
-    chosen = [name for name in benchmarks() if name in wanted and name not in excluded]
-    if not chosen:
-        raise UsageError("every benchmark is left out; name one to measure")
-    return chosen
 
 
 def _sweep(found: argparse.Namespace, *, named: bool) -> Sweep:

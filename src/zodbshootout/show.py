@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from zodbshootout.arguments import UsageError, raise_usage_error
+from zodbshootout.arguments import UsageError, raise_usage_errors
 from zodbshootout.client.benchmarks.registry import benchmarks
 from zodbshootout.config.explanation import suggestion
 from zodbshootout.reports.figures import OBJECTS, UNITS
@@ -96,7 +96,7 @@ def parser() -> argparse.ArgumentParser:
         description="Print the tables of result files; several are shown side by side.",
         allow_abbrev=False,
     )
-    made.error = raise_usage_error  # type: ignore[method-assign]
+    raise_usage_errors(made)
     made.add_argument(
         "files", nargs="+", type=Path, metavar="FILE", help="a file that -o or --append has named"
     )

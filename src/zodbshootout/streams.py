@@ -66,6 +66,9 @@ class _Lasting:
     def write(self, text: str) -> int:
         try:
             return self._stream.write(text)
+        except UnicodeEncodeError as error:
+            escaped = text.encode(error.encoding, "backslashreplace").decode(error.encoding)
+            return self.write(escaped)
         except OSError as error:
             return self._fall_silent(error)
 

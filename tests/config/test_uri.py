@@ -243,7 +243,9 @@ def test_a_bad_uri_is_one_line(
 
 
 def test_a_bad_uri_in_a_file_is_told_with_the_line() -> None:
-    with pytest.raises(ConfigurationError, match=r"x\.conf:3: zeo:h: it has to begin with zeo://"):
+    with pytest.raises(
+        ConfigurationError, match=r"x\.conf:3: uri: zeo:h: it has to begin with zeo://"
+    ):
         in_a_file("<zodburi a>\n# a comment\nuri zeo:h\n</zodburi>")
 
 

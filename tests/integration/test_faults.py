@@ -116,7 +116,7 @@ BAD = {
     "no contender": (["empty.conf"], "zodbshootout: empty.conf: no contender; each is a section"),
     "a key that is none": (["key.conf"], "key.conf:5: 'cache-sise' is not a known key name"),
     "two of one name": (["twice.conf"], "twice.conf:10: a second section is called 'good'"),
-    "no such package": (["package.conf"], "pip install no.such.package"),
+    "no such package": (["package.conf"], "package no.such.package is not installed"),
     "no such benchmark": (
         ["good.conf", "clod"],
         "unknown benchmark 'clod'; did you mean load or cold?",

@@ -19,9 +19,10 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 import ZConfig
+from ZODB.config import ZODBDatabase
 
 from zodbshootout.client.opening import prelude as prelude  # noqa: PLC0414
-from zodbshootout.config.explanation import explain
+from zodbshootout.config.explanation import explain, key_in_line
 from zodbshootout.config.loader import SectionText, TextLoader
 from zodbshootout.config.sections import ServerSection
 from zodbshootout.config.structure import lines_in_sections
@@ -176,6 +177,8 @@ def parse(source: Source, names: Mapping[str, str]) -> Configuration:
             with suppress(OSError, UnicodeDecodeError):
                 text = path.read_text(encoding="utf-8-sig")
         message = " ".join(str(getattr(error, "message", None) or error).split())
+        if isinstance(error, ZConfig.DataConversionError):
+            message = f"{key_in_line(text, line)}{message}"
         where = f"{path}:{line}" if line > 0 else str(path)
         raise ConfigurationError(
             f"{where}: {explain(message, text, line, loader.schema, names)}"
@@ -186,4 +189,9 @@ def parse(source: Source, names: Mapping[str, str]) -> Configuration:
         ) from None
     except (ImportError, SyntaxError) as error:
         raise ConfigurationError(f"{source.path}: {error}") from error
+    for section in parsed.databases:
+        if isinstance(section, ZODBDatabase) and section.config.storage is None:
+            raise ConfigurationError(
+                f"{source.path}: <zodb {section.name}> holds no storage, such as <filestorage>"
+            )
     return Configuration(parsed.databases, parsed.servers, names, loader.texts)

@@ -13,9 +13,6 @@ import ZConfig
 from zodbshootout.config.structure import lines_in_sections
 
 _RULES: Mapping[str, str] = {
-    r"could not load package (?P<name>[\w.]+)": (
-        "package {name} is not installed; install it: pip install {name}"
-    ),
     r"None is not an allowed name for '.*' sections": (
         "this section needs a name, as in <{section} NAME>"
     ),
@@ -25,6 +22,15 @@ _RULES: Mapping[str, str] = {
 }
 """What is said instead of a message of ZConfig's, by what that looks like."""
 
+_PACKAGES: Mapping[str, str] = {
+    "newt.db": "newt.db",
+    "relstorage": "RelStorage",
+    "tempstorage": "tempstorage",
+    "ZEO": "ZEO",
+    "zc.zlibstorage": "zc.zlibstorage",
+}
+"""What can be installed, by what is imported.  Nobody is told to install what may be a slip of the
+pen: somebody else may have uploaded something under that name."""
 _DEFINED = re.compile(r"^[ \t]*%define[ \t]+(\S+)", re.MULTILINE)
 _IMPORTED_FROM: Mapping[str, str] = {
     "relstorage": "relstorage",
@@ -45,6 +51,8 @@ def explain(message: str, text: str, line: int, schema: Any, names: Iterable[str
     for pattern, advice in _RULES.items():
         if found := re.search(pattern, message):
             return advice.format(section=_enclosing_section(text, line), **found.groupdict())
+    if found := re.search(r"could not load package (?P<name>[\w.]+)", message):
+        return _not_installed(found["name"])
     if found := re.search(r"no replacement for '(?P<name>[^']+)'", message):
         return _undefined(found["name"], text, names)
     if found := re.search(r"unknown type name: '(?P<name>[^']+)'", message):
@@ -57,11 +65,20 @@ def explain(message: str, text: str, line: int, schema: Any, names: Iterable[str
     return message
 
 
+def _not_installed(package: str) -> str:
+    if package in _PACKAGES:
+        name = _PACKAGES[package]
+        return f"package {package} is not installed; install it: pip install {name}"
+    close = close_to(package, _PACKAGES)
+    meant = f"; did you mean {close[0]}?" if close else ""
+    return f"package {package} is not installed{meant}"
+
+
 def _undefined(name: str, text: str, names: Iterable[str]) -> str:
     if re.search(rf"\$\(\s*{re.escape(name)}\s*\)", text):
         return f"the environment variable {name} is not set"
     defined = [*names, *_DEFINED.findall(text)]
-    if close := difflib.get_close_matches(name, defined, n=1):
+    if close := close_to(name, defined):
         return f"${name} is not defined; did you mean ${close[0]}?"
     return f"${name} is not defined; write '%define {name} VALUE' above it"
 
@@ -74,10 +91,16 @@ def _meant(section: str, types: Sequence[str]) -> str:
 
 def suggestion(wrong: str, allowed: Sequence[str]) -> str:
     """Return what the user may have meant, or everything that is allowed."""
-    close = difflib.get_close_matches(wrong, allowed, n=3)
+    close = close_to(wrong, allowed)
     if close:
         return f"did you mean {' or '.join(close)}?"
     return f"there are {', '.join(allowed)}"
+
+
+def close_to(wrong: str, allowed: Iterable[str]) -> list[str]:
+    """Return which of those that are allowed may be meant, the closest first."""
+    by_lower = {each.lower(): each for each in allowed}
+    return [by_lower[each] for each in difflib.get_close_matches(wrong.lower(), by_lower)]
 
 
 def _keys(schema: Any, section: str) -> list[str]:
@@ -85,6 +108,12 @@ def _keys(schema: Any, section: str) -> list[str]:
         return sorted(key for key, _ in schema.gettype(section) if key)
     except ZConfig.SchemaError:
         return []
+
+
+def key_in_line(text: str, line: int) -> str:
+    """Return the key that a *line*, counted from 1, sets, with a colon, or nothing."""
+    words = next(islice(text.splitlines(), max(0, line - 1), None), "").split()
+    return f"{words[0]}: " if words and not words[0].startswith("<") else ""
 
 
 def _enclosing_section(text: str, line: int) -> str:

@@ -17,7 +17,7 @@ PACKAGE = "zodbshootout"
 
 ORDER = (
     ("cli", "__main__"),
-    ("launching", "destination", "zapping", "comparing", "show"),
+    ("launching", "destination", "zapping", "selecting", "comparing", "show"),
     ("options", "words", "arguments", "argument_values"),
     ("shootout",),
     ("ledger", "progress", "reports"),

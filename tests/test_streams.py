@@ -14,9 +14,16 @@ from rich.console import Console
 from zodbshootout.streams import Streams, console_on, print_line
 
 
-def test_where_nobody_can_answer_it_is_a_no() -> None:
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_only_a_terminal_can_be_asked_on() -> None:
     console = Console(file=io.StringIO())
-    assert not Streams(console, console, None).ask("Destroy all data of a?")
+    assert not Streams(console, console, None).can_ask
+    assert not Streams(console, console, io.StringIO("y\n")).can_ask
+    assert Streams(console, console, Terminal("y\n")).can_ask
 
 
 @pytest.mark.parametrize("answer", ["", "\n", " \n", "n\n", "no\n", "yeah\n", "y es\n", "ja\n"])
@@ -31,7 +38,7 @@ def test_an_explicit_yes_is_a_yes(answer: str) -> None:
 
 def asked_with(answer: str) -> bool:
     console = Console(file=io.StringIO())
-    return Streams(console, console, io.StringIO(answer)).ask("Destroy all data of a?")
+    return Streams(console, console, Terminal(answer)).ask("Destroy all data of a?")
 
 
 class Full(io.StringIO):

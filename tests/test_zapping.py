@@ -100,6 +100,12 @@ def test_a_uri_tells_which_database_it_is_where_nothing_else_does() -> None:
     ]
 
 
+def test_where_nobody_can_answer_it_is_told_what_to_type() -> None:
+    with pytest.raises(UsageError, match="no terminal to ask on; name the contenders, as in"):
+        to_be_zapped(Zap(asked_for=True), [A, B, MEMORY], None)
+    assert to_be_zapped(Zap(asked_for=True, names=["a"]), [A, B], None) == {"a"}
+
+
 def test_what_is_read_only_is_neither_asked_for_nor_destroyed() -> None:
     assert to_be_zapped(Zap(asked_for=True), [READ_ONLY], refuse_to_ask) == frozenset()
     assert to_be_zapped(Zap(asked_for=True, force=True), [READ_ONLY], refuse_to_ask) == frozenset()

@@ -250,6 +250,11 @@ def _add_database(base: argparse.ArgumentParser) -> None:
         "--min-objects", metavar="N", type=argument_values.count, default=0,
         help="have at least N objects in each database beside those of the benchmarks",
     )  # fmt: skip
+    group.add_argument(
+        "--may-write", metavar="NAME", action="append", default=[],
+        help="write to the database of that contender although there is in its root what "
+        "zodbshootout has not put there; several as NAME,NAME,... or in repeated options",
+    )  # fmt: skip
     group.add_argument("--pack", action="store_true", help="pack each database before measuring it")
     group.add_argument(
         "--restart-servers", action="store_true",

@@ -27,9 +27,7 @@ from zodbshootout.config.configuration import (
     parse,
     read_source,
 )
-from zodbshootout.config.explanation import suggestion
 from zodbshootout.config.uri import source_of
-from zodbshootout.contenders.contender import Contender
 from zodbshootout.contenders.description import contenders_of
 from zodbshootout.contenders.private_servers import (
     check_servers_can_restart,
@@ -49,6 +47,7 @@ from zodbshootout.reports.records import Source as Results
 from zodbshootout.reports.tables import make_report
 from zodbshootout.result_files import NotWritten, ResultFiles
 from zodbshootout.results import CellResult, long_name
+from zodbshootout.selecting import expendable, selected, shared_databases
 from zodbshootout.servers.naming import given_names
 from zodbshootout.servers.running import start_servers
 from zodbshootout.servers.server import ServerContext
@@ -108,7 +107,9 @@ def _shoot_out(options: Options, streams: Streams) -> int:
         guardian.watch_directory(scratch)
         names = stack.enter_context(given_names(source, scratch))
         configuration = parse(source, names)
-        contenders = _selected(contenders_of(configuration), options)
+        contenders = selected(contenders_of(configuration), options)
+        for shared in shared_databases(contenders):
+            streams.complain(shared)
         plan = make_plan(contenders, options.benchmarks, options.sweep, options.effort)
         if options.run.restart:
             check_servers_can_restart(configuration, contenders)
@@ -118,8 +119,9 @@ def _shoot_out(options: Options, streams: Streams) -> int:
         files = result_files(options, plan)
         if options.run.profiles is not None:
             _make_directory(options.run.profiles)
-        zapped = to_be_zapped(options.zap, contenders, streams.ask)
-        run = replace(options.run, zapped=zapped)
+        zapped = to_be_zapped(options.zap, contenders, streams.ask if streams.can_ask else None)
+        may_write = expendable(contenders, options)
+        run = replace(options.run, zapped=zapped, may_write=may_write)
         context = ServerContext(scratch, source, names, guardian)
         observer = _observer(options, streams.err, plan)
         launcher = launcher_for(options, context, observer)
@@ -215,32 +217,6 @@ def _source(options: Options) -> Source:
         return source
     floor = "\n<zodb mapping>\ncache-size 5000\n<mappingstorage>\n</mappingstorage>\n</zodb>\n"
     return replace(source, text=source.text + floor)
-
-
-def _selected(contenders: Sequence[Contender], options: Options) -> Sequence[Contender]:
-    """Keep the contenders that ``--only`` names, or all."""
-    names = [contender.name for contender in contenders]
-    if not names:
-        raise ConfigurationError(
-            f"{options.path}: no contender; each is a section <zodb NAME> with a storage in it"
-        )
-    only = [name for word in options.only for name in _split(word, names)]
-    for wanted in only:
-        if wanted not in names:
-            raise UsageError(f"--only: no contender {wanted!r}; {suggestion(wanted, names)}")
-    chosen = [each for each in contenders if each.name in (only or names)]
-    measured = [each.name for each in chosen]
-    if options.run.baseline is not None and options.run.baseline not in measured:
-        raise UsageError(
-            f"--baseline: {options.run.baseline!r} is not measured; "
-            f"{suggestion(options.run.baseline, measured)}"
-        )
-    return chosen
-
-
-def _split(word: str, names: Sequence[str]) -> Sequence[str]:
-    """Return the names that commas separate, unless the whole is a name."""
-    return [word] if word in names else word.split(",")
 
 
 def _observer(options: Options, err: Console, plan: Plan) -> NoProgress:

@@ -60,6 +60,8 @@ class RunOptions:
     fail_fast: bool = False
     zapped: Collection[str] = ()
     """The names of the contenders whose data is destroyed."""
+    may_write: Collection[str] = ()
+    """The names of the contenders that are written to whatever else is in their databases."""
     pack: bool = False
     """Whether each contender is packed before it is first measured."""
     restart: bool = False
@@ -89,7 +91,13 @@ class Shootout:
 
     def __post_init__(self) -> None:
         self._name = secrets.token_hex(4)
-        self._preparations = Preparations(self.options.zapped, self.options.pack)
+        expendable = {*self.options.zapped, *self.options.may_write}
+        self._protected = {
+            each.name
+            for each in self.plan.contenders
+            if each.facts.others and each.name not in expendable
+        }
+        self._preparations = Preparations(self.options.zapped, self.options.pack, self._protected)
 
     def run(self) -> None:
         """Measure everything that can be measured.
@@ -116,6 +124,21 @@ class Shootout:
                 yield cell, Failure(refusal, state=State.UNSUPPORTED)
             elif cell.contender in self.absent:
                 yield cell, self.absent[cell.contender]
+            elif cell.contender in self._protected and self._writes(cell):
+                yield cell, Failure(self._protection(cell))
+
+    def _writes(self, cell: Cell) -> bool:
+        writes = benchmarks()[cell.benchmark].writes or cell.parameters.min_objects
+        return bool(writes) or self.options.pack
+
+    def _protection(self, cell: Cell) -> str:
+        """Say why a database is not written to, and what to type where it may be."""
+        keys = self.plan.contender(cell).facts.others
+        more = f" and {len(keys) - 1} more" if len(keys) > 1 else ""
+        return (
+            f"there is {keys[0]!r}{more} in the root of the database, which zodbshootout has not "
+            f"put there; to have it write there, too, add --may-write {cell.contender}"
+        )
 
     def _blocks(self) -> list[list[Row]]:
         """Return the rows, those apart before each of whose rounds the data of others goes."""
@@ -300,6 +323,8 @@ class Shootout:
 
     def _fail(self, cell: Cell, failure: Failure) -> None:
         contender = self.plan.contender(cell)
+        if cell.contender in self._protected:
+            failure = replace(failure, cause=f"{failure.cause}; {self._protection(cell)}")
         if failure.state is State.FAILED:
             failure = replace(failure, cause=self._explained(contender.name, failure.cause))
         advice = contender.advice_on(failure.cause)

@@ -28,13 +28,16 @@ class Streams:
         """Print one line that says what is wrong."""
         print_line(self.err, f"zodbshootout: {message}")
 
+    @property
+    def can_ask(self) -> bool:
+        """Whether somebody is there to answer."""
+        return self.answers is not None and self.answers.isatty()
+
     def ask(self, question: str) -> bool:
         """Ask a question; only ``y`` or ``yes`` is a yes, and no answer is a no."""
+        assert self.answers is not None
         self.err.print(Text(f"{question} [y/N] "), end="", soft_wrap=True)
-        answer = self.answers.readline() if self.answers is not None else ""
-        if self.answers is None or not self.answers.isatty():
-            self.err.print(Text(answer.strip()))
-        return answer.strip().lower() in {"y", "yes"}
+        return self.answers.readline().strip().lower() in {"y", "yes"}
 
     @property
     def loss(self) -> str | None:

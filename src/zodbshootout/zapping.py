@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from zodbshootout.arguments import FORCE, UsageError
 from zodbshootout.config.explanation import suggestion
-from zodbshootout.contenders.contender import Contender
+from zodbshootout.contenders.contender import Contender, by_place
 from zodbshootout.options import Zap
 
 
 def to_be_zapped(
-    zap: Zap, contenders: Sequence[Contender], ask: Callable[[str], bool]
+    zap: Zap, contenders: Sequence[Contender], ask: Callable[[str], bool] | None
 ) -> frozenset[str]:
     """Return the names of the contenders whose data is to be destroyed, and ask where need be.
 
-    :raises UsageError: when a name is that of no contender, or of one that cannot be zapped
+    *ask* is ``None`` where nobody can answer.
+
+    :raises UsageError: when a name is that of no contender, or of one that cannot be zapped, or
+        nobody can be asked
     """
     names = [contender.name for contender in contenders]
     if zap.force and FORCE in names:
@@ -29,13 +32,19 @@ def to_be_zapped(
     if zap.names:
         _check_named(zap.names, contenders)
         return frozenset(zap.names)
-    databases = _by_place(can_be)
-    chosen = [same for same in databases if zap.force or ask(_question(same))]
+    if zap.force:
+        return frozenset(each.name for each in can_be)
+    if ask is None:
+        raise UsageError(
+            "--zap asks before it destroys anything, and there is no terminal to ask on; "
+            f"name the contenders, as in --zap {','.join(each.name for each in can_be)}"
+        )
+    chosen = [same for same in by_place(can_be) if ask(_question(same))]
     return frozenset(each.name for same in chosen for each in same)
 
 
 def _check_named(names: Sequence[str], contenders: Sequence[Contender]) -> None:
-    for same in _by_place(contenders):
+    for same in by_place(contenders):
         named = [each for each in same if each.name in names]
         for each in named:
             if each.zap_obstacle is not None:
@@ -45,14 +54,6 @@ def _check_named(names: Sequence[str], contenders: Sequence[Contender]) -> None:
             raise UsageError(
                 f"--zap: {named[0].name} and {other} are the same database; name both or neither"
             )
-
-
-def _by_place(contenders: Iterable[Contender]) -> list[list[Contender]]:
-    """Return the contenders, those together that are the same database."""
-    places: dict[tuple[str, ...], list[Contender]] = {}
-    for contender in contenders:
-        places.setdefault(contender.place or (contender.name,), []).append(contender)
-    return list(places.values())
 
 
 def _question(same: Sequence[Contender]) -> str:

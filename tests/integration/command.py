@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +35,10 @@ def open_directory() -> Iterator[Path]:
         yield path
     finally:
         shutil.rmtree(path)
+
+
+END_OF_INPUT = "\x04"
+"""What Ctrl-D sends on a terminal."""
 
 
 @dataclass(frozen=True)
@@ -66,20 +71,37 @@ def environment(directory: Path, **more: str) -> dict[str, str]:
 
 
 def start(directory: Path, *words: str, **more: str) -> subprocess.Popen[str]:
+    return _started(directory, words, subprocess.PIPE, more)
+
+
+def _started(
+    directory: Path, words: Sequence[str], stdin: int, more: Mapping[str, str]
+) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", "zodbshootout", *words],
         cwd=directory,
         env=environment(directory, **more),
-        stdin=subprocess.PIPE,
+        stdin=stdin,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
 
 
-def run(directory: Path, *words: str, answers: str = "", **more: str) -> Done:
-    process = start(directory, *words, **more)
-    out, err = process.communicate(answers, timeout=280)
+def run(directory: Path, *words: str, answers: str | None = None, **more: str) -> Done:
+    """Run the command; with *answers* there is a terminal on which they are typed."""
+    if answers is None:
+        process = start(directory, *words, **more)
+        out, err = process.communicate("", timeout=280)
+        return Done(process.returncode, out, err)
+    keyboard, terminal = pty.openpty()
+    try:
+        process = _started(directory, words, terminal, more)
+        os.write(keyboard, f"{answers}{END_OF_INPUT}".encode())
+        out, err = process.communicate(timeout=280)
+    finally:
+        os.close(terminal)
+        os.close(keyboard)
     return Done(process.returncode, out, err)
 
 

@@ -56,11 +56,11 @@ def place(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def shoot_out(place: Path, *words: str, objects: int = OBJECTS, answers: str = "") -> Done:
+def shoot_out(place: Path, *words: str, objects: int = OBJECTS, answers: str | None = None) -> Done:
     return run(place, "x.conf", *ONCE, str(objects), *words, answers=answers)
 
 
-def measured(place: Path, *words: str, objects: int = OBJECTS, answers: str = "") -> Done:
+def measured(place: Path, *words: str, objects: int = OBJECTS, answers: str | None = None) -> Done:
     done = shoot_out(place, *words, objects=objects, answers=answers)
     assert done.status == 0, done.out + done.err
     return done
@@ -352,6 +352,9 @@ def test_packing_leaves_one_revision_of_each_object_and_a_smaller_file(
 # Destroying data
 
 
+EXPENDABLE = ("--may-write", "fs,zeo,sqlite")
+
+
 def bury_treasure(place: Path) -> None:
     for contender in CONTENDERS:
         with connected(place, contender) as connection:
@@ -419,7 +422,7 @@ def test_zap_leaves_no_file_of_a_blob_with_the_contender_or_in_its_cache(
 
 def test_zap_destroys_the_data_of_the_contender_that_is_named_and_no_other(place: Path) -> None:
     bury_treasure(place)
-    done = measured(place, "add", "--zap", "zeo", "-c", "1")
+    done = measured(place, "add", "--zap", "zeo", "-c", "1", *EXPENDABLE)
     assert "[y/N]" not in done.err
     assert_destroyed(place, "zeo")
     assert is_untouched(place, "fs")
@@ -436,7 +439,7 @@ def test_zapping_what_is_not_there_is_bad_usage_and_destroys_nothing(place: Path
 
 def test_trap_11_enter_at_the_question_destroys_nothing(place: Path) -> None:
     bury_treasure(place)
-    done = measured(place, "add", "--zap", "-c", "1", answers="\n\n\n")
+    done = measured(place, "add", "--zap", "-c", "1", *EXPENDABLE, answers="\n\n\n")
     for contender, storage in (("fs", "FileStorage ({})"), ("sqlite", "RelStorage ({})")):
         where = storage.format(place / ("fs.fs" if contender == "fs" else contender))
         assert f"Destroy all data of {contender}, {where}? [y/N]" in done.err
@@ -446,14 +449,25 @@ def test_trap_11_enter_at_the_question_destroys_nothing(place: Path) -> None:
 
 def test_what_is_not_clearly_a_yes_and_no_answer_at_all_destroy_nothing(place: Path) -> None:
     bury_treasure(place)
-    done = measured(place, "add", "--zap", "-c", "1", answers="n\nY es\n")
+    done = measured(place, "add", "--zap", "-c", "1", *EXPENDABLE, answers="n\nY es\n")
     assert done.err.count("[y/N]") == len(CONTENDERS)
+    assert all(is_untouched(place, contender) for contender in CONTENDERS)
+
+
+def test_where_nobody_can_be_asked_nothing_is_destroyed_or_measured(place: Path) -> None:
+    bury_treasure(place)
+    done = shoot_out(place, "add", "--zap", "-c", "1")
+    assert done.status == 2
+    assert done.complaint.startswith(
+        "zodbshootout: --zap asks before it destroys anything, and there is no terminal to ask on; "
+        "name the contenders, as in --zap fs,"
+    )
     assert all(is_untouched(place, contender) for contender in CONTENDERS)
 
 
 def test_y_and_yes_destroy_the_data_of_the_contender_that_was_asked_about(place: Path) -> None:
     bury_treasure(place)
-    measured(place, "add", "--zap", "-c", "1", answers="y\nyeah\nyes\n")
+    measured(place, "add", "--zap", "-c", "1", *EXPENDABLE, answers="y\nyeah\nyes\n")
     assert_destroyed(place, "fs")
     assert is_untouched(place, "zeo")
     assert_destroyed(place, "sqlite")

@@ -13,6 +13,7 @@ from ZODB.TimeStamp import TimeStamp
 from ZODB.utils import load_current
 
 from zodbshootout.client.caches import PICKLE_CACHE, Cache, CacheUse
+from zodbshootout.client.data.tree import others
 from zodbshootout.client.distributions import installed_versions
 from zodbshootout.client.facts import Facts, Sharing, narrowest
 from zodbshootout.client.opening import open_db
@@ -75,6 +76,7 @@ class Database:
             prefetches=self.prefetches,
             stores_blobs=self.stores_blobs,
             read_only=any(each.storage.isReadOnly() for each in self._written_to),
+            others=self._others(),
             retry_flaw=_first(each.retry_flaw() for each in self._written_to),
             resolution_flaw=_first(each.resolution_flaw() for each in self._written_to),
             pack_flaw=self.pack_flaw(),
@@ -173,6 +175,13 @@ class Database:
             "objects that were there are still there; does the server pack without collecting "
             "garbage (pack-gc)?"
         )
+
+    def _others(self) -> tuple[str, ...]:
+        """Return the keys of others in the root; what is in memory alone is nobody else's."""
+        if self.sharing is Sharing.VOLATILE:
+            return ()
+        with self.db.transaction() as connection:
+            return tuple(others(connection.root()))
 
     def forget_objects(self) -> tuple[Cache, ...]:
         """Have every connection start with an empty pickle cache when it is opened next."""

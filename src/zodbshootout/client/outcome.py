@@ -24,6 +24,10 @@ class Unsupported(Exception):  # noqa: N818
     """The contender cannot run this benchmark; the message tells why."""
 
 
+class Protected(Exception):  # noqa: N818
+    """The database is not to be written to, and would have to be; the message tells why."""
+
+
 @dataclass(frozen=True)
 class Failure:
     """Why there is no figure."""
@@ -42,7 +46,7 @@ def describe(error: BaseException) -> str:
     """Return an exception as one line: its class, unless the message says it all, and message."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     message = " ".join(lines[:2])
-    if isinstance(error, (CheckFailed, Unsupported)):
+    if isinstance(error, (CheckFailed, Unsupported, Protected)):
         return message
     name = type(error).__name__
     return f"{name}: {message}" if message else name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from itertools import product
 from typing import Any
 
 from transaction import TransactionManager
@@ -23,19 +24,35 @@ def populate(database: Database, purpose: Purpose | None, parameters: Parameters
     """Write what is missing of the objects for *purpose*."""
     if purpose is None:
         return
-    sets = tree.sets_to_read(parameters) if purpose is Purpose.READ else 1
     with _connected(database) as (connection, transactions):
         transactions.begin()
         made = 0
-        for client in range(purpose.mappings(parameters.crew.size)):
-            for number in range(sets):
-                made += tree.make(connection.root(), purpose, parameters, client, number)
-                if made >= TRANSACTION:
-                    transactions.commit()
-                    connection.cacheMinimize()
-                    transactions.begin()
-                    made = 0
+        for client, number in _sets(purpose, parameters):
+            made += tree.make(connection.root(), purpose, parameters, client, number)
+            if made >= TRANSACTION:
+                transactions.commit()
+                connection.cacheMinimize()
+                transactions.begin()
+                made = 0
         transactions.commit()
+
+
+def is_populated(database: Database, purpose: Purpose | None, parameters: Parameters) -> bool:
+    """Say whether :func:`populate` has nothing to write."""
+    if purpose is None:
+        return True
+    with _connected(database) as (connection, transactions), transactions:
+        root = connection.root()
+        return not any(
+            tree.is_missing(root, purpose, parameters, client, number)
+            for client, number in _sets(purpose, parameters)
+        )
+
+
+def _sets(purpose: Purpose, parameters: Parameters) -> Iterator[tuple[int, int]]:
+    """Return every client that finds objects, with the number of each set of these."""
+    sets = tree.sets_to_read(parameters) if purpose is Purpose.READ else 1
+    return product(range(purpose.mappings(parameters.crew.size)), range(sets))
 
 
 def fill(database: Database, parameters: Parameters) -> int:

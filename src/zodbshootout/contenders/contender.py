@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -134,3 +134,11 @@ class Contender:
         """Return a hash of the settings: equal for equal configurations."""
         text = json.dumps(dict(self.settings), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def by_place(contenders: Iterable[Contender]) -> list[list[Contender]]:
+    """Return the contenders, those together that are the same database."""
+    places: dict[tuple[str, ...], list[Contender]] = {}
+    for contender in contenders:
+        places.setdefault(contender.place or (contender.name,), []).append(contender)
+    return list(places.values())

@@ -34,6 +34,8 @@ class Prepare:
     zap: bool = False
     """Whether all data is destroyed first."""
     pack: bool = False
+    writing: bool = True
+    """Whether what is missing may be written; otherwise there is a failure where anything is."""
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,8 @@ import pyperf
 
 from zodbshootout.client.benchmarks.registry import benchmarks
 from zodbshootout.client.database import Database
-from zodbshootout.client.outcome import Unsupported, failure_of
-from zodbshootout.client.populating import fill, populate
+from zodbshootout.client.outcome import Protected, Unsupported, failure_of
+from zodbshootout.client.populating import fill, is_populated, populate
 from zodbshootout.client.specification import Specification
 from zodbshootout.config.loggers import read_loggers
 from zodbshootout.crews.crew import Crew, CrewFailed
@@ -114,17 +114,26 @@ def _look(task: Look, orders: Orders, runner_with: RunnerWith) -> None:  # noqa:
 @_carry_out.register
 def _prepare(task: Prepare, orders: Orders, runner_with: RunnerWith) -> None:  # noqa: ARG001
     parameters = task.specification.parameters
+    purpose = benchmarks()[task.specification.benchmark].purpose
     with Database(task.specification.storage) as database:
-        if task.zap:
-            database.zap()
-        fill(database, parameters)
-        if task.pack:
-            flaw = database.pack_flaw()
-            if flaw is not None:
-                raise Unsupported(f"{flaw}; leave out --pack")
-            database.pack()
-        populate(database, benchmarks()[task.specification.benchmark].purpose, parameters)
+        if not task.writing:
+            if not is_populated(database, purpose, parameters):
+                raise Protected("the objects that it reads are not in the database")
+        else:
+            if task.zap:
+                database.zap()
+            fill(database, parameters)
+            if task.pack:
+                _pack(database)
+            populate(database, purpose, parameters)
     orders.answer(Done())
+
+
+def _pack(database: Database) -> None:
+    flaw = database.pack_flaw()
+    if flaw is not None:
+        raise Unsupported(f"{flaw}; leave out --pack")
+    database.pack()
 
 
 @_carry_out.register

@@ -61,6 +61,8 @@ class Benchmark:
     """The tree in the database that it works on, if it does."""
     counted: ClassVar[str] = "objects"
     """What there are :meth:`work` of in an iteration: ``objects`` or ``transactions``."""
+    writes: ClassVar[bool] = True
+    """Whether it changes anything in the database, beside what there has to be before it runs."""
     cold: ClassVar[bool] = False
     """Whether what it reads is to come from no cache."""
     obstructs: ClassVar[bool] = False

@@ -8,6 +8,8 @@ from zodbshootout.client.benchmarks.benchmark import BareTransaction, CheckFaile
 class EmptyCommit(BareTransaction):
     """Commits a transaction in which nothing has happened, on an open connection."""
 
+    writes = False
+
     def prepare(self) -> None:
         self.client.disconnect()
         self.client.connect().root()

@@ -65,6 +65,7 @@ class Reading(Benchmark):
     """Reads sets of one's own objects, which another process has written."""
 
     purpose = Purpose.READ
+    writes = False
 
     def set_up(self) -> None:
         parameters = self.client.parameters

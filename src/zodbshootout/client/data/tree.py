@@ -3,6 +3,7 @@
 ::
 
     root["zodbshootout"]          an OOBTree
+        "marker"                               what tells that it is this program's
         "update/IOBTree/1000/300/0.5/0/001"    a mapping for each client
         "read/PersistentMapping/1000/300/0.5/0/001/5"    several, which hold other objects
         "conflicts/PersistentMapping/1000/300/0.5/0/000"    one for all clients
@@ -16,7 +17,7 @@ it nor on other contenders that have the same database.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, MutableMapping
+from collections.abc import Iterable, Mapping, MutableMapping
 from typing import Any
 
 from BTrees.IOBTree import IOBTree
@@ -30,6 +31,8 @@ from zodbshootout.client.parameters import MappingType, Parameters
 
 TOP = "zodbshootout"
 """The key in the root under which everything of ours is kept."""
+MARKER = "marker"
+"""The key of what tells in there that this program has made it."""
 
 
 class Purpose(enum.Enum):
@@ -138,8 +141,34 @@ def top(root: MutableMapping[str, Any]) -> Any:
     """Return what holds everything of ours; it is made where it is missing."""
     found = root.get(TOP)
     if found is None:
-        found = root[TOP] = OOBTree()
+        found = root[TOP] = OOBTree(
+            {MARKER: "made by zodbshootout, which may write and delete here"}
+        )
     return found
+
+
+def others(root: Mapping[Any, Any]) -> list[str]:
+    """Return the keys of the root under which there is what this program has not put there."""
+    return [str(key) for key in root if key != TOP or not _is_marked(root[key])]
+
+
+def _is_marked(found: Any) -> bool:
+    return isinstance(found, OOBTree) and MARKER in found
+
+
+def is_missing(
+    root: MutableMapping[str, Any],
+    purpose: Purpose,
+    parameters: Parameters,
+    client: int,
+    number: int = 0,
+) -> bool:
+    """Say whether :func:`make` would write set *number* of a client."""
+    ours = root.get(TOP, {})
+    key = name(purpose, parameters, client, number)
+    if purpose is Purpose.ADD:
+        return key not in ours
+    return key not in ours or len(ours[key]) != parameters.objects
 
 
 def make(
@@ -153,13 +182,12 @@ def make(
 
     Return how many objects were made.
     """
+    if not is_missing(root, purpose, parameters, client, number):
+        return 0
     ours = top(root)
     key = name(purpose, parameters, client, number)
     if purpose is Purpose.ADD:
-        if key not in ours:
-            ours[key] = IOBTree()
-        return 0
-    if key in ours and len(ours[key]) == parameters.objects:
+        ours[key] = IOBTree()
         return 0
     ours[key] = mapping = new_mapping(parameters)
     wanted = contents(purpose, parameters, client, 0, number)

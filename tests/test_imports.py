@@ -34,7 +34,7 @@ ORDER = (
     ("servers",),
     ("config", "mysql"),
     ("guardian", "streams"),
-    ("model",),
+    ("model", "masking"),
     ("client",),
 )
 """What stands higher may import what stands lower, or beside it, and never the reverse."""

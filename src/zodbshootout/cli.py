@@ -27,6 +27,7 @@ from zodbshootout.config.configuration import (
     parse,
     read_source,
 )
+from zodbshootout.config.secret_values import of_configuration, of_words
 from zodbshootout.config.uri import source_of
 from zodbshootout.contenders.description import contenders_of
 from zodbshootout.contenders.private_servers import (
@@ -38,6 +39,7 @@ from zodbshootout.destination import check_like, result_files
 from zodbshootout.guardian import Guardian, GuardianLost
 from zodbshootout.launching import launcher_for, look_at
 from zodbshootout.ledger import GaveUp, Ledger
+from zodbshootout.masking import Mask
 from zodbshootout.options import Options
 from zodbshootout.perf.cells import CellTasks
 from zodbshootout.plan import Plan, make_plan
@@ -96,6 +98,7 @@ def _command(arguments: Sequence[str], streams: Streams) -> int:
         case ["compare", *rest]:
             forbidden = compare_files(rest, streams)
             return _after_printing(streams, FORBIDDEN if forbidden else ALL_MEASURED)
+    streams.mask.hide(of_words(arguments))
     options = command_line.parse(arguments)
     with _termination_as_interrupt():
         return _shoot_out(options, streams)
@@ -106,6 +109,7 @@ def _shoot_out(options: Options, streams: Streams) -> int:
     with _scratch_directory() as scratch, Guardian() as guardian, ExitStack() as stack:
         guardian.watch_directory(scratch)
         names = stack.enter_context(given_names(source, scratch))
+        streams.mask.hide(of_configuration(source.whole, names))
         configuration = parse(source, names)
         contenders = selected(contenders_of(configuration), options)
         for shared in shared_databases(contenders):
@@ -114,7 +118,7 @@ def _shoot_out(options: Options, streams: Streams) -> int:
         if options.run.restart:
             check_servers_can_restart(configuration, contenders)
         if options.list_only:
-            _print_plan(streams.out, plan)
+            _print_plan(streams, plan)
             return _after_printing(streams, ALL_MEASURED)
         files = result_files(options, plan)
         if options.run.profiles is not None:
@@ -124,7 +128,7 @@ def _shoot_out(options: Options, streams: Streams) -> int:
         run = replace(options.run, zapped=zapped, may_write=may_write)
         context = ServerContext(scratch, source, names, guardian)
         observer = _observer(options, streams.err, plan)
-        launcher = launcher_for(options, context, observer)
+        launcher = launcher_for(options, context, observer, streams.mask)
         with observer:
             observer.note("starting servers")
             users = users_of_servers(configuration, plan.measurable)
@@ -135,9 +139,9 @@ def _shoot_out(options: Options, streams: Streams) -> int:
             plan = plan.knowing(facts)
             shootout = Shootout(
                 plan=plan,
-                ledger=Ledger(plan, observer, files.write, run.fail_fast),
+                ledger=Ledger(plan, observer, files.write, run.fail_fast, streams.mask),
                 hosts=launcher,
-                tasks=_tasks(plan, run),
+                tasks=_tasks(plan, run, streams.mask),
                 servers=servers,
                 options=run,
                 absent=failures,
@@ -151,12 +155,13 @@ def _shoot_out(options: Options, streams: Streams) -> int:
     return _after_printing(streams, status, files.combined)
 
 
-def _tasks(plan: Plan, run: RunOptions) -> CellTasks:
+def _tasks(plan: Plan, run: RunOptions, mask: Mask) -> CellTasks:
     treatment = {
         each.name: {"packed": run.pack, "zapped": each.name in run.zapped}
         for each in plan.contenders
     }
-    return CellTasks(plan, treatment, run.leaks, run.profiles, run.profiler, run.label)
+    label = mask(run.label)
+    return CellTasks(plan, treatment, run.leaks, run.profiles, run.profiler, label)
 
 
 def _after_printing(streams: Streams, status: int, results: Path | None = None) -> int:
@@ -227,17 +232,17 @@ def _observer(options: Options, err: Console, plan: Plan) -> NoProgress:
     return Lines(err, len(plan.cells))
 
 
-def _print_plan(out: Console, plan: Plan) -> None:
-    print_line(out, f"Contenders: {', '.join(each.name for each in plan.contenders)}")
+def _print_plan(streams: Streams, plan: Plan) -> None:
+    streams.say(f"Contenders: {', '.join(each.name for each in plan.contenders)}")
     names = dict.fromkeys(row.benchmark for row in plan.rows)
-    print_line(out, f"Benchmarks: {', '.join(names)}")
+    streams.say(f"Benchmarks: {', '.join(names)}")
     for cell in plan.cells:
         parameters = cell.parameters
         refusal = plan.refusal(cell)
         line = f"{cell.contender}: {cell.benchmark}, {parameters.crew}"
         if parameters.objects:
             line = f"{line}, {parameters.objects} objects of {parameters.object_size} bytes"
-        print_line(out, f"{line}: not supported: {refusal}" if refusal else line)
+        streams.say(f"{line}: not supported: {refusal}" if refusal else line)
     effort, minutes = plan.effort, plan.estimated_seconds() / 60
     runnable = sum(plan.refusal(cell) is None for cell in plan.cells)
     plural = "" if runnable == 1 else "s"
@@ -247,7 +252,7 @@ def _print_plan(out: Console, plan: Plan) -> None:
             f"{runnable} cell{plural} until all are known within {effort.precision:.1%}, "
             f"at most {minutes:.1f} minutes"
         )
-    print_line(out, what)
+    streams.say(what)
 
 
 def _report(shootout: Shootout, files: ResultFiles, options: Options, streams: Streams) -> None:
@@ -261,8 +266,8 @@ def _report(shootout: Shootout, files: ResultFiles, options: Options, streams: S
     if not any(result.measured for result in results):
         return
     for shown in options.show:
-        print_line(streams.out, _shown_by_pyperf(shown, files.combined))
-    print_line(streams.out, f"Results: {files.combined}, and by contender in {files.directory}/")
+        streams.say(_shown_by_pyperf(shown, files.combined))
+    streams.say(f"Results: {files.combined}, and by contender in {files.directory}/")
 
 
 def _shown_by_pyperf(what: str, path: Path) -> str:

@@ -9,6 +9,7 @@ from zodbshootout.client.facts import Facts
 from zodbshootout.client.outcome import Failure
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.engine.turns import WorkerFailed
+from zodbshootout.masking import Mask
 from zodbshootout.options import Options
 from zodbshootout.perf import leaks, profiles
 from zodbshootout.perf.environment import worker_environment
@@ -63,8 +64,13 @@ def _look(contender: Contender, host: Host) -> Facts | Failure:
         return Failure(f"cannot be opened: {cause}{f'; {advice}' if advice else ''}", detail)
 
 
-def launcher_for(options: Options, context: ServerContext, observer: NoProgress) -> Launcher:
-    """Return what starts the workers as the options say, in the place of the private servers."""
+def launcher_for(
+    options: Options, context: ServerContext, observer: NoProgress, mask: Mask
+) -> Launcher:
+    """Return what starts the workers as the options say, in the place of the private servers.
+
+    What *mask* hides is in nothing that the workers print or log.
+    """
     directory = context.directory / "workers"
     directory.mkdir(mode=0o700)
     passed_on = [f"--hook={hook}" for hook in options.hooks]
@@ -92,14 +98,15 @@ def launcher_for(options: Options, context: ServerContext, observer: NoProgress)
         log=options.run.log,
         gevent=options.gevent,
         timeout=options.timeout,
-        relay=_relay(options, observer),
+        relay=_relay(options, observer, mask),
+        secrets=mask.secrets,
         interrupted=context.interrupted,
     )
 
 
-def _relay(options: Options, observer: NoProgress) -> Callable[[str], None]:
+def _relay(options: Options, observer: NoProgress, mask: Mask) -> Callable[[str], None]:
     """Return what is done with the lines that a worker prints."""
     if options.verbose or options.run.log:
-        return observer.relay
+        return lambda line: observer.relay(mask(line))
     told = (leaks.PREFIX, profiles.PREFIX)
-    return lambda line: observer.relay(line) if line.startswith(told) else None
+    return lambda line: observer.relay(mask(line)) if line.startswith(told) else None

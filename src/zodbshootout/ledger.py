@@ -9,6 +9,7 @@ from typing import Protocol
 import pyperf
 
 from zodbshootout.client.outcome import Failure, State
+from zodbshootout.masking import Mask
 from zodbshootout.model import Cell
 from zodbshootout.plan import Plan
 from zodbshootout.results import CellResult
@@ -40,6 +41,8 @@ class Ledger:
     keep: Callable[[Sequence[CellResult]], None]
     """Called with all results whenever one has changed."""
     fail_fast: bool = False
+    mask: Mask = field(default_factory=Mask)
+    """Hides secrets in the reasons of failures."""
     _results: dict[Cell, CellResult] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -100,7 +103,8 @@ class Ledger:
             self._may_give_up()
 
     def _settle(self, cell: Cell, failure: Failure) -> None:
-        self._results[cell] = self._results[cell].without_number(failure)
+        shown = replace(failure, cause=self.mask(failure.cause), detail=self.mask(failure.detail))
+        self._results[cell] = self._results[cell].without_number(shown)
         self.observer.cell_done(self._results[cell])
 
     def _may_give_up(self) -> None:

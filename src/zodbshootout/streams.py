@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import IO, Any, TextIO, cast
 
 from rich.console import Console
 from rich.text import Text
+
+from zodbshootout.masking import Mask
 
 
 @dataclass(frozen=True)
@@ -23,10 +25,16 @@ class Streams:
     err: Console
     answers: TextIO | None
     """Where answers to questions come from; ``None`` where nobody can answer."""
+    mask: Mask = field(default_factory=Mask)
+    """Hides secrets in what is printed line by line."""
+
+    def say(self, line: str) -> None:
+        """Print a line of the results."""
+        print_line(self.out, self.mask(line))
 
     def complain(self, message: str) -> None:
         """Print one line that says what is wrong."""
-        print_line(self.err, f"zodbshootout: {message}")
+        print_line(self.err, self.mask(f"zodbshootout: {message}"))
 
     @property
     def can_ask(self) -> bool:
@@ -36,7 +44,7 @@ class Streams:
     def ask(self, question: str) -> bool:
         """Ask a question; only ``y`` or ``yes`` is a yes, and no answer is a no."""
         assert self.answers is not None
-        self.err.print(Text(f"{question} [y/N] "), end="", soft_wrap=True)
+        self.err.print(Text(f"{self.mask(question)} [y/N] "), end="", soft_wrap=True)
         return self.answers.readline().strip().lower() in {"y", "yes"}
 
     @property

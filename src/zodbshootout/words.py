@@ -15,8 +15,9 @@ from zodbshootout.arguments import ASK, LEVELS, OPTIONAL_VALUES, UsageError
 from zodbshootout.client.benchmarks.registry import DEFAULT, benchmarks
 from zodbshootout.config.configuration import EMBEDDED
 from zodbshootout.config.explanation import close_to, suggestion
-from zodbshootout.config.masking import without_secrets
+from zodbshootout.config.secret_values import of_uri
 from zodbshootout.config.uri import is_uri, scheme_of
+from zodbshootout.masking import Mask
 
 _LONELY_EXCLUSION = re.compile(r"-[a-z][a-zA-Z_]{2,}")
 _LIKE_A_FILE = re.compile(r"[./\\]")
@@ -93,7 +94,7 @@ def _check_is_benchmark(name: str) -> None:
         return
     if is_uri(name):
         raise UsageError(
-            f"{without_secrets(name)}: give one URI, before the benchmarks; to compare "
+            f"{Mask(of_uri(name))(name)}: give one URI, before the benchmarks; to compare "
             "several, list them in a file as <zodburi NAME> sections"
         )
     if _exists(name) or name.endswith(".conf"):

@@ -247,7 +247,9 @@ def test_no_password_is_in_the_settings(tmp_path: Path) -> None:
         text = repr(contender.settings)
         assert "geheim" not in text
         assert "'u'" in text
-    assert found[0].settings["storage.adapter.dsn"] == ("dbname='x' user='u' password=*** host='h'")
+    assert found[0].settings["storage.adapter.dsn"] == (
+        "dbname='x' user='u' password='***' host='h'"
+    )
 
 
 def test_a_fingerprint_is_of_the_settings_and_not_of_the_run(tmp_path: Path) -> None:

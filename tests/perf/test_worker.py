@@ -19,6 +19,7 @@ from zodbshootout.client.outcome import Failure, State, Unsupported
 from zodbshootout.client.parameters import CrewShape, Parameters, Unit
 from zodbshootout.client.specification import Specification, Storage
 from zodbshootout.client.storages.relstorage import OpenRelStorage
+from zodbshootout.masking import Mask
 from zodbshootout.perf import worker
 from zodbshootout.perf.task import (
     Assignment,
@@ -230,7 +231,22 @@ def test_a_crew_that_cannot_be_set_up_answers_why(monkeypatch: pytest.MonkeyPatc
 def test_a_level_is_where_logging_begins(monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[Any] = []
     monkeypatch.setattr(logging, "basicConfig", lambda **options: given.append(options["level"]))
-    worker.configure_logging(None)
+    worker.configure_logging(None, Mask())
     assert given == []
-    worker.configure_logging("INFO")
+    worker.configure_logging("INFO", Mask())
     assert given == ["INFO"]
+
+
+def test_what_is_secret_is_in_no_log(tmp_path: Path) -> None:
+    target = tmp_path / "log"
+    (tmp_path / "log.conf").write_text(
+        f"<logger>\nname shot.secret\n<logfile>\npath {target}\nformat %(message)s\n"
+        "</logfile>\n</logger>\n"
+    )
+    worker.configure_logging(str(tmp_path / "log.conf"), Mask(["ge heim"]))
+    try:
+        {}["ge heim"]
+    except KeyError:
+        logging.getLogger("shot.secret").exception("connecting with %s", "ge heim")
+    assert "connecting with ***\nTraceback" in target.read_text()
+    assert "ge heim" not in target.read_text()

@@ -24,8 +24,10 @@ from ZODB.config import ZODBDatabase
 from zodbshootout.client.opening import prelude as prelude  # noqa: PLC0414
 from zodbshootout.config.explanation import explain, key_in_line
 from zodbshootout.config.loader import SectionText, TextLoader
+from zodbshootout.config.secret_values import SECRET_KEY, of_configuration
 from zodbshootout.config.sections import ServerSection
 from zodbshootout.config.structure import lines_in_sections
+from zodbshootout.masking import Mask
 
 SCRATCH = "scratch"
 """The name under which a file finds the run's temporary directory."""
@@ -58,6 +60,8 @@ class Configuration:
     """What was defined beside what the file defines itself."""
     texts: Mapping[Any, SectionText]
     """What stands in the file for each section, by the section's matcher."""
+    mask: Mask = field(default_factory=Mask)
+    """Hides the secrets that are in it."""
 
     def text_of(self, section: Any) -> SectionText:
         """Return what stands in the file for a section: nothing where it is not in the file."""
@@ -170,19 +174,7 @@ def parse(source: Source, names: Mapping[str, str]) -> Configuration:
     try:
         parsed, _ = loader.loadFile(io.StringIO(source.text), url)
     except ZConfig.ConfigurationError as error:
-        line = getattr(error, "lineno", None) or 0
-        path, text = source.path, source.text
-        if getattr(error, "url", None) not in {None, url}:
-            path = Path(url2pathname(urlsplit(error.url).path))
-            with suppress(OSError, UnicodeDecodeError):
-                text = path.read_text(encoding="utf-8-sig")
-        message = " ".join(str(getattr(error, "message", None) or error).split())
-        if isinstance(error, ZConfig.DataConversionError):
-            message = f"{key_in_line(text, line)}{message}"
-        where = f"{path}:{line}" if line > 0 else str(path)
-        raise ConfigurationError(
-            f"{where}: {explain(message, text, line, loader.schema, names)}"
-        ) from error
+        raise ConfigurationError(_explained(error, source, loader, names)) from error
     except RecursionError:
         raise ConfigurationError(
             f"{source.path}: it includes itself, or a file that does; see its %include"
@@ -194,4 +186,25 @@ def parse(source: Source, names: Mapping[str, str]) -> Configuration:
             raise ConfigurationError(
                 f"{source.path}: <zodb {section.name}> holds no storage, such as <filestorage>"
             )
-    return Configuration(parsed.databases, parsed.servers, names, loader.texts)
+    mask = Mask(of_configuration(source.whole, names))
+    return Configuration(parsed.databases, parsed.servers, names, loader.texts, mask)
+
+
+def _explained(
+    error: ZConfig.ConfigurationError, source: Source, loader: TextLoader, names: Mapping[str, str]
+) -> str:
+    """Return an error of ZConfig's with its place and what to do about it, in one line."""
+    line = getattr(error, "lineno", None) or 0
+    path, text = source.path, source.text
+    if getattr(error, "url", None) not in {None, path.absolute().as_uri()}:
+        path = Path(url2pathname(urlsplit(error.url).path))
+        with suppress(OSError, UnicodeDecodeError):
+            text = path.read_text(encoding="utf-8-sig")
+    where = f"{path}:{line}" if line > 0 else str(path)
+    key = key_in_line(text, line)
+    if SECRET_KEY.search(key):
+        return f"{where}: {key}this value cannot be used; a $ in it is written $$"
+    message = " ".join(str(getattr(error, "message", None) or error).split())
+    if isinstance(error, ZConfig.DataConversionError):
+        message = f"{key}{message}"
+    return f"{where}: {explain(message, text, line, loader.schema, names)}"

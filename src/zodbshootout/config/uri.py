@@ -20,7 +20,8 @@ import ZODB.config
 from ZConfig.matcher import SectionValue
 
 from zodbshootout.config.configuration import ConfigurationError, Source
-from zodbshootout.config.masking import without_secrets
+from zodbshootout.config.secret_values import of_uri
+from zodbshootout.masking import Mask
 
 _BEGINNING = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*):(?P<rest>//|\()?", re.IGNORECASE)
 _DEMO = re.compile(r"demo:\((?P<base>.*)\)/\((?P<changes>.*)\)(?:#.*)?")
@@ -30,10 +31,10 @@ _ZEO_PORT = 9991
 
 
 class BadURI(ValueError):  # noqa: N818
-    """A URI that cannot be used.  The message is one line, without secrets."""
+    """A URI that cannot be used.  The message is one line."""
 
     def __init__(self, uri: str, reason: str) -> None:
-        super().__init__(f"{without_secrets(uri).rstrip(':')}: {reason}")
+        super().__init__(Mask(of_uri(uri))(f"{uri.rstrip(':')}: {reason}"))
 
 
 def is_uri(word: str) -> bool:
@@ -147,7 +148,7 @@ def _reason(error: Exception, uri: str) -> str:
     said = error.args[0] if isinstance(error, KeyError) and error.args else error
     text = " ".join(str(said).split())
     _, _, rest = text.rpartition(uri)
-    return without_secrets(rest.strip(" :") or text) or type(error).__name__
+    return rest.strip(" :") or text or type(error).__name__
 
 
 def _settings(**values: Any) -> SectionValue:

@@ -7,7 +7,7 @@ from typing import Any
 
 from zodbshootout.config.configuration import Configuration
 from zodbshootout.config.loader import SectionText
-from zodbshootout.config.masking import SECRET_KEY, without_secrets
+from zodbshootout.config.secret_values import SECRET_KEY
 from zodbshootout.contenders.private_servers import needed_servers
 
 
@@ -39,7 +39,7 @@ def _settings(
             key = f"{prefix}{attribute}{number or ''}"
             if not hasattr(part, "config"):
                 for name, shown in _values(attribute, number, part, text):
-                    yield f"{key}{name}", without_secrets(shown)
+                    yield f"{key}{name}", configuration.mask(shown)
             elif text.by_name("uri") is None:
                 # What a URI describes has its values from the URI, in which they are named.
                 yield from _settings(part, configuration, f"{key}.")

@@ -62,6 +62,8 @@ class Launcher:
     affinity: str = ""
     """The numbers of the CPUs that workers may use, separated by commas; all where empty."""
     log: str | None = None
+    secrets: Sequence[str] = ()
+    """What workers are to log nowhere."""
     gevent: bool = False
     timeout: float | None = None
     """Seconds for which a worker may be at work."""
@@ -179,7 +181,7 @@ class Host:
             stack.callback(worker.relay)
             stack.callback(self.end, pid)
             with suppress(BrokenPipeError, ConnectionResetError):  # its answer tells of its end
-                ours.send(Assignment(task, launcher.log, launcher.options))
+                ours.send(Assignment(task, launcher.log, launcher.secrets, launcher.options))
             yield worker
 
     def _fork(self, output: Path, connection: Connection) -> int:

@@ -121,5 +121,7 @@ class Assignment:
     task: Task
     log: str | None = None
     """A level's name, or the path of a ZConfig logging file."""
+    secrets: Sequence[str] = ()
+    """What is to be in no log."""
     options: Sequence[str] = field(default_factory=tuple)
     """pyperf's options, for what measures."""

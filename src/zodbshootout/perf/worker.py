@@ -29,6 +29,7 @@ from zodbshootout.crews.crew import Crew, CrewFailed
 from zodbshootout.crews.profiling import Profiler, profiler_for
 from zodbshootout.crews.sample import Sample
 from zodbshootout.crews.starting import CrewPlan
+from zodbshootout.masking import Mask
 from zodbshootout.perf.leaks import Growth
 from zodbshootout.perf.profiles import PREFIX, collect
 from zodbshootout.perf.summary import storable, summarize
@@ -60,7 +61,7 @@ def work(connection: Connection, runner: pyperf.Runner) -> int:
     os.register_at_fork(after_in_child=connection.close)
     try:
         assignment: Assignment = connection.recv()
-        configure_logging(assignment.log)
+        configure_logging(assignment.log, Mask(assignment.secrets))
         runner_with = partial(_started, runner, assignment.options)
         _carry_out(assignment.task, Orders(connection), runner_with)
     except CrewFailed as error:
@@ -251,8 +252,11 @@ def _collect_profiles(task: Measure, parts: Path) -> None:
         print(f"{PREFIX}{task.profiling.name} could not be written: {error}", flush=True)  # noqa: T201
 
 
-def configure_logging(log: str | None) -> None:
-    """Send log records to standard error from a level on, or wherever a ZConfig file says."""
+def configure_logging(log: str | None, mask: Mask) -> None:
+    """Send log records to standard error from a level on, or wherever a ZConfig file says.
+
+    What *mask* hides is in none of them.
+    """
     if log is None:
         return
     if log.isupper():
@@ -263,3 +267,18 @@ def configure_logging(log: str | None) -> None:
     else:
         for configure in read_loggers(Path(log)):
             configure()
+    loggers = [logging.getLogger(name) for name in (None, *logging.root.manager.loggerDict)]
+    for handler in {handler for logger in loggers for handler in logger.handlers}:
+        handler.setFormatter(_Masking(handler.formatter or logging.Formatter(), mask))
+
+
+class _Masking(logging.Formatter):
+    """What another formatter makes of a record, without secrets."""
+
+    def __init__(self, formatter: logging.Formatter, mask: Mask) -> None:
+        super().__init__()
+        self._formatter = formatter
+        self._mask = mask
+
+    def format(self, record: logging.LogRecord) -> str:
+        return self._mask(self._formatter.format(record))

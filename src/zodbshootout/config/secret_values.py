@@ -1,0 +1,123 @@
+"""Which values are secrets: of a configuration, of URIs and DSNs, and of the environment."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from urllib.parse import unquote, unquote_plus, urlsplit
+
+import ZConfig
+from ZConfig.substitution import substitute
+
+SECRET_KEY = re.compile(r"pass(w|phrase|$)|pwd|secret|token|credential|api_?key", re.IGNORECASE)
+"""What is found in the name of a setting or of a variable that nobody is to see."""
+
+_LINE = re.compile(r"^[ \t]*(?:%define[ \t]+)?(?P<key>[^\s<>%#()]+)[ \t]+(?P<value>\S.*?)[ \t]*$")
+_CONNINFO = re.compile(
+    r"(?P<key>\w+)\s*=\s*(?:'(?P<quoted>(?:[^'\\]|\\.)*)(?:'|$)|(?P<bare>(?:[^\s\\]|\\.)*))"
+)
+"""A setting in a DSN, by the rules of PostgreSQL's libpq."""
+_AUTHORITY = re.compile(r"://(?=[^/])")
+_PARAMETER = re.compile(r"[?&;#(](?P<key>[^=&;#?()/]*)=(?P<value>[^&]*)")
+_DELIMITERS = re.compile(r"[/?#@:&=$%\s'\"\\()]+")
+_SHORTEST_PIECE = 4
+_PREFIXES = ("PG", "MYSQL", "MARIADB", "ORACLE", "RS_", "ZEO_")
+"""Of variables that database clients read; others are secret only where they are long enough."""
+
+
+def of_configuration(
+    text: str, names: Mapping[str, str], environment: Mapping[str, str] = os.environ
+) -> set[str]:
+    """Return the secrets in the *text* of a configuration.
+
+    *names* are what the run defines beside what the text defines.
+    """
+    found = {value for name, value in names.items() if SECRET_KEY.search(name)}
+    found.update(_of_environment(environment))
+    meaning = dict(names)
+    for line in text.splitlines():
+        match = _LINE.match(line)
+        if match is None:
+            continue
+        key, raw = match["key"], match["value"]
+        value = _substituted(raw, meaning)
+        if line.lstrip().startswith("%define"):
+            meaning[key.lower()] = value
+        for each in {raw, value}:
+            found.update(_of_setting(key, each))
+    return found
+
+
+def of_words(words: Iterable[str]) -> set[str]:
+    """Return the secrets of the URIs among the words of a command line."""
+    return {secret for word in words for secret in of_uri(word)}
+
+
+def of_uri(uri: str) -> Iterator[str]:
+    """Return what may be the password of a URI, or of one within it.
+
+    A password that is not quoted may hold what ends it for one parser and not for another; each of
+    these ends counts, and what stands between is secret in pieces, too, for an error may name one.
+    """
+    for start in _AUTHORITY.finditer(uri):
+        rest = uri[start.end() :]
+        authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
+        for end in {rest.find("@"), rest.rfind("@"), authority.rfind("@")} - {-1}:
+            _, colon, password = rest[:end].partition(":")
+            if colon:
+                yield from (password, unquote(password), *_pieces(password))
+    for match in _PARAMETER.finditer(uri):
+        if SECRET_KEY.search(match["key"]):
+            for end in ("&", "#", ")", ";"):
+                value = match["value"].partition(end)[0]
+                yield from (value, unquote(value), unquote_plus(value))
+    if uri.lower().startswith("zconfig:"):
+        with suppress(OSError, ValueError):
+            yield from of_configuration(Path(urlsplit(uri).path).read_text(encoding="utf-8"), {})
+
+
+def of_dsn(dsn: str) -> Iterator[str]:
+    """Return what may be the password in a DSN, as it stands there and as it is meant."""
+    for match in _CONNINFO.finditer(dsn):
+        if SECRET_KEY.search(match["key"]):
+            raw = match["quoted"] if match["quoted"] is not None else match["bare"]
+            yield from (raw, re.sub(r"\\(.)", r"\1", raw))
+    with suppress(Exception):  # the driver may be missing, and says later what is wrong
+        from psycopg2.extensions import parse_dsn
+
+        parsed = parse_dsn(dsn)
+        yield from (value for key, value in parsed.items() if SECRET_KEY.search(key))
+
+
+def _of_setting(key: str, value: str) -> Iterator[str]:
+    if SECRET_KEY.search(key):
+        yield value
+        yield from _pieces(value) if "$" in value else ()  # ZConfig may name one
+    if "://" in value or ":(" in value:
+        yield from of_uri(value)
+    if "=" in value:
+        yield from of_dsn(value)
+
+
+def _of_environment(environment: Mapping[str, str]) -> Iterator[str]:
+    for name, value in environment.items():
+        known = name.startswith(_PREFIXES) or len(value) >= _SHORTEST_PIECE
+        if SECRET_KEY.search(name) and known and not os.path.exists(value):  # noqa: PTH110
+            yield value
+
+
+def _substituted(value: str, names: Mapping[str, str]) -> str:
+    with suppress(ZConfig.SubstitutionReplacementError, ZConfig.SubstitutionSyntaxError):
+        return str(substitute(value, names))
+    return value
+
+
+def _pieces(secret: str) -> list[str]:
+    return [
+        piece
+        for piece in _DELIMITERS.split(secret)
+        if len(piece) >= _SHORTEST_PIECE and not piece.isdigit()
+    ]

@@ -1,0 +1,88 @@
+"""Which values of a configuration are secrets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zodbshootout.config.secret_values import of_configuration, of_dsn, of_uri
+from zodbshootout.masking import Mask
+
+PRINTABLE = [chr(code) for code in range(0x20, 0x7F)]
+PASSWORDS = st.text(PRINTABLE, min_size=6, max_size=20).filter(lambda text: text == text.strip())
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("postgres://u:geheim@h:5432/x", "postgres://u:***@h:5432/x"),
+        ("postgres://u:ge@he im@h/x", "postgres://u:***@h/x"),
+        ("postgresql://u:top#secret@localhost/db", "postgresql://u:***@localhost/db"),
+        ("postgresql://u:top?secret@localhost/db", "postgresql://u:***@localhost/db"),
+        ("postgresql://u:top/secret@localhost/db", "postgresql://u:***@localhost/db"),
+        ("zeo://h:1?username=u&password=geheim&wait=1", "zeo://h:1?username=u&password=***&wait=1"),
+        ("mysql://h/x?my_passwd=geheim", "mysql://h/x?my_passwd=***"),
+        ("other://h?a=1&api_token=geheim&b=2#c", "other://h?a=1&api_token=***&b=2#c"),
+        ("demo:(zeo://u:geheim@h:1)/(memory://)", "demo:(zeo://u:***@h:1)/(memory://)"),
+        ("demo:(zeo://h?password=ge)heim)/(memory://)", "demo:(zeo://h?password=***"),
+        ("file:///a:b@c/x.fs", "file:///a:b@c/x.fs"),
+    ],
+)
+def test_a_uri_is_shown_without_its_password(text: str, shown: str) -> None:
+    assert Mask(of_uri(text))(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("dsn", "shown"),
+    [
+        ("dbname='x' password='ge heim' host='h'", "dbname='x' password='***' host='h'"),
+        (r"password=a\ b\ c host=h", "password=*** host=h"),
+        (r"password='it\'s me' host=h", "password='***' host=h"),
+        ("passwd=geheim&more host=h", "passwd=*** host=h"),
+        ("password = 'never ends", "password = '***"),
+    ],
+)
+def test_a_dsn_is_shown_without_its_password(dsn: str, shown: str) -> None:
+    assert Mask(of_dsn(dsn))(dsn) == shown
+
+
+@given(PASSWORDS)
+def test_any_password_in_a_dsn_is_found(password: str) -> None:
+    escaped = password.replace("\\", "\\\\").replace("'", "\\'")
+    assert password in set(of_dsn(f"dbname=x password='{escaped}' host=h"))
+    assert password in set(of_dsn(f"password='{escaped}'"))
+
+
+@given(PASSWORDS)
+def test_any_password_in_a_section_is_found(password: str) -> None:
+    text = f"<zodb a>\n<x>\n  password {password.replace('$', '$$')}\n</x>\n</zodb>\n"
+    assert password in of_configuration(text, {}, {})
+
+
+def test_names_of_the_run_definitions_and_the_environment_are_looked_through(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("FROM_OUTSIDE", "from the environment")
+    text = "%define pw by definition\npassword $pw\npasswd $(FROM_OUTSIDE)\nport 7\n"
+    found = of_configuration(text, {"main_password": "of the run", "main_port": "8100"}, {})
+    assert {"by definition", "from the environment", "of the run"} <= found
+    assert found.isdisjoint({"7", "8100"})
+
+
+def test_variables_that_drivers_read_are_secret_and_the_file_of_one_is_not(tmp_path: Path) -> None:
+    passfile = tmp_path / "pgpass"
+    passfile.write_text("")
+    environment = {
+        "PGPASSWORD": "abc", "MYSQL_PWD": "def", "MY_TOKEN": "1", "HOME": "/root",
+        "PGPASSFILE": str(passfile),
+    }  # fmt: skip
+    assert of_configuration("", {}, environment) == {"abc", "def"}
+
+
+def test_the_file_that_a_zconfig_uri_names_is_read(tmp_path: Path) -> None:
+    (tmp_path / "db.conf").write_text("<zodb>\n<x>\npassword in another file\n</x>\n</zodb>\n")
+    text = f"<zodburi a>\nuri zconfig://{tmp_path / 'db.conf'}\n</zodburi>\n"
+    assert "in another file" in of_configuration(text, {}, {})

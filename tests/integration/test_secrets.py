@@ -1,0 +1,177 @@
+"""No password is in anything that a run prints, logs or writes, whatever it consists of."""
+
+from __future__ import annotations
+
+import random
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import quote, quote_plus
+
+import psutil
+import pytest
+
+from tests.integration.command import QUICK, left_behind, names_in, open_directory, run
+
+PRINTABLE = "".join(map(chr, range(0x20, 0x7F)))
+FEW = 4
+"""Passwords that are tried; of the full suite there are more, and so many at a time."""
+ALL, AT_A_TIME = 200, 20
+
+
+def passwords(count: int) -> list[str]:
+    """Return passwords in which every printable character is, between letters and digits."""
+    chosen = random.Random(11)
+    rest: list[str] = []
+    found = []
+    for number in range(count):
+        if len(rest) < 6:
+            rest += chosen.sample(PRINTABLE, len(PRINTABLE))
+        special = "".join(rest.pop() for _ in range(6))
+        found.append(f"Pw{number}x{special}y{chosen.randrange(10**6):06d}")
+    return found
+
+
+def in_dsn(password: str) -> str:
+    return "'{}'".format(password.replace("\\", "\\\\").replace("'", "\\'"))
+
+
+def bare_in_dsn(password: str) -> str:
+    return re.sub(r"([\\' ])", r"\\\1", password)
+
+
+def relstorage(name: str, adapter: str, *settings: str) -> str:
+    lines = "\n".join(settings)
+    return (
+        f"<zodb {name}>\n<relstorage>\n<{adapter}>\n{lines}\n</{adapter}>\n</relstorage>\n</zodb>\n"
+    )
+
+
+def contenders(number: int, password: str) -> str:
+    """Return a contender for each place in which a password can stand."""
+    place = "host='$pg_host' port='$pg_port' dbname='zodb' user='alice'"
+    literal = password.replace("$", "$$")
+    quoted, bare = (form(literal) for form in (in_dsn, bare_in_dsn))
+    sections = {
+        "pg": ("postgresql", "driver psycopg2", f"dsn {place} password={quoted}"),
+        "pg8000": ("postgresql", "driver pg8000", f"dsn {place} password={quoted}"),
+        "bare": ("postgresql", "driver psycopg2", f"dsn {place} password={bare}"),
+        "defined": ("postgresql", "driver psycopg2", f"dsn {place} password=$pw{number}"),
+        "outside": ("postgresql", "driver psycopg2", f"dsn {place} password='$(PW_{number})'"),
+        "mysql": (
+            "mysql", "driver MySQLdb", "db zodb", "user carol", "host $maria_host",
+            "port $maria_port", f"passwd {literal}",
+        ),
+        "pymysql": (
+            "mysql", "driver PyMySQL", "db zodb", "user carol", "host $maria_host",
+            "port $maria_port", f"passwd {literal}",
+        ),
+        "oracle": ("oracle", "user scott", f"password {literal}", "dsn nowhere"),
+    }  # fmt: skip
+    uris = {
+        "uri": f"postgresql://alice:{quote(password, safe='')}@$pg/zodb",
+        "plus": f"postgresql://alice:{quote_plus(password)}@$pg/zodb",
+        "raw": f"postgresql://alice:{literal}@$pg/zodb",
+    }
+    found = [relstorage(f"{name}_{number}", *lines) for name, lines in sections.items()]
+    found += [
+        relstorage(f"{name}_{number}", "postgresql", "driver psycopg2", f"dsn {uri}")
+        for name, uri in uris.items()
+    ]
+    found.append(
+        f"<zodb zeo_{number}>\n<zeoclient>\nserver $zeo\nusername u\npassword {literal}\n"
+        "realm r\n</zeoclient>\n</zodb>\n"
+    )
+    found.append(
+        f"<zodburi zodburi_{number}>\nuri mysql://carol:{quote(password, safe='')}@$maria/zodb\n"
+        "</zodburi>\n"
+    )
+    return f"%define pw{number} {quoted}\n" + "".join(found)
+
+
+SERVERS = (
+    "%import relstorage\n"
+    "<postgresqlserver pg>\ndatabase zodb\nuser alice\n</postgresqlserver>\n"
+    "<mysqlserver maria>\ndatabase zodb\nuser carol\n</mysqlserver>\n"
+    "<zeoserver zeo>\n<filestorage>\npath $scratch/zeo.fs\n</filestorage>\n</zeoserver>\n"
+    "<zodb let_in>\n<relstorage>\n<postgresql>\ndsn host='$pg_host' port='$pg_port' dbname='zodb'"
+    " user='alice' password='$pg_password'\n</postgresql>\n</relstorage>\n</zodb>\n"
+)
+
+
+@contextmanager
+def command_lines(place: Path) -> Iterator[set[str]]:
+    """Watch the command lines of the processes that are at work in a directory."""
+    found: set[str] = set()
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.wait(0.2):
+            for process in psutil.process_iter():
+                try:
+                    if Path(process.cwd()).is_relative_to(place):
+                        found.add(" ".join(process.cmdline()))
+                except psutil.Error:
+                    continue
+
+    watching = threading.Thread(target=watch)
+    watching.start()
+    try:
+        yield found
+    finally:
+        over.set()
+        watching.join()
+
+
+def told_in(text: str, known: list[str]) -> list[str]:
+    """Return which passwords are in a text, as they are or quoted, be it in part."""
+    return [
+        each
+        for each in known
+        if any(form in text for form in (each, quote(each, safe=""), each[:10], each[-10:]))
+    ]
+
+
+@pytest.mark.timeout(7200)
+def test_no_password_is_in_what_a_run_prints_logs_or_writes(full: bool) -> None:
+    everything = passwords(ALL if full else FEW)
+    assert set(PRINTABLE) <= set("".join(everything)) or not full
+    for start in range(0, len(everything), AT_A_TIME):
+        some = everything[start : start + AT_A_TIME]
+        with open_directory() as place:
+            check_that_none_is_told(place, some)
+
+
+def check_that_none_is_told(place: Path, some: list[str]) -> None:
+    log = place / "log"
+    (place / "log.conf").write_text(
+        f"<eventlog>\nlevel debug\n<logfile>\npath {log}\n</logfile>\n</eventlog>\n"
+    )
+    text = SERVERS + "".join(contenders(number, each) for number, each in enumerate(some))
+    (place / "x.conf").write_text(text)
+    outside = {f"PW_{number}": in_dsn(each)[1:-1] for number, each in enumerate(some)}
+    words = ("x.conf", "add", "-c", "1", *QUICK)
+    with command_lines(place) as seen:
+        done = run(place, *words, "--log", "DEBUG", "-o", "a.json", **outside)
+        again = run(place, *words, "--log", "log.conf", "-o", "b.json", **outside)
+    assert done.status == again.status == 3, done.out + done.err
+    assert names_in(place / "a.d" / "let_in.json") == {"add"}
+    uris = [f"postgres://alice:{each}@127.0.0.1:1/zodb" for each in some]
+    lines = [run(place, uri, "add", "--log", "DEBUG", *QUICK) for uri in uris]
+    (place / "x.conf").unlink()
+    texts = {
+        path.relative_to(place).as_posix(): path.read_bytes().decode(errors="replace")
+        for path in place.rglob("*")
+        if path.is_file()
+    }
+    assert {"log", "a.json", "a.cells.jsonl"} <= texts.keys()
+    texts |= {
+        f"what run {number} printed": each.out + each.err
+        for number, each in enumerate([done, again, *lines])
+    }
+    texts["command lines"] = "\n".join(seen)
+    told = {name: told_in(text, some) for name, text in texts.items()}
+    assert {name: each for name, each in told.items() if each} == {}
+    assert left_behind(place) == []

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests import generated
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
@@ -16,3 +18,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def full(request: pytest.FixtureRequest) -> bool:
     """Whether the long form of a test is wanted."""
     return bool(request.config.getoption("--full"))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    generated.full = config.getoption("--full")

@@ -61,6 +61,13 @@ def test_what_the_encoding_of_the_output_lacks_is_printed_as_an_escape() -> None
     assert streams.loss is None
 
 
+def test_what_is_wrong_is_one_line_whatever_is_in_it() -> None:
+    file = io.StringIO()
+    streams = Streams(console_on(io.StringIO()), console_on(file), None)
+    streams.complain("no such file: a\nb\x1b[31m")
+    assert file.getvalue() == "zodbshootout: no such file: a\\nb\\x1b[31m\n"
+
+
 def test_what_cannot_be_printed_is_lost_and_why_is_known() -> None:
     file = Full()
     streams = Streams(console_on(file), console_on(Full()), None)

@@ -165,6 +165,8 @@ def read_results(path: Path) -> list[CellResult]:
 
     :raises Unusable: when the file is not there, or was not written by this program
     """
+    if path.is_dir() or not path.name:
+        raise Unusable(f"{path} is a directory; name a file of results")
     listed = ResultFiles(path).cells
     if not path.is_file() and not listed.is_file():  # where nothing was measured there is the list
         raise Unusable(f"there is no file {path}")

@@ -33,8 +33,8 @@ class Streams:
         print_line(self.out, self.mask(line))
 
     def complain(self, message: str) -> None:
-        """Print one line that says what is wrong."""
-        print_line(self.err, self.mask(f"zodbshootout: {message}"))
+        """Print one line that says what is wrong, whatever characters are in it."""
+        print_line(self.err, _on_one_line(self.mask(f"zodbshootout: {message}")))
 
     @property
     def can_ask(self) -> bool:
@@ -57,6 +57,13 @@ class Streams:
 def print_line(console: Console, text: str) -> None:
     """Print *text* as it is, and break no line."""
     console.print(Text(text), soft_wrap=True)
+
+
+def _on_one_line(text: str) -> str:
+    """Return *text* with an escape for each character that ends a line or cannot be printed."""
+    return "".join(
+        each if each.isprintable() else each.encode("unicode_escape").decode() for each in text
+    )
 
 
 def console_on(stream: TextIO | None) -> Console:

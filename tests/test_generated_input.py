@@ -1,0 +1,232 @@
+"""Whatever comes in: a plan, a table, or one line that says what is wrong, and its status.
+
+``pytest tests/test_generated_input.py --full`` tries 10,000 command lines, 2,000 configurations and
+2,000 result files.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.generated import examples
+from tests.reports.results import EVERYTHING
+from zodbshootout.arguments import NOT_OURS, parser
+from zodbshootout.cli import ALL_MEASURED, BAD_USAGE, FORBIDDEN, main
+from zodbshootout.client.benchmarks.registry import benchmarks
+from zodbshootout.result_files import ResultFiles
+
+ETC = Path(__file__).parents[1] / "etc"
+
+
+@pytest.fixture(autouse=True)
+def _in_a_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.conf").write_text(
+        "<zodb a>\n<filestorage>\npath $scratch/a.fs\n</filestorage>\n</zodb>\n"
+    )
+    (tmp_path / "empty.conf").write_text("")
+    (tmp_path / "binary.conf").write_bytes(b"\xff\xfe\x00\x01")
+    (tmp_path / "directory").mkdir()
+    ResultFiles(tmp_path / "there.json").write(EVERYTHING)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+
+
+def outcome(words: list[str]) -> tuple[int, str, str]:
+    out, err = io.StringIO(), io.StringIO()
+    status = main(words, out, err, io.StringIO())
+    return status, out.getvalue(), err.getvalue()
+
+
+def check_outcome(words: list[str]) -> None:
+    """Check that a command that measures nothing has done something or said what is wrong."""
+    status, out, err = outcome(words)
+    assert status in {ALL_MEASURED, BAD_USAGE, FORBIDDEN}, err
+    assert "Traceback" not in out + err
+    if status == BAD_USAGE:
+        lines = err.splitlines()
+        assert lines[-1].startswith("zodbshootout: ")
+        assert len(lines[-1]) > len("zodbshootout: ")
+        assert all("are one database" in line for line in lines[:-1])
+
+
+NOISE = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+NUMBERS = st.sampled_from(
+    ["0", "1", "2", "-1", "1.5", "nan", "inf", "1e999", "1,2", "1,,2", ",", "9" * 30, "0x10", "2%"]
+)
+NAMES = st.sampled_from(
+    ["a", "A", "b", "force", "x.conf", "empty.conf", "binary.conf", "directory", "there.json",
+     "nowhere.json", "nowhere/a.json", ".", "/", "", "file:///a.fs", "file://", "zeo://h:1",
+     "memory://", "other://x", "demo:(memory://)/(memory://)", "all", "DEBUG", "info", "unique",
+     "IO", "0-1", "true", "no", *benchmarks()]
+)  # fmt: skip
+VALUES = NUMBERS | NAMES | NOISE
+
+
+def options_of(made: Any, hidden: set[str]) -> list[str]:
+    return [
+        option
+        for action in made._actions
+        if action.dest not in hidden
+        for option in action.option_strings
+    ]
+
+
+# --python runs what it names.
+OPTIONS = st.sampled_from(options_of(parser(), {"python"} | NOT_OURS))
+MISSPELT = OPTIONS.flatmap(
+    lambda option: st.integers(0, len(option)).map(lambda at: option[:at] + "x" + option[at:])
+)
+EXCLUSIONS = st.sampled_from(list(benchmarks())).map(lambda name: f"-{name}")
+OPTION_AND_VALUE = st.tuples(OPTIONS, VALUES).map(list) | st.tuples(OPTIONS, VALUES).map(
+    lambda pair: ["=".join(pair)]
+)
+PARTS = OPTION_AND_VALUE | (OPTIONS | MISSPELT | EXCLUSIONS | VALUES).map(lambda word: [word])
+LINES = st.lists(PARTS, max_size=6).map(lambda parts: [word for part in parts for word in part])
+
+
+@examples(400, 10_000)
+@given(LINES)
+def test_command_lines(words: list[str]) -> None:
+    check_outcome(["--list", *words])
+
+
+REPORT_OPTIONS = st.sampled_from(
+    ["--format", "--layout", "--unit", "--relative-to", "--baseline", "--contender", "--ignore",
+     "--fail-above"]
+)  # fmt: skip
+REPORT_VALUES = st.sampled_from(
+    ["text", "csv", "markdown", "rst", "json", "table", "cells", "p99", "objects", "fs", "zeo",
+     "pg", "5%", "seed", "there.json", "x.conf", "nowhere", "directory"]
+)  # fmt: skip
+
+
+@examples(150, 2_000)
+@given(
+    st.sampled_from(["show", "compare"]),
+    st.lists(REPORT_OPTIONS | REPORT_VALUES | NOISE, max_size=6),
+)
+def test_command_lines_of_reports(command: str, words: list[str]) -> None:
+    check_outcome([command, *words])
+
+
+CONFIGURATIONS = [path.read_text() for path in sorted(ETC.glob("*.conf"))] + [
+    "<zodb a>\n<filestorage>\npath $scratch/a.fs\n</filestorage>\n</zodb>\n",
+    "%define x 1\n<zodb a>\ncache-size $x\n<mappingstorage/>\n</zodb>\n",
+    "<zodburi a>\nuri file:///tmp/a.fs?quota=5\n</zodburi>\n",
+]
+LINES_OF_ALL = sorted({line for text in CONFIGURATIONS for line in text.splitlines()})
+
+
+def change(text: str, what: tuple[str, int, int, str]) -> str:
+    """Return a configuration with something done to it at about that place."""
+    kind, first, second, noise = what
+    lines = text.splitlines() or [""]
+    at, other = first % len(lines), second % len(lines)
+    if kind == "delete":
+        del lines[at]
+    elif kind == "repeat":
+        lines.insert(other, lines[at])
+    elif kind == "swap":
+        lines[at], lines[other] = lines[other], lines[at]
+    elif kind == "noise":
+        lines.insert(at, noise)
+    elif kind == "value":
+        lines[at] = " ".join([*lines[at].split()[:1], noise])
+    elif kind == "foreign":
+        lines.insert(at, LINES_OF_ALL[second % len(LINES_OF_ALL)])
+    else:
+        return text[: first % (len(text) + 1)]
+    return "\n".join(lines) + "\n"
+
+
+CHANGES = st.tuples(
+    st.sampled_from(["delete", "repeat", "swap", "noise", "value", "foreign", "cut"]),
+    st.integers(0, 10_000),
+    st.integers(0, 10_000),
+    NOISE
+    | NUMBERS
+    | st.sampled_from(
+        ["$", "$x", "$(HOME)", "%include x.conf", "%import os", "<", "</", "<a/>", "%"]
+    ),
+)
+
+
+@examples(200, 2_000)
+@given(st.sampled_from(CONFIGURATIONS), st.lists(CHANGES, min_size=1, max_size=4))
+def test_configurations(text: str, changes: list[tuple[str, int, int, str]]) -> None:
+    for each in changes:
+        text = change(text, each)
+    Path("generated.conf").write_text(text, encoding="utf-8")
+    check_outcome(["generated.conf", "--list"])
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | NOISE,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NOISE, inner, max_size=3),
+    max_leaves=5,
+)
+
+
+def places(document: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Return where there is something in a document."""
+    found = [path] if path else []
+    pairs: Iterable[tuple[Any, Any]] = ()
+    if isinstance(document, dict):
+        pairs = document.items()
+    elif isinstance(document, list):
+        pairs = enumerate(document)
+    for key, inner in pairs:
+        found += places(inner, (*path, key))
+    return found
+
+
+def replaced(document: Any, path: tuple[Any, ...], value: Any) -> Any:
+    inner = document
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = value
+    return document
+
+
+@examples(150, 2_000)
+@given(st.data())
+def test_result_files_of_which_something_is_otherwise(data: st.DataObject) -> None:
+    text = Path("there.json").read_text()
+    document = json.loads(text)
+    place = data.draw(st.sampled_from(places(document)))
+    Path("other.json").write_text(json.dumps(replaced(document, place, data.draw(JSON))))
+    check_reading("other.json")
+
+
+@examples(150, 2_000)
+@given(st.floats(0, 1), st.booleans())
+def test_result_files_that_are_cut_off(part: float, of_cells: bool) -> None:
+    for suffix in ("json", "cells.jsonl"):
+        cut = (suffix == "json") != of_cells
+        text = Path(f"there.{suffix}").read_bytes()
+        Path(f"other.{suffix}").write_bytes(text[: int(part * len(text))] if cut else text)
+    check_reading("other.json")
+
+
+@pytest.mark.parametrize("content", ["", "null", "[]", "{}", "1", '{"version": "99"}', "\x00"])
+def test_files_of_others(content: str) -> None:
+    Path("other.json").write_text(content)
+    check_reading("other.json")
+
+
+def check_reading(name: str) -> None:
+    for words in (
+        ["show", name],
+        ["show", name, "--format", "csv", "--unit", "p99"],
+        ["compare", "there.json", name],
+        ["--list", "--append", name],
+    ):
+        check_outcome(words)

@@ -80,6 +80,13 @@ def test_no_digit_is_cut_off_on_a_narrow_terminal() -> None:
     assert stream.getvalue().count("20,000,000") == 8
 
 
+def test_where_the_table_is_too_wide_each_contender_has_one() -> None:
+    stream = io.StringIO()
+    print_table(Console(file=stream, width=70), EVERYTHING)
+    assert stream.getvalue() == (GOLDEN / "narrow.txt").read_text(encoding="utf-8")
+    assert max(map(len, stream.getvalue().split("[1]")[0].splitlines()[2:])) <= 70
+
+
 def test_names_are_not_taken_for_markup() -> None:
     assert "a[red]b[/c]" in printed([measured(cell("add", "a[red]b[/c]"), [1.0])])
 

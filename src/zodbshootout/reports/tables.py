@@ -26,14 +26,7 @@ UNSTABLE = 0.1
 """From such a part of a figure on, its interval is called unstable where no precision was asked."""
 _MEANS = {"objects", "seconds"}
 """The units whose figures are means, of which an interval can be given."""
-_WORDS = {State.FAILED: "failed", State.UNSUPPORTED: "n/a", State.NOT_RUN: "not run"}
 _STYLES = {State.FAILED: Style.BAD, State.UNSUPPORTED: Style.DIM, State.NOT_RUN: Style.DIM}
-_NOTE_WORDS = {
-    State.MEASURED: "incomplete",
-    State.FAILED: "failed",
-    State.UNSUPPORTED: "not supported",
-    State.NOT_RUN: "not run",
-}
 
 
 class NoSuchContender(Exception):  # noqa: N818
@@ -93,7 +86,7 @@ class _Scale:
             return Entry()
         note = self.notes.number(column, result) if result.reason else 0
         if not result.measured:
-            return Entry(_WORDS[result.state], style=_STYLES[result.state], note=note)
+            return Entry(result.state.value, style=_STYLES[result.state], note=note)
         value = self._value(result)
         if value is not None and self.relative_to is not None:
             base = self._value(by_column.get(self.relative_to))
@@ -174,7 +167,8 @@ class _Notes:
         for number, ((state, reason), cells) in enumerate(self.reasons.items(), 1):
             advice = self._advice(cells) if state is State.UNSUPPORTED else ""
             where = _where(cells, benchmarks)
-            yield f"[{number}] {where}: {_NOTE_WORDS[state]}: {reason}{advice}"
+            word = "incomplete" if state is State.MEASURED else state.value
+            yield f"[{number}] {where}: {word}: {reason}{advice}"
 
     def _advice(self, cells: Sequence[tuple[str, Cell]]) -> str:
         """Return the words that leave out a row which no contender of the table can run."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 from rich import box
@@ -9,7 +10,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from zodbshootout.reports.report import Entry, Report, Style, Table
+from zodbshootout.reports.report import Entry, Report, Row, Style, Table
 
 _STYLES = {
     Style.PLAIN: "",
@@ -21,23 +22,47 @@ _STYLES = {
 
 
 def write(report: Report, console: Console) -> None:
-    """Print the tables, each at its natural width, and the notes."""
+    """Print the tables, and the notes.
+
+    Where a table of contenders is too wide, each of them has a table of its own.
+    """
     for table in report.tables:
         console.print()
         console.print(Text(table.caption, style="bold"), soft_wrap=True)
-        _print_whole(console, _rich(table, ascii_only=_ascii_only(console)))
+        for number, part in enumerate(_fitting(table, console)):
+            if number:
+                console.print()
+            _print_whole(console, _rich(part, ascii_only=_ascii_only(console)))
     console.print()
     for line in report.notes:
         console.print(Text(_plain(line, console)), soft_wrap=True)
 
 
+def _fitting(table: Table, console: Console) -> list[Table]:
+    """Return a table as it is, or a table for each of its columns where it is too wide."""
+    whole = _rich(table, ascii_only=_ascii_only(console))
+    if table.words or len(table.columns) == 1 or _natural_width(whole, console) <= console.width:
+        return [table]
+    return [
+        replace(
+            table,
+            columns=[column],
+            rows=[Row(row.title, [row.entries[number]]) for row in table.rows],
+        )
+        for number, column in enumerate(table.columns)
+    ]
+
+
 def _print_whole(console: Console, table: RichTable) -> None:
     """Print a table at its natural width: a number must not be cut off, whatever the terminal."""
     width = console.width
-    natural = console.measure(table, options=console.options.update(width=10_000)).maximum
-    console.width = max(width, natural)
+    console.width = max(width, _natural_width(table, console))
     console.print(table)
     console.width = width
+
+
+def _natural_width(table: RichTable, console: Console) -> int:
+    return console.measure(table, options=console.options.update(width=10_000)).maximum
 
 
 def _plain(line: str, console: Console) -> str:

@@ -39,11 +39,11 @@ def measured(of: Cell, *runs: Sequence[float], unit: str = "second", **metadata:
 
 
 def failed(of: Cell, reason: str) -> CellResult:
-    return CellResult(of).without_number(Failure(reason))
+    return CellResult(of).failed(Failure(reason))
 
 
 def unsupported(of: Cell, reason: str) -> CellResult:
-    return CellResult(of).without_number(Failure(reason, state=State.UNSUPPORTED))
+    return CellResult(of).failed(Failure(reason, state=State.UNSUPPORTED))
 
 
 class Counting(NoProgress):

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.generated import examples
-from tests.reports.results import EVERYTHING
+from tests.reports.results import EVERYTHING, told
 from zodbshootout.arguments import NOT_OURS, parser
 from zodbshootout.cli import ALL_MEASURED, BAD_USAGE, FORBIDDEN, main
 from zodbshootout.client.benchmarks.registry import benchmarks
@@ -35,7 +35,7 @@ def _in_a_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "empty.conf").write_text("")
     (tmp_path / "binary.conf").write_bytes(b"\xff\xfe\x00\x01")
     (tmp_path / "directory").mkdir()
-    ResultFiles(tmp_path / "there.json").write(EVERYTHING)
+    ResultFiles(tmp_path / "there.json").write([told(each) for each in EVERYTHING])
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
 
 

@@ -26,6 +26,7 @@ ORDER = (
     ("preparing",),
     ("plan",),
     ("result_files",),
+    ("result_kinds",),
     ("results",),
     ("engine",),
     ("estimate",),

@@ -14,6 +14,7 @@ from zodbshootout.plan import Plan
 from zodbshootout.results import CellResult
 
 BROKE = Failure("it broke", "Traceback")
+SPOILT = Failure("it wrote something else", spoils=True)
 CANNOT = Failure("it cannot", state=State.UNSUPPORTED)
 
 
@@ -64,13 +65,13 @@ def test_a_result_with_less_than_all_of_its_runs_says_so() -> None:
     notes = Notes(plan_of("ab", processes=2))
     notes.ledger.open([])
     notes.ledger.add_run(notes.cell("a"), run(0.1))
-    assert (notes.result("a").reason, notes.result("b").reason) == ("1 of 2 runs", "")
+    assert (notes.result("a").reason, notes.result("b").reason) == ("incomplete: 1 of 2 runs", "")
     notes.ledger.add_run(notes.cell("a"), run(0.1))
     assert notes.result("a").reason == ""
 
 
-@pytest.mark.parametrize("failure", [BROKE, CANNOT])
-def test_a_cell_without_a_figure_has_none_even_if_it_had_runs(failure: Failure) -> None:
+@pytest.mark.parametrize("failure", [SPOILT, CANNOT])
+def test_what_says_something_against_earlier_runs_drops_them(failure: Failure) -> None:
     notes = Notes(plan_of("ab", processes=2))
     notes.ledger.open([])
     notes.ledger.add_run(notes.cell("a"), run(0.1))
@@ -81,6 +82,39 @@ def test_a_cell_without_a_figure_has_none_even_if_it_had_runs(failure: Failure) 
     )  # fmt: skip
     assert notes.kept[-1] == [(failure.state.value, 0), ("not run", 0)]
     assert notes.ledger.unsettled(notes.ledger.plan.cells) == [notes.cell("b")]
+
+
+def test_a_cell_that_fails_later_keeps_the_runs_it_had() -> None:
+    notes = Notes(plan_of("ab", processes=2))
+    notes.ledger.open([])
+    notes.ledger.add_run(notes.cell("a"), run(0.1))
+    notes.ledger.fail(notes.cell("a"), BROKE)
+    result = notes.result("a")
+    assert (result.state, result.reason, len(result.runs)) == (State.FAILED, BROKE.cause, 1)
+    assert notes.kept[-1] == [("failed", 1), ("not run", 0)]
+    assert notes.ledger.unsettled(notes.ledger.plan.cells) == [notes.cell("b")]
+
+
+def test_runs_that_were_made_again_are_told() -> None:
+    notes = Notes(plan_of("ab", processes=2))
+    notes.ledger.open([])
+    crash = Failure("client 0 was killed by SIGSEGV", crashed=True)
+    for _ in range(2):
+        notes.ledger.note_crash(notes.cell("a"), crash)
+        notes.ledger.add_run(notes.cell("a"), run(0.1))
+    assert notes.result("a").reason == f"a run was made again 2 times: {crash.cause}"
+    assert (notes.result("a").crashes, notes.result("b").crashes) == ((crash.cause,) * 2, ())
+
+
+def test_no_secret_is_in_a_reason() -> None:
+    notes = Notes(plan_of("ab"))
+    notes.ledger.mask.hide(["geheim"])
+    notes.ledger.open([(notes.cell("a"), Failure("geheim is wrong", "Traceback: geheim"))])
+    notes.ledger.note_crash(notes.cell("b"), Failure("geheim"))
+    assert (notes.result("a").reason, notes.result("a").detail) == (
+        "*** is wrong", "Traceback: ***"
+    )  # fmt: skip
+    assert notes.result("b").crashes == ("***",)
 
 
 def test_cells_that_are_measured_can_have_more_runs() -> None:
@@ -103,7 +137,7 @@ def test_every_cell_is_done_once_whatever_becomes_of_it() -> None:
 
 
 def test_it_is_the_figure_that_says_that_a_precision_was_missed() -> None:
-    for precision, reason in ((0.0, "1 of 3 runs"), (0.05, "")):
+    for precision, reason in ((0.0, "incomplete: 1 of 3 runs"), (0.05, "")):
         notes = Notes(plan_of("a", processes=3, precision=precision))
         notes.ledger.add_run(notes.cell("a"), run(0.1))
         assert [each.reason for each in notes.ledger.results] == [reason]
@@ -116,7 +150,7 @@ def test_fail_fast_gives_up_at_a_failure_and_keeps_what_there_is() -> None:
     notes.ledger.fail(notes.cell("c"), CANNOT)
     with pytest.raises(GaveUp):
         notes.ledger.fail(notes.cell("a"), BROKE)
-    assert notes.kept[-1] == [("failed", 0), ("not supported", 0), ("not supported", 0)]
+    assert notes.kept[-1] == [("failed", 1), ("not supported", 0), ("not supported", 0)]
 
 
 def test_fail_fast_gives_up_at_a_failure_that_is_known_already() -> None:

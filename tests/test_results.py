@@ -8,8 +8,9 @@ from typing import Any
 import pyperf
 import pytest
 
+from tests.reports.results import told
 from tests.runs import cell, failed, measured, run, unsupported
-from zodbshootout.client.outcome import Failure
+from zodbshootout.client.outcome import Failure, State
 from zodbshootout.client.parameters import CrewShape, MappingType, Parameters, from_json
 from zodbshootout.model import Cell
 from zodbshootout.result_files import NotWritten, ResultFiles, Unusable, read_results
@@ -51,7 +52,7 @@ def test_the_combined_file_and_those_of_the_contenders_hold_the_same_runs(
 
 
 def test_trap_1_what_failed_or_is_not_supported_is_not_a_number(files: ResultFiles) -> None:
-    broken = measured(cell("cold", "fs"), [1.0]).without_number(Failure("why"))
+    broken = measured(cell("cold", "fs"), [1.0]).failed(Failure("why", spoils=True))
     files.write(
         [
             measured(cell("add", "fs"), [1.0]),
@@ -75,9 +76,19 @@ def test_trap_1_what_failed_or_is_not_supported_is_not_a_number(files: ResultFil
 def test_what_fails_later_is_taken_out_again(files: ResultFiles) -> None:
     result = measured(cell("add", "fs"), [1.0])
     files.write([result])
-    files.write([result.without_number(Failure("why"))])
+    files.write([result.failed(Failure("why", spoils=True))])
     assert not files.combined.exists()
     assert list(files.directory.iterdir()) == []
+
+
+def test_what_a_failed_cell_had_before_is_kept_and_read_as_failed(files: ResultFiles) -> None:
+    crashed = told(measured(cell("add", "fs"), [1.0], [2.0])).crashed(
+        "client 0 was killed by SIGKILL"
+    )
+    files.write([crashed.failed(Failure("why"))])
+    (found,) = read_results(files.combined)
+    assert (found.state, found.reason, len(found.runs)) == (State.FAILED, "why", 2)
+    assert found.crashes == ("client 0 was killed by SIGKILL",)
 
 
 def test_names_are_unique_wherever_they_stand() -> None:
@@ -193,13 +204,13 @@ def test_only_like_results_are_added(files: ResultFiles) -> None:
     assert (
         conflict(of, version_RelStorage="4") == "fs: add is there with version_RelStorage=nothing"
     )
-    for parameters, told in (
+    for parameters, found in (
         ({"objects": 7}, "objects=1000"),
         ({"seed": 3}, "seed=0"),
         ({"compressibility": 0.25}, "compressibility=0.5"),
         ({"leaf_size": 9}, "btree_leaf_size=0"),
     ):
-        assert conflict(cell("add", "fs", **parameters)) == f"fs: add is there with {told}"
+        assert conflict(cell("add", "fs", **parameters)) == f"fs: add is there with {found}"
     assert "unit" in str(conflict(of, "byte"))
     assert conflict(cell("add", "zeo", objects=7)) is None
     assert conflict(cell("cold", "fs", objects=7)) is None

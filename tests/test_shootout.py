@@ -334,13 +334,44 @@ def test_trap_15_a_cell_that_fails_at_any_point_fails_alone(point: tuple[str, in
         "cold c": "measured",
     }
     failed = found.failure()
-    assert (failed.reason, failed.detail, failed.runs) == ("it broke", "Traceback", ())
+    assert (failed.reason, failed.detail) == ("it broke", "Traceback")
+    assert len(failed.runs) == len(found.site.did("done")) - 15
     for each in found.results:
         if each is not failed:
             assert len(each.runs) == 3
             assert each.reason == ""
     abandoned = [(event.benchmark, event.contender) for event in site.did("abandon")]
     assert abandoned == ([] if what == "prepare" else [("add", "b")])
+
+
+CRASH = Failure("client 0 was killed by SIGSEGV", crashed=True)
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_run_in_which_a_process_crashes_is_made_again(point: tuple[str, int]) -> None:
+    what, nth = point
+    site = Site(fails=failing(what, "b", nth=nth, failure=CRASH))
+    found = shot(plan_of("abc", ["add", "cold"]), site, retries=1)
+    assert set(found.states().values()) == {"measured"}
+    assert {len(each.runs) for each in found.results} == {3}
+    told = {each.cell.contender: each.reason for each in found.results if each.reason}
+    assert told == {"b": f"a run was made again once: {CRASH.cause}"}
+
+
+def test_who_crashes_again_and_again_has_failed_and_keeps_what_was_measured() -> None:
+    def second_run(event: Event, nth: int) -> Failure | None:
+        return CRASH if event[:3] == ("finish", "add", "b") and nth >= 1 else None
+
+    found = shot(plan_of("ab"), Site(fails=second_run), retries=2)
+    assert found.states() == {"add a": "measured", "add b": "failed"}
+    assert (found.failure().reason, len(found.failure().runs)) == (CRASH.cause, 1)
+    assert found.failure().crashes == (CRASH.cause,) * 2
+
+
+def test_a_host_that_crashes_is_replaced() -> None:
+    found = shot(plan_of("ab"), Site(fails=failing("host", "", "", 1, CRASH)), retries=1)
+    assert set(found.states().values()) == {"measured"}
+    assert {len(each.runs) for each in found.results} == {3}
 
 
 def test_who_cannot_be_set_up_beside_others_is_tried_alone() -> None:
@@ -494,7 +525,7 @@ def test_an_interrupt_leaves_what_was_measured_and_nobody_at_work() -> None:
         "cold a": "not run",
         "cold b": "not run",
     }
-    assert [each.reason for each in found.results][:2] == ["1 of 3 runs", "1 of 3 runs"]
+    assert [each.reason for each in found.results][:2] == ["incomplete: 1 of 3 runs"] * 2
     assert (found.site.at_work, found.site.hosts) == ([], 0)
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import io
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pyperf
 import pytest
 
-from tests.reports.results import EVERYTHING
+from tests.reports.results import EVERYTHING, told
 from tests.runs import cell, measured
 from zodbshootout.cli import main
 from zodbshootout.client.parameters import MappingType
@@ -22,14 +21,6 @@ from zodbshootout.result_files import ResultFiles, read_results
 from zodbshootout.results import CellResult
 from zodbshootout.show import headings
 from zodbshootout.streams import console_on
-
-
-def told(result: CellResult) -> CellResult:
-    """Return a result with the metadata that a worker would have given to its runs."""
-    if not result.measured:
-        return result
-    metadata: dict[str, Any] = result.cell.metadata()
-    return measured(result.cell, *(run.values for run in result.runs), **metadata)
 
 
 def written(path: Path, *results: CellResult) -> Path:

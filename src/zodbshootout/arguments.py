@@ -45,6 +45,8 @@ MIN_TIME = 0.05
 a few long ones about contenders on a machine whose speed changes."""
 TIMEOUT = 1800.0
 """Seconds after which a worker counts as hanging, unless told otherwise."""
+RETRIES = 1
+"""How often a run is made again in which a process has crashed, unless told otherwise."""
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
 OPTIONAL_VALUES = {
@@ -309,6 +311,11 @@ def _add_run(base: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--baseline", metavar="NAME",
         help="compare the others with that contender below the table (default: the first)",
+    )  # fmt: skip
+    group.add_argument(
+        "--retries", metavar="N", type=argument_values.count_or_none, default=RETRIES,
+        help="make a run again, up to N times, in which a process has crashed "
+        f"(default: {RETRIES}); the table says so",
     )  # fmt: skip
     group.add_argument("--fail-fast", action="store_true", help="stop at the first cell that fails")
     group.add_argument(

@@ -54,12 +54,7 @@ class Ledger:
         effort = self.plan.effort
         # Where a precision was to be reached, the figure itself says that it was missed.
         due = 0 if effort.precision else effort.processes
-        return [
-            replace(result, reason=f"{len(result.runs)} of {due} runs")
-            if result.measured and len(result.runs) < due
-            else result
-            for result in self._results.values()
-        ]
+        return [result.remarked(due) for result in self._results.values()]
 
     def unsettled(self, cells: Sequence[Cell]) -> list[Cell]:
         """Return those of *cells* that can still have a figure."""
@@ -81,6 +76,10 @@ class Ledger:
         """Add a run of a cell."""
         self._results[cell] = self._results[cell].with_run(run)
         self.keep(self.results)
+
+    def note_crash(self, cell: Cell, failure: Failure) -> None:
+        """Note that a run of a cell is made again after a crash."""
+        self._results[cell] = self._results[cell].crashed(self.mask(failure.cause))
 
     def close(self, cells: Sequence[Cell]) -> None:
         """Note that there will be no more runs of *cells*."""
@@ -104,7 +103,7 @@ class Ledger:
 
     def _settle(self, cell: Cell, failure: Failure) -> None:
         shown = replace(failure, cause=self.mask(failure.cause), detail=self.mask(failure.detail))
-        self._results[cell] = self._results[cell].without_number(shown)
+        self._results[cell] = self._results[cell].failed(shown)
         self.observer.cell_done(self._results[cell])
 
     def _may_give_up(self) -> None:

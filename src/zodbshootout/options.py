@@ -202,6 +202,7 @@ def _run_options(found: argparse.Namespace, sweep: Sweep, chosen: Sequence[str])
     return RunOptions(
         log=_log(found.log),
         fail_fast=found.fail_fast,
+        retries=found.retries,
         may_write=[name.lower() for name in found.may_write],
         pack=found.pack,
         restart=found.restart_servers,

@@ -137,7 +137,7 @@ class Bar(NoProgress):
 def describe(result: CellResult) -> str:
     """Return a result as one line."""
     name = long_name(result.cell)
-    if not result.measured:
+    if result.state is not State.MEASURED:
         return f"{name}: {result.state.value}: {result.reason}"
     if result.unit == "byte":
         return f"{name}: {result.benchmark().format_value(result.mean)}"

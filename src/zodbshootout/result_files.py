@@ -25,6 +25,7 @@ from zodbshootout.client import parameters as shapes
 from zodbshootout.client.outcome import State
 from zodbshootout.client.parameters import CrewShape, MappingType, Parameters, Unit
 from zodbshootout.model import Cell
+from zodbshootout.result_kinds import strange_metadata, strange_values
 from zodbshootout.results import CellResult, long_name, short_name, varied_parameters
 
 LABEL = "label"
@@ -150,6 +151,7 @@ def _write_cells(path: Path, results: Iterable[CellResult]) -> None:
                 "state": result.state.value,
                 "reason": result.reason,
                 "runs": len(result.runs),
+                "crashes": list(result.crashes),
             }
         )
         for result in results
@@ -177,7 +179,12 @@ def read_results(path: Path) -> list[CellResult]:
             raise Unusable(
                 f"{path} was not written by zodbshootout; pyperf shows it: pyperf show {path}"
             )
-        found[cell] = found.get(cell, CellResult(cell)).with_run(benchmark)
+        strange = strange_values(benchmark.get_runs())
+        if strange:
+            raise Unusable(f"{path} is damaged: {strange} is something else than it should be")
+        before = found.get(cell, CellResult(cell))
+        state = State.FAILED if before.state is State.FAILED else State.MEASURED
+        found[cell] = replace(before.with_run(benchmark), state=state)
     lost = {result.cell for result in found.values() if result.state is State.MEASURED}
     lost -= {result.cell for result in found.values() if result.measured}
     return [CellResult(cell) if cell in lost else result for cell, result in found.items()]
@@ -186,7 +193,11 @@ def read_results(path: Path) -> list[CellResult]:
 def _result_of(told: Mapping[str, Any]) -> CellResult:
     parameters = shapes.from_json(told["parameters"])
     cell = Cell(told["benchmark"], told["contender"], parameters)
-    return CellResult(cell, State(told["state"]), told["reason"])
+    strange = strange_metadata(cell.metadata())
+    if strange:
+        raise ValueError(f"{strange} is something else than it should be")
+    crashes = tuple(map(str, told.get("crashes", ())))
+    return CellResult(cell, State(told["state"]), str(told["reason"]), crashes=crashes)
 
 
 def _cell_of(benchmark: pyperf.Benchmark) -> Cell | None:
@@ -212,7 +223,7 @@ def _cell_of(benchmark: pyperf.Benchmark) -> Cell | None:
                 compressibility=told["compressibility"],
             )
         return Cell(told["benchmark"], told["contender"], parameters)
-    except (KeyError, StopIteration):
+    except (KeyError, StopIteration, ValueError):
         return None
 
 
@@ -251,7 +262,7 @@ def _load_cells(path: Path) -> list[CellResult]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
         return [_result_of(json.loads(line)) for line in lines]
-    except (OSError, ValueError, TypeError, KeyError) as error:
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise Unusable(f"cannot read {path}: {error}") from error
 
 

@@ -33,17 +33,43 @@ class CellResult:
     detail: str = ""
     """A traceback, where there is one."""
     runs: tuple[pyperf.Run, ...] = ()
+    crashes: tuple[str, ...] = ()
+    """Why runs were made again: how processes have crashed in them, in one line each."""
 
     def with_run(self, benchmark: pyperf.Benchmark) -> CellResult:
         """Return this result with the run of a worker added, or those of a file."""
         benchmark.update_metadata({"name": NAME})  # pyperf has runs of one name only together
         return replace(self, state=State.MEASURED, runs=(*self.runs, *benchmark.get_runs()))
 
-    def without_number(self, failure: Failure) -> CellResult:
-        """Return this result as one that has no number, and why; runs it had are dropped."""
+    def failed(self, failure: Failure) -> CellResult:
+        """Return this result as one of which there will be no more runs, and why.
+
+        The runs that it has are kept, unless the failure says something against them, too.
+        """
+        kept = failure.state is State.FAILED and not failure.spoils
         return replace(
-            self, state=failure.state, reason=failure.cause, detail=failure.detail, runs=()
+            self,
+            state=failure.state,
+            reason=failure.cause,
+            detail=failure.detail,
+            runs=self.runs if kept else (),
         )
+
+    def crashed(self, cause: str) -> CellResult:
+        """Return this result as one of which a run is made again after a crash."""
+        return replace(self, crashes=(*self.crashes, cause))
+
+    def remarked(self, due: int) -> CellResult:
+        """Return this result with what is to be said against its figure; *due* runs were wanted."""
+        if self.state is not State.MEASURED:
+            return self
+        remarks = []
+        if len(self.runs) < due:
+            remarks.append(f"incomplete: {len(self.runs)} of {due} runs")
+        if self.crashes:
+            times = "once" if len(self.crashes) == 1 else f"{len(self.crashes)} times"
+            remarks.append(f"a run was made again {times}: {self.crashes[-1]}")
+        return replace(self, reason="; ".join(remarks))
 
     @property
     def measured(self) -> bool:

@@ -58,6 +58,8 @@ class RunOptions:
 
     log: str | None = None
     fail_fast: bool = False
+    retries: int = 0
+    """How often a run is made again in which a process has crashed."""
     zapped: Collection[str] = ()
     """The names of the contenders whose data is destroyed."""
     may_write: Collection[str] = ()
@@ -194,19 +196,30 @@ class Shootout:
         return Course(effort, fewest)
 
     def _measure_round(self, row: Sequence[Cell], course: Course[Cell], number: int) -> None:
-        """Make one run of each cell of a row."""
-        cells = self.ledger.unsettled(row)
-        modules = self.tasks.modules(cells)
+        """Make one run of each cell of a row, and again those in which a process has crashed."""
+        cells, first = self.ledger.unsettled(row), 0
+        self._tries = dict.fromkeys(cells, 0)
+        while cells:
+            self._again: list[Cell] = []
+            first = self._make_runs(cells, course, number, first)
+            cells = self._again
+
+    def _make_runs(
+        self, cells: Sequence[Cell], course: Course[Cell], number: int, first: int
+    ) -> int:
+        """Make a run of each cell; slices are numbered from *first* on.  Return the next number."""
+        waiting = self._groups(cells)
         try:
-            with self.hosts.host(modules) as host:
-                waiting, first = self._groups(cells), 0
+            with self.hosts.host(self.tasks.modules(cells)) as host:
                 while waiting:
                     left = self._measure_together(host, course, waiting.pop(0), number, first)
                     waiting += [[cell] for cell in left]
                     first += course.all_turns  # only slices of one number are taken in turn
         except WorkerFailed as error:
             for cell in self.ledger.unsettled(cells):
-                self._fail(cell, error.failure)
+                if cell not in self._again and len(self.ledger.result(cell).runs) <= number:
+                    self._fail(cell, error.failure)
+        return first
 
     def _groups(self, cells: Sequence[Cell]) -> list[list[Cell]]:
         """Return the cells, those together that can wait for their turn at the same time.
@@ -322,6 +335,11 @@ class Shootout:
         worker.reopen_databases()
 
     def _fail(self, cell: Cell, failure: Failure) -> None:
+        if failure.crashed and self._tries[cell] < self.options.retries:
+            self._tries[cell] += 1
+            self._again.append(cell)
+            self.ledger.note_crash(cell, failure)
+            return
         contender = self.plan.contender(cell)
         if cell.contender in self._protected:
             failure = replace(failure, cause=f"{failure.cause}; {self._protection(cell)}")

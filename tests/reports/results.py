@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tests.runs import cell, failed, measured, unsupported
 from zodbshootout.results import CellResult
 
@@ -16,3 +18,11 @@ EVERYTHING = [
     measured(cell("hot", "zeo"), [0.0005, 0.00051], [0.000504, 0.000505], [0.00050]),
     failed(cell("hot", "pg"), "another reason"),
 ]
+
+
+def told(result: CellResult) -> CellResult:
+    """Return a result with the metadata that a worker would have given to its runs."""
+    if not result.measured:
+        return result
+    metadata: dict[str, Any] = result.cell.metadata()
+    return measured(result.cell, *(run.values for run in result.runs), **metadata)

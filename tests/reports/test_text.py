@@ -10,6 +10,7 @@ from rich.console import Console
 
 from tests.reports.results import EVERYTHING
 from tests.runs import cell, failed, measured
+from zodbshootout.client.outcome import Failure
 from zodbshootout.client.parameters import MappingType
 from zodbshootout.reports import text
 from zodbshootout.reports.records import Source
@@ -57,6 +58,14 @@ CASES = {
         measured(cell("add", "zeo"), [0.02], [0.04], [0.02], precision=0.05),
         measured(cell("cold", "fs"), [0.02], precision=0.05),
         measured(cell("cold", "zeo"), [0.02], [0.02], precision=0.05),
+    ],
+    "failures": [
+        measured(cell("add", "fs"), [0.02], [0.02], [0.02]),
+        measured(cell("add", "zeo"), [0.02], [0.02])
+        .crashed("client 1 was killed by SIGSEGV")
+        .remarked(2),
+        measured(cell("cold", "fs"), [0.02], [0.02]).remarked(3),
+        measured(cell("cold", "zeo"), [0.02], [0.02]).failed(Failure("no more room")),
     ],
     "memory": [measured(cell("add", "fs"), [2_000_000], unit="byte")],
     "nothing": [failed(cell("add", "fs"), "no ZEO server at localhost:1")],

@@ -40,6 +40,11 @@ class Failure:
     """``FAILED`` or ``UNSUPPORTED``."""
     secondary: bool = False
     """Whether it is merely a consequence of another client's failure."""
+    crashed: bool = False
+    """Whether a process has ended that should not have."""
+    spoils: bool = False
+    """Whether the figures of earlier runs cannot be relied on, either: the data is not as it should
+    be."""
 
 
 def describe(error: BaseException) -> str:
@@ -56,4 +61,4 @@ def failure_of(error: BaseException, *, secondary: bool = False) -> Failure:
     """Return an exception as the failure that it is."""
     detail = "".join(traceback.format_exception(type(error), error, error.__traceback__))
     state = State.UNSUPPORTED if isinstance(error, Unsupported) else State.FAILED
-    return Failure(describe(error), detail, state, secondary)
+    return Failure(describe(error), detail, state, secondary, spoils=isinstance(error, CheckFailed))

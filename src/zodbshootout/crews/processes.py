@@ -89,7 +89,7 @@ class ProcessCrew(Crew):
         process = self._processes[client]
         process.join(PATIENCE)
         cause = f"client {client} (pid {process.pid}) {manner_of_end(process.exitcode)}"
-        return Failure(cause, detail=cause)
+        return Failure(cause, detail=cause, crashed=True)
 
     def join(self) -> None:
         """Wait until the processes have ended; end those that do not."""

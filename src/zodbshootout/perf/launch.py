@@ -248,7 +248,7 @@ class Host:
         printed = _last_lines(self._output)
         if printed:
             cause = f"{cause}: {printed[-1]}"
-        return Failure(cause, "\n".join(printed))
+        return Failure(cause, "\n".join(printed), crashed=True)
 
 
 @dataclass
@@ -387,7 +387,7 @@ class Worker:
         printed = _last_lines(self.output)
         if exit_code is not None and exit_code > 0 and printed:
             cause = f"{cause}: {printed[-1]}"
-        return Failure(cause, "\n".join(printed))
+        return Failure(cause, "\n".join(printed), crashed=True)
 
     def relay(self) -> None:
         """Pass on what the worker has printed since it was asked last."""

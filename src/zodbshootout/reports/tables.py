@@ -149,7 +149,11 @@ class _Notes:
 
     def number(self, column: str, result: CellResult) -> int:
         """Return the number of the reason of a result."""
-        key = (result.state, result.reason)
+        reason = result.reason
+        if result.measured and result.state is not State.MEASURED:
+            runs = f"{len(result.runs)} run{'' if len(result.runs) == 1 else 's'}"
+            reason = f"{reason}; the figure is that of {runs} before that"
+        key = (result.state, reason)
         self.reasons.setdefault(key, []).append((column, result.cell))
         return list(self.reasons).index(key) + 1
 
@@ -167,8 +171,8 @@ class _Notes:
         for number, ((state, reason), cells) in enumerate(self.reasons.items(), 1):
             advice = self._advice(cells) if state is State.UNSUPPORTED else ""
             where = _where(cells, benchmarks)
-            word = "incomplete" if state is State.MEASURED else state.value
-            yield f"[{number}] {where}: {word}: {reason}{advice}"
+            word = "" if state is State.MEASURED else f"{state.value}: "
+            yield f"[{number}] {where}: {word}{reason}{advice}"
 
     def _advice(self, cells: Sequence[tuple[str, Cell]]) -> str:
         """Return the words that leave out a row which no contender of the table can run."""

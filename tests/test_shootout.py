@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -11,7 +12,7 @@ from typing import Any, NamedTuple
 import pyperf
 import pytest
 
-from tests.runs import Counting, contender, plan_of, run
+from tests.runs import Counting, contender, measured, plan_of, run
 from zodbshootout.client.outcome import Failure, State
 from zodbshootout.contenders.contender import Advice
 from zodbshootout.engine.turns import WorkerFailed
@@ -207,7 +208,13 @@ class Going:
         return found
 
 
-def going(plan: Plan, site: Site, absent: Mapping[str, Failure] | None = None, **how: Any) -> Going:
+def going(
+    plan: Plan,
+    site: Site,
+    absent: Mapping[str, Failure] | None = None,
+    begun: Sequence[CellResult] = (),
+    **how: Any,
+) -> Going:
     options = RunOptions(**how)
     observer = Counting()
     kept: list[list[int]] = []
@@ -217,7 +224,7 @@ def going(plan: Plan, site: Site, absent: Mapping[str, Failure] | None = None, *
 
     shootout = Shootout(
         plan,
-        Ledger(plan, observer, keep, options.fail_fast),
+        Ledger(plan, observer, keep, options.fail_fast, begun=begun),
         hosts=site,
         tasks=CellTasks(plan, {}, options.leaks, options.profiles, options.profiler),
         servers=site,
@@ -424,6 +431,23 @@ def test_contenders_that_could_not_be_opened_fail_without_being_tried() -> None:
     assert found.states() == {"add a": "measured", "add b": "failed"}
     assert (found.failure().reason, found.failure().detail) == ("no server", "Traceback")
     assert {event.contender for event in found.site.did("prepare", "set up")} == {"a"}
+
+
+def test_a_run_that_is_resumed_makes_the_runs_that_are_lacking() -> None:
+    plan = plan_of("abc", ["add", "cold"])
+    begun = [
+        replace(measured(cell, *[[0.1, 0.1]] * runs), cell=cell, state=state)
+        for cell, runs, state in zip(
+            plan.cells,
+            (3, 1, 0, 3, 3, 3),
+            (State.MEASURED, State.FAILED, State.FAILED, *[State.MEASURED] * 3),
+            strict=True,
+        )
+    ]
+    found = shot(plan, begun=begun)
+    assert set(found.states().values()) == {"measured"}
+    assert {len(each.runs) for each in found.results} == {3}
+    assert Counter(found.site.measured()) == {"add b": 2, "add c": 3}
 
 
 THEIRS = contender("a", others=("app", "index"))

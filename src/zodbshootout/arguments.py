@@ -305,6 +305,10 @@ def _add_effort(base: argparse.ArgumentParser) -> None:
 def _add_run(base: argparse.ArgumentParser) -> None:
     group = base.add_argument_group("the run and its output")
     group.add_argument(
+        "--resume", metavar="FILENAME",
+        help="go on with a run that was interrupted: measure what FILENAME lacks, and write to it",
+    )  # fmt: skip
+    group.add_argument(
         "--label", metavar="TEXT", default="",
         help="note in the results what this run is about",
     )  # fmt: skip

@@ -139,14 +139,16 @@ def _shoot_out(options: Options, streams: Streams) -> int:
             plan = plan.knowing(facts)
             shootout = Shootout(
                 plan=plan,
-                ledger=Ledger(plan, observer, files.write, run.fail_fast, streams.mask),
+                ledger=Ledger(
+                    plan, observer, files.write, run.fail_fast, streams.mask, files.begun
+                ),
                 hosts=launcher,
                 tasks=_tasks(plan, run, streams.mask),
                 servers=servers,
                 options=run,
                 absent=failures,
             )
-            if options.append:
+            if options.append or options.resume:
                 check_like(files, shootout.expected_metadata(), options)
             status, message = _measure(shootout)
         if message:

@@ -16,6 +16,7 @@ from zodbshootout.model import Cell
 from zodbshootout.options import Options
 from zodbshootout.plan import Plan
 from zodbshootout.result_files import ResultFiles, Unusable
+from zodbshootout.results import long_name
 
 
 def result_files(options: Options, plan: Plan) -> ResultFiles:
@@ -23,17 +24,8 @@ def result_files(options: Options, plan: Plan) -> ResultFiles:
 
     :raises UsageError: when something is there already, or nothing can be written there
     """
-    if options.append:
-        try:
-            files = ResultFiles(options.append).appending()
-        except Unusable as error:
-            raise UsageError(f"--append: {error}") from None
-        _check_writable(options.append.parent)
-        # What is known before anything is opened.  There is a second check when all is known.
-        told = {each.name: {"configuration_hash": each.fingerprint()} for each in plan.contenders}
-        expected = {cell: {**cell.metadata(), **told[cell.contender]} for cell in plan.cells}
-        check_like(files, expected, options)
-        return files
+    if options.append or options.resume:
+        return _files_there(options, plan)
     if options.output:
         files = ResultFiles(options.output)
         for path in files.all:
@@ -53,6 +45,37 @@ def result_files(options: Options, plan: Plan) -> ResultFiles:
     return ResultFiles(directory / f"{now}-{options.path.stem}-{os.getpid()}.json")
 
 
+def _files_there(options: Options, plan: Plan) -> ResultFiles:
+    """Return files that are there, and whose results are like those that there will be."""
+    option, path = _there(options)
+    try:
+        files = ResultFiles(path)
+        files = files.appending() if options.append else files.resuming()
+    except Unusable as error:
+        raise UsageError(f"{option}: {error}") from None
+    _check_writable(path.parent)
+    # What is known before anything is opened.  There is a second check when all is known.
+    told = {each.name: {"configuration_hash": each.fingerprint()} for each in plan.contenders}
+    expected = {cell: {**cell.metadata(), **told[cell.contender]} for cell in plan.cells}
+    check_like(files, expected, options)
+    planned = set(plan.cells)
+    other = next((each.cell for each in files.begun if each.cell not in planned), None)
+    if other is not None:
+        raise UsageError(
+            f"--resume: {path} is of another run, which had {long_name(other)}; give the same "
+            "arguments as then"
+        )
+    return files
+
+
+def _there(options: Options) -> tuple[str, Path]:
+    """Return the option that names files that are there, and their name."""
+    if options.append:
+        return "--append", options.append
+    assert options.resume is not None
+    return "--resume", options.resume
+
+
 def check_like(
     files: ResultFiles, expected: Mapping[Cell, Mapping[str, Any]], options: Options
 ) -> None:
@@ -64,7 +87,8 @@ def check_like(
     """
     conflict = files.conflict(expected, "byte" if options.memory else "second")
     if conflict:
-        raise UsageError(f"--append: {conflict}; append to another file")
+        option, _ = _there(options)
+        raise UsageError(f"{option}: {conflict}; name another file")
 
 
 def _check_writable(directory: Path) -> None:

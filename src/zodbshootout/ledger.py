@@ -43,10 +43,18 @@ class Ledger:
     fail_fast: bool = False
     mask: Mask = field(default_factory=Mask)
     """Hides secrets in the reasons of failures."""
+    begun: Sequence[CellResult] = ()
+    """What a run had measured that is resumed; what failed in it is tried again."""
     _results: dict[Cell, CellResult] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._results = {cell: CellResult(cell) for cell in self.plan.cells}
+        runs = {result.cell: result for result in self.begun if result.measured}
+        self._results = {
+            cell: CellResult(cell, State.MEASURED, runs=runs[cell].runs, crashes=runs[cell].crashes)
+            if cell in runs
+            else CellResult(cell)
+            for cell in self.plan.cells
+        }
 
     @property
     def results(self) -> list[CellResult]:

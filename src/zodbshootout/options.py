@@ -77,6 +77,7 @@ class Options:
     list_only: bool
     output: Path | None
     append: Path | None
+    resume: Path | None
     quiet: bool
     verbose: bool
     show: Sequence[str]
@@ -120,6 +121,7 @@ def parse(arguments: Sequence[str]) -> Options:
         list_only=found.list_only,
         output=_file("-o", found.output),
         append=_file("--append", found.append),
+        resume=_file("--resume", found.resume),
         quiet=found.quiet,
         verbose=found.verbose and not found.quiet,
         show=[name for name in ("metadata", "dump", "stats", "hist") if getattr(found, name)],
@@ -137,8 +139,9 @@ def parse(arguments: Sequence[str]) -> Options:
 
 
 def _reject_what_is_not_ours(found: argparse.Namespace) -> None:
-    if found.output and found.append:
-        raise UsageError("-o and --append: give one of them")
+    given = {"-o": found.output, "--append": found.append, "--resume": found.resume}
+    if len(named := [option for option, value in given.items() if value]) > 1:
+        raise UsageError(f"{' and '.join(named)}: give one of them")
     for name in sorted(NOT_OURS - {"pipe"}):
         if getattr(found, name) not in {None, False}:
             option = "--" + name.replace("_", "-")

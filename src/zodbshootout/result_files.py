@@ -47,6 +47,9 @@ class ResultFiles:
     combined: Path
     existing: Sequence[CellResult] = ()
     """What they held before, where results are appended."""
+    begun: Sequence[CellResult] = ()
+    """What they held before of a run that is resumed, and is written again as part of its
+    results."""
 
     @property
     def _stem(self) -> str:
@@ -83,6 +86,13 @@ class ResultFiles:
         there = self.combined.exists() or self.cells.exists()
         return replace(self, existing=read_results(self.combined) if there else ())
 
+    def resuming(self) -> ResultFiles:
+        """Return the same files, set to go on with the run whose results they hold.
+
+        :raises Unusable: when no file is there, or it is not one of ours
+        """
+        return replace(self, begun=read_results(self.combined))
+
     def conflict(self, expected: Mapping[Cell, Mapping[str, Any]], unit: str) -> str | None:
         """Say which cell cannot be added to what is there, or return ``None``.
 
@@ -90,7 +100,7 @@ class ResultFiles:
         that are of something else, and would pass for the same.  pyperf for its part adds nothing
         that was measured elsewhere, or with another Python.
         """
-        there = [each for each in self.existing if each.measured]
+        there = [each for each in (*self.existing, *self.begun) if each.measured]
         for cell, metadata in expected.items():
             alike = [
                 each

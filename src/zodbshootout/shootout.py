@@ -154,12 +154,18 @@ class Shootout:
         """Make as many rounds of each row as it takes."""
         courses = {row.cells: self._course(row) for row in rows}
         rounds = Rounds(
-            [row.cells for row in rows], self.plan.effort, limit, self._rounds_needed, self._close
-        )
+            [row.cells for row in rows], self.plan.effort, limit, self._rounds_needed, self._close,
+            made={row.cells: self._rounds_made(row.cells) for row in rows},
+        )  # fmt: skip
         began = time.monotonic()
         for cells, number in rounds:
             self.ledger.observer.left(rounds.seconds_left(time.monotonic() - began))
             self._measure_round(cells, courses[cells], number)
+
+    def _rounds_made(self, cells: Sequence[Cell]) -> int:
+        """Return how many runs every cell of a row has already, as where a run is resumed."""
+        results = map(self.ledger.result, self.ledger.unsettled(cells))
+        return min((len(result.runs) for result in results), default=0)
 
     def _rounds_needed(self, cells: Sequence[Cell]) -> int:
         """Return how many rounds it takes until everything in a row is known well enough.
@@ -196,8 +202,11 @@ class Shootout:
         return Course(effort, fewest)
 
     def _measure_round(self, row: Sequence[Cell], course: Course[Cell], number: int) -> None:
-        """Make one run of each cell of a row, and again those in which a process has crashed."""
-        cells, first = self.ledger.unsettled(row), 0
+        """Make one run of each cell of a row, and again those in which a process has crashed.
+
+        Of cells that had more runs than others in a run that is resumed, it is made already.
+        """
+        cells, first = self._without_run(self.ledger.unsettled(row), number), 0
         self._tries = dict.fromkeys(cells, 0)
         while cells:
             self._again: list[Cell] = []
@@ -216,10 +225,14 @@ class Shootout:
                     waiting += [[cell] for cell in left]
                     first += course.all_turns  # only slices of one number are taken in turn
         except WorkerFailed as error:
-            for cell in self.ledger.unsettled(cells):
-                if cell not in self._again and len(self.ledger.result(cell).runs) <= number:
+            for cell in self._without_run(self.ledger.unsettled(cells), number):
+                if cell not in self._again:
                     self._fail(cell, error.failure)
         return first
+
+    def _without_run(self, cells: Sequence[Cell], number: int) -> list[Cell]:
+        """Return the cells of which run *number*, counted from 0 on, is still to be made."""
+        return [cell for cell in cells if len(self.ledger.result(cell).runs) <= number]
 
     def _groups(self, cells: Sequence[Cell]) -> list[list[Cell]]:
         """Return the cells, those together that can wait for their turn at the same time.

@@ -179,7 +179,7 @@ def test_appending_other_parameters_under_the_same_name_is_refused(tmp_path: Pat
     assert done.status == 2
     assert done.complaint == (
         "zodbshootout: --append: memory: steamin is there with object_size_bytes=300; "
-        "append to another file"
+        "name another file"
     )
     assert (tmp_path / "a.json").read_bytes() == before
 

@@ -32,8 +32,8 @@ class Rounds(Generic[R]):
     closed: Callable[[R], None] = lambda _: None
     """Called when a row has had its last round."""
     clock: Callable[[], float] = time.monotonic
-    made: dict[R, int] = field(init=False, default_factory=dict)
-    """The rounds that each row has had."""
+    made: dict[R, int] = field(default_factory=dict)
+    """The rounds that each row has had, be it before these began."""
     _took: dict[R, float] = field(init=False, default_factory=dict)
 
     def __iter__(self) -> Iterator[tuple[R, int]]:

@@ -14,6 +14,7 @@ from zodbshootout.contenders.contender import Advice, Requirement
 from zodbshootout.engine.turns import WorkerFailed
 from zodbshootout.launching import look_at
 from zodbshootout.perf.task import Look
+from zodbshootout.progress import NoProgress
 
 FACTS = Facts("SomeStorage", driver="some driver")
 
@@ -25,6 +26,7 @@ class FakeLauncher:
     failures: Mapping[str, Failure] = field(default_factory=dict)
     """By the text of the section, which is the name of the contender."""
     cannot_start: Failure | None = None
+    open_timeout: float | None = None
     looked: list[str] = field(default_factory=list)
 
     @contextmanager
@@ -45,7 +47,7 @@ def look(
 ) -> tuple[dict[str, str], dict[str, Facts]]:
     """Return why some contenders cannot be opened, and what was found of the others."""
     given: Any = launcher
-    failures, facts = look_at(contenders, given, absent or {})
+    failures, facts = look_at(contenders, given, absent or {}, NoProgress())
     return {name: failure.cause for name, failure in failures.items()}, facts
 
 

@@ -45,6 +45,8 @@ MIN_TIME = 0.05
 a few long ones about contenders on a machine whose speed changes."""
 TIMEOUT = 1800.0
 """Seconds after which a worker counts as hanging, unless told otherwise."""
+OPEN_TIMEOUT = 60.0
+"""Seconds that a contender has to be opened in, unless told otherwise: ZEO's client waits 30."""
 RETRIES = 1
 """How often a run is made again in which a process has crashed, unless told otherwise."""
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
@@ -315,6 +317,10 @@ def _add_run(base: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--baseline", metavar="NAME",
         help="compare the others with that contender below the table (default: the first)",
+    )  # fmt: skip
+    group.add_argument(
+        "--open-timeout", metavar="SECONDS", type=argument_values.seconds, default=OPEN_TIMEOUT,
+        help=f"seconds that opening a contender may take at first (default: {OPEN_TIMEOUT:g})",
     )  # fmt: skip
     group.add_argument(
         "--retries", metavar="N", type=argument_values.count_or_none, default=RETRIES,

@@ -134,8 +134,7 @@ def _shoot_out(options: Options, streams: Streams) -> int:
             users = users_of_servers(configuration, plan.measurable)
             needs = needs_of_servers(configuration)
             servers = start_servers(stack, configuration, users, needs, context)
-            observer.note("opening the contenders")
-            failures, facts = look_at(plan.measurable, launcher, servers.absent)
+            failures, facts = look_at(plan.measurable, launcher, servers.absent, observer)
             plan = plan.knowing(facts)
             shootout = Shootout(
                 plan=plan,

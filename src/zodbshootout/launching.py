@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from zodbshootout.client.facts import Facts
 from zodbshootout.client.outcome import Failure
@@ -18,9 +20,15 @@ from zodbshootout.perf.task import Look
 from zodbshootout.progress import NoProgress
 from zodbshootout.servers.server import ServerContext
 
+PATIENCE = 5.0
+"""Seconds after which it is told what is waited for."""
+
 
 def look_at(
-    contenders: Sequence[Contender], launcher: Launcher, absent: Mapping[str, str]
+    contenders: Sequence[Contender],
+    launcher: Launcher,
+    absent: Mapping[str, str],
+    observer: NoProgress,
 ) -> tuple[dict[str, Failure], dict[str, Facts]]:
     """Open every contender once; return why some cannot be opened, and facts of the others.
 
@@ -32,7 +40,9 @@ def look_at(
     try:
         with launcher.host() as host:
             for contender in due:
-                found = _look(contender, host)
+                observer.note(f"opening {contender.name}")
+                with _impatience(contender.name, launcher, observer):
+                    found = _look(contender, host)
                 if isinstance(found, Failure):
                     failures[contender.name] = found
                 else:
@@ -40,6 +50,21 @@ def look_at(
     except WorkerFailed as error:
         failures |= {contender.name: error.failure for contender in due}
     return failures, facts
+
+
+@contextmanager
+def _impatience(contender: str, launcher: Launcher, observer: NoProgress) -> Iterator[None]:
+    """Say what is waited for where it lasts."""
+    said = f"{contender}: waiting for it to open"
+    if launcher.open_timeout is not None:
+        said = f"{said}, {launcher.open_timeout:g} s at most (--open-timeout)"
+    timer = threading.Timer(PATIENCE, observer.relay, [said])
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 _MISSING_DRIVER = (
@@ -98,6 +123,7 @@ def launcher_for(
         log=options.run.log,
         gevent=options.gevent,
         timeout=options.timeout,
+        open_timeout=min(options.open_timeout, options.timeout),
         relay=_relay(options, observer, mask),
         secrets=mask.secrets,
         interrupted=context.interrupted,

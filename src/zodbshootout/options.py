@@ -84,6 +84,9 @@ class Options:
     """What pyperf is to show of the results: ``metadata``, ``dump``, ``stats``, ``hist``."""
     include_mapping: bool
     timeout: float
+    """Seconds that one worker may be at work."""
+    open_timeout: float
+    """Seconds that a worker may be at work which looks at a contender."""
     python: str
     gevent: bool
     affinity: str
@@ -127,6 +130,7 @@ def parse(arguments: Sequence[str]) -> Options:
         show=[name for name in ("metadata", "dump", "stats", "hist") if getattr(found, name)],
         include_mapping=found.include_mapping in {"true", "yes", "on"},
         timeout=found.timeout,
+        open_timeout=found.open_timeout,
         python=_executable(found.python),
         gevent=found.gevent,
         affinity=_affinity(found.affinity),

@@ -289,7 +289,16 @@ def _replace(path: Path, write: Callable[[Path], None]) -> None:
     temporary = path.with_name(f".{os.getpid()}.{path.name}")
     try:
         write(temporary)
+        _sync(temporary)  # or a power cut may leave the new name with nothing in it
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

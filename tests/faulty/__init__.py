@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import time
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
 from typing import Any
 
+import psutil
 from ZODB.config import BaseConfig
 from ZODB.POSException import StorageError
 
@@ -41,25 +46,98 @@ def _leak() -> None:
     leaked.append(Leaked())
 
 
-FAULTS = {"raise": _raise, "kill": _kill, "exit": _exit, "hang": _hang, "leak": _leak}
+def _segv() -> None:
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def _escape() -> None:
+    """Leave a process behind that holds what this one prints to, in a session of its own."""
+    subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], start_new_session=True)
+
+
+def _ancestor(generation: int) -> psutil.Process:
+    """Return the worker, the process that forked it, or the command, of a client that is forked."""
+    return psutil.Process().parents()[generation - 1]
+
+
+def _kill_worker() -> None:
+    _ancestor(1).kill()
+
+
+def _kill_host() -> None:
+    _ancestor(2).kill()
+
+
+def _kill_command() -> None:
+    _ancestor(3).kill()
+
+
+def _kill_children(word: str) -> None:
+    """Kill what the command has started, of a word in its command line, with what that started."""
+    for child in _ancestor(3).children():
+        if word in " ".join(child.cmdline()):
+            for each in [child, *child.children(recursive=True)]:
+                each.kill()
+            child.wait(10)
+
+
+FAULTS = {
+    "kill-worker": _kill_worker, "kill-host": _kill_host, "kill-command": _kill_command,
+    "kill-guardian": lambda: _kill_children("guardian.py"),
+    "kill-zeo": lambda: _kill_children("runzeo"),
+    "kill-postgresql": lambda: _kill_children("postgres"),
+    "kill-mariadb": lambda: _kill_children("mariadbd"),
+    "raise": _raise, "kill": _kill, "segv": _segv, "exit": _exit, "hang": _hang, "leak": _leak,
+    "escape": _escape,
+}  # fmt: skip
 LASTING = {"leak"}
 """The faults of every commit, and not only of the one that is due."""
 
 
 class FaultySection(BaseConfig):  # type: ignore[misc]
     def open(self) -> Any:
+        if self.config.during == "open":
+            self._go_wrong()
         storage = self.config.base.open()
-        fault = FAULTS[self.config.fault]
-        due = self.config.benchmark_commit
-        commits = 0
-        vote = storage.tpc_vote
-
-        def tpc_vote(transaction: Any) -> Any:
-            nonlocal commits
-            commits += 1
-            if commits == due or self.config.fault in LASTING:
-                fault()
-            return vote(transaction)
-
-        storage.tpc_vote = tpc_vote
+        if self.config.during == "close":
+            self._replace(storage, "close", lambda: True)
+        elif self.config.during:
+            for name in ("load", "loadBefore", "tpc_begin", "new_oid"):
+                self._replace(storage, name, self._is_due)
+        else:
+            commits = count(1)
+            lasting = self.config.fault in LASTING
+            self._replace(
+                storage,
+                "tpc_vote",
+                lambda: next(commits) == self.config.benchmark_commit or lasting,
+            )
         return storage
+
+    def _replace(self, storage: Any, name: str, is_due: Callable[[], bool]) -> None:
+        """Have a method of the storage go wrong when it is called, before it does anything."""
+        method = getattr(storage, name)
+
+        def replaced(*arguments: Any, **named: Any) -> Any:
+            if is_due():
+                self._go_wrong()
+            return method(*arguments, **named)
+
+        setattr(storage, name, replaced)
+
+    def _go_wrong(self) -> None:
+        when, once = Path(self.config.when or os.sep), self.config.once
+        if not when.exists() or (once and Path(once).exists()):
+            return
+        if once:
+            Path(once).touch()
+        FAULTS[self.config.fault]()
+
+    def _is_due(self) -> bool:
+        """Say whether a method of a benchmark, of the name that is told, is at work."""
+        frame = sys._getframe()
+        while frame := frame.f_back:  # type: ignore[assignment]
+            module = frame.f_globals.get("__name__", "")
+            if frame.f_code.co_name == self.config.during and ".benchmarks." in module:
+                return True
+        return False

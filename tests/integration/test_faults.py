@@ -6,7 +6,6 @@ import json
 import signal
 from pathlib import Path
 
-import pyperf
 import pytest
 
 from tests.integration.command import QUICK, left_behind, names_in, run, start, wait_until
@@ -198,46 +197,3 @@ def test_a_database_that_cannot_be_opened_is_a_failure_of_its_contender(tmp_path
     done = run(tmp_path, "x.conf", "add", "-c1", *QUICK, "-o", "a.json")
     assert done.status == 3
     assert "bad: failed: cannot be opened: FileStorageFormatError" in done.out
-
-
-def test_a_killed_run_is_resumed_where_it_was(tmp_path: Path) -> None:
-    (tmp_path / "x.conf").write_text(GOOD + "<zodb other>\n<filestorage>\npath o.fs\n"
-                                     "</filestorage>\n</zodb>\n")  # fmt: skip
-    words = ("x.conf", "add", "cold", "hot", "-c", "1", *QUICK, "-p", "3")
-    process = start(tmp_path, *words, "-o", "a.json")
-    cells = tmp_path / "a.cells.jsonl"
-    wait_until(lambda: cells.exists() and '"measured"' in cells.read_text())
-    process.kill()
-    process.communicate()
-    wait_until(lambda: left_behind(tmp_path) == [])
-    before = runs_in(tmp_path / "a.json")
-    done = run(tmp_path, *words, "--resume", "a.json")
-    assert done.status == 0, done.out + done.err
-    after = runs_in(tmp_path / "a.json")
-    assert {name: len(runs) for name, runs in after.items()} == dict.fromkeys(after, 3)
-    assert len(after) == 6
-    for name, runs in before.items():
-        assert after[name][: len(runs)] == runs
-    again = run(tmp_path, *words, "--resume", "a.json")
-    assert again.status == 0
-    assert runs_in(tmp_path / "a.json") == after
-
-
-def runs_in(path: Path) -> dict[str, list[tuple[float, ...]]]:
-    suite = pyperf.BenchmarkSuite.load(str(path))
-    return {each.get_name(): [run.values for run in each.get_runs()] for each in suite}
-
-
-def test_only_the_same_run_is_resumed(tmp_path: Path) -> None:
-    (tmp_path / "x.conf").write_text(GOOD)
-    words = ("x.conf", "add", "-c", "1", *QUICK)
-    assert run(tmp_path, *words, "-o", "a.json").status == 0
-    for other, reason in (
-        (("--seed", "5"), "good: add is there with seed=0"),
-        (("cold",), None),
-        (("-add", "cold"), "a.json is of another run, which had good: add"),
-    ):
-        done = run(tmp_path, *words, *other, "--resume", "a.json")
-        assert done.status == (2 if reason else 0)
-        assert reason is None or f"zodbshootout: --resume: {reason}" in done.err
-    assert run(tmp_path, *words, "--resume", "nowhere.json").status == 2

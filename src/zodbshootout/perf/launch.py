@@ -67,6 +67,8 @@ class Launcher:
     gevent: bool = False
     timeout: float | None = None
     """Seconds for which a worker may be at work."""
+    open_timeout: float | None = None
+    """Seconds for which a worker may be at work that looks at a contender."""
     relay: Callable[[str], None] = lambda _: None
     """Called with each line that a worker has printed."""
     interrupted: threading.Event = field(default_factory=threading.Event)
@@ -267,7 +269,9 @@ class Worker:
     _relayed: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
-        self._left = self.launcher.timeout
+        looks = isinstance(self.task, Look)
+        self._left = self.launcher.open_timeout if looks else self.launcher.timeout
+        self._limit = f"{self._left:g} s ({'--open-timeout' if looks else '--timeout'})"
 
     def start_attempt(self, loops: int) -> None:
         """Begin with :meth:`attempt`; :meth:`wait` waits for its end."""
@@ -368,8 +372,7 @@ class Worker:
         while True:
             left = None if deadline is None else deadline - time.monotonic()
             if left is not None and left <= 0:
-                limit = f"{self.launcher.timeout:g} s (--timeout)"
-                return Failure(f"not done within its time limit of {limit}")
+                return Failure(f"not done within its time limit of {self._limit}")
             ready = wait([self.connection, self.host.socket], left)
             if self.connection in ready:
                 try:

@@ -1,0 +1,157 @@
+"""A worker, the process that forks workers, the guardian or the command itself is killed."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyperf
+import pytest
+
+from tests.faults.runs import GOOD, check_failed, faulty, measure, outcomes, runs_of
+from tests.integration.command import (
+    QUICK,
+    Done,
+    left_behind,
+    processes_in,
+    run,
+    start,
+    wait_until,
+)
+
+ALL = ["good add", "bad add", "good cold", "bad cold"]
+PARENTS = {"kill-worker": "the worker", "kill-host": "the process that starts workers"}
+
+
+@pytest.mark.parametrize("fault", PARENTS)
+def test_a_run_whose_worker_is_killed_is_made_again(fault: str, tmp_path: Path) -> None:
+    done = measure(tmp_path, faulty("bad", fault, once=tmp_path / "done"), "-p", "3")
+    assert done.status == 0, done.out + done.err
+    assert "a run was made again once: " in done.out
+    assert "was killed by SIGKILL" in done.out
+    assert {state for state, _ in outcomes(tmp_path).values()} == {"measured"}
+    assert runs_of(tmp_path) == dict.fromkeys(ALL, 3)
+    assert left_behind(tmp_path) == []
+
+
+def test_a_cell_whose_worker_is_killed_has_failed_where_nothing_is_tried_again(
+    tmp_path: Path,
+) -> None:
+    done = measure(tmp_path, faulty("bad", "kill-worker"), "--retries", "0")
+    check_failed(done, tmp_path, "was killed by SIGKILL")
+
+
+def test_the_rows_after_the_host_was_killed_are_measured(tmp_path: Path) -> None:
+    done = measure(tmp_path, faulty("bad", "kill-host"), "--retries", "0")
+    assert done.status == 3, done.out + done.err
+    found = outcomes(tmp_path)
+    assert found["bad add"][0] == "failed"
+    assert "was killed by SIGKILL" in found["bad add"][1]
+    assert {found[name][0] for name in ("good cold", "bad cold")} == {"measured"}
+    assert "Traceback" not in done.out + done.err
+    assert left_behind(tmp_path) == []
+
+
+def test_the_guardian_is_killed(tmp_path: Path) -> None:
+    done = measure(tmp_path, faulty("bad", "kill-guardian"), "cold", "-p", "2")
+    assert done.status == 3, done.out + done.err
+    assert "stopped: the process that cleans up after the run has ended before it" in done.err
+    assert "Traceback" not in done.out + done.err
+    assert left_behind(tmp_path) == []
+
+
+def killed(place: Path) -> Mapping[str, list[tuple[float, ...]]]:
+    """Have a run killed in the second round of add; return what is in its files."""
+    text = faulty("bad", "kill-command", when=place / "a.json", once=place / "done")
+    done: Done = measure(place, text, "-p", "3")
+    assert done.status == -signal.SIGKILL
+    wait_until(lambda: left_behind(place) == [])
+    return values_in(place)
+
+
+def values_in(place: Path) -> dict[str, list[tuple[float, ...]]]:
+    suite = pyperf.BenchmarkSuite.load(str(place / "a.json"))
+    return {each.get_name(): [run.values for run in each.get_runs()] for each in suite}
+
+
+def test_the_command_is_killed(tmp_path: Path) -> None:
+    assert {name.split()[0] for name in killed(tmp_path)} == {"good:", "bad:"}
+    assert all(len(runs) == 1 for runs in values_in(tmp_path).values())
+
+
+def test_a_killed_run_is_resumed_where_it_was(tmp_path: Path) -> None:
+    before = killed(tmp_path)
+    words = ("x.conf", "add", "cold", "-c", "1", *QUICK, "-l", "8", "-p", "3")
+    done = run(tmp_path, *words, "--resume", "a.json")
+    assert done.status == 0, done.out + done.err
+    after = values_in(tmp_path)
+    assert {name: len(runs) for name, runs in after.items()} == dict.fromkeys(after, 3)
+    assert len(after) == len(ALL)
+    for name, runs in before.items():
+        assert after[name][: len(runs)] == runs
+    assert run(tmp_path, *words, "--resume", "a.json").status == 0
+    assert values_in(tmp_path) == after
+
+
+def test_only_the_same_run_is_resumed(tmp_path: Path) -> None:
+    (tmp_path / "x.conf").write_text(GOOD)
+    words = ("x.conf", "add", "-c", "1", *QUICK)
+    assert run(tmp_path, *words, "-o", "a.json").status == 0
+    for other, reason in (
+        (("--seed", "5"), "good: add is there with seed=0"),
+        (("cold",), None),
+        (("-add", "cold"), "a.json is of another run, which had good: add"),
+    ):
+        done = run(tmp_path, *words, *other, "--resume", "a.json")
+        assert done.status == (2 if reason else 0)
+        assert reason is None or f"zodbshootout: --resume: {reason}" in done.err
+    assert run(tmp_path, *words, "--resume", "nowhere.json").status == 2
+
+
+SERVERS = (
+    "<zeoserver main>\n<filestorage>\npath $scratch/main.fs\n</filestorage>\n</zeoserver>\n"
+    "<zodb good>\n<zeoclient>\nserver $main\n</zeoclient>\n</zodb>\n"
+)
+LONG = ("x.conf", "add", "cold", "-c", "2", "--object-counts", "20", "-p", "20", "-o", "a.json")
+
+
+def is_at_work(word: str) -> Callable[[Path], bool]:
+    return lambda place: any(word in command for command in processes_in(place).values())
+
+
+STAGES: Mapping[str, Callable[[Path], bool]] = {
+    "starting servers": is_at_work("runzeo"),
+    "opening": is_at_work("perf.host"),
+    "measuring": lambda place: (place / "a.json").exists(),
+}
+
+
+@contextmanager
+def started(place: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
+    """Have a run, which is not there any more afterwards."""
+    process = start(place, *words)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("stage", STAGES)
+def test_ctrl_c_at_each_stage(stage: str, number: int, tmp_path: Path) -> None:
+    (tmp_path / "x.conf").write_text(SERVERS)
+    with started(tmp_path, *LONG) as process:
+        wait_until(lambda: STAGES[stage](tmp_path))
+        process.send_signal(number)
+        out, err = process.communicate(timeout=30)
+    assert process.returncode == 130, out + err
+    assert "zodbshootout: interrupted" in err
+    assert "Traceback" not in out + err
+    if stage == "measuring":
+        assert "what was measured until then is kept" in err
+        assert runs_of(tmp_path)
+    assert left_behind(tmp_path) == []

@@ -28,11 +28,17 @@ def faulty(name: str, fault: str, storage: str = "", **keys: Any) -> str:
     return f"<zodb {name}>\n<faulty>\nfault {fault}\n{lines}{storage}</faulty>\n</zodb>\n"
 
 
-def measure(place: Path, text: str, *words: str, imports: str = "%import faulty\n") -> Done:
+def measure(
+    place: Path,
+    text: str,
+    *words: str,
+    imports: str = "%import faulty\n",
+    output: str = "a.json",
+) -> Done:
     """Measure ``add`` and ``cold`` of a good contender and of others."""
     (place / "x.conf").write_text(imports + GOOD + text)
     return run(
-        place, "x.conf", "add", "cold", "-c", "1", *BUSY, "--timeout", "8", "-o", "a.json", *words
+        place, "x.conf", "add", "cold", "-c", "1", *BUSY, "--timeout", "8", "-o", output, *words
     )
 
 

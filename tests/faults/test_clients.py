@@ -94,3 +94,12 @@ def test_a_descendant_that_keeps_the_output_open_holds_nothing_up(tmp_path: Path
     done = measure(tmp_path, text)
     assert done.status == 0, done.out + done.err
     assert set(outcomes(tmp_path).values()) == {("measured", "")}
+
+
+@pytest.mark.parametrize("crew", [("-c", "1"), ("-c", "2", "--threads")])
+def test_trap_15_several_cells_that_fail_leave_all_others_measured(
+    crew: tuple[str, ...], tmp_path: Path
+) -> None:
+    faults = ("raise", "kill", "hang")
+    done = measure(tmp_path, "".join(faulty(fault, fault) for fault in faults), *crew)
+    check_failed(done, tmp_path, failed=tuple(f"{fault} add" for fault in faults))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -40,6 +41,12 @@ class Leaked:
 
 
 leaked: list[Leaked] = []
+
+
+def _step_clock(seconds: float) -> None:
+    """Have the time of day jump, for this process and what it starts to run."""
+    real: Callable[[], float] = time.time
+    time.time = lambda: real() + seconds
 
 
 def _leak() -> None:
@@ -81,14 +88,15 @@ def _kill_children(word: str) -> None:
             child.wait(10)
 
 
-FAULTS = {
+FAULTS: dict[str, Callable[[], object]] = {
     "kill-worker": _kill_worker, "kill-host": _kill_host, "kill-command": _kill_command,
     "kill-guardian": lambda: _kill_children("guardian.py"),
     "kill-zeo": lambda: _kill_children("runzeo"),
     "kill-postgresql": lambda: _kill_children("postgres"),
     "kill-mariadb": lambda: _kill_children("mariadbd"),
     "raise": _raise, "kill": _kill, "segv": _segv, "exit": _exit, "hang": _hang, "leak": _leak,
-    "escape": _escape,
+    "escape": _escape, "clock-ahead": lambda: _step_clock(3600.0),
+    "clock-back": lambda: _step_clock(-3600.0),
 }  # fmt: skip
 LASTING = {"leak"}
 """The faults of every commit, and not only of the one that is due."""
@@ -102,8 +110,7 @@ class FaultySection(BaseConfig):  # type: ignore[misc]
         if self.config.during == "close":
             self._replace(storage, "close", lambda: True)
         elif self.config.during:
-            for name in ("load", "loadBefore", "tpc_begin", "new_oid"):
-                self._replace(storage, name, self._is_due)
+            self._watch(storage)
         else:
             commits = count(1)
             lasting = self.config.fault in LASTING
@@ -112,6 +119,15 @@ class FaultySection(BaseConfig):  # type: ignore[misc]
                 "tpc_vote",
                 lambda: next(commits) == self.config.benchmark_commit or lasting,
             )
+        return storage
+
+    def _watch(self, storage: Any) -> Any:
+        """Have each method that benchmarks call go wrong when it is due; return the storage."""
+        for name in ("load", "loadBefore", "tpc_begin", "new_oid"):
+            self._replace(storage, name, self._is_due)
+        if hasattr(storage, "new_instance"):
+            new_instance: Callable[[], Any] = storage.new_instance
+            storage.new_instance = lambda: self._watch(new_instance())
         return storage
 
     def _replace(self, storage: Any, name: str, is_due: Callable[[], bool]) -> None:
@@ -131,7 +147,10 @@ class FaultySection(BaseConfig):  # type: ignore[misc]
             return
         if once:
             Path(once).touch()
-        FAULTS[self.config.fault]()
+        if self.config.fault == "remove":
+            shutil.rmtree(when.parent)
+        else:
+            FAULTS[self.config.fault]()
 
     def _is_due(self) -> bool:
         """Say whether a method of a benchmark, of the name that is told, is at work."""

@@ -22,6 +22,7 @@ import ZConfig
 from ZODB.config import ZODBDatabase
 
 from zodbshootout.client.opening import prelude as prelude  # noqa: PLC0414
+from zodbshootout.client.outcome import describe
 from zodbshootout.config.explanation import explain, key_in_line
 from zodbshootout.config.loader import SectionText, TextLoader
 from zodbshootout.config.secret_values import SECRET_KEY, of_configuration
@@ -179,8 +180,8 @@ def parse(source: Source, names: Mapping[str, str]) -> Configuration:
         raise ConfigurationError(
             f"{source.path}: it includes itself, or a file that does; see its %include"
         ) from None
-    except (ImportError, SyntaxError) as error:
-        raise ConfigurationError(f"{source.path}: {error}") from error
+    except Exception as error:  # a package that is imported can be anybody's
+        raise ConfigurationError(f"{source.path}: {describe(error)}") from error
     for section in parsed.databases:
         if isinstance(section, ZODBDatabase) and section.config.storage is None:
             raise ConfigurationError(

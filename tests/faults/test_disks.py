@@ -1,0 +1,72 @@
+"""A disk that is full, a directory that goes away, a clock that steps."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyperf
+import pytest
+
+from tests.faults.runs import GOOD, check_failed, faulty, measure, outcomes
+from tests.integration.command import QUICK, left_behind, run
+
+
+@contextmanager
+def small_disk(place: Path, size: str) -> Iterator[Path]:
+    """Have a directory in which there is room for so much."""
+    disk = place / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(disk)], check=True)
+    try:
+        yield disk
+    finally:
+        subprocess.run(["umount", "--lazy", str(disk)], check=True)
+
+
+def test_a_disk_that_is_full_for_a_storage(tmp_path: Path) -> None:
+    with small_disk(tmp_path, "2m") as disk:
+        text = f"<zodb bad>\n<filestorage>\npath {disk}/a.fs\n</filestorage>\n</zodb>\n"
+        words = ("--object-counts", "2000", "-s", "1000")
+        done = measure(tmp_path, text, *words)
+        check_failed(done, tmp_path, "No space left on device", failed=("bad add", "bad cold"))
+
+
+def test_a_disk_that_is_full_for_results(tmp_path: Path) -> None:
+    (tmp_path / "x.conf").write_text(GOOD)
+    with small_disk(tmp_path, "100k") as disk:
+        words = ("x.conf", "add", "cold", "hot", "steamin", "-c", "1", *QUICK, "-p", "30")
+        done = run(tmp_path, *words, "-o", str(disk / "a.json"))
+        assert done.status == 3
+        assert "cannot write results: " in done.err
+        assert "No space left on device" in done.err
+        assert "Traceback" not in done.out + done.err
+        assert "Add 20 Objects" in done.out
+        suite = pyperf.BenchmarkSuite.load(str(disk / "a.json"))
+        assert len(suite.get_benchmarks()[0].get_runs()) > 1
+        assert [path.name for path in disk.iterdir() if path.name.startswith(".")] == []
+    assert left_behind(tmp_path) == []
+
+
+def test_a_directory_of_results_that_is_removed(tmp_path: Path) -> None:
+    (tmp_path / "results").mkdir()
+    text = faulty("bad", "remove", when=tmp_path / "results" / "a.json", once=tmp_path / "done")
+    done = measure(tmp_path, text, "-p", "3", output="results/a.json")
+    assert done.status == 0, done.out + done.err
+    assert (tmp_path / "done").exists()
+    suite = pyperf.BenchmarkSuite.load(str(tmp_path / "results" / "a.json"))
+    assert [len(each.get_runs()) for each in suite] == [3] * 4
+    assert left_behind(tmp_path) == []
+
+
+@pytest.mark.parametrize("fault", ["clock-ahead", "clock-back"])
+def test_a_clock_that_steps(fault: str, tmp_path: Path) -> None:
+    done = measure(tmp_path, faulty("bad", fault, once=tmp_path / "done"), "-p", "3")
+    assert done.status == 0, done.out + done.err
+    assert (tmp_path / "done").exists()
+    assert set(outcomes(tmp_path).values()) == {("measured", "")}
+    suite = pyperf.BenchmarkSuite.load(str(tmp_path / "a.json"))
+    assert all(0 < value < 60 for each in suite for value in each.get_values())
+    assert left_behind(tmp_path) == []

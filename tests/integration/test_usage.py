@@ -1,0 +1,78 @@
+"""Bad usage, and what is asked for where something goes wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.faults.runs import BUSY, GOOD, faulty
+from tests.integration.command import left_behind, run
+
+
+def test_trap_12_fail_fast_stops_at_the_first_failure(tmp_path: Path) -> None:
+    (tmp_path / "x.conf").write_text("%import faulty\n" + faulty("raises", "raise") + GOOD)
+    done = run(tmp_path, "x.conf", "add", "-c", "1", *BUSY, "--fail-fast", "-o", "a.json")
+    assert done.status == 3
+    assert "not run" in done.out
+
+
+def test_a_traceback_is_shown_where_it_is_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "x.conf").write_text("%import faulty\n" + faulty("raises", "raise"))
+    done = run(tmp_path, "x.conf", "add", "-c1", *BUSY, "--log", "DEBUG", "-o", "a.json")
+    assert done.status == 3
+    assert "Traceback (most recent call last)" in done.err
+
+
+BAD = {
+    "no such file": (["nowhere.conf"], "zodbshootout: no such file: nowhere.conf"),
+    "no contender": (["empty.conf"], "zodbshootout: empty.conf: no contender; each is a section"),
+    "a key that is none": (["key.conf"], "key.conf:5: 'cache-sise' is not a known key name"),
+    "two of one name": (["twice.conf"], "twice.conf:10: a second section is called 'good'"),
+    "no such package": (["package.conf"], "package no.such.package is not installed"),
+    "no such benchmark": (
+        ["good.conf", "clod"],
+        "unknown benchmark 'clod'; did you mean load or cold?",
+    ),
+    "no such contender": (
+        ["good.conf", "--only", "goof"],
+        "--only: no contender 'goof'; did you mean good?",
+    ),
+    "a size that is none": (["good.conf", "-s", "many"], "'many' is not a positive number"),
+    "a count of zero": (["good.conf", "--object-counts", "0"], "'0' is not a positive number"),
+    "a concurrency below one": (["good.conf", "-c", "-1"], "'-1' is not a positive number"),
+    "nothing to restart": (
+        ["good.conf", "cold", "--restart-servers", "--list"],
+        "--restart-servers: no contender has a server that the run starts",
+    ),
+    "an output file that exists": (
+        ["good.conf", "-o", "there.json"],
+        "-o: there.json exists; name another file, or use --append to add to it",
+    ),
+    "an output directory that is none": (
+        ["good.conf", "-o", "nowhere/out.json"],
+        "there is no directory nowhere to write results to",
+    ),
+    "something else to append to": (
+        ["good.conf", "--append", "there.json"],
+        "--append: there.json is not a file of pyperf's",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_one_line_and_status_2_before_anything_is_measured(
+    name: str, tmp_path: Path
+) -> None:
+    (tmp_path / "good.conf").write_text(GOOD)
+    (tmp_path / "empty.conf").write_text("# nothing\n")
+    (tmp_path / "key.conf").write_text(GOOD.replace("</zodb>", "cache-sise 5\n</zodb>"))
+    (tmp_path / "twice.conf").write_text(GOOD + GOOD)
+    (tmp_path / "package.conf").write_text("%import no.such.package\n" + GOOD)
+    (tmp_path / "there.json").write_text("{}")
+    words, message = BAD[name]
+    done = run(tmp_path, *words)
+    assert done.status == 2
+    assert message in done.complaint
+    assert done.out == ""
+    assert left_behind(tmp_path) == []

@@ -7,12 +7,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import pytest
+
 from tests.runs import contender
 from zodbshootout.client.facts import Facts
 from zodbshootout.client.outcome import Failure
 from zodbshootout.contenders.contender import Advice, Requirement
 from zodbshootout.engine.turns import WorkerFailed
-from zodbshootout.launching import look_at
+from zodbshootout.launching import _relay, look_at
+from zodbshootout.masking import Mask
+from zodbshootout.options import parse
+from zodbshootout.perf import leaks
 from zodbshootout.perf.task import Look
 from zodbshootout.progress import NoProgress
 
@@ -95,3 +100,29 @@ def test_where_no_host_can_be_started_no_contender_can_be_opened() -> None:
     failures, facts = look(launcher, *map(contender, "ab"), absent={"a": "server x ended"})
     assert failures == {"a": "server x ended", "b": "no worker can be started: no memory"}
     assert facts == {}
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ([], ["leak: 5 more"]),
+        (["-v"], ["leak: 5 more", "a storage's own words, ***"]),
+        (["--log"], ["leak: 5 more", "a storage's own words, ***"]),
+    ],
+)
+def test_what_pyperf_prints_in_every_worker_is_passed_on_by_no_option(
+    words: list[str], told: list[str]
+) -> None:
+    shown: list[str] = []
+
+    class Observer(NoProgress):
+        def relay(self, line: str) -> None:
+            shown.append(line)
+
+    relay = _relay(parse(words), Observer(), Mask(["geheim"]))
+    for line in (
+        f"{leaks.PREFIX}5 more", "", "add: Mean +- std dev: 738 us +- 16 us",
+        "a storage's own words, geheim",
+    ):  # fmt: skip
+        relay(line)
+    assert shown == [line.replace("leak: ", leaks.PREFIX) for line in told]

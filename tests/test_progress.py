@@ -49,3 +49,12 @@ def test_a_bar_shows_what_is_settled_and_how_long_the_others_take() -> None:
     assert "fs: add 1000x300B threads-shared-2: 100,000 a second" in shown
     assert "fs: hot 1000x300B threads-shared-2: failed: broken" in shown
     assert "never" not in shown
+
+
+def test_every_step_is_told_where_that_is_wanted() -> None:
+    stream = io.StringIO()
+    for verbose in (False, True):
+        lines = Lines(Console(file=stream, width=200), 2, verbose=verbose)
+        lines.note("opening fs")
+        lines.working_on([cell("add", "fs"), cell("add", "zeo")], "run 2 of 4")
+    assert stream.getvalue() == "opening fs\nadd: fs, zeo (run 2 of 4)\n"

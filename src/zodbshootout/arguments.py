@@ -150,21 +150,34 @@ def _put_last(base: argparse.ArgumentParser, title: str) -> None:
 
 
 _DIFFERENCES = {
-    "processes": "make so many runs of each cell, each in new processes, whatever the precision",
-    "loops": "iterations of a value for each client (default: 0, which chooses them by measuring)",
-    "timeout": f"seconds that one worker may be at work (default: {TIMEOUT})",
+    "processes": "runs of each cell, each in new processes; replaces --precision",
+    "loops": "iterations of each client for a value (default: 0, calibrate)",
+    "timeout": f"time limit of a worker, in seconds (default: {TIMEOUT:g})",
     "output": "write all results to FILENAME, and those of each contender to a directory beside "
     "it whose name ends in .d (default: a dated file in the user's data directory)",
     "append": "add the results to those in FILENAME and in the directory beside it",
-    "warmups": f"values of a run that are measured first and do not count (default: {WARMUPS})",
-    "values": "values of a run; the contenders measure them in turn (default: as many as fit into "
+    "warmups": f"values at the beginning of a run that are not counted (default: {WARMUPS})",
+    "values": "values of a run, which the contenders take in turn (default: as many as fit into "
     f"{SHORT_RUN_TIME:g} seconds for each contender, with -p {RUN_TIME:g}, 3 to 100)",
-    "min_time": f"seconds that a value should take at least (default: {MIN_TIME})",
-    "rigorous": f"--precision {100 * RIGOROUS:g}%%, and four times as much time; with -p or -n "
+    "min_time": f"minimum time of a value, in seconds (default: {MIN_TIME})",
+    "rigorous": f"--precision {100 * RIGOROUS:g}%% and four times the time; with -n, "
     f"{2 * PROCESSES} runs",
-    "fast": "a third of the time",
+    "fast": "use a third of the time",
     "affinity": "CPUs that the workers may use (default: all that this process may use)",
     "hook": "use the given pyperf hook (repeatable)",
+    "verbose": "print each step, and what storages print",
+    "quiet": "print the tables alone: no progress",
+    "debug_single_value": "measure a single value of one iteration, to try a configuration",
+    "dump": "print all values as well, as pyperf dump does",
+    "metadata": "print the metadata as well, as pyperf metadata does",
+    "hist": "print a histogram of the values as well, as pyperf hist does",
+    "stats": "print statistics as well, as pyperf stats does",
+    "inherit_environ": "environment variables, separated by commas, that the workers inherit",
+    "copy_env": "have the workers inherit all environment variables",
+    "locale": "do not have the workers inherit LANG and LC_*",
+    "python": "the Python that runs the workers (default: the one that runs zodbshootout)",
+    "help": "print this help and exit",
+    "version": "print the version and exit",
     "tracemalloc": "measure the memory that Python allocates, in place of time (threads only)",
     "track_memory": "measure the memory of the worker, in place of time (threads only)",
 }
@@ -201,11 +214,11 @@ def _add_selection(base: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     group.add_argument(
         "--include-mapping", choices=OPTIONAL_VALUES["--include-mapping"][0],
-        help="add a MappingStorage as a contender: true without a value (default: false)",
+        help="add a MappingStorage as a contender (true without a value; default: false)",
     )  # fmt: skip
     group.add_argument(
         "--list", action="store_true", dest="list_only",
-        help="print what would be measured and how long that might take, and measure nothing",
+        help="print the cells that would be measured and an estimate of the time, and exit",
     )  # fmt: skip
 
 
@@ -223,15 +236,15 @@ def _add_data(base: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     group.add_argument(
         "--btrees", choices=("IO", "OO"),
-        help="hold the objects in a BTree rather than a PersistentMapping: IO without a value",
+        help="keep the objects in a BTree instead of a PersistentMapping (IO without a value)",
     )  # fmt: skip
     group.add_argument(
         "--btree-leaf-size", metavar="N", type=argument_values.node_size, default=0,
-        help="keys in a leaf of that BTree, at most (default: as BTrees has it)",
+        help="maximum number of keys in a leaf of that BTree (default: that of BTrees)",
     )  # fmt: skip
     group.add_argument(
         "--btree-internal-size", metavar="N", type=argument_values.node_size, default=0,
-        help="children of an inner node of that BTree, at most (default: as BTrees has it)",
+        help="maximum number of children of an inner node of that BTree (default: that of BTrees)",
     )  # fmt: skip
     group.add_argument(
         "--blobs", action="store_true",
@@ -239,12 +252,12 @@ def _add_data(base: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     group.add_argument(
         "--compressibility", metavar="PART", type=argument_values.part, default=COMPRESSIBILITY,
-        help="part of the content that compression takes away, from 0 to 1 "
+        help="fraction of the content that compression can remove, from 0 to 1 "
         f"(default: {COMPRESSIBILITY})",
     )  # fmt: skip
     group.add_argument(
         "--seed", type=argument_values.whole, default=0,
-        help="what the objects' content is generated from (default: 0)",
+        help="seed of the generator of the objects' content (default: 0)",
     )  # fmt: skip
 
 
@@ -252,23 +265,23 @@ def _add_database(base: argparse.ArgumentParser) -> None:
     group = base.add_argument_group("the databases")
     group.add_argument(
         "--min-objects", metavar="N", type=argument_values.count, default=0,
-        help="have at least N objects in each database beside those of the benchmarks",
+        help="fill each database with at least N objects besides those of the benchmarks",
     )  # fmt: skip
     group.add_argument(
         "--may-write", metavar="NAME", action="append", default=[],
-        help="write to the database of that contender although there is in its root what "
-        "zodbshootout has not put there; several as NAME,NAME,... or in repeated options",
+        help="write to the database of that contender even if it holds data of others; several as "
+        "NAME,NAME,... or in repeated options",
     )  # fmt: skip
     group.add_argument("--pack", action="store_true", help="pack each database before measuring it")
     group.add_argument(
         "--restart-servers", action="store_true",
-        help="restart private servers right before each value of a benchmark that reads cold, so "
-        "that their own caches are empty, too; a value then has as few iterations as possible",
+        help="restart private servers before each value of a cold benchmark, so that their own "
+        "caches are empty, too; a value then has as few iterations as possible",
     )  # fmt: skip
     group.add_argument(
         "--zap", metavar="[force|NAME,...]",
-        help="DESTROY ALL DATA of a database right before each run of add.  It asks for each "
-        "database first; with force it destroys all without asking, with names the named ones",
+        help="DESTROY ALL DATA of a database before each run of add; asks for each database first, "
+        "unless contenders are named, or force names them all",
     )  # fmt: skip
 
 
@@ -276,17 +289,18 @@ def _add_crew(base: argparse.ArgumentParser) -> None:
     group = base.add_argument_group("concurrency")
     group.add_argument(
         "-c", "--concurrency", metavar="N", type=argument_values.crew_sizes, action="append",
-        help="clients that run at the same time, processes unless told otherwise (default: 2 with "
-        "FILE, --threads or --gevent, otherwise 1); several as N,N,... or in repeated options",
+        help="number of concurrent clients, which are processes unless --threads or --gevent is "
+        "given (default: 2 with one of these or with FILE, otherwise 1); several as N,N,... or in "
+        "repeated options",
     )  # fmt: skip
     group.add_argument(
         "--threads", choices=("shared", "unique"),
-        help="clients are threads, which share one DB (shared, or without a value) or have one "
+        help="clients are threads, which share one DB (shared, also without a value) or have one "
         "each (unique)",
     )  # fmt: skip
     group.add_argument(
         "--gevent", action="store_true",
-        help="clients are greenlets, in a process that gevent has patched; implies --threads",
+        help="clients are greenlets of a process patched by gevent; implies --threads",
     )  # fmt: skip
 
 
@@ -294,13 +308,13 @@ def _add_effort(base: argparse.ArgumentParser) -> None:
     group = base.add_argument_group("how long it takes")
     group.add_argument(
         "--precision", metavar="PERCENT", type=argument_values.percentage,
-        help="measure each row until half of the 95%% interval of every figure, and of its ratio "
-        f"to that of the baseline, is that small (default: {100 * PRECISION:g}%%)",
+        help="measure until half of the 95%% confidence interval of each figure, and of its ratio "
+        f"to the baseline, is at most PERCENT of it (default: {100 * PRECISION:g}%%)",
     )  # fmt: skip
     group.add_argument(
         "--at-most", metavar="MINUTES", type=argument_values.minutes,
-        help="measure no longer, and mark what has missed the precision (default: "
-        f"{SECONDS_OF_A_CELL:g} seconds for each cell)",
+        help="stop measuring after MINUTES and mark the figures that missed the precision "
+        f"(default: {SECONDS_OF_A_CELL:g} seconds for each cell)",
     )  # fmt: skip
 
 
@@ -308,11 +322,11 @@ def _add_run(base: argparse.ArgumentParser) -> None:
     group = base.add_argument_group("the run and its output")
     group.add_argument(
         "--resume", metavar="FILENAME",
-        help="go on with a run that was interrupted: measure what FILENAME lacks, and write to it",
+        help="continue an interrupted run: measure what FILENAME lacks, and write to it",
     )  # fmt: skip
     group.add_argument(
         "--label", metavar="TEXT", default="",
-        help="note in the results what this run is about",
+        help="store TEXT in the metadata of the results",
     )  # fmt: skip
     group.add_argument(
         "--baseline", metavar="NAME",
@@ -320,30 +334,31 @@ def _add_run(base: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     group.add_argument(
         "--open-timeout", metavar="SECONDS", type=argument_values.seconds, default=OPEN_TIMEOUT,
-        help=f"seconds that opening a contender may take at first (default: {OPEN_TIMEOUT:g})",
+        help="time limit for opening each contender before anything is measured (default: "
+        f"{OPEN_TIMEOUT:g})",
     )  # fmt: skip
     group.add_argument(
         "--retries", metavar="N", type=argument_values.count_or_none, default=RETRIES,
-        help="make a run again, up to N times, in which a process has crashed "
-        f"(default: {RETRIES}); the table says so",
+        help="repeat a run up to N times if one of its processes crashes; the table says so "
+        f"(default: {RETRIES})",
     )  # fmt: skip
     group.add_argument("--fail-fast", action="store_true", help="stop at the first cell that fails")
     group.add_argument(
         "--profile", metavar="DIR", type=Path,
-        help="write a profile of the clients to this directory, for each contender and benchmark; "
-        "the timings suffer",
+        help="write profiles of the clients to DIR, one for each contender and benchmark; the "
+        "figures are lower then",
     )  # fmt: skip
     group.add_argument(
         "--profiler", choices=PROFILERS, default=PROFILERS[0],
-        help=f"what makes the profile (default: {PROFILERS[0]})",
+        help=f"the profiler (default: {PROFILERS[0]})",
     )  # fmt: skip
     group.add_argument(
         "--leaks", action="store_true",
-        help="tell after each value of which classes there are more objects than before "
+        help="list after each value the classes of which there are more objects than before "
         "(threads only)",
     )  # fmt: skip
     group.add_argument(
         "--log", metavar="[LEVEL|FILE]",
-        help="log what storages do, from this level on (INFO without a value), or as a ZConfig "
-        "logging file says",
+        help="log what storages do: from LEVEL on (INFO without a value), or as a ZConfig logging "
+        "FILE says",
     )  # fmt: skip

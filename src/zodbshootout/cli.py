@@ -230,7 +230,7 @@ def _observer(options: Options, err: Console, plan: Plan) -> NoProgress:
         return NoProgress()
     if err.is_terminal:
         return Bar(err)
-    return Lines(err, len(plan.cells))
+    return Lines(err, len(plan.cells), verbose=options.verbose)
 
 
 def _print_plan(streams: Streams, plan: Plan) -> None:

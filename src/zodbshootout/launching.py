@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -103,7 +104,7 @@ def launcher_for(
         passed_on.append(options.memory)
     if options.affinity:
         passed_on.append(f"--affinity={options.affinity}")
-    passed_on.append("--verbose" if options.verbose else "--quiet")
+    passed_on.append("--quiet")
     temporary = context.directory / "tmp"
     temporary.mkdir(mode=0o700)
     environment = worker_environment(
@@ -130,9 +131,17 @@ def launcher_for(
     )
 
 
+_OF_PYPERF = re.compile(r"\w+: Mean \+- std dev: |$")
+"""What pyperf prints in every worker, and an empty line before it."""
+
+
 def _relay(options: Options, observer: NoProgress, mask: Mask) -> Callable[[str], None]:
     """Return what is done with the lines that a worker prints."""
-    if options.verbose or options.run.log:
-        return lambda line: observer.relay(mask(line))
     told = (leaks.PREFIX, profiles.PREFIX)
-    return lambda line: observer.relay(mask(line)) if line.startswith(told) else None
+    everything = options.verbose or options.run.log is not None
+
+    def relay(line: str) -> None:
+        if line.startswith(told) or (everything and not _OF_PYPERF.match(line)):
+            observer.relay(mask(line))
+
+    return relay

@@ -20,6 +20,9 @@ from zodbshootout.client.outcome import State
 from zodbshootout.model import Cell
 from zodbshootout.results import CellResult, long_name
 
+WORTH_TELLING = 30.0
+"""Seconds from which on it is told how long it will still take."""
+
 
 class NoProgress:
     """Shows nothing."""
@@ -54,15 +57,17 @@ class NoProgress:
 class Lines(NoProgress):
     """Prints one line for each cell, as suits a pipe or a file."""
 
-    def __init__(self, console: Console, cells: int) -> None:
+    def __init__(self, console: Console, cells: int, *, verbose: bool = False) -> None:
         self._console = console
         self._cells = cells
+        self._verbose = verbose
+        """Whether there is a line for each step, too."""
         self._done = 0
         self._minutes: int | None = None
 
     def left(self, seconds: float) -> None:
         """Print about how long it will still take, once a minute."""
-        minutes = math.ceil(seconds / 60)
+        minutes = math.ceil(seconds / 60) if seconds >= WORTH_TELLING else 0
         if minutes and minutes != self._minutes:
             self._print(f"about {minutes} minute{'' if minutes == 1 else 's'} left")
         self._minutes = minutes
@@ -71,6 +76,16 @@ class Lines(NoProgress):
         """Print what became of a cell."""
         self._done += 1
         self._print(f"[{self._done}/{self._cells}] {describe(result)}")
+
+    def note(self, what: str) -> None:
+        """Print what is done before anything is measured, where every step is to be told."""
+        if self._verbose:
+            self._print(what)
+
+    def working_on(self, cells: Sequence[Cell], stage: str) -> None:
+        """Print which cells are at work, where every step is to be told."""
+        if self._verbose:
+            self._print(_at_work(cells, stage))
 
     def relay(self, line: str) -> None:
         """Print a line of a worker."""
@@ -119,10 +134,7 @@ class Bar(NoProgress):
 
     def working_on(self, cells: Sequence[Cell], stage: str) -> None:
         """Show which cells are at work."""
-        names = ", ".join(cell.contender for cell in cells)
-        benchmark = cells[0].benchmark if cells else ""
-        description = f"{benchmark}: {names} ({stage})"
-        self._progress.update(self._task, description=description)
+        self._progress.update(self._task, description=_at_work(cells, stage))
 
     def cell_done(self, result: CellResult) -> None:
         """Show above the bar what became of a cell."""
@@ -132,6 +144,11 @@ class Bar(NoProgress):
     def relay(self, line: str) -> None:
         """Print a line above the bar."""
         self._progress.console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def _at_work(cells: Sequence[Cell], stage: str) -> str:
+    names = ", ".join(cell.contender for cell in cells)
+    return f"{cells[0].benchmark if cells else ''}: {names} ({stage})"
 
 
 def describe(result: CellResult) -> str:

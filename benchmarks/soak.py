@@ -1,0 +1,116 @@
+"""What the command uses in the course of a long run: ``python -m benchmarks.soak MINUTES``.
+
+The embedded default is measured for so long, and every few seconds it is noted how much memory,
+how many descriptors and threads the command has, how many processes it has started that are there,
+and how many files are in its temporary directory.  What is printed of each is the slope of a
+straight line through these numbers, by the hour, with its 95 % confidence interval, which takes the
+numbers of blocks of time for independent of each other and not the single ones.
+"""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import astuple, dataclass, fields
+from pathlib import Path
+
+import psutil
+from scipy.stats import linregress, t
+
+from benchmarks.command import environment
+from benchmarks.figure import NotMeasured
+
+EVERY = 2.0
+"""Seconds between two looks."""
+WARM_UP = 0.1
+"""The part of the time that does not count: until everything has been done once."""
+BLOCKS = 20
+HOUR = 3600.0
+
+
+@dataclass(frozen=True)
+class Use:
+    """What the command uses at a moment."""
+
+    memory_mib: float
+    descriptors: float
+    threads: float
+    processes: float
+    temporary_files: float
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command for so many minutes; print the slopes."""
+    minutes = float(arguments[0])
+    seen = list(_watched(minutes))
+    counted = [(at, use) for at, use in seen if at > WARM_UP * seen[-1][0]]
+    print(f"{minutes:g} minutes, {len(counted)} looks")  # noqa: T201
+    for number, field in enumerate(fields(Use)):
+        values = [(at, astuple(use)[number]) for at, use in counted]
+        slope, within = _slope(_blocks(values))
+        first = statistics.fmean(value for _, value in values)
+        name = field.name.replace("_", " ")
+        print(f"{name:<16} {first:10.1f}  {slope:+8.2f} ± {within:.2f} an hour")  # noqa: T201
+    return 0
+
+
+def _watched(minutes: float) -> Iterator[tuple[float, Use]]:
+    """Run the command; return what it uses, with the seconds since its start."""
+    with tempfile.TemporaryDirectory(prefix="soak-") as name:
+        temporary = Path(name) / "tmp"
+        temporary.mkdir()
+        words = ("--precision", "0.01%", "--at-most", str(minutes), "-q", "-o", f"{name}/out.json")
+        process = subprocess.Popen(
+            [sys.executable, "-m", "zodbshootout", *words],
+            env={**environment(), "TMPDIR": str(temporary)},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
+        began = time.monotonic()
+        while process.poll() is None:
+            time.sleep(EVERY)
+            try:
+                yield time.monotonic() - began, _use(psutil.Process(process.pid), temporary)
+            except psutil.Error:
+                break
+        _, errors = process.communicate()
+        if process.returncode:
+            raise NotMeasured(errors.decode(errors="replace"))
+        left = list(temporary.iterdir())
+        if left:
+            raise NotMeasured(f"it has left {left}")
+
+
+def _use(process: psutil.Process, temporary: Path) -> Use:
+    with process.oneshot():
+        return Use(
+            memory_mib=process.memory_info().rss / 2**20,
+            descriptors=process.num_fds(),
+            threads=process.num_threads(),
+            processes=len(process.children(recursive=True)),
+            temporary_files=sum(1 for _ in temporary.rglob("*")),
+        )
+
+
+def _blocks(values: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Return the means of neighbouring values: looks in a row are not independent."""
+    size = max(1, len(values) // BLOCKS)
+    parts = [values[start : start + size] for start in range(0, len(values), size)]
+    return [
+        (statistics.fmean(at for at, _ in part), statistics.fmean(value for _, value in part))
+        for part in parts
+    ]
+
+
+def _slope(values: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """Return the slope by the hour, and half of the width of its 95 % interval."""
+    found = linregress([at for at, _ in values], [value for _, value in values])
+    return HOUR * found.slope, HOUR * found.stderr * float(t.ppf(0.975, len(values) - 2))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -116,7 +116,7 @@ def test_what_is_read_only_is_neither_asked_for_nor_destroyed() -> None:
     [
         (Zap(asked_for=True, names=["precious"]), "precious cannot be zapped: it is configured to"),
         (Zap(asked_for=True, names=["memory"]), "memory cannot be zapped: this storage has its"),
-        (Zap(asked_for=True, names=["a"]), "a and again are the same database; name both or"),
+        (Zap(asked_for=True, names=["a"]), "a and again are one database; name both or"),
         (Zap(asked_for=True, force=True), "a contender has that name; give it another one"),
     ],
 )

@@ -221,8 +221,8 @@ def _source(options: Options) -> Source:
     source = read_source(options.path) if options.uri is None else source_of(options.uri)
     if not options.include_mapping:
         return source
-    floor = "\n<zodb mapping>\ncache-size 5000\n<mappingstorage>\n</mappingstorage>\n</zodb>\n"
-    return replace(source, text=source.text + floor)
+    mapping = "\n<zodb mapping>\ncache-size 5000\n<mappingstorage>\n</mappingstorage>\n</zodb>\n"
+    return replace(source, text=source.text + mapping)
 
 
 def _observer(options: Options, err: Console, plan: Plan) -> NoProgress:

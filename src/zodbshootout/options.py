@@ -174,9 +174,7 @@ def _sweep(found: argparse.Namespace, *, named: bool) -> Sweep:
     if (found.btree_leaf_size or found.btree_internal_size) and not found.btrees:
         raise UsageError("--btree-leaf-size and --btree-internal-size need --btrees")
     if found.gevent and importlib.util.find_spec("gevent") is None:
-        raise UsageError(
-            "--gevent: gevent is not installed; install it: pip install 'zodbshootout[gevent]'"
-        )
+        raise UsageError("--gevent: gevent is not installed; install it: pip install gevent")
     return Sweep(
         concurrency=_flat(found.concurrency, 2 if named or threads else 1),
         objects=_flat(found.object_counts, 1000),
@@ -322,7 +320,7 @@ def _check_has_us(python: str) -> None:
     if tried.returncode:
         raise UsageError(
             f"--python: zodbshootout is not installed for {python}; "
-            f"install it: {python} -m pip install zodbshootout"
+            f"install the checkout there: {python} -m pip install CHECKOUT"
         )
 
 

@@ -191,7 +191,7 @@ def read_results(path: Path) -> list[CellResult]:
             )
         strange = strange_values(benchmark.get_runs())
         if strange:
-            raise Unusable(f"{path} is damaged: {strange} is something else than it should be")
+            raise Unusable(f"{path} is damaged: {strange} has an unexpected value")
         before = found.get(cell, CellResult(cell))
         state = State.FAILED if before.state is State.FAILED else State.MEASURED
         found[cell] = replace(before.with_run(benchmark), state=state)
@@ -205,7 +205,7 @@ def _result_of(told: Mapping[str, Any]) -> CellResult:
     cell = Cell(told["benchmark"], told["contender"], parameters)
     strange = strange_metadata(cell.metadata())
     if strange:
-        raise ValueError(f"{strange} is something else than it should be")
+        raise ValueError(f"{strange} has an unexpected value")
     crashes = tuple(map(str, told.get("crashes", ())))
     return CellResult(cell, State(told["state"]), str(told["reason"]), crashes=crashes)
 

@@ -85,7 +85,7 @@ def chosen_benchmarks(names: Sequence[str], excluded: Sequence[str]) -> list[str
     wanted = set(benchmarks()) if "all" in names else set(names or DEFAULT)
     chosen = [name for name in benchmarks() if name in wanted and name not in excluded]
     if not chosen:
-        raise UsageError("every benchmark is left out; name one to measure")
+        raise UsageError("no benchmark is left to measure; name one")
     return chosen
 
 

@@ -52,7 +52,7 @@ def _check_named(names: Sequence[str], contenders: Sequence[Contender]) -> None:
         if named and len(named) < len(same):
             other = next(each.name for each in same if each.name not in names)
             raise UsageError(
-                f"--zap: {named[0].name} and {other} are the same database; name both or neither"
+                f"--zap: {named[0].name} and {other} are one database; name both or neither"
             )
 
 

@@ -72,5 +72,5 @@ def test_advice_about_mysql_is_not_given_to_others() -> None:
 @pytest.mark.parametrize("section", SECTIONS)
 def test_both_sections_need_the_same_extra(section: str) -> None:
     assert contender(section).installation == (
-        "<mysql>: no driver for it is installed; install it: pip install 'zodbshootout[mysql]'"
+        "<mysql>: no driver for it is installed; install it: pip install mysqlclient"
     )

@@ -354,7 +354,11 @@ FAILING = (
     ("postgresqlserver", "programs /nowhere\n", "has no program initdb in /nowhere, see programs"),
     ("mysqlserver", "programs /nowhere\n", "has no program mariadbd or mysqld in /nowhere"),
     ("memcachedserver", "programs /nowhere\n", "has no program memcached in /nowhere"),
-    ("mysqlserver", f"database {'x' * 80}\n", "is not prepared: Incorrect database name 'xxx"),
+    (
+        "mysqlserver",
+        f"database {'x' * 80}\n",
+        "could not be prepared: Incorrect database name 'xxx",
+    ),
     ("mysqlserver", "run-as no-such-user\n", "cannot run as no-such-user: "),
 )
 

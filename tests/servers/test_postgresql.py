@@ -104,7 +104,7 @@ def test_what_is_there_already_is_no_failure_and_anything_else_is(
     record_runs(monkeypatch, there)
     server.create_accounts()  # type: ignore[attr-defined]
     record_runs(monkeypatch, f"{there}2026 [7] ERROR:  permission denied\n")
-    with pytest.raises(ServerFailed, match=r"^is not prepared: permission denied$"):
+    with pytest.raises(ServerFailed, match=r"^could not be prepared: permission denied$"):
         server.create_accounts()  # type: ignore[attr-defined]
 
 

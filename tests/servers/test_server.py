@@ -182,7 +182,7 @@ def test_a_preparation_that_fails_has_its_last_log_lines_quoted(make_server: Mak
     server = scripted(make_server)
     server.preparation = "print(f'cannot read {input()!r}'); raise SystemExit(3)"
     name = Path(sys.executable).name
-    assert failure(server) == f"is not prepared: {name} failed: cannot read 'words'"
+    assert failure(server) == f"could not be prepared: {name} failed: cannot read 'words'"
     server.stop()
 
 
@@ -216,7 +216,7 @@ def test_a_preparation_that_takes_too_long_is_ended(
     message = failure(server)
     name = Path(sys.executable).name
     start, _, pid = message.rpartition(" ")
-    assert start == f"is not prepared: {name} took longer than 1 s:"
+    assert start == f"could not be prepared: {name} took longer than 1 s:"
     assert not running(int(pid))
 
 

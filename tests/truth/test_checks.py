@@ -233,14 +233,14 @@ def test_a_load_during_steamin(storage: FakeStorage, monkeypatch: pytest.MonkeyP
         benchmark.found = read(benchmark.mapping)
 
     monkeypatch.setattr(Reading, "read", read_after_a_load)
-    assert failure("steamin", storage) == "the connection loaded 1 objects where 0 were due"
+    assert failure("steamin", storage) == "the connection loaded 1 objects where 0 were expected"
 
 
 def test_a_cold_read_served_from_the_pickle_cache(
     storage: FakeStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(benchmarks()["cold"], "empty", lambda benchmark: ())
-    assert failure("cold", storage) == "the connection loaded 10 objects where 11 were due"
+    assert failure("cold", storage) == "the connection loaded 10 objects where 11 were expected"
 
 
 def test_missing_objects_are_told_from_changed_ones() -> None:

@@ -29,8 +29,8 @@ _PACKAGES: Mapping[str, str] = {
     "ZEO": "ZEO",
     "zc.zlibstorage": "zc.zlibstorage",
 }
-"""What can be installed, by what is imported.  Nobody is told to install what may be a slip of the
-pen: somebody else may have uploaded something under that name."""
+"""What can be installed, by what is imported.  Nobody is told to install a name that may be
+misspelt: somebody else may have uploaded something under it."""
 _DEFINED = re.compile(r"^[ \t]*%define[ \t]+(\S+)", re.MULTILINE)
 _IMPORTED_FROM: Mapping[str, str] = {
     "relstorage": "relstorage",

@@ -127,9 +127,7 @@ def _resolved(uri: str) -> tuple[Callable[[], Any], dict[str, Any]]:
     try:
         import zodburi
     except ImportError:
-        raise BadURI(
-            uri, "zodburi is not installed; install it: pip install 'zodbshootout[uri]'"
-        ) from None
+        raise BadURI(uri, "zodburi is not installed; install it: pip install zodburi") from None
     if scheme_of(uri) not in schemes():
         raise BadURI(
             uri,

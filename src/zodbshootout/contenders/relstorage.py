@@ -8,11 +8,20 @@ from zodbshootout.client.storages.cache_servers import Address, addresses
 from zodbshootout.contenders.contender import Advice, Limit, Requirement
 from zodbshootout.contenders.kind import SectionKind
 
-_EXTRAS = {
-    "PostgreSQLAdapterFactory": "postgresql",
-    "MySQLAdapterFactory": "mysql",
-    "OracleAdapterFactory": "oracle",
+_DRIVERS = {
+    "PostgreSQLAdapterFactory": ("postgresql", "psycopg2-binary"),
+    "MySQLAdapterFactory": ("mysql", "mysqlclient"),
+    "OracleAdapterFactory": ("oracle", "cx_Oracle"),
 }
+"""The section of an adapter, and the package with the driver that it prefers."""
+_PACKAGES = {
+    "pg8000": "pg8000",
+    "psycopg2cffi": "psycopg2cffi",
+    "pymysql": "PyMySQL",
+    "c mysql connector/python": "mysql-connector-python",
+    "py mysql connector/python": "mysql-connector-python",
+}
+"""The packages of other drivers, by their names in lower case."""
 _NO_GREENLETS = Limit(
     "the driver psycopg2 refuses to run with greenlets; use gevent psycopg2",
     units=frozenset({Unit.GREENLET}),
@@ -53,13 +62,14 @@ class RelStorageSection(SectionKind):
     @classmethod
     def installation(cls, section: Any) -> str | None:
         adapter = section.config.adapter
-        extra = _EXTRAS.get(_kind(adapter))
-        if extra is None:
+        if _kind(adapter) not in _DRIVERS:
             return None
+        name, preferred = _DRIVERS[_kind(adapter)]
         driver = adapter.config.driver
-        which = "no driver" if driver == "auto" else f"the driver {driver!r} is not"
-        verb = "for it is installed" if driver == "auto" else "installed"
-        return f"<{extra}>: {which} {verb}; install it: pip install 'zodbshootout[{extra}]'"
+        package = _PACKAGES.get(driver.lower(), preferred)
+        what = "no driver for it" if driver == "auto" else f"the driver {driver!r}"
+        verb = "is installed" if driver == "auto" else "is not installed"
+        return f"<{name}>: {what} {verb}; install it: pip install {package}"
 
     @classmethod
     def advice(cls, section: Any) -> Sequence[Advice]:

@@ -269,9 +269,10 @@ class Worker:
     _relayed: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
-        looks = isinstance(self.task, Look)
-        self._left = self.launcher.open_timeout if looks else self.launcher.timeout
-        self._limit = f"{self._left:g} s ({'--open-timeout' if looks else '--timeout'})"
+        self._left, self._option = self.launcher.timeout, "--timeout"
+        if isinstance(self.task, Look):
+            self._left, self._option = self.launcher.open_timeout, "--open-timeout"
+        self._limit = self._left
 
     def start_attempt(self, loops: int) -> None:
         """Begin with :meth:`attempt`; :meth:`wait` waits for its end."""
@@ -372,7 +373,8 @@ class Worker:
         while True:
             left = None if deadline is None else deadline - time.monotonic()
             if left is not None and left <= 0:
-                return Failure(f"not done within its time limit of {self._limit}")
+                limit = f"{self._limit:g} s ({self._option})"
+                return Failure(f"not done within its time limit of {limit}")
             ready = wait([self.connection, self.host.socket], left)
             if self.connection in ready:
                 try:

@@ -20,7 +20,7 @@ def certificates(directory: Path) -> dict[str, str]:
         import trustme
     except ImportError:
         raise ConfigurationError(
-            "certificates for ssl need trustme; install it: pip install 'zodbshootout[ssl]'"
+            "certificates for ssl need trustme; install it: pip install trustme"
         ) from None
     directory.mkdir(mode=0o700)
     names = {name: directory / f"{name}.pem" for name in ("certificate", "key", "authority")}

@@ -51,7 +51,7 @@ class MySQLServer(DatabaseServer):
         super().start()
         # The server starts even if statements of its init-file fail: it only logs that.
         if refused := _REFUSED.search(self.directory.logged(self._log_start)):
-            raise ServerFailed(f"is not prepared: {refused['why']}")
+            raise ServerFailed(f"could not be prepared: {refused['why']}")
 
     def create_accounts(self) -> None:
         statements = [

@@ -86,7 +86,7 @@ class PostgreSQLServer(DatabaseServer):
         )
         for line in printed.splitlines():
             if "ERROR:" in line and "already exists" not in line:
-                raise ServerFailed(f"is not prepared: {line.partition('ERROR:')[2].strip()}")
+                raise ServerFailed(f"could not be prepared: {line.partition('ERROR:')[2].strip()}")
 
     def command(self) -> Sequence[str]:
         settings = {

@@ -188,13 +188,13 @@ class Server(ABC):
             process.wait()
             self.context.guardian.release_group(process.pid)
             raise ServerFailed(
-                f"is not prepared: {Path(command[0]).name} took longer than "
+                f"could not be prepared: {Path(command[0]).name} took longer than "
                 f"{PREPARATION_TIMEOUT:.0f} s: {self.last_log_lines()}"
             ) from None
         self.context.guardian.release_group(process.pid)
         if process.returncode:
             raise ServerFailed(
-                f"is not prepared: {Path(command[0]).name} failed: {self.last_log_lines()}"
+                f"could not be prepared: {Path(command[0]).name} failed: {self.last_log_lines()}"
             )
         return self.directory.logged(self._log_start)
 

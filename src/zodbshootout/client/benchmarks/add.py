@@ -80,7 +80,7 @@ class Add(Benchmark):
         parameters = self.client.parameters
         due = done * (parameters.objects * records_each(parameters) + 1)
         if stores < due:
-            raise CheckFailed(f"{stores} objects were stored where at least {due} were due")
+            raise CheckFailed(f"{stores} objects were stored where at least {due} were expected")
         self.added.note([mapping._p_oid for mapping in self.mappings])
 
     def verify(self) -> None:

@@ -122,7 +122,7 @@ class Conflicting(Benchmark):
         self.count(retries=retries, resolutions=self.resolved, conflicts=retries + self.resolved)
         due = done * len(self.targets)
         if stores < due:
-            raise CheckFailed(f"{stores} objects were stored where at least {due} were due")
+            raise CheckFailed(f"{stores} objects were stored where at least {due} were expected")
 
     def check_counts(self, connection: Any, commits: int) -> None:
         """Check that *commits* changes of the client's mapping are all that the database has seen.

@@ -19,7 +19,7 @@ class EmptyCommit(BareTransaction):
         loads, stores = self.count_transfers()
         if loads or stores:
             raise CheckFailed(
-                f"empty transactions loaded {loads} objects and stored {stores}; 0 were due"
+                f"empty transactions loaded {loads} objects and stored {stores}; none were expected"
             )
 
 

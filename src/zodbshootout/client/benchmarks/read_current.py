@@ -49,7 +49,7 @@ class ReadCurrent(Benchmark):
             raise CheckFailed(f"{confirmed} of {len(self.items)} objects were to be confirmed")
         if (loads and self.between is None) or stores:
             raise CheckFailed(
-                f"{loads} objects were loaded and {stores} stored where 0 of each were due"
+                f"{loads} objects were loaded and {stores} stored where none were expected"
             )
 
 

@@ -119,7 +119,9 @@ class Reading(Benchmark):
         loads, _ = self.client.transfers()
         self.count(loads=loads)
         if loads != expected:
-            raise CheckFailed(f"the connection loaded {loads} objects where {expected} were due")
+            raise CheckFailed(
+                f"the connection loaded {loads} objects where {expected} were expected"
+            )
 
     def look_at_use(self) -> None:
         """Note how the storage's cache has been used so far, at a moment when nobody uses it."""

@@ -78,7 +78,7 @@ class Update(Benchmark):
         due = done * self.client.parameters.objects
         if stores != due or (loads and self.between is None):
             raise CheckFailed(
-                f"{loads} objects were loaded and {stores} stored where 0 and {due} were due"
+                f"{loads} objects were loaded and {stores} stored where 0 and {due} were expected"
             )
         # Committing a blob makes a ghost of it; so does the pickle cache where it is too small.
         changed = map(holder, self.items)

@@ -128,7 +128,7 @@ def suitable_driver(kind: str) -> str | None:
 
     *kind* is the class of an adapter's section, or the scheme of a URI.
     """
-    # Where gevent is installed RelStorage takes now the one and now the other.
+    # Where gevent is installed RelStorage takes either, as it happens.
     driver = _TWO_DRIVERS.get(kind)
     if driver is None or find_spec(driver) is None:
         return None

@@ -57,7 +57,8 @@ def check_outcome(words: list[str]) -> None:
         assert all("are one database" in line for line in lines[:-1])
 
 
-NOISE = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+# No system passes on an argument with a NUL in it.
+NOISE = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
 NUMBERS = st.sampled_from(
     ["0", "1", "2", "-1", "1.5", "nan", "inf", "1e999", "1,2", "1,,2", ",", "9" * 30, "0x10", "2%"]
 )

@@ -160,3 +160,10 @@ def test_a_file_that_is_damaged_is_named(out: Path) -> None:
         status, _, said = run("show", out)
         assert status == 2
         assert "out.cells.jsonl" in said
+
+
+def test_a_file_can_be_shown_beside_itself(out: Path) -> None:
+    status, text, _ = run("show", out, out)
+    assert status == 0
+    assert f"1. {out}: fs" in text
+    assert f"2. {out}: fs" in text

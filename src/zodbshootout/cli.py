@@ -112,6 +112,7 @@ def _shoot_out(options: Options, streams: Streams) -> int:
         streams.mask.hide(of_configuration(source.whole, names))
         configuration = parse(source, names)
         contenders = selected(contenders_of(configuration), options)
+        may_write = expendable(contenders, options)
         for shared in shared_databases(contenders):
             streams.complain(shared)
         plan = make_plan(contenders, options.benchmarks, options.sweep, options.effort)
@@ -124,7 +125,6 @@ def _shoot_out(options: Options, streams: Streams) -> int:
         if options.run.profiles is not None:
             _make_directory(options.run.profiles)
         zapped = to_be_zapped(options.zap, contenders, streams.ask if streams.can_ask else None)
-        may_write = expendable(contenders, options)
         run = replace(options.run, zapped=zapped, may_write=may_write)
         context = ServerContext(scratch, source, names, guardian)
         observer = _observer(options, streams.err, plan)

@@ -82,7 +82,10 @@ def labels(paths: Sequence[Path]) -> list[str]:
     if len(paths) == 1:
         return [""]
     names = [path.name.removesuffix(".gz").removesuffix(".json") for path in paths]
-    return names if len(set(names)) == len(names) else list(map(str, paths))
+    for told in (names, list(map(str, paths))):
+        if len(set(told)) == len(told):
+            return told
+    return [f"{number}. {path}" for number, path in enumerate(paths, 1)]
 
 
 def _names() -> list[str]:

@@ -5,7 +5,6 @@ Nothing that is read from a file is relied on before it was looked at here.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -22,6 +21,9 @@ _COUNTS = {
 }  # fmt: skip
 _NUMBERS = {"compressibility", "work_per_iteration", "precision", "latency_max_s"}
 
+LEAST, MOST = 1e-15, 1e18
+"""Between these is every number of seconds, bytes or objects that can be measured."""
+
 
 def strange_metadata(metadata: Mapping[str, Any]) -> str | None:
     """Return the name of something that this program would not write so, if there is anything."""
@@ -34,7 +36,7 @@ def strange_metadata(metadata: Mapping[str, Any]) -> str | None:
 def strange_values(runs: Iterable[pyperf.Run]) -> str | None:
     """Return what of some runs this program would not write so, if there is anything."""
     for run in runs:
-        if not all(math.isfinite(value) and value > 0 for value in run.values):
+        if not all(LEAST < value < MOST for value in run.values):
             return "values"
         strange = strange_metadata(run.get_metadata())
         if strange:
@@ -50,9 +52,9 @@ def _is_of_kind(name: str, value: Any) -> bool:
     if name == "seed":
         return type(value) is int
     if name in _COUNTS:
-        return type(value) is int and value >= 0
+        return type(value) is int and 0 <= value < MOST
     if name in _NUMBERS:
-        return type(value) in {int, float} and math.isfinite(value) and value >= 0
+        return type(value) in {int, float} and 0 <= value < MOST
     return True
 
 

@@ -38,8 +38,12 @@ def test_each_size_has_objects_of_its_own() -> None:
     assert [name for name, _, _ in all_steps(plan, Preparations(), runs=2)] == ["cold"] * 3
 
 
-def test_a_benchmark_that_needs_no_objects_needs_no_preparation() -> None:
-    assert steps("a", ["tpc", "new_oid"]) == []
+def test_a_benchmark_that_needs_no_objects_and_writes_nothing_needs_no_preparation() -> None:
+    assert steps("a", ["ex_commit", "im_commit"]) == []
+
+
+def test_whoever_writes_is_looked_at_before() -> None:
+    assert steps("a", ["tpc"]) == [("tpc", "a", Step())]
 
 
 def test_a_database_that_is_to_have_objects_is_filled_even_so() -> None:

@@ -57,8 +57,8 @@ class Site:
     """What each host was to import."""
     hosts: int = 0
     """Hosts that there are at the moment."""
-    writing: bool = False
-    """Whether a database was prepared that may be written to."""
+    expendable: dict[str, bool] = field(default_factory=dict)
+    """Whether a database was prepared that may be written to whatever it holds."""
 
     def note(self, what: str, benchmark: str, name: str, detail: Any = None) -> None:
         nth = len([each for each in self.events if each[:3] == (what, benchmark, name)])
@@ -91,7 +91,7 @@ class Site:
 
     def prepare(self, task: Prepare) -> None:
         told = task.specification
-        self.writing = self.writing or task.writing
+        self.expendable[told.storage.section] = task.expendable
         self.note("prepare", told.benchmark, told.storage.section, (task.zap, task.pack))
 
     @contextmanager
@@ -450,47 +450,12 @@ def test_a_run_that_is_resumed_makes_the_runs_that_are_lacking() -> None:
     assert Counter(found.site.measured()) == {"add b": 2, "add c": 3}
 
 
-THEIRS = contender("a", others=("app", "index"))
-
-
-def test_what_holds_data_of_others_is_not_written_to_and_says_what_to_type() -> None:
-    found = shot(plan_of([THEIRS, "b"], ["add"]))
-    assert found.states() == {"add a": "failed", "add b": "measured"}
-    assert found.failure().reason == (
-        "there is 'app' and 1 more in the root of the database, which zodbshootout has not put "
-        "there; to have it write there, too, add --may-write a"
-    )
-    assert {event.contender for event in found.site.did("prepare", "set up")} == {"b"}
-
-
-@pytest.mark.parametrize("how", [{"may_write": ["a"]}, {"zapped": {"a"}}])
-def test_what_is_expendable_is_written_to_whatever_it_holds(how: dict[str, Any]) -> None:
-    found = shot(plan_of([THEIRS], ["add"]), **how)
-    assert found.states() == {"add a": "measured"}
-
-
-def test_what_holds_data_of_others_can_be_read() -> None:
-    found = shot(plan_of([THEIRS], ["update", "cold", "ex_commit"]))
-    assert found.states() == {
-        "update a": "failed",
-        "cold a": "measured",
-        "ex_commit a": "measured",
-    }
-    assert [event.benchmark for event in found.site.did("prepare")] == ["cold"]
-    assert not found.site.writing
-
-
-@pytest.mark.parametrize(("shaped", "how"), [({"min_objects": 5}, {}), ({}, {"pack": True})])
-def test_to_fill_or_to_pack_it_is_to_write(shaped: dict[str, Any], how: dict[str, Any]) -> None:
-    found = shot(plan_of([THEIRS], ["cold"], shaped), **how)
-    assert found.states() == {"cold a": "failed"}
-
-
-def test_where_there_is_nothing_to_read_yet_it_is_told_what_to_type() -> None:
-    missing = Failure("the objects that it reads are not in the database")
-    site = Site(failing("prepare", "a", "cold", failure=missing))
-    found = shot(plan_of([THEIRS], ["cold"]), site)
-    assert found.failure().reason.startswith(f"{missing.cause}; there is 'app' and 1 more in")
+@pytest.mark.parametrize("how", [{"may_write": ["a"]}, {"zapped": {"a"}}, {}])
+def test_only_what_is_expendable_is_written_to_whatever_it_holds(how: dict[str, Any]) -> None:
+    found = shot(plan_of("a", ["add", "tpc", "ex_commit"]), **how)
+    assert found.site.expendable == {"a": bool(how)}
+    # ex_commit writes nothing, and so has nothing to be prepared.
+    assert [event.benchmark for event in found.site.did("prepare")][-1] == "tpc"
 
 
 def test_a_host_that_cannot_be_started_fails_the_row_and_not_the_next() -> None:

@@ -22,8 +22,8 @@ class Step:
 
     zap: bool = False
     pack: bool = False
-    writing: bool = True
-    """Whether what is missing may be written."""
+    expendable: bool = False
+    """Whether it is done whatever else is in the database."""
 
 
 @dataclass
@@ -34,8 +34,8 @@ class Preparations:
     """The names of the contenders whose data is destroyed."""
     pack: bool = False
     """Whether each contender is packed before it is first measured."""
-    protected: Collection[str] = ()
-    """The names of the contenders that are not to be written to."""
+    expendable: Collection[str] = ()
+    """The names of the contenders that are written to whatever else is in their databases."""
     _filled: set[tuple[str, Purpose | None, Parameters]] = field(default_factory=set)
     _packed: set[str] = field(default_factory=set)
 
@@ -51,10 +51,12 @@ class Preparations:
         step = Step(
             zap=cell.benchmark == ZAPPED_BEFORE and cell.contender in self.zapped,
             pack=self.pack and cell.contender not in self._packed,
-            writing=cell.contender not in self.protected,
+            expendable=cell.contender in self.expendable,
         )
-        purpose = benchmarks()[cell.benchmark].purpose
-        nothing_to_write = purpose is None and not cell.parameters.min_objects
+        benchmark = benchmarks()[cell.benchmark]
+        nothing_to_write = not (
+            benchmark.purpose or cell.parameters.min_objects or benchmark.writes
+        )
         done = nothing_to_write or self._key(cell) in self._filled
         return None if done and not (step.zap or step.pack) else step
 

@@ -94,12 +94,7 @@ class Shootout:
     def __post_init__(self) -> None:
         self._name = secrets.token_hex(4)
         expendable = {*self.options.zapped, *self.options.may_write}
-        self._protected = {
-            each.name
-            for each in self.plan.contenders
-            if each.facts.others and each.name not in expendable
-        }
-        self._preparations = Preparations(self.options.zapped, self.options.pack, self._protected)
+        self._preparations = Preparations(self.options.zapped, self.options.pack, expendable)
 
     def run(self) -> None:
         """Measure everything that can be measured.
@@ -126,21 +121,6 @@ class Shootout:
                 yield cell, Failure(refusal, state=State.UNSUPPORTED)
             elif cell.contender in self.absent:
                 yield cell, self.absent[cell.contender]
-            elif cell.contender in self._protected and self._writes(cell):
-                yield cell, Failure(self._protection(cell))
-
-    def _writes(self, cell: Cell) -> bool:
-        writes = benchmarks()[cell.benchmark].writes or cell.parameters.min_objects
-        return bool(writes) or self.options.pack
-
-    def _protection(self, cell: Cell) -> str:
-        """Say why a database is not written to, and what to type where it may be."""
-        keys = self.plan.contender(cell).facts.others
-        more = f" and {len(keys) - 1} more" if len(keys) > 1 else ""
-        return (
-            f"there is {keys[0]!r}{more} in the root of the database, which zodbshootout has not "
-            f"put there; to have it write there, too, add --may-write {cell.contender}"
-        )
 
     def _blocks(self) -> list[list[Row]]:
         """Return the rows, those apart before each of whose rounds the data of others goes."""
@@ -354,8 +334,6 @@ class Shootout:
             self.ledger.note_crash(cell, failure)
             return
         contender = self.plan.contender(cell)
-        if cell.contender in self._protected:
-            failure = replace(failure, cause=f"{failure.cause}; {self._protection(cell)}")
         if failure.state is State.FAILED:
             failure = replace(failure, cause=self._explained(contender.name, failure.cause))
         advice = contender.advice_on(failure.cause)

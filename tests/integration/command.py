@@ -92,16 +92,24 @@ def run(directory: Path, *words: str, answers: str | None = None, **more: str) -
     """Run the command; with *answers* there is a terminal on which they are typed."""
     if answers is None:
         process = start(directory, *words, **more)
-        out, err = process.communicate("", timeout=280)
-        return Done(process.returncode, out, err)
+        return _ended(process, "")
     keyboard, terminal = pty.openpty()
     try:
         process = _started(directory, words, terminal, more)
         os.write(keyboard, f"{answers}{END_OF_INPUT}".encode())
-        out, err = process.communicate(timeout=280)
+        return _ended(process)
     finally:
         os.close(terminal)
         os.close(keyboard)
+
+
+def _ended(process: subprocess.Popen[str], answers: str | None = None) -> Done:
+    """Wait for the end of a process, which there is in any case."""
+    with process:
+        try:
+            out, err = process.communicate(answers, timeout=280)
+        finally:
+            process.kill()
     return Done(process.returncode, out, err)
 
 

@@ -200,7 +200,7 @@ def test_pyperfs_options_reach_the_workers(tmp_path: Path) -> None:
                "-p", "2", "-n", "4", "-w", "1", "-l", "3", "--stats", "--hist", "--dump",
                "--metadata", "-v", "-o", "a.json", PYTHONHASHSEED="5", MINE="x")  # fmt: skip
     assert done.status == 0
-    assert "Value 4:" in done.err
+    assert "steamin: memory (run 2 of 2)" in done.err
     statistics = pyperf_says(tmp_path, "stats", "a.json")
     assert "Number of run with values: 2" in statistics
     assert "Number of warmup per run: 1" in statistics

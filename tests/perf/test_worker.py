@@ -98,6 +98,8 @@ class FakeDatabase:
     """Takes notes of what is done to it."""
 
     done: tuple[str, ...] = ()
+    found: tuple[str, ...] = ()
+    """What is in the root that somebody else has put there."""
 
     def __init__(self, storage: Storage) -> None:
         self.flaw: str | None = None
@@ -119,6 +121,9 @@ class FakeDatabase:
 
     def pack_flaw(self) -> str | None:
         return self.flaw
+
+    def others(self) -> tuple[str, ...]:
+        return self.found
 
 
 @pytest.fixture
@@ -143,6 +148,44 @@ def test_a_database_is_zapped_filled_and_packed_before_objects_are_written(
 ) -> None:
     assert answer(Prepare(specification(), zap, pack)) == Done()
     assert database.done == done
+
+
+THEIRS = (
+    "there is 'app' and 1 more in the root of the database, which zodbshootout has not put there; "
+    "to have it write there, too, add --may-write a"
+)
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "populated", "shaped", "how", "cause"),
+    [
+        ("add", True, {}, {}, THEIRS),
+        ("cold", True, {}, {"pack": True}, THEIRS),
+        ("cold", True, {"min_objects": 5}, {}, THEIRS),
+        ("cold", False, {}, {}, f"the objects that it reads are not in the database; {THEIRS}"),
+        ("cold", True, {}, {}, None),
+        ("add", True, {}, {"expendable": True}, None),
+    ],
+)
+def test_what_holds_data_of_others_is_not_written_to(
+    benchmark: str,
+    populated: bool,
+    shaped: dict[str, Any],
+    how: dict[str, Any],
+    cause: str | None,
+    database: type[FakeDatabase],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(FakeDatabase, "found", ("app", "index"))
+    monkeypatch.setattr(worker, "is_populated", lambda *_: populated)
+    parameters = Parameters(CrewShape(1), owner="a", **shaped)
+    task = Prepare(Specification(Storage("a"), benchmark, parameters), **how)
+    found = answer(task)
+    if cause is None:
+        assert found == Done()
+    else:
+        assert (found.cause, found.state) == (cause, State.FAILED)
+    assert database.done == (("filled", "add", "closed") if how.get("expendable") else ("closed",))
 
 
 def test_what_cannot_be_packed_is_not_supported(

@@ -76,7 +76,6 @@ class Database:
             prefetches=self.prefetches,
             stores_blobs=self.stores_blobs,
             read_only=any(each.storage.isReadOnly() for each in self._written_to),
-            others=self._others(),
             retry_flaw=_first(each.retry_flaw() for each in self._written_to),
             resolution_flaw=_first(each.resolution_flaw() for each in self._written_to),
             pack_flaw=self.pack_flaw(),
@@ -176,12 +175,10 @@ class Database:
             "garbage (pack-gc)?"
         )
 
-    def _others(self) -> tuple[str, ...]:
-        """Return the keys of others in the root; what is in memory alone is nobody else's."""
-        if self.sharing is Sharing.VOLATILE:
-            return ()
+    def others(self) -> list[str]:
+        """Return the keys of the root under which there is what this program has not put there."""
         with self.db.transaction() as connection:
-            return tuple(others(connection.root()))
+            return others(connection.root())
 
     def forget_objects(self) -> tuple[Cache, ...]:
         """Have every connection start with an empty pickle cache when it is opened next."""

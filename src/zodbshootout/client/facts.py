@@ -42,8 +42,6 @@ class Facts:
     stores_blobs: bool | None = None
     """Whether blobs can be stored in it; ``None`` if that is not known."""
     read_only: bool = False
-    others: tuple[str, ...] = ()
-    """The keys of its root under which there is what this program has not put there."""
     retry_flaw: str | None = None
     """Why a transaction that was refused cannot be tried again."""
     resolution_flaw: str | None = None

@@ -50,7 +50,7 @@ class CellTasks:
 
     def preparing(self, cell: Cell, step: Step) -> Prepare:
         """Return how the database of a cell is prepared."""
-        return Prepare(self.specification(cell), step.zap, step.pack, step.writing)
+        return Prepare(self.specification(cell), step.zap, step.pack, step.expendable)
 
     def measuring(
         self, cell: Cell, round_name: str, *, restarted: bool

@@ -34,8 +34,8 @@ class Prepare:
     zap: bool = False
     """Whether all data is destroyed first."""
     pack: bool = False
-    writing: bool = True
-    """Whether what is missing may be written; otherwise there is a failure where anything is."""
+    expendable: bool = False
+    """Whether it is written to whatever else is in it."""
 
 
 @dataclass(frozen=True)

@@ -114,20 +114,43 @@ def _look(task: Look, orders: Orders, runner_with: RunnerWith) -> None:  # noqa:
 
 @_carry_out.register
 def _prepare(task: Prepare, orders: Orders, runner_with: RunnerWith) -> None:  # noqa: ARG001
-    parameters = task.specification.parameters
-    purpose = benchmarks()[task.specification.benchmark].purpose
+    # A look does not do it: what RelStorage's SQLite learns of a database that is still empty, and
+    # keeps, would make it a thousand times slower when that is filled.
     with Database(task.specification.storage) as database:
-        if not task.writing:
-            if not is_populated(database, purpose, parameters):
-                raise Protected("the objects that it reads are not in the database")
+        others = [] if task.expendable else database.others()
+        if others:
+            _check_nothing_is_written(task, database, others)
         else:
-            if task.zap:
-                database.zap()
-            fill(database, parameters)
-            if task.pack:
-                _pack(database)
-            populate(database, purpose, parameters)
+            _write(task, database)
     orders.answer(Done())
+
+
+def _check_nothing_is_written(task: Prepare, database: Database, others: Sequence[str]) -> None:
+    """Check that a benchmark can do with a database that holds data of others as it is.
+
+    :raises Protected: when it cannot
+    """
+    parameters = task.specification.parameters
+    benchmark = benchmarks()[task.specification.benchmark]
+    more = f" and {len(others) - 1} more" if len(others) > 1 else ""
+    why = (
+        f"there is {others[0]!r}{more} in the root of the database, which zodbshootout has not put "
+        f"there; to have it write there, too, add --may-write {parameters.owner}"
+    )
+    if benchmark.writes or task.pack or parameters.min_objects:
+        raise Protected(why)
+    if not is_populated(database, benchmark.purpose, parameters):
+        raise Protected(f"the objects that it reads are not in the database; {why}")
+
+
+def _write(task: Prepare, database: Database) -> None:
+    parameters = task.specification.parameters
+    if task.zap:
+        database.zap()
+    fill(database, parameters)
+    if task.pack:
+        _pack(database)
+    populate(database, benchmarks()[task.specification.benchmark].purpose, parameters)
 
 
 def _pack(database: Database) -> None:

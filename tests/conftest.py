@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests import generated
@@ -22,3 +24,17 @@ def full(request: pytest.FixtureRequest) -> bool:
 
 def pytest_configure(config: pytest.Config) -> None:
     generated.full = config.getoption("--full")
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Tell how many faults there were, and whether anything was lost."""
+    passed, failed = (
+        [each for each in terminalreporter.stats.get(kind, []) if "/faults/" in each.nodeid]
+        for kind in ("passed", "failed")
+    )
+    if not passed + failed:
+        return
+    lost = "nothing that was measured was lost, and nothing left behind"
+    if failed:
+        lost = f"of {len(failed)} something was lost, left behind or not told"
+    terminalreporter.write_line(f"{len(passed + failed)} faults in real runs: {lost}")

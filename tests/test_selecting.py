@@ -49,4 +49,4 @@ def test_who_may_be_written_to_in_any_case() -> None:
 
 def test_contenders_of_one_database_are_told() -> None:
     assert shared_databases(ALL) == ["a and again are one database: /var/a.fs"]
-    assert shared_databases(ALL[:3]) == []
+    assert shared_databases([*ALL[:3], contender("memory", "/var/a.fs")]) == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 from zodbshootout.arguments import UsageError
+from zodbshootout.client.facts import Sharing
 from zodbshootout.config.configuration import ConfigurationError
 from zodbshootout.config.explanation import suggestion
 from zodbshootout.contenders.contender import Contender, by_place
@@ -42,10 +43,14 @@ def expendable(contenders: Iterable[Contender], options: Options) -> Sequence[st
 
 
 def shared_databases(contenders: Sequence[Contender]) -> list[str]:
-    """Say of each database which contenders it is, where it is several."""
+    """Say of each database which contenders it is, where it is several.
+
+    What a contender keeps in its memory, such as the changes of a DemoStorage, is its own.
+    """
+    lasting = [each for each in contenders if each.facts.sharing is not Sharing.VOLATILE]
     return [
         f"{' and '.join(each.name for each in same)} are one database: {', '.join(same[0].place)}"
-        for same in by_place(contenders)
+        for same in by_place(lasting)
         if len(same) > 1
     ]
 

@@ -42,6 +42,11 @@ def test_a_benchmark_that_needs_no_objects_and_writes_nothing_needs_no_preparati
     assert steps("a", ["ex_commit", "im_commit"]) == []
 
 
+def test_whoever_writes_is_looked_at_even_if_somebody_may_read_the_same() -> None:
+    found = steps("a", ["cold", "hot", "readCurrent"])
+    assert [benchmark for benchmark, _, _ in found] == ["cold", "readCurrent"]
+
+
 def test_whoever_writes_is_looked_at_before() -> None:
     assert steps("a", ["tpc"]) == [("tpc", "a", Step())]
 

@@ -16,6 +16,9 @@ ZAPPED_BEFORE = "add"
 """The benchmark before each of whose runs a contender is zapped, if it is to be."""
 
 
+_Key = tuple[str, Purpose | None, bool, Parameters]
+
+
 @dataclass(frozen=True)
 class Step:
     """What is done to a database before a cell is measured."""
@@ -36,7 +39,7 @@ class Preparations:
     """Whether each contender is packed before it is first measured."""
     expendable: Collection[str] = ()
     """The names of the contenders that are written to whatever else is in their databases."""
-    _filled: set[tuple[str, Purpose | None, Parameters]] = field(default_factory=set)
+    _filled: set[_Key] = field(default_factory=set)
     _packed: set[str] = field(default_factory=set)
 
     def due(self, cell: Cell, contender: Contender) -> Step | None:
@@ -69,5 +72,7 @@ class Preparations:
             self._packed.add(cell.contender)
 
     @staticmethod
-    def _key(cell: Cell) -> tuple[str, Purpose | None, Parameters]:
-        return cell.contender, benchmarks()[cell.benchmark].purpose, cell.parameters
+    def _key(cell: Cell) -> _Key:
+        # What may be read as it is may not be written to for that.
+        benchmark = benchmarks()[cell.benchmark]
+        return cell.contender, benchmark.purpose, benchmark.writes, cell.parameters

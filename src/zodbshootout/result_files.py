@@ -148,7 +148,10 @@ def _added(existing: Sequence[CellResult], results: Sequence[CellResult]) -> lis
             found[result.cell] = result
         else:
             found[result.cell] = replace(
-                before, runs=(*before.runs, *result.runs), reason=result.reason or before.reason
+                before,
+                runs=(*before.runs, *result.runs),
+                reason=result.reason or before.reason,
+                crashes=(*before.crashes, *result.crashes),
             )
     return list(found.values())
 

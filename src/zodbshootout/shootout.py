@@ -205,6 +205,7 @@ class Shootout:
                     waiting += [[cell] for cell in left]
                     first += course.all_turns  # only slices of one number are taken in turn
         except WorkerFailed as error:
+            first += course.all_turns
             for cell in self._without_run(self.ledger.unsettled(cells), number):
                 if cell not in self._again:
                     self._fail(cell, error.failure)

@@ -235,6 +235,17 @@ def test_environment_variables_that_are_referred_to_are_known() -> None:
     assert source.environment_names == {"PGSERVICE", "WHO"}
 
 
+def test_the_settings_do_not_depend_on_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = f"<zodb a>\ncache-size 5000\n{FILESTORAGE}</zodb>"
+    (before,) = contenders(text, tmp_path)
+    monkeypatch.setenv("SOME_TOKEN", "5000")
+    (after,) = contenders(text, tmp_path)
+    assert after.fingerprint() == before.fingerprint()
+    assert after.settings["cache_size"] == "5000"
+
+
 def test_no_password_is_in_the_settings(tmp_path: Path) -> None:
     found = contenders(
         "%import relstorage\n<zodb pg>\n<relstorage>\n<postgresql>\n"

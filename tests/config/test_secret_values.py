@@ -82,6 +82,16 @@ def test_variables_that_drivers_read_are_secret_and_the_file_of_one_is_not(tmp_p
     assert of_configuration("", {}, environment) == {"abc", "def"}
 
 
+def test_a_file_that_names_itself_is_read_once(tmp_path: Path) -> None:
+    file = tmp_path / "x.conf"
+    file.write_text(f"uri zconfig://{file}\npassword in itself\n")
+    assert "in itself" in set(of_uri(f"zconfig://{file}"))
+
+
+def test_where_the_command_runs_is_no_secret() -> None:
+    assert of_configuration("", {}, {"PWD": "/gone/away", "OLDPWD": "/gone/before"}) == set()
+
+
 def test_the_file_that_a_zconfig_uri_names_is_read(tmp_path: Path) -> None:
     (tmp_path / "db.conf").write_text("<zodb>\n<x>\npassword in another file\n</x>\n</zodb>\n")
     text = f"<zodburi a>\nuri zconfig://{tmp_path / 'db.conf'}\n</zodburi>\n"

@@ -187,7 +187,8 @@ def parse(source: Source, names: Mapping[str, str]) -> Configuration:
             raise ConfigurationError(
                 f"{source.path}: <zodb {section.name}> holds no storage, such as <filestorage>"
             )
-    mask = Mask(of_configuration(source.whole, names))
+    # Not all of the environment: what the same file says is to be told alike everywhere.
+    mask = Mask(of_configuration(source.whole, names, {}))
     return Configuration(parsed.databases, parsed.servers, names, loader.texts, mask)
 
 

@@ -24,16 +24,21 @@ _AUTHORITY = re.compile(r"://(?=[^/])")
 _PARAMETER = re.compile(r"[?&;#(](?P<key>[^=&;#?()/]*)=(?P<value>[^&]*)")
 _DELIMITERS = re.compile(r"[/?#@:&=$%\s'\"\\()]+")
 _SHORTEST_PIECE = 4
+_NO_SECRETS = {"PWD", "OLDPWD"}
 _PREFIXES = ("PG", "MYSQL", "MARIADB", "ORACLE", "RS_", "ZEO_")
 """Of variables that database clients read; others are secret only where they are long enough."""
 
 
 def of_configuration(
-    text: str, names: Mapping[str, str], environment: Mapping[str, str] = os.environ
+    text: str,
+    names: Mapping[str, str],
+    environment: Mapping[str, str] = os.environ,
+    *,
+    follow: bool = True,
 ) -> set[str]:
     """Return the secrets in the *text* of a configuration.
 
-    *names* are what the run defines beside what the text defines.
+    *names* are what the run defines beside what the text defines.  For *follow* see :func:`of_uri`.
     """
     found = {value for name, value in names.items() if SECRET_KEY.search(name)}
     found.update(_of_environment(environment))
@@ -47,7 +52,7 @@ def of_configuration(
         if line.lstrip().startswith("%define"):
             meaning[key.lower()] = value
         for each in {raw, value}:
-            found.update(_of_setting(key, each))
+            found.update(_of_setting(key, each, follow=follow))
     return found
 
 
@@ -56,11 +61,12 @@ def of_words(words: Iterable[str]) -> set[str]:
     return {secret for word in words for secret in of_uri(word)}
 
 
-def of_uri(uri: str) -> Iterator[str]:
+def of_uri(uri: str, *, follow: bool = True) -> Iterator[str]:
     """Return what may be the password of a URI, or of one within it.
 
     A password that is not quoted may hold what ends it for one parser and not for another; each of
     these ends counts, and what stands between is secret in pieces, too, for an error may name one.
+    The file that a ``zconfig:`` URI names is looked through, too, unless it is not to *follow* it.
     """
     for start in _AUTHORITY.finditer(uri):
         rest = uri[start.end() :]
@@ -74,9 +80,10 @@ def of_uri(uri: str) -> Iterator[str]:
             for end in ("&", "#", ")", ";"):
                 value = match["value"].partition(end)[0]
                 yield from (value, unquote(value), unquote_plus(value))
-    if uri.lower().startswith("zconfig:"):
+    if follow and uri.lower().startswith("zconfig:"):
         with suppress(OSError, ValueError):
-            yield from of_configuration(Path(urlsplit(uri).path).read_text(encoding="utf-8"), {})
+            text = Path(urlsplit(uri).path).read_text(encoding="utf-8")
+            yield from of_configuration(text, {}, {}, follow=False)
 
 
 def of_dsn(dsn: str) -> Iterator[str]:
@@ -92,21 +99,24 @@ def of_dsn(dsn: str) -> Iterator[str]:
         yield from (value for key, value in parsed.items() if SECRET_KEY.search(key))
 
 
-def _of_setting(key: str, value: str) -> Iterator[str]:
+def _of_setting(key: str, value: str, *, follow: bool) -> Iterator[str]:
     if SECRET_KEY.search(key):
         yield value
         yield from _pieces(value) if "$" in value else ()  # ZConfig may name one
     if "://" in value or ":(" in value:
-        yield from of_uri(value)
+        yield from of_uri(value, follow=follow)
     if "=" in value:
         yield from of_dsn(value)
 
 
 def _of_environment(environment: Mapping[str, str]) -> Iterator[str]:
     for name, value in environment.items():
-        known = name.startswith(_PREFIXES) or len(value) >= _SHORTEST_PIECE
-        if SECRET_KEY.search(name) and known and not os.path.exists(value):  # noqa: PTH110
-            yield value
+        if not SECRET_KEY.search(name) or name in _NO_SECRETS:
+            continue
+        if name.startswith(_PREFIXES) or len(value) >= _SHORTEST_PIECE:
+            is_a_file = os.path.exists(value)  # noqa: PTH110 - a Path raises where it is too long
+            if not is_a_file:  # such as that of PGPASSFILE
+                yield value
 
 
 def _substituted(value: str, names: Mapping[str, str]) -> str:

@@ -30,12 +30,14 @@ ORDER = (
     ("results",),
     ("engine",),
     ("estimate",),
-    ("crews",),
     ("contenders",),
     ("servers",),
     ("config", "mysql"),
     ("guardian", "streams"),
-    ("model", "masking"),
+    ("model",),
+    ("crews",),
+    ("logs",),
+    ("masking",),
     ("client",),
 )
 """What stands higher may import what stands lower, or beside it, and never the reverse."""

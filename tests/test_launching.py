@@ -12,13 +12,13 @@ import pytest
 from tests.runs import contender
 from zodbshootout.client.facts import Facts
 from zodbshootout.client.outcome import Failure
+from zodbshootout.client.tasks import Look
 from zodbshootout.contenders.contender import Advice, Requirement
 from zodbshootout.engine.turns import WorkerFailed
 from zodbshootout.launching import _relay, look_at
 from zodbshootout.masking import Mask
 from zodbshootout.options import parse
 from zodbshootout.perf import leaks
-from zodbshootout.perf.task import Look
 from zodbshootout.progress import NoProgress
 
 FACTS = Facts("SomeStorage", driver="some driver")

@@ -14,11 +14,12 @@ import pytest
 
 from tests.runs import Counting, contender, measured, plan_of, run
 from zodbshootout.client.outcome import Failure, State
+from zodbshootout.client.tasks import Prepare
 from zodbshootout.contenders.contender import Advice
 from zodbshootout.engine.turns import WorkerFailed
 from zodbshootout.ledger import GaveUp, Ledger
 from zodbshootout.perf.cells import CellTasks
-from zodbshootout.perf.task import Measure, Prepare, Slice
+from zodbshootout.perf.task import Measure, Slice
 from zodbshootout.plan import Plan
 from zodbshootout.results import CellResult
 from zodbshootout.servers import ServerFailed

@@ -183,21 +183,6 @@ def _is_running(group: int) -> bool:
     return not states or any(state not in "ZX" for state in states)
 
 
-def manner_of_end(exit_code: int | None) -> str:
-    """Return how a process ended, from an exit code as :class:`subprocess.Popen` reports it.
-
-    ``None`` is the code of a process that still runs, and does not answer.
-    """
-    if exit_code is None:
-        return "no longer answers"
-    if exit_code < 0:
-        try:
-            return f"was killed by {signal.Signals(-exit_code).name}"
-        except ValueError:  # a real-time signal, which has no name
-            return f"was killed by signal {-exit_code}"
-    return f"ended with exit status {exit_code}"
-
-
 def _signal_group(group: int, number: int) -> bool:
     """Send a signal to a group (0 sends none); return whether there is such a group."""
     try:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 
 from zodbshootout.client.facts import Facts
 from zodbshootout.client.outcome import Failure
+from zodbshootout.client.tasks import Look
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.engine.turns import WorkerFailed
 from zodbshootout.masking import Mask
@@ -17,7 +18,6 @@ from zodbshootout.options import Options
 from zodbshootout.perf import leaks, profiles
 from zodbshootout.perf.environment import worker_environment
 from zodbshootout.perf.launch import Host, Launcher
-from zodbshootout.perf.task import Look
 from zodbshootout.progress import NoProgress
 from zodbshootout.servers.server import ServerContext
 

@@ -29,8 +29,8 @@ from zodbshootout.arguments import (
 from zodbshootout.client.benchmarks.registry import benchmarks
 from zodbshootout.client.parameters import CrewShape, MappingType, Parameters, Unit
 from zodbshootout.config.configuration import EMBEDDED
-from zodbshootout.config.loggers import read_loggers
 from zodbshootout.engine.turns import RUN_TIME, Effort
+from zodbshootout.logs import BadLoggers, read_loggers
 from zodbshootout.perf.environment import cpus, default_affinity
 from zodbshootout.plan import Sweep
 from zodbshootout.preparing import ZAPPED_BEFORE
@@ -103,7 +103,6 @@ def parse(arguments: Sequence[str]) -> Options:
     """Make options of a command line.
 
     :raises UsageError: with one line for the user
-    :raises ConfigurationError: when a file that configures logging is wrong
     :raises SystemExit: after ``--help``
     """
     found = parser().parse_intermixed_args(separated(arguments))
@@ -332,7 +331,10 @@ def _log(value: str | None) -> str | None:
     if not Path(value).is_file():
         raise UsageError(f"--log: {value!r} is neither a level ({', '.join(LEVELS)}) nor a file")
     path = Path(value).absolute()
-    read_loggers(path)
+    try:
+        read_loggers(path)
+    except BadLoggers as error:
+        raise UsageError(str(error)) from error
     return str(path)
 
 

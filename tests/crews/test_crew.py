@@ -30,6 +30,7 @@ from zodbshootout.client.client import Client
 from zodbshootout.client.clock import SystemClock
 from zodbshootout.client.data.tree import Purpose
 from zodbshootout.client.database import Database
+from zodbshootout.client.outcome import manner_of_end
 from zodbshootout.client.parameters import Parameters, Unit
 from zodbshootout.client.populating import populate
 from zodbshootout.client.progress import MOST_POINTS
@@ -39,7 +40,6 @@ from zodbshootout.client.storages import open_storage
 from zodbshootout.crews.crew import CrewFailed
 from zodbshootout.crews.processes import ProcessCrew
 from zodbshootout.crews.starting import CrewPlan
-from zodbshootout.guardian import manner_of_end
 
 
 @pytest.fixture

@@ -21,10 +21,11 @@ from zodbshootout.client.facts import Sharing
 from zodbshootout.client.outcome import State
 from zodbshootout.client.parameters import CrewShape, Parameters, Unit
 from zodbshootout.client.specification import Specification, Storage
+from zodbshootout.client.tasks import Look, Prepare
 from zodbshootout.engine.turns import WorkerFailed
 from zodbshootout.guardian import Guardian
 from zodbshootout.perf.launch import Host, Launcher, Worker
-from zodbshootout.perf.task import Look, Measure, Prepare, Profiling
+from zodbshootout.perf.task import Measure, Profiling
 
 
 class Place:

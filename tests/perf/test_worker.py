@@ -9,16 +9,21 @@ from contextlib import contextmanager
 from functools import partial
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyperf
 import pytest
 
+from zodbshootout.client import tasks
 from zodbshootout.client.facts import Facts
 from zodbshootout.client.outcome import Failure, State, Unsupported
 from zodbshootout.client.parameters import CrewShape, Parameters, Unit
 from zodbshootout.client.specification import Specification, Storage
 from zodbshootout.client.storages.relstorage import OpenRelStorage
+from zodbshootout.client.tasks import Look, Prepare
+from zodbshootout.crews.interpreters import Hello
+from zodbshootout.logs import configure_logging
 from zodbshootout.masking import Mask
 from zodbshootout.perf import worker
 from zodbshootout.perf.task import (
@@ -26,9 +31,7 @@ from zodbshootout.perf.task import (
     Begin,
     Done,
     Finish,
-    Look,
     Measure,
-    Prepare,
     Slice,
     TakeSlice,
     Task,
@@ -87,7 +90,7 @@ def test_what_cannot_be_opened_is_a_failure_with_its_traceback(
     def refuse(_: Any) -> None:
         raise OSError("it is not there")
 
-    monkeypatch.setattr(worker, "Database", refuse)
+    monkeypatch.setattr(tasks, "Database", refuse)
     failure = answer(Look(MEMORY))
     assert isinstance(failure, Failure)
     assert (failure.cause, failure.state) == ("OSError: it is not there", State.FAILED)
@@ -129,9 +132,9 @@ class FakeDatabase:
 @pytest.fixture
 def database(monkeypatch: pytest.MonkeyPatch) -> type[FakeDatabase]:
     monkeypatch.setattr(FakeDatabase, "done", ())
-    monkeypatch.setattr(worker, "Database", FakeDatabase)
-    monkeypatch.setattr(worker, "fill", lambda of, _: of._note("filled"))
-    monkeypatch.setattr(worker, "populate", lambda of, purpose, _: of._note(f"{purpose.value}"))
+    monkeypatch.setattr(tasks, "Database", FakeDatabase)
+    monkeypatch.setattr(tasks, "fill", lambda of, _: of._note("filled"))
+    monkeypatch.setattr(tasks, "populate", lambda of, purpose, _: of._note(f"{purpose.value}"))
     return FakeDatabase
 
 
@@ -146,7 +149,7 @@ def database(monkeypatch: pytest.MonkeyPatch) -> type[FakeDatabase]:
 def test_a_database_is_zapped_filled_and_packed_before_objects_are_written(
     zap: bool, pack: bool, done: tuple[str, ...], database: type[FakeDatabase]
 ) -> None:
-    assert answer(Prepare(specification(), zap, pack)) == Done()
+    assert answer(Prepare(specification(), zap, pack)) is None
     assert database.done == done
 
 
@@ -177,12 +180,12 @@ def test_what_holds_data_of_others_is_not_written_to(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(FakeDatabase, "found", ("app", "index"))
-    monkeypatch.setattr(worker, "is_populated", lambda *_: populated)
+    monkeypatch.setattr(tasks, "is_populated", lambda *_: populated)
     parameters = Parameters(CrewShape(1), owner="a", **shaped)
     task = Prepare(Specification(Storage("a"), benchmark, parameters), **how)
     found = answer(task)
     if cause is None:
-        assert found == Done()
+        assert found is None
     else:
         assert (found.cause, found.state) == (cause, State.FAILED)
     assert database.done == (("filled", "add", "closed") if how.get("expendable") else ("closed",))
@@ -201,8 +204,8 @@ def test_what_cannot_be_packed_is_not_supported(
 
 
 def test_a_worker_does_not_know_every_task() -> None:
-    unknown: Any = "dance"
-    assert "no worker knows what to do about dance" in answer(unknown).cause
+    unknown: Any = SimpleNamespace(storage=MEMORY)
+    assert "nobody knows what to do about" in answer(unknown).cause
 
 
 class Ordered:
@@ -225,7 +228,7 @@ def measured(tmp_path: Path, *orders: object, **more: Any) -> tuple[Ordered, pyp
     file = tmp_path / "run.json"
     task = Measure(specification(**more), {"contender": "m"}, file)
     runner_with = partial(worker._started, pyperf.Runner(), ["--quiet"])
-    worker._carry_out(task, ordered, runner_with)
+    worker._carry_out(task, ordered, Hello(), runner_with)
     return ordered, pyperf.Benchmark.load(str(file))
 
 
@@ -266,7 +269,7 @@ def test_a_crew_that_cannot_be_set_up_answers_why(monkeypatch: pytest.MonkeyPatc
     def refuse(*_: Any) -> None:
         raise Unsupported("this one has none")
 
-    monkeypatch.setattr(worker, "_crew_plan", refuse)
+    monkeypatch.setattr(worker, "plan_of", refuse)
     failure = answer(Measure(specification(), {}, Path("run.json")))
     assert (failure.cause, failure.state) == ("this one has none", State.UNSUPPORTED)
 
@@ -274,9 +277,9 @@ def test_a_crew_that_cannot_be_set_up_answers_why(monkeypatch: pytest.MonkeyPatc
 def test_a_level_is_where_logging_begins(monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[Any] = []
     monkeypatch.setattr(logging, "basicConfig", lambda **options: given.append(options["level"]))
-    worker.configure_logging(None, Mask())
+    configure_logging(None, Mask())
     assert given == []
-    worker.configure_logging("INFO", Mask())
+    configure_logging("INFO", Mask())
     assert given == ["INFO"]
 
 
@@ -290,7 +293,7 @@ def test_what_is_secret_is_in_no_log(tmp_path: Path) -> None:
         f"<logger>\nname shot.secret\n<logfile>\npath {target}\nformat %(message)s\n"
         "</logfile>\n</logger>\n"
     )
-    worker.configure_logging(str(tmp_path / "log.conf"), Mask(["ge heim"]))
+    configure_logging(str(tmp_path / "log.conf"), Mask(["ge heim"]))
     try:
         raise_that("ge heim")
     except ValueError:

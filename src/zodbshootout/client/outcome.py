@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import signal
 import traceback
 from dataclasses import dataclass
 
@@ -62,3 +63,18 @@ def failure_of(error: BaseException, *, secondary: bool = False) -> Failure:
     detail = "".join(traceback.format_exception(type(error), error, error.__traceback__))
     state = State.UNSUPPORTED if isinstance(error, Unsupported) else State.FAILED
     return Failure(describe(error), detail, state, secondary, spoils=isinstance(error, CheckFailed))
+
+
+def manner_of_end(exit_code: int | None) -> str:
+    """Return how a process ended, from an exit code as :class:`subprocess.Popen` reports it.
+
+    ``None`` is the code of a process that still runs, and does not answer.
+    """
+    if exit_code is None:
+        return "no longer answers"
+    if exit_code < 0:
+        try:
+            return f"was killed by {signal.Signals(-exit_code).name}"
+        except ValueError:  # a real-time signal, which has no name
+            return f"was killed by signal {-exit_code}"
+    return f"ended with exit status {exit_code}"

@@ -14,6 +14,20 @@ VERSION = 1
 
 
 @dataclass(frozen=True)
+class Interpreter:
+    """Another Python than that of the command, in which a contender is opened."""
+
+    name: str
+    """What the user calls it."""
+    executable: str
+    """The path of the program."""
+    modules: str
+    """The directory that holds the modules of ours that it needs."""
+    sees_ours: bool = False
+    """Whether it is the Python of the command, and finds modules where that finds them."""
+
+
+@dataclass(frozen=True)
 class Storage:
     """How to open a contender."""
 
@@ -23,6 +37,8 @@ class Storage:
     """A ZODB URI in place of that."""
     names: Mapping[str, str] = field(default_factory=dict)
     """What is defined in the section beside what it defines itself."""
+    interpreter: Interpreter | None = None
+    """Where it is opened; ``None`` in the Python of whoever reads this."""
 
 
 @dataclass(frozen=True)

@@ -44,17 +44,21 @@ class Crew(ABC):
 
     @abstractmethod
     def start(self) -> None:
-        """Start the clients."""
+        """Start the clients, and wait until every one is set up.
+
+        :raises CrewFailed: when one cannot be
+        """
 
     @abstractmethod
-    def send(self, client: int, order: Any) -> None:
-        """Send an order to one client."""
+    def ask(
+        self,
+        order: Any,
+        answer: type[R],
+        clients: Sequence[int] | None = None,
+    ) -> list[R]:
+        """Send an order to all clients, or to those named; return their reports in this order.
 
-    @abstractmethod
-    def receive(self, waiting_for: Sequence[int]) -> tuple[int, Any]:
-        """Wait for a report of one of these clients; return who it is and what it says.
-
-        A client that is gone counts as having reported a :class:`~.outcome.Failure`.
+        :raises CrewFailed: when one does not *answer* as it should, or is gone
         """
 
     @abstractmethod
@@ -68,7 +72,6 @@ class Crew(ABC):
     def __enter__(self) -> Crew:
         try:
             self.start()
-            self._gather(protocol.Ready)
         except BaseException:
             self.abandon()
             raise
@@ -79,7 +82,7 @@ class Crew(ABC):
             self.abandon()
             return
         try:
-            self._order(protocol.Leave(), protocol.Left)
+            self.ask(protocol.Leave(), protocol.Left)
         except BaseException:
             self.abandon()
             raise
@@ -115,14 +118,14 @@ class Crew(ABC):
             self._prepare(prepare)
         self._prepared = None
         instant = self._clock.now() + self._notice
-        self._order(protocol.Start(instant), protocol.Finished)
-        stretches = self._order(protocol.Stop(), protocol.Stretch)
+        self.ask(protocol.Start(instant), protocol.Finished)
+        stretches = self.ask(protocol.Stop(), protocol.Stretch)
         late = max(each.late for each in stretches)
         self._notice += late  # the machine is slower than was thought
         return stretches
 
     def _prepare(self, order: protocol.Prepare) -> None:
-        self._order(order, protocol.Ready)
+        self.ask(order, protocol.Ready)
         self._prepared = order
 
     def close_databases(self) -> None:
@@ -130,48 +133,19 @@ class Crew(ABC):
 
         :raises CrewFailed: when a client fails or is gone
         """
-        self._order(protocol.CloseDatabase(), protocol.Closed)
+        self.ask(protocol.CloseDatabase(), protocol.Closed)
 
     def reopen_databases(self) -> None:
         """Have every client open its database again.
 
         :raises CrewFailed: when a client fails or is gone
         """
-        self._order(protocol.ReopenDatabase(), protocol.Ready)
+        self.ask(protocol.ReopenDatabase(), protocol.Ready)
 
     def verify(self) -> None:
         """Have what the clients did checked in the database.
 
         :raises CrewFailed: when it is not what it should be, or a client is gone
         """
-        accounts = [each.account for each in self._order(protocol.Verify(), protocol.Verified)]
-        self.send(0, protocol.Audit(accounts))
-        self._gather(protocol.Audited, [0])
-
-    def _order(self, order: Any, answer: type[R]) -> list[R]:
-        """Send an order to all; return their answers."""
-        for client in range(self.size):
-            self.send(client, order)
-        return self._gather(answer)
-
-    def _gather(self, kind: type[R], clients: Sequence[int] | None = None) -> list[R]:
-        """Return one report of each client, in their order; of all clients unless some are named.
-
-        :raises CrewFailed: when one of them reports a failure instead
-        """
-        asked = range(self.size) if clients is None else clients
-        reports: dict[int, R] = {}
-        failures: list[Failure] = []
-        waiting = set(asked)
-        while waiting:
-            client, report = self.receive(sorted(waiting))
-            waiting.discard(client)
-            if isinstance(report, kind):
-                reports[client] = report
-                continue
-            failures.append(report)
-            if not report.secondary:
-                break
-        if failures:
-            raise CrewFailed(failures[-1])
-        return [reports[client] for client in asked]
+        accounts = [each.account for each in self.ask(protocol.Verify(), protocol.Verified)]
+        self.ask(protocol.Audit(accounts), protocol.Audited, [0])

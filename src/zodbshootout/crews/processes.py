@@ -11,10 +11,9 @@ from typing import Any
 
 from zodbshootout.client.benchmarks.benchmark import Benchmark
 from zodbshootout.client.clock import Clock
-from zodbshootout.client.outcome import Failure
+from zodbshootout.client.outcome import Failure, manner_of_end
 from zodbshootout.client.session import follow_orders
-from zodbshootout.crews.crew import Crew
-from zodbshootout.guardian import manner_of_end
+from zodbshootout.crews.local import LocalCrew
 
 _FORK = multiprocessing.get_context("fork")
 
@@ -41,7 +40,7 @@ class PipeChannel:
         return self._connection.poll()
 
 
-class ProcessCrew(Crew):
+class ProcessCrew(LocalCrew):
     """Forks its clients, from a process that has opened no database."""
 
     def __init__(self, size: int, open_benchmark: Callable[[int], Benchmark], clock: Clock) -> None:
@@ -51,7 +50,7 @@ class ProcessCrew(Crew):
         self._processes: list[ForkProcess] = []
         self._connections: list[Connection] = []
 
-    def start(self) -> None:
+    def launch(self) -> None:
         """Fork the clients."""
         for index in range(self.size):
             ours, theirs = _FORK.Pipe()

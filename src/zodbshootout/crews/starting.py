@@ -7,12 +7,14 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 from zodbshootout.client.benchmarks.benchmark import Benchmark
+from zodbshootout.client.benchmarks.registry import benchmarks
 from zodbshootout.client.client import Client, Neighbours
 from zodbshootout.client.clock import Clock, SystemClock
 from zodbshootout.client.database import Database
 from zodbshootout.client.facts import Sharing
 from zodbshootout.client.parameters import Parameters, Unit
 from zodbshootout.client.populating import fill, populate
+from zodbshootout.client.specification import Specification
 from zodbshootout.crews.crew import Crew
 from zodbshootout.crews.processes import ProcessCrew
 from zodbshootout.crews.profiling import Profiler
@@ -74,3 +76,13 @@ class CrewPlan:
         if database.sharing is Sharing.VOLATILE:
             fill(database, self.parameters)
             populate(database, self.benchmark.purpose, self.parameters)
+
+
+def plan_of(specification: Specification, profiler: Profiler) -> CrewPlan:
+    """Return what is needed to start the crew of a cell in this Python."""
+    return CrewPlan(
+        benchmarks()[specification.benchmark],
+        specification.parameters,
+        lambda: Database(specification.storage),
+        profiler=profiler,
+    )

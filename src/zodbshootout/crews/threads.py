@@ -12,7 +12,7 @@ from zodbshootout.client.benchmarks.benchmark import Benchmark
 from zodbshootout.client.client import Neighbours
 from zodbshootout.client.clock import Clock
 from zodbshootout.client.session import follow_orders
-from zodbshootout.crews.crew import Crew
+from zodbshootout.crews.local import LocalCrew
 
 
 class QueueChannel:
@@ -37,7 +37,7 @@ class QueueChannel:
         return not self.orders.empty()
 
 
-class ThreadCrew(Crew):
+class ThreadCrew(LocalCrew):
     """Starts its clients as daemon threads: one that hangs does not keep the process alive."""
 
     def __init__(
@@ -58,7 +58,7 @@ class ThreadCrew(Crew):
         self._channels = [QueueChannel(index, self._reports) for index in range(size)]
         self._threads: list[threading.Thread] = []
 
-    def start(self) -> None:
+    def launch(self) -> None:
         """Start the threads."""
         for index in range(self.size):
             thread = threading.Thread(

@@ -13,11 +13,12 @@ from zodbshootout.client.data.records import Item, content_size, record_size
 from zodbshootout.client.distributions import installed_versions
 from zodbshootout.client.facts import Facts
 from zodbshootout.client.specification import Specification
+from zodbshootout.client.tasks import Prepare
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.contenders.private_servers import caches_of_server
 from zodbshootout.model import Cell
 from zodbshootout.perf.summary import storable
-from zodbshootout.perf.task import Measure, Prepare, Profiling
+from zodbshootout.perf.task import Measure, Profiling
 from zodbshootout.plan import Plan
 from zodbshootout.preparing import Step
 from zodbshootout.results import file_name, varied_parameters

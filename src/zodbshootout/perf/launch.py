@@ -20,17 +20,16 @@ from typing import Any
 import pyperf
 
 from zodbshootout.client.facts import Facts
-from zodbshootout.client.outcome import Failure
+from zodbshootout.client.outcome import Failure, manner_of_end
+from zodbshootout.client.tasks import Look, Prepare
 from zodbshootout.engine.turns import WorkerFailed
-from zodbshootout.guardian import Guardian, end_group, manner_of_end
+from zodbshootout.guardian import Guardian, end_group
 from zodbshootout.perf.task import (
     Assignment,
     Begin,
     CloseDatabases,
     Finish,
-    Look,
     Measure,
-    Prepare,
     PrepareSlice,
     ReopenDatabases,
     Slice,

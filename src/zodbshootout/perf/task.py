@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from zodbshootout.client.specification import Specification, Storage
+from zodbshootout.client.tasks import Look, Prepare
 
 
 @dataclass(frozen=True)
@@ -17,25 +18,6 @@ class Profiling:
     name: str
     """What the files are called, but for their endings."""
     profiler: str
-
-
-@dataclass(frozen=True)
-class Look:
-    """Open a contender and answer with :class:`~zodbshootout.client.facts.Facts`."""
-
-    storage: Storage
-
-
-@dataclass(frozen=True)
-class Prepare:
-    """Bring the database into the state that a benchmark finds; answered by :class:`Done`."""
-
-    specification: Specification
-    zap: bool = False
-    """Whether all data is destroyed first."""
-    pack: bool = False
-    expendable: bool = False
-    """Whether it is written to whatever else is in it."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +33,14 @@ class Measure:
     """Whether to tell after each value of which classes there are more objects than before."""
     profiling: Profiling | None = None
 
+    @property
+    def storage(self) -> Storage:
+        """How to open the contender."""
+        return self.specification.storage
+
 
 Task = Look | Prepare | Measure
+"""Looks and preparations are answered by what :func:`~.client.tasks.carry_out` gives."""
 
 
 @dataclass(frozen=True)

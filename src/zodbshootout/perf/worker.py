@@ -6,12 +6,10 @@ hooks and traces memory.  Between values a worker waits for its turn.
 
 from __future__ import annotations
 
-import logging
 import os
 import select
-import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from contextlib import AbstractContextManager
 from functools import partial, singledispatch
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -20,15 +18,15 @@ from typing import Any
 import pyperf
 
 from zodbshootout.client.benchmarks.registry import benchmarks
-from zodbshootout.client.database import Database
-from zodbshootout.client.outcome import Protected, Unsupported, failure_of
-from zodbshootout.client.populating import fill, is_populated, populate
-from zodbshootout.client.specification import Specification
-from zodbshootout.config.loggers import read_loggers
+from zodbshootout.client.outcome import failure_of
+from zodbshootout.client.tasks import carry_out
 from zodbshootout.crews.crew import Crew, CrewFailed
+from zodbshootout.crews.interpreters import Hello, carried_out
 from zodbshootout.crews.profiling import Profiler, profiler_for
+from zodbshootout.crews.remote import Lead, Recording, remote_crew
 from zodbshootout.crews.sample import Sample
-from zodbshootout.crews.starting import CrewPlan
+from zodbshootout.crews.starting import plan_of
+from zodbshootout.logs import configure_logging
 from zodbshootout.masking import Mask
 from zodbshootout.perf.leaks import Growth
 from zodbshootout.perf.profiles import PREFIX, collect
@@ -39,9 +37,7 @@ from zodbshootout.perf.task import (
     CloseDatabases,
     Done,
     Finish,
-    Look,
     Measure,
-    Prepare,
     PrepareSlice,
     ReopenDatabases,
     Slice,
@@ -61,9 +57,10 @@ def work(connection: Connection, runner: pyperf.Runner) -> int:
     os.register_at_fork(after_in_child=connection.close)
     try:
         assignment: Assignment = connection.recv()
-        configure_logging(assignment.log, Mask(assignment.secrets))
+        hello = Hello(assignment.log, assignment.secrets)
+        configure_logging(hello.log, Mask(hello.secrets))
         runner_with = partial(_started, runner, assignment.options)
-        _carry_out(assignment.task, Orders(connection), runner_with)
+        _carry_out(assignment.task, Orders(connection), hello, runner_with)
     except CrewFailed as error:
         connection.send(error.failure)
     except BaseException as error:  # noqa: BLE001 - whatever it is, it is this cell's failure
@@ -100,71 +97,17 @@ def _started(runner: pyperf.Runner, options: Sequence[str], begin: Begin) -> pyp
 
 
 @singledispatch
-def _carry_out(task: object, orders: Orders, runner_with: RunnerWith) -> None:  # noqa: ARG001
-    raise TypeError(f"no worker knows what to do about {task}")
+def _carry_out(task: Any, orders: Orders, hello: Hello, runner_with: RunnerWith) -> None:  # noqa: ARG001
+    interpreter = task.storage.interpreter
+    found = carry_out(task) if interpreter is None else carried_out(interpreter, task, hello)
+    orders.answer(found)
 
 
 @_carry_out.register
-def _look(task: Look, orders: Orders, runner_with: RunnerWith) -> None:  # noqa: ARG001
-    before = set(sys.modules)
-    with Database(task.storage) as database:
-        facts = database.facts()
-    orders.answer(replace(facts, modules=tuple(sorted(sys.modules.keys() - before))))
-
-
-@_carry_out.register
-def _prepare(task: Prepare, orders: Orders, runner_with: RunnerWith) -> None:  # noqa: ARG001
-    # A look does not do it: what RelStorage's SQLite learns of a database that is still empty, and
-    # keeps, would make it a thousand times slower when that is filled.
-    with Database(task.specification.storage) as database:
-        others = [] if task.expendable else database.others()
-        if others:
-            _check_nothing_is_written(task, database, others)
-        else:
-            _write(task, database)
-    orders.answer(Done())
-
-
-def _check_nothing_is_written(task: Prepare, database: Database, others: Sequence[str]) -> None:
-    """Check that a benchmark can do with a database that holds data of others as it is.
-
-    :raises Protected: when it cannot
-    """
-    parameters = task.specification.parameters
-    benchmark = benchmarks()[task.specification.benchmark]
-    more = f" and {len(others) - 1} more" if len(others) > 1 else ""
-    why = (
-        f"there is {others[0]!r}{more} in the root of the database, which zodbshootout has not put "
-        f"there; to have it write there, too, add --may-write {parameters.owner}"
-    )
-    if benchmark.writes or task.pack or parameters.min_objects:
-        raise Protected(why)
-    if not is_populated(database, benchmark.purpose, parameters):
-        raise Protected(f"the objects that it reads are not in the database; {why}")
-
-
-def _write(task: Prepare, database: Database) -> None:
-    parameters = task.specification.parameters
-    if task.zap:
-        database.zap()
-    fill(database, parameters)
-    if task.pack:
-        _pack(database)
-    populate(database, benchmarks()[task.specification.benchmark].purpose, parameters)
-
-
-def _pack(database: Database) -> None:
-    flaw = database.pack_flaw()
-    if flaw is not None:
-        raise Unsupported(f"{flaw}; leave out --pack")
-    database.pack()
-
-
-@_carry_out.register
-def _measure(task: Measure, orders: Orders, runner_with: RunnerWith) -> None:
+def _measure(task: Measure, orders: Orders, hello: Hello, runner_with: RunnerWith) -> None:
     parts = task.run_file.with_name("profiles")
     profiler = _profiler(task, parts)
-    with _crew_plan(task.specification, profiler).started() as crew:
+    with _crew(task, hello, profiler, parts) as crew:
         measuring = Measuring(task, crew, orders, profiler)
         orders.answer(Done())
         begin = measuring.until_begun()
@@ -183,13 +126,15 @@ def _measure(task: Measure, orders: Orders, runner_with: RunnerWith) -> None:
     orders.answer(Done())
 
 
-def _crew_plan(specification: Specification, profiler: Profiler) -> CrewPlan:
-    return CrewPlan(
-        benchmarks()[specification.benchmark],
-        specification.parameters,
-        lambda: Database(specification.storage),
-        profiler=profiler,
-    )
+def _crew(
+    task: Measure, hello: Hello, profiler: Profiler, parts: Path
+) -> AbstractContextManager[Crew]:
+    """Return the crew where its clients are to live, every one of them set up."""
+    interpreter = task.storage.interpreter
+    if interpreter is None:
+        return plan_of(task.specification, profiler).started()
+    profiling = Recording(task.profiling.profiler, str(parts)) if task.profiling else None
+    return remote_crew(interpreter, Lead(task.specification, profiling), hello)
 
 
 class Measuring:
@@ -262,6 +207,8 @@ def _profiler(task: Measure, parts: Path) -> Profiler:
     if task.profiling is None:
         return Profiler()
     parts.mkdir()
+    if task.storage.interpreter is not None:
+        return Profiler()  # the other Python has one
     unit = task.specification.parameters.crew.unit
     return profiler_for(task.profiling.profiler, unit, parts)
 
@@ -273,35 +220,3 @@ def _collect_profiles(task: Measure, parts: Path) -> None:
         collect(parts, task.profiling)
     except OSError as error:
         print(f"{PREFIX}{task.profiling.name} could not be written: {error}", flush=True)  # noqa: T201
-
-
-def configure_logging(log: str | None, mask: Mask) -> None:
-    """Send log records to standard error from a level on, or wherever a ZConfig file says.
-
-    What *mask* hides is in none of them.
-    """
-    if log is None:
-        return
-    if log.isupper():
-        logging.basicConfig(
-            level=log,
-            format="%(asctime)s %(levelname)s [%(process)d %(threadName)s] %(name)s: %(message)s",
-        )
-    else:
-        for configure in read_loggers(Path(log)):
-            configure()
-    loggers = [logging.getLogger(name) for name in (None, *logging.root.manager.loggerDict)]
-    for handler in {handler for logger in loggers for handler in logger.handlers}:
-        handler.setFormatter(_Masking(handler.formatter or logging.Formatter(), mask))
-
-
-class _Masking(logging.Formatter):
-    """What another formatter makes of a record, without secrets."""
-
-    def __init__(self, formatter: logging.Formatter, mask: Mask) -> None:
-        super().__init__()
-        self._formatter = formatter
-        self._mask = mask
-
-    def format(self, record: logging.LogRecord) -> str:
-        return self._mask(self._formatter.format(record))

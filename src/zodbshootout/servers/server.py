@@ -13,6 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any, ClassVar
 
+from zodbshootout.client.outcome import manner_of_end
 from zodbshootout.config.configuration import ConfigurationError, Source
 from zodbshootout.config.sections import ServerSection
 from zodbshootout.guardian import (
@@ -21,7 +22,6 @@ from zodbshootout.guardian import (
     Guardian,
     GuardianLost,
     end_group,
-    manner_of_end,
 )
 from zodbshootout.servers import ServerFailed
 from zodbshootout.servers.account import account_for

@@ -1,0 +1,126 @@
+"""Another Python, as of another virtual environment: starting it, and asking it.
+
+It runs :mod:`zodbshootout.crews.serving`, from a directory with the modules of ours that this
+needs, and finds everything else, ZODB first of all, where it finds its own.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from typing import Any
+
+from zodbshootout.client.outcome import Failure, manner_of_end
+from zodbshootout.client.specification import Interpreter
+from zodbshootout.crews.crew import CrewFailed
+
+_PATIENCE = 5.0
+"""Seconds that it has to end after the connection was closed, before it is killed."""
+_NOT_ITS_OWN = ("PYTHONPATH", "PYTHONHOME")
+"""Variables that tell the Python of the command where its modules are."""
+_PROGRAM = (
+    "import sys; sys.path[:] = [sys.argv[1], *filter(None, sys.path)]; "
+    "from zodbshootout.crews.serving import main; main(sys.argv[2:])"
+)
+
+
+@dataclass(frozen=True)
+class Hello:
+    """What another Python is told first."""
+
+    log: str | None = None
+    """A level's name, or the path of a ZConfig logging file."""
+    secrets: Sequence[str] = ()
+    """What is to be in no log."""
+
+
+class Peer:
+    """A process of another Python that answers what it is asked, one thing after the other."""
+
+    def __init__(self, name: str, connection: Connection, process: subprocess.Popen[bytes]) -> None:
+        self._name = name
+        self._connection = connection
+        self._process = process
+
+    def tell(self, message: object) -> None:
+        """Send something that is not answered."""
+        with suppress(BrokenPipeError, ConnectionResetError):  # the next answer tells of its end
+            self._connection.send(message)
+
+    def ask(self, message: object) -> Any:
+        """Return what it answers.
+
+        :raises CrewFailed: when that is a failure, or it has ended
+        """
+        self.tell(message)
+        try:
+            select.select([self._connection], [], [])  # greenlets have their turn meanwhile
+            answer = self._connection.recv()
+        except (EOFError, ConnectionResetError):
+            answer = self._end()
+        if isinstance(answer, Failure):
+            raise CrewFailed(answer)
+        return answer
+
+    def _end(self) -> Failure:
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(_PATIENCE)
+        cause = f"the Python of environment {self._name} {manner_of_end(self._process.returncode)}"
+        return Failure(cause, cause, crashed=True)
+
+
+@contextmanager
+def started(interpreter: Interpreter, hello: Hello, *, gevent: bool = False) -> Iterator[Peer]:
+    """Have a process of another Python; it has ended when the context has.
+
+    :raises CrewFailed: when it cannot be started
+    """
+    ours, theirs = socket.socketpair()
+    command = [
+        interpreter.executable, "-c", _PROGRAM, interpreter.modules, str(theirs.fileno()),
+        *(["--gevent"] if gevent else []),
+    ]  # fmt: skip
+    with ours, theirs:
+        try:
+            process = subprocess.Popen(
+                command,
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                env=_environment(interpreter, os.environ),
+            )
+        except OSError as error:
+            cause = f"the Python of environment {interpreter.name} cannot be started: {error}"
+            raise CrewFailed(Failure(cause)) from error
+        theirs.close()
+        connection = Connection(ours.detach())
+        peer = Peer(interpreter.name, connection, process)
+        try:
+            peer.tell(hello)
+            yield peer
+        finally:
+            connection.close()
+            try:
+                process.wait(_PATIENCE)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def carried_out(interpreter: Interpreter, task: Any, hello: Hello) -> Any:
+    """Have another Python do a task of :mod:`~zodbshootout.client.tasks`; return what it gives.
+
+    :raises CrewFailed: when it cannot be done there
+    """
+    with started(interpreter, hello) as peer:
+        return peer.ask(task)
+
+
+def _environment(interpreter: Interpreter, environment: Mapping[str, str]) -> dict[str, str]:
+    left_out = () if interpreter.sees_ours else _NOT_ITS_OWN
+    return {name: text for name, text in environment.items() if name not in left_out}

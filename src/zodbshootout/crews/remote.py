@@ -1,0 +1,98 @@
+"""A crew whose clients live elsewhere, with a process there that speaks for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from zodbshootout.client.benchmarks.registry import benchmarks
+from zodbshootout.client.clock import Clock, SystemClock
+from zodbshootout.client.outcome import Failure
+from zodbshootout.client.parameters import Unit
+from zodbshootout.client.specification import Interpreter, Specification
+from zodbshootout.crews.crew import Crew, CrewFailed
+from zodbshootout.crews.interpreters import Hello, Peer, started
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class Recording:
+    """What records the clients, and where its files go."""
+
+    profiler: str
+    directory: str
+
+
+@dataclass(frozen=True)
+class Lead:
+    """Start a crew; answered by the time on its clock.  Then come :class:`Order`."""
+
+    specification: Specification
+    profiling: Recording | None = None
+
+
+@dataclass(frozen=True)
+class Order:
+    """Have clients of the crew do something; answered by a list of their reports."""
+
+    order: Any
+    answer: type
+    """What each is to report."""
+    clients: Sequence[int] | None = None
+    """Who; all where it is ``None``."""
+
+
+class RemoteCrew(Crew):
+    """Passes orders on, each in one message for all clients."""
+
+    def __init__(self, size: int, clock: Clock, peer: Peer, lead: Lead) -> None:
+        """Prepare the crew that *lead* tells of; *peer* starts it."""
+        super().__init__(size, clock)
+        self._peer = peer
+        self._lead = lead
+
+    def start(self) -> None:
+        """Have the clients started, and set up.
+
+        :raises CrewFailed: when one cannot be, or does not read the clock that is read here
+        """
+        before = self._clock.now()
+        there = self._peer.ask(self._lead)
+        if not before <= there <= self._clock.now():
+            raise CrewFailed(
+                Failure("its clock is not the one that is read here, so no start can be agreed on")
+            )
+
+    def ask(self, order: Any, answer: type[R], clients: Sequence[int] | None = None) -> list[R]:
+        """Send an order to all clients, or to those named; return their reports in this order.
+
+        :raises CrewFailed: when one does not *answer* as it should, or is gone
+        """
+        reports: list[R] = self._peer.ask(Order(order, answer, clients))
+        return reports
+
+    def join(self) -> None:
+        """Do nothing: the process there waits for its clients."""
+
+    def abandon(self) -> None:
+        """Do nothing: the process there ends its clients when it is told no more."""
+
+
+@contextmanager
+def remote_crew(
+    interpreter: Interpreter, lead: Lead, hello: Hello, clock: Clock | None = None
+) -> Iterator[Crew]:
+    """Have a crew in another Python, every client of which is set up.
+
+    :raises CrewFailed: when a client fails
+    """
+    parameters = lead.specification.parameters
+    shape = parameters.crew
+    with started(interpreter, hello, gevent=shape.unit is Unit.GREENLET) as peer:
+        crew = RemoteCrew(shape.size, clock or SystemClock(), peer, lead)
+        crew.most_at_once = benchmarks()[lead.specification.benchmark].most_at_once(parameters)
+        with crew:
+            yield crew

@@ -1,0 +1,113 @@
+"""What runs in another Python: it does what it is told over a connection, and ends with that.
+
+It and all that it imports need ZODB and the storage, nothing else, and Python 3.9 or later.
+"""
+
+from __future__ import annotations
+
+import sys
+
+if "--gevent" in sys.argv:
+    from gevent import monkey
+
+    monkey.patch_all()
+
+import os
+import select
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
+from functools import singledispatch
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from zodbshootout.client import protocol, tasks
+from zodbshootout.client.clock import SystemClock
+from zodbshootout.client.outcome import failure_of
+from zodbshootout.crews.crew import Crew, CrewFailed
+from zodbshootout.crews.interpreters import Hello
+from zodbshootout.crews.profiling import Profiler, profiler_for
+from zodbshootout.crews.remote import Lead, Order
+from zodbshootout.crews.starting import plan_of
+from zodbshootout.logs import configure_logging
+from zodbshootout.masking import Mask
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Serve over the connection of which *arguments* begin with the file descriptor."""
+    try:
+        with Connection(int(arguments[0])) as connection, suppress(EOFError, BrokenPipeError):
+            # A client with a copy of it would keep the other end from seeing that this has ended.
+            os.register_at_fork(after_in_child=connection.close)
+            _serve(connection)
+    finally:
+        # A client that hangs in its storage would keep the interpreter from ending.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
+
+
+def _serve(connection: Connection) -> None:
+    try:
+        hello: Hello = _received(connection)
+        configure_logging(hello.log, Mask(hello.secrets))
+        _do(_received(connection), connection)
+    except EOFError:
+        raise
+    except CrewFailed as error:
+        connection.send(error.failure)
+    except BaseException as error:  # noqa: BLE001 - whatever it is, it is this cell's failure
+        connection.send(failure_of(error))
+
+
+def _received(connection: Connection) -> Any:
+    select.select([connection], [], [])  # greenlets have their turn meanwhile
+    return connection.recv()
+
+
+@singledispatch
+def _do(task: Any, connection: Connection) -> None:
+    connection.send(tasks.carry_out(task))
+
+
+@_do.register
+def _lead(task: Lead, connection: Connection) -> None:
+    profiler = _profiler(task)
+    with plan_of(task.specification, profiler).started() as crew:
+        leading = Leading(crew, profiler)
+        connection.send(SystemClock().now())
+        while not isinstance((asked := _received(connection)).order, protocol.Leave):
+            connection.send(leading.answer(asked))
+    connection.send([protocol.Left()] * crew.size)
+
+
+class Leading:
+    """Passes orders on to a crew, and records what it does on the clock."""
+
+    def __init__(self, crew: Crew, profiler: Profiler) -> None:
+        self._crew = crew
+        self._profiler = profiler
+        self._recording = ExitStack()
+        self._counts = False
+
+    def answer(self, asked: Order) -> Sequence[Any]:
+        """Return the reports of the clients.
+
+        :raises CrewFailed: when one does not answer as it should, or is gone
+        """
+        order = asked.order
+        if isinstance(order, protocol.Prepare):
+            self._counts = order.counts
+        if isinstance(order, protocol.Start) and self._counts:
+            self._recording.enter_context(self._profiler.recording())
+        reports: Sequence[Any] = self._crew.ask(order, asked.answer, asked.clients)
+        if isinstance(order, protocol.Stop):
+            self._recording.close()
+        return reports
+
+
+def _profiler(task: Lead) -> Profiler:
+    if task.profiling is None:
+        return Profiler()
+    unit = task.specification.parameters.crew.unit
+    return profiler_for(task.profiling.profiler, unit, Path(task.profiling.directory))

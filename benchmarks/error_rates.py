@@ -31,7 +31,7 @@ from pathlib import Path
 from benchmarks.figure import Figure, at_least, at_most, between, told
 from zodbshootout.compare.comparison import Verdict, verdicts
 from zodbshootout.compare.ratio import Ratio
-from zodbshootout.estimate import Estimate, mean_of
+from zodbshootout.estimate import Estimate, mean_of_runs
 
 RECORDED = Path(__file__).parents[1] / "tests" / "compare" / "data" / "rounds.json"
 COMPARISONS = 2000
@@ -82,10 +82,10 @@ class Row:
     chance: random.Random
     slower: float = 1.0
     drift: float = DRIFT
-    logs: list[float] = field(default_factory=list)
-    """For each round, the logarithm of how many times as fast the second was."""
-    means: tuple[list[float], list[float]] = field(default_factory=lambda: ([], []))
-    """For each round, the mean of the values of either."""
+    logs: list[list[float]] = field(default_factory=list)
+    """For each pair of each round, the logarithm of how many times as fast the second was."""
+    values: tuple[list[list[float]], list[list[float]]] = field(default_factory=lambda: ([], []))
+    """For each round, the values of either."""
     _level: float = 0.0
 
     def measure(self, precision: float, most: int) -> bool:
@@ -99,11 +99,11 @@ class Row:
     @property
     def ratio(self) -> Ratio:
         """Return how fast the second is beside the first."""
-        return Ratio(mean_of(self.logs), paired=True)
+        return Ratio(mean_of_runs(self.logs), paired=True)
 
     def own(self, which: int) -> Estimate:
         """Return the mean of the values of a contender."""
-        return mean_of(self.means[which])
+        return mean_of_runs(self.values[which])
 
     def _is_known(self, precision: float) -> bool:
         if self.ratio.log.half_width > precision:
@@ -116,10 +116,10 @@ class Row:
         if self.chance.random() < 1 / 2:
             pairs = [(second, first) for first, second in pairs]
         self._level += self.chance.gauss(0, self.drift)
-        self.logs.append(statistics.fmean(a - b for a, b in pairs) - math.log(self.slower))
+        self.logs.append([a - b - math.log(self.slower) for a, b in pairs])
         for which, slower in enumerate((1.0, self.slower)):
-            values = (slower * math.exp(pair[which] + self._level) for pair in pairs)
-            self.means[which].append(statistics.fmean(values))
+            values = [slower * math.exp(pair[which] + self._level) for pair in pairs]
+            self.values[which].append(values)
 
 
 def shapes() -> dict[str, list[Shape]]:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from zodbshootout.estimate import Estimate, mean_of, mean_of_estimates, runs_needed
+from zodbshootout.estimate import Estimate, mean_of, mean_of_estimates, mean_of_runs, runs_needed
 
 NUMBERS = st.lists(
     st.integers(-1000, 1000).map(lambda number: number / 64), min_size=2, max_size=12, unique=True
@@ -45,6 +45,22 @@ def test_one_number_does_not_tell_how_well_it_is_known() -> None:
 def test_numbers_that_are_all_the_same_leave_no_doubt() -> None:
     assert (mean_of([2.0, 2.0]).half_width, mean_of([2.0, 2.0]).p_value) == (0.0, 0.0)
     assert (mean_of([2.0, 2.0]) - mean_of([2.0, 2.0])).p_value == 1.0
+
+
+def test_runs_that_are_alike_by_chance_prove_less_than_their_values_allow() -> None:
+    runs = [[1.0, 5.0], [2.0, 4.1], [0.5, 5.7]]
+    found, of_means = mean_of_runs(runs), mean_of([3.0, 3.05, 3.1])
+    assert found.interval == pytest.approx(of_means.interval)
+    # As if all six were independent: their pooled variance in each run is (8 + 2.205 + 13.52) / 3.
+    assert found.least == pytest.approx((8 + 2.205 + 13.52) / 3 / 6)
+    assert found.p_value > 2 * of_means.p_value
+
+
+def test_runs_that_differ_more_than_their_values_count_by_themselves() -> None:
+    found, of_means = mean_of_runs([[1.0, 1.1], [2.0, 2.1]]), mean_of([1.05, 2.05])
+    assert found.p_value == pytest.approx(of_means.p_value)
+    assert (found - found).least == pytest.approx(2 * found.least)
+    assert mean_of_runs([[1.0], [2.0]]).least == 0
 
 
 def test_a_mean_of_estimates_is_better_known_than_each_of_them() -> None:

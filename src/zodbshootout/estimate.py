@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 CONFIDENCE = 0.95
 """The part of all intervals that cover the truth."""
@@ -20,6 +20,8 @@ class Estimate:
     """The square of the standard error of the mean."""
     freedom: float
     """The degrees of freedom of that; 0 where one number cannot tell how numbers vary."""
+    least: float = 0.0
+    """What that is at least, as far as the values within runs tell; see :func:`mean_of_runs`."""
 
     @property
     def half_width(self) -> float:
@@ -38,11 +40,12 @@ class Estimate:
         """Return how probable a mean so far from 0 is, or one farther, where the true one is 0."""
         if self.freedom <= 0:
             return 1.0
-        if not self.variance:
+        variance = max(self.variance, self.least)
+        if not variance:
             return 0.0 if self.mean else 1.0
         from scipy.special import stdtr
 
-        return float(2 * stdtr(self.freedom, -abs(self.mean) / math.sqrt(self.variance)))
+        return float(2 * stdtr(self.freedom, -abs(self.mean) / math.sqrt(variance)))
 
     def __sub__(self, other: Estimate) -> Estimate:
         """Return the difference of two independent means (Welch's t-test)."""
@@ -52,15 +55,31 @@ class Estimate:
 def mean_of(numbers: Sequence[float]) -> Estimate:
     """Return what independent *numbers* tell of their mean."""
     count = len(numbers)
-    variance = statistics.variance(numbers) / count if count > 1 else 0.0
+    variance = _squares(numbers) / (count - 1) / count if count > 1 else 0.0
     return Estimate(statistics.fmean(numbers), variance, count - 1)
+
+
+def mean_of_runs(runs: Sequence[Sequence[float]]) -> Estimate:
+    """Return what *runs* tell of the mean, each of which has one value or several.
+
+    A run counts as one number, the mean of its values, for the values of a run have much in common.
+    But few runs can be alike by chance, more than the spread of their own values allows: the means
+    of runs vary at least as if all values were independent.
+    """
+    found = mean_of([statistics.fmean(values) for values in runs])
+    several = [values for values in runs if len(values) > 1]
+    if not several:
+        return found
+    spread = sum(map(_squares, several)) / sum(len(values) - 1 for values in several)
+    return replace(found, least=spread * sum(1 / len(values) for values in runs) / len(runs) ** 2)
 
 
 def mean_of_estimates(estimates: Sequence[Estimate]) -> Estimate:
     """Return the mean of independent *estimates*, each of as much weight as the others."""
     count = len(estimates)
     parts = [
-        Estimate(each.mean / count, each.variance / count**2, each.freedom) for each in estimates
+        Estimate(each.mean / count, each.variance / count**2, each.freedom, each.least / count**2)
+        for each in estimates
     ]
     return _sum(sum(part.mean for part in parts), parts)
 
@@ -84,18 +103,25 @@ def _projected(estimate: Estimate, runs: int, needed: int) -> float:
     return _quantile(freedom, (1 + CONFIDENCE) / 2) * math.sqrt(estimate.variance * runs / needed)
 
 
+def _squares(numbers: Sequence[float]) -> float:
+    """Return the sum of the squares of how far *numbers* are from their mean."""
+    mean = statistics.fmean(numbers)
+    return math.fsum((each - mean) ** 2 for each in numbers)
+
+
 def _sum(mean: float, parts: Sequence[Estimate]) -> Estimate:
     """Return an estimate whose variance is the sum of those of its parts.
 
     Its degrees of freedom are those of Welch and Satterthwaite.
     """
     variance = sum(part.variance for part in parts)
+    least = sum(part.least for part in parts)
     if any(part.freedom <= 0 for part in parts):
-        return Estimate(mean, variance, 0)
+        return Estimate(mean, variance, 0, least)
     if not variance:
-        return Estimate(mean, 0.0, min(part.freedom for part in parts))
+        return Estimate(mean, 0.0, min(part.freedom for part in parts), least)
     freedom = variance**2 / sum(part.variance**2 / part.freedom for part in parts)
-    return Estimate(mean, variance, freedom)
+    return Estimate(mean, variance, freedom, least)
 
 
 def _quantile(freedom: float, probability: float) -> float:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-import statistics
 from dataclasses import dataclass, replace
 from typing import Any
 
-from zodbshootout.estimate import Estimate, mean_of
+from zodbshootout.estimate import Estimate, mean_of_runs
 from zodbshootout.results import CellResult
 
 
@@ -41,16 +40,13 @@ def ratio_of(base: CellResult, new: CellResult) -> Ratio:
     its values' logarithms.
     """
     pairs = _pairs(base, new)
-    if pairs is None:
-        times = _mean_log(base) - _mean_log(new)
-    else:
-        times = mean_of([statistics.fmean(each) for each in pairs])
+    times = _mean_log(base) - _mean_log(new) if pairs is None else mean_of_runs(pairs)
     more_work = math.log(new.work / base.work)
     return Ratio(replace(times, mean=times.mean + more_work), paired=pairs is not None)
 
 
 def _mean_log(result: CellResult) -> Estimate:
-    return mean_of([statistics.fmean(map(math.log, run.values)) for run in result.runs])
+    return mean_of_runs([[math.log(each) for each in run.values] for run in result.runs])
 
 
 def _pairs(base: CellResult, new: CellResult) -> list[list[float]] | None:

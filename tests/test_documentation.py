@@ -96,9 +96,14 @@ def test_every_configuration_can_be_read_and_every_server_in_it_is_used(
 def test_every_command_can_be_typed(
     words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(tmp_path)
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
     shutil.copytree(ETC, "etc")
     Path("my.conf").touch()
+    for checkout in ("../before", "../RelStorage"):
+        Path(checkout).mkdir(exist_ok=True)
+        (Path(checkout) / "pyproject.toml").touch()
     typed = [word for word in shlex.split(words, comments=True) if word != OF_AN_EXAMPLE]
     if typed[:1] == ["show"]:
         show.parser().parse_args(typed[1:])

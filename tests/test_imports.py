@@ -11,13 +11,15 @@ from pathlib import Path
 import pytest
 
 import zodbshootout
+from zodbshootout.environments.modules import CARRIED
 
 HOME = Path(zodbshootout.__file__).parent
 PACKAGE = "zodbshootout"
 
 ORDER = (
     ("cli", "__main__"),
-    ("launching", "destination", "zapping", "selecting", "comparing", "show"),
+    ("launching",),
+    ("sides", "destination", "zapping", "selecting", "comparing", "show"),
     ("options", "words", "arguments", "argument_values"),
     ("shootout",),
     ("ledger", "progress", "reports"),
@@ -31,8 +33,8 @@ ORDER = (
     ("engine",),
     ("estimate",),
     ("contenders",),
-    ("servers",),
-    ("config", "mysql"),
+    ("servers", "environments"),
+    ("config", "mysql", "newt"),
     ("guardian", "streams"),
     ("model",),
     ("crews",),
@@ -140,11 +142,20 @@ def test_nothing_is_imported_that_a_part_must_not_know(module: str) -> None:
 
 
 CLIENT = [module for module in MODULES if part_of(module) == "client"]
+CARRIED_PARTS = {name.removesuffix(".py") for name in CARRIED} - {"__init__"}
+ELSEWHERE = [module for module in MODULES if part_of(module) in CARRIED_PARTS]
+"""What runs in another Python."""
 
 
-@pytest.mark.parametrize("module", CLIENT)
-def test_the_client_is_written_for_python_3_9(module: str) -> None:
+@pytest.mark.parametrize("module", ELSEWHERE)
+def test_what_runs_elsewhere_is_written_for_python_3_9(module: str) -> None:
     ast.parse(MODULES[module].read_text(), feature_version=(3, 9))
+
+
+@pytest.mark.parametrize("module", ELSEWHERE)
+def test_what_runs_elsewhere_names_nothing_of_ours_that_is_not_there(module: str) -> None:
+    ours = {name for name, _ in imports(MODULES[module]) if name.split(".")[0] == PACKAGE}
+    assert {part_of(name) for name in ours} <= CARRIED_PARTS
 
 
 @pytest.mark.parametrize("module", CLIENT)

@@ -9,7 +9,7 @@ import pytest
 from zodbshootout.arguments import UsageError
 from zodbshootout.client.benchmarks.registry import benchmarks
 from zodbshootout.client.parameters import CrewShape, MappingType, Parameters, Unit
-from zodbshootout.config.configuration import EMBEDDED, ConfigurationError
+from zodbshootout.config.configuration import EMBEDDED
 from zodbshootout.engine.turns import RUN_TIME, Effort
 from zodbshootout.options import Zap, parse
 from zodbshootout.plan import Sweep
@@ -256,7 +256,7 @@ def test_bad_usage_is_one_line(words: list[str], message: str) -> None:
 
 def test_a_logging_file_that_is_wrong_is_told_with_the_line() -> None:
     Path("log.conf").write_text("<logger>\nnonsense 1\n</logger>\n")
-    with pytest.raises(ConfigurationError, match=r"log\.conf:2: 'nonsense' is not a known key"):
+    with pytest.raises(UsageError, match=r"log\.conf:2: 'nonsense' is not a known key"):
         parse(["--log", "log.conf", "x.conf"])
 
 

@@ -8,7 +8,7 @@ from tests.runs import contender
 from zodbshootout.arguments import UsageError
 from zodbshootout.config.configuration import ConfigurationError
 from zodbshootout.options import parse
-from zodbshootout.selecting import expendable, selected, shared_databases
+from zodbshootout.selecting import check_baseline, expendable, selected, shared_databases
 
 ALL = [contender("a"), contender("b"), contender("c,d"), contender("again", "/var/a.fs")]
 
@@ -28,12 +28,17 @@ def test_all_are_measured_unless_some_are_named() -> None:
     [
         (["--only", "a,x"], "--only: no contender 'x'; there are a, b, c,d, again"),
         (["--only", "a,"], "--only: no contender ''"),
-        (["--only", "a", "--baseline", "b"], "--baseline: 'b' is not measured; there are a"),
     ],
 )
 def test_names_that_are_none(words: list[str], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         chosen(*words)
+
+
+def test_a_baseline_is_one_of_those_that_are_measured() -> None:
+    options = parse(["--only", "a", "--baseline", "b"])
+    with pytest.raises(UsageError, match="--baseline: 'b' is not measured; there are a"):
+        check_baseline([each for each in ALL if each.name == "a"], options)
 
 
 def test_a_file_without_contenders() -> None:

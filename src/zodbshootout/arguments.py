@@ -329,6 +329,12 @@ def _add_run(base: argparse.ArgumentParser) -> None:
         help="store TEXT in the metadata of the results",
     )  # fmt: skip
     group.add_argument(
+        "--against", metavar="WHAT", action="append", default=[],
+        help="measure each contender a second time, with WHAT: a requirement such as "
+        "RelStorage==4.2.0, a checkout, a wheel, a Python or a virtual environment; can be "
+        "repeated",
+    )  # fmt: skip
+    group.add_argument(
         "--baseline", metavar="NAME",
         help="compare the others with that contender below the table (default: the first)",
     )  # fmt: skip

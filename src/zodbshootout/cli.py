@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -21,23 +20,13 @@ from zodbshootout import options as command_line
 from zodbshootout.arguments import UsageError
 from zodbshootout.client.outcome import State
 from zodbshootout.comparing import compare_files
-from zodbshootout.config.configuration import (
-    ConfigurationError,
-    Source,
-    parse,
-    read_source,
-)
-from zodbshootout.config.secret_values import of_configuration, of_words
+from zodbshootout.config.configuration import ConfigurationError, Source, read_source
+from zodbshootout.config.secret_values import of_words
 from zodbshootout.config.uri import source_of
-from zodbshootout.contenders.description import contenders_of
-from zodbshootout.contenders.private_servers import (
-    check_servers_can_restart,
-    needs_of_servers,
-    users_of_servers,
-)
 from zodbshootout.destination import check_like, result_files
+from zodbshootout.environments.making import Maker
 from zodbshootout.guardian import Guardian, GuardianLost
-from zodbshootout.launching import launcher_for, look_at
+from zodbshootout.launching import launcher_for, open_all
 from zodbshootout.ledger import GaveUp, Ledger
 from zodbshootout.masking import Mask
 from zodbshootout.options import Options
@@ -46,15 +35,12 @@ from zodbshootout.plan import Plan, make_plan
 from zodbshootout.progress import Bar, Lines, NoProgress
 from zodbshootout.reports import text
 from zodbshootout.reports.records import Source as Results
-from zodbshootout.reports.tables import make_report
 from zodbshootout.result_files import NotWritten, ResultFiles
 from zodbshootout.results import CellResult, long_name
-from zodbshootout.selecting import expendable, selected, shared_databases
-from zodbshootout.servers.naming import given_names
-from zodbshootout.servers.running import start_servers
-from zodbshootout.servers.server import ServerContext
+from zodbshootout.selecting import check_baseline, expendable, shared_databases
 from zodbshootout.shootout import RunOptions, Shootout
-from zodbshootout.show import headings, show
+from zodbshootout.show import report_of, show
+from zodbshootout.sides import sides_of
 from zodbshootout.streams import Streams, console_on, print_line
 from zodbshootout.zapping import to_be_zapped
 
@@ -105,37 +91,31 @@ def _command(arguments: Sequence[str], streams: Streams) -> int:
 
 
 def _shoot_out(options: Options, streams: Streams) -> int:
-    source = _source(options)
-    with _scratch_directory() as scratch, Guardian() as guardian, ExitStack() as stack:
-        guardian.watch_directory(scratch)
-        names = stack.enter_context(given_names(source, scratch))
-        streams.mask.hide(of_configuration(source.whole, names))
-        configuration = parse(source, names)
-        contenders = selected(contenders_of(configuration), options)
+    with Guardian() as guardian, ExitStack() as stack:
+        sides = sides_of(_source(options), options, stack, guardian, streams.mask)
+        contenders = sides.contenders
+        check_baseline(contenders, options)
         may_write = expendable(contenders, options)
         for shared in shared_databases(contenders):
             streams.complain(shared)
         plan = make_plan(contenders, options.benchmarks, options.sweep, options.effort)
         if options.run.restart:
-            check_servers_can_restart(configuration, contenders)
+            sides.check_servers_can_restart()
         if options.list_only:
             _print_plan(streams, plan)
+            for environment in sides.environments:
+                streams.say(Maker(guardian).told(environment))
             return _after_printing(streams, ALL_MEASURED)
         files = result_files(options, plan)
         if options.run.profiles is not None:
             _make_directory(options.run.profiles)
         zapped = to_be_zapped(options.zap, contenders, streams.ask if streams.can_ask else None)
         run = replace(options.run, zapped=zapped, may_write=may_write)
-        context = ServerContext(scratch, source, names, guardian)
         observer = _observer(options, streams.err, plan)
-        launcher = launcher_for(options, context, observer, streams.mask)
         with observer:
-            observer.note("starting servers")
-            users = users_of_servers(configuration, plan.measurable)
-            needs = needs_of_servers(configuration)
-            servers = start_servers(stack, configuration, users, needs, context)
-            failures, facts = look_at(plan.measurable, launcher, servers.absent, observer)
-            plan = plan.knowing(facts)
+            launcher = launcher_for(options, sides.context, observer, streams.mask)
+            opened = open_all(sides, plan, launcher, stack, observer)
+            plan = opened.plan
             shootout = Shootout(
                 plan=plan,
                 ledger=Ledger(
@@ -143,9 +123,9 @@ def _shoot_out(options: Options, streams: Streams) -> int:
                 ),
                 hosts=launcher,
                 tasks=_tasks(plan, run, streams.mask),
-                servers=servers,
+                servers=opened.servers,
                 options=run,
-                absent=failures,
+                absent=opened.failures,
             )
             if options.append or options.resume:
                 check_like(files, shootout.expected_metadata(), options)
@@ -262,8 +242,7 @@ def _report(shootout: Shootout, files: ResultFiles, options: Options, streams: S
         for result in results:
             if result.detail:
                 print_line(streams.err, f"{long_name(result.cell)}: {result.detail}")
-    report = make_report([Results(results)], headings(), baseline=options.run.baseline)
-    text.write(report, streams.out)
+    text.write(report_of([Results(results)], baseline=options.run.baseline), streams.out)
     if not any(result.measured for result in results):
         return
     for shown in options.show:
@@ -281,12 +260,6 @@ def _shown_by_pyperf(what: str, path: Path) -> str:
         text=True,
     )
     return done.stdout.rstrip()
-
-
-@contextmanager
-def _scratch_directory() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="zodbshootout-", ignore_cleanup_errors=True) as name:
-        yield Path(name)
 
 
 @contextmanager

@@ -6,23 +6,58 @@ import os
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 
 from zodbshootout.client.facts import Facts
 from zodbshootout.client.outcome import Failure
-from zodbshootout.client.tasks import Look
+from zodbshootout.client.tasks import Check, Look
+from zodbshootout.config.configuration import ConfigurationError, path_of
+from zodbshootout.config.loader import OutsideSection
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.engine.turns import WorkerFailed
+from zodbshootout.environments.making import Maker
 from zodbshootout.masking import Mask
 from zodbshootout.options import Options
 from zodbshootout.perf import leaks, profiles
 from zodbshootout.perf.environment import worker_environment
 from zodbshootout.perf.launch import Host, Launcher
+from zodbshootout.plan import Plan
 from zodbshootout.progress import NoProgress
+from zodbshootout.servers.running import RunningServers
 from zodbshootout.servers.server import ServerContext
+from zodbshootout.sides import Sides
 
 PATIENCE = 5.0
 """Seconds after which it is told what is waited for."""
+
+
+@dataclass(frozen=True)
+class Opened:
+    """What is there when everything that a run needs was started, and opened once."""
+
+    plan: Plan
+    servers: RunningServers
+    failures: Mapping[str, Failure]
+    """Why contenders cannot be measured."""
+
+
+def open_all(
+    sides: Sides, plan: Plan, launcher: Launcher, stack: ExitStack, observer: NoProgress
+) -> Opened:
+    """Have environments made and servers started, which *stack* stops; look at every contender.
+
+    :raises ConfigurationError: when a section is wrong that another Python reads
+    """
+    interpreters, absent = sides.located(Maker(sides.context.guardian, observer.note))
+    plan = plan.located(interpreters)
+    present = [each for each in plan.measurable if each.name not in absent]
+    check_sections(present, sides.outside, launcher)
+    observer.note("starting servers")
+    servers = sides.start_servers(stack, present)
+    absent |= servers.absent
+    failures, facts = look_at(plan.measurable, launcher, absent, observer)
+    return Opened(plan.knowing(facts), servers, failures)
 
 
 def look_at(
@@ -53,6 +88,32 @@ def look_at(
     return failures, facts
 
 
+def check_sections(
+    contenders: Sequence[Contender],
+    outside: Mapping[str, OutsideSection],
+    launcher: Launcher,
+) -> None:
+    """Have the sections read that only another Python can read; nothing is opened.
+
+    :raises ConfigurationError: naming the file, and the line that is wrong
+    """
+    due = [contender for contender in contenders if contender.name in outside]
+    if not due:
+        return
+    with launcher.host() as host:
+        for contender in due:
+            try:
+                flaw = host.check(Check(contender.storage))
+            except WorkerFailed:
+                continue  # what the look says of it fails the contender, and no other
+            if flaw is not None:
+                url, line = outside[contender.name].place(flaw.line)
+                where = f"{path_of(url)}:{line}" if flaw.line else str(path_of(url))
+                raise ConfigurationError(
+                    f"{where}: {flaw.message} (environment {contender.environment})"
+                )
+
+
 @contextmanager
 def _impatience(contender: str, launcher: Launcher, observer: NoProgress) -> Iterator[None]:
     """Say what is waited for where it lasts."""
@@ -81,13 +142,15 @@ def _look(contender: Contender, host: Host) -> Facts | Failure:
     if reason is not None:
         return Failure(reason)
     try:
-        return host.look(Look(contender.storage))
+        facts = host.look(Look(contender.storage))
     except WorkerFailed as error:
         cause, detail = error.failure.cause, error.failure.detail
         if contender.installation and cause.startswith(_MISSING_DRIVER):
             return Failure(contender.installation, detail)
         advice = contender.advice_on(cause)
         return Failure(f"cannot be opened: {cause}{f'; {advice}' if advice else ''}", detail)
+    # This Python need not have what another one has imported.
+    return facts if contender.storage.interpreter is None else replace(facts, modules=())
 
 
 def launcher_for(

@@ -30,6 +30,7 @@ from zodbshootout.client.benchmarks.registry import benchmarks
 from zodbshootout.client.parameters import CrewShape, MappingType, Parameters, Unit
 from zodbshootout.config.configuration import EMBEDDED
 from zodbshootout.engine.turns import RUN_TIME, Effort
+from zodbshootout.environments.environment import BadWord, Environment, of_words
 from zodbshootout.logs import BadLoggers, read_loggers
 from zodbshootout.perf.environment import cpus, default_affinity
 from zodbshootout.plan import Sweep
@@ -70,6 +71,8 @@ class Options:
     """A ZODB URI in place of that file."""
     benchmarks: Sequence[str]
     only: Sequence[str]
+    against: Sequence[Environment]
+    """Where each contender is measured, too."""
     sweep: Sweep
     effort: Effort
     run: RunOptions
@@ -116,6 +119,7 @@ def parse(arguments: Sequence[str]) -> Options:
         uri=uri,
         benchmarks=chosen,
         only=[name.lower() for name in found.only],
+        against=_against(found),
         sweep=sweep,
         effort=_effort(found),
         run=_run_options(found, sweep, chosen),
@@ -321,6 +325,19 @@ def _check_has_us(python: str) -> None:
             f"--python: zodbshootout is not installed for {python}; "
             f"install the checkout there: {python} -m pip install CHECKOUT"
         )
+
+
+def _against(found: argparse.Namespace) -> list[Environment]:
+    if not found.against:
+        return []
+    for option in ("python", "leaks", "tracemalloc", "track_memory"):
+        if getattr(found, option) not in {None, False, sys.executable}:
+            name = option.replace("_", "-")
+            raise UsageError(f"--{name} is about this Python; leave it out with --against")
+    try:
+        return of_words(found.against)
+    except BadWord as error:
+        raise UsageError(f"--against: {error}") from error
 
 
 def _log(value: str | None) -> str | None:

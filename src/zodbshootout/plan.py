@@ -9,6 +9,7 @@ from itertools import product
 from zodbshootout.client.benchmarks.registry import benchmarks
 from zodbshootout.client.facts import Facts
 from zodbshootout.client.parameters import Parameters
+from zodbshootout.client.specification import Interpreter
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.engine.turns import Effort
 from zodbshootout.model import Cell
@@ -60,6 +61,14 @@ class Plan:
         """Return the plan with what was learnt when the contenders were opened."""
         contenders = [
             each.looked(facts[each.name]) if each.name in facts else each
+            for each in self.contenders
+        ]
+        return replace(self, contenders=contenders)
+
+    def located(self, interpreters: Mapping[str, Interpreter]) -> Plan:
+        """Return the plan with the Pythons in which contenders are opened, by their names."""
+        contenders = [
+            replace(each, storage=replace(each.storage, interpreter=interpreters.get(each.name)))
             for each in self.contenders
         ]
         return replace(self, contenders=contenders)

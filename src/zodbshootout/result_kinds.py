@@ -13,7 +13,7 @@ from hdrh.histogram import HdrHistogram
 
 _TEXTS = {
     "benchmark", "contender", "crew", "mapping", "round", "slices", "configuration",
-    "uncleared_caches", "latency_histogram",
+    "uncleared_caches", "latency_histogram", "beside", "environment",
 }  # fmt: skip
 _COUNTS = {
     "concurrency", "objects", "min_objects", "object_size_bytes", "btree_leaf_size",

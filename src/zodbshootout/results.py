@@ -18,6 +18,8 @@ from zodbshootout.client.recorder import NANOSECONDS
 from zodbshootout.estimate import Estimate, mean_of
 from zodbshootout.model import Cell
 
+MOST_WARMING_UP = 2
+"""With more values than that, a run tells whether its first one is slower."""
 NAME = "cell"
 """What pyperf calls the runs of any cell, until they are written."""
 
@@ -97,6 +99,26 @@ class CellResult:
         """Return the caches that could not be emptied before cold reads; empty where all were."""
         left = self.runs[0].get_metadata().get("uncleared_caches", "none") if self.runs else "none"
         return "" if left == "none" else str(left)
+
+    @property
+    def beside(self) -> str:
+        """Return the contender that this one is compared with, empty where it has none."""
+        return str(self.runs[0].get_metadata().get("beside", "")) if self.runs else ""
+
+    @property
+    def first_value(self) -> float | None:
+        """Return how many times as long a run's first value takes as its later ones.
+
+        That is the median over runs, of the median of the later values of each, and is ``None``
+        where the Python does not compile what it runs, or runs have too few values.
+        """
+        compiled = self.runs and self.runs[0].get_metadata().get("python_implementation")
+        long_enough = [run.values for run in self.runs if len(run.values) > MOST_WARMING_UP]
+        if compiled in {"cpython", None} or not long_enough:
+            return None
+        return float(
+            statistics.median(values[0] / statistics.median(values[1:]) for values in long_enough)
+        )
 
     @property
     def mean(self) -> float:

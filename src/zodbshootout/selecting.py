@@ -24,14 +24,20 @@ def selected(contenders: Sequence[Contender], options: Options) -> Sequence[Cont
             f"{options.path}: no contender; each is a section <zodb NAME> with a storage in it"
         )
     only = _named("--only", options.only, names)
-    chosen = [each for each in contenders if each.name in (only or names)]
-    measured = [each.name for each in chosen]
+    return [each for each in contenders if each.name in (only or names)]
+
+
+def check_baseline(contenders: Sequence[Contender], options: Options) -> None:
+    """Check that the contender that others are compared with is one of those that are measured.
+
+    :raises UsageError: when it is not
+    """
+    measured = [each.name for each in contenders]
     if options.run.baseline is not None and options.run.baseline not in measured:
         raise UsageError(
             f"--baseline: {options.run.baseline!r} is not measured; "
             f"{suggestion(options.run.baseline, measured)}"
         )
-    return chosen
 
 
 def expendable(contenders: Iterable[Contender], options: Options) -> Sequence[str]:

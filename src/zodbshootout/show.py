@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from zodbshootout.arguments import UsageError, raise_usage_errors
 from zodbshootout.client.benchmarks.registry import benchmarks
+from zodbshootout.compare.comparison import compare
 from zodbshootout.config.explanation import suggestion
-from zodbshootout.reports.figures import OBJECTS, UNITS
+from zodbshootout.reports.comparison import comparison_report
+from zodbshootout.reports.figures import OBJECTS, UNITS, Unit
 from zodbshootout.reports.headings import Heading
 from zodbshootout.reports.records import Source
 from zodbshootout.reports.registry import formats
@@ -39,12 +42,37 @@ def show(arguments: Sequence[str], streams: Streams) -> None:
         for path, label in zip(found.files, labels(found.files), strict=True)
     ]
     try:
-        report = make_report(
-            sources, headings(), UNITS[found.unit], found.relative_to, found.baseline
-        )
+        report = report_of(sources, UNITS[found.unit], found.relative_to, found.baseline)
     except NoSuchContender as error:
         raise UsageError(str(error)) from None
     write_as(name, report, streams)
+
+
+def report_of(
+    sources: Sequence[Source],
+    unit: Unit = OBJECTS,
+    relative_to: str | None = None,
+    baseline: str | None = None,
+) -> Report:
+    """Return what is printed of results: the tables, and comparisons with what is installed.
+
+    :raises NoSuchContender: when no column has the title *relative_to* or *baseline*
+    """
+    report = make_report(sources, headings(), unit, relative_to, baseline)
+    further = [each for source in sources for each in _comparisons(source.results)]
+    return replace(report, further=further if unit is OBJECTS else ())
+
+
+def _comparisons(results: Sequence[CellResult]) -> Iterator[Report]:
+    """Compare contenders of another environment with what is installed, cell by cell."""
+    names = dict.fromkeys((each.beside, each.cell.contender) for each in results if each.beside)
+    for base, new in names:
+        of_base, of_new = (
+            [each for each in results if each.cell.contender == name] for name in (base, new)
+        )
+        comparison = compare(of_base, of_new, across=True)
+        if comparison.pairs:
+            yield comparison_report(comparison, base, new, headings())
 
 
 def check_format(name: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import sys
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
@@ -57,7 +58,7 @@ FACTS = {
 )
 def test_the_facts_of_zodbs_own_storages(storage: str, facts: Facts, tmp_path: Path) -> None:
     with opened(storage, tmp_path) as database:
-        assert database.facts() == facts
+        assert replace(database.facts(), python={}) == facts
         assert database.knows_caches
 
 
@@ -66,7 +67,7 @@ def test_the_facts_of_relstorage(tmp_path: Path) -> None:
         "<relstorage>\nblob-dir $here/b\n<sqlite3>\ndata-dir $here/s\n</sqlite3>\n</relstorage>\n"
     )
     with opened(section, tmp_path, "%import relstorage\n") as database:
-        facts = database.facts()
+        facts = replace(database.facts(), python={})
         assert database.knows_caches
     leaky = version("RelStorage") == "4.3.0"
     assert ("commits what a refused transaction" in str(facts.retry_flaw)) == leaky

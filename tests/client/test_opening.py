@@ -8,9 +8,9 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-import ZConfig
 
 from zodbshootout.client.opening import open_db, prelude
+from zodbshootout.client.outcome import BadSection
 from zodbshootout.client.specification import Storage
 
 FILE = (
@@ -38,7 +38,7 @@ def test_a_section_may_import_what_it_needs_and_leaves_no_driver_to_chance(tmp_p
 
 def test_imports_of_one_are_none_of_another(tmp_path: Path) -> None:
     open_db(Storage(SQLITE, names={"here": str(tmp_path)})).close()
-    with pytest.raises(ZConfig.ConfigurationError, match="unknown type name: 'relstorage'"):
+    with pytest.raises(BadSection, match="unknown type name: 'relstorage'"):
         open_db(Storage(SQLITE.partition("\n")[2], names={"here": str(tmp_path)}))
 
 

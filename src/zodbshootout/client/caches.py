@@ -47,17 +47,19 @@ class CacheUse:
     hits: int
     misses: int | None
     """``None`` where the storage does not count them."""
+    per_opening: int = 0
+    """Hits at most that it counts whenever a connection is opened, though no record is loaded."""
 
     def since(self, earlier: CacheUse) -> CacheUse:
         """Return the use between *earlier* and now."""
         misses = None
         if self.misses is not None and earlier.misses is not None:
             misses = self.misses - earlier.misses
-        return CacheUse(self.hits - earlier.hits, misses)
+        return CacheUse(self.hits - earlier.hits, misses, self.per_opening)
 
     def and_of(self, other: CacheUse) -> CacheUse:
         """Return the use of two caches together."""
         misses = None
         if self.misses is not None and other.misses is not None:
             misses = self.misses + other.misses
-        return CacheUse(self.hits + other.hits, misses)
+        return CacheUse(self.hits + other.hits, misses, self.per_opening + other.per_opening)

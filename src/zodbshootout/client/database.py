@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import platform
+import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -84,6 +86,7 @@ class Database:
             storage_classes=tuple(qualified(type(each.storage)) for each in self._stack),
             driver=_first(each.driver() for each in self._stack) or "",
             versions=self._versions(),
+            python=_python(),
             corrections=tuple(text for each in self._stack for text in each.corrections()),
         )
 
@@ -220,6 +223,19 @@ class Database:
         for each in self._stack:
             found.update(each.versions())
         return found
+
+
+def _python() -> dict[str, str]:
+    version = platform.python_version()
+    if sys.implementation.name == "pypy":
+        number = ".".join(map(str, sys.implementation.version[:3]))
+        version = f"PyPy {number} (Python {version})"
+    return {
+        "python_implementation": sys.implementation.name,
+        "python_version": version,
+        "python_compiler": " ".join(platform.python_compiler().split()),
+        "python_executable": sys.executable,
+    }
 
 
 def _first(answers: Iterable[str | None]) -> str | None:

@@ -58,6 +58,8 @@ class Facts:
     """The database driver, where there is one."""
     versions: Mapping[str, str] = field(default_factory=dict)
     """Versions of what it consists of, by product."""
+    python: Mapping[str, str] = field(default_factory=dict)
+    """What Python it was opened by, in pyperf's words."""
     modules: tuple[str, ...] = ()
     """The modules that were imported when it was opened."""
     corrections: tuple[str, ...] = ()

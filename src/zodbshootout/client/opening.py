@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl, quote_plus
 import ZConfig
 import ZODB.config
 
+from zodbshootout.client.outcome import BadSection
 from zodbshootout.client.specification import Storage
 from zodbshootout.client.storages.open_storage import settle
 from zodbshootout.client.storages.relstorage import suitable_driver
@@ -21,11 +22,24 @@ def open_db(storage: Storage) -> Any:
 
 
 def _open_section(storage: Storage) -> Any:
-    text = io.StringIO(prelude(storage.names) + storage.section)
-    configuration, _ = ZConfig.loadConfigFile(ZODB.config.getDbSchema(), text)
-    (section,) = configuration.database
+    section = section_of(storage)
     _settle_all(section)
     return section.open()
+
+
+def section_of(storage: Storage) -> Any:
+    """Return what ZConfig makes of a section; nothing is opened.
+
+    :raises BadSection: when that is not what it describes
+    """
+    text = io.StringIO(prelude(storage.names) + storage.section)
+    try:
+        configuration, _ = ZConfig.loadConfigFile(ZODB.config.getDbSchema(), text)
+    except ZConfig.ConfigurationError as error:
+        line = (getattr(error, "lineno", None) or 0) - len(storage.names)
+        raise BadSection(str(getattr(error, "message", None) or error), max(0, line)) from error
+    (section,) = configuration.database
+    return section
 
 
 def prelude(names: Mapping[str, str]) -> str:

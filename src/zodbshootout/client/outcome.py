@@ -29,6 +29,19 @@ class Protected(Exception):  # noqa: N818
     """The database is not to be written to, and would have to be; the message tells why."""
 
 
+class BadSection(Exception):  # noqa: N818
+    """A section that cannot be read; the message says why."""
+
+    def __init__(self, message: str, line: int = 0) -> None:
+        super().__init__(message, line)
+        self.message = message
+        self.line = line
+        """Which line of the section is wrong, from 1 on; 0 where that is not known."""
+
+    def __str__(self) -> str:
+        return self.message
+
+
 @dataclass(frozen=True)
 class Failure:
     """Why there is no figure."""
@@ -52,7 +65,7 @@ def describe(error: BaseException) -> str:
     """Return an exception as one line: its class, unless the message says it all, and message."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     message = " ".join(lines[:2])
-    if isinstance(error, (CheckFailed, Unsupported, Protected)):
+    if isinstance(error, (CheckFailed, Unsupported, Protected, BadSection)):
         return message
     name = type(error).__name__
     return f"{name}: {message}" if message else name

@@ -6,12 +6,13 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import singledispatch
-from typing import Any
+from typing import Any, Optional
 
 from zodbshootout.client.benchmarks.registry import benchmarks
 from zodbshootout.client.database import Database
 from zodbshootout.client.facts import Facts
-from zodbshootout.client.outcome import Protected, Unsupported
+from zodbshootout.client.opening import section_of
+from zodbshootout.client.outcome import BadSection, Protected, Unsupported, describe
 from zodbshootout.client.populating import fill, is_populated, populate
 from zodbshootout.client.specification import Specification, Storage
 
@@ -19,6 +20,16 @@ from zodbshootout.client.specification import Specification, Storage
 @dataclass(frozen=True)
 class Look:
     """Open a contender; that gives :class:`~zodbshootout.client.facts.Facts`."""
+
+    storage: Storage
+
+
+@dataclass(frozen=True)
+class Check:
+    """Read the section of a contender; that gives what is wrong with it, if anything is.
+
+    Nothing is opened.
+    """
 
     storage: Storage
 
@@ -52,6 +63,18 @@ def _look(task: Look) -> Facts:
     with Database(task.storage) as database:
         facts = database.facts()
     return replace(facts, modules=tuple(sorted(sys.modules.keys() - before)))
+
+
+@carry_out.register
+def _check(task: Check) -> Optional[BadSection]:  # noqa: UP045 - Python 3.9
+    try:
+        if task.storage.section:
+            section_of(task.storage)
+    except BadSection as error:
+        return error
+    except Exception as error:  # noqa: BLE001 - a package that is imported can be anybody's
+        return BadSection(describe(error))
+    return None
 
 
 @carry_out.register

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from zodbshootout.results import CellResult
 
 _TOLD = (
-    "hostname", "platform", "cpu_model_name", "cpu_count", "cpu_affinity",
+    "environment", "hostname", "platform", "cpu_model_name", "cpu_count", "cpu_affinity",
     "python_implementation", "python_version", "driver", "storage_classes", "sharing",
     "corrections", "packed", "zapped", "servers_restarted", "uncleared_caches", "profiler",
     "work_per_iteration", "unit",

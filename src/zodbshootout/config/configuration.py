@@ -23,10 +23,10 @@ from ZODB.config import ZODBDatabase
 
 from zodbshootout.client.opening import prelude as prelude  # noqa: PLC0414
 from zodbshootout.client.outcome import describe
-from zodbshootout.config.explanation import explain, key_in_line
-from zodbshootout.config.loader import SectionText, TextLoader
+from zodbshootout.config.explanation import explain, key_in_line, suggestion
+from zodbshootout.config.loader import OutsideSection, SectionText, TextLoader
 from zodbshootout.config.secret_values import SECRET_KEY, of_configuration
-from zodbshootout.config.sections import ServerSection
+from zodbshootout.config.sections import EnvironmentSection, ServerSection
 from zodbshootout.config.structure import lines_in_sections
 from zodbshootout.masking import Mask
 
@@ -63,6 +63,11 @@ class Configuration:
     """What stands in the file for each section, by the section's matcher."""
     mask: Mask = field(default_factory=Mask)
     """Hides the secrets that are in it."""
+    environments: Sequence[EnvironmentSection] = ()
+    outside: Sequence[OutsideSection] = ()
+    """The sections that other Pythons are to read."""
+    order: Sequence[str] = ()
+    """The names of all sections, as they follow each other in the file."""
 
     def text_of(self, section: Any) -> SectionText:
         """Return what stands in the file for a section: nothing where it is not in the file."""
@@ -174,8 +179,11 @@ def parse(source: Source, names: Mapping[str, str]) -> Configuration:
     url = source.path.absolute().as_uri()
     try:
         parsed, _ = loader.loadFile(io.StringIO(source.text), url)
+        _check_imports(loader)
     except ZConfig.ConfigurationError as error:
-        raise ConfigurationError(_explained(error, source, loader, names)) from error
+        # What it says may follow from a package that is missing.
+        first = next(iter(loader.not_here), error)
+        raise ConfigurationError(_explained(first, source, loader, names)) from error
     except RecursionError:
         raise ConfigurationError(
             f"{source.path}: it includes itself, or a file that does; see its %include"
@@ -187,9 +195,48 @@ def parse(source: Source, names: Mapping[str, str]) -> Configuration:
             raise ConfigurationError(
                 f"{source.path}: <zodb {section.name}> holds no storage, such as <filestorage>"
             )
+    _check_environments(parsed.environments, [each.name for each in parsed.databases], loader)
     # Not all of the environment: what the same file says is to be told alike everywhere.
     mask = Mask(of_configuration(source.whole, names, {}))
-    return Configuration(parsed.databases, parsed.servers, names, loader.texts, mask)
+    return Configuration(
+        parsed.databases, parsed.servers, names, loader.texts, mask, parsed.environments,
+        loader.outside, loader.order,
+    )  # fmt: skip
+
+
+def _check_imports(loader: TextLoader) -> None:
+    """Check that packages that this Python has not may be those of another one."""
+    if loader.not_here and not loader.outside:
+        raise loader.not_here[0]
+
+
+def _check_environments(
+    environments: Sequence[EnvironmentSection], names: Sequence[str], loader: TextLoader
+) -> None:
+    """Check that sections for other Pythons can be told apart, and that there are such Pythons.
+
+    *names* are those of the contenders that this Python reads.
+    """
+    known = [each.name for each in environments]
+    contenders = [*names, *(each.name for each in loader.outside)]
+    for section in loader.outside:
+        where = f"{path_of(section.url)}:{section.first_line}"
+        if section.environment not in known:
+            meant = suggestion(section.environment, known) if known else "no section defines one"
+            raise ConfigurationError(f"{where}: no environment {section.environment!r}; {meant}")
+        if not section.name:
+            raise ConfigurationError(
+                f"{where}: this section needs a name, as in <{section.type} NAME>"
+            )
+        if contenders.count(section.name) > 1:
+            raise ConfigurationError(
+                f"{where}: a second section is called {section.name!r}; give each a name of its own"
+            )
+
+
+def path_of(url: str) -> Path:
+    """Return the path of a file that ZConfig has as a URL."""
+    return Path(url2pathname(urlsplit(url).path))
 
 
 def _explained(
@@ -199,7 +246,7 @@ def _explained(
     line = getattr(error, "lineno", None) or 0
     path, text = source.path, source.text
     if getattr(error, "url", None) not in {None, path.absolute().as_uri()}:
-        path = Path(url2pathname(urlsplit(error.url).path))
+        path = path_of(error.url)
         with suppress(OSError, UnicodeDecodeError):
             text = path.read_text(encoding="utf-8-sig")
     where = f"{path}:{line}" if line > 0 else str(path)

@@ -7,15 +7,19 @@ as ``$main_port``, for these are replaced when it is read.  This loader notes th
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import ZConfig
 from ZConfig.cfgparser import ZConfigParser
 from ZConfig.loader import CompositeHandler, ConfigLoader
 from ZConfig.substitution import substitute
 
+from zodbshootout.config.structure import lines_in_sections
+
 _KEY_AND_VALUE = re.compile(r"(?P<key>[^\s()]+)\s*(?P<value>\S.*)?")
+_HEADER = re.compile(r"(?P<type>[^\s()/]+)(?:\s+(?P<name>[^\s()]+))?")
 _REFERENCE = re.compile(
     r"\$(?:\$|\{(?P<braced>[a-z_]\w*)\}|(?P<bare>[a-z_]\w*))", re.IGNORECASE | re.ASCII
 )
@@ -59,6 +63,51 @@ class SectionText:
         return shown if asked.names else None
 
 
+@dataclass(frozen=True)
+class OutsideSection:
+    """A section that another Python is to read, as it stands in a file."""
+
+    type: str
+    name: str
+    environment: str
+    """What the file calls that Python."""
+    url: str
+    """Which file it is in, and from which line on."""
+    first_line: int
+    lines: Sequence[str]
+    """Its lines, with what the file itself defines in its place, and none for the environment."""
+    imports: Sequence[tuple[str, str, int]]
+    """The lines before it that import types of sections, each with its file and its place there."""
+    names: frozenset[str]
+    """The names of the run that stand in it."""
+
+    @property
+    def whole(self) -> str:
+        """The section, such that it can be read without the rest of the file."""
+        return "".join(f"{line}\n" for line in [*(each[0] for each in self.imports), *self.lines])
+
+    def value(self, key: str, names: Mapping[str, str]) -> str:
+        """Return the value of a *key* that stands in no inner section, empty where it has none."""
+        for line, types in lines_in_sections("\n".join(self.lines)):
+            word, _, value = line.strip().partition(" ")
+            if len(types) == 1 and word.lower() == key:
+                return str(substitute(value.strip(), names))
+        return ""
+
+    def place(self, line: int) -> tuple[str, int]:
+        """Return in which file, and in which line, a *line* of :attr:`whole` stands, from 1 on."""
+        if line <= len(self.imports):
+            _, url, number = self.imports[line - 1]
+            return url, number
+        return self.url, self.first_line + line - len(self.imports) - 1
+
+
+def with_names(text: str) -> str:
+    """Return *text* with ``$name`` for each name in it, and ``$`` for ``$$``."""
+    shown: str = substitute(text, _Asked())
+    return shown
+
+
 class _Asked:
     """What ZConfig takes for a mapping; it notes the names that are asked for."""
 
@@ -84,6 +133,13 @@ class TextLoader(ConfigLoader):  # type: ignore[misc]
         self._meaning = {name: f"${{{name}}}" for name in names}
         self._imports: dict[str, str] = {}
         """The line that imports each type of sections that the file has imported."""
+        self._import_lines: list[tuple[str, str, int]] = []
+        self.outside: list[OutsideSection] = []
+        """The sections that other Pythons are to read."""
+        self.order: list[str] = []
+        """The names of all outermost sections, as they follow each other."""
+        self.not_here: list[ZConfig.ConfigurationError] = []
+        """What is wrong with imports of packages that this Python has not."""
 
     def loadResource(self, resource: Any) -> Any:  # noqa: N802
         matcher = self.createSchemaMatcher()
@@ -103,6 +159,8 @@ class TextLoader(ConfigLoader):  # type: ignore[misc]
     def startSection(self, parent: Any, type_: str, name: str | None) -> Any:  # noqa: N802
         matcher = super().startSection(parent, type_, name)
         outer = self.texts.get(parent)
+        if outer is None:
+            self.order.append(name or "")
         self.texts[matcher] = text = outer.within() if outer else SectionText()
         text.lines.append(f"<{type_} {name}>" if name else f"<{type_}>")
         used = {*text.imports, self._imports.get(type_)}
@@ -116,6 +174,23 @@ class TextLoader(ConfigLoader):  # type: ignore[misc]
     def note_definition(self, name: str, text: str) -> None:
         """Note what the file defines; its parser has found nothing wrong with it."""
         self._meaning.setdefault(name, self._meant(text))
+
+    def note_import(self, package: str, url: str, line: int) -> None:
+        """Note a line that imports a package, whether this Python has it or not."""
+        self._import_lines.append((f"%import {package}", url, line))
+
+    def note_outside(self, section: OutsideSection) -> None:
+        """Note a section that another Python is to read, with its lines as they stand there."""
+        lines = [self._meant(line) for line in section.lines]
+        asked = _Asked()
+        for line in lines:
+            if not line.lstrip().startswith("#"):
+                substitute(line, asked)
+        self.order.append(section.name)
+        imports = tuple(self._import_lines)
+        self.outside.append(
+            replace(section, lines=lines, imports=imports, names=frozenset(asked.names))
+        )
 
     def note_value(self, matcher: Any, key: str, text: str) -> None:
         """Note the value of a key in a section; its parser has found nothing wrong with it."""
@@ -144,6 +219,43 @@ class _Parser(ZConfigParser):  # type: ignore[misc]
 
     __slots__ = ()
 
+    def start_section(self, section: Any, rest: str) -> Any:
+        outside = None if self.stack else self._outside_section(rest)
+        if outside is None:
+            return super().start_section(section, rest)
+        for _ in outside.lines[1:]:
+            self.nextline()
+        try:
+            self.context.note_outside(outside)
+        except ZConfig.SubstitutionSyntaxError as error:
+            self.error(error.message)
+        return section
+
+    def _outside_section(self, rest: str) -> OutsideSection | None:
+        """Return the section that begins here, if another Python is to read it."""
+        header = _HEADER.fullmatch(rest.strip())
+        if header is None or header["type"].lower() == "environment":
+            return None
+        here = self.file.tell()
+        lines = [f"<{rest}>", *_until_closed(iter(self.file.readline, ""), header["type"])]
+        self.file.seek(here)
+        for number, types in enumerate(types for _, types in lines_in_sections("\n".join(lines))):
+            key, _, value = lines[number].strip().partition(" ")
+            if len(types) == 1 and key.lower() == "environment":
+                lines[number] = ""
+                return OutsideSection(
+                    header["type"].lower(), (header["name"] or "").lower(), value.strip().lower(),
+                    self.url, self.lineno, lines, (), frozenset(),
+                )  # fmt: skip
+        return None
+
+    def handle_import(self, section: Any, rest: str) -> None:
+        self.context.note_import(rest.strip(), self.url, self.lineno)
+        try:
+            super().handle_import(section, rest)
+        except ZConfig.SchemaResourceError as error:
+            self.context.not_here.append(error)
+
     def handle_define(self, section: Any, rest: str) -> None:
         super().handle_define(section, rest)
         name, *text = rest.split(None, 1)
@@ -154,6 +266,14 @@ class _Parser(ZConfigParser):  # type: ignore[misc]
         found = _KEY_AND_VALUE.match(rest)
         assert found is not None
         self.context.note_value(section, found["key"], found["value"] or "")
+
+
+def _until_closed(lines: Iterator[str], section_type: str) -> Iterator[str]:
+    """Return the lines up to the one that closes a section of that type."""
+    for line in lines:
+        yield line.rstrip("\n")
+        if line.strip().lower() == f"</{section_type.lower()}>":
+            return
 
 
 def _attribute(section_type: Any, key: str) -> str:

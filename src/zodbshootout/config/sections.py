@@ -42,3 +42,15 @@ class Settings:
 
     def __init__(self, section: Any) -> None:
         self.config = section
+
+
+class EnvironmentSection:
+    """An ``<environment>`` section; :mod:`zodbshootout.environments` knows how to make it."""
+
+    def __init__(self, section: Any) -> None:
+        self.config = section
+        self.name: str = section.getSectionName()
+        self.python: str | None = section.python
+        self.requirements: tuple[str, ...] = tuple(section.requirements)
+        if not self.python and not self.requirements:
+            raise ValueError("it needs requirements, or python")

@@ -88,6 +88,15 @@ class Contender:
     installation: str | None = None
     """What to type where the packages are missing that it needs, such as a driver."""
     advice: tuple[Advice, ...] = ()
+    environment: str = ""
+    """The name of the environment that it is opened in; empty for the Python of the command."""
+    made_of: str = ""
+    """What that environment is made of."""
+    beside: str = ""
+    """The contender of the same section as it is installed, where that is compared with this."""
+    side: str = ""
+    """Whose names of the run are in its settings, where several sides of a comparison have theirs:
+    another side's ``$scratch`` is another directory."""
 
     def looked(self, facts: Facts) -> Contender:
         """Return the contender with what a look at its open storage has found."""
@@ -127,7 +136,7 @@ class Contender:
             if name in _FILES and not value.startswith("$"):
                 found.append(str(Path(value).absolute()))
             elif name in _PLACES:
-                found.append(value)
+                found.append(f"{value} of {self.side}" if self.side and "$" in value else value)
         return tuple(found) or tuple(filter(None, [self.settings.get("uri")]))
 
     def fingerprint(self) -> str:

@@ -9,17 +9,40 @@ from zodbshootout.client.facts import Facts, Sharing
 from zodbshootout.client.opening import inner_sections, nested_sections
 from zodbshootout.client.specification import Storage
 from zodbshootout.config.configuration import Configuration
+from zodbshootout.config.loader import OutsideSection
 from zodbshootout.config.sections import ServerSection
 from zodbshootout.config.uri import URISection
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.contenders.kind import SectionKind, kind_of, sharing_of, written_sections
-from zodbshootout.contenders.private_servers import needed_servers
-from zodbshootout.contenders.settings import settings_of
+from zodbshootout.contenders.private_servers import needed_servers, servers_of
+from zodbshootout.contenders.settings import settings_of, settings_of_outside
 
 
 def contenders_of(configuration: Configuration) -> list[Contender]:
     """Return the contenders that a configuration describes, in their order."""
-    return [_contender(section, configuration) for section in configuration.databases]
+    found = [_contender(section, configuration) for section in configuration.databases]
+    found += [_outside_contender(section, configuration) for section in configuration.outside]
+    # An environment can have the name of a contender that comes later.
+    last = {name: place for place, name in enumerate(configuration.order)}
+    return sorted(found, key=lambda each: last[each.name])
+
+
+def _outside_contender(section: OutsideSection, configuration: Configuration) -> Contender:
+    """Return a contender of whose section nothing is known here but its text."""
+    servers = servers_of(section.names, configuration)
+    settings = settings_of_outside(section, configuration)
+    names = {name: configuration.names[name] for name in sorted(section.names)}
+    storage = Storage(section=section.whole, names=names)
+    if section.type == "zodburi":
+        storage = Storage(uri=section.value("uri", configuration.names))
+    return Contender(
+        name=section.name,
+        storage=storage,
+        settings=settings,
+        servers=tuple(server.kind for server in servers),
+        server_names=frozenset(server.name for server in servers),
+        environment=section.environment,
+    )
 
 
 def _contender(section: Any, configuration: Configuration) -> Contender:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from zodbshootout.client.caches import Cache, server_cache
@@ -32,9 +32,15 @@ def needed_servers(section: Any, configuration: Configuration) -> list[ServerSec
 
     They come in the order of the configuration.  A server does not need itself.
     """
-    others = {each.name: each for each in configuration.servers if each is not section}
+    names = configuration.text_of(section).names
+    return [each for each in servers_of(names, configuration) if each is not section]
+
+
+def servers_of(names: Collection[str], configuration: Configuration) -> list[ServerSection]:
+    """Return the servers to which some of the *names* of the run belong, and those these need."""
+    others = {each.name: each for each in configuration.servers}
     needed: set[str] = set()
-    names = set(configuration.text_of(section).names)
+    names = set(names)
     while found := _meant(names, others.keys() - needed):
         needed |= found
         names = {name for each in found for name in configuration.text_of(others[each]).names}

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from zodbshootout.config.configuration import Configuration
-from zodbshootout.config.loader import SectionText
+from zodbshootout.config.loader import OutsideSection, SectionText, with_names
 from zodbshootout.config.secret_values import SECRET_KEY
-from zodbshootout.contenders.private_servers import needed_servers
+from zodbshootout.config.sections import ServerSection
+from zodbshootout.config.structure import lines_in_sections
+from zodbshootout.contenders.private_servers import needed_servers, servers_of
 
 
 def settings_of(section: Any, configuration: Configuration) -> dict[str, str]:
@@ -18,10 +20,34 @@ def settings_of(section: Any, configuration: Configuration) -> dict[str, str]:
     scratch directory, is given as it stands in the file: equal in every run.
     """
     found = dict(_settings(section, configuration))
-    for server in needed_servers(section, configuration):
-        settings = _settings(server, configuration)
-        found |= {f"server.{server.name}.{key}": value for key, value in settings}
-    return found
+    return found | _of_servers(needed_servers(section, configuration), configuration)
+
+
+def settings_of_outside(section: OutsideSection, configuration: Configuration) -> dict[str, str]:
+    """Return what is written in a section that another Python reads, in the same way.
+
+    What it means is not known here: keys are as they stand there, with the types of the sections
+    that they are in.
+    """
+    found = {"section": section.type}
+    for line, types in lines_in_sections("\n".join(section.lines)):
+        key, _, value = line.strip().partition(" ")
+        if not key or key.startswith(("#", "<", "%")) or SECRET_KEY.search(key):
+            continue
+        name = ".".join([*types[1:], key.replace("-", "_")])
+        number = sum(each.rstrip("0123456789") == name for each in found)
+        text = configuration.mask(with_names(value.strip()))
+        found[f"{name}{number or ''}"] = text
+    servers = servers_of(section.names, configuration)
+    return found | _of_servers(servers, configuration)
+
+
+def _of_servers(servers: Sequence[ServerSection], configuration: Configuration) -> dict[str, str]:
+    return {
+        f"server.{server.name}.{key}": value
+        for server in servers
+        for key, value in _settings(server, configuration)
+    }
 
 
 def _settings(

@@ -94,6 +94,9 @@ class CellTasks:
                 "configuration": "; ".join(f"{key}={text}" for key, text in settings.items()),
                 "configuration_hash": contender.fingerprint(),
                 **facts_metadata(contender.facts),
+                **(contender.facts.python if contender.environment else {}),
+                "environment": contender.made_of,
+                "beside": contender.beside,
                 **self.treatment.get(contender.name, {}),
                 "label": self.label,
             }

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
@@ -20,8 +20,8 @@ from typing import Any
 import pyperf
 
 from zodbshootout.client.facts import Facts
-from zodbshootout.client.outcome import Failure, manner_of_end
-from zodbshootout.client.tasks import Look, Prepare
+from zodbshootout.client.outcome import BadSection, Failure, manner_of_end
+from zodbshootout.client.tasks import Check, Look, Prepare
 from zodbshootout.engine.turns import WorkerFailed
 from zodbshootout.guardian import Guardian, end_group
 from zodbshootout.perf.task import (
@@ -141,6 +141,15 @@ class Host:
         with self._worker(task) as worker:
             facts: Facts = worker.answer()
         return facts
+
+    def check(self, task: Check) -> BadSection | None:
+        """Have a worker read the section of a contender; return what is wrong with it.
+
+        :raises WorkerFailed: when it could not
+        """
+        with self._worker(task) as worker:
+            flaw: BadSection | None = worker.answer()
+        return flaw
 
     def prepare(self, task: Prepare) -> None:
         """Have a worker prepare a database.
@@ -269,7 +278,7 @@ class Worker:
 
     def __post_init__(self) -> None:
         self._left, self._option = self.launcher.timeout, "--timeout"
-        if isinstance(self.task, Look):
+        if isinstance(self.task, (Check, Look)):
             self._left, self._option = self.launcher.open_timeout, "--open-timeout"
         self._limit = self._left
 
@@ -364,8 +373,15 @@ class Worker:
         if self._left is not None:
             self._left -= time.monotonic() - began
         if isinstance(answer, Failure):
-            raise WorkerFailed(answer)
+            raise WorkerFailed(self._with_what_was_printed(answer))
         return answer
+
+    def _with_what_was_printed(self, failure: Failure) -> Failure:
+        """Return the failure of a process that has printed why it ended."""
+        printed = _last_lines(self.output)
+        if not (failure.crashed and "ended with exit status" in failure.cause and printed):
+            return failure
+        return replace(failure, cause=f"{failure.cause}: {printed[-1]}", detail="\n".join(printed))
 
     def _received(self) -> Any:
         deadline = None if self._left is None else time.monotonic() + self._left
@@ -388,10 +404,7 @@ class Worker:
 
     def _end_as_failure(self, exit_code: int | None) -> Failure:
         cause = f"the worker {manner_of_end(exit_code)}"
-        printed = _last_lines(self.output)
-        if exit_code is not None and exit_code > 0 and printed:
-            cause = f"{cause}: {printed[-1]}"
-        return Failure(cause, "\n".join(printed), crashed=True)
+        return Failure(cause, "\n".join(_last_lines(self.output)), crashed=True)
 
     def relay(self) -> None:
         """Pass on what the worker has printed since it was asked last."""

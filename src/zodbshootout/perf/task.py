@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from zodbshootout.client.specification import Specification, Storage
-from zodbshootout.client.tasks import Look, Prepare
+from zodbshootout.client.tasks import Check, Look, Prepare
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Measure:
         return self.specification.storage
 
 
-Task = Look | Prepare | Measure
+Task = Check | Look | Prepare | Measure
 """Looks and preparations are answered by what :func:`~.client.tasks.carry_out` gives."""
 
 

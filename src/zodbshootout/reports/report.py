@@ -76,3 +76,5 @@ class Report:
     notes: Sequence[str]
     records: Sequence[Mapping[str, Any]]
     """Alike in their keys.  Times are seconds, sizes bytes; ``None`` is what is not known."""
+    further: Sequence[Report] = ()
+    """What prose goes on with after the notes; its records are not among these."""

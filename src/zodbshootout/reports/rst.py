@@ -20,6 +20,9 @@ def write(report: Report, console: Console) -> None:
     if report.notes:
         blocks.append("\n".join(f"- {_escaped(note)}" for note in report.notes))
     console.file.write("\n\n".join(blocks) + "\n")
+    for each in report.further:
+        console.file.write("\n")
+        write(each, console)
 
 
 def _grid(rows: Sequence[Sequence[str]]) -> list[str]:

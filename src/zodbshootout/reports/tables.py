@@ -29,6 +29,10 @@ _MEANS = {"objects", "seconds"}
 _STYLES = {State.FAILED: Style.BAD, State.UNSUPPORTED: Style.DIM, State.NOT_RUN: Style.DIM}
 
 
+WARMING_UP = 1.2
+"""How many times as long a run's first value takes where that is told of."""
+
+
 class NoSuchContender(Exception):  # noqa: N818
     """Figures were to be relative to a contender that there is not; the message tells which."""
 
@@ -165,6 +169,7 @@ class _Notes:
             *self._reasons(names),
             *_restarted(placed, names),
             *_not_emptied(placed),
+            *_warming_up(placed),
         ]
 
     def _reasons(self, benchmarks: Sequence[str]) -> Iterable[str]:
@@ -208,21 +213,42 @@ def _not_emptied(results: Sequence[tuple[str, CellResult]]) -> Iterable[str]:
         yield f"{names}: not emptied: {'; '.join(left)}"
 
 
+def _warming_up(results: Sequence[tuple[str, CellResult]]) -> Iterable[str]:
+    """Return a line for each contender whose Python becomes faster while it runs."""
+    slower: dict[str, list[tuple[float, str]]] = {}
+    for column, result in results:
+        times = result.first_value
+        if times is not None and times >= WARMING_UP:
+            slower.setdefault(column, []).append((times, result.cell.benchmark))
+    for column, cells in slower.items():
+        told = ", ".join(f"{times:.1f} times in {name}" for times, name in sorted(cells)[::-1])
+        yield (
+            f"{column}: warming up: the first value of a run takes longer than the later ones: "
+            f"{told}; -w leaves values out"
+        )
+
+
 def _against_baseline(
     sources: Sequence[Source], columns: Sequence[str], baseline: str | None
 ) -> Iterable[str]:
     """Return a line for each contender that says how fast it is beside the one of *baseline*.
 
-    Unless told otherwise that is the first one of which anything was measured.
+    Unless told otherwise that is the first one of which anything was measured, or the contender of
+    the same section as it is installed.
     """
     by_column: dict[str, list[CellResult]] = {column: [] for column in columns}
+    beside: dict[str, str] = {}
     for source in sources:
         for result in source.results:
             if result.measured and result.unit == "second":
-                by_column[source.column(result.cell.contender)].append(result)
-    baseline = baseline or next((each for each in columns if by_column[each]), columns[0])
+                column = source.column(result.cell.contender)
+                by_column[column].append(result)
+                if result.beside and baseline is None:
+                    beside[column] = source.column(result.beside)
+    usual = baseline or next((each for each in columns if by_column[each]), columns[0])
     for column, results in by_column.items():
-        found = overall(by_column[baseline], results) if column != baseline else None
+        baseline = beside.get(column, usual)
+        found = overall(by_column.get(baseline, []), results) if column != baseline else None
         if found is not None:
             ratio, cells = found
             of = f", the geometric mean of {cells} benchmarks" if cells > 1 else ""

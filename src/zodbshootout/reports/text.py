@@ -36,6 +36,8 @@ def write(report: Report, console: Console) -> None:
     console.print()
     for line in report.notes:
         console.print(Text(_plain(line, console)), soft_wrap=True)
+    for each in report.further:
+        write(each, console)
 
 
 def _fitting(table: Table, console: Console) -> list[Table]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
@@ -16,9 +16,9 @@ from zodbshootout.servers.server import Server, ServerContext
 class RunningServers:
     """The private servers of a run."""
 
-    running: Mapping[str, Server]
-    """By name; a server comes after those that it needs."""
-    users: Mapping[str, Sequence[str]]
+    running: Mapping[Hashable, Server]
+    """A server comes after those that it needs.  The keys are names, unless several share one."""
+    users: Mapping[Hashable, Sequence[str]]
     """For each server the names of the contenders that need it, itself or through another."""
     absent: Mapping[str, str]
     """Why contenders cannot be measured whose servers did not come up, by contender."""
@@ -54,7 +54,24 @@ class RunningServers:
         return None
 
     def _needed_by(self, contender: str) -> list[Server]:
-        return [each for each in self.running.values() if contender in self.users[each.name]]
+        return [each for key, each in self.running.items() if contender in self.users[key]]
+
+
+def all_of(parts: Sequence[RunningServers]) -> RunningServers:
+    """Return the servers of several *parts*, which have different users, as one."""
+    return RunningServers(
+        {
+            (number, key): each
+            for number, part in enumerate(parts)
+            for key, each in part.running.items()
+        },
+        {
+            (number, key): each
+            for number, part in enumerate(parts)
+            for key, each in part.users.items()
+        },
+        {name: reason for part in parts for name, reason in part.absent.items()},
+    )
 
 
 def start_servers(
@@ -91,7 +108,7 @@ def start_servers(
             absent |= dict.fromkeys(users[name], str(error))
         else:
             running[name] = server
-    return RunningServers(running, users, absent)
+    return RunningServers(dict(running.items()), dict(users.items()), absent)
 
 
 def check_restartable(

@@ -6,7 +6,7 @@ Each has a ``content``, whatever keeps it.
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import Any, Union
 
 from persistent import Persistent
 from ZODB.blob import Blob
@@ -56,7 +56,7 @@ class Document(Persistent):
             file.write(content)
 
 
-Class = type[Item] | type[Tally]
+Class = Union[type[Item], type[Tally]]  # Python 3.9 has no |
 """A class whose content is part of the record."""
 
 

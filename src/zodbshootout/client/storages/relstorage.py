@@ -11,7 +11,7 @@ from zodbshootout.client.distributions import installed_versions
 from zodbshootout.client.storages import cache_servers
 from zodbshootout.client.storages.blob_files import BlobRevision, forget
 from zodbshootout.client.storages.open_storage import OpenStorage, class_names
-from zodbshootout.client.storages.sql_servers import SQLITE, kind_of, product_of
+from zodbshootout.client.storages.sql_servers import SQLITE, driver_of, kind_of, product_of
 
 _DRIVER_DISTRIBUTIONS = {
     "MySQLdb": ("mysqlclient",),
@@ -79,7 +79,10 @@ class OpenRelStorage(OpenStorage):
 
     def cache_use(self) -> CacheUse:
         statistics = self.storage._cache.stats()
-        return CacheUse(statistics["hits"], statistics["misses"])
+        # Before RelStorage 3 it looks for its checkpoints there when it polls: as a connection is
+        # opened, and as a transaction begins.
+        polls = 2 if hasattr(self.storage._cache, "checkpoints_key") else 0
+        return CacheUse(statistics["hits"], statistics["misses"], polls)
 
     def versions(self) -> dict[str, str]:
         driver = self.driver()
@@ -102,7 +105,8 @@ class OpenRelStorage(OpenStorage):
         return found
 
     def driver(self) -> str:
-        return str(self.storage._adapter.driver.__name__)
+        driver = driver_of(self.storage._adapter)
+        return "" if driver is None else str(driver.__name__)
 
     def corrections(self) -> tuple[str, ...]:
         return tuple(getattr(self.storage._adapter, "corrections", ()))

@@ -41,6 +41,15 @@ def kind_of(adapter: Any) -> str | None:
     return next((name for name in names if name is not None), None)
 
 
+def driver_of(adapter: Any) -> Any:
+    """Return the driver of a RelStorage adapter that is open, ``None`` where it has none.
+
+    Before RelStorage 3 an adapter does not keep it; what connects to PostgreSQL is a method of it.
+    """
+    connect = getattr(adapter.connmanager, "_db_connect_with_isolation", None)
+    return getattr(adapter, "driver", None) or getattr(connect, "__self__", None)
+
+
 def product_of(adapter: Any) -> Product | None:
     """Return what a RelStorage adapter that is open connects to, or ``None`` if that is not known.
 
@@ -64,7 +73,7 @@ def _asked(adapter: Any, question: str) -> str | None:
 
     try:
         answer: str = adapter.connmanager.open_and_call(ask)
-    except adapter.driver.driver_module.Error:  # what the server is asked may be forbidden
+    except driver_of(adapter).driver_module.Error:  # what the server is asked may be forbidden
         return None
     return answer
 

@@ -1,0 +1,280 @@
+"""Making virtual environments, once: what went into one is the name of its directory."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryFile
+
+import platformdirs
+
+from zodbshootout.client.specification import Interpreter
+from zodbshootout.environments.environment import Environment
+from zodbshootout.guardian import Guardian, end_group
+
+OLDEST = (3, 9)
+"""The oldest Python that clients run on."""
+_PATIENCE = 60.0
+"""Seconds that a Python may take to tell what it is."""
+_LONGEST = 3600.0
+"""Seconds that an installation may take: what has no wheel is built."""
+_LINES = 3
+"""How many of an installer's last lines are told."""
+_MADE = "made"
+"""The file that says of a directory that all of it is there."""
+_PASSED_OVER = frozenset({".git", "__pycache__", ".tox", "build", "dist", ".mypy_cache"})
+"""What is in a checkout, and not in what is installed from it."""
+_QUESTION = """
+import json, platform, sys
+try:
+    import ZODB
+    flaw = ""
+except Exception as error:
+    flaw = "%s: %s" % (type(error).__name__, error)
+print(json.dumps({
+    "version": list(sys.version_info[:3]), "implementation": platform.python_implementation(),
+    "flaw": flaw,
+}))
+"""
+
+
+class CannotBeMade(Exception):  # noqa: N818
+    """An environment that is not there; the message says why, in one line."""
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """What a Python says of itself."""
+
+    version: tuple[int, ...]
+    implementation: str
+    flaw: str
+    """Why ZODB cannot be imported; empty where it can."""
+
+
+def cache_directory() -> Path:
+    """Return where environments are kept."""
+    return Path(platformdirs.user_cache_dir("zodbshootout", appauthor=False)) / "environments"
+
+
+class Maker:
+    """Makes environments, or finds those that were made."""
+
+    def __init__(
+        self,
+        guardian: Guardian,
+        tell: Callable[[str], None] = lambda _: None,
+        cache: Path | None = None,
+    ) -> None:
+        """Keep environments in *cache*; *tell* is called with what is done at the time."""
+        self._cache = cache or cache_directory()
+        self._guardian = guardian
+        self._tell = tell
+
+    def interpreter(self, environment: Environment, modules: Path) -> Interpreter:
+        """Return the Python of an environment, which is made if it is not there.
+
+        *modules* is the directory with the modules of ours that it needs.
+
+        :raises CannotBeMade: when it cannot be had, or is too old, or has no ZODB
+        """
+        python = self._base(environment)
+        if environment.requirements:
+            python = self._with_requirements(environment, python)
+        flaw = _asked(python).flaw
+        if flaw:
+            raise CannotBeMade(f"environment {environment.name} has no ZODB that works: {flaw}")
+        ours = not (environment.python or environment.requirements)
+        return Interpreter(environment.name, str(python), str(modules), ours)
+
+    def told(self, environment: Environment) -> str:
+        """Say of an environment what is there and what would be made; nothing is."""
+        text = f"environment {environment.name}: {environment.made_of}"
+        try:
+            python = self._base(environment)
+        except CannotBeMade as error:
+            return str(error)
+        if not environment.requirements:
+            return text
+        made = _is_made(self._directory(environment, python))
+        return f"{text}: {'made before' if made else 'to be made'}"
+
+    def _base(self, environment: Environment) -> Path:
+        named = environment.python or sys.executable
+        python = shutil.which(named)
+        if python is None:
+            raise CannotBeMade(f"environment {environment.name}: there is no Python {named}")
+        answer = _asked(Path(python))
+        if answer.version < OLDEST:
+            told = ".".join(map(str, answer.version))
+            wanted = ".".join(map(str, OLDEST))
+            raise CannotBeMade(
+                f"environment {environment.name}: {named} is Python {told}; {wanted} is the "
+                "oldest that clients run on"
+            )
+        return Path(python).absolute()
+
+    def _directory(self, environment: Environment, python: Path) -> Path:
+        answer = _asked(python)
+        parts = [str(python.resolve()), answer.implementation, *map(str, answer.version)]
+        parts += map(_content, environment.requirements)
+        parts += _site_directories() if environment.upon_ours else []
+        return self._cache / hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+
+    def _with_requirements(self, environment: Environment, python: Path) -> Path:
+        directory = self._directory(environment, python)
+        inside = directory / "bin" / "python"
+        with _locked(directory):
+            if not _is_made(directory):
+                shutil.rmtree(directory, ignore_errors=True)
+                self._tell(f"making environment {environment.name}: {environment.made_of}")
+                self._make(environment, python, directory)
+                (directory / _MADE).write_text(f"{environment.made_of}\n")
+        return inside
+
+    def _make(self, environment: Environment, python: Path, directory: Path) -> None:
+        for command in _commands(environment, python, directory):
+            failure = self._run(command, _variables(python))
+            if failure:
+                shutil.rmtree(directory, ignore_errors=True)
+                raise CannotBeMade(f"environment {environment.name} cannot be made: {failure}")
+
+    def _run(self, command: Sequence[str], variables: Mapping[str, str]) -> str:
+        """Run an installer; return its last lines where it failed."""
+        with TemporaryFile() as output:
+            process = self._guardian.start(
+                command,
+                stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, env=variables,
+            )  # fmt: skip
+            try:
+                process.wait(_LONGEST)
+            except subprocess.TimeoutExpired:
+                return f"it takes longer than {_LONGEST:.0f} s"
+            finally:
+                end_group(process.pid, reap=process.poll)
+                process.wait()
+                self._guardian.release_group(process.pid)
+            if not process.returncode:
+                return ""
+            output.seek(0)
+            return _last_lines(output.read().decode(errors="replace"))
+
+
+def _variables(python: Path) -> dict[str, str]:
+    """Return the environment variables that an installer has."""
+    # PyPy 7.3.11, which is Debian 12's, does not know how C++ is linked; RelStorage needs that.
+    known = {"LDCXXSHARED": "c++ -shared"} if _asked(python).implementation == "PyPy" else {}
+    return {**known, **os.environ}
+
+
+def _commands(environment: Environment, python: Path, directory: Path) -> Iterator[Sequence[str]]:
+    """Return what makes an environment in *directory*, each when what is before it is done."""
+    inside = str(directory / "bin" / "python")
+    wanted = environment.requirements
+    uv = shutil.which("uv")
+    if uv is not None and not environment.upon_ours:
+        yield [uv, "venv", "--quiet", "--python", str(python), str(directory)]
+        install = [uv, "pip", "install", "--quiet", "--compile-bytecode", "--python", inside]
+        yield [*install, *wanted]
+        return
+    yield [str(python), "-m", "venv", str(directory)]
+    pip = [inside, "-m", "pip", "--quiet", "--no-input", "--disable-pip-version-check"]
+    if environment.upon_ours:
+        _add_ours(directory)
+        files = [each for each in wanted if Path(each).is_absolute()]
+        wheels = directory / "wheels"
+        if files:
+            # What is installed already may be of the same version, and is not to be taken for it.
+            yield [*pip, "wheel", "--no-deps", "--wheel-dir", str(wheels), *files]
+            made = sorted(map(str, wheels.iterdir()))
+            yield [*pip, "install", "--no-deps", "--force-reinstall", *made]
+            wanted = (*(each for each in wanted if each not in files), *made)
+    yield [*pip, "install", *wanted]
+
+
+def _add_ours(directory: Path) -> None:
+    """Have a virtual environment find what is installed for this Python, after its own packages."""
+    (packages,) = directory.glob("lib/*/site-packages")
+    lines = (f"import site; site.addsitedir({path!r})\n" for path in _site_directories())
+    (packages / "as-installed.pth").write_text("".join(lines))
+
+
+def _site_directories() -> list[str]:
+    return [path for path in sys.path if Path(path).name in {"site-packages", "dist-packages"}]
+
+
+def _last_lines(text: str) -> str:
+    lines = [" ".join(line.split()) for line in text.splitlines() if line.strip()]
+    errors = [line for line in lines if line.lower().startswith("error")]
+    return " / ".join((errors or lines)[-_LINES:]) or "the installer says nothing"
+
+
+def _asked(python: Path) -> _Answer:
+    """Return what a Python says of itself.
+
+    :raises CannotBeMade: when it says nothing
+    """
+    try:
+        done = subprocess.run(
+            [str(python), "-c", _QUESTION],
+            check=True, capture_output=True, text=True, timeout=_PATIENCE,
+        )  # fmt: skip
+        told = json.loads(done.stdout.splitlines()[-1])
+        return _Answer(tuple(told["version"]), told["implementation"], told["flaw"])
+    except subprocess.CalledProcessError as error:
+        reason = _last_lines(error.stderr)
+    except (OSError, subprocess.TimeoutExpired, ValueError, LookupError) as error:
+        reason = str(error)
+    raise CannotBeMade(f"{python} is no Python that works: {reason}")
+
+
+def _is_made(directory: Path) -> bool:
+    # Its Python is a link, of which the other end may be gone.
+    return (directory / _MADE).exists() and (directory / "bin" / "python").exists()
+
+
+def _content(requirement: str) -> str:
+    """Return what tells whether a requirement is the one that was installed before."""
+    path = Path(requirement)
+    if not path.is_absolute():
+        return requirement
+    digest = hashlib.sha256(requirement.encode())
+    for each in [path] if path.is_file() else _files(path):
+        digest.update(f"\n{each}\n".encode())
+        digest.update(each.read_bytes())
+    return digest.hexdigest()
+
+
+def _files(directory: Path) -> Iterator[Path]:
+    """Return the files of a checkout that may be installed from it."""
+    for each in sorted(directory.iterdir()):
+        if each.name in _PASSED_OVER or each.name.endswith(".egg-info"):
+            continue
+        if each.is_dir():
+            yield from _files(each)
+        elif each.is_file():
+            yield each
+
+
+@contextmanager
+def _locked(directory: Path) -> Iterator[None]:
+    """Let nobody else make the same environment meanwhile.
+
+    :raises CannotBeMade: when nothing can be kept there
+    """
+    try:
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        with directory.with_suffix(".lock").open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+    except OSError as error:
+        raise CannotBeMade(f"environments cannot be kept in {directory.parent}: {error}") from error

@@ -1,0 +1,28 @@
+"""What ZConfig makes of a ``<newt-with-text-index>`` section."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from newt.db.component import Adapter
+from newt.db.search import create_text_index_sql
+
+_FUNCTION = "zodbshootout_text"
+_WORDS = r"regexp_replace(state -> 'content' ->> 'hex', '(.{12})', '\1 ', 'g')"
+"""The objects' content, which Newt DB has as hexadecimal digits, in words of six bytes."""
+
+
+class AdapterWithTextIndex(Adapter):  # type: ignore[misc]
+    """Newt DB's adapter, which makes one index more when it makes its tables."""
+
+    def create(self, options: Any) -> Any:
+        """Return the adapter; nothing is connected to yet."""
+        adapter = super().create(options)
+        create_tables = adapter.schema.create
+
+        def create(cursor: Any) -> None:
+            create_tables(cursor)
+            cursor.execute(create_text_index_sql(_FUNCTION, _WORDS))
+
+        adapter.schema.create = create
+        return adapter

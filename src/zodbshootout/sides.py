@@ -1,0 +1,180 @@
+"""The contenders of a configuration: once, or several times where environments are compared.
+
+``--against`` has each contender measured on several sides: as it is installed, and in each of the
+environments that are named.  A side has its own private servers and its own ``$scratch``, so that
+the sides write to databases of their own and can be measured in turn.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
+
+from zodbshootout.arguments import UsageError
+from zodbshootout.client.specification import Interpreter
+from zodbshootout.config.configuration import Configuration, Source, parse
+from zodbshootout.config.loader import OutsideSection
+from zodbshootout.config.secret_values import of_configuration
+from zodbshootout.contenders.contender import Contender
+from zodbshootout.contenders.description import contenders_of
+from zodbshootout.contenders.private_servers import (
+    check_servers_can_restart,
+    needs_of_servers,
+    users_of_servers,
+)
+from zodbshootout.environments.environment import INSTALLED, Environment, of_section
+from zodbshootout.environments.making import CannotBeMade, Maker
+from zodbshootout.environments.modules import carry_to
+from zodbshootout.guardian import Guardian
+from zodbshootout.masking import Mask
+from zodbshootout.options import Options
+from zodbshootout.selecting import selected
+from zodbshootout.servers.naming import given_names
+from zodbshootout.servers.running import RunningServers, all_of, start_servers
+from zodbshootout.servers.server import ServerContext
+
+
+@dataclass(frozen=True)
+class Side:
+    """A configuration with names of its own, and its contenders."""
+
+    context: ServerContext
+    configuration: Configuration
+    contenders: Sequence[Contender]
+    """Those that are to be measured."""
+
+    def told(self, environments: Mapping[str, Environment]) -> Side:
+        """Return the side with what its contenders' environments are made of."""
+        contenders = [
+            replace(each, made_of=environments[each.environment].made_of)
+            if each.environment
+            else each
+            for each in self.contenders
+        ]
+        return replace(self, contenders=contenders)
+
+    def servers(self, stack: ExitStack, users: Iterable[Contender]) -> RunningServers:
+        """Start the servers that those of the *users* need that are on this side."""
+        names = {each.name for each in self.contenders}
+        own = [each for each in users if each.name in names]
+        return start_servers(
+            stack, self.configuration, users_of_servers(self.configuration, own),
+            needs_of_servers(self.configuration), self.context,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Sides:
+    """What is to be measured, wherever that is."""
+
+    sides: Sequence[Side]
+    environments: Sequence[Environment]
+    """Where contenders are opened, but for the Python of the command itself."""
+
+    @property
+    def contenders(self) -> list[Contender]:
+        """Return the contenders, those of one section beside each other."""
+        return list(
+            chain.from_iterable(zip(*(side.contenders for side in self.sides), strict=True))
+        )
+
+    @property
+    def context(self) -> ServerContext:
+        """Return what the first side's servers share, and what is of no side."""
+        return self.sides[0].context
+
+    @property
+    def outside(self) -> dict[str, OutsideSection]:
+        """Return the sections that only other Pythons read, by the names of the contenders."""
+        return {each.name: each for side in self.sides for each in side.configuration.outside}
+
+    def located(self, maker: Maker) -> tuple[dict[str, Interpreter], dict[str, str]]:
+        """Have the environments made; return where contenders are opened, by their names.
+
+        The second are those that cannot be opened, with the reason.
+        """
+        interpreters: dict[str, Interpreter] = {}
+        absent: dict[str, str] = {}
+        modules = self.context.directory / "modules"
+        if self.environments:
+            carry_to(modules)
+        for environment in self.environments:
+            names = [each.name for each in self.contenders if each.environment == environment.name]
+            try:
+                interpreter = maker.interpreter(environment, modules)
+            except CannotBeMade as error:
+                absent |= dict.fromkeys(names, str(error))
+            else:
+                interpreters |= dict.fromkeys(names, interpreter)
+        return interpreters, absent
+
+    def check_servers_can_restart(self) -> None:
+        """Check that a restart of the servers loses no data.
+
+        :raises ConfigurationError: when it does, or when there is no such server
+        """
+        for side in self.sides:
+            check_servers_can_restart(side.configuration, side.contenders)
+
+    def start_servers(self, stack: ExitStack, users: Sequence[Contender]) -> RunningServers:
+        """Start the servers that *users* need; *stack* stops them."""
+        return all_of([side.servers(stack, users) for side in self.sides])
+
+
+def sides_of(
+    source: Source, options: Options, stack: ExitStack, guardian: Guardian, mask: Mask
+) -> Sides:
+    """Read a configuration for each side; what a side has of its own goes away with *stack*.
+
+    :raises ConfigurationError: when it cannot be read
+    :raises UsageError: when the options do not suit it
+    """
+    compared = [Environment(INSTALLED), *options.against] if options.against else [None]
+    sides = []
+    for number, environment in enumerate(compared):
+        directory = stack.enter_context(_scratch_directory())
+        guardian.watch_directory(directory)
+        names = stack.enter_context(given_names(source, directory))
+        mask.hide(of_configuration(source.whole, names))
+        configuration = parse(source, names)
+        contenders = selected(contenders_of(configuration), options)
+        if environment is not None:
+            contenders = _in(environment, contenders, first=not number)
+        context = ServerContext(directory, source, names, guardian)
+        sides.append(Side(context, configuration, contenders))
+    known = {each.name: each for each in filter(None, compared)}
+    for section in sides[0].configuration.environments:
+        known[section.name] = of_section(section)
+    used = dict.fromkeys(each.environment for side in sides for each in side.contenders)
+    return Sides([side.told(known) for side in sides], [known[name] for name in used if name])
+
+
+@contextmanager
+def _scratch_directory() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="zodbshootout-", ignore_cleanup_errors=True) as name:
+        yield Path(name)
+
+
+def _in(
+    environment: Environment, contenders: Sequence[Contender], *, first: bool
+) -> list[Contender]:
+    for each in contenders:
+        if each.environment:
+            raise UsageError(
+                f"--against: {each.name} is in environment {each.environment} already; choose "
+                "others with --only"
+            )
+    return [
+        replace(
+            each,
+            name=each.name if first else f"{each.name}@{environment.name}",
+            environment=environment.name,
+            beside="" if first else each.name,
+            side=environment.name,
+        )
+        for each in contenders
+    ]

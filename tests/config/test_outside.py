@@ -1,0 +1,122 @@
+"""Sections that another Python reads are kept as they stand in the file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from zodbshootout.config.configuration import (
+    Configuration,
+    ConfigurationError,
+    Source,
+    parse,
+    path_of,
+    read_source,
+)
+from zodbshootout.contenders.description import contenders_of
+
+ENVIRONMENT = "<environment old>\nrequirements RelStorage<3\nrequirements ZODB<6\n</environment>\n"
+SECTION = (
+    "<newtdb Far>\n  environment OLD\n  <zodb>\n    # $nothing\n    <relstorage>\n"
+    "      dsn $base/x\n      password $main_password\n    </relstorage>\n  </zodb>\n</newtdb>\n"
+)
+HERE = "<zodb near>\n<mappingstorage/>\n</zodb>\n"
+NAMES = {"scratch": "/tmp/x", "main": "127.0.0.1:7", "main_password": "top", "main_port": "7"}
+
+
+def read(text: str) -> Configuration:
+    return parse(Source(Path("x.conf"), text), NAMES)
+
+
+def test_a_section_for_another_python_is_not_read_by_this_one() -> None:
+    configuration = read(
+        f"%import newt.db\n%define base $scratch/data\n{ENVIRONMENT}{SECTION}{HERE}"
+    )
+    (outside,) = configuration.outside
+    assert (outside.type, outside.name, outside.environment) == ("newtdb", "far", "old")
+    assert outside.whole == (
+        "%import newt.db\n<newtdb Far>\n\n  <zodb>\n    # $nothing\n    <relstorage>\n"
+        "      dsn ${scratch}/data/x\n      password ${main_password}\n    </relstorage>\n"
+        "  </zodb>\n</newtdb>\n"
+    )
+    assert outside.names == {"scratch", "main_password"}
+    assert [each.name for each in configuration.databases] == ["near"]
+    assert [each.requirements for each in configuration.environments] == [
+        ("RelStorage<3", "ZODB<6")
+    ]
+
+
+def test_its_lines_are_found_again_in_the_file() -> None:
+    (outside,) = read(
+        f"%import newt.db\n%define base $scratch/data\n{ENVIRONMENT}{SECTION}"
+    ).outside
+    text = f"%import newt.db\n%define base $scratch/data\n{ENVIRONMENT}{SECTION}".splitlines()
+    for number, line in enumerate(outside.whole.splitlines(), 1):
+        url, place = outside.place(number)
+        assert path_of(url) == Path("x.conf").absolute()
+        if "$" not in line and line:
+            assert text[place - 1] == line
+
+
+def test_a_section_in_an_included_file_is_found_there(tmp_path: Path) -> None:
+    (tmp_path / "more.conf").write_text(f"\n\n{SECTION}")
+    (tmp_path / "x.conf").write_text(
+        f"%define base $scratch\n{ENVIRONMENT}%include more.conf\n{HERE}"
+    )
+    configuration = parse(read_source(tmp_path / "x.conf"), NAMES)
+    (outside,) = configuration.outside
+    url, line = outside.place(1)
+    assert (path_of(url), line) == (tmp_path / "more.conf", 3)
+
+
+def test_contenders_keep_their_order_and_tell_what_stands_there() -> None:
+    configuration = read(
+        f"%define base $scratch\n{SECTION}{HERE}<zodb last>\nenvironment old\n<mappingstorage/>\n"
+        f"</zodb>\n{ENVIRONMENT}"
+    )
+    far, near, last = contenders_of(configuration)
+    assert (far.name, near.name, last.name) == ("far", "near", "last")
+    assert (far.environment, near.environment) == ("old", "")
+    assert far.settings == {"section": "newtdb", "zodb.relstorage.dsn": "$scratch/x"}
+    assert far.storage.names == {"scratch": "/tmp/x", "main_password": "top"}
+    assert far.place == ("$scratch/x",)
+
+
+def test_a_uri_can_be_opened_by_another_python() -> None:
+    configuration = read(
+        f"{ENVIRONMENT}<zodburi u>\nenvironment old\nuri memory://$$x\n</zodburi>\n"
+    )
+    (contender,) = contenders_of(configuration)
+    assert contender.storage.uri == "memory://$x"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (SECTION, "x.conf:1: no environment 'old'; no section defines one"),
+        (
+            f"{ENVIRONMENT}<zodb a>\nenvironment odl\n<mappingstorage/>\n</zodb>\n",
+            "x.conf:5: no environment 'odl'; did you mean old?",
+        ),
+        (
+            f"{ENVIRONMENT}<zodb>\nenvironment old\n<mappingstorage/>\n</zodb>\n",
+            "x.conf:5: this section needs a name, as in <zodb NAME>",
+        ),
+        (
+            f"{ENVIRONMENT}{HERE}<zodb near>\nenvironment old\n</zodb>\n",
+            "x.conf:8: a second section is called 'near'; give each a name of its own",
+        ),
+        ("<environment a>\n</environment>\n", "it needs requirements, or python"),
+        (f"%import newt.db\n{HERE}", "package newt.db is not installed"),
+        (
+            f"%import newt.db\n{ENVIRONMENT}{SECTION}<newtdb near>\n</newtdb>\n",
+            "package newt.db is not installed",
+        ),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_place(text: str, message: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        read(text if "define" in text else f"%define base x\n{text}")
+    numbered = message.replace("x.conf:1:", "x.conf:2:").replace("x.conf:5:", "x.conf:6:")
+    assert numbered.replace("x.conf:8:", "x.conf:9:") in str(caught.value)

@@ -1,0 +1,145 @@
+"""A crew in another Python: here it is another process of this one."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from zodbshootout.client import protocol
+from zodbshootout.client.facts import Facts
+from zodbshootout.client.outcome import BadSection
+from zodbshootout.client.parameters import CrewShape, Parameters, Unit
+from zodbshootout.client.specification import Interpreter, Specification, Storage
+from zodbshootout.client.tasks import Check, Look, Prepare
+from zodbshootout.crews.crew import Crew, CrewFailed
+from zodbshootout.crews.interpreters import Hello, carried_out, started
+from zodbshootout.crews.remote import Lead, Recording, remote_crew
+from zodbshootout.environments.modules import carry_to
+
+SECTION = "<zodb x>\n<filestorage>\npath $here/x.fs\n</filestorage>\n</zodb>\n"
+
+
+@pytest.fixture(scope="module")
+def interpreter(tmp_path_factory: pytest.TempPathFactory) -> Interpreter:
+    modules = carry_to(tmp_path_factory.mktemp("elsewhere") / "modules")
+    return Interpreter("old", sys.executable, str(modules))
+
+
+@pytest.fixture
+def storage(interpreter: Interpreter, tmp_path: Path) -> Storage:
+    return Storage(SECTION, names={"here": str(tmp_path)}, interpreter=interpreter)
+
+
+def specification(storage: Storage, benchmark: str, shape: CrewShape) -> Specification:
+    return Specification(storage, benchmark, Parameters(shape, objects=10))
+
+
+SHARED = CrewShape(3, Unit.THREAD, shared=True)
+
+
+@contextmanager
+def crew(interpreter: Interpreter, specified: Specification, **more: Any) -> Iterator[Crew]:
+    carried_out(interpreter, Prepare(specified), Hello())
+    with remote_crew(interpreter, Lead(specified, **more), Hello()) as found:
+        yield found
+
+
+def test_a_look_tells_what_python_it_was(interpreter: Interpreter, storage: Storage) -> None:
+    facts = carried_out(interpreter, Look(storage), Hello())
+    assert isinstance(facts, Facts)
+    assert facts.storage_name == "FileStorage"
+    assert facts.python["python_executable"] == sys.executable
+
+
+def test_a_section_is_read_there(interpreter: Interpreter, storage: Storage) -> None:
+    assert carried_out(interpreter, Check(storage), Hello()) is None
+    wrong = replace(storage, section=SECTION.replace("path", "paht"))
+    flaw = carried_out(interpreter, Check(wrong), Hello())
+    assert isinstance(flaw, BadSection)
+    assert (flaw.line, "'paht' is not a known key" in flaw.message) == (3, True)
+
+
+@pytest.mark.parametrize("shape", [SHARED, CrewShape(1), CrewShape(1, Unit.GREENLET, shared=True)])
+def test_what_is_measured_there_adds_up(
+    shape: CrewShape, interpreter: Interpreter, storage: Storage
+) -> None:
+    with crew(interpreter, specification(storage, "add", shape)) as clients:
+        clients.prepare(4)
+        sample = clients.measure(4)
+        clients.verify()
+    assert sample.iterations == 4 * shape.size
+    assert sum(sample.shares) >= 4 * shape.size
+    assert sample.latencies.longest > 0
+    assert sample.counts["stores"] >= 4 * 10 * shape.size
+
+
+def test_what_fails_there_is_told_with_its_traceback(
+    interpreter: Interpreter, storage: Storage
+) -> None:
+    nowhere = replace(storage, section=SECTION.replace("path", "read-only true\npath"))
+    with pytest.raises(CrewFailed) as caught:
+        carried_out(interpreter, Look(nowhere), Hello())
+    assert "No such file" in caught.value.failure.cause
+    assert "Traceback" in caught.value.failure.detail
+
+
+def test_a_python_that_is_killed_is_a_crash(interpreter: Interpreter, storage: Storage) -> None:
+    with (
+        pytest.raises(CrewFailed) as caught,
+        crew(interpreter, specification(storage, "add", SHARED)) as clients,
+    ):
+        (process,) = psutil.Process().children()
+        os.kill(process.pid, signal.SIGKILL)
+        clients.measure(4)
+    failure = caught.value.failure
+    assert failure.cause == "the Python of environment old was killed by SIGKILL"
+    assert failure.crashed
+
+
+def test_a_program_that_is_not_there(storage: Storage) -> None:
+    gone = Interpreter("gone", "/no/such/python", "/tmp")
+    with pytest.raises(CrewFailed, match="the Python of environment gone cannot be started"):
+        carried_out(gone, Look(storage), Hello())
+
+
+def test_nothing_is_left_of_a_python_that_is_no_longer_asked(interpreter: Interpreter) -> None:
+    with started(interpreter, Hello()):
+        assert len(psutil.Process().children()) == 1
+    assert psutil.Process().children() == []
+
+
+class AnotherClock:
+    def now(self) -> float:
+        return 1.0
+
+    def wait_until(self, instant: float) -> None:
+        raise AssertionError(instant)
+
+
+def test_clocks_that_differ_are_told_of(interpreter: Interpreter, storage: Storage) -> None:
+    specified = specification(storage, "tpc", SHARED)
+    with (
+        pytest.raises(CrewFailed, match="its clock is not the one that is read here"),
+        remote_crew(interpreter, Lead(specified), Hello(), AnotherClock()),
+    ):
+        pass
+
+
+def test_clients_are_profiled_there(
+    interpreter: Interpreter, storage: Storage, tmp_path: Path
+) -> None:
+    shape = CrewShape(2, Unit.GREENLET, shared=True)
+    recording = Recording("cprofile", str(tmp_path))
+    with crew(interpreter, specification(storage, "add", shape), profiling=recording) as clients:
+        clients.ask(protocol.Prepare(2), protocol.Ready)
+        clients.measure(2)
+    assert (tmp_path / "all.prof").stat().st_size > 0

@@ -17,6 +17,7 @@ NAMES = (
     "precision",
     "error_rates",
     "verdicts",
+    "releases",
     "share",
     "against_0_8",
     "capacity",

@@ -1,4 +1,4 @@
-"""See to it that the servers are installed that the tests start, and what their drivers need.
+"""See to it that the servers and Pythons are installed that the tests start, and compilers.
 
 ``python tests/install_servers.py`` installs what is missing where it may, which is as root on
 Debian and its descendants, and otherwise says what to type.  It needs the standard library alone:
@@ -103,6 +103,18 @@ REQUIREMENTS = (
         lambda: has_library("libmariadb", "mariadb", "mysqlclient"),
         "libmariadb-dev",
         "brew install mariadb",
+    ),
+    Requirement(
+        "the headers of PostgreSQL's client, for psycopg2",
+        lambda: has_library("libpq"),
+        "libpq-dev",
+        "brew install libpq",
+    ),
+    Requirement(
+        "PyPy",
+        lambda: shutil.which("pypy3") is not None,
+        "pypy3 pypy3-venv pypy3-dev g++",
+        "brew install pypy3",
     ),
     # For some versions of Python there is a wheel of pylibmc, and for others there is none.
     Requirement(

@@ -76,7 +76,7 @@ class ResultFiles:
 
     def of_contender(self, contender: str) -> Path:
         """Return the file of one contender."""
-        return self.directory / f"{quote(contender, safe='')}.json"
+        return self.directory / f"{quote(contender, safe='@=+,')}.json"
 
     def appending(self) -> ResultFiles:
         """Return the same files, set to keep what they hold.

@@ -232,7 +232,7 @@ def short_name(cell: Cell, varied: Iterable[str]) -> str:
 def file_name(cell: Cell, varied: Iterable[str]) -> str:
     """Return a name for files about a cell, alike in what it tells apart."""
     words = short_name(cell, varied).replace("=", "").split()
-    return quote("-".join([cell.contender, *words]), safe="")
+    return quote("-".join([cell.contender, *words]), safe="@=+,")
 
 
 def varied_parameters(cells: Iterable[Cell]) -> frozenset[str]:

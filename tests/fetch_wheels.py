@@ -1,0 +1,85 @@
+"""Fetch what the tests make environments from, and build what there is no wheel of, once.
+
+``python tests/fetch_wheels.py`` puts wheels into ``.tox/wheels``, a directory for each set.  From
+these alone pip then makes the environments of the tests.  It needs a package index and, for two of
+the sets, what ``tests/install_servers.py`` installs.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+WHEELS = Path(__file__).parents[1] / ".tox" / "wheels"
+COMPLETE = "complete"
+
+
+@dataclass(frozen=True)
+class WheelSet:
+    """The wheels for one Python."""
+
+    name: str
+    requirements: Sequence[str]
+    python: str = sys.executable
+
+    @property
+    def directory(self) -> Path:
+        """Where they are."""
+        return WHEELS / self.name
+
+    def is_there(self) -> bool:
+        """Say whether all of them were fetched before, for the same requirements."""
+        told = self.directory / COMPLETE
+        return told.exists() and told.read_text() == " ".join(self.requirements)
+
+    def fetch(self) -> None:
+        """Fetch or build them.
+
+        :raises subprocess.CalledProcessError: when that fails
+        """
+        shutil.rmtree(self.directory, ignore_errors=True)
+        with tempfile.TemporaryDirectory() as place:
+            # Another Python need not have pip itself, and that of tox may be an old one.
+            subprocess.run([self.python, "-m", "venv", place], check=True)
+            subprocess.run(
+                [
+                    f"{place}/bin/python", "-m", "pip", "wheel", "-qqq",
+                    "--disable-pip-version-check", "--wheel-dir", str(self.directory),
+                    *self.requirements,
+                ],
+                check=True,
+                env={"LDCXXSHARED": "c++ -shared", **os.environ},
+            )  # fmt: skip
+        (self.directory / COMPLETE).write_text(" ".join(self.requirements))
+
+
+RELSTORAGE = WheelSet("relstorage", ["RelStorage==4.2.0"])
+OLD = WheelSet("old", ["ZODB==5.8.1"])
+NEWT = WheelSet(
+    "newt", ["newt.db==0.9.0", "RelStorage<3", "ZODB<6", "psycopg2-binary", "setuptools<81"]
+)
+PYPY = WheelSet("pypy", ["ZODB"], "pypy3")
+SETS = (RELSTORAGE, OLD, NEWT, PYPY)
+
+
+def main() -> int:
+    """Fetch what is not there; return the exit status."""
+    for each in SETS:
+        if not each.is_there():
+            sys.stderr.write(f"fetching {', '.join(each.requirements)}\n")
+            try:
+                each.fetch()
+            except (OSError, subprocess.CalledProcessError) as error:
+                sys.stderr.write(f"not fetched: {error}\n")
+                return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,218 @@
+"""Contenders in other Pythons, made from wheels that the test command has fetched."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.fetch_wheels import NEWT, OLD, PYPY, RELSTORAGE, WheelSet
+from tests.integration.command import QUICK, TESTS, cells, left_behind, metadata_of, run
+
+SQLITE = """
+%import relstorage
+<zodb sqlite>
+    <relstorage>
+        keep-history false
+        <sqlite3>
+            data-dir $scratch/sqlite
+            driver sqlite3
+        </sqlite3>
+    </relstorage>
+</zodb>
+"""
+OURS = """
+<zodb fs>
+    <filestorage>
+        path $scratch/fs
+    </filestorage>
+</zodb>
+"""
+ELSEWHERE = """
+<zodb there>
+    environment other
+    <filestorage>
+        path $scratch/there
+    </filestorage>
+</zodb>
+"""
+ONE_CLIENT = ("-c", "1", *QUICK)
+
+
+def wheels(of: WheelSet) -> dict[str, str]:
+    """Return the variables with which pip finds these wheels, and nothing else.
+
+    Outside of CI a machine without a network may lack them.
+    """
+    if not of.is_there():
+        try:
+            of.fetch()
+        except (OSError, subprocess.CalledProcessError) as error:
+            if os.environ.get("CI"):
+                raise
+            pytest.skip(f"the wheels of {of.name} cannot be fetched: {error}")
+    found = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(of.directory)}
+    return {**found, "PIP_CONFIG_FILE": os.devnull, "PATH": without_uv()}
+
+
+def without_uv() -> str:
+    """Return a PATH without uv, which does not look for wheels where pip does."""
+    directories = os.environ["PATH"].split(os.pathsep)
+    return os.pathsep.join(each for each in directories if not shutil.which("uv", path=each))
+
+
+@pytest.fixture
+def home(place: Path) -> Path:
+    (place / "cache").mkdir()
+    return place
+
+
+def cache(directory: Path) -> dict[str, str]:
+    return {"XDG_CACHE_HOME": str(directory / "cache")}
+
+
+def test_two_releases_of_a_storage_are_measured_in_turn(home: Path) -> None:
+    (home / "x.conf").write_text(SQLITE)
+    words = ("x.conf", "add", "cold", "--against", "RelStorage==4.2.0", *QUICK, "-p", "2")
+    listed = run(home, *words, "--list", **cache(home), **wheels(RELSTORAGE))
+    assert "environment relstorage==4.2.0: RelStorage==4.2.0, all else" in listed.out
+    assert listed.out.splitlines()[-1].endswith("to be made")
+    assert list((home / "cache").iterdir()) == []
+
+    done = run(home, *words, "-o", "a.json", **cache(home), **wheels(RELSTORAGE))
+    assert done.status == 0, done.err
+    assert "making environment relstorage==4.2.0" in done.err
+    # There is no such wheel any more: what was made before is found again.
+    again = run(
+        home, *words, "-o", "b.json", **cache(home), PIP_NO_INDEX="1", PIP_FIND_LINKS=str(home)
+    )
+    assert (again.status, "making environment" in again.err) == (0, False)
+
+    installed = metadata_of(home / "a.d" / "sqlite.json", "add")
+    other = metadata_of(home / "a.d" / "sqlite@relstorage==4.2.0.json", "add")
+    assert other["version_RelStorage"] == "4.2.0" != installed["version_RelStorage"]
+    assert other["version_ZODB"] == installed["version_ZODB"]
+    assert other["slices"] == installed["slices"]
+    assert other["round"] == installed["round"]
+    assert (
+        f"differs: version_RelStorage: {installed['version_RelStorage']} against 4.2.0" in done.out
+    )
+    assert "values taken in turn are compared as pairs" in done.out
+
+    shown = run(home, "show", "a.json")
+    assert shown.out == done.out[: done.out.index("Results: ")]
+    assert left_behind(home) == []
+
+
+def test_zodb_5_8_and_nothing_else_is_enough(home: Path) -> None:
+    environment = "<environment other>\nrequirements ZODB==5.8.1\n</environment>\n"
+    (home / "x.conf").write_text(f"{environment}{OURS}{ELSEWHERE}")
+    words = ("x.conf", "all", *ONE_CLIENT, "-p", "1", "-o", "a.json")
+    done = run(home, *words, **cache(home), **wheels(OLD))
+    assert done.status == 0, done.err
+    states = {key: state for key, (state, _) in cells(home / "a.cells.jsonl").items()}
+    there = {benchmark: state for (name, benchmark), state in states.items() if name == "there"}
+    here = {benchmark: state for (name, benchmark), state in states.items() if name == "fs"}
+    assert there == here
+    metadata = metadata_of(home / "a.d" / "there.json", "add")
+    assert metadata["version_ZODB"] == "5.8.1"
+    assert metadata["environment"] == "ZODB==5.8.1"
+
+    (made,) = (home / "cache" / "zodbshootout" / "environments").glob("*/bin/python")
+    assert metadata["python_executable"] == str(made)
+    question = "from importlib.metadata import distributions as d; print(*(i.name for i in d()))"
+    packages = subprocess.run(
+        [made, "-c", question], check=True, capture_output=True, text=True
+    ).stdout.lower().split()  # fmt: skip
+    ours = {"pyperf", "rich", "hdrhistogram", "scipy", "psutil", "relstorage", "zodbshootout"}
+    assert not ours & set(packages)
+    assert left_behind(home) == []
+
+
+def test_what_cannot_be_had_costs_its_contenders_only(home: Path) -> None:
+    old = home / "old"
+    old.write_text(
+        '#!/bin/sh\necho \'{"version": [3, 8, 0], "implementation": "x", "flaw": ""}\'\n'
+    )
+    old.chmod(0o755)
+    kinds = {
+        "unmade": "requirements no-such-package==1",
+        "gone": f"python {home}/gone",
+        "old": f"python {old}",
+        "bare": f"python {sys.executable}\nrequirements pip",
+    }
+    text = OURS
+    for name, lines in kinds.items():
+        text += f"<environment {name}>\n{lines}\n</environment>\n"
+        text += ELSEWHERE.replace("there", f"in_{name}").replace("other", name)
+    (home / "x.conf").write_text(text)
+    done = run(
+        home, "x.conf", "add", *ONE_CLIENT, "-o", "a.json",
+        **cache(home), PIP_NO_INDEX="1", PATH=without_uv(),
+    )  # fmt: skip
+    assert done.status == 3
+    found = {name: told for (name, _), told in cells(home / "a.cells.jsonl").items()}
+    assert found.pop("fs")[0] == "measured"
+    assert {state for state, _ in found.values()} == {"failed"}
+    assert found["in_unmade"][1].startswith("environment unmade cannot be made: ERROR: ")
+    assert found["in_gone"][1] == f"environment gone: there is no Python {home}/gone"
+    assert "is Python 3.8.0; 3.9 is the oldest that clients run on" in found["in_old"][1]
+    assert "environment bare has no ZODB that works: ModuleNotFoundError" in found["in_bare"][1]
+    assert left_behind(home) == []
+
+
+def test_what_is_wrong_in_a_section_that_is_read_there_is_told_with_its_place(home: Path) -> None:
+    environment = f"<environment other>\npython {sys.executable}\n</environment>\n"
+    (home / "x.conf").write_text(f"{environment}{ELSEWHERE.replace('path', 'paht')}")
+    done = run(home, "x.conf", "add", *ONE_CLIENT)
+    assert done.status == 2
+    assert "x.conf:8: 'paht' is not a known key name (environment other)" in done.err
+
+
+def test_a_virtual_environment_that_is_gone_in_the_middle_fails_its_cell(home: Path) -> None:
+    python = home / "python"
+    ends = f"exec {sys.executable} -c 'raise SystemExit(\"no\")'"
+    python.write_text(
+        f'#!/bin/sh\ncase "$*" in *serving*) {ends};; *) exec {sys.executable} "$@";; esac\n'
+    )
+    python.chmod(0o755)
+    environment = f"<environment other>\npython {python}\n</environment>\n"
+    (home / "x.conf").write_text(f"{environment}{OURS}{ELSEWHERE}")
+    done = run(home, "x.conf", "add", *ONE_CLIENT, "-o", "a.json")
+    assert done.status == 3
+    found = cells(home / "a.cells.jsonl")
+    assert found["fs", "add"][0] == "measured"
+    assert (
+        "the Python of environment other ended with exit status 1: no" in found["there", "add"][1]
+    )
+    assert left_behind(home) == []
+
+
+@pytest.mark.skipif(shutil.which("pypy3") is None, reason="PyPy is not installed")
+def test_pypy_is_measured_beside_this_python(home: Path) -> None:
+    environment = "<environment other>\npython pypy3\nrequirements ZODB\n</environment>\n"
+    (home / "x.conf").write_text(f"{environment}{OURS}{ELSEWHERE}")
+    words = ("x.conf", "add", "update", "cold", "hot", "steamin", "--threads", *QUICK)
+    done = run(home, *words, "-n", "3", "-o", "a.json", **cache(home), **wheels(PYPY))
+    assert done.status == 0, done.err
+    metadata = metadata_of(home / "a.d" / "there.json", "cold")
+    assert metadata["python_implementation"] == "pypy"
+    assert "PyPy" in str(metadata["python_version"])
+    assert metadata_of(home / "a.d" / "fs.json", "cold")["python_implementation"] == "cpython"
+
+
+def test_newt_db_is_measured_beside_the_relstorage_that_it_needs(home: Path) -> None:
+    shutil.copy(TESTS.parent / "etc" / "newt-sample.conf", home)
+    words = ("newt-sample.conf", "add", "update", "cold", *QUICK, "-o", "a.json")
+    done = run(home, *words, **cache(home), **wheels(NEWT))
+    assert done.status == 0, done.err
+    found = cells(home / "a.cells.jsonl")
+    assert {name for name, _ in found} == {"relstorage", "newt", "newt_text"}
+    assert {state for state, _ in found.values()} == {"measured"}
+    metadata = metadata_of(home / "a.d" / "newt_text.json", "add")
+    assert (metadata["version_RelStorage"], metadata["driver"]) == ("2.1.1", "psycopg2")
+    assert left_behind(home) == []

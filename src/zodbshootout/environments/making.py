@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import functools
 import hashlib
 import json
 import os
@@ -218,6 +219,7 @@ def _last_lines(text: str) -> str:
     return " / ".join((errors or lines)[-_LINES:]) or "the installer says nothing"
 
 
+@functools.cache
 def _asked(python: Path) -> _Answer:
     """Return what a Python says of itself.
 

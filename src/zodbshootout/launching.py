@@ -49,7 +49,8 @@ def open_all(
 
     :raises ConfigurationError: when a section is wrong that another Python reads
     """
-    interpreters, absent = sides.located(Maker(sides.context.guardian, observer.relay))
+    maker = Maker(sides.context.guardian, lambda line: observer.relay(sides.mask(line)))
+    interpreters, absent = sides.located(maker)
     plan = plan.located(interpreters)
     present = [each for each in plan.measurable if each.name not in absent]
     check_sections(present, sides.outside, launcher)

@@ -47,13 +47,10 @@ class Side:
     contenders: Sequence[Contender]
     """Those that are to be measured."""
 
-    def told(self, environments: Mapping[str, Environment]) -> Side:
-        """Return the side with what its contenders' environments are made of."""
+    def told(self, made_of: Mapping[str, str]) -> Side:
+        """Return the side with what its contenders' environments are made of, by their names."""
         contenders = [
-            replace(each, made_of=environments[each.environment].made_of)
-            if each.environment
-            else each
-            for each in self.contenders
+            replace(each, made_of=made_of.get(each.environment, "")) for each in self.contenders
         ]
         return replace(self, contenders=contenders)
 
@@ -74,6 +71,8 @@ class Sides:
     sides: Sequence[Side]
     environments: Sequence[Environment]
     """Where contenders are opened, but for the Python of the command itself."""
+    mask: Mask
+    """Hides what is secret in what the environments are made of."""
 
     @property
     def contenders(self) -> list[Contender]:
@@ -146,11 +145,13 @@ def sides_of(
             contenders = _in(environment, contenders, first=not number)
         context = ServerContext(directory, source, names, guardian)
         sides.append(Side(context, configuration, contenders))
-    known = {each.name: each for each in filter(None, compared)}
-    for section in sides[0].configuration.environments:
-        known[section.name] = of_section(section)
+    described = map(of_section, sides[0].configuration.environments)
+    known = {each.name: each for each in [*described, *filter(None, compared)]}
     used = dict.fromkeys(each.environment for side in sides for each in side.contenders)
-    return Sides([side.told(known) for side in sides], [known[name] for name in used if name])
+    made_of = {name: mask(each.made_of) for name, each in known.items()}
+    return Sides(
+        [side.told(made_of) for side in sides], [known[name] for name in used if name], mask
+    )
 
 
 @contextmanager

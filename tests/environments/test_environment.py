@@ -26,6 +26,11 @@ def test_a_package_from_elsewhere_is_named_without_its_place() -> None:
     assert found.name == "relstorage"
 
 
+def test_no_password_is_in_a_name() -> None:
+    (found,) = of_words(["git+https://me:token@example.org/zodb/relstorage"])
+    assert found.name == "relstorage"
+
+
 def test_a_checkout_and_a_wheel_are_told_by_their_paths(tmp_path: Path) -> None:
     (tmp_path / "relstorage-fast").mkdir()
     (tmp_path / "relstorage-fast" / "pyproject.toml").touch()

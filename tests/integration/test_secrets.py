@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -88,11 +89,25 @@ def contenders(number: int, password: str) -> str:
         f"<zodburi zodburi_{number}>\nuri mysql://carol:{quote(password, safe='')}@$maria/zodb\n"
         "</zodburi>\n"
     )
+    found.append(
+        f"<zodb elsewhere_{number}>\nenvironment here\n<relstorage>\n<postgresql>\n"
+        f"dsn {place} password={quoted}\n</postgresql>\n</relstorage>\n</zodb>\n"
+    )
     return f"%define pw{number} {quoted}\n" + "".join(found)
+
+
+def unmade(password: str) -> str:
+    """Return an environment that cannot be made, and a contender that is to be in it."""
+    url = f"http://alice:{quote(password, safe='')}@127.0.0.1:1/x.whl".replace("$", "$$")
+    return (
+        f"<environment unmade>\nrequirements x @ {url}\n</environment>\n"
+        "<zodb nowhere>\nenvironment unmade\n<mappingstorage/>\n</zodb>\n"
+    )
 
 
 SERVERS = (
     "%import relstorage\n"
+    f"<environment here>\npython {sys.executable}\n</environment>\n"
     "<postgresqlserver pg>\ndatabase zodb\nuser alice\n</postgresqlserver>\n"
     "<mysqlserver maria>\ndatabase zodb\nuser carol\n</mysqlserver>\n"
     "<zeoserver zeo>\n<filestorage>\npath $scratch/zeo.fs\n</filestorage>\n</zeoserver>\n"
@@ -150,8 +165,10 @@ def check_that_none_is_told(place: Path, some: list[str]) -> None:
         f"<eventlog>\nlevel debug\n<logfile>\npath {log}\n</logfile>\n</eventlog>\n"
     )
     text = SERVERS + "".join(contenders(number, each) for number, each in enumerate(some))
+    text += unmade(some[0])
     (place / "x.conf").write_text(text)
     outside = {f"PW_{number}": in_dsn(each)[1:-1] for number, each in enumerate(some)}
+    outside |= {"PIP_RETRIES": "0", "XDG_CACHE_HOME": str(place / "cache")}
     words = ("x.conf", "add", "-c", "1", *QUICK)
     with command_lines(place) as seen:
         done = run(place, *words, "--log", "DEBUG", "-o", "a.json", **outside)

@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from packaging.requirements import InvalidRequirement, Requirement
 
@@ -100,7 +101,9 @@ def _name_of_python(path: Path) -> str:
 
 def _name_of_requirement(word: str) -> str:
     if _DIRECT.match(word):
-        return word.partition("@")[0].strip() or word
+        name, _, _ = word.partition("@")
+        # A password can stand in a URL.
+        return Path(urlsplit(word).path).name if "://" in name else name.strip()
     try:
         requirement = Requirement(word)
     except InvalidRequirement:

@@ -34,6 +34,8 @@ _MADE = "made"
 """The file that says of a directory that all of it is there."""
 _PASSED_OVER = frozenset({".git", "__pycache__", ".tox", "build", "dist", ".mypy_cache"})
 """What is in a checkout, and not in what is installed from it."""
+_READ = ("--requirement", "/dev/stdin")
+"""How pip and uv are told to read what to install."""
 _QUESTION = """
 import json, platform, sys
 try:
@@ -139,23 +141,30 @@ class Maker:
                 shutil.rmtree(directory, ignore_errors=True)
                 self._tell(f"making environment {environment.name}: {environment.made_of}")
                 self._make(environment, python, directory)
-                (directory / _MADE).write_text(f"{environment.made_of}\n")
+                (directory / _MADE).write_text(f"{environment.name}\n")
         return inside
 
     def _make(self, environment: Environment, python: Path, directory: Path) -> None:
-        for command in _commands(environment, python, directory):
-            failure = self._run(command, _variables(python))
+        for command, requirements in _steps(environment, python, directory):
+            failure = self._run(command, requirements, _variables(python))
             if failure:
                 shutil.rmtree(directory, ignore_errors=True)
                 raise CannotBeMade(f"environment {environment.name} cannot be made: {failure}")
 
-    def _run(self, command: Sequence[str], variables: Mapping[str, str]) -> str:
-        """Run an installer; return its last lines where it failed."""
-        with TemporaryFile() as output:
+    def _run(
+        self, command: Sequence[str], requirements: Sequence[str], variables: Mapping[str, str]
+    ) -> str:
+        """Run an installer; return its last lines where it failed.
+
+        It reads requirements from its standard input: a URL may have a password in it, and the
+        command line of a process is seen by everybody.
+        """
+        with TemporaryFile() as output, TemporaryFile() as wanted:
+            wanted.write("\n".join(requirements).encode())
+            wanted.seek(0)
             process = self._guardian.start(
-                command,
-                stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, env=variables,
-            )  # fmt: skip
+                command, stdin=wanted, stdout=output, stderr=subprocess.STDOUT, env=variables
+            )
             try:
                 process.wait(_LONGEST)
             except subprocess.TimeoutExpired:
@@ -177,17 +186,22 @@ def _variables(python: Path) -> dict[str, str]:
     return {**known, **os.environ}
 
 
-def _commands(environment: Environment, python: Path, directory: Path) -> Iterator[Sequence[str]]:
-    """Return what makes an environment in *directory*, each when what is before it is done."""
+def _steps(
+    environment: Environment, python: Path, directory: Path
+) -> Iterator[tuple[Sequence[str], Sequence[str]]]:
+    """Return what makes an environment in *directory*: commands, and the requirements of each.
+
+    Each comes when what is before it is done.
+    """
     inside = str(directory / "bin" / "python")
     wanted = environment.requirements
     uv = shutil.which("uv")
     if uv is not None and not environment.upon_ours:
-        yield [uv, "venv", "--quiet", "--python", str(python), str(directory)]
+        yield [uv, "venv", "--quiet", "--python", str(python), str(directory)], ()
         install = [uv, "pip", "install", "--quiet", "--compile-bytecode", "--python", inside]
-        yield [*install, *wanted]
+        yield [*install, *_READ], wanted
         return
-    yield [str(python), "-m", "venv", str(directory)]
+    yield [str(python), "-m", "venv", str(directory)], ()
     pip = [inside, "-m", "pip", "--quiet", "--no-input", "--disable-pip-version-check"]
     if environment.upon_ours:
         _add_ours(directory)
@@ -195,11 +209,11 @@ def _commands(environment: Environment, python: Path, directory: Path) -> Iterat
         wheels = directory / "wheels"
         if files:
             # What is installed already may be of the same version, and is not to be taken for it.
-            yield [*pip, "wheel", "--no-deps", "--wheel-dir", str(wheels), *files]
+            yield [*pip, "wheel", "--no-deps", "--wheel-dir", str(wheels), *_READ], files
             made = sorted(map(str, wheels.iterdir()))
-            yield [*pip, "install", "--no-deps", "--force-reinstall", *made]
+            yield [*pip, "install", "--no-deps", "--force-reinstall", *_READ], made
             wanted = (*(each for each in wanted if each not in files), *made)
-    yield [*pip, "install", *wanted]
+    yield [*pip, "install", *_READ], wanted
 
 
 def _add_ours(directory: Path) -> None:

@@ -167,3 +167,46 @@ def test_parameters_that_are_ignored_may_differ(tmp_path: Path) -> None:
     status, out, _ = run(base, new, "--ignore", "object-counts")
     assert status == 0
     assert "1.000" in out
+
+
+@pytest.fixture
+def environments(tmp_path: Path) -> Path:
+    return write(
+        tmp_path / "run.json",
+        *side("fs", 1.0, 1),
+        *side("zeo", 1.0, 3),
+        *side("fs@before", 1.1, 5, beside="fs"),
+        *side("zeo@before", 1.0, 7, beside="zeo"),
+    )
+
+
+def test_every_contender_is_compared_with_itself_in_another_environment(environments: Path) -> None:
+    status, out, _ = run(environments, "--environment", "before", "Installed", "--format", "csv")
+    found = [(each["base_contender"], each["verdict"]) for each in csv.DictReader(io.StringIO(out))]
+    assert status == 0
+    assert found == [
+        ("fs", "faster"), ("fs", "no difference seen"),
+        ("zeo", "no difference seen"), ("zeo", "no difference seen"),
+    ]  # fmt: skip
+    assert run(environments, "--environment", "installed", "before", "--fail-above", "5")[0] == 1
+    assert run(environments, "--environment", "before", "installed", "--fail-above", "5")[0] == 0
+
+
+def test_an_environment_that_is_not_in_the_file(environments: Path) -> None:
+    status, _, err = run(environments, "--environment", "befor", "installed")
+    assert (status, err.count("\n")) == (2, 1)
+    assert f"--environment: no 'befor' in {environments}; did you mean before?" in err
+
+
+def test_what_is_shown_ends_with_what_compare_says_of_each(environments: Path) -> None:
+    stdout, stderr = io.StringIO(), io.StringIO()
+    assert main(["show", str(environments)], stdout, stderr) == 0
+    shown = lines(stdout.getvalue())
+    assert "fs@before: 0.95" in shown
+    assert "times as fast as fs, the geometric mean of 2 benchmarks" in shown
+    for name in ("fs", "zeo"):
+        _, out, _ = run(environments, "--contender", name, f"{name}@before")
+        assert lines(out) in shown
+    stdout = io.StringIO()
+    assert main(["show", str(environments), "--format", "csv"], stdout, stderr) == 0
+    assert len(stdout.getvalue().splitlines()) == 9

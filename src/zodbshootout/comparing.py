@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from zodbshootout import argument_values
 from zodbshootout.arguments import UsageError, raise_usage_errors
 from zodbshootout.compare.comparison import Ambiguous, Comparison, compare
 from zodbshootout.config.explanation import suggestion
+from zodbshootout.environments.environment import INSTALLED
 from zodbshootout.reports.comparison import comparison_report
 from zodbshootout.results import CellResult, long_name
 from zodbshootout.show import check_format, headings, labels, results_in, write_as
@@ -44,15 +46,15 @@ def compare_files(arguments: Sequence[str], streams: Streams) -> bool:
     names = labels(found.files) if len(found.files) == TWO else ["", ""]
     sides = [_timed(path) for path in found.files]
     base, new = sides if len(sides) == TWO else sides * 2
-    chosen = found.contender or _only_contenders(base, new, found.files)
-    if chosen:
-        base, new = (
-            _of(contender, side, path)
-            for contender, side, path in zip(
-                chosen, (base, new), (found.files[0], found.files[-1]), strict=True
-            )
-        )
-        names = [": ".join(filter(None, words)) for words in zip(names, chosen, strict=True)]
+    chosen = found.contender
+    if not (chosen or found.environment):
+        chosen = _only_contenders(base, new, found.files)
+    if chosen or found.environment:
+        words = chosen or found.environment
+        part = _of if chosen else _of_environment
+        base = part(words[0], base, found.files[0])
+        new = part(words[1], new, found.files[-1])
+        names = [": ".join(filter(None, each)) for each in zip(names, words, strict=True)]
     comparison = _compared(base, new, found.ignore, across=bool(chosen))
     _check_comparable(comparison, found.files)
     report = comparison_report(comparison, names[0], names[1], headings())
@@ -103,6 +105,22 @@ def _of(contender: str, results: Sequence[CellResult], path: Path) -> list[CellR
     return [result for result in results if result.cell.contender == contender]
 
 
+def _of_environment(
+    environment: str, results: Sequence[CellResult], path: Path
+) -> list[CellResult]:
+    """Return what was measured in an environment, under the names of what is installed."""
+    known = list(dict.fromkeys(result.environment for result in results))
+    if environment not in known:
+        raise UsageError(
+            f"--environment: no {environment!r} in {path}; {suggestion(environment, known)}"
+        )
+    return [
+        replace(result, cell=replace(result.cell, contender=result.beside or result.cell.contender))
+        for result in results
+        if result.environment == environment
+    ]
+
+
 def _compared(
     base: Sequence[CellResult], new: Sequence[CellResult], ignore: Sequence[str], *, across: bool
 ) -> Comparison:
@@ -144,7 +162,8 @@ def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
         prog="zodbshootout compare",
         usage="zodbshootout compare BASE NEW [option ...]\n"
-        "       zodbshootout compare FILE --contender A B [option ...]",
+        "       zodbshootout compare FILE --contender A B [option ...]\n"
+        "       zodbshootout compare FILE --environment A B [option ...]",
         description="Say which of two is faster, by how much, and whether that is sure.",
         epilog="Exit status: 0, or 1 where --fail-above finds a slowdown; 2 bad usage.",
         allow_abbrev=False,
@@ -157,6 +176,11 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--contender", nargs=2, metavar=("A", "B"),
         help="compare contender B of NEW with A of BASE; both may be in one file",
+    )  # fmt: skip
+    made.add_argument(
+        "--environment", nargs=2, metavar=("A", "B"), type=str.lower,
+        help="compare each contender in environment B with itself in A, as --against has named "
+        f"them; {INSTALLED!r} is what is installed",
     )  # fmt: skip
     made.add_argument(
         "--ignore", action="append", default=[], metavar="OPTION", choices=list(PARAMETERS),

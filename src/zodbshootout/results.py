@@ -15,6 +15,7 @@ from hdrh.histogram import HdrHistogram
 from zodbshootout.client.outcome import Failure, State
 from zodbshootout.client.parameters import Parameters
 from zodbshootout.client.recorder import NANOSECONDS
+from zodbshootout.environments.environment import INSTALLED
 from zodbshootout.estimate import Estimate, mean_of
 from zodbshootout.model import Cell
 
@@ -104,6 +105,11 @@ class CellResult:
     def beside(self) -> str:
         """Return the contender that this one is compared with, empty where it has none."""
         return str(self.runs[0].get_metadata().get("beside", "")) if self.runs else ""
+
+    @property
+    def environment(self) -> str:
+        """Return what the environment is called in which it is compared with another one."""
+        return self.cell.contender.removeprefix(f"{self.beside}@") if self.beside else INSTALLED
 
     @property
     def first_value(self) -> float | None:

@@ -15,7 +15,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from zodbshootout.config.sections import EnvironmentSection
 
 INSTALLED = "installed"
-"""What the Python of the command is called where it is compared with others."""
+"""What the environment is called of contenders that are as they are installed."""
 _ARCHIVES = (".whl", ".tar.gz", ".zip")
 _DIRECT = re.compile(r"[\w.+-]+://|[\w.-]+\s*@\s*\S")
 """How a requirement begins that tells where a package comes from."""

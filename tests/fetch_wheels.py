@@ -30,8 +30,8 @@ class WheelSet:
 
     @property
     def directory(self) -> Path:
-        """Where they are."""
-        return WHEELS / self.name
+        """Where they are; a wheel may fit one Python only."""
+        return WHEELS / f"{self.name}-{sys.implementation.cache_tag}"
 
     def is_there(self) -> bool:
         """Say whether all of them were fetched before, for the same requirements."""

@@ -173,11 +173,12 @@ def parser() -> argparse.ArgumentParser:
         "files", nargs="+", type=Path, metavar="FILE",
         help="files that -o or --append has named, or those of a contender beside them",
     )  # fmt: skip
-    made.add_argument(
+    sides = made.add_mutually_exclusive_group()
+    sides.add_argument(
         "--contender", nargs=2, metavar=("A", "B"),
         help="compare contender B of NEW with A of BASE; both may be in one file",
     )  # fmt: skip
-    made.add_argument(
+    sides.add_argument(
         "--environment", nargs=2, metavar=("A", "B"), type=str.lower,
         help="compare each contender in environment B with itself in A, as --against has named "
         f"them; {INSTALLED!r} is what is installed",

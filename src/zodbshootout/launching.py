@@ -6,7 +6,7 @@ import os
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 
 from zodbshootout.client.facts import Facts
@@ -101,7 +101,7 @@ def check_sections(
     due = [contender for contender in contenders if contender.name in outside]
     if not due:
         return
-    with launcher.host() as host:
+    with suppress(WorkerFailed), launcher.host() as host:
         for contender in due:
             try:
                 flaw = host.check(Check(contender.storage))
@@ -110,8 +110,9 @@ def check_sections(
             if flaw is not None:
                 url, line = outside[contender.name].place(flaw.line)
                 where = f"{path_of(url)}:{line}" if flaw.line else str(path_of(url))
+                message = " ".join(flaw.message.split())
                 raise ConfigurationError(
-                    f"{where}: {flaw.message} (environment {contender.environment})"
+                    f"{where}: {message} (environment {contender.environment})"
                 )
 
 

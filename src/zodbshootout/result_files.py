@@ -250,7 +250,10 @@ def _difference(there: CellResult, expected: Mapping[str, Any], unit: str) -> st
     ]
     if otherwise:
         return ", ".join(otherwise)
-    here = pyperf.Run([1.0], metadata={"name": "cell", "unit": unit})
+    # pyperf adds what Python this is; that of an environment is compared above.
+    elsewhere = metadata if metadata.get("environment") else {}
+    python = {key: text for key, text in elsewhere.items() if key.startswith("python_")}
+    here = pyperf.Run([1.0], metadata={**python, "name": "cell", "unit": unit})
     try:
         there.benchmark().add_run(here)
     except ValueError as error:

@@ -140,7 +140,10 @@ def sides_of(
         names = stack.enter_context(given_names(source, directory))
         mask.hide(of_configuration(source.whole, names))
         configuration = parse(source, names)
+        if environment is not None:
+            _check_servers(configuration)
         contenders = selected(contenders_of(configuration), options)
+        _check_same_python(contenders, options)
         if environment is not None:
             contenders = _in(environment, contenders, first=not number)
         context = ServerContext(directory, source, names, guardian)
@@ -152,6 +155,33 @@ def sides_of(
     return Sides(
         [side.told(made_of) for side in sides], [known[name] for name in used if name], mask
     )
+
+
+def _check_same_python(contenders: Sequence[Contender], options: Options) -> None:
+    """Check that no contender is in another Python where the options are about this one.
+
+    :raises UsageError: when one is
+    """
+    option = "--leaks" if options.run.leaks else options.memory
+    elsewhere = [each.name for each in contenders if each.environment]
+    if option and elsewhere:
+        raise UsageError(
+            f"{option} is about this Python, and {elsewhere[0]} is in another one; choose others "
+            "with --only"
+        )
+
+
+def _check_servers(configuration: Configuration) -> None:
+    """Check that each side can have servers of its own.
+
+    :raises UsageError: when one cannot be there twice
+    """
+    kept = [each.name for each in configuration.servers if each.directory]
+    if kept:
+        raise UsageError(
+            f"--against: server {kept[0]} keeps its data in a directory, and each side needs a "
+            "server of its own; leave out the directory"
+        )
 
 
 @contextmanager

@@ -92,8 +92,49 @@ def test_a_uri_can_be_opened_by_another_python() -> None:
 
 
 @pytest.mark.parametrize(
+    "before",
+    [
+        "<memcachedserver m/>\n",
+        "<memcachedserver m />\n",
+        "<zodb a>\n<mappingstorage/>\n</zodb >\n",
+        "<zodb a>\n<demostorage>\n<mappingstorage base/>\n</demostorage>\n</ZODB>\n",
+    ],
+)
+def test_a_section_ends_where_zconfig_says(before: str) -> None:
+    configuration = read(f"%define base x\n{ENVIRONMENT}{before}{SECTION}{HERE}")
+    assert [each.name for each in configuration.outside] == ["far"]
+    assert [each.name for each in configuration.databases][-1] == "near"
+
+
+def test_a_section_can_define_names_of_its_own_and_name_its_environment_by_one() -> None:
+    configuration = read(
+        f"{ENVIRONMENT}%define which old\n<zodb a>\n%define q $scratch/x\n\tenvironment\t$which\n"
+        "<filestorage>\npath\t$q/y\n</filestorage>\n</zodb>\n"
+    )
+    (outside,) = configuration.outside
+    assert (outside.environment, set(outside.names)) == ("old", {"scratch"})
+    (contender,) = contenders_of(configuration)
+    assert contender.settings["filestorage.path"] == "$q/y"
+
+
+def test_an_environment_can_have_the_name_of_a_contender() -> None:
+    configuration = read(
+        f"<zodb old>\nenvironment old\n<mappingstorage/>\n</zodb>\n{HERE}{ENVIRONMENT}"
+    )
+    assert [each.name for each in contenders_of(configuration)] == ["old", "near"]
+
+
+@pytest.mark.parametrize(
     ("text", "message"),
     [
+        (
+            f"{ENVIRONMENT}<zodb a>\nenvironment old\n<x>\npath $typo/x\n</x>\n</zodb>\n",
+            "x.conf:9: $typo is not defined",
+        ),
+        (
+            f"{ENVIRONMENT}<zodburi a>\nenvironment old\nurl memory://x\n</zodburi>\n",
+            "x.conf:6: 'url' is not a known key name in <zodburi>; uri is",
+        ),
         (SECTION, "x.conf:1: no environment 'old'; no section defines one"),
         (
             f"{ENVIRONMENT}<zodb a>\nenvironment odl\n<mappingstorage/>\n</zodb>\n",

@@ -26,9 +26,30 @@ def test_a_package_from_elsewhere_is_named_without_its_place() -> None:
     assert found.name == "relstorage"
 
 
-def test_no_password_is_in_a_name() -> None:
-    (found,) = of_words(["git+https://me:token@example.org/zodb/relstorage"])
+@pytest.mark.parametrize("login", ["me:token", "token"])
+def test_no_password_is_told(login: str) -> None:
+    (found,) = of_words([f"git+https://{login}@example.org/zodb/relstorage"])
     assert found.name == "relstorage"
+    assert "token" not in found.made_of
+
+
+def test_every_environment_has_a_name_of_its_own(tmp_path: Path) -> None:
+    for name in ("a-2", "a", "x/a"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "setup.py").touch()
+    assert [each.name for each in of_words(["a-2", "a", "x/a"])] == ["a-2", "a", "a-3"]
+    assert of_words(["RelStorage>=4,<5"])[0].name == "relstorage<5>=4"
+
+
+def test_a_change_in_a_checkout_makes_another_environment(tmp_path: Path) -> None:
+    (tmp_path / "setup.py").touch()
+    (tmp_path / ".venv").mkdir()
+    told = Environment("a", requirements=(str(tmp_path),)).told
+    (tmp_path / ".venv" / "more").touch()
+    (tmp_path / "loop").symlink_to(".")
+    assert Environment("a", requirements=(str(tmp_path),)).told == told
+    (tmp_path / "module.py").touch()
+    assert Environment("a", requirements=(str(tmp_path),)).told != told
 
 
 def test_a_checkout_and_a_wheel_are_told_by_their_paths(tmp_path: Path) -> None:
@@ -63,6 +84,7 @@ def test_a_python_and_a_virtual_environment_are_used_as_they_are(tmp_path: Path)
         (["no/such"], "there is no no/such"),
         (["a b"], "'a b' is no requirement such as RelStorage==4.2.0, and there is no such file"),
         (["x==1", "x==1"], "'x==1' is there twice"),
+        (["pypy3.99"], "there is no Python pypy3.99"),
         (["."], "'.' is neither a checkout, with pyproject.toml or setup.py, nor a virtual"),
     ],
 )

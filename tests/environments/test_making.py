@@ -94,7 +94,7 @@ def test_a_wheel_of_the_version_that_is_there_takes_its_place(
     first = making.python(environment)
     path.unlink()
     wheel(tmp_path, "ZConfig", version, "slowed", "number = 3")
-    second = making.python(environment)
+    second = making.python(Environment("slow", requirements=(str(path),), upon_ours=True))
     assert (first == python, second == python) == (True, False)
     assert says(second, "import slowed; print(slowed.number)") == "3"
 
@@ -130,6 +130,44 @@ def test_a_python_that_is_gone_too_old_or_none_or_has_no_zodb(
             making.python(Environment("a", python))
         assert message in str(caught.value)
         assert "\n" not in str(caught.value)
+
+
+def test_a_requirement_whose_path_is_gone(making: Making, tmp_path: Path) -> None:
+    environment = Environment("a", requirements=(str(tmp_path / "gone"),))
+    assert making.maker.told(environment).endswith("to be made")
+    with pytest.raises(CannotBeMade, match="environment a cannot be made: ERROR: "):
+        making.python(environment)
+    assert [each.suffix for each in (tmp_path / "cache").iterdir()] == [".lock"]
+
+
+def test_what_may_be_another_release_today_is_told_of(making: Making, tmp_path: Path) -> None:
+    wheel(tmp_path, "shot", "1.0", "shot", "")
+    environment = Environment("shot", requirements=("shot>=1",), upon_ours=True)
+    for _ in range(2):
+        making.python(environment)
+    assert making.told[1].startswith("environment shot: as it was made on 2")
+
+
+def test_a_checkout_is_built_elsewhere(tmp_path: Path, making: Making) -> None:
+    checkout = tmp_path / "checkout"
+    checkout.mkdir()
+    (checkout / "pyproject.toml").write_text(
+        "[build-system]\nrequires = []\nbuild-backend = 'back'\nbackend-path = ['.']\n"
+    )
+    source = tmp_path / "wheels"
+    source.mkdir()
+    made = wheel(source, "shot", "1.0", "shot", "number = 5")
+    (checkout / "back.py").write_text(
+        "import pathlib, shutil\n"
+        "def build_wheel(directory, *_, **__):\n"
+        "    pathlib.Path('built').touch()\n"
+        f"    shutil.copy({str(made)!r}, directory)\n    return {made.name!r}\n"
+    )
+    before = sorted(checkout.iterdir())
+    python = making.python(Environment("c", requirements=(str(checkout),), upon_ours=True))
+    assert says(python, "import shot; print(shot.number)") == "5"
+    assert sorted(checkout.iterdir()) == before
+    assert not (Path(python).parents[1] / "sources").exists()
 
 
 def test_a_cache_that_cannot_be_written_to(tmp_path: Path) -> None:

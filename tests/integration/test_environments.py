@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyperf
 import pytest
 
 from tests.fetch_wheels import NEWT, OLD, PYPY, RELSTORAGE, WheelSet
@@ -105,6 +106,19 @@ def test_two_releases_of_a_storage_are_measured_in_turn(home: Path) -> None:
     shown = run(home, "show", "a.json")
     assert shown.out == done.out[: done.out.index("Results: ")]
     assert left_behind(home) == []
+
+
+def test_runs_are_added_and_resumed_where_environments_are(home: Path) -> None:
+    environment = f"<environment other>\npython {sys.executable}\n</environment>\n"
+    (home / "x.conf").write_text(f"%import relstorage\n{environment}{OURS}{ELSEWHERE}")
+    for option in ("-o", "--append", "--resume"):
+        done = run(home, "x.conf", "add", *ONE_CLIENT, option, "a.json")
+        assert done.status == 0, done.err
+    other = pyperf.BenchmarkSuite.load(str(home / "a.d" / "there.json")).get_benchmark("add")
+    assert len(other.get_runs()) == 2
+    refused = run(home, "x.conf", "add", "--threads", "--leaks", *QUICK)
+    assert refused.status == 2
+    assert "--leaks is about this Python, and there is in another one" in refused.err
 
 
 def test_zodb_5_8_and_nothing_else_is_enough(home: Path) -> None:

@@ -32,14 +32,28 @@ def section_of(storage: Storage) -> Any:
 
     :raises BadSection: when that is not what it describes
     """
-    text = io.StringIO(prelude(storage.names) + storage.section)
-    try:
-        configuration, _ = ZConfig.loadConfigFile(ZODB.config.getDbSchema(), text)
-    except ZConfig.ConfigurationError as error:
-        line = (getattr(error, "lineno", None) or 0) - len(storage.names)
-        raise BadSection(str(getattr(error, "message", None) or error), max(0, line)) from error
-    (section,) = configuration.database
-    return section
+    lines, missing = storage.section.splitlines(), None
+    while True:
+        text = io.StringIO(prelude(storage.names) + "".join(f"{line}\n" for line in lines))
+        try:
+            configuration, _ = ZConfig.loadConfigFile(ZODB.config.getDbSchema(), text)
+        except ZConfig.ConfigurationError as error:
+            imported = f"%import {getattr(error, 'package', None)}"
+            if imported not in lines:
+                raise missing or _bad(error, len(storage.names)) from error
+            # Perhaps no more than other sections of the file need it.
+            line = lines.index(imported)
+            missing = missing or BadSection(error.message, line + 1)
+            lines[line] = ""
+        else:
+            (section,) = configuration.database
+            return section
+
+
+def _bad(error: ZConfig.ConfigurationError, before: int) -> BadSection:
+    """Return what is wrong in a section, of which *before* lines come before the first."""
+    line = (getattr(error, "lineno", None) or 0) - before
+    return BadSection(str(getattr(error, "message", None) or error), max(0, line))
 
 
 def prelude(names: Mapping[str, str]) -> str:

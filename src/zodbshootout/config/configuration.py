@@ -24,7 +24,7 @@ from ZODB.config import ZODBDatabase
 from zodbshootout.client.opening import prelude as prelude  # noqa: PLC0414
 from zodbshootout.client.outcome import describe
 from zodbshootout.config.explanation import explain, key_in_line, suggestion
-from zodbshootout.config.loader import OutsideSection, SectionText, TextLoader
+from zodbshootout.config.loader import OutsideSection, SectionText, TextLoader, keys_in
 from zodbshootout.config.secret_values import SECRET_KEY, of_configuration
 from zodbshootout.config.sections import EnvironmentSection, ServerSection
 from zodbshootout.config.structure import lines_in_sections
@@ -224,6 +224,8 @@ def _check_environments(
         if section.environment not in known:
             meant = suggestion(section.environment, known) if known else "no section defines one"
             raise ConfigurationError(f"{where}: no environment {section.environment!r}; {meant}")
+        if section.type == "zodburi":
+            _check_uri(section, where)
         if not section.name:
             raise ConfigurationError(
                 f"{where}: this section needs a name, as in <{section.type} NAME>"
@@ -232,6 +234,18 @@ def _check_environments(
             raise ConfigurationError(
                 f"{where}: a second section is called {section.name!r}; give each a name of its own"
             )
+
+
+def _check_uri(section: OutsideSection, where: str) -> None:
+    """Check a section of ours, of which another Python knows nothing."""
+    keys = [key.lower() for key, _, _ in keys_in(section.lines)]
+    for key in keys:
+        if key != "uri":
+            raise ConfigurationError(
+                f"{where}: {key!r} is not a known key name in <zodburi>; uri is"
+            )
+    if not keys:
+        raise ConfigurationError(f"{where}: <zodburi> needs a uri")
 
 
 def path_of(url: str) -> Path:

@@ -7,7 +7,7 @@ as ``$main_port``, for these are replaced when it is read.  This loader notes th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,7 +19,8 @@ from ZConfig.substitution import substitute
 from zodbshootout.config.structure import lines_in_sections
 
 _KEY_AND_VALUE = re.compile(r"(?P<key>[^\s()]+)\s*(?P<value>\S.*)?")
-_HEADER = re.compile(r"(?P<type>[^\s()/]+)(?:\s+(?P<name>[^\s()]+))?")
+_HEADER = re.compile(r"(?P<type>[^\s()/]+)(?:\s+(?P<name>[^\s()]*[^\s()/]))?")
+_DEFINITION = re.compile(r"\s*%define\s+(?P<name>\w+)")
 _REFERENCE = re.compile(
     r"\$(?:\$|\{(?P<braced>[a-z_]\w*)\}|(?P<bare>[a-z_]\w*))", re.IGNORECASE | re.ASCII
 )
@@ -88,10 +89,9 @@ class OutsideSection:
 
     def value(self, key: str, names: Mapping[str, str]) -> str:
         """Return the value of a *key* that stands in no inner section, empty where it has none."""
-        for line, types in lines_in_sections("\n".join(self.lines)):
-            word, _, value = line.strip().partition(" ")
+        for word, value, types in keys_in(self.lines):
             if len(types) == 1 and word.lower() == key:
-                return str(substitute(value.strip(), names))
+                return str(substitute(value, names))
         return ""
 
     def place(self, line: int) -> tuple[str, int]:
@@ -100,6 +100,14 @@ class OutsideSection:
             _, url, number = self.imports[line - 1]
             return url, number
         return self.url, self.first_line + line - len(self.imports) - 1
+
+
+def keys_in(lines: Iterable[str]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """Return each key, its value, and the types of the sections that it stands in."""
+    for line, types in lines_in_sections("\n".join(lines)):
+        found = _KEY_AND_VALUE.match(line.strip())
+        if found is not None and not found["key"].startswith(("#", "<", "%")):
+            yield found["key"], found["value"] or "", types
 
 
 def with_names(text: str) -> str:
@@ -159,7 +167,7 @@ class TextLoader(ConfigLoader):  # type: ignore[misc]
     def startSection(self, parent: Any, type_: str, name: str | None) -> Any:  # noqa: N802
         matcher = super().startSection(parent, type_, name)
         outer = self.texts.get(parent)
-        if outer is None:
+        if outer is None and type_ != "environment":
             self.order.append(name or "")
         self.texts[matcher] = text = outer.within() if outer else SectionText()
         text.lines.append(f"<{type_} {name}>" if name else f"<{type_}>")
@@ -182,15 +190,33 @@ class TextLoader(ConfigLoader):  # type: ignore[misc]
     def note_outside(self, section: OutsideSection) -> None:
         """Note a section that another Python is to read, with its lines as they stand there."""
         lines = [self._meant(line) for line in section.lines]
-        asked = _Asked()
-        for line in lines:
+        asked, within = _Asked(), set[str]()
+        for number, line in enumerate(lines, section.first_line):
+            if defined := _DEFINITION.match(line):
+                within.add(defined["name"].lower())
             if not line.lstrip().startswith("#"):
-                substitute(line, asked)
+                self._note_names(line, asked, within, (section.url, number))
+        asked.names -= within
         self.order.append(section.name)
         imports = tuple(self._import_lines)
         self.outside.append(
             replace(section, lines=lines, imports=imports, names=frozenset(asked.names))
         )
+
+    def _note_names(
+        self, line: str, asked: _Asked, within: set[str], place: tuple[str, int]
+    ) -> None:
+        """Note the names of the run that stand in a line; *within* are those of the section.
+
+        :raises ZConfig.SubstitutionReplacementError: when one is neither
+        """
+        try:
+            substitute(line, asked)
+            for name in sorted(asked.names - within - self._names.keys()):
+                raise ZConfig.SubstitutionReplacementError(line, name)
+        except ZConfig.ConfigurationError as error:
+            error.url, error.lineno = place
+            raise
 
     def note_value(self, matcher: Any, key: str, text: str) -> None:
         """Note the value of a key in a section; its parser has found nothing wrong with it."""
@@ -225,10 +251,7 @@ class _Parser(ZConfigParser):  # type: ignore[misc]
             return super().start_section(section, rest)
         for _ in outside.lines[1:]:
             self.nextline()
-        try:
-            self.context.note_outside(outside)
-        except ZConfig.SubstitutionSyntaxError as error:
-            self.error(error.message)
+        self.context.note_outside(outside)
         return section
 
     def _outside_section(self, rest: str) -> OutsideSection | None:
@@ -237,12 +260,13 @@ class _Parser(ZConfigParser):  # type: ignore[misc]
         if header is None or header["type"].lower() == "environment":
             return None
         here = self.file.tell()
-        lines = [f"<{rest}>", *_until_closed(iter(self.file.readline, ""), header["type"])]
+        lines = [f"<{rest}>", *_until_closed(iter(self.file.readline, ""))]
         self.file.seek(here)
-        for number, types in enumerate(types for _, types in lines_in_sections("\n".join(lines))):
-            key, _, value = lines[number].strip().partition(" ")
-            if len(types) == 1 and key.lower() == "environment":
+        for number, (line, types) in enumerate(lines_in_sections("\n".join(lines))):
+            found = _KEY_AND_VALUE.match(line.strip())
+            if len(types) == 1 and found is not None and found["key"].lower() == "environment":
                 lines[number] = ""
+                value = self.replace(found["value"] or "")
                 return OutsideSection(
                     header["type"].lower(), (header["name"] or "").lower(), value.strip().lower(),
                     self.url, self.lineno, lines, (), frozenset(),
@@ -268,11 +292,17 @@ class _Parser(ZConfigParser):  # type: ignore[misc]
         self.context.note_value(section, found["key"], found["value"] or "")
 
 
-def _until_closed(lines: Iterator[str], section_type: str) -> Iterator[str]:
-    """Return the lines up to the one that closes a section of that type."""
+def _until_closed(lines: Iterator[str]) -> Iterator[str]:
+    """Return the lines up to the one that closes the section whose first line they follow."""
+    depth = 1
     for line in lines:
         yield line.rstrip("\n")
-        if line.strip().lower() == f"</{section_type.lower()}>":
+        words = line.strip()
+        if words.startswith("</"):
+            depth -= 1
+        elif words.startswith("<") and not words.endswith("/>"):
+            depth += 1
+        if not depth:
             return
 
 

@@ -69,12 +69,7 @@ def of_uri(uri: str, *, follow: bool = True) -> Iterator[str]:
     The file that a ``zconfig:`` URI names is looked through, too, unless it is not to *follow* it.
     """
     for start in _AUTHORITY.finditer(uri):
-        rest = uri[start.end() :]
-        authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
-        for end in {rest.find("@"), rest.rfind("@"), authority.rfind("@")} - {-1}:
-            _, colon, password = rest[:end].partition(":")
-            if colon:
-                yield from (password, unquote(password), *_pieces(password))
+        yield from _of_authority(uri, start)
     for match in _PARAMETER.finditer(uri):
         if SECRET_KEY.search(match["key"]):
             for end in ("&", "#", ")", ";"):
@@ -84,6 +79,18 @@ def of_uri(uri: str, *, follow: bool = True) -> Iterator[str]:
         with suppress(OSError, ValueError):
             text = Path(urlsplit(uri).path).read_text(encoding="utf-8")
             yield from of_configuration(text, {}, {}, follow=False)
+
+
+def _of_authority(uri: str, start: re.Match[str]) -> Iterator[str]:
+    """Return what may be a password before the host, which *start* is before."""
+    rest = uri[start.end() :]
+    authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
+    for end in {rest.find("@"), rest.rfind("@"), authority.rfind("@")} - {-1}:
+        user, colon, password = rest[:end].partition(":")
+        if colon:
+            yield from (password, unquote(password), *_pieces(password))
+        elif uri[: start.start()].endswith(("http", "https")):
+            yield from (user, unquote(user))  # a token, as in a requirement
 
 
 def of_dsn(dsn: str) -> Iterator[str]:

@@ -22,9 +22,7 @@ def contenders_of(configuration: Configuration) -> list[Contender]:
     """Return the contenders that a configuration describes, in their order."""
     found = [_contender(section, configuration) for section in configuration.databases]
     found += [_outside_contender(section, configuration) for section in configuration.outside]
-    # An environment can have the name of a contender that comes later.
-    last = {name: place for place, name in enumerate(configuration.order)}
-    return sorted(found, key=lambda each: last[each.name])
+    return sorted(found, key=lambda each: configuration.order.index(each.name))
 
 
 def _outside_contender(section: OutsideSection, configuration: Configuration) -> Contender:

@@ -6,10 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from zodbshootout.config.configuration import Configuration
-from zodbshootout.config.loader import OutsideSection, SectionText, with_names
+from zodbshootout.config.loader import OutsideSection, SectionText, keys_in, with_names
 from zodbshootout.config.secret_values import SECRET_KEY
 from zodbshootout.config.sections import ServerSection
-from zodbshootout.config.structure import lines_in_sections
 from zodbshootout.contenders.private_servers import needed_servers, servers_of
 
 
@@ -30,13 +29,12 @@ def settings_of_outside(section: OutsideSection, configuration: Configuration) -
     that they are in.
     """
     found = {"section": section.type}
-    for line, types in lines_in_sections("\n".join(section.lines)):
-        key, _, value = line.strip().partition(" ")
-        if not key or key.startswith(("#", "<", "%")) or SECRET_KEY.search(key):
+    for key, value, types in keys_in(section.lines):
+        if SECRET_KEY.search(key):
             continue
         name = ".".join([*types[1:], key.replace("-", "_")])
         number = sum(each.rstrip("0123456789") == name for each in found)
-        text = configuration.mask(with_names(value.strip()))
+        text = configuration.mask(with_names(value))
         found[f"{name}{number or ''}"] = text
     servers = servers_of(section.names, configuration)
     return found | _of_servers(servers, configuration)

@@ -62,7 +62,7 @@ class Peer:
         try:
             select.select([self._connection], [], [])  # greenlets have their turn meanwhile
             answer = self._connection.recv()
-        except (EOFError, ConnectionResetError):
+        except (EOFError, OSError):  # an answer can be cut off, too
             answer = self._end()
         if isinstance(answer, Failure):
             raise CrewFailed(answer)
@@ -92,7 +92,7 @@ def started(interpreter: Interpreter, hello: Hello, *, gevent: bool = False) -> 
                 command,
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
-                env=_environment(interpreter, os.environ),
+                env=None if interpreter.sees_ours else foreign_environment(os.environ),
             )
         except OSError as error:
             cause = f"the Python of environment {interpreter.name} cannot be started: {error}"
@@ -121,6 +121,6 @@ def carried_out(interpreter: Interpreter, task: Any, hello: Hello) -> Any:
         return peer.ask(task)
 
 
-def _environment(interpreter: Interpreter, environment: Mapping[str, str]) -> dict[str, str]:
-    left_out = () if interpreter.sees_ours else _NOT_ITS_OWN
-    return {name: text for name, text in environment.items() if name not in left_out}
+def foreign_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment without what is about the Python of the command."""
+    return {name: text for name, text in environment.items() if name not in _NOT_ITS_OWN}

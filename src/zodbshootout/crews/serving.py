@@ -36,7 +36,7 @@ from zodbshootout.masking import Mask
 def main(arguments: Sequence[str]) -> None:
     """Serve over the connection of which *arguments* begin with the file descriptor."""
     try:
-        with Connection(int(arguments[0])) as connection, suppress(EOFError, BrokenPipeError):
+        with Connection(int(arguments[0])) as connection, suppress(_Ended, BrokenPipeError):
             # A client with a copy of it would keep the other end from seeing that this has ended.
             os.register_at_fork(after_in_child=connection.close)
             _serve(connection)
@@ -52,7 +52,7 @@ def _serve(connection: Connection) -> None:
         hello: Hello = _received(connection)
         configure_logging(hello.log, Mask(hello.secrets))
         _do(_received(connection), connection)
-    except EOFError:
+    except _Ended:
         raise
     except CrewFailed as error:
         connection.send(error.failure)
@@ -60,9 +60,16 @@ def _serve(connection: Connection) -> None:
         connection.send(failure_of(error))
 
 
+class _Ended(Exception):  # noqa: N818
+    """Nobody asks any more."""
+
+
 def _received(connection: Connection) -> Any:
     select.select([connection], [], [])  # greenlets have their turn meanwhile
-    return connection.recv()
+    try:
+        return connection.recv()
+    except EOFError as error:
+        raise _Ended from error
 
 
 @singledispatch

@@ -12,6 +12,7 @@ from zodbshootout.client.client import Client, Neighbours
 from zodbshootout.client.clock import Clock, SystemClock
 from zodbshootout.client.database import Database
 from zodbshootout.client.facts import Sharing
+from zodbshootout.client.outcome import Unsupported
 from zodbshootout.client.parameters import Parameters, Unit
 from zodbshootout.client.populating import fill, populate
 from zodbshootout.client.specification import Specification
@@ -79,9 +80,15 @@ class CrewPlan:
 
 
 def plan_of(specification: Specification, profiler: Profiler) -> CrewPlan:
-    """Return what is needed to start the crew of a cell in this Python."""
+    """Return what is needed to start the crew of a cell in this Python.
+
+    :raises Unsupported: when this Python has no such benchmark
+    """
+    benchmark = benchmarks().get(specification.benchmark)
+    if benchmark is None:
+        raise Unsupported(f"{specification.benchmark} is not installed in its environment")
     return CrewPlan(
-        benchmarks()[specification.benchmark],
+        benchmark,
         specification.parameters,
         lambda: Database(specification.storage),
         profiler=profiler,

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
+import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain, count
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -17,7 +21,8 @@ from zodbshootout.config.sections import EnvironmentSection
 INSTALLED = "installed"
 """What the environment is called of contenders that are as they are installed."""
 _ARCHIVES = (".whl", ".tar.gz", ".zip")
-_DIRECT = re.compile(r"[\w.+-]+://|[\w.-]+\s*@\s*\S")
+_LOGIN = re.compile(r"://[^/\s]*@")
+_DIRECT = re.compile(r"[\w.+-]+://|[\w.-]+(\[[\w.,\s-]*\])?\s*@\s*\S")
 """How a requirement begins that tells where a package comes from."""
 
 
@@ -39,10 +44,21 @@ class Environment:
 
     @property
     def made_of(self) -> str:
-        """What it is made of, in one line."""
+        """What it is made of, in one line, without anything that lets somebody in."""
         with_python = [self.python] if self.python else []
-        told = ", ".join([*with_python, *self.requirements]) or "as installed"
+        told = ", ".join([*with_python, *self.told]) or "as installed"
+        told = _LOGIN.sub("://", told)
         return f"{told}, all else as installed" if self.upon_ours else told
+
+    @cached_property
+    def told(self) -> list[str]:
+        """The requirements, a path with what tells its content from what it was before."""
+        return [_with_content(each) for each in self.requirements]
+
+    @property
+    def is_pinned(self) -> bool:
+        """Whether what is installed for it is the same whenever that happens."""
+        return all("==" in each or Path(each).is_absolute() for each in self.requirements)
 
 
 def of_section(section: EnvironmentSection) -> Environment:
@@ -63,17 +79,30 @@ def of_words(words: Sequence[str]) -> list[Environment]:
     for number, each in enumerate(found):
         if each in found[:number]:
             raise BadWord(f"{words[number]!r} is there twice")
-        if each.name in {other.name for other in [Environment(INSTALLED), *found[:number]]}:
-            found[number] = replace(each, name=f"{each.name}-{number + 1}")
+        taken = {INSTALLED, *(other.name for other in found[:number])}
+        others = (f"{each.name}-{more}" for more in count(2))
+        free = next(name for name in chain([each.name], others) if name not in taken)
+        found[number] = replace(each, name=free)
     return found
 
 
 def _of_word(word: str) -> Environment:
     path = Path(word).expanduser()
+    if path.exists():
+        return _of_path(word, path)
+    if os.sep in word and not _DIRECT.match(word):
+        raise BadWord(f"there is no {word}")
+    if re.fullmatch(r"(python|pypy)[\d.]*", word):
+        if shutil.which(word) is None:
+            raise BadWord(f"there is no Python {word}")
+        return Environment(word, word)
+    return Environment(_name_of_requirement(word), requirements=(word,), upon_ours=True)
+
+
+def _of_path(word: str, path: Path) -> Environment:
     if path.is_dir() and _is_project(path):
-        return Environment(
-            path.resolve().name, requirements=(str(path.absolute()),), upon_ours=True
-        )
+        project = (str(path.absolute()),)
+        return Environment(path.resolve().name, requirements=project, upon_ours=True)
     if path.is_dir():
         python = path / "bin" / "python"
         if not python.exists():
@@ -82,15 +111,11 @@ def _of_word(word: str) -> Environment:
                 "environment"
             )
         return Environment(path.resolve().name, str(python.absolute()))
-    if path.is_file() and word.endswith(_ARCHIVES):
+    if word.endswith(_ARCHIVES):
         return Environment(path.name, requirements=(str(path.absolute()),), upon_ours=True)
-    if path.is_file() and os.access(path, os.X_OK):
-        return Environment(_name_of_python(path), str(path.absolute()))
-    if os.sep in word and not _DIRECT.match(word):
-        raise BadWord(f"there is no {word}")
-    if re.fullmatch(r"(python|pypy)[\d.]*", word) and shutil.which(word):
-        return Environment(word, word)
-    return Environment(_name_of_requirement(word), requirements=(word,), upon_ours=True)
+    if not os.access(path, os.X_OK):
+        raise BadWord(f"{word!r} is neither a wheel nor a Python")
+    return Environment(_name_of_python(path), str(path.absolute()))
 
 
 def _name_of_python(path: Path) -> str:
@@ -103,14 +128,56 @@ def _name_of_requirement(word: str) -> str:
     if _DIRECT.match(word):
         name, _, _ = word.partition("@")
         # A password can stand in a URL.
-        return Path(urlsplit(word).path).name if "://" in name else name.strip()
+        named = Path(urlsplit(word).path).name if "://" in name else name.strip()
+        return named or "url"
     try:
         requirement = Requirement(word)
     except InvalidRequirement:
         raise BadWord(
             f"{word!r} is no requirement such as RelStorage==4.2.0, and there is no such file"
         ) from None
-    return f"{requirement.name}{requirement.specifier}"
+    # Commas separate the names of contenders in options.
+    return f"{requirement.name}{requirement.specifier}".replace(",", "")
+
+
+def _with_content(requirement: str) -> str:
+    path = Path(requirement.partition("[")[0])
+    if not path.is_absolute() or not path.exists():
+        return requirement
+    digest = hashlib.sha256()
+    for each in [path] if path.is_file() else _files(path):
+        digest.update(f"{each.relative_to(path)}\n".encode())
+        try:
+            digest.update(each.read_bytes())
+        except OSError:  # then it cannot be installed, either
+            continue
+    return f"{requirement} ({digest.hexdigest()[:12]})"
+
+
+def _files(directory: Path) -> list[Path]:
+    """Return the files of a checkout that may be installed from it."""
+    command = ["git", "-C", str(directory), "ls-files", "-co", "--exclude-standard", "-z"]
+    try:
+        listed = subprocess.run(command, check=True, capture_output=True).stdout
+        found = [directory / os.fsdecode(name) for name in listed.split(b"\0") if name]
+    except (OSError, subprocess.CalledProcessError):
+        found = [
+            Path(place) / name
+            for place, directories, names in os.walk(directory)
+            if _keep_sources(directories)
+            for name in names
+        ]
+    return sorted(each for each in found if each.is_file())
+
+
+def _keep_sources(directories: list[str]) -> bool:
+    """Leave out, for :func:`os.walk`, what is not installed from a checkout."""
+    directories[:] = [
+        each
+        for each in directories
+        if not each.startswith(".") and each not in {"__pycache__", "build", "dist"}
+    ]
+    return True
 
 
 def _is_project(path: Path) -> bool:
@@ -121,4 +188,5 @@ def _absolute(requirement: str) -> str:
     """Return a requirement, with a path in it made absolute."""
     path = Path(requirement).expanduser()
     is_path = os.sep in requirement or requirement.startswith(".") or path.suffix == ".whl"
-    return str(path.absolute()) if is_path and path.exists() else requirement
+    there = Path(str(path).partition("[")[0]).exists()  # extras can follow it
+    return str(path.absolute()) if is_path and there else requirement

@@ -13,12 +13,15 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
+from importlib.metadata import distributions
 from pathlib import Path
 from tempfile import TemporaryFile
 
 import platformdirs
 
 from zodbshootout.client.specification import Interpreter
+from zodbshootout.crews.interpreters import foreign_environment
 from zodbshootout.environments.environment import Environment
 from zodbshootout.guardian import Guardian, end_group
 
@@ -30,10 +33,10 @@ _LONGEST = 3600.0
 """Seconds that an installation may take: what has no wheel is built."""
 _LINES = 3
 """How many of an installer's last lines are told."""
+_SOURCES = "sources"
+"""The directory that checkouts are built in."""
 _MADE = "made"
 """The file that says of a directory that all of it is there."""
-_PASSED_OVER = frozenset({".git", "__pycache__", ".tox", "build", "dist", ".mypy_cache"})
-"""What is in a checkout, and not in what is installed from it."""
 _READ = ("--requirement", "/dev/stdin")
 """How pip and uv are told to read what to install."""
 _QUESTION = """
@@ -129,27 +132,69 @@ class Maker:
     def _directory(self, environment: Environment, python: Path) -> Path:
         answer = _asked(python)
         parts = [str(python.resolve()), answer.implementation, *map(str, answer.version)]
-        parts += map(_content, environment.requirements)
-        parts += _site_directories() if environment.upon_ours else []
+        parts += environment.told
+        parts += _installed() if environment.upon_ours else []
         return self._cache / hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
     def _with_requirements(self, environment: Environment, python: Path) -> Path:
         directory = self._directory(environment, python)
         inside = directory / "bin" / "python"
-        with _locked(directory):
-            if not _is_made(directory):
+        with self._locked(environment, directory):
+            if _is_made(directory):
+                self._tell_of_age(environment, directory)
+            else:
                 shutil.rmtree(directory, ignore_errors=True)
                 self._tell(f"making environment {environment.name}: {environment.made_of}")
                 self._make(environment, python, directory)
-                (directory / _MADE).write_text(f"{environment.name}\n")
         return inside
 
+    def _tell_of_age(self, environment: Environment, directory: Path) -> None:
+        """Say how old an environment is for which today another release might be installed."""
+        if not environment.is_pinned:
+            made = datetime.fromtimestamp((directory / _MADE).stat().st_mtime).astimezone()
+            self._tell(
+                f"environment {environment.name}: as it was made on {made:%Y-%m-%d}; remove "
+                f"{directory} to have it made again"
+            )
+
     def _make(self, environment: Environment, python: Path, directory: Path) -> None:
+        try:
+            self._take_steps(environment, python, directory)
+        except BaseException as error:
+            shutil.rmtree(directory, ignore_errors=True)
+            if isinstance(error, OSError):
+                message = f"environment {environment.name} cannot be made: {error}"
+                raise CannotBeMade(message) from error
+            raise
+
+    def _take_steps(self, environment: Environment, python: Path, directory: Path) -> None:
         for command, requirements in _steps(environment, python, directory):
             failure = self._run(command, requirements, _variables(python))
             if failure:
-                shutil.rmtree(directory, ignore_errors=True)
                 raise CannotBeMade(f"environment {environment.name} cannot be made: {failure}")
+        shutil.rmtree(directory / _SOURCES, ignore_errors=True)
+        (directory / _MADE).write_text(f"{environment.name}\n")
+
+    @contextmanager
+    def _locked(self, environment: Environment, directory: Path) -> Iterator[None]:
+        """Let nobody else make the same environment meanwhile.
+
+        :raises CannotBeMade: when nothing can be kept there
+        """
+        try:
+            directory.parent.mkdir(parents=True, exist_ok=True)
+            file = directory.with_suffix(".lock").open("w")
+        except OSError as error:
+            raise CannotBeMade(
+                f"environments cannot be kept in {directory.parent}: {error}"
+            ) from error
+        with file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                self._tell(f"environment {environment.name}: another run is making it; waiting")
+                fcntl.flock(file, fcntl.LOCK_EX)
+            yield
 
     def _run(
         self, command: Sequence[str], requirements: Sequence[str], variables: Mapping[str, str]
@@ -183,7 +228,7 @@ def _variables(python: Path) -> dict[str, str]:
     """Return the environment variables that an installer has."""
     # PyPy 7.3.11, which is Debian 12's, does not know how C++ is linked; RelStorage needs that.
     known = {"LDCXXSHARED": "c++ -shared"} if _asked(python).implementation == "PyPy" else {}
-    return {**known, **os.environ}
+    return {**known, **foreign_environment(os.environ)}
 
 
 def _steps(
@@ -209,7 +254,8 @@ def _steps(
         wheels = directory / "wheels"
         if files:
             # What is installed already may be of the same version, and is not to be taken for it.
-            yield [*pip, "wheel", "--no-deps", "--wheel-dir", str(wheels), *_READ], files
+            copies = [_copied(Path(each), directory / _SOURCES) for each in files]
+            yield [*pip, "wheel", "--no-deps", "--wheel-dir", str(wheels), *_READ], copies
             made = sorted(map(str, wheels.iterdir()))
             yield [*pip, "install", "--no-deps", "--force-reinstall", *_READ], made
             wanted = (*(each for each in wanted if each not in files), *made)
@@ -221,6 +267,25 @@ def _add_ours(directory: Path) -> None:
     (packages,) = directory.glob("lib/*/site-packages")
     lines = (f"import site; site.addsitedir({path!r})\n" for path in _site_directories())
     (packages / "as-installed.pth").write_text("".join(lines))
+
+
+def _copied(path: Path, directory: Path) -> str:
+    """Return a copy of a checkout, for a build writes into it; of a wheel itself."""
+    if path.is_file():
+        return str(path)
+    copy = directory / path.name
+    passed_over = shutil.ignore_patterns("__pycache__", ".tox", ".venv", "build", "*.egg-info")
+    shutil.copytree(path, copy, symlinks=True, ignore=passed_over)
+    return str(copy)
+
+
+def _installed() -> list[str]:
+    """Return what tells whether something else is installed for this Python than before."""
+    found = {
+        f"{each.name} {each.version} {each.read_text('direct_url.json')}"
+        for each in distributions()
+    }
+    return [*_site_directories(), *sorted(found)]
 
 
 def _site_directories() -> list[str]:
@@ -242,7 +307,8 @@ def _asked(python: Path) -> _Answer:
     try:
         done = subprocess.run(
             [str(python), "-c", _QUESTION],
-            check=True, capture_output=True, text=True, timeout=_PATIENCE,
+            check=True, capture_output=True, text=True, timeout=_PATIENCE, stdin=subprocess.DEVNULL,
+            env=None if str(python) == sys.executable else foreign_environment(os.environ),
         )  # fmt: skip
         told = json.loads(done.stdout.splitlines()[-1])
         return _Answer(tuple(told["version"]), told["implementation"], told["flaw"])
@@ -256,41 +322,3 @@ def _asked(python: Path) -> _Answer:
 def _is_made(directory: Path) -> bool:
     # Its Python is a link, of which the other end may be gone.
     return (directory / _MADE).exists() and (directory / "bin" / "python").exists()
-
-
-def _content(requirement: str) -> str:
-    """Return what tells whether a requirement is the one that was installed before."""
-    path = Path(requirement)
-    if not path.is_absolute():
-        return requirement
-    digest = hashlib.sha256(requirement.encode())
-    for each in [path] if path.is_file() else _files(path):
-        digest.update(f"\n{each}\n".encode())
-        digest.update(each.read_bytes())
-    return digest.hexdigest()
-
-
-def _files(directory: Path) -> Iterator[Path]:
-    """Return the files of a checkout that may be installed from it."""
-    for each in sorted(directory.iterdir()):
-        if each.name in _PASSED_OVER or each.name.endswith(".egg-info"):
-            continue
-        if each.is_dir():
-            yield from _files(each)
-        elif each.is_file():
-            yield each
-
-
-@contextmanager
-def _locked(directory: Path) -> Iterator[None]:
-    """Let nobody else make the same environment meanwhile.
-
-    :raises CannotBeMade: when nothing can be kept there
-    """
-    try:
-        directory.parent.mkdir(parents=True, exist_ok=True)
-        with directory.with_suffix(".lock").open("w") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            yield
-    except OSError as error:
-        raise CannotBeMade(f"environments cannot be kept in {directory.parent}: {error}") from error

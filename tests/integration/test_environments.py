@@ -146,6 +146,24 @@ def test_zodb_5_8_and_nothing_else_is_enough(home: Path) -> None:
     assert left_behind(home) == []
 
 
+def test_uv_makes_environments_where_it_is_installed(home: Path) -> None:
+    wheels(OLD)
+    environment = "<environment other>\nrequirements ZODB==5.8.1\n</environment>\n"
+    (home / "x.conf").write_text(f"{environment}{ELSEWHERE}")
+    more = {
+        **cache(home),
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
+        "UV_OFFLINE": "1",
+        "UV_NO_INDEX": "1",
+        "UV_FIND_LINKS": str(OLD.directory),
+        "UV_CACHE_DIR": str(home / "uv"),
+    }
+    done = run(home, "x.conf", "add", *ONE_CLIENT, **more)
+    assert done.status == 0, done.err
+    (made,) = (home / "cache" / "zodbshootout" / "environments").glob("*/pyvenv.cfg")
+    assert "uv = " in made.read_text()
+
+
 def test_what_cannot_be_had_costs_its_contenders_only(home: Path) -> None:
     old = home / "old"
     old.write_text(

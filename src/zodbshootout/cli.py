@@ -91,8 +91,9 @@ def _command(arguments: Sequence[str], streams: Streams) -> int:
 
 
 def _shoot_out(options: Options, streams: Streams) -> int:
-    with Guardian() as guardian, ExitStack() as stack:
-        sides = sides_of(_source(options), options, stack, guardian, streams.mask)
+    # Directories are left until the guardian has ended what is at work in them.
+    with ExitStack() as places, Guardian() as guardian, ExitStack() as stack:
+        sides = sides_of(_source(options), options, places, guardian, streams.mask)
         contenders = sides.contenders
         check_baseline(contenders, options)
         may_write = expendable(contenders, options)

@@ -125,9 +125,9 @@ class Sides:
 
 
 def sides_of(
-    source: Source, options: Options, stack: ExitStack, guardian: Guardian, mask: Mask
+    source: Source, options: Options, places: ExitStack, guardian: Guardian, mask: Mask
 ) -> Sides:
-    """Read a configuration for each side; what a side has of its own goes away with *stack*.
+    """Read a configuration for each side; directories and ports of a side go with *places*.
 
     :raises ConfigurationError: when it cannot be read
     :raises UsageError: when the options do not suit it
@@ -135,9 +135,9 @@ def sides_of(
     compared = [Environment(INSTALLED), *options.against] if options.against else [None]
     sides = []
     for number, environment in enumerate(compared):
-        directory = stack.enter_context(_scratch_directory())
+        directory = places.enter_context(_scratch_directory())
         guardian.watch_directory(directory)
-        names = stack.enter_context(given_names(source, directory))
+        names = places.enter_context(given_names(source, directory))
         mask.hide(of_configuration(source.whole, names))
         configuration = parse(source, names)
         if environment is not None:

@@ -11,7 +11,7 @@ from zodbshootout import argument_values
 from zodbshootout.arguments import UsageError, raise_usage_errors
 from zodbshootout.compare.comparison import Ambiguous, Comparison, compare
 from zodbshootout.config.explanation import suggestion
-from zodbshootout.environments.environment import INSTALLED
+from zodbshootout.model import INSTALLED
 from zodbshootout.reports.comparison import comparison_report
 from zodbshootout.results import CellResult, long_name
 from zodbshootout.show import check_format, headings, labels, results_in, write_as

@@ -11,6 +11,9 @@ from typing import Any
 from zodbshootout.client import parameters as shapes
 from zodbshootout.client.parameters import Parameters
 
+INSTALLED = "installed"
+"""What the environment is called of contenders that are as they are installed."""
+
 
 @dataclass(frozen=True)
 class Cell:

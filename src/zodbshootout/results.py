@@ -15,9 +15,8 @@ from hdrh.histogram import HdrHistogram
 from zodbshootout.client.outcome import Failure, State
 from zodbshootout.client.parameters import Parameters
 from zodbshootout.client.recorder import NANOSECONDS
-from zodbshootout.environments.environment import INSTALLED
 from zodbshootout.estimate import Estimate, mean_of
-from zodbshootout.model import Cell
+from zodbshootout.model import INSTALLED, Cell
 
 MOST_WARMING_UP = 2
 """With more values than that, a run tells whether its first one is slower."""

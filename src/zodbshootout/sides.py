@@ -26,11 +26,12 @@ from zodbshootout.contenders.private_servers import (
     needs_of_servers,
     users_of_servers,
 )
-from zodbshootout.environments.environment import INSTALLED, Environment, of_section
+from zodbshootout.environments.environment import Environment, of_section
 from zodbshootout.environments.making import CannotBeMade, Maker
 from zodbshootout.environments.modules import carry_to
 from zodbshootout.guardian import Guardian
 from zodbshootout.masking import Mask
+from zodbshootout.model import INSTALLED
 from zodbshootout.options import Options
 from zodbshootout.selecting import selected
 from zodbshootout.servers.naming import given_names

@@ -105,3 +105,21 @@ def test_an_encoding_without_a_plus_minus_sign_does_with_ascii() -> None:
     print_table(Console(file=stream, width=200), [measured(cell("add", "fs"), [1.0, 2.0])])
     stream.flush()
     assert b"+-" in stream.buffer.getvalue()
+
+
+def test_a_python_that_becomes_faster_is_told_of() -> None:
+    pypy = {"python_implementation": "pypy"}
+    text = printed(
+        [
+            measured(cell("add", "jit"), [0.5, 0.2, 0.3], [0.6, 0.25, 0.25], **pypy),
+            measured(cell("hot", "jit"), [0.9, 0.3, 0.3], **pypy),
+            measured(cell("cold", "jit"), [0.31, 0.3, 0.3], **pypy),
+            measured(cell("tpc", "jit"), [0.9, 0.3], **pypy),
+            measured(cell("add", "c"), [0.9, 0.3, 0.3], python_implementation="cpython"),
+        ]
+    )
+    assert (
+        "jit: warming up: the first value of a run takes longer than the later ones: "
+        "3.0 times in hot, 2.2 times in add; -w leaves values out\n"
+    ) in text
+    assert text.count("warming up") == 1

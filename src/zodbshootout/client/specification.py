@@ -1,16 +1,11 @@
-"""What a client is told: one small document, with a version, that JSON can hold."""
+"""What a client is told: a benchmark, a storage, and the parameters of a cell."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-from zodbshootout.client import parameters as shapes
 from zodbshootout.client.parameters import Parameters
-
-VERSION = 1
-"""What :meth:`Specification.from_json` reads; it changes whenever the meaning of a part does."""
 
 
 @dataclass(frozen=True)
@@ -48,28 +43,3 @@ class Specification:
     storage: Storage
     benchmark: str
     parameters: Parameters
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the specification as JSON can hold it."""
-        return {
-            "version": VERSION,
-            "section": self.storage.section,
-            "uri": self.storage.uri,
-            "names": dict(self.storage.names),
-            "benchmark": self.benchmark,
-            "parameters": shapes.to_json(self.parameters),
-        }
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Specification:
-        """Return what :meth:`to_json` wrote.
-
-        :raises ValueError: when it was written by another version
-        """
-        if document.get("version") != VERSION:
-            raise ValueError(
-                f"a specification of version {document.get('version')!r}, where "
-                f"{VERSION} is understood"
-            )
-        storage = Storage(document["section"], document["uri"], document["names"])
-        return cls(storage, document["benchmark"], shapes.from_json(document["parameters"]))

@@ -17,9 +17,8 @@ from urllib.parse import urlsplit
 from packaging.requirements import InvalidRequirement, Requirement
 
 from zodbshootout.config.sections import EnvironmentSection
+from zodbshootout.model import INSTALLED
 
-INSTALLED = "installed"
-"""What the environment is called of contenders that are as they are installed."""
 _ARCHIVES = (".whl", ".tar.gz", ".zip")
 _LOGIN = re.compile(r"://[^/\s]*@")
 _DIRECT = re.compile(r"[\w.+-]+://|[\w.-]+(\[[\w.,\s-]*\])?\s*@\s*\S")

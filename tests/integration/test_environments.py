@@ -76,6 +76,7 @@ def cache(directory: Path) -> dict[str, str]:
     return {"XDG_CACHE_HOME": str(directory / "cache")}
 
 
+@pytest.mark.network
 def test_two_releases_of_a_storage_are_measured_in_turn(home: Path) -> None:
     (home / "x.conf").write_text(SQLITE)
     words = ("x.conf", "add", "cold", "--against", "RelStorage==4.2.0", *QUICK, "-p", "2")
@@ -121,6 +122,7 @@ def test_runs_are_added_and_resumed_where_environments_are(home: Path) -> None:
     assert "--leaks is about this Python, and there is in another one" in refused.err
 
 
+@pytest.mark.network
 def test_zodb_5_8_and_nothing_else_is_enough(home: Path) -> None:
     environment = "<environment other>\nrequirements ZODB==5.8.1\n</environment>\n"
     (home / "x.conf").write_text(f"{environment}{OURS}{ELSEWHERE}")
@@ -146,6 +148,7 @@ def test_zodb_5_8_and_nothing_else_is_enough(home: Path) -> None:
     assert left_behind(home) == []
 
 
+@pytest.mark.network
 def test_uv_makes_environments_where_it_is_installed(home: Path) -> None:
     wheels(OLD)
     environment = "<environment other>\nrequirements ZODB==5.8.1\n</environment>\n"
@@ -223,7 +226,10 @@ def test_a_virtual_environment_that_is_gone_in_the_middle_fails_its_cell(home: P
     assert left_behind(home) == []
 
 
-@pytest.mark.skipif(shutil.which("pypy3") is None, reason="PyPy is not installed")
+@pytest.mark.network
+@pytest.mark.skipif(
+    shutil.which("pypy3") is None and not os.environ.get("CI"), reason="PyPy is not installed"
+)
 def test_pypy_is_measured_beside_this_python(home: Path) -> None:
     environment = "<environment other>\npython pypy3\nrequirements ZODB\n</environment>\n"
     (home / "x.conf").write_text(f"{environment}{OURS}{ELSEWHERE}")
@@ -236,6 +242,19 @@ def test_pypy_is_measured_beside_this_python(home: Path) -> None:
     assert metadata_of(home / "a.d" / "fs.json", "cold")["python_implementation"] == "cpython"
 
 
+@pytest.mark.network
+def test_greenlets_are_not_supported_where_gevent_is_not(home: Path) -> None:
+    environment = "<environment other>\nrequirements ZODB==5.8.1\n</environment>\n"
+    (home / "x.conf").write_text(f"{environment}{OURS}{ELSEWHERE}")
+    words = ("x.conf", "add", "--gevent", *QUICK, "-o", "a.json")
+    done = run(home, *words, **cache(home), **wheels(OLD))
+    assert done.status == 0, done.err
+    found = cells(home / "a.cells.jsonl")
+    assert found["fs", "add"][0] == "measured"
+    assert found["there", "add"] == ("not supported", "gevent is not installed in its environment")
+
+
+@pytest.mark.network
 def test_newt_db_is_measured_beside_the_relstorage_that_it_needs(home: Path) -> None:
     shutil.copy(TESTS.parent / "etc" / "newt-sample.conf", home)
     words = ("newt-sample.conf", "add", "update", "cold", *QUICK, "-o", "a.json")

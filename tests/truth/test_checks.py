@@ -22,8 +22,10 @@ from tests.fakes import (
 )
 from zodbshootout.client import session
 from zodbshootout.client.benchmarks.benchmark import Benchmark, CheckFailed
+from zodbshootout.client.benchmarks.cold import Cold
 from zodbshootout.client.benchmarks.reading import Reading, check_contents, read
 from zodbshootout.client.benchmarks.registry import benchmarks
+from zodbshootout.client.caches import CacheUse
 from zodbshootout.client.data.records import payload
 from zodbshootout.client.outcome import State
 from zodbshootout.client.storages import open_storage
@@ -209,6 +211,16 @@ def test_trap_3_a_cold_read_that_the_storages_cache_serves(
 ) -> None:
     monkeypatch.setattr(open_storage, "known_storages", lambda: [OpenCachingStorage])
     assert failure(name, CachingStorage(clock)) == said
+
+
+def test_hits_of_a_cache_that_are_no_loads_are_allowed_for_and_no_others() -> None:
+    cold = object.__new__(Cold)
+    polled = CacheUse(10, None, per_opening=2).since(CacheUse(4, None, per_opening=2))
+    cold.check_use(polled, 2)
+    with pytest.raises(CheckFailed, match="served 7 loads of 2 cold reads; at most 6 can be"):
+        cold.check_use(CacheUse(7, None, per_opening=2), 2)
+    both = CacheUse(3, None, per_opening=2).and_of(CacheUse(1, None))
+    assert (both.hits, both.per_opening) == (4, 2)
 
 
 @pytest.mark.parametrize("name", ["ex_commit", "im_commit", "readCurrent"])

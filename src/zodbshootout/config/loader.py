@@ -274,7 +274,7 @@ class _Parser(ZConfigParser):  # type: ignore[misc]
         return None
 
     def handle_import(self, section: Any, rest: str) -> None:
-        self.context.note_import(rest.strip(), self.url, self.lineno)
+        self.context.note_import(self.replace(rest.strip()), self.url, self.lineno)
         try:
             super().handle_import(section, rest)
         except ZConfig.SchemaResourceError as error:

@@ -8,9 +8,12 @@ from __future__ import annotations
 import sys
 
 if "--gevent" in sys.argv:
-    from gevent import monkey
-
-    monkey.patch_all()
+    try:
+        from gevent import monkey
+    except ImportError:  # then there is no crew of greenlets
+        pass
+    else:
+        monkey.patch_all()
 
 import os
 import select
@@ -23,7 +26,8 @@ from typing import Any
 
 from zodbshootout.client import protocol, tasks
 from zodbshootout.client.clock import SystemClock
-from zodbshootout.client.outcome import failure_of
+from zodbshootout.client.outcome import Unsupported, failure_of
+from zodbshootout.client.parameters import Unit
 from zodbshootout.crews.crew import Crew, CrewFailed
 from zodbshootout.crews.interpreters import Hello
 from zodbshootout.crews.profiling import Profiler, profiler_for
@@ -79,6 +83,9 @@ def _do(task: Any, connection: Connection) -> None:
 
 @_do.register
 def _lead(task: Lead, connection: Connection) -> None:
+    unit = task.specification.parameters.crew.unit
+    if unit is Unit.GREENLET and "gevent" not in sys.modules:
+        raise Unsupported("gevent is not installed in its environment")
     profiler = _profiler(task)
     with plan_of(task.specification, profiler).started() as crew:
         leading = Leading(crew, profiler)

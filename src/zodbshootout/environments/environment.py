@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, count
@@ -160,23 +160,16 @@ def _files(directory: Path) -> list[Path]:
         listed = subprocess.run(command, check=True, capture_output=True).stdout
         found = [directory / os.fsdecode(name) for name in listed.split(b"\0") if name]
     except (OSError, subprocess.CalledProcessError):
-        found = [
-            Path(place) / name
-            for place, directories, names in os.walk(directory)
-            if _keep_sources(directories)
-            for name in names
-        ]
+        found = list(_walked(directory))
     return sorted(each for each in found if each.is_file())
 
 
-def _keep_sources(directories: list[str]) -> bool:
-    """Leave out, for :func:`os.walk`, what is not installed from a checkout."""
-    directories[:] = [
-        each
-        for each in directories
-        if not each.startswith(".") and each not in {"__pycache__", "build", "dist"}
-    ]
-    return True
+def _walked(directory: Path) -> Iterator[Path]:
+    for place, directories, names in os.walk(directory):
+        passed_over = {each for each in directories if each.startswith(".")}
+        passed_over |= {"__pycache__", "build", "dist"}
+        directories[:] = [each for each in directories if each not in passed_over]
+        yield from (Path(place) / name for name in names)
 
 
 def _is_project(path: Path) -> bool:

@@ -239,14 +239,14 @@ def _steps(
     Each comes when what is before it is done.
     """
     inside = str(directory / "bin" / "python")
-    wanted = environment.requirements
     uv = shutil.which("uv")
     if uv is not None and not environment.upon_ours:
         yield [uv, "venv", "--quiet", "--python", str(python), str(directory)], ()
         install = [uv, "pip", "install", "--quiet", "--compile-bytecode", "--python", inside]
-        yield [*install, *_READ], wanted
+        yield [*install, *_READ], _copied(environment.requirements, directory / _SOURCES)
         return
     yield [str(python), "-m", "venv", str(directory)], ()
+    wanted = _copied(environment.requirements, directory / _SOURCES)
     pip = [inside, "-m", "pip", "--quiet", "--no-input", "--disable-pip-version-check"]
     if environment.upon_ours:
         _add_ours(directory)
@@ -254,11 +254,10 @@ def _steps(
         wheels = directory / "wheels"
         if files:
             # What is installed already may be of the same version, and is not to be taken for it.
-            copies = [_copied(Path(each), directory / _SOURCES) for each in files]
-            yield [*pip, "wheel", "--no-deps", "--wheel-dir", str(wheels), *_READ], copies
+            yield [*pip, "wheel", "--no-deps", "--wheel-dir", str(wheels), *_READ], files
             made = sorted(map(str, wheels.iterdir()))
             yield [*pip, "install", "--no-deps", "--force-reinstall", *_READ], made
-            wanted = (*(each for each in wanted if each not in files), *made)
+            wanted = [*(each for each in wanted if each not in files), *made]
     yield [*pip, "install", *_READ], wanted
 
 
@@ -269,14 +268,17 @@ def _add_ours(directory: Path) -> None:
     (packages / "as-installed.pth").write_text("".join(lines))
 
 
-def _copied(path: Path, directory: Path) -> str:
-    """Return a copy of a checkout, for a build writes into it; of a wheel itself."""
-    if path.is_file():
-        return str(path)
-    copy = directory / path.name
+def _copied(requirements: Sequence[str], directory: Path) -> list[str]:
+    """Return requirements with copies in place of checkouts, for a build writes into them."""
     passed_over = shutil.ignore_patterns("__pycache__", ".tox", ".venv", "build", "*.egg-info")
-    shutil.copytree(path, copy, symlinks=True, ignore=passed_over)
-    return str(copy)
+    found = list(requirements)
+    for number, requirement in enumerate(requirements):
+        path, bracket, extras = requirement.partition("[")
+        if Path(path).is_absolute() and Path(path).is_dir():
+            copy = directory / str(number) / Path(path).name
+            shutil.copytree(path, copy, symlinks=True, ignore=passed_over)
+            found[number] = f"{copy}{bracket}{extras}"
+    return found
 
 
 def _installed() -> list[str]:

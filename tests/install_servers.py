@@ -116,6 +116,12 @@ REQUIREMENTS = (
         "pypy3 pypy3-venv pypy3-dev g++",
         "brew install pypy3",
     ),
+    Requirement(
+        "Chromium",
+        lambda: any(map(shutil.which, ("chromium", "chromium-browser"))),
+        "chromium",
+        "brew install --cask chromium",
+    ),
     # For some versions of Python there is a wheel of pylibmc, and for others there is none.
     Requirement(
         "the headers of libmemcached, for pylibmc",

@@ -15,7 +15,7 @@ from unittest import mock
 import pytest
 import ZConfig
 
-from zodbshootout import arguments, comparing, options, show
+from zodbshootout import arguments, comparing, options, reporting, show
 from zodbshootout.config.configuration import Source, parse
 from zodbshootout.contenders.description import contenders_of
 from zodbshootout.guardian import Guardian
@@ -107,6 +107,8 @@ def test_every_command_can_be_typed(
     typed = [word for word in shlex.split(words, comments=True) if word != OF_AN_EXAMPLE]
     if typed[:1] == ["show"]:
         show.parser().parse_args(typed[1:])
+    elif typed[:1] == ["report"]:
+        reporting.parser().parse_args(typed[1:])
     elif typed[:1] == ["compare"]:
         comparing.parser().parse_args(typed[1:])
     else:
@@ -119,6 +121,7 @@ def test_every_command_can_be_typed(
         ("manual.rst", arguments.parser),
         ("results.rst", show.parser),
         ("comparing.rst", comparing.parser),
+        ("report.rst", reporting.parser),
     ],
 )
 def test_every_option_is_on_its_page_and_no_other(

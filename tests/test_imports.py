@@ -19,7 +19,8 @@ PACKAGE = "zodbshootout"
 ORDER = (
     ("cli", "__main__"),
     ("launching",),
-    ("sides", "destination", "zapping", "selecting", "comparing", "show"),
+    ("sides", "destination", "zapping", "selecting", "comparing", "reporting"),
+    ("show",),
     ("options", "words", "arguments", "argument_values"),
     ("shootout",),
     ("ledger", "progress", "reports"),

@@ -58,3 +58,21 @@ def test_what_a_look_has_found_may_refuse_what_a_section_did_not() -> None:
     refusals = {cell.contender: looked.refusal(cell) for cell in looked.cells}
     assert refusals["a"] is None
     assert str(refusals["b"]).startswith("FileStorage: one DB at a time can open it")
+
+
+def test_a_sweep_has_the_ends_of_its_ranges_first_and_then_what_is_between_them() -> None:
+    sweep = Sweep([1, 2, 4, 8, 16], [100, 10], [300], Parameters(CrewShape(1)))
+    points = [(each.crew.size, each.objects) for each in sweep.parameters()]
+    assert points == [
+        (1, 100), (1, 10), (16, 100), (16, 10),
+        (4, 100), (4, 10),
+        (2, 100), (2, 10), (8, 100), (8, 10),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("most", range(1, 34))
+def test_a_sweep_leaves_out_no_number(most: int) -> None:
+    sweep = Sweep(range(1, most + 1), [10], [300], Parameters(CrewShape(1)))
+    sizes = [each.crew.size for each in sweep.parameters()]
+    assert sorted(sizes) == list(range(1, most + 1))
+    assert sizes[-1] not in {1, most} or most < 3

@@ -12,6 +12,7 @@ from zodbshootout.client.data.records import smallest_record
 
 MOST_CLIENTS = 1000
 """A crew is no larger: a larger one runs into the system's limits of processes and of files."""
+LONGEST_RANGE = 128
 SMALLEST_NODE = 2
 
 
@@ -34,8 +35,21 @@ def count_or_none(text: str) -> int:
 
 
 def counts(text: str) -> tuple[int, ...]:
-    """Return numbers from 1 on, which are separated by commas."""
-    return tuple(count(part) for part in text.split(","))
+    """Return numbers from 1 on, which are separated by commas, or ranges of them: ``1..16``."""
+    return tuple(number for part in text.split(",") for number in _range(part))
+
+
+def _range(text: str) -> range:
+    first, dots, last = text.partition("..")
+    numbers = range(count(first), count(last if dots else first) + 1)
+    if not numbers:
+        raise argparse.ArgumentTypeError(f"{text}: there is no number from {first} to {last}")
+    if len(numbers) > LONGEST_RANGE:
+        raise argparse.ArgumentTypeError(
+            f"{text} is {len(numbers)} numbers, each of which would be measured; "
+            f"{LONGEST_RANGE} can be"
+        )
+    return numbers
 
 
 def crew_sizes(text: str) -> tuple[int, ...]:

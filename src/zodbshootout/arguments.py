@@ -227,12 +227,12 @@ def _add_data(base: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--object-counts", metavar="N", type=argument_values.counts, action="append",
         help="objects that each client writes or reads in an iteration (default: 1000); "
-        "several as N,N,... or in repeated options",
+        "several as N,N,... or N..N, or in repeated options",
     )  # fmt: skip
     group.add_argument(
         "-s", "--object-size", metavar="BYTES", type=argument_values.record_sizes, action="append",
-        help="bytes of a stored record (default: 300); several as BYTES,BYTES,... or in repeated "
-        "options",
+        help="bytes of a stored record (default: 300); several as BYTES,BYTES,... or "
+        "BYTES..BYTES, or in repeated options",
     )  # fmt: skip
     group.add_argument(
         "--btrees", choices=("IO", "OO"),
@@ -290,8 +290,8 @@ def _add_crew(base: argparse.ArgumentParser) -> None:
     group.add_argument(
         "-c", "--concurrency", metavar="N", type=argument_values.crew_sizes, action="append",
         help="number of concurrent clients, which are processes unless --threads or --gevent is "
-        "given (default: 2 with one of these or with FILE, otherwise 1); several as N,N,... or in "
-        "repeated options",
+        "given (default: 2 with one of these or with FILE, otherwise 1); several as N,N,... or "
+        "N..N, or in repeated options",
     )  # fmt: skip
     group.add_argument(
         "--threads", choices=("shared", "unique"),
@@ -337,6 +337,10 @@ def _add_run(base: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--baseline", metavar="NAME",
         help="compare the others with that contender below the table (default: the first)",
+    )  # fmt: skip
+    group.add_argument(
+        "--report", metavar="PAGE", type=Path,
+        help="write a report with charts to this file at the end, as zodbshootout report does",
     )  # fmt: skip
     group.add_argument(
         "--open-timeout", metavar="SECONDS", type=argument_values.seconds, default=OPEN_TIMEOUT,

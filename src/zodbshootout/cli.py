@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -23,7 +23,7 @@ from zodbshootout.comparing import compare_files
 from zodbshootout.config.configuration import ConfigurationError, Source, read_source
 from zodbshootout.config.secret_values import of_words
 from zodbshootout.config.uri import source_of
-from zodbshootout.destination import check_like, result_files
+from zodbshootout.destination import check_like, check_other_files, result_files
 from zodbshootout.environments.making import Maker
 from zodbshootout.guardian import Guardian, GuardianLost
 from zodbshootout.launching import launcher_for, open_all
@@ -33,6 +33,7 @@ from zodbshootout.options import Options
 from zodbshootout.perf.cells import CellTasks
 from zodbshootout.plan import Plan, make_plan
 from zodbshootout.progress import Bar, Lines, NoProgress
+from zodbshootout.reporting import format_for, report, write_report
 from zodbshootout.reports import text
 from zodbshootout.reports.records import Source as Results
 from zodbshootout.result_files import NotWritten, ResultFiles
@@ -69,6 +70,9 @@ def main(
     except GuardianLost as error:
         streams.complain(f"stopped: {error}")
         return SOME_FAILED
+    except NotWritten as error:
+        streams.complain(str(error))
+        return SOME_FAILED
     except KeyboardInterrupt:
         streams.complain("interrupted")
         return INTERRUPTED
@@ -80,6 +84,9 @@ def _command(arguments: Sequence[str], streams: Streams) -> int:
     match arguments:
         case ["show", *rest]:
             show(rest, streams)
+            return _after_printing(streams, ALL_MEASURED)
+        case ["report", *rest]:
+            report(rest, streams)
             return _after_printing(streams, ALL_MEASURED)
         case ["compare", *rest]:
             forbidden = compare_files(rest, streams)
@@ -108,8 +115,7 @@ def _shoot_out(options: Options, streams: Streams) -> int:
                 streams.say(Maker(guardian).told(environment))
             return _after_printing(streams, ALL_MEASURED)
         files = result_files(options, plan)
-        if options.run.profiles is not None:
-            _make_directory(options.run.profiles)
+        check_other_files(options)
         zapped = to_be_zapped(options.zap, contenders, streams.ask if streams.can_ask else None)
         run = replace(options.run, zapped=zapped, may_write=may_write)
         observer = _observer(options, streams.err, plan)
@@ -123,7 +129,7 @@ def _shoot_out(options: Options, streams: Streams) -> int:
                     plan, observer, files.write, run.fail_fast, streams.mask, files.begun
                 ),
                 hosts=launcher,
-                tasks=_tasks(plan, run, streams.mask),
+                tasks=_tasks(plan, run, options.words, streams.mask),
                 servers=opened.servers,
                 options=run,
                 absent=opened.failures,
@@ -137,13 +143,15 @@ def _shoot_out(options: Options, streams: Streams) -> int:
     return _after_printing(streams, status, files.combined)
 
 
-def _tasks(plan: Plan, run: RunOptions, mask: Mask) -> CellTasks:
+def _tasks(plan: Plan, run: RunOptions, words: Sequence[str], mask: Mask) -> CellTasks:
     treatment = {
         each.name: {"packed": run.pack, "zapped": each.name in run.zapped}
         for each in plan.contenders
     }
-    label = mask(run.label)
-    return CellTasks(plan, treatment, run.leaks, run.profiles, run.profiler, label)
+    command = shlex.join(["zodbshootout", *map(mask, words)])
+    return CellTasks(
+        plan, treatment, run.leaks, run.profiles, run.profiler, mask(run.label), command
+    )
 
 
 def _after_printing(streams: Streams, status: int, results: Path | None = None) -> int:
@@ -153,15 +161,6 @@ def _after_printing(streams: Streams, status: int, results: Path | None = None) 
     where = f"; results are in {results}" if results is not None and results.exists() else ""
     streams.complain(f"cannot print: {streams.loss}{where}")
     return status or SOME_FAILED
-
-
-def _make_directory(path: Path) -> None:
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"--profile: {error}") from None
-    if not os.access(path, os.W_OK):
-        raise UsageError(f"--profile: {path} cannot be written to: no permission")
 
 
 def _measure(shootout: Shootout) -> tuple[int, str]:
@@ -249,6 +248,21 @@ def _report(shootout: Shootout, files: ResultFiles, options: Options, streams: S
     for shown in options.show:
         streams.say(_shown_by_pyperf(shown, files.combined))
     streams.say(f"Results: {files.combined}, and by contender in {files.directory}/")
+    if options.report is not None:
+        _write_page(results, files, options, streams)
+
+
+def _write_page(
+    results: Sequence[CellResult], files: ResultFiles, options: Options, streams: Streams
+) -> None:
+    assert options.report is not None
+    sources = [Results(results, name=files.combined.name)]
+    name = format_for("--report", options.report)
+    try:
+        write_report(sources, options.report, name, options.run.baseline)
+    except OSError as error:
+        raise NotWritten(f"--report: cannot write {options.report}: {error.strerror}") from None
+    streams.say(f"Report: {options.report}")
 
 
 def _shown_by_pyperf(what: str, path: Path) -> str:

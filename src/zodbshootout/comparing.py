@@ -58,7 +58,7 @@ def compare_files(arguments: Sequence[str], streams: Streams) -> bool:
     comparison = _compared(base, new, found.ignore, across=bool(chosen))
     _check_comparable(comparison, found.files)
     report = comparison_report(comparison, names[0], names[1], headings())
-    write_as(found.format, report, streams)
+    write_as(found.format, report, streams.out)
     return _failing(comparison, found.fail_above, streams)
 
 

@@ -15,6 +15,7 @@ from zodbshootout.arguments import UsageError
 from zodbshootout.model import Cell
 from zodbshootout.options import Options
 from zodbshootout.plan import Plan
+from zodbshootout.reporting import format_for
 from zodbshootout.result_files import ResultFiles, Unusable
 from zodbshootout.results import long_name
 
@@ -89,6 +90,27 @@ def check_like(
     if conflict:
         option, _ = _there(options)
         raise UsageError(f"{option}: {conflict}; name another file")
+
+
+def check_other_files(options: Options) -> None:
+    """See to it that what is written beside results can be: profiles, a report.
+
+    :raises UsageError: when it cannot
+    """
+    if options.report is not None:
+        format_for("--report", options.report)
+        _check_writable(options.report.parent)
+    if options.run.profiles is not None:
+        _make_directory(options.run.profiles)
+
+
+def _make_directory(path: Path) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"--profile: {error}") from None
+    if not os.access(path, os.W_OK):
+        raise UsageError(f"--profile: {path} cannot be written to: no permission")
 
 
 def _check_writable(directory: Path) -> None:

@@ -65,6 +65,8 @@ class Zap:
 class Options:
     """What the user asked for."""
 
+    words: Sequence[str]
+    """The words of the command line."""
     path: Path
     """The configuration file.  With a URI, what results are named for."""
     uri: str | None
@@ -81,6 +83,7 @@ class Options:
     output: Path | None
     append: Path | None
     resume: Path | None
+    report: Path | None
     quiet: bool
     verbose: bool
     show: Sequence[str]
@@ -115,6 +118,7 @@ def parse(arguments: Sequence[str]) -> Options:
     sweep = _sweep(found, named=uri is None and path != EMBEDDED)
     chosen = chosen_benchmarks(names, found.exclude)
     return Options(
+        words=arguments,
         path=path,
         uri=uri,
         benchmarks=chosen,
@@ -128,6 +132,7 @@ def parse(arguments: Sequence[str]) -> Options:
         output=_file("-o", found.output),
         append=_file("--append", found.append),
         resume=_file("--resume", found.resume),
+        report=found.report,
         quiet=found.quiet,
         verbose=found.verbose and not found.quiet,
         show=[name for name in ("metadata", "dump", "stats", "hist") if getattr(found, name)],

@@ -26,7 +26,18 @@ class Sweep:
     """What all combinations have in common."""
 
     def parameters(self) -> list[Parameters]:
-        """Return every combination."""
+        """Return every combination, those of a coarse grid before those between them.
+
+        So a sweep that is interrupted has curves over the whole range of each parameter.
+        """
+        axes = [self.concurrency, self.object_sizes, self.objects]
+        finest = [_levels(axis) for axis in axes]
+        combinations = sorted(
+            product(*axes),
+            key=lambda numbers: max(
+                levels[number] for levels, number in zip(finest, numbers, strict=True)
+            ),
+        )
         return [
             replace(
                 self.base,
@@ -34,10 +45,25 @@ class Sweep:
                 objects=objects,
                 object_size=object_size,
             )
-            for size, object_size, objects in product(
-                self.concurrency, self.object_sizes, self.objects
-            )
+            for size, object_size, objects in combinations
         ]
+
+
+def _levels(numbers: Sequence[int]) -> dict[int, int]:
+    """Return how fine a grid has to be for it to have each of the numbers.
+
+    That is 0 for the smallest and the largest one, 1 for the one in the middle of all, 2 for those
+    in the middle of both halves, and so on.
+    """
+    ordered = sorted(numbers)
+    levels = {ordered[0]: 0, ordered[-1]: 0}
+    gaps = [(0, len(ordered) - 1)]
+    for level in range(1, len(ordered)):
+        gaps = [(first, last) for first, last in gaps if last - first > 1]
+        halves = [(first, (first + last) // 2, last) for first, last in gaps]
+        levels |= {ordered[middle]: level for _, middle, _ in halves}
+        gaps = [gap for first, middle, last in halves for gap in ((first, middle), (middle, last))]
+    return levels
 
 
 @dataclass(frozen=True)

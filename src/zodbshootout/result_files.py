@@ -28,8 +28,9 @@ from zodbshootout.model import Cell
 from zodbshootout.result_kinds import strange_metadata, strange_values
 from zodbshootout.results import CellResult, long_name, short_name, varied_parameters
 
-LABEL = "label"
-"""What may differ in runs of one cell: what the user calls them."""
+MAY_DIFFER = frozenset({"label", "command_line", "configuration_text"})
+"""What may differ in runs of one cell: what the user calls them and has typed, and how a
+configuration is written whose settings, of which there is a hash, are the same."""
 
 
 class NotWritten(Exception):  # noqa: N818
@@ -246,7 +247,7 @@ def _difference(there: CellResult, expected: Mapping[str, Any], unit: str) -> st
     otherwise = [
         f"{key}={metadata.get(key, 'nothing')}"
         for key, value in expected.items()
-        if metadata.get(key) != value and key != LABEL
+        if metadata.get(key) != value and key not in MAY_DIFFER
     ]
     if otherwise:
         return ", ".join(otherwise)

@@ -170,9 +170,9 @@ class CellResult:
 
     def latency(self, percentile: float) -> float | None:
         """Return a percentile of the latencies of all runs, in seconds, if they were recorded."""
-        if self._latencies is None:
+        if self.latencies is None:
             return None
-        return float(self._latencies.get_value_at_percentile(percentile)) / NANOSECONDS
+        return float(self.latencies.get_value_at_percentile(percentile)) / NANOSECONDS
 
     @property
     def longest_latency(self) -> float | None:
@@ -181,7 +181,8 @@ class CellResult:
         return max((float(each) for each in found if each is not None), default=None)
 
     @cached_property
-    def _latencies(self) -> Any:
+    def latencies(self) -> Any:
+        """Return the HdrHistogram of the latencies of all runs, in nanoseconds, if there is one."""
         encoded = [run.get_metadata().get("latency_histogram") for run in self.runs]
         if not encoded or not all(encoded):
             return None

@@ -7,16 +7,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from rich.console import Console
+
 from zodbshootout.arguments import UsageError, raise_usage_errors
 from zodbshootout.client.benchmarks.registry import benchmarks
 from zodbshootout.compare.comparison import compare
 from zodbshootout.config.explanation import suggestion
+from zodbshootout.reports import registry
 from zodbshootout.reports.comparison import comparison_report
 from zodbshootout.reports.figures import OBJECTS, UNITS, Unit
 from zodbshootout.reports.headings import Heading
 from zodbshootout.reports.records import Source
-from zodbshootout.reports.registry import formats
-from zodbshootout.reports.report import Report
+from zodbshootout.reports.report import NothingToShow, Report
 from zodbshootout.reports.tables import NoSuchContender, make_report
 from zodbshootout.result_files import Unusable, read_results
 from zodbshootout.results import CellResult
@@ -35,7 +37,7 @@ def show(arguments: Sequence[str], streams: Streams) -> None:
     found = parser().parse_args(arguments)
     name = f"{found.format}{TABLE}" if found.layout == "table" else found.format
     check_format(found.format)
-    if found.layout == "table" and name not in formats():
+    if found.layout == "table" and name not in registry.names():
         raise UsageError(f"--layout: {found.format} has no other layout; csv has")
     sources = [
         Source(results_in(path), label)
@@ -45,7 +47,7 @@ def show(arguments: Sequence[str], streams: Streams) -> None:
         report = report_of(sources, UNITS[found.unit], found.relative_to, found.baseline)
     except NoSuchContender as error:
         raise UsageError(str(error)) from None
-    write_as(name, report, streams)
+    write_as(name, report, streams.out)
 
 
 def report_of(
@@ -76,17 +78,27 @@ def _comparisons(results: Sequence[CellResult]) -> Iterator[Report]:
 
 
 def check_format(name: str) -> None:
-    """Check that there is a format of that name.
+    """Check that there is a format of that name, and what it needs.
 
-    :raises UsageError: when there is none
+    :raises UsageError: when there is not
     """
-    if name not in formats():
-        raise UsageError(f"--format: no {name!r}; {suggestion(name, _names())}")
+    if name not in registry.names():
+        raise UsageError(f"--format: no {name!r}; {suggestion(name, format_names())}")
+    try:
+        registry.format_named(name)
+    except registry.NotInstalled as error:
+        raise UsageError(f"--format: {error}") from None
 
 
-def write_as(name: str, report: Report, streams: Streams) -> None:
-    """Print a report in a format."""
-    formats()[name](report, streams.out)
+def write_as(name: str, report: Report, console: Console) -> None:
+    """Write a report in a format.
+
+    :raises UsageError: when there is nothing that it could show
+    """
+    try:
+        registry.format_named(name)(report, console)
+    except NothingToShow as error:
+        raise UsageError(str(error)) from None
 
 
 def headings() -> dict[str, Heading]:
@@ -116,8 +128,9 @@ def labels(paths: Sequence[Path]) -> list[str]:
     return [f"{number}. {path}" for number, path in enumerate(paths, 1)]
 
 
-def _names() -> list[str]:
-    return [name for name in formats() if not name.endswith(TABLE)]
+def format_names() -> list[str]:
+    """Return the names of the formats that can be asked for."""
+    return [name for name in registry.names() if not name.endswith(TABLE)]
 
 
 def parser() -> argparse.ArgumentParser:
@@ -133,7 +146,7 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument(
         "--format", default="text", metavar="FORMAT",
-        help=f"one of {', '.join(_names())} (default: text)",
+        help=f"one of {', '.join(format_names())} (default: text)",
     )  # fmt: skip
     made.add_argument(
         "--layout", choices=("cells", "table"), default="cells",

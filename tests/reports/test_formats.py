@@ -15,7 +15,7 @@ from tests.reports.results import EVERYTHING
 from tests.runs import cell, failed, measured
 from zodbshootout.reports.figures import UNITS
 from zodbshootout.reports.records import Source
-from zodbshootout.reports.registry import formats
+from zodbshootout.reports.registry import format_named
 from zodbshootout.reports.tables import NoSuchContender, make_report
 from zodbshootout.show import headings
 
@@ -28,7 +28,7 @@ def written(name: str, *sources: Source, unit: str = "objects", relative_to: str
     report = make_report(
         sources or [Source(EVERYTHING)], headings(), UNITS[unit], relative_to or None
     )
-    formats()[name](report, Console(file=stream, width=1000))
+    format_named(name)(report, Console(file=stream, width=1000))
     return "".join(f"{line.rstrip()}\n" for line in stream.getvalue().splitlines())
 
 

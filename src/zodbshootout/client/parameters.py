@@ -6,7 +6,7 @@ Everything here is immutable and can be written as JSON.  Sizes are in bytes.
 from __future__ import annotations
 
 import enum
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 COMPRESSIBILITY = 0.5
@@ -48,6 +48,11 @@ class CrewShape:
         if self.unit is Unit.PROCESS:
             return f"{self.size} {noun}"
         return f"{self.size} {noun} {'sharing one DB' if self.shared else 'with a DB each'}"
+
+    @property
+    def kind(self) -> str:
+        """The words for any number of such clients: ``threads sharing one DB``."""
+        return str(replace(self, size=2)).partition(" ")[2]
 
     @property
     def _plural(self) -> str:

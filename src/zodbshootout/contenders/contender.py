@@ -97,6 +97,9 @@ class Contender:
     side: str = ""
     """Whose names of the run are in its settings, where several sides of a comparison have theirs:
     another side's ``$scratch`` is another directory."""
+    text: str = ""
+    """Its section in the configuration file, and those of the servers that it needs, secrets
+    left out."""
 
     def looked(self, facts: Facts) -> Contender:
         """Return the contender with what a look at its open storage has found."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -37,6 +38,7 @@ def _outside_contender(section: OutsideSection, configuration: Configuration) ->
         name=section.name,
         storage=storage,
         settings=settings,
+        text=_text(section.whole, servers, configuration),
         servers=tuple(server.kind for server in servers),
         server_names=frozenset(server.name for server in servers),
         environment=section.environment,
@@ -52,6 +54,7 @@ def _contender(section: Any, configuration: Configuration) -> Contender:
         name=section.name,
         storage=_storage(section, configuration),
         settings=settings_of(section, configuration),
+        text=_text(configuration.text_of(section).whole, servers, configuration),
         facts=facts,
         servers=tuple(server.kind for server in servers),
         server_names=frozenset(server.name for server in servers),
@@ -61,6 +64,22 @@ def _contender(section: Any, configuration: Configuration) -> Contender:
         installation=next(filter(None, installations), None),
         advice=tuple(advice for kind, each in known for advice in kind.advice(each)),
     )
+
+
+def _text(section: str, servers: Sequence[ServerSection], configuration: Configuration) -> str:
+    """Return a section after those of the servers that it needs, nested ones indented."""
+    sections = [*(configuration.text_of(server).whole for server in servers), section]
+    lines = [line for each in sections for line in each.splitlines()]
+    found, depth = list(dict.fromkeys(filter(_is_directive, lines))), 0
+    for line in itertools.filterfalse(_is_directive, lines):
+        depth -= line.startswith("</")
+        found.append(f"{'  ' * depth}{line}")
+        depth += line.startswith("<") and not line.startswith("</") and not line.endswith("/>")
+    return configuration.mask("\n".join(found))
+
+
+def _is_directive(line: str) -> bool:
+    return line.startswith("%")
 
 
 def _storage(section: Any, configuration: Configuration) -> Storage:

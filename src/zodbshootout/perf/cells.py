@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -37,6 +38,8 @@ class CellTasks:
     profiler: str = "cprofile"
     label: str = ""
     """What the user calls this run."""
+    command: str = ""
+    """What the user has typed."""
 
     def modules(self, cells: Iterable[Cell]) -> list[str]:
         """Return the modules that opening the contenders of some cells imports."""
@@ -83,7 +86,9 @@ class CellTasks:
         benchmark = benchmarks()[cell.benchmark]
         settings = contender.settings
         left = caches_left(contender, restarted=restarted)
-        return storable(
+        # Text of several lines, which pyperf's metadata cannot have.
+        text = {"configuration_text": json.dumps(contender.text)} if contender.text else {}
+        return text | storable(
             {
                 **cell.metadata(),
                 "work_per_iteration": benchmark.work(cell.parameters),
@@ -99,6 +104,7 @@ class CellTasks:
                 "beside": contender.beside,
                 **self.treatment.get(contender.name, {}),
                 "label": self.label,
+                "command_line": self.command,
             }
         )
 

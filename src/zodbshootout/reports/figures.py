@@ -18,11 +18,16 @@ class Unit:
     """What the figures are; ``{counted}`` in it stands for what a benchmark counts."""
     value: Callable[[CellResult], float | None]
     """Return the figure of a cell that was measured, ``None`` where it has none."""
-    more_is_better: bool = False
+    better: str = "less"
+    """What is better of it, ``more`` or ``less``; empty where neither is."""
+    written: str = ""
+    """How Python writes a figure that is neither a rate nor a time: its format."""
 
     def text(self, result: CellResult, value: float) -> str:
         """Return *value* as it is printed."""
-        if self.more_is_better and result.unit == "second":
+        if self.written:
+            return format(value, self.written)
+        if self.better == "more" and result.unit == "second":
             return f"{value:,.0f}"
         return str(result.benchmark().format_value(value))
 
@@ -41,7 +46,7 @@ def _percentile(percentile: float) -> Callable[[CellResult], float | None]:
 
 
 _ALL = (
-    Unit("objects", "{counted} per second", _objects, more_is_better=True),
+    Unit("objects", "{counted} per second", _objects, better="more"),
     Unit("seconds", "Mean seconds per iteration", lambda result: result.mean),
     Unit("stdev", "Standard deviation of the values, in seconds per iteration", _stdev),
     Unit("p50", "Latency, 50th percentile", _percentile(50)),

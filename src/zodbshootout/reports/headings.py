@@ -31,9 +31,11 @@ def group_of(result: CellResult, heading: Heading) -> tuple[object, ...]:
     return heading.counted, parameters.crew, data
 
 
-def title_of(result: CellResult, headings: Mapping[str, Heading]) -> str:
-    """Return what stands before the figures of a row."""
+def title_of(result: CellResult, headings: Mapping[str, Heading], *, swept: bool = False) -> str:
+    """Return what stands before the figures of a row; *swept*, of any number of objects."""
     title = heading_of(headings, result).title
+    if swept:
+        return " ".join(title.replace("{objects}", "").split())
     return title.format(objects=result.cell.parameters.objects)
 
 
@@ -42,19 +44,25 @@ def row_of(result: CellResult) -> tuple[str, int]:
     return result.cell.benchmark, result.cell.parameters.objects
 
 
-def description(result: CellResult, heading: Heading) -> str:
-    """Return the words for the clients and the objects of a table's cells."""
+def description(result: CellResult, heading: Heading, over: str = "") -> str:
+    """Return the words for the clients and the objects of a table's cells.
+
+    *over* is the axis of a chart that has several numbers of one of them.
+    """
     parameters = result.cell.parameters
-    data = f", {_data(parameters)}" if _depends_on_data(heading.counted, parameters) else ""
-    return f"{parameters.crew}{data}"
+    crew = parameters.crew.kind if over == "clients" else str(parameters.crew)
+    if not _depends_on_data(heading.counted, parameters):
+        return crew
+    return f"{crew}, {_data(parameters, sized=over != 'bytes per object')}"
 
 
 def _depends_on_data(counted: str, parameters: Parameters) -> bool:
     return counted == "objects" or parameters.min_objects > 0
 
 
-def _data(parameters: Parameters) -> str:
+def _data(parameters: Parameters, *, sized: bool = True) -> str:
     mapping = parameters.mapping.value
     article = "an" if mapping[0] in "IO" else "a"
     what = "blobs" if parameters.blobs else "objects"
-    return f"{what} of {parameters.object_size} bytes in {article} {mapping}"
+    size = f" of {parameters.object_size} bytes" if sized else ""
+    return f"{what}{size} in {article} {mapping}"

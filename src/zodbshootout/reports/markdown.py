@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from textwrap import indent
 
 from rich.console import Console
 
@@ -10,19 +11,26 @@ from zodbshootout.reports.report import Report
 
 
 def write(report: Report, console: Console) -> None:
-    """Write the tables, and the notes as a list."""
-    blocks = []
+    """Write the tables, the notes as a list, and its parts below headings."""
+    console.file.write("\n\n".join(_blocks(report)) + "\n")
+
+
+def _blocks(report: Report, level: int = 1) -> Iterator[str]:
+    if report.title:
+        yield f"{'#' * level} {_escaped(report.title)}"
     for table in report.tables:
+        if table.caption:
+            yield f"**{_escaped(table.caption)}**"
         rule = ["---", *("---" if each in table.words else "---:" for each in table.columns)]
         rows = [_row([table.title, *table.columns]), f"| {' | '.join(rule)} |"]
-        rows += map(_row, table.lines())
-        blocks.append("\n".join([f"**{_escaped(table.caption)}**", "", *rows]))
+        yield "\n".join([*rows, *map(_row, table.lines())])
     if report.notes:
-        blocks.append("\n".join(f"- {_escaped(note)}" for note in report.notes))
-    console.file.write("\n\n".join(blocks) + "\n")
-    for each in report.further:
-        console.file.write("\n")
-        write(each, console)
+        yield "\n".join(f"- {_escaped(note)}" for note in report.notes)
+    for listing in report.listings:
+        yield f"{_escaped(listing.caption)}:"
+        yield indent(listing.text, "    ")
+    for each in report.without_charts:
+        yield from _blocks(each, level + 1)
 
 
 def _row(texts: Sequence[str]) -> str:

@@ -17,10 +17,21 @@ class Source:
     results: Sequence[CellResult]
     label: str = ""
     """What stands before the names of its contenders where there are several files."""
+    name: str = ""
+    """What the file is called."""
 
     def column(self, contender: str) -> str:
         """Return what stands above the figures of a contender."""
         return f"{self.label}: {contender}" if self.label else contender
+
+
+def placed(sources: Iterable[Source]) -> list[tuple[str, CellResult]]:
+    """Return every result, and what stands above its figures."""
+    return [
+        (source.column(result.cell.contender), result)
+        for source in sources
+        for result in source.results
+    ]
 
 
 def records_of(sources: Iterable[Source]) -> Iterator[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""A report: tables of words and numbers, and the notes below them, before it is written."""
+"""A report: tables of words and numbers, notes below them and charts, before it is written."""
 
 from __future__ import annotations
 
@@ -6,6 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
+
+from zodbshootout.reports.chart import Chart
+
+
+class NothingToShow(Exception):  # noqa: N818
+    """A format cannot show anything of a report; the message tells why."""
 
 
 class Style(Enum):
@@ -69,12 +75,30 @@ class Table:
 
 
 @dataclass(frozen=True)
+class Listing:
+    """Lines that are to be shown as they are."""
+
+    caption: str
+    text: str
+
+
+@dataclass(frozen=True)
 class Report:
     """Tables, notes, and everything that is known of each cell."""
 
     tables: Sequence[Table]
-    notes: Sequence[str]
-    records: Sequence[Mapping[str, Any]]
+    notes: Sequence[str] = ()
+    records: Sequence[Mapping[str, Any]] = ()
     """Alike in their keys.  Times are seconds, sizes bytes; ``None`` is what is not known."""
     further: Sequence[Report] = ()
     """What prose goes on with after the notes; its records are not among these."""
+    title: str = ""
+    """What stands above it; empty for what is not one of several parts."""
+    charts: Sequence[Chart] = ()
+    """Pictures.  A format without them loses none of the figures, which are in tables."""
+    listings: Sequence[Listing] = ()
+
+    @property
+    def without_charts(self) -> list[Report]:
+        """Return the parts that follow, but for those of which nothing is left without charts."""
+        return [each for each in self.further if each.tables or each.listings or each.further]

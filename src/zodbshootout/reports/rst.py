@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from textwrap import indent
 
 from rich.console import Console
 
 from zodbshootout.reports.report import Report
 
+_UNDERLINES = "=-~^"
+"""What stands below titles, by their level."""
+
 
 def write(report: Report, console: Console) -> None:
-    """Write the tables as grid tables, and the notes as a list."""
-    blocks = []
+    """Write the tables as grid tables, the notes as a list, and its parts below headings."""
+    console.file.write("\n\n".join(_blocks(report)) + "\n")
+
+
+def _blocks(report: Report, level: int = 0) -> Iterator[str]:
+    if report.title:
+        title = _escaped(report.title)
+        yield f"{title}\n{_UNDERLINES[level] * len(title)}"
     for table in report.tables:
         rows = [[table.title, *table.columns], *table.lines()]
         grid = _grid([[_escaped(text) for text in row] for row in rows])
-        caption = f".. table:: {_escaped(table.caption)}"
-        blocks.append("\n".join([caption, "", *(f"    {line}" for line in grid)]))
+        caption = f".. table:: {_escaped(table.caption)}".rstrip()
+        yield "\n".join([caption, "", *(f"    {line}" for line in grid)])
     if report.notes:
-        blocks.append("\n".join(f"- {_escaped(note)}" for note in report.notes))
-    console.file.write("\n\n".join(blocks) + "\n")
-    for each in report.further:
-        console.file.write("\n")
-        write(each, console)
+        yield "\n".join(f"- {_escaped(note)}" for note in report.notes)
+    for listing in report.listings:
+        yield f"{_escaped(listing.caption)}::\n\n{indent(listing.text, '    ')}"
+    for each in report.without_charts:
+        yield from _blocks(each, level + 1)
 
 
 def _grid(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from zodbshootout.client.outcome import State
 from zodbshootout.compare.comparison import overall
 from zodbshootout.model import Cell
+from zodbshootout.reports.baseline import against_baseline
 from zodbshootout.reports.comparison import in_words
 from zodbshootout.reports.figures import OBJECTS, Unit
 from zodbshootout.reports.headings import (
@@ -18,7 +19,7 @@ from zodbshootout.reports.headings import (
     row_of,
     title_of,
 )
-from zodbshootout.reports.records import Source, records_of
+from zodbshootout.reports.records import Source, placed, records_of
 from zodbshootout.reports.report import Entry, Report, Row, Style, Table
 from zodbshootout.results import CellResult
 
@@ -27,8 +28,6 @@ UNSTABLE = 0.1
 _MEANS = {"objects", "seconds"}
 """The units whose figures are means, of which an interval can be given."""
 _STYLES = {State.FAILED: Style.BAD, State.UNSUPPORTED: Style.DIM, State.NOT_RUN: Style.DIM}
-
-
 WARMING_UP = 1.2
 """How many times as long a run's first value takes where that is told of."""
 
@@ -53,24 +52,25 @@ def make_report(
 
     :raises NoSuchContender: when no column has that title
     """
-    cells = [(source, result) for source in sources for result in source.results]
-    columns = list(dict.fromkeys(source.column(each.cell.contender) for source, each in cells))
+    cells = placed(sources)
+    columns = list(dict.fromkeys(column for column, _ in cells))
     for wanted in filter(None, (relative_to, baseline)):
         if wanted not in columns:
             raise NoSuchContender(f"no contender {wanted!r}; there are {', '.join(columns)}")
     notes = _Notes(columns)
     groups: dict[tuple[object, ...], list[tuple[str, CellResult]]] = {}
-    for source, result in cells:
+    for column, result in cells:
         heading = heading_of(headings, result)
-        column = source.column(result.cell.contender)
         groups.setdefault(group_of(result, heading), []).append((column, result))
     scale = _Scale(unit, relative_to, notes)
-    tables = [_table(group, headings, scale) for group in groups.values()]
+    # A sweep begins with the ends of what it covers.
+    ordered = sorted(groups.values(), key=lambda group: _extent(group[0][1]))
+    tables = [_table(group, headings, scale) for group in ordered]
     told = notes.lines(cells)
     if relative_to is None and unit.name in _MEANS:
         told += _precision([result for _, result in cells])
     if unit is OBJECTS:
-        told += _against_baseline(sources, columns, baseline)
+        told += _against_baseline(sources, baseline)
     return Report(tables, told, list(records_of(sources)))
 
 
@@ -114,6 +114,11 @@ class _Scale:
         return self.unit.value(result) if result is not None and result.measured else None
 
 
+def _extent(result: CellResult) -> tuple[int, int]:
+    parameters = result.cell.parameters
+    return parameters.crew.size, parameters.object_size
+
+
 def _table(
     group: Sequence[tuple[str, CellResult]], headings: Mapping[str, Heading], scale: _Scale
 ) -> Table:
@@ -126,21 +131,21 @@ def _table(
             title_of(next(iter(by_column.values())), headings),
             [scale.entry(by_column, column) for column in columns],
         )
-        for by_column in rows.values()
+        for _, by_column in sorted(rows.items(), key=lambda row: row[0][1])
     ]
     return Table(_caption([result for _, result in group], headings, scale), columns, made)
 
 
 def _caption(results: Sequence[CellResult], headings: Mapping[str, Heading], scale: _Scale) -> str:
     heading = heading_of(headings, results[0])
-    more = scale.unit.more_is_better
+    better = scale.unit.better
     what = scale.unit.caption.format(counted=f"{heading.counted[0].upper()}{heading.counted[1:]}")
     if any(result.measured and result.unit == "byte" for result in results):
-        what, more = "Memory of a worker", False
+        what, better = "Memory of a worker", "less"
     if scale.relative_to is not None:
         what = f"{what}, relative to {scale.relative_to}"
-    better = "more" if more else "less"
-    return f"{what} ({better} is better): {description(results[0], heading)}"
+    told = f"{what} ({better} is better)" if better else what
+    return f"{told}: {description(results[0], heading)}"
 
 
 @dataclass
@@ -161,15 +166,14 @@ class _Notes:
         self.reasons.setdefault(key, []).append((column, result.cell))
         return list(self.reasons).index(key) + 1
 
-    def lines(self, cells: Sequence[tuple[Source, CellResult]]) -> list[str]:
+    def lines(self, results: Sequence[tuple[str, CellResult]]) -> list[str]:
         """Return the notes, one line each, and what else is to be said of all results."""
-        names = list(dict.fromkeys(result.cell.benchmark for _, result in cells))
-        placed = [(source.column(result.cell.contender), result) for source, result in cells]
+        names = list(dict.fromkeys(result.cell.benchmark for _, result in results))
         return [
             *self._reasons(names),
-            *_restarted(placed, names),
-            *_not_emptied(placed),
-            *_warming_up(placed),
+            *_restarted(results, names),
+            *_not_emptied(results),
+            *_warming_up(results),
         ]
 
     def _reasons(self, benchmarks: Sequence[str]) -> Iterable[str]:
@@ -228,31 +232,14 @@ def _warming_up(results: Sequence[tuple[str, CellResult]]) -> Iterable[str]:
         )
 
 
-def _against_baseline(
-    sources: Sequence[Source], columns: Sequence[str], baseline: str | None
-) -> Iterable[str]:
-    """Return a line for each contender that says how fast it is beside the one of *baseline*.
-
-    Unless told otherwise that is the first one of which anything was measured, or the contender of
-    the same section as it is installed.
-    """
-    by_column: dict[str, list[CellResult]] = {column: [] for column in columns}
-    beside: dict[str, str] = {}
-    for source in sources:
-        for result in source.results:
-            if result.measured and result.unit == "second":
-                column = source.column(result.cell.contender)
-                by_column[column].append(result)
-                if result.beside and baseline is None:
-                    beside[column] = source.column(result.beside)
-    usual = baseline or next((each for each in columns if by_column[each]), columns[0])
-    for column, results in by_column.items():
-        baseline = beside.get(column, usual)
-        found = overall(by_column.get(baseline, []), results) if column != baseline else None
+def _against_baseline(sources: Sequence[Source], baseline: str | None) -> Iterable[str]:
+    """Return a line for each contender that says how fast it is beside the one of *baseline*."""
+    for sides in against_baseline(sources, baseline):
+        found = overall(sides.of_base, sides.of_new)
         if found is not None:
             ratio, cells = found
             of = f", the geometric mean of {cells} benchmarks" if cells > 1 else ""
-            yield f"{column}: {in_words(ratio)} times as fast as {baseline}{of}"
+            yield f"{sides.new}: {in_words(ratio)} times as fast as {sides.base}{of}"
 
 
 def mark_of(result: CellResult) -> str:

@@ -22,13 +22,14 @@ _STYLES = {
 
 
 def write(report: Report, console: Console) -> None:
-    """Print the tables, and the notes.
+    """Print the tables, the notes and the parts.
 
     Where a table of contenders is too wide, each of them has a table of its own.
     """
+    if report.title:
+        _print_title(console, f"{report.title}\n{'=' * len(report.title)}")
     for table in report.tables:
-        console.print()
-        console.print(Text(table.caption, style="bold"), soft_wrap=True)
+        _print_title(console, table.caption)
         for number, part in enumerate(_fitting(table, console)):
             if number:
                 console.print()
@@ -36,8 +37,17 @@ def write(report: Report, console: Console) -> None:
     console.print()
     for line in report.notes:
         console.print(Text(_plain(line, console)), soft_wrap=True)
-    for each in report.further:
+    for listing in report.listings:
+        _print_title(console, listing.caption)
+        console.print(Text(listing.text), soft_wrap=True)
+    for each in report.without_charts:
         write(each, console)
+
+
+def _print_title(console: Console, title: str) -> None:
+    console.print()
+    if title:
+        console.print(Text(_plain(title, console), style="bold"), soft_wrap=True)
 
 
 def _fitting(table: Table, console: Console) -> list[Table]:

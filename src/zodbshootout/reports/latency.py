@@ -1,0 +1,60 @@
+"""How latencies are distributed: percentiles in tables, and charts of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from zodbshootout.reports.chart import Chart, Kind, Point
+from zodbshootout.reports.figures import UNITS
+from zodbshootout.reports.headings import Heading, description, heading_of, title_of
+from zodbshootout.results import CellResult
+
+STEPS_OF_AN_OCTAVE = 2
+"""Points of a curve for each halving of the part of the iterations that took longer."""
+_SECONDS = UNITS["p50"]
+
+
+def distributions(
+    placed: Sequence[tuple[str, CellResult]],
+    columns: Sequence[str],
+    headings: Mapping[str, Heading],
+) -> Iterator[Chart]:
+    """Return a chart for each row of the tables whose latencies were recorded."""
+    rows: dict[object, list[tuple[str, CellResult]]] = {}
+    for column, result in placed:
+        if result.latencies is not None:
+            key = (result.cell.benchmark, replace(result.cell.parameters, owner=""))
+            rows.setdefault(key, []).append((column, result))
+    for group in rows.values():
+        result = group[0][1]
+        yield Chart(
+            Kind.PERCENTILES,
+            title_of(result, headings),
+            subtitle=description(result, heading_of(headings, result)),
+            x_title="percentile of the iterations",
+            y_title="latency of an iteration (less is better)",
+            points=[point for column, each in group for point in _points(column, each)],
+            columns=columns,
+            in_seconds=True,
+            x_logarithmic=True,
+        )
+
+
+def _points(column: str, result: CellResult) -> Iterator[Point]:
+    """Return the median, and percentiles up to the longest latency.
+
+    Their x is one of how many iterations took longer: 2 for the median, 100 for the 99th
+    percentile.
+    """
+    iterations = result.latencies.get_total_count()
+    part, ratio = 2.0, 2 ** (1 / STEPS_OF_AN_OCTAVE)
+    while part <= iterations:
+        yield _point(column, result, part, result.latency(100 * (1 - 1 / part)))
+        part *= ratio
+    yield _point(column, result, max(2.0, iterations), result.longest_latency)
+
+
+def _point(column: str, result: CellResult, part: float, seconds: float | None) -> Point:
+    seconds = seconds or 0.0
+    return Point(column, part, seconds, _SECONDS.text(result, seconds))

@@ -1,0 +1,204 @@
+"""The page of a report, as a browser without a network shows it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+from axe_core_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from tests.reports.results import EVERYTHING, told
+from tests.reports.swept import CLIENTS, SWEPT, swept
+from tests.runs import failed
+from zodbshootout.reporting import write_report
+from zodbshootout.reports.records import Source
+from zodbshootout.results import CellResult
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
+DESKTOP, PHONE = (1280, 900), (390, 844)
+MOST_BYTES = 3_000_000
+HOSTILE = "<script>document.title='run'</script>"
+
+pytestmark = pytest.mark.skipif(
+    CHROMIUM is None and not os.environ.get("CI"), reason="Chromium is not installed"
+)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        # Chromium's sandbox wants more of a system than a container of root's has.
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@dataclass
+class Shown:
+    """A page that is open, and what was said and asked for while it was."""
+
+    page: Page
+    console: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+
+    def draw_all(self) -> int:
+        """Scroll to each chart, wait until it is drawn, and return how many there are."""
+        charts = self.page.locator("[data-chart]")
+        for number in range(charts.count()):
+            charts.nth(number).scroll_into_view_if_needed()
+            charts.nth(number).locator("svg").wait_for()
+            self.page.wait_for_function(
+                f"document.querySelectorAll('[data-chart]')[{number}].dataset.drawn"
+            )
+        return charts.count()
+
+
+@contextmanager
+def opened(
+    browser: Browser, path: Path, size: tuple[int, int] = DESKTOP, *, dark: bool = False
+) -> Iterator[Shown]:
+    context = browser.new_context(
+        viewport={"width": size[0], "height": size[1]},
+        color_scheme="dark" if dark else "light",
+        offline=True,
+    )
+    shown = Shown(context.new_page())
+    shown.page.on("console", lambda message: shown.console.append(message.text))
+    shown.page.on("pageerror", lambda error: shown.console.append(str(error)))
+    shown.page.on("request", lambda request: shown.requests.append(request.url))
+    shown.page.goto(path.as_uri())
+    yield shown
+    context.close()
+
+
+@pytest.fixture(scope="module")
+def page_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    def write(*sources: list[CellResult]) -> Path:
+        path = tmp_path_factory.mktemp("page") / "page.html"
+        labels = "ab" if len(sources) > 1 else [""]
+        named = [
+            Source(results, label, f"{label or 'out'}.json")
+            for results, label in zip(sources, labels, strict=False)
+        ]
+        write_report(named, path, "html")
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_a_page_draws_its_charts_and_can_be_used_by_everybody(
+    browser: Browser,
+    page_of: Callable[..., Path],
+    tmp_path: Path,
+    size: tuple[int, int],
+    dark: bool,
+) -> None:
+    path = page_of(SWEPT)
+    with opened(browser, path, size, dark=dark) as shown:
+        charts = shown.draw_all()
+        curves = shown.page.locator("figure.curves").count()
+        # Throughput and its 99th percentile against clients, of two benchmarks.
+        assert (curves, charts - curves) == (4, 1 + 2 * len(CLIENTS))
+        assert shown.page.locator("[data-chart] svg").count() == charts
+        found = Axe().run(shown.page)
+        told = [
+            (each["id"], [node["html"][:200] for node in each["nodes"]])
+            for each in found["violations"]
+        ]
+        assert told == []
+        width = shown.page.evaluate("document.documentElement.scrollWidth")
+        assert width <= size[0]
+        picture = shown.page.screenshot(path=tmp_path / "page.png", full_page=True)
+        assert picture.startswith(b"\x89PNG")
+        assert shown.console == []
+        assert shown.requests == [path.as_uri()]
+    assert path.stat().st_size < MOST_BYTES
+
+
+def test_a_contender_is_filtered_with_the_keyboard(
+    browser: Browser, page_of: Callable[..., Path]
+) -> None:
+    with opened(browser, page_of(SWEPT)) as shown:
+        shown.draw_all()
+        page = shown.page
+        lines = page.locator("figure.curves").first.locator(".mark-line path")
+        assert lines.count() == 3
+        page.locator("h1").click()
+        for _ in range(20):
+            page.keyboard.press("Tab")
+            focused = page.evaluate("document.activeElement.value")
+            if focused == "zeo":
+                break
+        page.keyboard.press("Space")
+        page.wait_for_function(
+            "document.querySelector('figure.curves').querySelectorAll('.mark-line path').length"
+            " === 2"
+        )
+        heads = page.locator("thead").first.locator("th:visible")
+        assert [each.strip() for each in heads.all_text_contents()] == ["Transaction", "fs", "pg"]
+        page.keyboard.press("Space")
+        page.wait_for_function(
+            "document.querySelector('figure.curves').querySelectorAll('.mark-line path').length"
+            " === 3"
+        )
+        assert heads.count() == 4
+
+
+def test_a_point_tells_its_figure_and_a_chart_can_be_saved(
+    browser: Browser, page_of: Callable[..., Path], tmp_path: Path
+) -> None:
+    with opened(browser, page_of(SWEPT)) as shown:
+        shown.draw_all()
+        figure = shown.page.locator("figure.curves").first
+        figure.scroll_into_view_if_needed()
+        figure.locator(".mark-symbol path").first.hover(force=True)
+        shown.page.locator("#vg-tooltip-element").wait_for()
+        told = shown.page.locator("#vg-tooltip-element").inner_text()
+        assert "contender" in told
+        assert "±" in told
+        for kind, start in (("SVG", b"<svg"), ("PNG", b"\x89PNG")):
+            with shown.page.expect_download() as download:
+                figure.get_by_role("button", name=f"as {kind}").click()
+            assert Path(download.value.path()).read_bytes().startswith(start)
+        assert shown.console == []
+
+
+def test_text_of_others_is_shown_and_not_run(
+    browser: Browser, page_of: Callable[..., Path]
+) -> None:
+    results = [
+        *swept(names=(HOSTILE, "b")),
+        failed(replace(SWEPT[0].cell, contender="c"), f"it said {HOSTILE}"),
+    ]
+    with opened(browser, page_of(results, [told(each) for each in EVERYTHING])) as shown:
+        shown.draw_all()
+        text = shown.page.locator("main").inner_text()
+        assert f"it said {HOSTILE}" in text
+        assert f"a: {HOSTILE}" in text
+        labels = shown.page.locator("#filter label").all_text_contents()
+        assert labels[0] == f"a: {HOSTILE}"
+        assert shown.page.title() == "a.json and b.json"
+        assert shown.page.locator("main script").count() == 0
+        assert shown.console == []
+
+
+def test_what_is_drawn_is_what_was_measured(browser: Browser, page_of: Callable[..., Path]) -> None:
+    path = page_of(SWEPT)
+    with opened(browser, path) as shown:
+        charts = json.loads(shown.page.locator("#charts").text_content() or "")
+    rows = charts[0]["data"]["values"]
+    drawn = {(row["column"], row["x"]): row["y"] for row in rows}
+    for result in swept():
+        key = (result.cell.contender, result.cell.parameters.crew.size)
+        assert drawn[key] == pytest.approx(result.objects_per_second, rel=1e-4)
+    knees = {row["column"]: row["x"] for row in rows if row.get("knee")}
+    assert knees == {"fs": 2, "zeo": 4}

@@ -1,0 +1,73 @@
+"""Results of a sweep, with latencies and counts, as a run would have them."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from tests.runs import failed, measured, unsupported
+from zodbshootout.client.parameters import CrewShape, Parameters
+from zodbshootout.client.recorder import Latencies
+from zodbshootout.model import Cell
+from zodbshootout.perf.summary import histogram
+from zodbshootout.results import CellResult
+
+CLIENTS = (1, 2, 4, 8)
+RUNS = 5
+ITERATIONS = 400
+SATURATED = {"fs": 2, "zeo": 4, "pg": 16}
+"""From how many clients on a contender is no faster."""
+
+
+def swept(benchmark: str = "add", names: tuple[str, ...] = ("fs", "zeo", "pg")) -> list[CellResult]:
+    """Return what each contender does with several numbers of clients: its rate, give or take 2 %.
+
+    It rises with the clients until the contender is saturated.
+    """
+    return [
+        _result(Cell(benchmark, name, Parameters(CrewShape(clients), objects=100)), number)
+        for clients in CLIENTS
+        for number, name in enumerate(names)
+    ]
+
+
+def _result(cell: Cell, number: int) -> CellResult:
+    chance = random.Random(f"{cell.contender}{cell.parameters.crew.size}")
+    clients = cell.parameters.crew.size
+    at_once = min(clients, list(SATURATED.values())[number % len(SATURATED)])
+    rate = 10_000.0 * (number + 1) * at_once
+    seconds = clients * cell.parameters.objects / rate
+    runs = [[seconds * chance.uniform(0.98, 1.02) for _ in range(3)] for _ in range(RUNS)]
+    metadata: dict[str, Any] = {**cell.metadata(), **_metadata(cell, seconds, chance)}
+    return measured(cell, *runs, **metadata)
+
+
+def _metadata(cell: Cell, seconds: float, chance: random.Random) -> dict[str, Any]:
+    latencies = Latencies()
+    latencies.record(seconds * chance.lognormvariate(0, 0.3) for _ in range(ITERATIONS))
+    return {
+        "work_per_iteration": cell.parameters.objects,
+        "iterations": ITERATIONS,
+        "latency_histogram": histogram(latencies).encode().decode(),
+        "latency_max_s": latencies.longest,
+        "storage_classes": "ZODB.FileStorage.FileStorage.FileStorage",
+        "version_ZODB": "6.4",
+        "configuration_text": '"<zodb fs>\\n  <filestorage>\\n  </filestorage>\\n</zodb>"',
+        "command_line": "zodbshootout x.conf -c 1,2,4,8",
+        "cpu_model_name": "a processor",
+        "python_version": "3.11",
+    }
+
+
+CONFLICTS: dict[str, Any] = {"conflicts": 30, "resolutions": 20, "retries": 10}
+SWEPT = [
+    *swept(),
+    *swept("cold"),
+    failed(Cell("hot", "fs", Parameters(CrewShape(1), objects=100)), "it was <b>not</b> there"),
+    unsupported(Cell("hot", "pg", Parameters(CrewShape(1), objects=100)), "it makes no sense"),
+    measured(
+        Cell("conflicts", "zeo", Parameters(CrewShape(2), objects=100)),
+        [0.1], [0.11],
+        iterations=10, work_per_iteration=50, **CONFLICTS,
+    ),
+]  # fmt: skip

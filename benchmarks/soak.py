@@ -9,12 +9,14 @@ numbers of blocks of time for independent of each other and not the single ones.
 
 from __future__ import annotations
 
+import os
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
@@ -71,12 +73,13 @@ def _watched(minutes: float) -> Iterator[tuple[float, Use]]:
             stderr=subprocess.PIPE,
         )
         began = time.monotonic()
-        while process.poll() is None:
-            time.sleep(EVERY)
-            try:
-                yield time.monotonic() - began, _use(psutil.Process(process.pid), temporary)
-            except psutil.Error:
-                break
+        try:
+            while process.poll() is None:
+                time.sleep(EVERY)
+                with suppress(psutil.Error):  # it has ended just now
+                    yield time.monotonic() - began, _use(psutil.Process(process.pid), temporary)
+        finally:
+            process.terminate()
         _, errors = process.communicate()
         if process.returncode:
             raise NotMeasured(errors.decode(errors="replace"))
@@ -92,7 +95,8 @@ def _use(process: psutil.Process, temporary: Path) -> Use:
             descriptors=process.num_fds(),
             threads=process.num_threads(),
             processes=len(process.children(recursive=True)),
-            temporary_files=sum(1 for _ in temporary.rglob("*")),
+            # Unlike Path.rglob, it passes over directories that are removed meanwhile.
+            temporary_files=sum(len(names) for _, _, names in os.walk(temporary)),
         )
 
 

@@ -202,3 +202,13 @@ def test_what_is_drawn_is_what_was_measured(browser: Browser, page_of: Callable[
         assert drawn[key] == pytest.approx(result.objects_per_second, rel=1e-4)
     knees = {row["column"]: row["x"] for row in rows if row.get("knee")}
     assert knees == {"fs": 2, "zeo": 4}
+
+
+def test_curves_without_knees_and_bars_without_intervals_are_drawn_in_silence(
+    browser: Browser, page_of: Callable[..., Path]
+) -> None:
+    straight = [each for each in swept() if each.cell.contender == "pg"]
+    once = [replace(each, runs=each.runs[:1]) for each in swept("cold")]
+    with opened(browser, page_of([*straight, *once])) as shown:
+        assert shown.draw_all() > 0
+        assert shown.console == []

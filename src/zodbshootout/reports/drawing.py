@@ -79,16 +79,17 @@ def _bars(base: alt.Chart, chart: Chart) -> list[alt.Chart]:
         axis=_axis(chart, 4),
     )
     bars = _without_ceiling(base, chart)
-    return [
+    layers = [
         bars.mark_bar(height={"band": 0.7}).encode(y=place, x=figure, color=_colour(chart)),
-        bars.transform_filter(_KNOWN)
-        .mark_rule(strokeWidth=2)
-        .encode(y=place, x=alt.X("low:Q", title=None), x2="high:Q"),
         bars.transform_calculate(end=f"{_KNOWN} ? datum.high : datum.y")
         .mark_text(align="left", dx=6)
         .encode(y=place, x=alt.X("end:Q", title=None), text="text:N"),
         *(each.mark_rule(strokeDash=[4, 3]).encode(x="y:Q") for each in _ceiling(base, chart)),
     ]
+    if any(point.low is not None for point in chart.points):
+        intervals = bars.transform_filter(_KNOWN).mark_rule(strokeWidth=2)
+        layers.append(intervals.encode(y=place, x=alt.X("low:Q", title=None), x2="high:Q"))
+    return layers
 
 
 def _curves(base: alt.Chart, chart: Chart) -> list[alt.Chart]:
@@ -103,20 +104,24 @@ def _curves(base: alt.Chart, chart: Chart) -> list[alt.Chart]:
     figure = _measured(chart)
     curves = _without_ceiling(base, chart)
     lines = curves.encode(x=across, y=figure, color=_colour(chart))
-    band = alt.Y("low:Q", title=None)
-    return [
-        curves.transform_filter(_KNOWN)
-        .mark_area(opacity=0.18)
-        .encode(x=across, y=band, y2="high:Q", color=_colour(chart)),
+    layers = [
         lines.mark_line(),
         lines.mark_point(filled=True, size=60, opacity=1).encode(shape=_shape(chart)),
-        lines.transform_filter("datum.knee").mark_point(size=300, strokeWidth=1.5, filled=False),
         lines.mark_circle(size=400, opacity=0).encode(tooltip=_told(chart)),
         *(
             each.mark_line(strokeDash=[4, 3]).encode(x=across, y=figure)
             for each in _ceiling(base, chart)
         ),
     ]
+    # Vega says so on the console where a layer has nothing in it.
+    if any(point.knee for point in chart.points):
+        knees = lines.transform_filter("datum.knee")
+        layers.insert(2, knees.mark_point(size=300, strokeWidth=1.5, filled=False))
+    if any(point.low is not None for point in chart.points):
+        bands = curves.transform_filter(_KNOWN).mark_area(opacity=0.18)
+        low = alt.Y("low:Q", title=None)
+        layers.insert(0, bands.encode(x=across, y=low, y2="high:Q", color=_colour(chart)))
+    return layers
 
 
 def _percentiles(base: alt.Chart, chart: Chart) -> list[alt.Chart]:

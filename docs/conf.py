@@ -8,7 +8,7 @@ copyright = "The zodbshootout contributors"
 release = installed_version("zodbshootout")
 version = release
 
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "results/made"]
 nitpicky = True
 highlight_language = "none"
 

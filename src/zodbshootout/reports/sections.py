@@ -9,6 +9,7 @@ from typing import Any
 
 from zodbshootout.compare.comparison import compare
 from zodbshootout.reports.baseline import against_baseline
+from zodbshootout.reports.chart import Chart
 from zodbshootout.reports.comparison import comparison_report, in_words
 from zodbshootout.reports.counts import COUNTS
 from zodbshootout.reports.figures import UNITS, Unit
@@ -88,9 +89,13 @@ class Sections:
                 found.append(replace(made, title=f"{sides.new} against {sides.base}{mean}"))
         return Report([], title="Which is faster", further=found)
 
-    def _throughput(self) -> Report:
+    def throughput(self) -> list[Chart]:
+        """Return the charts of objects per second."""
         figures = self._figures(UNITS["objects"])
-        charts = [*figures.curves(), *figures.bars()]
+        return [*figures.curves(), *figures.bars()]
+
+    def _throughput(self) -> Report:
+        charts = self.throughput()
         points = [point for chart in charts for point in chart.points]
         notes = {
             "lines on bars and bands around curves: 95 % confidence intervals": any(

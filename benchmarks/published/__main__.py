@@ -1,0 +1,83 @@
+"""The command: ``python -m benchmarks.published [NAME ...]``, in the directory of the checkout.
+
+It measures what was published once more, as far as that was not done yet, and makes the pages of it
+in the documentation.  That takes about two hours.  It can be interrupted, and goes on where it was.
+To measure anything anew, remove its file from ``docs/results/data``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.command import ROOT
+from benchmarks.published.experiments import EXPERIMENTS, Experiment, Run
+from benchmarks.published.pages import ENDING, make_pages
+
+RESULTS = ROOT / "docs" / "results"
+QUICK = ("-p", "1", "-n", "1", "--min-time", "0.001")
+"""The effort of a trial, in place of ``--at-most`` and its value."""
+KEPT = {0, 3}
+"""The exit statuses of a run that came to its end: 3 where some cells failed."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Measure, and make pages; return the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.published", description=__doc__)
+    names = [each.name for each in EXPERIMENTS]
+    parser.add_argument("names", metavar="NAME", nargs="*", help=f"of {', '.join(names)}")
+    parser.add_argument("--pages", action="store_true", help="measure nothing, only make the pages")
+    parser.add_argument(
+        "--quick", metavar="DIRECTORY", type=Path,
+        help="try each run briefly, and write to DIRECTORY; proves nothing",
+    )  # fmt: skip
+    chosen = parser.parse_args(arguments)
+    unknown = [name for name in chosen.names if name not in names]
+    if unknown:
+        parser.error(f"unknown: {', '.join(unknown)}; there are {', '.join(names)}")
+    experiments = [each for each in EXPERIMENTS if each.name in (chosen.names or names)]
+    results = chosen.quick or RESULTS
+    if not chosen.pages:
+        for experiment in experiments:
+            measure(experiment, results, quick=chosen.quick is not None)
+    for page in make_pages(experiments, results / "data", results / "made"):
+        print(page)  # noqa: T201
+    return 0
+
+
+def measure(experiment: Experiment, results: Path, *, quick: bool = False) -> None:
+    """Measure what there is no file of in ``data``; a run in progress is in ``running``."""
+    for run in experiment.runs:
+        done = results / "data" / f"{run.name}{ENDING}"
+        if not done.exists():
+            running = results / "running" / done.name
+            running.parent.mkdir(parents=True, exist_ok=True)
+            _shoot_out(run, running, quick=quick)
+            done.parent.mkdir(parents=True, exist_ok=True)
+            for path in (_list_of(running), running):
+                shutil.move(path, done.parent / path.name)
+            shutil.rmtree(running.with_name(f"{run.name}.d"))
+
+
+def _shoot_out(run: Run, path: Path, *, quick: bool) -> None:
+    words = run.words.split()
+    if quick:
+        limit = words.index("--at-most")
+        words[limit : limit + 2] = QUICK
+    option = "--resume" if path.exists() else "-o"
+    command = ["-m", "zodbshootout", run.configuration, *words, option, str(path)]
+    status = subprocess.run([sys.executable, *command], cwd=ROOT, check=False).returncode
+    if status not in KEPT:
+        raise SystemExit(f"{run.name}: exit status {status}; the same command goes on from here")
+
+
+def _list_of(path: Path) -> Path:
+    return path.with_name(path.name.replace(ENDING, ".cells.jsonl"))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

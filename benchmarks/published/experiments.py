@@ -1,0 +1,230 @@
+"""What was published, and how it is measured today."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+_FIVE = "add update warm cold hot"
+CONFIGURATIONS = "docs/results/conf"
+
+
+@dataclass(frozen=True)
+class Published:
+    """A table as it was published, in objects per second."""
+
+    where: str
+    """Where it stands, and of what that is."""
+    columns: Sequence[str]
+    """The contenders, by their names of today."""
+    rows: Mapping[str, Sequence[int]]
+    """The figures, by the names of the benchmarks."""
+    relative_to: str
+    """The contender whose figures the others are divided by, then and now.
+
+    The machines have nothing in common, but what is faster than what may have.
+    """
+    clients: int = 2
+    objects: int = 1000
+    object_size: int = 128
+
+
+@dataclass(frozen=True)
+class Run:
+    """One command."""
+
+    name: str
+    """What its files are called."""
+    title: str
+    configuration: str
+    words: str
+    """The words after the configuration."""
+    published: Sequence[Published] = ()
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Runs that have a page together."""
+
+    name: str
+    runs: Sequence[Run]
+
+
+RESULTS_PAGE = Experiment(
+    "sample",
+    [
+        Run(
+            "sample",
+            "Six benchmarks, two processes",
+            "etc/sample.conf",
+            f"{_FIVE} steamin -c 2 -s 128 --at-most 10",
+            [
+                Published(
+                    "zodbshootout's results page",
+                    ["postgresql", "mysql", "mysql_mc", "zeo"],
+                    {
+                        "add": (6529, 10027, 9248, 5212),
+                        "update": (6754, 9012, 8064, 4393),
+                        "warm": (4969, 6147, 21683, 1960),
+                        "cold": (5041, 10554, 5095, 1920),
+                        "hot": (38132, 37286, 37826, 37723),
+                        "steamin": (4591465, 4366792, 3339414, 4534382),
+                    },
+                    "zeo",
+                )
+            ],
+        )
+    ],
+)
+
+_THREE = ["postgresql", "mysql", "zeo"]
+
+
+def _relstorage_2(where: str, **rows: Sequence[int]) -> list[Published]:
+    return [Published(f"RelStorage's performance page, {where}", _THREE, rows, "zeo")]
+
+
+RELSTORAGE_2 = Experiment(
+    "relstorage-2",
+    [
+        Run(
+            "relstorage-2",
+            "Two processes",
+            f"{CONFIGURATIONS}/relstorage.conf",
+            f"{_FIVE} -c 2 -s 128 --at-most 10",
+            _relstorage_2(
+                "RelStorage 2.0",
+                add=(19534, 23184, 8152),
+                update=(17140, 23790, 7122),
+                warm=(14232, 16649, 4796),
+                cold=(15595, 18070, 4860),
+                hot=(86326, 88422, 82600),
+            ),
+        ),
+        Run(
+            "relstorage-2-memcached",
+            "Two processes, with memcached",
+            f"{CONFIGURATIONS}/relstorage-memcached.conf",
+            f"{_FIVE} -c 2 -s 128 --at-most 10",
+            _relstorage_2(
+                "RelStorage 2.0 with memcached",
+                add=(14789, 17378, 8220),
+                update=(13834, 17711, 7021),
+                warm=(27394, 27978, 4662),
+                cold=(7621, 8415, 4344),
+                hot=(86165, 83438, 76540),
+            ),
+        ),
+        Run(
+            "relstorage-2-threads",
+            "Two threads that share a DB",
+            f"{CONFIGURATIONS}/relstorage.conf",
+            f"{_FIVE} -c 2 --threads shared -s 128 --at-most 10",
+            _relstorage_2(
+                "RelStorage 2.0 in shared threads",
+                add=(13409, 14081, 4852),
+                update=(11541, 14310, 4496),
+                warm=(42646, 43699, 123079),
+                cold=(10253, 7712, 3497),
+                hot=(24973, 26129, 25049),
+            ),
+        ),
+        Run(
+            "relstorage-2-pypy",
+            "Two threads that share a DB, in PyPy",
+            f"{CONFIGURATIONS}/pypy.conf",
+            f"{_FIVE} -c 2 --threads shared -s 128 -w 3 --at-most 10",
+            _relstorage_2(
+                "RelStorage 2.0 in PyPy",
+                add=(15235, 13849, 4681),
+                update=(18522, 25939, 4853),
+                warm=(15138, 964041, 23843),
+                cold=(11974, 9876, 3360),
+                hot=(99241, 81685, 25552),
+            ),
+        ),
+    ],
+)
+
+RELSTORAGE_VERSIONS = Experiment(
+    "relstorage-versions",
+    [
+        Run(
+            "relstorage-versions",
+            "1000 objects of 128 bytes, two processes",
+            f"{CONFIGURATIONS}/relstorage-versions.conf",
+            "add update cold -c 2 -s 128 --at-most 15",
+        ),
+        Run(
+            "relstorage-versions-threads",
+            "100 objects of 256 bytes, six threads",
+            f"{CONFIGURATIONS}/relstorage-versions.conf",
+            "add update cold -c 6 --threads shared --object-counts 100 -s 256 --at-most 15",
+        ),
+    ],
+)
+
+RELSTORAGE_1 = Experiment(
+    "relstorage-1",
+    [
+        Run(
+            f"relstorage-1-{objects}",
+            f"{objects:,} objects",
+            f"{CONFIGURATIONS}/relstorage.conf",
+            f"add cold -c 1,2,4,8,16 --object-counts {objects} --retries 3 --at-most 15",
+        )
+        for objects in (100, 10_000)
+    ],
+)
+
+_NEWT = (
+    # clients, objects, object size, and add, update, cold of RelStorage and of Newt DB
+    ("newt", 2, 1000, 96, (13027, 5182), (12140, 5074), (10567, 10283)),
+    ("newt", 4, 10, 96, (2411, 1699), (2465, 1819), (9034, 8881)),
+    ("newt", 4, 10, 999, (1831, 1298), (1862, 1372), (7548, 7404)),
+    ("newt", 8, 10, 999, (1218, 1110), (1146, 1041), (10052, 9795)),
+    ("newt", 16, 10, 999, (1555, 1061), (1939, 1071), (9202, 7977)),
+    ("newt_text", 4, 10, 96, (1751, 1312), (1780, 1382), (8825, 8704)),
+    ("newt_text", 4, 10, 999, (1571, 728), (1613, 640), (7040, 7530)),
+    ("newt_text", 8, 10, 999, (1170, 579), (1138, 543), (9702, 9759)),
+    ("newt_text", 16, 10, 999, (1184, 450), (1076, 489), (9245, 10236)),
+)
+
+
+def _newt(objects: int) -> list[Published]:
+    return [
+        Published(
+            "Newt DB's page on write performance",
+            ["relstorage", contender],
+            {"add": add, "update": update, "cold": cold},
+            "relstorage",
+            clients,
+            objects,
+            size,
+        )
+        for contender, clients, count, size, add, update, cold in _NEWT
+        if count == objects
+    ]
+
+
+NEWT = Experiment(
+    "newt",
+    [
+        Run(
+            "newt-1000",
+            "1000 objects, two processes",
+            "etc/newt-sample.conf",
+            "add update cold -c 2 -s 96 --at-most 8",
+            _newt(1000),
+        ),
+        Run(
+            "newt-10",
+            "10 objects, four to sixteen processes",
+            "etc/newt-sample.conf",
+            "add update cold -c 4,8,16 --object-counts 10 -s 96,999 --at-most 20",
+            _newt(10),
+        ),
+    ],
+)
+
+EXPERIMENTS = (RESULTS_PAGE, RELSTORAGE_2, RELSTORAGE_VERSIONS, RELSTORAGE_1, NEWT)

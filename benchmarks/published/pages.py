@@ -1,0 +1,133 @@
+"""Tables and charts for the documentation, made of what was measured."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from benchmarks.published.experiments import Experiment, Published, Run
+from zodbshootout.client.parameters import Parameters
+from zodbshootout.reports import rst, svg
+from zodbshootout.reports.chart import Chart
+from zodbshootout.reports.figures import OBJECTS
+from zodbshootout.reports.headings import title_of
+from zodbshootout.reports.records import Source
+from zodbshootout.reports.report import Entry, Report, Row, Table
+from zodbshootout.reports.sections import Sections
+from zodbshootout.result_files import read_results
+from zodbshootout.results import CellResult
+from zodbshootout.show import headings, report_of
+
+ENDING = ".json.gz"
+
+
+def make_pages(experiments: Sequence[Experiment], data: Path, into: Path) -> list[Path]:
+    """Write what the page of each experiment includes, as far as it was measured.
+
+    The results are in *data*; text and pictures go into *into*.
+    """
+    into.mkdir(parents=True, exist_ok=True)
+    made = []
+    for experiment in experiments:
+        blocks = [
+            block
+            for run in experiment.runs
+            if (data / f"{run.name}{ENDING}").exists()
+            for block in _blocks(run, read_results(data / f"{run.name}{ENDING}"), into)
+        ]
+        if blocks:
+            page = into / f"{experiment.name}.rst"
+            page.write_text("\n\n".join(blocks) + "\n", encoding="utf-8")
+            made.append(page)
+    return made
+
+
+def _blocks(run: Run, results: Sequence[CellResult], into: Path) -> Iterator[str]:
+    yield f"{run.title}\n{'-' * len(run.title)}"
+    yield f".. code-block:: console\n\n    $ zodbshootout {run.configuration} {run.words}"
+    yield _where(results)
+    yield _written(report_of([Source(results)]))
+    charts = Sections([Source(results)], headings()).throughput()
+    if charts:
+        picture = into / f"{run.name}.svg"
+        _draw(charts, picture)
+        yield _image(f"{into.name}/{picture.name}", charts)
+    for published in run.published:
+        yield _written(Report([_then_and_now(published, results)]))
+
+
+def _where(results: Sequence[CellResult]) -> str:
+    """Return when and where results were measured."""
+    told = [run.get_metadata() for result in results for run in result.runs]
+    first = told[0]
+    days = sorted(str(each["date"])[:10] for each in told)
+    when = days[0] if days[0] == days[-1] else f"{days[0]} to {days[-1]}"
+    names = sorted({key for each in told for key in each if key.startswith("version_")})
+    versions = [
+        f"{name.removeprefix('version_')} "
+        + " and ".join(sorted({str(each[name]) for each in told if name in each}))
+        for name in names
+    ]
+    return (
+        f"Measured {when} on {first['cpu_count']} CPUs ({first['cpu_model_name']}, "
+        f"{first['platform']}) with Python {first['python_version']}: {', '.join(versions)}."
+    )
+
+
+def _then_and_now(published: Published, results: Sequence[CellResult]) -> Table:
+    """Return how many times as fast contenders were as another one, and how many they are."""
+    others = [column for column in published.columns if column != published.relative_to]
+    base = published.columns.index(published.relative_to)
+    rows = []
+    for name, figures in published.rows.items():
+        now = {
+            result.cell.contender: result
+            for result in results
+            if result.measured
+            and result.cell.benchmark == name
+            and _is_of(published, result.cell.parameters)
+        }
+        if published.relative_to not in now:
+            continue
+        entries = []
+        for column in others:
+            then = figures[published.columns.index(column)] / figures[base]
+            entries += [Entry(f"{then:.2f}"), Entry(_times(now, column, published.relative_to))]
+        rows.append(Row(title_of(next(iter(now.values())), headings()), entries))
+    columns = [f"{column} {when}" for column in others for when in ("then", "now")]
+    caption = (
+        f"Times as fast as {published.relative_to}, then ({published.where}) and now: "
+        f"{published.clients} clients, objects of {published.object_size} bytes"
+    )
+    return Table(caption, columns, rows)
+
+
+def _is_of(published: Published, parameters: Parameters) -> bool:
+    return (parameters.crew.size, parameters.objects, parameters.object_size) == (
+        published.clients, published.objects, published.object_size,
+    )  # fmt: skip
+
+
+def _times(now: dict[str, CellResult], column: str, base: str) -> str:
+    if column not in now:
+        return "-"
+    return f"{OBJECTS.value(now[column]) / OBJECTS.value(now[base]):.2f}"  # type: ignore[operator]
+
+
+def _written(report: Report) -> str:
+    stream = io.StringIO()
+    rst.write(report, Console(file=stream, width=1000))
+    return stream.getvalue().rstrip()
+
+
+def _draw(charts: Sequence[Chart], path: Path) -> None:
+    with path.open("w", encoding="utf-8") as file:
+        svg.write(Report([], charts=charts), Console(file=file, width=1000))
+
+
+def _image(path: str, charts: Sequence[Chart]) -> str:
+    told = ". ".join(chart.summary() for chart in charts)
+    return f".. image:: {path}\n    :alt: {told}"

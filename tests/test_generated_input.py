@@ -105,13 +105,14 @@ REPORT_OPTIONS = st.sampled_from(
 )  # fmt: skip
 REPORT_VALUES = st.sampled_from(
     ["text", "csv", "markdown", "rst", "json", "table", "cells", "p99", "objects", "fs", "zeo",
-     "pg", "5%", "seed", "there.json", "x.conf", "nowhere", "directory"]
+     "pg", "5%", "seed", "page.md", "a.pdf", "html", "-o", "there.json", "x.conf",
+     "nowhere", "directory"]
 )  # fmt: skip
 
 
 @examples(150, 2_000)
 @given(
-    st.sampled_from(["show", "compare"]),
+    st.sampled_from(["show", "compare", "report"]),
     st.lists(REPORT_OPTIONS | REPORT_VALUES | NOISE, max_size=6),
 )
 def test_command_lines_of_reports(command: str, words: list[str]) -> None:
@@ -228,6 +229,7 @@ def check_reading(name: str) -> None:
         ["show", name],
         ["show", name, "--format", "csv", "--unit", "p99"],
         ["compare", "there.json", name],
+        ["report", name, "-o", "page.md"],
         ["--list", "--append", name],
     ):
         check_outcome(words)

@@ -19,8 +19,11 @@ from benchmarks.published.experiments import EXPERIMENTS, Experiment, Run
 from benchmarks.published.pages import ENDING, make_pages
 
 RESULTS = ROOT / "docs" / "results"
-QUICK = ("-p", "1", "-n", "1", "--min-time", "0.001")
-"""The effort of a trial, in place of ``--at-most`` and its value."""
+QUICK = {
+    "--at-most": ("-p", "1", "-n", "1", "--min-time", "0.001"),
+    "--object-counts": ("--object-counts", "10"),
+}
+"""What a trial has in place of these options and their values."""
 KEPT = {0, 3}
 """The exit statuses of a run that came to its end: 3 where some cells failed."""
 
@@ -65,11 +68,12 @@ def measure(experiment: Experiment, results: Path, *, quick: bool = False) -> No
 
 def _shoot_out(run: Run, path: Path, *, quick: bool) -> None:
     words = run.words.split()
-    if quick:
-        limit = words.index("--at-most")
-        words[limit : limit + 2] = QUICK
+    for option, instead in QUICK.items() if quick else ():
+        if option in words:
+            place = words.index(option)
+            words[place : place + 2] = instead
     option = "--resume" if path.exists() else "-o"
-    command = ["-m", "zodbshootout", run.configuration, *words, option, str(path)]
+    command = ["-m", "zodbshootout", *run.configuration.split(), *words, option, str(path)]
     status = subprocess.run([sys.executable, *command], cwd=ROOT, check=False).returncode
     if status not in KEPT:
         raise SystemExit(f"{run.name}: exit status {status}; the same command goes on from here")

@@ -40,6 +40,13 @@ class Run:
     words: str
     """The words after the configuration."""
     published: Sequence[Published] = ()
+    compared: tuple[str, str] | None = None
+    """Two contenders of which a comparison is shown."""
+
+    @property
+    def command(self) -> str:
+        """What is typed to measure it, but for where results go."""
+        return " ".join(["zodbshootout", *self.configuration.split(), self.words])
 
 
 @dataclass(frozen=True)
@@ -227,4 +234,19 @@ NEWT = Experiment(
     ],
 )
 
-EXPERIMENTS = (RESULTS_PAGE, RELSTORAGE_2, RELSTORAGE_VERSIONS, RELSTORAGE_1, NEWT)
+EXAMPLES = Experiment(
+    "examples",
+    [
+        Run("readme", "The embedded default", "", "--at-most 4"),
+        Run(
+            "tutorial",
+            "Two contenders",
+            "etc/fs-sample.conf",
+            "add cold hot --only zeo_fs,sqlite_hf -c 2 --at-most 5",
+            compared=("zeo_fs", "sqlite_hf"),
+        ),
+    ],
+)
+"""What the documentation begins with."""
+
+EXPERIMENTS = (EXAMPLES, RESULTS_PAGE, RELSTORAGE_2, RELSTORAGE_VERSIONS, RELSTORAGE_1, NEWT)

@@ -10,11 +10,14 @@ from rich.console import Console
 
 from benchmarks.published.experiments import Experiment, Published, Run
 from zodbshootout.client.parameters import Parameters
-from zodbshootout.reports import rst, svg
+from zodbshootout.compare.comparison import compare
+from zodbshootout.reports import rst, svg, text
 from zodbshootout.reports.chart import Chart
+from zodbshootout.reports.comparison import comparison_report
 from zodbshootout.reports.figures import OBJECTS
 from zodbshootout.reports.headings import title_of
 from zodbshootout.reports.records import Source
+from zodbshootout.reports.registry import Write
 from zodbshootout.reports.report import Entry, Report, Row, Table
 from zodbshootout.reports.sections import Sections
 from zodbshootout.result_files import read_results
@@ -32,12 +35,12 @@ def make_pages(experiments: Sequence[Experiment], data: Path, into: Path) -> lis
     into.mkdir(parents=True, exist_ok=True)
     made = []
     for experiment in experiments:
-        blocks = [
-            block
-            for run in experiment.runs
-            if (data / f"{run.name}{ENDING}").exists()
-            for block in _blocks(run, read_results(data / f"{run.name}{ENDING}"), into)
-        ]
+        blocks: list[str] = []
+        for run in experiment.runs:
+            if (data / f"{run.name}{ENDING}").exists():
+                results = read_results(data / f"{run.name}{ENDING}")
+                _write_texts(run, results, into)
+                blocks += _blocks(run, results, into)
         if blocks:
             page = into / f"{experiment.name}.rst"
             page.write_text("\n\n".join(blocks) + "\n", encoding="utf-8")
@@ -45,15 +48,26 @@ def make_pages(experiments: Sequence[Experiment], data: Path, into: Path) -> lis
     return made
 
 
+def _write_texts(run: Run, results: Sequence[CellResult], into: Path) -> None:
+    """Write what the command has printed, and what it prints of a comparison."""
+    _write(text.write, report_of([Source(results)]), into / f"{run.name}.txt")
+    if run.compared is not None:
+        base, new = (
+            [each for each in results if each.cell.contender == name] for name in run.compared
+        )
+        report = comparison_report(compare(base, new, across=True), *run.compared, headings())
+        _write(text.write, report, into / f"{run.name}-compare.txt")
+
+
 def _blocks(run: Run, results: Sequence[CellResult], into: Path) -> Iterator[str]:
     yield f"{run.title}\n{'-' * len(run.title)}"
-    yield f".. code-block:: console\n\n    $ zodbshootout {run.configuration} {run.words}"
+    yield f".. code-block:: console\n\n    $ {run.command}"
     yield _where(results)
     yield _written(report_of([Source(results)]))
     charts = Sections([Source(results)], headings()).throughput()
     if charts:
         picture = into / f"{run.name}.svg"
-        _draw(charts, picture)
+        _write(svg.write, Report([], charts=charts), picture)
         yield _image(f"{into.name}/{picture.name}", charts)
     for published in run.published:
         yield _written(Report([_then_and_now(published, results)]))
@@ -123,9 +137,9 @@ def _written(report: Report) -> str:
     return stream.getvalue().rstrip()
 
 
-def _draw(charts: Sequence[Chart], path: Path) -> None:
+def _write(write: Write, report: Report, path: Path) -> None:
     with path.open("w", encoding="utf-8") as file:
-        svg.write(Report([], charts=charts), Console(file=file, width=1000))
+        write(report, Console(file=file, width=1000))
 
 
 def _image(path: str, charts: Sequence[Chart]) -> str:

@@ -171,7 +171,7 @@ def check_that_none_is_told(place: Path, some: list[str]) -> None:
     outside |= {"PIP_RETRIES": "0", "XDG_CACHE_HOME": str(place / "cache")}
     words = ("x.conf", "add", "-c", "1", *QUICK)
     with command_lines(place) as seen:
-        done = run(place, *words, "--log", "DEBUG", "-o", "a.json", **outside)
+        done = run(place, *words, "--log", "DEBUG", "-o", "a.json", "--report", "a.html", **outside)
         again = run(place, *words, "--log", "log.conf", "-o", "b.json", **outside)
     assert done.status == again.status == 3, done.out + done.err
     assert names_in(place / "a.d" / "let_in.json") == {"add"}
@@ -183,7 +183,7 @@ def check_that_none_is_told(place: Path, some: list[str]) -> None:
         for path in place.rglob("*")
         if path.is_file()
     }
-    assert {"log", "a.json", "a.cells.jsonl"} <= texts.keys()
+    assert {"log", "a.json", "a.html", "a.cells.jsonl"} <= texts.keys()
     texts |= {
         f"what run {number} printed": each.out + each.err
         for number, each in enumerate([done, again, *lines])

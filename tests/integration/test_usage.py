@@ -17,6 +17,30 @@ def test_trap_12_fail_fast_stops_at_the_first_failure(tmp_path: Path) -> None:
     assert "not run" in done.out
 
 
+def test_a_report_is_written_at_the_end_and_holds_how_to_run_it_again(tmp_path: Path) -> None:
+    (tmp_path / "x.conf").write_text("# cache\n" + GOOD)
+    words = ("x.conf", "add", "-c", "1", *BUSY, "--label", "a b", "-o", "a.json")
+    done = run(tmp_path, *words, "--report", "page.md")
+    assert done.status == 0, done.err
+    assert done.out.endswith("Report: page.md\n")
+    page = (tmp_path / "page.md").read_text(encoding="utf-8")
+    assert page.startswith("# a.json\n")
+    assert f"    zodbshootout {' '.join(words)} --report page.md".replace("a b", "'a b'") in page
+    section = GOOD[GOOD.index("<zodb") :].split()
+    listing = page[page.index("good:") : page.index("## Machine")].partition(":")[2]
+    assert listing.replace("{scratch}", "scratch").split() == section
+
+
+def test_a_report_that_cannot_be_written_loses_no_results(tmp_path: Path) -> None:
+    (tmp_path / "x.conf").write_text(GOOD)
+    (tmp_path / "page.md").mkdir()
+    done = run(tmp_path, "x.conf", "add", "-c", "1", *BUSY, "-o", "a.json", "--report", "page.md")
+    assert done.status == 3
+    assert "--report: cannot write page.md: Is a directory" in done.err
+    assert (tmp_path / "a.json").exists()
+    assert left_behind(tmp_path) == []
+
+
 def test_a_traceback_is_shown_where_it_is_asked_for(tmp_path: Path) -> None:
     (tmp_path / "x.conf").write_text("%import faulty\n" + faulty("raises", "raise"))
     done = run(tmp_path, "x.conf", "add", "-c1", *BUSY, "--log", "DEBUG", "-o", "a.json")
@@ -51,6 +75,14 @@ BAD = {
     ),
     "an output directory that is none": (
         ["good.conf", "-o", "nowhere/out.json"],
+        "there is no directory nowhere to write results to",
+    ),
+    "a report of no format": (
+        ["good.conf", "--report", "page.pdf"],
+        "--report: page.pdf: no format ends in '.pdf'",
+    ),
+    "a report to nowhere": (
+        ["good.conf", "--report", "nowhere/page.html"],
         "there is no directory nowhere to write results to",
     ),
     "something else to append to": (

@@ -15,7 +15,11 @@ def _counted(result: CellResult, name: str) -> float | None:
 
 def _of_an_iteration(name: str) -> Callable[[CellResult], float | None]:
     def value(result: CellResult) -> float | None:
-        count, iterations = (_counted(result, each) for each in (name, "iterations"))
+        # What is counted is counted in all iterations.
+        count, counted, uncounted = (
+            _counted(result, each) for each in (name, "iterations", "iterations_uncounted")
+        )
+        iterations = (counted or 0) + (uncounted or 0)
         return count / iterations if count is not None and iterations else None
 
     return value

@@ -48,13 +48,11 @@ def _points(column: str, result: CellResult) -> Iterator[Point]:
     percentile.
     """
     iterations = result.latencies.get_total_count()
-    part, ratio = 2.0, 2 ** (1 / STEPS_OF_AN_OCTAVE)
-    while part <= iterations:
-        yield _point(column, result, part, result.latency(100 * (1 - 1 / part)))
-        part *= ratio
-    yield _point(column, result, max(2.0, iterations), result.longest_latency)
-
-
-def _point(column: str, result: CellResult, part: float, seconds: float | None) -> Point:
-    seconds = seconds or 0.0
-    return Point(column, part, seconds, _SECONDS.text(result, seconds))
+    longest = result.longest_latency or result.latency(100) or 0.0
+    part = 2.0
+    while part < iterations:
+        # A bucket of the histogram may reach beyond what is in it.
+        seconds = min(result.latency(100 * (1 - 1 / part)) or 0.0, longest)
+        yield Point(column, part, seconds, _SECONDS.text(result, seconds))
+        part *= 2 ** (1 / STEPS_OF_AN_OCTAVE)
+    yield Point(column, max(2.0, iterations), longest, _SECONDS.text(result, longest))

@@ -86,7 +86,9 @@ class Figures:
         for axis in AXES:
             for group in self._swept(axis).values():
                 title = title_of(group[0][1], self.headings, swept=axis is OBJECTS_AXIS)
-                yield self._chart(Kind.CURVES, group, title, axis)
+                chart = self._chart(Kind.CURVES, group, title, axis)
+                if len({point.x for point in chart.points}) > 1:
+                    yield chart
 
     def _swept(self, axis: Axis) -> dict[_Key, list[Placed]]:
         """Return the results that differ in the value of an axis alone, where there are several."""

@@ -1,0 +1,215 @@
+"""What charts have in them, before they are drawn."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from tests.reports.swept import CLIENTS, ITERATIONS, SWEPT, swept
+from tests.runs import measured
+from zodbshootout.client.parameters import CrewShape, Parameters
+from zodbshootout.model import Cell
+from zodbshootout.reports.chart import Chart, Kind, Point
+from zodbshootout.reports.figures import UNITS
+from zodbshootout.reports.knee import knee_of
+from zodbshootout.reports.latency import distributions
+from zodbshootout.reports.records import Source, placed
+from zodbshootout.reports.sections import Sections
+from zodbshootout.reports.throughput import Figures
+from zodbshootout.results import CellResult
+from zodbshootout.show import headings
+
+
+def points(*figures: float, part: float = 0.01) -> list[Point]:
+    return [
+        Point("a", x, y, str(y), low=y * (1 - part), high=y * (1 + part))
+        for x, y in enumerate(figures, 1)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("figures", "knee"),
+    [
+        ([10, 20, 21, 22], 2),
+        ([10, 20, 30, 31], 3),
+        ([10, 20, 25, 20, 15], 3),  # it falls again
+        ([10, 20, 30, 40], None),
+        ([40, 30, 20, 10], None),
+        ([10, 10, 10, 10], None),
+        ([10, 12, 20, 40], None),  # it rises more and more
+        ([10, 20], None),
+    ],
+)
+def test_a_knee_is_where_a_curve_rises_less_from_there_on(
+    figures: Sequence[float], knee: int | None
+) -> None:
+    found = knee_of(points(*figures), range(len(figures)))
+    assert (found and found.x) == knee
+
+
+def test_a_knee_that_may_be_noise_is_none() -> None:
+    curve = [10, 14, 15, 16]
+    assert knee_of(points(*curve, part=0.01), range(4)) is not None
+    assert knee_of(points(*curve, part=0.2), range(4)) is None
+    unknown = [replace(each, low=None, high=None) for each in points(*curve)]
+    assert knee_of(unknown, range(4)) is None
+
+
+def test_where_a_point_is_drawn_tells_whether_it_is_a_knee() -> None:
+    # A straight line over a logarithmic axis is bent over a linear one.
+    curve = points(10, 20, 30)
+    assert knee_of(curve, [0, 1, 2]) is None
+    assert knee_of(curve, [1, 10, 100]) is curve[1]
+
+
+def figures(results: Sequence[CellResult], unit: str = "objects") -> Figures:
+    found = placed([Source(results)])
+    columns = list(dict.fromkeys(column for column, _ in found))
+    timed = [(column, each) for column, each in found if each.measured]
+    return Figures(timed, columns, headings(), None, UNITS[unit])
+
+
+def grid() -> list[CellResult]:
+    """Return results of every combination of two values of three parameters, as c, n, s."""
+    return [
+        measured(
+            Cell("add", "fs", Parameters(CrewShape(clients), objects=objects, object_size=size)),
+            [0.1], [0.1],
+            work_per_iteration=objects,
+        )
+        for clients in (1, 4)
+        for objects in (10, 100)
+        for size in (128, 300)
+    ]  # fmt: skip
+
+
+def test_each_parameter_that_was_varied_has_curves_for_each_value_of_the_others() -> None:
+    curves = list(figures(grid()).curves())
+    assert [chart.x_title for chart in curves] == [
+        *["clients"] * 4, *["objects per transaction"] * 4, *["bytes per object"] * 4,
+    ]  # fmt: skip
+    assert {chart.title for chart in curves[4:8]} == {"Add Objects"}
+    assert {(chart.title, chart.subtitle) for chart in curves[:4]} == {
+        (f"Add {objects} Objects", f"processes, objects of {size} bytes in a PersistentMapping")
+        for objects in (10, 100)
+        for size in (128, 300)
+    }
+    assert {chart.subtitle for chart in curves[8:]} == {
+        "1 process, objects in a PersistentMapping", "4 processes, objects in a PersistentMapping",
+    }  # fmt: skip
+    assert all([point.x for point in chart.points] == [1, 4] for chart in curves[:4])
+    # Four clients with 10 objects each in a tenth of a second.
+    assert curves[0].points[1].y == pytest.approx(400)
+    assert not list(figures(grid()).bars())
+
+
+def test_what_was_not_varied_has_bars() -> None:
+    both = figures(SWEPT)
+    assert [chart.title for chart in both.bars()] == ["Conflicting Updates in 100 Objects"]
+    assert [chart.title for chart in both.curves()] == ["Add 100 Objects", "Read 100 Cold Objects"]
+
+
+def test_a_curve_is_in_order_whatever_was_measured_first() -> None:
+    curve, _ = figures(swept()[::-1] + swept("cold")).curves()
+    assert [point.x for point in curve.of("fs")] == list(CLIENTS)
+    assert [point.x for point in curve.points if point.knee] == [4, 2]
+
+
+def test_numbers_far_apart_are_on_a_logarithmic_axis() -> None:
+    def axis(*numbers: int) -> bool:
+        results = [
+            measured(Cell("add", "fs", Parameters(CrewShape(1), objects=number)), [0.1])
+            for number in numbers
+        ]
+        (chart,) = figures(results).curves()
+        return chart.x_logarithmic
+
+    assert axis(1, 2, 4, 8)
+    assert axis(1, 10, 1000)
+    assert not axis(1, 2, 3, 4, 5, 6)
+    assert not axis(10, 1000)
+
+
+def test_rates_have_intervals_and_percentiles_have_none() -> None:
+    (add, _), (p99, _) = (figures(SWEPT, unit).curves() for unit in ("objects", "p99"))
+    assert all(point.low and point.high for point in add.points)
+    assert all((point.low or 0) < point.y < (point.high or 0) for point in add.points)
+    assert all(point.low is None and not point.knee for point in p99.points)
+    assert p99.in_seconds
+    assert not add.in_seconds
+
+
+def test_an_interval_of_rates_is_that_of_the_times_turned_over() -> None:
+    result = swept()[0]
+    (chart,) = figures([result]).bars()
+    (point,) = chart.points
+    assert result.interval is not None
+    low, high = result.interval
+    assert (point.low, point.high) == (result.work / high, result.work / low)
+    assert point.text.startswith(f"{result.objects_per_second:,.0f} ±")
+
+
+def test_a_distribution_goes_from_the_median_to_the_longest() -> None:
+    result = swept()[0]
+    (chart,) = distributions([("fs", result)], ["fs"], headings())
+    first, *_, last = chart.points
+    assert first.x == 2
+    assert first.y == pytest.approx(result.latency(50), rel=1e-2)
+    assert last.x == ITERATIONS * len(result.runs)
+    assert last.y == result.longest_latency
+    heights = [point.y for point in chart.points]
+    assert heights == sorted(heights)
+    assert math.isclose(chart.points[2].x, 4)
+    assert chart.points[2].y == pytest.approx(result.latency(75), rel=1e-2)
+
+
+def test_a_cell_without_latencies_has_no_distribution() -> None:
+    assert not list(distributions([("fs", measured(swept()[0].cell, [1.0]))], ["fs"], headings()))
+
+
+def test_a_summary_says_what_a_chart_shows() -> None:
+    chart = Chart(Kind.CURVES, "Add", "processes", "clients", "objects", points(10, 20, 21), "ab")
+    assert chart.summary() == "Add, objects, processes: a 10 at 1, 21 at 3"
+    knee = replace(chart, points=[replace(each, knee=each.x == 2) for each in chart.points])
+    assert knee.summary().endswith("a 10 at 1, 21 at 3, knee at 2")
+    bars = replace(chart, kind=Kind.BARS, points=points(10))
+    assert bars.summary().endswith("a 10")
+
+
+def test_parts_without_anything_in_them_are_left_out() -> None:
+    whole = Sections([Source(SWEPT, name="out.json")], headings()).report()
+    assert whole.title == "out.json"
+    assert [part.title for part in whole.further] == [
+        "Throughput", "Which is faster", "Latency", "Conflicts, retries and caches",
+        "Contenders", "Machine and command",
+    ]  # fmt: skip
+    bare = Sections([Source([measured(swept()[0].cell, [1.0])])], headings()).report()
+    titles = [part.title for part in bare.further]
+    assert titles == ["Throughput", "Contenders", "Machine and command"]
+
+
+def test_counts_are_shown_by_the_iteration() -> None:
+    whole = Sections([Source(SWEPT)], headings()).report()
+    counts = next(part for part in whole.further if part.title.startswith("Conflicts"))
+    told = {table.caption.partition(":")[0]: table.rows for table in counts.tables}
+    # Two runs of 10 iterations each, both with 30 conflicts, 20 resolved ones and 10 retries.
+    assert {caption: [row.title for row in rows] for caption, rows in told.items()} == {
+        caption: ["Conflicting Updates in 100 Objects"]
+        for caption in (
+            "Conflicts per iteration",
+            "Conflicts resolved per iteration",
+            "Transactions tried again, per iteration",
+        )
+    }
+    assert [entry.text for entry in told["Conflicts per iteration"][0].entries] == ["", "3", ""]
+
+
+def test_the_configuration_and_the_command_are_there() -> None:
+    whole = Sections([Source(SWEPT)], headings()).report()
+    contenders, machine = whole.further[-2:]
+    assert contenders.listings[0].caption == "fs"
+    assert contenders.listings[0].text.splitlines()[:2] == ["<zodb fs>", "  <filestorage>"]
+    assert [each.text for each in machine.listings] == ["zodbshootout x.conf -c 1,2,4,8"]

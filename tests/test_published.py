@@ -1,0 +1,149 @@
+"""The command that measures again what was published, and the pages it makes."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from benchmarks.published import __main__ as command
+from benchmarks.published.experiments import EXPERIMENTS, Experiment, Published, Run
+from benchmarks.published.pages import ENDING, make_pages
+from docutils.core import publish_doctree
+
+from tests.reports.swept import swept
+from zodbshootout import options
+from zodbshootout.client.benchmarks.registry import benchmarks
+from zodbshootout.config.configuration import read_source
+from zodbshootout.result_files import ResultFiles
+
+ROOT = Path(__file__).parents[1]
+RUNS = [run for experiment in EXPERIMENTS for run in experiment.runs]
+PUBLISHED = Published(
+    "a page", ["fs", "zeo"], {"add": (1000, 4000), "cold": (500, 500), "hot": (1, 1)},
+    "fs", clients=2, objects=100, object_size=300,
+)  # fmt: skip
+SMALL = Experiment(
+    "small", [Run("one", "One", "x.conf", "add --at-most 1", [PUBLISHED], ("fs", "zeo"))]
+)
+
+
+def test_names_are_unique() -> None:
+    assert len({run.name for run in RUNS}) == len(RUNS)
+    assert len({each.name for each in EXPERIMENTS}) == len(EXPERIMENTS)
+
+
+@pytest.mark.parametrize("run", RUNS, ids=lambda run: run.name)
+def test_every_command_can_be_typed(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    found = options.parse(run.command.split()[1:])
+    source = read_source(found.path)
+    sweep = {(each.crew.size, each.objects, each.object_size) for each in found.sweep.parameters()}
+    for published in run.published:
+        assert published.relative_to in published.columns
+        assert all(f"<zodb {column}>" in source.whole for column in published.columns)
+        assert (published.clients, published.objects, published.object_size) in sweep
+        assert set(published.rows) <= set(found.benchmarks) <= set(benchmarks())
+        assert all(len(each) == len(published.columns) for each in published.rows.values())
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    directory = tmp_path / "data"
+    directory.mkdir()
+    results = [*swept(names=("fs", "zeo")), *swept("cold", names=("fs",))]
+    for result in results:
+        for run in result.runs:
+            run._metadata |= {"date": "2026-11-22 10:00:00", "cpu_count": 2, "platform": "Linux"}
+    ResultFiles(directory / f"one{ENDING}").write(results)
+    return directory
+
+
+def test_a_page_has_the_table_the_picture_and_what_was_then(data: Path, tmp_path: Path) -> None:
+    (page,) = make_pages([SMALL], data, tmp_path / "made")
+    text = page.read_text(encoding="utf-8")
+    publish_doctree(text, settings_overrides={"halt_level": 2})
+    assert "$ zodbshootout x.conf add --at-most 1" in text
+    assert "Measured 2026-11-22 on 2 CPUs (a processor, Linux)" in text
+    assert ".. image:: made/one.svg" in text
+    assert (tmp_path / "made" / "one.svg").read_text(encoding="utf-8").startswith("<svg")
+    then_and_now = text[text.index("Times as fast as fs") :]
+    rows = [line.split("|")[1:-1] for line in then_and_now.splitlines() if "Objects" in line]
+    told = {row[0].strip(): [each.strip() for each in row[1:]] for row in rows if len(row) == 3}
+    # 20,000 and 40,000 objects a second with two clients; zeo was not measured cold, and hot not.
+    assert told == {"Add 100 Objects": ["4.00", "2.00"], "Read 100 Cold Objects": ["1.00", "-"]}
+
+
+def test_texts_are_what_the_command_prints(data: Path, tmp_path: Path) -> None:
+    make_pages([SMALL], data, tmp_path / "made")
+    shown = (tmp_path / "made" / "one.txt").read_text(encoding="utf-8")
+    assert "Add 100 Objects" in shown
+    compared = (tmp_path / "made" / "one-compare.txt").read_text(encoding="utf-8")
+    assert "ratio: zeo / fs, above 1 where zeo is faster" in compared
+
+
+def test_pages_are_made_of_what_is_there(tmp_path: Path) -> None:
+    assert make_pages([SMALL], tmp_path, tmp_path / "made") == []
+
+
+class Typed:
+    """Stands for the command: notes what was typed, and leaves results as that does."""
+
+    def __init__(self, statuses: list[int]) -> None:
+        self.commands: list[list[str]] = []
+        self.statuses = statuses
+
+    def __call__(self, words: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
+        self.commands.append(words)
+        path = Path(words[-1])
+        with gzip.open(path, "wt") as file:
+            json.dump({}, file)
+        ResultFiles(path).cells.touch()
+        ResultFiles(path).directory.mkdir(exist_ok=True)
+        return subprocess.CompletedProcess(words, self.statuses.pop(0))
+
+
+@pytest.fixture
+def typed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Typed]:
+    def become(*statuses: int) -> Typed:
+        found = Typed(list(statuses))
+        monkeypatch.setattr(subprocess, "run", found)
+        return found
+
+    return become
+
+
+def test_an_interrupted_run_is_resumed_and_a_whole_one_kept(
+    tmp_path: Path, typed: Callable[..., Typed]
+) -> None:
+    runs = typed(130, 0)
+    with pytest.raises(SystemExit, match="one: exit status 130; the same command goes on"):
+        command.measure(SMALL, tmp_path)
+    assert runs.commands[0][3:-1] == ["x.conf", "add", "--at-most", "1", "-o"]
+    command.measure(SMALL, tmp_path)
+    assert runs.commands[1][-2] == "--resume"
+    command.measure(SMALL, tmp_path)
+    assert len(runs.commands) == 2
+    there = sorted(path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*"))
+    assert there == ["data", "data/one.cells.jsonl", f"data/one{ENDING}", "running"]
+
+
+def test_a_run_in_which_a_contender_failed_is_whole(
+    tmp_path: Path, typed: Callable[..., Typed]
+) -> None:
+    typed(3)
+    command.measure(SMALL, tmp_path, quick=True)
+    assert (tmp_path / "data" / f"one{ENDING}").exists()
+
+
+def test_a_trial_is_short(tmp_path: Path, typed: Callable[..., Typed]) -> None:
+    runs = typed(0)
+    words = "add --object-counts 10000 --at-most 1"
+    command.measure(Experiment("e", [Run("one", "One", "", words)]), tmp_path, quick=True)
+    assert runs.commands[0][3:-2] == [
+        "add", "--object-counts", "10", "-p", "1", "-n", "1", "--min-time", "0.001",
+    ]  # fmt: skip

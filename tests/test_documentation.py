@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 ETC = ROOT / "etc"
 SCHEMA = ROOT / "src" / "zodbshootout" / "config" / "schema.xml"
-PAGES = [ROOT / "README.rst", *sorted(DOCS.glob("*.rst"))]
+PAGES = [ROOT / "README.rst", *sorted(DOCS.glob("*.rst")), *sorted(DOCS.glob("results/*.rst"))]
 FOR_DATA = "/var/bench"
 """A directory that a reader is to have."""
 OF_AN_EXAMPLE = "by_oid"
@@ -57,6 +57,9 @@ def configurations() -> list[Any]:
         for page in PAGES
         for place, text in blocks(page, LITERAL)
         if text.startswith(("%", "<"))
+    ] + [
+        pytest.param(path.read_text(encoding="utf-8"), id=path.name)
+        for path in sorted((DOCS / "examples").glob("*.conf"))
     ]
 
 
@@ -101,6 +104,9 @@ def test_every_command_can_be_typed(
     monkeypatch.chdir(here)
     shutil.copytree(ETC, "etc")
     Path("my.conf").touch()
+    Path("remote.conf").touch()
+    for path in (DOCS / "examples").glob("*.conf"):
+        shutil.copy(path, here)
     for checkout in ("../before", "../RelStorage"):
         Path(checkout).mkdir(exist_ok=True)
         (Path(checkout) / "pyproject.toml").touch()

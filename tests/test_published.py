@@ -147,3 +147,15 @@ def test_a_trial_is_short(tmp_path: Path, typed: Callable[..., Typed]) -> None:
     assert runs.commands[0][3:-2] == [
         "add", "--object-counts", "10", "-p", "1", "-n", "1", "--min-time", "0.001",
     ]  # fmt: skip
+
+
+def test_the_pages_are_made_of_the_results_that_are_kept(tmp_path: Path) -> None:
+    kept = ROOT / "docs" / "results"
+    make_pages(EXPERIMENTS, kept / "data", tmp_path / "made")
+    made = {path.name: path for path in (tmp_path / "made").iterdir()}
+    assert made.keys() == {path.name for path in (kept / "made").iterdir()}
+    for name, path in made.items():
+        # Pictures depend on the version of what draws them.
+        if path.suffix != ".svg":
+            text = (kept / "made" / name).read_text(encoding="utf-8")
+            assert text == path.read_text(encoding="utf-8"), name

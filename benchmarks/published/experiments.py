@@ -42,6 +42,8 @@ class Run:
     published: Sequence[Published] = ()
     compared: tuple[str, str] | None = None
     """Two contenders of which a comparison is shown."""
+    terminal: bool = False
+    """Whether there is a picture of what a terminal shows of it."""
 
     @property
     def command(self) -> str:
@@ -64,7 +66,7 @@ RESULTS_PAGE = Experiment(
             "sample",
             "Six benchmarks, two processes",
             "etc/sample.conf",
-            f"{_FIVE} steamin -c 2 -s 128 --at-most 10",
+            f"{_FIVE} steamin -c 2 -s 128 --at-most 8",
             [
                 Published(
                     "zodbshootout's results page",
@@ -98,7 +100,7 @@ RELSTORAGE_2 = Experiment(
             "relstorage-2",
             "Two processes",
             f"{CONFIGURATIONS}/relstorage.conf",
-            f"{_FIVE} -c 2 -s 128 --at-most 10",
+            f"{_FIVE} -c 2 -s 128 --at-most 6",
             _relstorage_2(
                 "RelStorage 2.0",
                 add=(19534, 23184, 8152),
@@ -112,7 +114,7 @@ RELSTORAGE_2 = Experiment(
             "relstorage-2-memcached",
             "Two processes, with memcached",
             f"{CONFIGURATIONS}/relstorage-memcached.conf",
-            f"{_FIVE} -c 2 -s 128 --at-most 10",
+            f"{_FIVE} -c 2 -s 128 --at-most 6",
             _relstorage_2(
                 "RelStorage 2.0 with memcached",
                 add=(14789, 17378, 8220),
@@ -126,7 +128,7 @@ RELSTORAGE_2 = Experiment(
             "relstorage-2-threads",
             "Two threads that share a DB",
             f"{CONFIGURATIONS}/relstorage.conf",
-            f"{_FIVE} -c 2 --threads shared -s 128 --at-most 10",
+            f"{_FIVE} -c 2 --threads shared -s 128 --at-most 6",
             _relstorage_2(
                 "RelStorage 2.0 in shared threads",
                 add=(13409, 14081, 4852),
@@ -140,7 +142,7 @@ RELSTORAGE_2 = Experiment(
             "relstorage-2-pypy",
             "Two threads that share a DB, in PyPy",
             f"{CONFIGURATIONS}/pypy.conf",
-            f"{_FIVE} -c 2 --threads shared -s 128 -w 3 --at-most 10",
+            f"{_FIVE} -c 2 --threads shared -s 128 -w 3 --at-most 6",
             _relstorage_2(
                 "RelStorage 2.0 in PyPy",
                 add=(15235, 13849, 4681),
@@ -160,13 +162,13 @@ RELSTORAGE_VERSIONS = Experiment(
             "relstorage-versions",
             "1000 objects of 128 bytes, two processes",
             f"{CONFIGURATIONS}/relstorage-versions.conf",
-            "add update cold -c 2 -s 128 --at-most 15",
+            "add update cold -c 2 -s 128 --at-most 8",
         ),
         Run(
             "relstorage-versions-threads",
             "100 objects of 256 bytes, six threads",
             f"{CONFIGURATIONS}/relstorage-versions.conf",
-            "add update cold -c 6 --threads shared --object-counts 100 -s 256 --at-most 15",
+            "add update cold -c 6 --threads shared --object-counts 100 -s 256 --at-most 8",
         ),
     ],
 )
@@ -178,7 +180,7 @@ RELSTORAGE_1 = Experiment(
             f"relstorage-1-{objects}",
             f"{objects:,} objects",
             f"{CONFIGURATIONS}/relstorage.conf",
-            f"add cold -c 1,2,4,8,16 --object-counts {objects} --retries 3 --at-most 15",
+            f"add cold -c 1,2,4,8,16 --object-counts {objects} --retries 3 --at-most 12",
         )
         for objects in (100, 10_000)
     ],
@@ -221,14 +223,14 @@ NEWT = Experiment(
             "newt-1000",
             "1000 objects, two processes",
             "etc/newt-sample.conf",
-            "add update cold -c 2 -s 96 --at-most 8",
+            "add update cold -c 2 -s 96 --at-most 6",
             _newt(1000),
         ),
         Run(
             "newt-10",
             "10 objects, four to sixteen processes",
             "etc/newt-sample.conf",
-            "add update cold -c 4,8,16 --object-counts 10 -s 96,999 --at-most 20",
+            "add update cold -c 4,8,16 --object-counts 10 -s 96,999 --at-most 15",
             _newt(10),
         ),
     ],
@@ -237,13 +239,28 @@ NEWT = Experiment(
 EXAMPLES = Experiment(
     "examples",
     [
-        Run("readme", "The embedded default", "", "--at-most 4"),
+        Run("readme", "The embedded default", "", "--at-most 4", terminal=True),
         Run(
             "tutorial",
             "Two contenders",
             "etc/fs-sample.conf",
             "add cold hot --only zeo_fs,sqlite_hf -c 2 --at-most 5",
             compared=("zeo_fs", "sqlite_hf"),
+        ),
+        Run(
+            "commits",
+            "Steps of transactions",
+            "",
+            "new_oid tpc ex_commit im_commit --only filestorage --threads --at-most 1.5",
+        ),
+        *(
+            Run(name, title, f"docs/examples/{name}.conf", f"{words} --at-most 1.5".strip())
+            for name, title, words in (
+                ("zeo", "ZEO", ""),
+                ("postgresql", "PostgreSQL", ""),
+                ("mysql", "MariaDB", ""),
+                ("memcached", "memcached", "warm cold"),
+            )
         ),
     ],
 )

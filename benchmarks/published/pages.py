@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 
 from benchmarks.published.experiments import Experiment, Published, Run
@@ -51,12 +53,24 @@ def make_pages(experiments: Sequence[Experiment], data: Path, into: Path) -> lis
 def _write_texts(run: Run, results: Sequence[CellResult], into: Path) -> None:
     """Write what the command has printed, and what it prints of a comparison."""
     _write(text.write, report_of([Source(results)]), into / f"{run.name}.txt")
+    if run.terminal:
+        _picture_terminal(run, report_of([Source(results)]), into / f"{run.name}-table.svg")
     if run.compared is not None:
         base, new = (
             [each for each in results if each.cell.contender == name] for name in run.compared
         )
         report = comparison_report(compare(base, new, across=True), *run.compared, headings())
         _write(text.write, report, into / f"{run.name}-compare.txt")
+
+
+def _picture_terminal(run: Run, report: Report, path: Path) -> None:
+    """Write a picture of what a terminal shows, which asks for no font from anywhere."""
+    width = max(map(len, report.notes), default=0)
+    console = Console(record=True, width=width, file=io.StringIO(), force_terminal=True)
+    console.print(f"$ {run.command}", highlight=False)
+    text.write(report, console)
+    code = re.sub(r"@font-face \{\{.*?\n    \}\}\n", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
+    path.write_text(console.export_svg(title="", code_format=code, unique_id="t"), encoding="utf-8")
 
 
 def _blocks(run: Run, results: Sequence[CellResult], into: Path) -> Iterator[str]:

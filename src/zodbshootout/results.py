@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -20,6 +20,8 @@ from zodbshootout.model import INSTALLED, Cell
 
 MOST_WARMING_UP = 2
 """With more values than that, a run tells whether its first one is slower."""
+USUAL = (50, 90, 99)
+"""The percentiles that are shown wherever any are."""
 NAME = "cell"
 """What pyperf calls the runs of any cell, until they are written."""
 
@@ -170,9 +172,23 @@ class CellResult:
 
     def latency(self, percentile: float) -> float | None:
         """Return a percentile of the latencies of all runs, in seconds, if they were recorded."""
+        if percentile not in self._known_latencies:
+            self._known_latencies.update(self.latencies_at([*USUAL, percentile]))
+        return self._known_latencies.get(percentile)
+
+    def latencies_at(self, percentiles: Sequence[float]) -> dict[float, float]:
+        """Return percentiles of the latencies of all runs, in seconds, if they were recorded.
+
+        Each call takes some milliseconds, however many are asked for.
+        """
         if self.latencies is None:
-            return None
-        return float(self.latencies.get_value_at_percentile(percentile)) / NANOSECONDS
+            return {}
+        found = self.latencies.get_percentile_to_value_dict(list(percentiles))
+        return {percentile: value / NANOSECONDS for percentile, value in found.items()}
+
+    @cached_property
+    def _known_latencies(self) -> dict[float, float]:
+        return {}
 
     @property
     def longest_latency(self) -> float | None:

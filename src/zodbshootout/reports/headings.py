@@ -44,6 +44,12 @@ def row_of(result: CellResult) -> tuple[str, int]:
     return result.cell.benchmark, result.cell.parameters.objects
 
 
+def extent(result: CellResult) -> tuple[int, int]:
+    """Return by what tables, and the charts of their rows, are in order."""
+    parameters = result.cell.parameters
+    return parameters.crew.size, parameters.object_size
+
+
 def description(result: CellResult, heading: Heading, over: str = "") -> str:
     """Return the words for the clients and the objects of a table's cells.
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from zodbshootout.reports.chart import Chart, Kind, Point
 from zodbshootout.reports.figures import UNITS
-from zodbshootout.reports.headings import Heading, description, heading_of, title_of
+from zodbshootout.reports.headings import Heading, description, extent, heading_of, title_of
 from zodbshootout.results import CellResult
 
 STEPS_OF_AN_OCTAVE = 2
@@ -26,7 +27,7 @@ def distributions(
         if result.latencies is not None:
             key = (result.cell.benchmark, replace(result.cell.parameters, owner=""))
             rows.setdefault(key, []).append((column, result))
-    for group in rows.values():
+    for group in sorted(rows.values(), key=lambda row: extent(row[0][1])):
         result = group[0][1]
         yield Chart(
             Kind.PERCENTILES,
@@ -48,11 +49,12 @@ def _points(column: str, result: CellResult) -> Iterator[Point]:
     percentile.
     """
     iterations = result.latencies.get_total_count()
-    longest = result.longest_latency or result.latency(100) or 0.0
-    part = 2.0
-    while part < iterations:
+    steps = math.ceil(STEPS_OF_AN_OCTAVE * math.log2(iterations))
+    parts = [2 ** (step / STEPS_OF_AN_OCTAVE) for step in range(STEPS_OF_AN_OCTAVE, steps)]
+    found = result.latencies_at([100.0, *(100 * (1 - 1 / part) for part in parts)])
+    longest = result.longest_latency or found[100.0]
+    for part in parts:
         # A bucket of the histogram may reach beyond what is in it.
-        seconds = min(result.latency(100 * (1 - 1 / part)) or 0.0, longest)
+        seconds = min(found[100 * (1 - 1 / part)], longest)
         yield Point(column, part, seconds, _SECONDS.text(result, seconds))
-        part *= 2 ** (1 / STEPS_OF_AN_OCTAVE)
     yield Point(column, max(2.0, iterations), longest, _SECONDS.text(result, longest))

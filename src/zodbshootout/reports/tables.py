@@ -14,6 +14,7 @@ from zodbshootout.reports.figures import OBJECTS, Unit
 from zodbshootout.reports.headings import (
     Heading,
     description,
+    extent,
     group_of,
     heading_of,
     row_of,
@@ -64,7 +65,7 @@ def make_report(
         groups.setdefault(group_of(result, heading), []).append((column, result))
     scale = _Scale(unit, relative_to, notes)
     # A sweep begins with the ends of what it covers.
-    ordered = sorted(groups.values(), key=lambda group: _extent(group[0][1]))
+    ordered = sorted(groups.values(), key=lambda group: extent(group[0][1]))
     tables = [_table(group, headings, scale) for group in ordered]
     told = notes.lines(cells)
     if relative_to is None and unit.name in _MEANS:
@@ -112,11 +113,6 @@ class _Scale:
 
     def _value(self, result: CellResult | None) -> float | None:
         return self.unit.value(result) if result is not None and result.measured else None
-
-
-def _extent(result: CellResult) -> tuple[int, int]:
-    parameters = result.cell.parameters
-    return parameters.crew.size, parameters.object_size
 
 
 def _table(

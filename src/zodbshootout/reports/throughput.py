@@ -10,7 +10,7 @@ from itertools import pairwise
 from zodbshootout.client.parameters import Parameters
 from zodbshootout.reports.chart import Chart, Kind, Point
 from zodbshootout.reports.figures import OBJECTS, Unit
-from zodbshootout.reports.headings import Heading, description, heading_of, title_of
+from zodbshootout.reports.headings import Heading, description, extent, heading_of, title_of
 from zodbshootout.reports.knee import knee_of
 from zodbshootout.results import CellResult
 
@@ -74,7 +74,7 @@ class Figures:
         rows: dict[_Key, list[Placed]] = {}
         for column, result in self.placed:
             rows.setdefault(_whole(result), []).append((column, result))
-        for key, group in rows.items():
+        for key, group in sorted(rows.items(), key=lambda row: extent(row[1][0][1])):
             if key not in swept:
                 yield self._chart(Kind.BARS, group, title=title_of(group[0][1], self.headings))
 
@@ -113,7 +113,8 @@ class Figures:
             if (point := self._point(column, each, axis)) is not None
         ]
         rates = self.unit.better == "more"
-        unit = self.unit.caption.format(counted=heading.counted)
+        caption = self.unit.caption.format(counted=heading.counted)
+        unit = f"{caption[0].lower()}{caption[1:]}"
         chart = Chart(
             kind,
             title,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -43,7 +44,8 @@ class CellResult:
     def with_run(self, benchmark: pyperf.Benchmark) -> CellResult:
         """Return this result with the run of a worker added, or those of a file."""
         benchmark.update_metadata({"name": NAME})  # pyperf has runs of one name only together
-        return replace(self, state=State.MEASURED, runs=(*self.runs, *benchmark.get_runs()))
+        runs = map(_compact, benchmark.get_runs())
+        return replace(self, state=State.MEASURED, runs=(*self.runs, *runs))
 
     def failed(self, failure: Failure) -> CellResult:
         """Return this result as one of which there will be no more runs, and why.
@@ -221,6 +223,18 @@ class CellResult:
         parameters = self.cell.parameters
         work = self.runs[0].get_metadata().get("work_per_iteration", parameters.objects)
         return parameters.crew.size * float(work)
+
+
+def _compact(run: pyperf.Run) -> pyperf.Run:
+    """Return a run that shares the strings of its metadata with others.
+
+    Most of the 70 are the same in all runs, and each run is read from a file of its own.
+    """
+    metadata = {
+        sys.intern(key): sys.intern(value) if isinstance(value, str) else value
+        for key, value in run.get_metadata().items()
+    }
+    return pyperf.Run(run.values, warmups=run.warmups, metadata=metadata, collect_metadata=False)
 
 
 def long_name(cell: Cell) -> str:

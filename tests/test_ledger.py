@@ -24,9 +24,11 @@ class Notes:
     def __init__(self, plan: Plan, *, fail_fast: bool = False) -> None:
         self.observer = Counting()
         self.kept: list[list[tuple[str, int]]] = []
-        self.ledger = Ledger(plan, self.observer, self._keep, fail_fast)
+        self.time, self.writing = 0.0, 0.0
+        self.ledger = Ledger(plan, self.observer, self._keep, fail_fast, now=lambda: self.time)
 
     def _keep(self, results: Sequence[CellResult]) -> None:
+        self.time += self.writing
         self.kept.append([(each.state.value, len(each.runs)) for each in results])
 
     def cell(self, contender: str, benchmark: str = "add") -> Cell:
@@ -158,3 +160,27 @@ def test_fail_fast_gives_up_at_a_failure_that_is_known_already() -> None:
     with pytest.raises(GaveUp):
         notes.ledger.open([(notes.cell("b"), BROKE)])
     assert notes.kept == [[("not run", 0), ("failed", 0)]]
+
+
+def test_writing_takes_little_of_the_time_however_long_it_takes() -> None:
+    notes = Notes(plan_of("ab", processes=100))
+    notes.ledger.open([])
+    notes.writing = 0.1
+    for _ in range(100):
+        notes.time += 0.5
+        notes.ledger.add_run(notes.cell("a"), run(0.1))
+    spent = notes.writing * (len(notes.kept) - 1)
+    assert 0.03 * notes.time < spent < 0.06 * notes.time
+
+
+def test_a_cell_that_is_done_is_written_at_once() -> None:
+    notes = Notes(plan_of("ab", processes=2))
+    notes.ledger.open([])
+    notes.writing = 10.0
+    notes.ledger.add_run(notes.cell("a"), run(0.1))
+    notes.ledger.add_run(notes.cell("a"), run(0.1))
+    assert notes.kept[-1] == [("measured", 1), ("not run", 0)]
+    notes.ledger.close([notes.cell("a")])
+    assert notes.kept[-1] == [("measured", 2), ("not run", 0)]
+    notes.ledger.fail(notes.cell("b"), BROKE)
+    assert notes.kept[-1] == [("measured", 2), ("failed", 0)]

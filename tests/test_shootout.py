@@ -225,7 +225,7 @@ def going(
 
     shootout = Shootout(
         plan,
-        Ledger(plan, observer, keep, options.fail_fast, begun=begun),
+        Ledger(plan, observer, keep, options.fail_fast, begun=begun, now=lambda: 0.0),
         hosts=site,
         tasks=CellTasks(plan, {}, options.leaks, options.profiles, options.profiler),
         servers=site,

@@ -170,13 +170,15 @@ def _measure(shootout: Shootout) -> tuple[int, str]:
         shootout.run()
     except KeyboardInterrupt:
         with suppress(NotWritten):
-            ledger.keep(ledger.results)
+            ledger.keep()
         kept = any(result.measured for result in ledger.results)
         what = "what was measured until then is kept" if kept else "nothing was measured"
         return INTERRUPTED, f"interrupted; {what}"
     except GaveUp:
         return SOME_FAILED, "stopped at the first failure (--fail-fast)"
     except GuardianLost as error:
+        with suppress(NotWritten):
+            ledger.keep()
         return SOME_FAILED, f"stopped: {error}"
     except NotWritten as error:
         return (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -13,6 +15,9 @@ from zodbshootout.masking import Mask
 from zodbshootout.model import Cell
 from zodbshootout.plan import Plan
 from zodbshootout.results import CellResult
+
+REST = 20.0
+"""How many times as long as the last one took nothing is written, unless a cell is done."""
 
 
 class Observer(Protocol):
@@ -38,14 +43,18 @@ class Ledger:
 
     plan: Plan
     observer: Observer
-    keep: Callable[[Sequence[CellResult]], None]
-    """Called with all results whenever one has changed."""
+    write: Callable[[Sequence[CellResult]], None]
+    """Called with all results when one has changed, but not so often that it takes much time."""
     fail_fast: bool = False
     mask: Mask = field(default_factory=Mask)
     """Hides secrets in the reasons of failures."""
     begun: Sequence[CellResult] = ()
     """What a run had measured that is resumed; what failed in it is tried again."""
+    now: Callable[[], float] = time.monotonic
     _results: dict[Cell, CellResult] = field(init=False)
+    _rested: float = field(init=False, default=-math.inf)
+    """When it may be written again although no cell is done."""
+    _unwritten: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
         runs = {result.cell: result for result in self.begun if result.measured}
@@ -76,14 +85,26 @@ class Ledger:
         """
         for cell, failure in failures:
             self._settle(cell, failure)
-        self.keep(self.results)
+        self.keep()
         if any(failure.state is State.FAILED for _, failure in failures):
             self._may_give_up()
 
     def add_run(self, cell: Cell, run: pyperf.Benchmark) -> None:
         """Add a run of a cell."""
         self._results[cell] = self._results[cell].with_run(run)
-        self.keep(self.results)
+        self._unwritten = True
+        if self.now() >= self._rested:
+            self.keep()
+
+    def keep(self) -> None:
+        """Write everything that is known.
+
+        All results are written anew each time, which takes longer and longer.
+        """
+        began = self.now()
+        self.write(self.results)
+        self._unwritten = False
+        self._rested = self.now() + REST * (self.now() - began)
 
     def note_crash(self, cell: Cell, failure: Failure) -> None:
         """Note that a run of a cell is made again after a crash."""
@@ -94,6 +115,8 @@ class Ledger:
         for cell in self.unsettled(cells):
             if self._results[cell].measured:
                 self.observer.cell_done(self._results[cell])
+        if self._unwritten:
+            self.keep()
 
     def result(self, cell: Cell) -> CellResult:
         """Return what is known of a cell."""
@@ -105,7 +128,7 @@ class Ledger:
         :raises GaveUp: when it failed, where that ends the run
         """
         self._settle(cell, failure)
-        self.keep(self.results)
+        self.keep()
         if failure.state is State.FAILED:
             self._may_give_up()
 

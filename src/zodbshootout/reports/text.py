@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal
 
 from rich import box
 from rich.console import Console
@@ -88,16 +88,22 @@ def _ascii_only(console: Console) -> bool:
 def _rich(table: Table, *, ascii_only: bool) -> RichTable:
     found = RichTable(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     found.add_column(table.title, no_wrap=True)
-    for column in table.columns:
-        side: Literal["left", "right"] = "left" if column in table.words else "right"
-        found.add_column(Text(column), justify=side, no_wrap=True)
-    by_column = zip(*(row.entries for row in table.rows), strict=True)
-    widths = [max(len(entry.within) for entry in entries) for entries in by_column]
-    for row in table.rows:
-        entries = zip(row.entries, widths, strict=True)
-        texts = [_text(entry, width, ascii_only=ascii_only) for entry, width in entries]
+    columns = []
+    for number, column in enumerate(table.columns):
+        texts = _texts([row.entries[number] for row in table.rows], ascii_only=ascii_only)
+        # rich takes away what is blank at the end, and then numbers are not below each other.
+        side = 0 if column in table.words else max(len(column), *map(len, texts))
+        found.add_column(Text(column.rjust(side)), no_wrap=True)
+        columns.append([Text(" " * (side - len(text))) + text for text in texts])
+    for row, *texts in zip(table.rows, *columns, strict=True):
         found.add_row(Text(row.title), *texts)
     return found
+
+
+def _texts(entries: Sequence[Entry], *, ascii_only: bool) -> list[Text]:
+    """Return the entries of a column."""
+    width = max((len(entry.within) for entry in entries), default=0)
+    return [_text(entry, width, ascii_only=ascii_only) for entry in entries]
 
 
 def _text(entry: Entry, width: int, *, ascii_only: bool) -> Text:

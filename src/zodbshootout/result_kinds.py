@@ -13,7 +13,8 @@ from hdrh.histogram import HdrHistogram
 
 _TEXTS = {
     "benchmark", "contender", "crew", "mapping", "round", "slices", "configuration",
-    "uncleared_caches", "latency_histogram", "beside", "environment",
+    "configuration_text", "command_line", "uncleared_caches", "latency_histogram", "beside",
+    "environment",
 }  # fmt: skip
 _COUNTS = {
     "concurrency", "objects", "min_objects", "object_size_bytes", "btree_leaf_size",

@@ -24,5 +24,7 @@ def told(result: CellResult) -> CellResult:
     """Return a result with the metadata that a worker would have given to its runs."""
     if not result.measured:
         return result
-    metadata: dict[str, Any] = result.cell.metadata()
+    metadata: dict[str, Any] = {
+        **result.cell.metadata(), "configuration_text": '"<zodb fs>"', "command_line": "zodbshootout",
+    }  # fmt: skip
     return measured(result.cell, *(run.values for run in result.runs), **metadata)

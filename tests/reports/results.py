@@ -25,6 +25,8 @@ def told(result: CellResult) -> CellResult:
     if not result.measured:
         return result
     metadata: dict[str, Any] = {
-        **result.cell.metadata(), "configuration_text": '"<zodb fs>"', "command_line": "zodbshootout",
-    }  # fmt: skip
+        **result.cell.metadata(),
+        "configuration_text": '"<zodb fs>"',
+        "command_line": "zodbshootout",
+    }
     return measured(result.cell, *(run.values for run in result.runs), **metadata)

@@ -165,9 +165,9 @@ def test_fail_fast_gives_up_at_a_failure_that_is_known_already() -> None:
 def test_writing_takes_little_of_the_time_however_long_it_takes() -> None:
     notes = Notes(plan_of("ab", processes=100))
     notes.ledger.open([])
-    notes.writing = 0.1
+    notes.writing = 0.4
     for _ in range(100):
-        notes.time += 0.5
+        notes.time += 2.0
         notes.ledger.add_run(notes.cell("a"), run(0.1))
     spent = notes.writing * (len(notes.kept) - 1)
     assert 0.03 * notes.time < spent < 0.06 * notes.time

@@ -18,6 +18,8 @@ from zodbshootout.results import CellResult
 
 REST = 20.0
 """How many times as long as the last one took nothing is written, unless a cell is done."""
+SHORT = 0.2
+"""Seconds that writing may take each time a run is added."""
 
 
 class Observer(Protocol):
@@ -104,7 +106,8 @@ class Ledger:
         began = self.now()
         self.write(self.results)
         self._unwritten = False
-        self._rested = self.now() + REST * (self.now() - began)
+        took = self.now() - began
+        self._rested = self.now() + (REST * took if took > SHORT else 0.0)
 
     def note_crash(self, cell: Cell, failure: Failure) -> None:
         """Note that a run of a cell is made again after a crash."""

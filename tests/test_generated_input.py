@@ -66,7 +66,7 @@ NAMES = st.sampled_from(
     ["a", "A", "b", "force", "x.conf", "empty.conf", "binary.conf", "directory", "there.json",
      "nowhere.json", "nowhere/a.json", ".", "/", "", "file:///a.fs", "file://", "zeo://h:1",
      "memory://", "other://x", "demo:(memory://)/(memory://)", "all", "DEBUG", "info", "unique",
-     "IO", "0-1", "true", "no", *benchmarks()]
+     "IO", "0-1", "true", "no", "a" * 300, *benchmarks()]
 )  # fmt: skip
 VALUES = NUMBERS | NAMES | NOISE
 
@@ -106,7 +106,7 @@ REPORT_OPTIONS = st.sampled_from(
 REPORT_VALUES = st.sampled_from(
     ["text", "csv", "markdown", "rst", "json", "table", "cells", "p99", "objects", "fs", "zeo",
      "pg", "5%", "seed", "page.md", "a.pdf", "html", "-o", "there.json", "x.conf",
-     "nowhere", "directory"]
+     "nowhere", "directory", "a" * 300]
 )  # fmt: skip
 
 

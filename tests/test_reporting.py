@@ -76,8 +76,10 @@ def test_a_contender_can_be_drawn_as_the_limit(out: Path) -> None:
     ("words", "said"),
     [
         (["out.json"], "the following arguments are required: -o/--output"),
-        (["out.json", "-o", "page"], "-o: page: no format ends in 'nothing'; name one with"),
-        (["out.json", "-o", "page.pdf"], "no format ends in '.pdf'; name one with --format"),
+        (["out.json", "-o", "page"], "-o: page: no format ends in 'nothing'; name a file"),
+        (["out.json", "-o", "page.pdf"], "no format ends in '.pdf'; name a file such as"),
+        (["out.json", "-o", "."], "-o: . is a directory; name a file, such as page.html"),
+        (["out.json", "-o", "/", "--format", "html"], "-o: / is a directory; name a file"),
         (["out.json", "-o", "a.html", "--format", "htm"], "--format: no 'htm'; did you mean"),
         (["gone.json", "-o", "a.html"], "there is no file gone.json"),
         (["out.json", "-o", "gone/a.html"], "-o: cannot write gone/a.html: No such file"),

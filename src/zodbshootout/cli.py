@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import shlex
 import signal
 import subprocess
@@ -36,6 +37,7 @@ from zodbshootout.progress import Bar, Lines, NoProgress
 from zodbshootout.reporting import format_for, report, write_report
 from zodbshootout.reports import text
 from zodbshootout.reports.records import Source as Results
+from zodbshootout.reports.report import NothingToShow
 from zodbshootout.result_files import NotWritten, ResultFiles
 from zodbshootout.results import CellResult, long_name
 from zodbshootout.selecting import check_baseline, expendable, shared_databases
@@ -67,11 +69,14 @@ def main(
     except (UsageError, ConfigurationError) as error:
         streams.complain(str(error))
         return BAD_USAGE
-    except GuardianLost as error:
-        streams.complain(f"stopped: {error}")
-        return SOME_FAILED
-    except NotWritten as error:
-        streams.complain(str(error))
+    except OSError as error:
+        if error.errno not in {errno.ENAMETOOLONG, errno.ELOOP}:
+            raise
+        streams.complain(f"{error.filename}: {error.strerror}")
+        return BAD_USAGE
+    except (GuardianLost, NotWritten) as error:
+        stopped = "stopped: " if isinstance(error, GuardianLost) else ""
+        streams.complain(f"{stopped}{error}")
         return SOME_FAILED
     except KeyboardInterrupt:
         streams.complain("interrupted")
@@ -262,8 +267,9 @@ def _write_page(
     name = format_for("--report", options.report)
     try:
         write_report(sources, options.report, name, options.run.baseline)
-    except OSError as error:
-        raise NotWritten(f"--report: cannot write {options.report}: {error.strerror}") from None
+    except (OSError, NothingToShow) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise NotWritten(f"--report: cannot write {options.report}: {reason}") from None
     streams.say(f"Report: {options.report}")
 
 

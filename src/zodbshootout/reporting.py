@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Sequence
 from io import TextIOWrapper
 from pathlib import Path
@@ -16,6 +15,7 @@ from zodbshootout.reports.records import Source
 from zodbshootout.reports.report import NothingToShow
 from zodbshootout.reports.sections import Sections
 from zodbshootout.reports.tables import NoSuchContender
+from zodbshootout.result_files import temporary_beside
 from zodbshootout.show import check_format, format_names, headings, labels, results_in
 from zodbshootout.streams import Streams
 
@@ -30,8 +30,7 @@ def report(arguments: Sequence[str], streams: Streams) -> None:
     :raises SystemExit: after ``--help``
     """
     found = parser().parse_args(arguments)
-    name = found.format or format_for("-o", found.output)
-    check_format(name)
+    name = format_for("-o", found.output, found.format)
     sources = [
         Source(results_in(path), label, path.name)
         for path, label in zip(found.files, labels(found.files), strict=True)
@@ -45,16 +44,21 @@ def report(arguments: Sequence[str], streams: Streams) -> None:
     streams.say(f"Report: {found.output}")
 
 
-def format_for(option: str, path: Path) -> str:
-    """Return the name of the format that a file's ending stands for.
+def format_for(option: str, path: Path, given: str | None = None) -> str:
+    """Return the name of the format of a file: what is *given*, or what its ending stands for.
 
-    :raises UsageError: when it stands for none, or what that needs is not installed
+    :raises UsageError: when there is no such format or file, or what it needs is not installed
     """
+    if path.is_dir():
+        raise UsageError(f"{option}: {path} is a directory; name a file, such as page.html")
+    if given is not None:
+        check_format(given)
+        return given
     name = registry.format_of(path)
     if name is None:
         raise UsageError(
-            f"{option}: {path}: no format ends in {path.suffix or 'nothing'!r}; name one with "
-            f"--format, or a file such as {path.with_suffix('.html')}"
+            f"{option}: {path}: no format ends in {path.suffix or 'nothing'!r}; name a file such "
+            "as page.html"
         )
     try:
         registry.format_named(name)
@@ -77,7 +81,7 @@ def write_report(
     :raises OSError: when the file cannot be written; what was there before is still there
     """
     whole = Sections(sources, headings(), baseline, ceiling).report()
-    temporary = path.with_name(f".{os.getpid()}.{path.name}")
+    temporary = temporary_beside(path)
     try:
         with temporary.open("wb") as binary, TextIOWrapper(binary, encoding="utf-8") as file:
             registry.format_named(name)(whole, Console(file=file, width=WIDTH))

@@ -292,8 +292,7 @@ def _write_suite(path: Path, benchmarks: Sequence[pyperf.Benchmark]) -> None:
 
 
 def _replace(path: Path, write: Callable[[Path], None]) -> None:
-    # pyperf compresses what it writes to a name that ends in .gz, so the ending stays.
-    temporary = path.with_name(f".{os.getpid()}.{path.name}")
+    temporary = temporary_beside(path)
     try:
         write(temporary)
         _sync(temporary)  # or a power cut may leave the new name with nothing in it
@@ -301,6 +300,14 @@ def _replace(path: Path, write: Callable[[Path], None]) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def temporary_beside(path: Path) -> Path:
+    """Return a name for what is going to replace a file, of the same ending and no longer than 32.
+
+    pyperf compresses what it writes to a name that ends in ``.gz``.
+    """
+    return path.with_name(f".{os.getpid()}{path.suffix[-20:]}")
 
 
 def _sync(path: Path) -> None:

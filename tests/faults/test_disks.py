@@ -50,6 +50,20 @@ def test_a_disk_that_is_full_for_results(tmp_path: Path) -> None:
     assert left_behind(tmp_path) == []
 
 
+def test_a_disk_that_is_full_for_a_report_loses_no_results(tmp_path: Path) -> None:
+    (tmp_path / "x.conf").write_text(GOOD)
+    with small_disk(tmp_path, "100k") as disk:
+        words = ("x.conf", "add", "-c", "1", *QUICK, "-o", "a.json")
+        done = run(tmp_path, *words, "--report", str(disk / "page.html"))
+        assert done.status == 3
+        assert f"--report: cannot write {disk}/page.html: No space left on device" in done.err
+        assert "Traceback" not in done.out + done.err
+        assert list(disk.iterdir()) == []
+    assert "Add 20 Objects" in done.out
+    assert outcomes(tmp_path) == {"good add": ("measured", "")}
+    assert left_behind(tmp_path) == []
+
+
 def test_a_directory_of_results_that_is_removed(tmp_path: Path) -> None:
     (tmp_path / "results").mkdir()
     text = faulty("bad", "remove", when=tmp_path / "results" / "a.json", once=tmp_path / "done")

@@ -31,16 +31,6 @@ def test_a_report_is_written_at_the_end_and_holds_how_to_run_it_again(tmp_path: 
     assert listing.replace("{scratch}", "scratch").split() == section
 
 
-def test_a_report_that_cannot_be_written_loses_no_results(tmp_path: Path) -> None:
-    (tmp_path / "x.conf").write_text(GOOD)
-    (tmp_path / "page.md").mkdir()
-    done = run(tmp_path, "x.conf", "add", "-c", "1", *BUSY, "-o", "a.json", "--report", "page.md")
-    assert done.status == 3
-    assert "--report: cannot write page.md: Is a directory" in done.err
-    assert (tmp_path / "a.json").exists()
-    assert left_behind(tmp_path) == []
-
-
 def test_a_traceback_is_shown_where_it_is_asked_for(tmp_path: Path) -> None:
     (tmp_path / "x.conf").write_text("%import faulty\n" + faulty("raises", "raise"))
     done = run(tmp_path, "x.conf", "add", "-c1", *BUSY, "--log", "DEBUG", "-o", "a.json")
@@ -80,6 +70,26 @@ BAD = {
     "a report of no format": (
         ["good.conf", "--report", "page.pdf"],
         "--report: page.pdf: no format ends in '.pdf'",
+    ),
+    "a report that is a directory": (
+        ["good.conf", "--report", "."],
+        "--report: . is a directory; name a file, such as page.html",
+    ),
+    "a name that is too long": (
+        ["good.conf", "-o", "a" * 300],
+        f"zodbshootout: {'a' * 300}: File name too long",
+    ),
+    "a name whose files have names that are too long": (
+        ["good.conf", "-o", f"{'a' * 245}.json"],
+        ".cells.jsonl: File name too long",
+    ),
+    "a report whose name is too long": (
+        ["good.conf", "--report", f"{'a' * 300}.md"],
+        "File name too long",
+    ),
+    "an environment whose name is too long": (
+        ["good.conf", "--against", f"./{'a' * 300}"],
+        "File name too long",
     ),
     "a report to nowhere": (
         ["good.conf", "--report", "nowhere/page.html"],

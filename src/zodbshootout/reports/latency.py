@@ -24,7 +24,7 @@ def distributions(
     """Return a chart for each row of the tables whose latencies were recorded."""
     rows: dict[object, list[tuple[str, CellResult]]] = {}
     for column, result in placed:
-        if result.latencies is not None:
+        if result.latencies is not None and result.latencies.get_total_count():
             key = (result.cell.benchmark, replace(result.cell.parameters, owner=""))
             rows.setdefault(key, []).append((column, result))
     for group in sorted(rows.values(), key=lambda row: extent(row[0][1])):

@@ -158,7 +158,9 @@ class Sections:
     def _tables(self, unit: Unit) -> Iterator[Table]:
         """Return the tables of a unit, without the rows that have no figure."""
         for table in make_report(self.sources, self.headings, unit).tables:
-            rows = [row for row in table.rows if any(entry.value for entry in row.entries)]
+            rows = [
+                row for row in table.rows if any(entry.value is not None for entry in row.entries)
+            ]
             if rows:
                 yield replace(table, rows=rows)
 

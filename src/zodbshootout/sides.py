@@ -138,9 +138,8 @@ def sides_of(
     for number, environment in enumerate(compared):
         directory = places.enter_context(_scratch_directory())
         guardian.watch_directory(directory)
-        names = places.enter_context(given_names(source, directory))
-        mask.hide(of_configuration(source.whole, names))
-        configuration = parse(source, names)
+        configuration = _read(source, directory, places, mask)
+        names = configuration.names
         if environment is not None:
             _check_servers(configuration)
         contenders = selected(contenders_of(configuration), options)
@@ -156,6 +155,22 @@ def sides_of(
     return Sides(
         [side.told(made_of) for side in sides], [known[name] for name in used if name], mask
     )
+
+
+def _read(source: Source, directory: Path, places: ExitStack, mask: Mask) -> Configuration:
+    """Read a configuration, with names that last as long as *places*.
+
+    :raises ConfigurationError: when it cannot be read
+    """
+    listen: dict[str, str] = {}
+    while True:
+        names = places.enter_context(given_names(source, directory, listen))
+        mask.hide(of_configuration(source.whole, names))
+        configuration = parse(source, names)
+        found = {each.name: each.listen for each in configuration.servers if each.listen}
+        if found == listen:
+            return configuration
+        listen = found
 
 
 def _check_same_python(contenders: Sequence[Contender], options: Options) -> None:

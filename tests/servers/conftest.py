@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -22,9 +22,13 @@ def make_server(tmp_path: Path) -> Iterator[MakeServer]:
     scratch.mkdir(mode=0o700)
     with Guardian() as guardian, ExitStack() as stack:
 
-        def make(text: str, cls: Callable[..., Server] = server_of) -> Server:
+        def make(
+            text: str,
+            cls: Callable[..., Server] = server_of,
+            listen: Mapping[str, str] | None = None,
+        ) -> Server:
             source = Source(tmp_path / "x.conf", text)
-            names = stack.enter_context(given_names(source, scratch))
+            names = stack.enter_context(given_names(source, scratch, listen))
             server = cls(
                 parse(source, names).servers[0], ServerContext(scratch, source, names, guardian)
             )

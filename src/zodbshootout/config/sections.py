@@ -32,6 +32,11 @@ class ServerSection:
         return getattr(self.config, "directory", None)
 
     @property
+    def listen(self) -> str | None:
+        """The address of this host on which the server is to listen."""
+        return getattr(self.config, "listen", None)
+
+    @property
     def run_as(self) -> str | None:
         """The user as whom root is to run the server."""
         return getattr(self.config, "run_as", None)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import ipaddress
 import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 HOST = "127.0.0.1"
-"""The loopback interface, on which all private servers listen; no other host reaches it."""
+"""The loopback interface, on which private servers listen by default; no other host reaches it."""
 CONNECT_TIMEOUT = 3.0
 """Seconds that a server may take to accept a connection."""
 
@@ -37,19 +38,35 @@ def greets(address: tuple[str, int]) -> bool:
         return False
 
 
+def is_loopback(host: str) -> bool:
+    """Return whether no other host can reach a *host*."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def joined(host: str, port: int | str) -> str:
+    """Return an address in one word: ``host:port``, or ``[host]:port`` for IPv6."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 @contextmanager
-def reserved_port() -> Iterator[int]:
-    """Reserve a free port on the loopback interface; it is given to no other program meanwhile.
+def reserved_port(host: str = HOST) -> Iterator[int]:
+    """Reserve a free port of this *host*; it is given to no other program meanwhile.
 
     On Linux a socket that is bound and does not listen keeps the port from every other program
     that asks for any free port, and from outgoing connections, but not from a server that asks
     for this very port with ``SO_REUSEADDR``, as servers do.  Elsewhere nothing is reserved: the
     port was free a moment ago.
+
+    :raises OSError: when *host* is not an address of this host
     """
-    with socket.socket() as holder:
+    family, *_, address = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)[0]
+    with socket.socket(family) as holder:
         if sys.platform == "linux":
             holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        holder.bind((HOST, 0))
+        holder.bind(address)
         port: int = holder.getsockname()[1]
         if sys.platform != "linux":
             holder.close()

@@ -4,27 +4,29 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from zodbshootout.config.configuration import SCRATCH, ConfigurationError, Source
-from zodbshootout.servers.address import HOST, reserved_port
+from zodbshootout.servers.address import HOST, joined, reserved_port
 from zodbshootout.servers.certificates import certificates
 
 _LEGAL_NAME = re.compile(r"[a-z]\w*", re.ASCII)
 
 
 @contextmanager
-def given_names(source: Source, scratch: Path) -> Iterator[dict[str, str]]:
+def given_names(
+    source: Source, scratch: Path, listen: Mapping[str, str] | None = None
+) -> Iterator[dict[str, str]]:
     """Return the names that a run defines for a configuration, with their values.
 
     These are ``$scratch``, a directory of the run, and for each server *NAME* its address, host,
     port, password and, where they are used, certificates.  The ports are reserved as long as the
-    context lasts.
+    context lasts.  Servers *listen* on the loopback interface, or where that says.
 
-    :raises ConfigurationError: when a server cannot have the name it has, or certificates cannot
-        be made
+    :raises ConfigurationError: when a server cannot have the name it has, or cannot listen where
+        it should, or certificates cannot be made
     """
     _check_legal(source)
     own = scratch / "files"
@@ -34,15 +36,16 @@ def given_names(source: Source, scratch: Path) -> Iterator[dict[str, str]]:
     names = {SCRATCH: str(own)}
     with ExitStack() as stack:
         for server in dict.fromkeys(source.server_names):
-            port = stack.enter_context(reserved_port())
+            host = (listen or {}).get(server, HOST)
+            port = _port(source, server, host, stack)
             mine = {
-                server: f"{HOST}:{port}",
-                f"{server}_host": HOST,
+                server: joined(host, port),
+                f"{server}_host": host,
                 f"{server}_port": str(port),
                 f"{server}_password": secrets.token_hex(16),
             }
             if _mentions_certificates(source, server):
-                made = certificates(scratch / f"certificates-{server}")
+                made = certificates(scratch / f"certificates-{server}", host)
                 mine |= {f"{server}_{name}": path for name, path in made.items()}
             if clashes := sorted(names.keys() & mine.keys()):
                 raise ConfigurationError(
@@ -51,6 +54,21 @@ def given_names(source: Source, scratch: Path) -> Iterator[dict[str, str]]:
                 )
             names |= mine
         yield names
+
+
+def _port(source: Source, server: str, host: str, stack: ExitStack) -> int:
+    if host in {"0.0.0.0", "::"}:  # noqa: S104 - it is what is refused
+        raise ConfigurationError(
+            f"{source.path}: server {server}: listen {host} is no address that clients could use; "
+            "name one of this host's"
+        )
+    try:
+        return stack.enter_context(reserved_port(host))
+    except OSError as error:
+        raise ConfigurationError(
+            f"{source.path}: server {server}: listen {host} is no address of this host: "
+            f"{error.strerror}"
+        ) from None
 
 
 def _check_legal(source: Source) -> None:

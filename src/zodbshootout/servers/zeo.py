@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from zodbshootout.config.configuration import ConfigurationError, prelude
 from zodbshootout.config.sections import ServerSection
+from zodbshootout.servers.address import is_loopback, joined
 from zodbshootout.servers.server import Server, ServerContext
 
 _FILE = "zeo.conf"
@@ -20,6 +21,11 @@ class ZEOServer(Server):
 
     def __init__(self, section: ServerSection, context: ServerContext) -> None:
         super().__init__(section, context)
+        if not section.config.ssl and not is_loopback(self.host):
+            raise ConfigurationError(
+                f"{context.source.path}: server {self.name}: with listen {self.host} everybody "
+                "there could use it, so it needs ssl true"
+            )
         if section.config.ssl and f"{self.name}_certificate" not in context.names:
             raise ConfigurationError(
                 f"{context.source.path}: server {self.name} has ssl, and no contender has "
@@ -30,7 +36,7 @@ class ZEOServer(Server):
     def prepare(self) -> None:
         """Write a configuration for runzeo."""
         settings = {
-            "address": f"{self.host}:{self.port}",
+            "address": joined(self.host, self.port),
             "pid-filename": str(self.directory.path / "zeo.pid"),
             **self.section.settings,
         }

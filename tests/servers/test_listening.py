@@ -1,0 +1,94 @@
+"""Servers that listen elsewhere than on the loopback interface's usual address."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.servers.conftest import MakeServer
+from tests.servers.test_zeo import STORAGE, USE
+from zodbshootout.config.configuration import ConfigurationError, Source
+from zodbshootout.servers import naming
+from zodbshootout.servers.naming import given_names
+
+ELSEWHERE = {"it": "203.0.113.1"}
+"""An address that no host has: it is reserved for documentation."""
+TEXT = f"<zeoserver it>\n{{}}{STORAGE}</zeoserver>\n"
+
+
+def names_of(place: Path, listen: Mapping[str, str]) -> Mapping[str, str]:
+    with given_names(Source(place / "x.conf", TEXT.format("")), place, listen) as names:
+        return dict(names)
+
+
+@pytest.fixture
+def elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have any address be one of this host's."""
+
+    @contextmanager
+    def reserved_port(_: str) -> Iterator[int]:
+        yield 4321
+
+    monkeypatch.setattr(naming, "reserved_port", reserved_port)
+
+
+def test_a_server_has_the_address_on_which_it_is_to_listen(tmp_path: Path) -> None:
+    names = names_of(tmp_path, {"it": "127.0.0.2"})
+    assert names["it_host"] == "127.0.0.2"
+    assert names["it"] == f"127.0.0.2:{names['it_port']}"
+
+
+@pytest.mark.usefixtures("elsewhere")
+def test_an_address_of_ipv6_stands_in_brackets_beside_its_port(tmp_path: Path) -> None:
+    names = names_of(tmp_path, {"it": "2001:db8::1"})
+    assert (names["it"], names["it_host"]) == ("[2001:db8::1]:4321", "2001:db8::1")
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("0.0.0.0", "listen 0.0.0.0 is no address that clients could use; name one of this host's"),
+        ("203.0.113.1", "listen 203.0.113.1 is no address of this host: Cannot assign"),
+        ("no host", "listen no host is no address of this host: "),
+    ],
+)
+def test_an_address_that_is_not_this_hosts_is_refused(
+    address: str, said: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigurationError) as error:
+        names_of(tmp_path, {"it": address})
+    assert f"x.conf: server it: {said}" in str(error.value)
+
+
+@pytest.mark.usefixtures("elsewhere")
+def test_others_reach_zeo_with_a_certificate_only(make_server: MakeServer) -> None:
+    with pytest.raises(ConfigurationError, match=r"everybody there could use it, so it needs ssl"):
+        make_server(TEXT.format(""), listen=ELSEWHERE)
+    server = make_server("%import ZEO\n" + TEXT.format("ssl true\n") + USE, listen=ELSEWHERE)
+    server.directory.path.mkdir()
+    server.prepare()
+    text = (server.directory.path / "zeo.conf").read_text()
+    assert "address 203.0.113.1:4321\n" in text
+    assert "<ssl>" in text
+
+
+@pytest.mark.usefixtures("elsewhere")
+def test_others_reach_databases_with_a_password_only(
+    make_server: MakeServer, programs: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    section = f"<{{}} it>\nprograms {programs}\n</{{}}>\n"
+    postgresql = make_server(section.replace("{}", "postgresqlserver"), listen=ELSEWHERE)
+    monkeypatch.setattr(type(postgresql), "create_accounts", lambda _: None)
+    (postgresql.directory.path / "data").mkdir(parents=True)
+    postgresql.prepare()
+    access = (postgresql.directory.path / "pg_hba.conf").read_text()
+    assert access == "host all all all scram-sha-256\n"
+    assert "listen_addresses=203.0.113.1" in " ".join(postgresql.command())
+    mysql = make_server(section.replace("{}", "mysqlserver"), listen=ELSEWHERE)
+    mysql.create_accounts()  # type: ignore[attr-defined]
+    accounts = (mysql.directory.path / "accounts.sql").read_text()
+    assert "CREATE USER IF NOT EXISTS 'zodbshootout'@'%'" in accounts
+    assert f"IDENTIFIED BY '{mysql.password}'" in accounts

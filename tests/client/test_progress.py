@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from itertools import accumulate
+import random
+from itertools import accumulate, pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zodbshootout.client.progress import Progress, Throughput, throughput
+from zodbshootout.client.progress import (
+    FEWEST_POINTS,
+    MOST_POINTS,
+    Progress,
+    Throughput,
+    Total,
+    most_points,
+    throughput,
+)
 
 DURATIONS = st.lists(st.integers(1, 1000), min_size=1, max_size=12)
 
@@ -137,3 +146,45 @@ def test_of_one_iteration_each_those_that_ended_by_the_time_of_the_last_count() 
 def test_a_late_start_is_on_the_clock_where_nothing_else_is_known() -> None:
     found = throughput([progress([2]), progress([2], start=1.0)], 1)
     assert (found.iterations, found.seconds) == (2, 3.0)
+
+
+@given(CREWS, st.integers(1, 3), st.lists(st.floats(0, 20_000), min_size=1, max_size=20))
+def test_the_total_is_what_each_has_done(
+    crew: list[list[int]], batch: int, times: list[float]
+) -> None:
+    clients = [progress(each, batch=batch) for each in crew]
+    total = Total(clients)
+    for time in times:
+        assert total.iterations(time) == sum(client.iterations(time) for client in clients)
+
+
+def with_fewer_points(client: Progress, stride: int) -> Progress:
+    """Return the progress of a client of which some points are dropped, as of a long stretch."""
+    last = len(client.times) - 1
+    kept = sorted({0, last, *range(0, last, stride)})
+    return Progress(
+        client.start, [client.times[at] for at in kept], [client.done[at] for at in kept]
+    )
+
+
+@pytest.mark.parametrize("clients", [2, 16, 100])
+def test_with_fewer_points_of_each_the_throughput_is_the_same(clients: int) -> None:
+    chance = random.Random(7)
+    counted = 2000
+    crew = [
+        progress([1 + int(chance.expovariate(1 / speed)) for _ in range(2 * counted)])
+        for speed in (chance.randint(100, 130) for _ in range(clients))
+    ]
+    stride = 2 * counted // most_points(clients)
+    found = throughput([with_fewer_points(client, stride) for client in crew], 2 * counted)
+    exact = throughput(crew, 2 * counted)
+    assert found.seconds == exact.seconds
+    assert found.iterations == pytest.approx(exact.iterations, rel=2e-3)
+
+
+def test_the_points_of_all_clients_grow_slower_than_these() -> None:
+    assert most_points(1) == MOST_POINTS
+    assert most_points(100_000) == FEWEST_POINTS
+    together = [size * most_points(size) for size in (1, 10, 100, 1000)]
+    growth = [more / fewer for fewer, more in pairwise(together)]
+    assert all(factor < 4 for factor in growth)

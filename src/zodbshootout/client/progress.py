@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 MOST_POINTS = 1024
-"""Points that are kept of a client's progress: of more, some are dropped."""
+"""Points that are kept of the progress of a client that is alone: of more, some are dropped."""
+FEWEST_POINTS = 32
+
+
+def most_points(clients: int) -> int:
+    """Return how many points are kept of the progress of each of so many *clients*.
+
+    What is added up of all of them is as exact with fewer points of each.
+    """
+    return max(FEWEST_POINTS, math.ceil(MOST_POINTS / math.sqrt(clients)))
 
 
 @dataclass(frozen=True)
@@ -19,23 +29,71 @@ class Progress:
     times: Sequence[float]
     """When it had done them, in seconds of the crew's clock."""
     done: Sequence[int]
-    """How many it had done by then, since the start."""
+    """How many it had done by then, since the start: first what is timed together."""
 
     def iterations(self, time: float) -> int:
-        """Return how many iterations had ended by *time*."""
+        """Return how many iterations had ended by *time*; see :class:`Total`."""
         index = bisect_right(self.times, time)
-        return self.done[index - 1] if index else 0
+        if not index:
+            return 0
+        done = self.done[index - 1]
+        if index == len(self.times) or self.done[index] - done <= self.done[0]:
+            return done
+        before, after = self.times[index - 1], self.times[index]
+        return done + int((time - before) / (after - before) * (self.done[index] - done))
 
     def end(self, iterations: int) -> float:
         """Return when the client had done so many *iterations*."""
         return self.times[bisect_left(self.done, iterations)]
 
 
+class Total:
+    """The iterations of several clients, added up.
+
+    What a client times together is done at the end of it.  Where points between two others were
+    dropped, the iterations are taken to have been done evenly.
+    """
+
+    def __init__(self, clients: Sequence[Progress]) -> None:
+        """Add up the progress of some *clients*."""
+        changes = sorted(change for client in clients for change in _changes(client))
+        self._times = [time for time, _, _ in changes]
+        self._values: list[float] = []
+        self._slopes: list[float] = []
+        before = value = slope = 0.0
+        for time, jump, bend in changes:
+            value += slope * (time - before) + jump
+            slope += bend
+            before = time
+            self._values.append(value)
+            self._slopes.append(slope)
+
+    def iterations(self, time: float) -> float:
+        """Return how many iterations had ended by *time*."""
+        index = bisect_right(self._times, time) - 1
+        if index < 0:
+            return 0.0
+        return self._values[index] + self._slopes[index] * (time - self._times[index])
+
+
+def _changes(client: Progress) -> list[tuple[float, int, float]]:
+    """Return when the iterations of a client go up, by how many, and how much faster from there."""
+    found = [(client.times[0], client.done[0], 0.0)]
+    points = list(zip(client.times, client.done))
+    for (time, done), (end, more) in zip(points, points[1:]):
+        if more - done > client.done[0] and end > time:
+            slope = (more - done) / (end - time)
+            found += [(time, 0, slope), (end, 0, -slope)]
+        else:
+            found.append((end, more - done, 0.0))
+    return found
+
+
 @dataclass(frozen=True)
 class Throughput:
     """What clients did together in so many seconds."""
 
-    iterations: int
+    iterations: float
     seconds: float
 
 
@@ -59,13 +117,10 @@ def throughput(clients: Sequence[Progress], counted: int) -> Throughput:
     ends = [client.end(counted) for client in clients]
     if len(clients) == 1:
         return Throughput(counted, ends[0] - start)
+    total = Total(clients)
     firsts = [client.times[0] for client in clients]
     if max(end - first for first, end in zip(firsts, ends)) <= 0:
         last = max(ends)
-        return Throughput(sum(client.iterations(last) for client in clients), last - start)
-    done = sum(
-        client.iterations(end) - client.iterations(first)
-        for first, end in zip(firsts, ends)
-        for client in clients
-    )
+        return Throughput(total.iterations(last), last - start)
+    done = sum(total.iterations(end) - total.iterations(first) for first, end in zip(firsts, ends))
     return Throughput(done, sum(end - first for first, end in zip(firsts, ends)))

@@ -19,7 +19,7 @@ class Sample:
     clients: int
     start: float = 0.0
     """The instant at which the first stretch started, in seconds of the crew's clock."""
-    done: int = 0
+    done: float = 0
     """Iterations that all clients did in :attr:`seconds`; see :mod:`~.client.progress`."""
     seconds: float = 0.0
     shares: list[int] = field(default_factory=list)

@@ -26,6 +26,7 @@ NAMES = (
     "recording",
     "filling",
     "memory",
+    "hosts",
 )
 """The modules of this package that measure something."""
 

@@ -294,6 +294,11 @@ def _add_crew(base: argparse.ArgumentParser) -> None:
         "N..N, or in repeated options",
     )  # fmt: skip
     group.add_argument(
+        "--hosts", metavar="WHERE",
+        help="have the clients on the workers of a Dask cluster: the address of its scheduler, a "
+        "file that describes it, or local:N for N workers here",
+    )  # fmt: skip
+    group.add_argument(
         "--threads", choices=("shared", "unique"),
         help="clients are threads, which share one DB (shared, also without a value) or have one "
         "each (unique)",

@@ -27,6 +27,7 @@ from zodbshootout.config.uri import source_of
 from zodbshootout.destination import check_like, check_other_files, result_files
 from zodbshootout.environments.making import Maker
 from zodbshootout.guardian import Guardian, GuardianLost
+from zodbshootout.hosts import check_alike, cluster_for, on_hosts, reachable
 from zodbshootout.launching import launcher_for, open_all
 from zodbshootout.ledger import GaveUp, Ledger
 from zodbshootout.masking import Mask
@@ -106,12 +107,15 @@ def _shoot_out(options: Options, streams: Streams) -> int:
     # Directories are left until the guardian has ended what is at work in them.
     with ExitStack() as places, Guardian() as guardian, ExitStack() as stack:
         sides = sides_of(_source(options), options, places, guardian, streams.mask)
-        contenders = sides.contenders
+        directory = sides.context.directory
+        cluster = stack.enter_context(cluster_for(options.hosts, guardian, directory))
+        contenders = reachable(sides.contenders, cluster)
         check_baseline(contenders, options)
         may_write = expendable(contenders, options)
         for shared in shared_databases(contenders):
             streams.complain(shared)
-        plan = make_plan(contenders, options.benchmarks, options.sweep, options.effort)
+        sweep = on_hosts(options.sweep, cluster)
+        plan = make_plan(contenders, options.benchmarks, sweep, options.effort)
         if options.run.restart:
             sides.check_servers_can_restart()
         if options.list_only:
@@ -128,13 +132,18 @@ def _shoot_out(options: Options, streams: Streams) -> int:
             launcher = launcher_for(options, sides.context, observer, streams.mask)
             opened = open_all(sides, plan, launcher, stack, observer)
             plan = opened.plan
+            check_alike(cluster, plan)
             shootout = Shootout(
                 plan=plan,
                 ledger=Ledger(
                     plan, observer, files.write, run.fail_fast, streams.mask, files.begun
                 ),
                 hosts=launcher,
-                tasks=_tasks(plan, run, options.words, streams.mask),
+                tasks=replace(
+                    _tasks(plan, run, options.words, streams.mask),
+                    cluster=cluster,
+                    variables=sorted(sides.context.source.environment_names),
+                ),
                 servers=opened.servers,
                 options=run,
                 absent=opened.failures,

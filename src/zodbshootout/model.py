@@ -35,6 +35,8 @@ class Cell:
             "min_objects": parameters.min_objects,
             "seed": parameters.seed,
         }
+        if parameters.crew.hosts:
+            told["hosts"] = parameters.crew.hosts
         if parameters.objects or parameters.min_objects:
             told |= {
                 "object_size_bytes": parameters.object_size,

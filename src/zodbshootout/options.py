@@ -75,6 +75,8 @@ class Options:
     only: Sequence[str]
     against: Sequence[Environment]
     """Where each contender is measured, too."""
+    hosts: str | None
+    """The Dask cluster on whose workers the clients are."""
     sweep: Sweep
     effort: Effort
     run: RunOptions
@@ -124,6 +126,7 @@ def parse(arguments: Sequence[str]) -> Options:
         benchmarks=chosen,
         only=[name.lower() for name in found.only],
         against=_against(found),
+        hosts=_hosts(found),
         sweep=sweep,
         effort=_effort(found),
         run=_run_options(found, sweep, chosen),
@@ -343,6 +346,18 @@ def _against(found: argparse.Namespace) -> list[Environment]:
         return of_words(found.against)
     except BadWord as error:
         raise UsageError(f"--against: {error}") from error
+
+
+def _hosts(found: argparse.Namespace) -> str | None:
+    if found.hosts is None:
+        return None
+    here = ("profile", "leaks", "tracemalloc", "track_memory", "against", "affinity")
+    for option in here:
+        if getattr(found, option):
+            name = option.replace("_", "-")
+            raise UsageError(f"--{name} is about this host; leave it out with --hosts")
+    hosts: str = found.hosts
+    return hosts
 
 
 def _log(value: str | None) -> str | None:

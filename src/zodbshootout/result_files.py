@@ -219,7 +219,8 @@ def _cell_of(benchmark: pyperf.Benchmark) -> Cell | None:
     told = benchmark.get_metadata()
     try:
         size = told["concurrency"]
-        crews = (CrewShape(size, *kind) for kind in product(Unit, (False, True)))
+        hosts = told.get("hosts", 0)
+        crews = (CrewShape(size, *kind, hosts=hosts) for kind in product(Unit, (False, True)))
         parameters = Parameters(
             crew=next(crew for crew in crews if str(crew) == told["crew"]),
             objects=told["objects"],

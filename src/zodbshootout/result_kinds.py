@@ -17,7 +17,7 @@ _TEXTS = {
     "environment",
 }  # fmt: skip
 _COUNTS = {
-    "concurrency", "objects", "min_objects", "object_size_bytes", "btree_leaf_size",
+    "concurrency", "hosts", "objects", "min_objects", "object_size_bytes", "btree_leaf_size",
     "btree_internal_size",
 }  # fmt: skip
 _NUMBERS = {"compressibility", "work_per_iteration", "precision", "latency_max_s"}

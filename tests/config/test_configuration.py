@@ -50,8 +50,8 @@ def test_the_copy_of_the_embedded_default_in_etc_is_one() -> None:
     assert (ETC / "embedded.conf").read_bytes() == EMBEDDED.read_bytes()
 
 
-# zeo.conf is runzeo's.
-SAMPLES = [path for path in sorted(ETC.glob("*.conf")) if path.name != "zeo.conf"]
+# runzeo.conf is runzeo's.
+SAMPLES = [path for path in sorted(ETC.glob("*.conf")) if path.name != "runzeo.conf"]
 
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)

@@ -88,6 +88,32 @@ def _kill_children(word: str) -> None:
             child.wait(10)
 
 
+def _dask_worker() -> psutil.Process | None:
+    """Return the Dask worker called alpha, where this process is one of its clients."""
+    for each in psutil.Process().parents():
+        words = each.cmdline()
+        if any("dask_worker" in word for word in words) and "alpha" in words:
+            return each
+    return None
+
+
+def _kill_dask_worker() -> None:
+    if worker := _dask_worker():
+        worker.kill()
+
+
+def _kill_dask_scheduler() -> None:
+    if worker := _dask_worker():
+        for each in psutil.Process(worker.ppid()).children():
+            if any("dask_scheduler" in word for word in each.cmdline()):
+                each.kill()
+
+
+def _raise_on_host() -> None:
+    if _dask_worker():
+        raise StorageError("no route to the database")
+
+
 FAULTS: dict[str, Callable[[], object]] = {
     "kill-worker": _kill_worker, "kill-host": _kill_host, "kill-command": _kill_command,
     "kill-guardian": lambda: _kill_children("guardian.py"),
@@ -95,6 +121,8 @@ FAULTS: dict[str, Callable[[], object]] = {
     "kill-postgresql": lambda: _kill_children("postgres"),
     "kill-mariadb": lambda: _kill_children("mariadbd"),
     "raise": _raise, "kill": _kill, "segv": _segv, "exit": _exit, "hang": _hang, "leak": _leak,
+    "kill-dask-worker": _kill_dask_worker, "kill-dask-scheduler": _kill_dask_scheduler,
+    "raise-on-host": _raise_on_host,
     "escape": _escape, "clock-ahead": lambda: _step_clock(3600.0),
     "clock-back": lambda: _step_clock(-3600.0),
 }  # fmt: skip
@@ -123,8 +151,9 @@ class FaultySection(BaseConfig):  # type: ignore[misc]
 
     def _watch(self, storage: Any) -> Any:
         """Have each method that benchmarks call go wrong when it is due; return the storage."""
-        for name in ("load", "loadBefore", "tpc_begin", "new_oid"):
-            self._replace(storage, name, self._is_due)
+        for name in ("load", "loadBefore", "tpc_begin", "new_oid", "poll_invalidations"):
+            if hasattr(storage, name):
+                self._replace(storage, name, self._is_due)
         if hasattr(storage, "new_instance"):
             new_instance: Callable[[], Any] = storage.new_instance
             storage.new_instance = lambda: self._watch(new_instance())

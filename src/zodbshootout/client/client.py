@@ -187,10 +187,9 @@ class Client:
     def auditing_connection(self) -> Iterator[Any]:
         """Have one that sees what all clients have committed, while these do nothing.
 
-        The client's own connection must have been given back.
+        The connections of all clients of its DB must have been given back.
         """
-        shape = self.parameters.crew
-        if shape.size > 1 and not shape.shared:
+        if self.parameters.crew.databases > 1:
             # A server may not have told this client yet of what another has committed last.
             self.database.reopen()
         self.database.empty_caches()

@@ -37,17 +37,23 @@ class MappingType(enum.Enum):
 
 @dataclass(frozen=True)
 class CrewShape:
-    """How many clients run at once, of which kind, and whether they share one DB."""
+    """How many clients run at once, of which kind, where, and whether they share one DB."""
 
     size: int
     unit: Unit = Unit.PROCESS
     shared: bool = False
+    """Whether those of one host do."""
+    hosts: int = 0
+    """On how many other hosts they are, as evenly spread as may be; with 0 on this one."""
 
     def __str__(self) -> str:
         noun = self.unit.value if self.size == 1 else self._plural
-        if self.unit is Unit.PROCESS:
-            return f"{self.size} {noun}"
-        return f"{self.size} {noun} {'sharing one DB' if self.shared else 'with a DB each'}"
+        told = f"{self.size} {noun}"
+        if self.unit is not Unit.PROCESS:
+            told += " sharing one DB" if self.shared else " with a DB each"
+        if self.hosts:
+            told += f" on {self.hosts} host{'' if self.hosts == 1 else 's'}"
+        return told
 
     @property
     def kind(self) -> str:
@@ -61,14 +67,14 @@ class CrewShape:
     @property
     def databases(self) -> int:
         """Return how many DBs the clients open."""
-        return 1 if self.shared else self.size
+        return max(1, min(self.hosts, self.size)) if self.shared else self.size
 
     @property
     def code(self) -> str:
         """The shape in one word, as it stands in the name of a benchmark: ``threads-shared-2``."""
-        if self.unit is Unit.PROCESS:
-            return f"{self._plural}-{self.size}"
-        return f"{self._plural}-{'shared' if self.shared else 'unique'}-{self.size}"
+        sharing = "" if self.unit is Unit.PROCESS else "-shared" if self.shared else "-unique"
+        hosts = f"-hosts-{self.hosts}" if self.hosts else ""
+        return f"{self._plural}{sharing}-{self.size}{hosts}"
 
 
 @dataclass(frozen=True)
@@ -107,7 +113,7 @@ def from_json(document: dict[str, Any]) -> Parameters:
     """Return the parameters that :func:`to_json` wrote."""
     found = dict(document)
     crew = found.pop("crew")
-    shape = CrewShape(crew["size"], Unit(crew["unit"]), crew["shared"])
+    shape = CrewShape(crew["size"], Unit(crew["unit"]), crew["shared"], crew.get("hosts", 0))
     mapping = MappingType(found.pop("mapping"))
     return Parameters(crew=shape, mapping=mapping, **found)
 

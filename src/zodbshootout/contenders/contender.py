@@ -81,6 +81,8 @@ class Contender:
     """The types of the sections of the private servers that it needs, such as ``zeoserver``."""
     server_names: frozenset[str] = frozenset()
     """The names of these servers; some may be needed by the others alone."""
+    servers_here: tuple[str, ...] = ()
+    """Those of them that no other host can reach."""
     limits: tuple[Limit, ...] = ()
     requirements: tuple[Requirement, ...] = ()
     zap_obstacle: str | None = None
@@ -112,7 +114,9 @@ class Contender:
         if parameters.blobs and self.facts.stores_blobs is False:
             return f"{name} stores no blobs as it is configured here; see blob-dir"
         if shape.databases > 1 and self.facts.sharing in _LIMITS:
-            return f"{name}: {_LIMITS[self.facts.sharing]}; use --threads shared, or -c 1"
+            limit = _LIMITS[self.facts.sharing]
+            otherwise = "leave out --hosts" if shape.hosts > 1 else "use --threads shared, or -c 1"
+            return f"{name}: {limit}; {otherwise}"
         return next((limit.reason for limit in self.limits if limit.applies_to(shape)), None)
 
     def absence(self) -> str | None:
@@ -141,6 +145,17 @@ class Contender:
             elif name in _PLACES:
                 found.append(f"{value} of {self.side}" if self.side and "$" in value else value)
         return tuple(found) or tuple(filter(None, [self.settings.get("uri")]))
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Return the files and directories with its data."""
+        found = []
+        for key, value in self.settings.items():
+            section, _, name = key.rpartition(".")
+            shared = self.settings.get(f"{section}.shared_blob_dir".lstrip("."), "")
+            if name in _FILES or (name == "blob_dir" and shared.lower() == "true"):
+                found.append(value)
+        return tuple(found)
 
     def fingerprint(self) -> str:
         """Return a hash of the settings: equal for equal configurations."""

@@ -17,6 +17,7 @@ from zodbshootout.contenders.contender import Contender
 from zodbshootout.contenders.kind import SectionKind, kind_of, sharing_of, written_sections
 from zodbshootout.contenders.private_servers import needed_servers, servers_of
 from zodbshootout.contenders.settings import settings_of, settings_of_outside
+from zodbshootout.servers.address import HOST, is_loopback
 
 
 def contenders_of(configuration: Configuration) -> list[Contender]:
@@ -41,6 +42,7 @@ def _outside_contender(section: OutsideSection, configuration: Configuration) ->
         text=_text(section.whole, servers, configuration),
         servers=tuple(server.kind for server in servers),
         server_names=frozenset(server.name for server in servers),
+        servers_here=tuple(server.name for server in servers if is_loopback(server.listen or HOST)),
         environment=section.environment,
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from zodbshootout.client import protocol
@@ -26,6 +26,9 @@ class CrewFailed(Exception):  # noqa: N818
         super().__init__(failure.cause)
         self.failure = failure
 
+    def __reduce__(self) -> tuple[type[CrewFailed], tuple[Failure]]:
+        return CrewFailed, (self.failure,)
+
 
 class Crew(ABC):
     """Clients that live somewhere, reached through orders and reports.
@@ -41,6 +44,10 @@ class Crew(ABC):
         self.most_at_once = MOST_AT_ONCE
         """Iterations that a stretch has at most."""
         self._prepared: protocol.Prepare | None = None
+        self.hosts: Mapping[str, Sequence[int]] = {}
+        """The clients on other hosts, by the names of these."""
+        self.clock_uncertainty = 0.0
+        """By how many seconds the start of a client may be off from what its own clock says."""
 
     @abstractmethod
     def start(self) -> None:

@@ -22,6 +22,8 @@ from zodbshootout.crews.crew import CrewFailed
 
 _PATIENCE = 5.0
 """Seconds that it has to end after the connection was closed, before it is killed."""
+LIFELINE = "--lifeline"
+"""Tells the process that its group is to end when nobody holds its standard input any more."""
 _NOT_ITS_OWN = ("PYTHONPATH", "PYTHONHOME")
 """Variables that tell the Python of the command where its modules are."""
 _PROGRAM = (
@@ -48,6 +50,11 @@ class Peer:
         self._connection = connection
         self._process = process
 
+    @property
+    def pid(self) -> int:
+        """The process."""
+        return self._process.pid
+
     def tell(self, message: object) -> None:
         """Send something that is not answered."""
         with suppress(BrokenPipeError, ConnectionResetError):  # the next answer tells of its end
@@ -59,8 +66,21 @@ class Peer:
         :raises CrewFailed: when that is a failure, or it has ended
         """
         self.tell(message)
+        self.poll()
+        return self.answer()
+
+    def poll(self, seconds: float | None = None) -> bool:
+        """Wait for an answer, so many *seconds* at most; say whether there is one, or an end."""
+        # Greenlets have their turn meanwhile.
+        ready, _, _ = select.select([self._connection], [], [], seconds)
+        return bool(ready)
+
+    def answer(self) -> Any:
+        """Return what it has answered.
+
+        :raises CrewFailed: when that is a failure, or it has ended
+        """
         try:
-            select.select([self._connection], [], [])  # greenlets have their turn meanwhile
             answer = self._connection.recv()
         except (EOFError, OSError):  # an answer can be cut off, too
             answer = self._end()
@@ -76,23 +96,35 @@ class Peer:
 
 
 @contextmanager
-def started(interpreter: Interpreter, hello: Hello, *, gevent: bool = False) -> Iterator[Peer]:
+def started(
+    interpreter: Interpreter,
+    hello: Hello,
+    *,
+    gevent: bool = False,
+    environment: Mapping[str, str] | None = None,
+    own_group: bool = False,
+) -> Iterator[Peer]:
     """Have a process of another Python; it has ended when the context has.
+
+    Its *environment* has that beside what this one has.  With a group of its own, the process and
+    all that it starts are killed when this process ends, however it does.
 
     :raises CrewFailed: when it cannot be started
     """
     ours, theirs = socket.socketpair()
     command = [
         interpreter.executable, "-c", _PROGRAM, interpreter.modules, str(theirs.fileno()),
-        *(["--gevent"] if gevent else []),
+        *(["--gevent"] if gevent else []), *([LIFELINE] if own_group else []),
     ]  # fmt: skip
+    variables = dict(os.environ) if interpreter.sees_ours else foreign_environment(os.environ)
     with ours, theirs:
         try:
             process = subprocess.Popen(
                 command,
                 pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                env=None if interpreter.sees_ours else foreign_environment(os.environ),
+                stdin=subprocess.PIPE if own_group else subprocess.DEVNULL,
+                env={**variables, **(environment or {})},
+                start_new_session=own_group,
             )
         except OSError as error:
             cause = f"the Python of environment {interpreter.name} cannot be started: {error}"
@@ -110,6 +142,8 @@ def started(interpreter: Interpreter, hello: Hello, *, gevent: bool = False) -> 
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+            if process.stdin is not None:
+                process.stdin.close()
 
 
 def carried_out(interpreter: Interpreter, task: Any, hello: Hello) -> Any:

@@ -32,6 +32,8 @@ class Lead:
 
     specification: Specification
     profiling: Recording | None = None
+    clients: Sequence[int] | None = None
+    """The numbers of the clients that live there; all of the crew's where it is ``None``."""
 
 
 @dataclass(frozen=True)

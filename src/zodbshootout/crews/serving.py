@@ -17,8 +17,10 @@ if "--gevent" in sys.argv:
 
 import os
 import select
+import signal
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from functools import singledispatch
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -28,8 +30,9 @@ from zodbshootout.client import protocol, tasks
 from zodbshootout.client.clock import SystemClock
 from zodbshootout.client.outcome import Unsupported, failure_of
 from zodbshootout.client.parameters import Unit
+from zodbshootout.client.recorder import Latencies
 from zodbshootout.crews.crew import Crew, CrewFailed
-from zodbshootout.crews.interpreters import Hello
+from zodbshootout.crews.interpreters import LIFELINE, Hello
 from zodbshootout.crews.profiling import Profiler, profiler_for
 from zodbshootout.crews.remote import Lead, Order
 from zodbshootout.crews.starting import plan_of
@@ -39,8 +42,11 @@ from zodbshootout.masking import Mask
 
 def main(arguments: Sequence[str]) -> None:
     """Serve over the connection of which *arguments* begin with the file descriptor."""
+    descriptor = int(arguments[0])
+    if LIFELINE in arguments:
+        _end_with_standard_input(descriptor)
     try:
-        with Connection(int(arguments[0])) as connection, suppress(_Ended, BrokenPipeError):
+        with Connection(descriptor) as connection, suppress(_Ended, BrokenPipeError):
             # A client with a copy of it would keep the other end from seeing that this has ended.
             os.register_at_fork(after_in_child=connection.close)
             _serve(connection)
@@ -49,6 +55,20 @@ def main(arguments: Sequence[str]) -> None:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(0)
+
+
+def _end_with_standard_input(descriptor: int) -> None:
+    """Have a process that kills the group when whoever holds the other end of the input is gone.
+
+    A client that hangs would notice nothing.  That process does not hold the connection, which has
+    the file *descriptor*: when this one ends, the other end is to see it.
+    """
+    if os.fork() == 0:
+        try:
+            os.close(descriptor)
+            os.read(sys.stdin.fileno(), 1)
+        finally:
+            os.killpg(os.getpgrp(), signal.SIGKILL)
 
 
 def _serve(connection: Connection) -> None:
@@ -87,7 +107,7 @@ def _lead(task: Lead, connection: Connection) -> None:
     if unit is Unit.GREENLET and "gevent" not in sys.modules:
         raise Unsupported("gevent is not installed in its environment")
     profiler = _profiler(task)
-    with plan_of(task.specification, profiler).started() as crew:
+    with plan_of(task.specification, profiler, task.clients).started() as crew:
         leading = Leading(crew, profiler)
         connection.send(SystemClock().now())
         while not isinstance((asked := _received(connection)).order, protocol.Leave):
@@ -117,7 +137,20 @@ class Leading:
         reports: Sequence[Any] = self._crew.ask(order, asked.answer, asked.clients)
         if isinstance(order, protocol.Stop):
             self._recording.close()
+            reports = _latencies_together(reports)
         return reports
+
+
+def _latencies_together(stretches: Sequence[protocol.Stretch]) -> list[protocol.Stretch]:
+    """Have the first of several reports tell the latencies of all: they are looked at together."""
+    together = Latencies()
+    for each in stretches:
+        together.merge(each.latencies)
+    first, *others = stretches
+    return [
+        replace(first, latencies=together),
+        *(replace(each, latencies=Latencies()) for each in others),
+    ]
 
 
 def _profiler(task: Lead) -> Profiler:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
@@ -31,6 +31,8 @@ class CrewPlan:
     open_database: Callable[[], Database]
     clock: Clock = field(default_factory=SystemClock)
     profiler: Profiler = field(default_factory=Profiler)
+    clients: Sequence[int] | None = None
+    """The numbers of those clients of the crew that live here; all where it is ``None``."""
 
     @contextmanager
     def started(self) -> Iterator[Crew]:
@@ -48,25 +50,30 @@ class CrewPlan:
 
     def _crew(self, stack: ExitStack) -> Crew:
         shape = self.parameters.crew
+        here = range(shape.size) if self.clients is None else self.clients
+
+        def open_own(index: int) -> Benchmark:
+            return self._open_own(here[index])
+
         if shape.unit is Unit.PROCESS:
-            return ProcessCrew(shape.size, self._open_own, self.clock)
+            return ProcessCrew(len(here), open_own, self.clock)
         if not shape.shared:
-            return ThreadCrew(shape.size, self._open_own, self.clock)
+            return ThreadCrew(len(here), open_own, self.clock)
         database = self.open_database()
         # After a failure clients may still be at work in it; the process ends soon anyway.
         stack.push(lambda kind, *_: database.close() if kind is None else None)
         self._fill_volatile(database)
-        neighbours = Neighbours(shape.size)
+        neighbours = Neighbours(len(here))
 
         def open_shared(index: int) -> Benchmark:
-            return self._client(Client(index, self.parameters, database, neighbours))
+            return self._client(Client(here[index], self.parameters, database, neighbours))
 
-        return ThreadCrew(shape.size, open_shared, self.clock, neighbours)
+        return ThreadCrew(len(here), open_shared, self.clock, neighbours)
 
-    def _open_own(self, index: int) -> Benchmark:
+    def _open_own(self, client: int) -> Benchmark:
         database = self.open_database()
         self._fill_volatile(database)
-        return self._client(Client(index, self.parameters, database))
+        return self._client(Client(client, self.parameters, database))
 
     def _client(self, client: Client) -> Benchmark:
         benchmark = self.benchmark(client)
@@ -79,8 +86,10 @@ class CrewPlan:
             populate(database, self.benchmark.purpose, self.parameters)
 
 
-def plan_of(specification: Specification, profiler: Profiler) -> CrewPlan:
-    """Return what is needed to start the crew of a cell in this Python.
+def plan_of(
+    specification: Specification, profiler: Profiler, clients: Sequence[int] | None = None
+) -> CrewPlan:
+    """Return what is needed to start the crew of a cell in this Python, or some *clients* of it.
 
     :raises Unsupported: when this Python has no such benchmark
     """
@@ -92,4 +101,5 @@ def plan_of(specification: Specification, profiler: Profiler) -> CrewPlan:
         specification.parameters,
         lambda: Database(specification.storage),
         profiler=profiler,
+        clients=clients,
     )

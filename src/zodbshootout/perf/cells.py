@@ -17,6 +17,7 @@ from zodbshootout.client.specification import Specification
 from zodbshootout.client.tasks import Prepare
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.contenders.private_servers import caches_of_server
+from zodbshootout.crews.hosts import Cluster
 from zodbshootout.model import Cell
 from zodbshootout.perf.summary import storable
 from zodbshootout.perf.task import Measure, Profiling
@@ -40,6 +41,10 @@ class CellTasks:
     """What the user calls this run."""
     command: str = ""
     """What the user has typed."""
+    cluster: Cluster | None = None
+    """Whose hosts the clients are on; ``None`` where they are here."""
+    variables: Sequence[str] = ()
+    """The variables of the environment that the configuration refers to."""
 
     def modules(self, cells: Iterable[Cell]) -> list[str]:
         """Return the modules that opening the contenders of some cells imports."""
@@ -72,6 +77,8 @@ class CellTasks:
             run_file,
             self.leaks,
             profiling,
+            self.cluster,
+            self.variables,
         )
 
     def _profiling(self, cell: Cell) -> Profiling | None:

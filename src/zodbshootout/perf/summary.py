@@ -25,12 +25,17 @@ def histogram(latencies: Latencies) -> HdrHistogram:
     return found
 
 
-def summarize(samples: Sequence[Sample], slices: Sequence[int]) -> Metadata:
+def summarize(
+    samples: Sequence[Sample],
+    slices: Sequence[int],
+    hosts: Mapping[str, Sequence[int]] | None = None,
+) -> Metadata:
     """Return what pyperf's metadata keep of the values of one run.
 
     Times are seconds; ``latency_histogram`` is HdrHistogram's own encoding (V2, base64), of
     nanoseconds; ``client_1_s`` and so on are the seconds per iteration of each client; ``slices``
-    and ``slice_starts_s`` have a number for each value.
+    and ``slice_starts_s`` have a number for each value.  Where clients are on other *hosts*, by
+    whose names their numbers are given, ``host_1_s`` and so on are the means of the clients there.
     """
     latencies, counts = Latencies(), Counter[str]()
     for sample in samples:
@@ -39,6 +44,7 @@ def summarize(samples: Sequence[Sample], slices: Sequence[int]) -> Metadata:
     recorded = histogram(latencies)
     found: dict[str, str | int | float] = {
         **_clients(samples),
+        **_hosts(samples, hosts or {}),
         "smallest_client_share": min(sample.smallest_share for sample in samples),
         "pause_share": sum(sample.paused for sample in samples)
         / sum(sample.clients * sample.on_clock for sample in samples),
@@ -66,6 +72,17 @@ def _clients(samples: Sequence[Sample]) -> Metadata:
         f"client_{number}_s": on_clock / done if done else 0.0
         for number, done in enumerate(iterations, 1)
     }
+
+
+def _hosts(samples: Sequence[Sample], hosts: Mapping[str, Sequence[int]]) -> Metadata:
+    on_clock = sum(sample.on_clock for sample in samples)
+    found: dict[str, str | int | float] = {}
+    for number, (name, clients) in enumerate(hosts.items(), 1):
+        done = sum(sample.shares[client] for sample in samples for client in clients)
+        found[f"host_{number}"] = name
+        found[f"host_{number}_clients"] = len(clients)
+        found[f"host_{number}_s"] = on_clock * len(clients) / done if done else 0.0
+    return found
 
 
 def storable(metadata: Metadata) -> dict[str, str | int | float]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from zodbshootout.client.specification import Specification, Storage
 from zodbshootout.client.tasks import Check, Look, Prepare
+from zodbshootout.crews.hosts import Cluster
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,10 @@ class Measure:
     leaks: bool = False
     """Whether to tell after each value of which classes there are more objects than before."""
     profiling: Profiling | None = None
+    cluster: Cluster | None = None
+    """Whose hosts the clients are on; ``None`` where they are here."""
+    variables: Sequence[str] = ()
+    """The variables of the environment that opening the contender needs."""
 
     @property
     def storage(self) -> Storage:

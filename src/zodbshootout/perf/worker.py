@@ -21,6 +21,7 @@ from zodbshootout.client.benchmarks.registry import benchmarks
 from zodbshootout.client.outcome import failure_of
 from zodbshootout.client.tasks import carry_out
 from zodbshootout.crews.crew import Crew, CrewFailed
+from zodbshootout.crews.hosts import hosts_crew
 from zodbshootout.crews.interpreters import Hello, carried_out
 from zodbshootout.crews.profiling import Profiler, profiler_for
 from zodbshootout.crews.remote import Lead, Recording, remote_crew
@@ -120,7 +121,10 @@ def _measure(task: Measure, orders: Orders, hello: Hello, runner_with: RunnerWit
         measuring.until_finished()
         crew.verify()
     counted = measuring.samples[begin.warmups :]
-    run.update_metadata(storable(summarize(counted, measuring.numbers[begin.warmups :])))
+    summary = summarize(counted, measuring.numbers[begin.warmups :], crew.hosts)
+    if crew.hosts:
+        summary = {**summary, "clock_uncertainty_s": crew.clock_uncertainty}
+    run.update_metadata(storable(summary))
     run.dump(str(task.run_file), replace=True)
     _collect_profiles(task, parts)
     orders.answer(Done())
@@ -130,6 +134,9 @@ def _crew(
     task: Measure, hello: Hello, profiler: Profiler, parts: Path
 ) -> AbstractContextManager[Crew]:
     """Return the crew where its clients are to live, every one of them set up."""
+    if task.cluster is not None:
+        variables = {name: os.environ[name] for name in task.variables if name in os.environ}
+        return hosts_crew(task.cluster, Lead(task.specification), hello, variables)
     interpreter = task.storage.interpreter
     if interpreter is None:
         return plan_of(task.specification, profiler).started()

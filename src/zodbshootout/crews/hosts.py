@@ -1,0 +1,472 @@
+"""A crew whose clients live on several hosts, in the workers of a Dask cluster.
+
+Dask carries what is set up, ordered and reported.  Between a start and a stop nothing is sent: the
+clients of each host start at an instant of its own clock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import accumulate
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Protocol, TypeVar
+from urllib.parse import urlsplit
+
+from zodbshootout.client import protocol
+from zodbshootout.client.benchmarks.registry import benchmarks
+from zodbshootout.client.clock import Clock, SystemClock
+from zodbshootout.client.outcome import Failure, failure_of
+from zodbshootout.client.parameters import Unit
+from zodbshootout.client.specification import Interpreter
+from zodbshootout.crews.crew import Crew, CrewFailed
+from zodbshootout.crews.interpreters import Hello, started
+from zodbshootout.crews.remote import Lead, Order
+
+R = TypeVar("R")
+
+ROUND_TRIPS = 10
+"""How often a clock is asked for the time before a slice; the shortest of them counts."""
+DRIFT = 1e-4
+"""By how much of the time two clocks may drift apart: quartz is ten times as good."""
+MOST_UNCERTAIN = 0.1
+"""From such a part of a slice on, what is not known of clocks makes the slice worthless."""
+CONNECTING = 10.0
+"""Seconds in which a scheduler has to answer that has answered before."""
+SETTING_UP = 60.0
+"""Seconds in which a host has to start its interpreter: a worker that is lost starts none."""
+PULSE = 0.2
+"""Seconds after which a host looks whether anybody still waits for its answer."""
+
+
+@dataclass(frozen=True)
+class Worker:
+    """A worker of a Dask cluster, which is a host of clients."""
+
+    name: str
+    """What Dask calls it, which may be its address; it keeps its name when it is restarted."""
+    address: str
+    """Its address, such as ``tcp://10.0.0.2:40123``."""
+    room: int | None = None
+    """How many clients it may have, at most."""
+
+    def __str__(self) -> str:
+        host = urlsplit(self.address).hostname
+        return self.name if self.name == self.address else f"{self.name} ({host})"
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """The workers of a Dask scheduler."""
+
+    scheduler: str
+    """Its address."""
+    workers: Sequence[Worker]
+    here: bool = True
+    """Whether they are on this host, and share its files."""
+    configuration: Mapping[str, Any] = field(default_factory=dict)
+    """Dask's configuration with which it is reached."""
+    security: Any = None
+    """Dask's ``Security`` where that is not in the configuration."""
+
+    @property
+    def room(self) -> int | None:
+        """How many clients all workers may have, ``None`` where that is not limited."""
+        rooms = [each.room for each in self.workers if each.room is not None]
+        return sum(rooms) if len(rooms) == len(self.workers) else None
+
+    def shares(self, size: int) -> list[range]:
+        """Return which of *size* clients live on each worker: as evenly as there is room.
+
+        :raises CrewFailed: when there is no room for them
+        """
+        if self.room is not None and size > self.room:
+            raise CrewFailed(Failure(f"the hosts have room for {self.room} clients only"))
+        lengths = dict.fromkeys(range(len(self.workers)), 0)
+        for _ in range(size):
+            free = [number for number in lengths if self._has_room(number, lengths[number])]
+            lengths[min(free, key=lengths.__getitem__)] += 1
+        ends = list(accumulate(lengths.values()))
+        return [
+            range(last - length, last) for last, length in zip(ends, lengths.values(), strict=True)
+        ]
+
+    def _has_room(self, number: int, clients: int) -> bool:
+        room = self.workers[number].room
+        return room is None or clients < room
+
+    @contextmanager
+    def client(self, timeout: float = CONNECTING) -> Iterator[Any]:
+        """Have one of Dask's clients that is connected with the scheduler.
+
+        :raises OSError: when the scheduler cannot be reached within so many seconds
+        """
+        import dask
+        from distributed import Client
+
+        connect: Any = Client  # it has no types
+        with (
+            dask.config.set(self.configuration),
+            connect(self.scheduler, security=self.security, timeout=timeout) as client,
+        ):
+            yield client
+
+
+@dataclass(frozen=True)
+class Offset:
+    """How far another clock is ahead of the one that is read here."""
+
+    at: float
+    """When that was found, in seconds of the clock here."""
+    seconds: float
+    uncertainty: float
+    """Half of the round trip in which it was found: it is off by no more."""
+
+    def contradicts(self, other: Offset) -> bool:
+        """Say whether both cannot be true of clocks that only drift."""
+        drift = DRIFT * abs(self.at - other.at)
+        return abs(self.seconds - other.seconds) > self.uncertainty + other.uncertainty + drift
+
+
+class Future(Protocol):
+    """What will be answered."""
+
+    def result(self, timeout: float | None = None) -> Any:
+        """Wait for it, so many seconds at most."""
+
+
+class Actor(Protocol):
+    """An :class:`Agent` on another host."""
+
+    def ask(self, message: object) -> Future:
+        """Return what the clients there answer."""
+
+    def now(self) -> Future:
+        """Return what time it is there."""
+
+
+@dataclass
+class Host:
+    """Some of the clients of a crew."""
+
+    name: str
+    actor: Actor
+    clients: Sequence[int]
+    offset: Offset = field(default_factory=lambda: Offset(0.0, 0.0, 0.0))
+
+
+class HostsCrew(Crew):
+    """Passes orders on, each in one message for all clients of a host."""
+
+    def __init__(self, size: int, clock: Clock, hosts: Sequence[Host], lead: Lead) -> None:
+        """Prepare the crew that *lead* tells of; *hosts* have all of its clients."""
+        super().__init__(size, clock)
+        self._hosts = hosts
+        self._lead = lead
+        self.hosts = {host.name: host.clients for host in hosts}
+
+    def start(self) -> None:
+        """Have the clients started, and set up.
+
+        :raises CrewFailed: when one cannot be
+        """
+        self._answers(
+            {host.name: replace(self._lead, clients=host.clients) for host in self._hosts}
+        )
+        for host in self._hosts:
+            host.offset = self._offset(host)
+
+    def ask(self, order: Any, answer: type[R], clients: Sequence[int] | None = None) -> list[R]:
+        """Send an order to all clients, or to those named; return their reports in this order.
+
+        :raises CrewFailed: when one does not *answer* as it should, or is gone
+        """
+        asked = range(self.size) if clients is None else clients
+        orders: dict[str, object] = {}
+        for host in self._hosts:
+            local = [number for number, each in enumerate(host.clients) if each in asked]
+            if local:
+                orders[host.name] = Order(_on_clock_of(host, order), answer, local)
+        answers = self._answers(orders)
+        reports: dict[int, R] = {}
+        for host in self._hosts:
+            there = [each for each in host.clients if each in asked]
+            found = answers.get(host.name, ())
+            reports |= {
+                each: _on_our_clock(host, report) for each, report in zip(there, found, strict=True)
+            }
+        return [reports[each] for each in asked]
+
+    def _answers(self, messages: Mapping[str, object]) -> dict[str, Any]:
+        """Return what hosts answer, by their names; all are asked at once.
+
+        :raises CrewFailed: naming the host
+        """
+        asked = []
+        for host in self._hosts:
+            if host.name in messages:
+                with _host_called(host.name):
+                    asked.append((host.name, host.actor.ask(messages[host.name])))
+        return {name: _result(name, future) for name, future in asked}
+
+    def _prepare(self, order: protocol.Prepare) -> None:
+        super()._prepare(order)
+        for host in self._hosts:
+            found = self._offset(host)
+            if found.contradicts(host.offset):
+                jump = 1000 * (found.seconds - host.offset.seconds)
+                cause = f"host {host.name}: its clock has jumped by {jump:+.1f} ms"
+                raise CrewFailed(Failure(cause))
+            host.offset = found
+        uncertainty = max(host.offset.uncertainty for host in self._hosts)
+        self.clock_uncertainty = max(self.clock_uncertainty, uncertainty)
+        # Orders arrive one after the other, and each takes a trip.
+        self._notice = max(self._notice, 4 * uncertainty)
+
+    def _offset(self, host: Host) -> Offset:
+        """Ask a host for the time (Cristian, "Probabilistic clock synchronization", 1989)."""
+        found = []
+        for _ in range(ROUND_TRIPS):
+            before = self._clock.now()
+            with _host_called(host.name):
+                there = host.actor.now().result()
+            after = self._clock.now()
+            found.append(Offset(after, there - (before + after) / 2, (after - before) / 2))
+        return min(found, key=lambda offset: offset.uncertainty)
+
+    def _stretch(self, prepare: protocol.Prepare) -> list[protocol.Stretch]:
+        stretches = super()._stretch(prepare)
+        start = min(each.progress.start for each in stretches)
+        length = max(each.progress.end(prepare.iterations) for each in stretches) - start
+        worst = max(self._hosts, key=lambda host: host.offset.uncertainty)
+        if prepare.counts and worst.offset.uncertainty > MOST_UNCERTAIN * length:
+            raise CrewFailed(
+                Failure(
+                    f"host {worst.name}: its clock is known within "
+                    f"{1000 * worst.offset.uncertainty:.1f} ms, and a slice took only "
+                    f"{1000 * length:.1f} ms; give slices more time with --min-time"
+                )
+            )
+        return stretches
+
+    def join(self) -> None:
+        """Do nothing: the processes there wait for their clients."""
+
+    def abandon(self) -> None:
+        """Do nothing: the hosts end their clients when nobody holds them any more."""
+
+
+@contextmanager
+def _host_called(name: str) -> Iterator[None]:
+    """Raise what goes wrong meanwhile as the failure of a host.
+
+    :raises CrewFailed: naming the host
+    """
+    try:
+        yield
+    except CrewFailed as error:
+        cause = f"host {name}: {error.failure.cause}"
+        raise CrewFailed(replace(error.failure, cause=cause)) from error
+    except Exception as error:
+        cause = f"host {name} was lost: {failure_of(error).cause}"
+        raise CrewFailed(Failure(cause)) from error
+
+
+def _result(name: str, future: Future, timeout: float | None = None) -> Any:
+    """Wait for an answer, so many seconds at most.
+
+    :raises CrewFailed: naming the host, when that is a failure or the host is lost
+    """
+    with _host_called(name):
+        found = future.result(timeout)
+        if isinstance(found, Failure):
+            raise CrewFailed(found)
+        return found
+
+
+def _on_clock_of(host: Host, order: Any) -> Any:
+    if isinstance(order, protocol.Start):
+        return protocol.Start(order.instant + host.offset.seconds)
+    return order
+
+
+def _on_our_clock(host: Host, report: Any) -> Any:
+    if not isinstance(report, protocol.Stretch):
+        return report
+    ahead, progress = host.offset.seconds, report.progress
+    shifted = replace(
+        progress, start=progress.start - ahead, times=[each - ahead for each in progress.times]
+    )
+    return replace(report, progress=shifted)
+
+
+class Agent:
+    """What speaks for the clients of a host: an actor in a Dask worker.
+
+    The clients live in an interpreter of their own: a Dask worker runs several threads, from which
+    nothing should be forked, and is a daemon, which cannot have children.
+    """
+
+    def __init__(self, name: str, *, hello: Hello, equipment: Equipment, gevent: bool) -> None:
+        """Start the interpreter, with what the coordinator sends along."""
+        from distributed import get_worker
+
+        self._worker: Any = get_worker()
+        self._clock = SystemClock()
+        self._stack = ExitStack()
+        directory = self._stack.enter_context(
+            TemporaryDirectory(dir=self._worker.local_directory, ignore_cleanup_errors=True)
+        )
+        self._names = equipment.unpacked(Path(directory))
+        modules = Path(__file__).parents[2]
+        interpreter = Interpreter(name, sys.executable, str(modules), sees_ours=True)
+        self._peer = self._stack.enter_context(
+            started(
+                interpreter, hello, gevent=gevent, own_group=True,
+                environment={**equipment.variables, "TMPDIR": directory},
+            )
+        )  # fmt: skip
+        self._stack.callback(_kill_group, self._peer.pid)
+
+    async def now(self) -> float:
+        """Return the time of this host's clock."""
+        return self._clock.now()
+
+    async def ask(self, message: object) -> Any:
+        """Return the answer of the interpreter, be it a failure."""
+        # The loop of the worker, which this is called in, has other things to do meanwhile.
+        await asyncio.to_thread(self._peer.tell, self._with_names_here(message))
+        while not await asyncio.to_thread(self._peer.poll, PULSE):
+            if not self._is_wanted():
+                self.end()
+                return None
+        try:
+            return await asyncio.to_thread(self._peer.answer)
+        except CrewFailed as error:
+            return error.failure
+
+    def _with_names_here(self, message: object) -> object:
+        if not isinstance(message, Lead):
+            return message
+        storage = message.specification.storage
+        storage = replace(storage, names={**storage.names, **self._names})
+        return replace(message, specification=replace(message.specification, storage=storage))
+
+    def _is_wanted(self) -> bool:
+        """Say whether anybody still holds this actor."""
+        return any(each is self for each in self._worker.state.actors.values())
+
+    def end(self) -> None:
+        """End the interpreter and all clients, whatever they are doing."""
+        self._stack.close()
+
+    def __del__(self) -> None:
+        self.end()
+
+
+def _kill_group(leader: int) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(leader, signal.SIGKILL)
+
+
+@dataclass(frozen=True)
+class Equipment:
+    """What a host needs besides the packages that are installed there."""
+
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """Variables of the environment."""
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    """Files that the run has made, by the names that the configuration has for their paths."""
+    directories: Sequence[str] = ()
+    """The names that it has for directories of the run."""
+
+    def unpacked(self, place: Path) -> dict[str, str]:
+        """Have the files and directories in a *place*; return their paths by their names."""
+        found = {name: place / name for name in (*self.files, *self.directories)}
+        for name, content in self.files.items():
+            found[name].write_bytes(content)
+        for name in self.directories:
+            found[name].mkdir(mode=0o700)
+        return {name: str(path) for name, path in found.items()}
+
+
+def equipment(
+    names: Mapping[str, str], variables: Mapping[str, str], cluster: Cluster
+) -> Equipment:
+    """Return what the hosts of a cluster need of the files that *names* are the paths of."""
+    if cluster.here:
+        return Equipment(variables)
+    paths = {name: Path(value) for name, value in names.items() if Path(value).is_absolute()}
+    return Equipment(
+        variables,
+        {name: path.read_bytes() for name, path in paths.items() if path.is_file()},
+        [name for name, path in paths.items() if path.is_dir()],
+    )
+
+
+@contextmanager
+def hosts_crew(
+    cluster: Cluster,
+    lead: Lead,
+    hello: Hello,
+    variables: Mapping[str, str],
+    clock: Clock | None = None,
+) -> Iterator[Crew]:
+    """Have a crew on the workers of a Dask cluster, every client of which is set up.
+
+    The clients have more *variables* in their environment than their host has.
+
+    :raises CrewFailed: when a client fails, or a host is lost
+    """
+    specification = lead.specification
+    parameters = specification.parameters
+    size = parameters.crew.size
+    sent = equipment(specification.storage.names, variables, cluster)
+    with ExitStack() as stack:
+        try:
+            client = stack.enter_context(cluster.client())
+        except OSError as error:
+            cause = f"the cluster's scheduler at {cluster.scheduler} does not answer"
+            raise CrewFailed(Failure(cause, failure_of(error).detail)) from error
+        gevent = parameters.crew.unit is Unit.GREENLET
+        agent = partial(Agent, hello=hello, equipment=sent, gevent=gevent)
+        hosts = _hosts(client, cluster, size, agent)
+        crew = HostsCrew(size, clock or SystemClock(), hosts, lead)
+        crew.most_at_once = benchmarks()[specification.benchmark].most_at_once(parameters)
+        with crew:
+            yield crew
+
+
+def _hosts(client: Any, cluster: Cluster, size: int, agent: Callable[[str], Agent]) -> list[Host]:
+    """Return the hosts of *size* clients, with an agent on each.
+
+    :raises CrewFailed: when one cannot be had
+    """
+    there = addresses(client)
+    begun = []
+    for worker, clients in zip(cluster.workers, cluster.shares(size), strict=True):
+        if not clients:
+            continue
+        if worker.name not in there:
+            raise CrewFailed(Failure(f"host {worker} has left the cluster"))
+        future = client.submit(
+            agent, str(worker), actor=True, pure=False,
+            workers=[there[worker.name]], allow_other_workers=False, retries=0,
+        )  # fmt: skip
+        begun.append((str(worker), future, clients))
+    return [
+        Host(name, _result(name, future, SETTING_UP), clients) for name, future, clients in begun
+    ]
+
+
+def addresses(client: Any) -> dict[str, str]:
+    """Return the addresses of the workers that are there, by their names."""
+    workers = client.scheduler_info(n_workers=-1)["workers"]
+    return {str(each["name"]): address for address, each in workers.items()}

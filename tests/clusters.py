@@ -1,0 +1,99 @@
+"""Dask clusters on this host, started as a user starts them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import dask
+import psutil
+
+from tests.integration.command import environment, wait_until
+
+QUIET = ("--host", "127.0.0.1", "--dashboard-address", "127.0.0.1:0")
+
+
+@dataclass(frozen=True)
+class DaskCluster:
+    """A scheduler and its workers."""
+
+    address: str
+    scheduler: subprocess.Popen[bytes]
+    workers: Mapping[str, subprocess.Popen[bytes]]
+
+    def clients(self) -> list[psutil.Process]:
+        """Return what the workers have started, and what that has."""
+        found: list[psutil.Process] = []
+        for worker in self.workers.values():
+            if worker.poll() is None:
+                found += psutil.Process(worker.pid).children(recursive=True)
+        return [each for each in found if not any("dask_worker" in word for word in _words(each))]
+
+
+@contextmanager
+def dask_cluster(
+    place: Path,
+    workers: Mapping[str, Sequence[str]],
+    options: Sequence[str] = (),
+    tls: Mapping[str, Any] | None = None,
+) -> Iterator[DaskCluster]:
+    """Have a scheduler, and workers of these names that a command starts: none, or ``unshare``.
+
+    Their working directory and all of their files are in *place*.  All have more *options*; *tls*
+    is what Dask's configuration says of the certificates of those who connect.
+    """
+    home = place / "dask"
+    home.mkdir()
+    told = home / "scheduler.json"
+    env = environment(home, DASK_TEMPORARY_DIRECTORY=str(home))
+    with ExitStack() as stack:
+        log = stack.enter_context((home / "log").open("wb"))
+
+        def start(*words: str) -> subprocess.Popen[bytes]:
+            process = subprocess.Popen(words, cwd=home, env=env, stdout=log, stderr=log)
+            stack.callback(_end, process)
+            return process
+
+        program = (sys.executable, "-m", "distributed.cli.dask_scheduler")
+        scheduler = start(*program, "--port", "0", "--scheduler-file", str(told), *QUIET, *options)
+        wait_until(lambda: told.exists() and told.stat().st_size > 0)
+        address = json.loads(told.read_text())["address"]
+        program = (sys.executable, "-m", "distributed.cli.dask_worker")
+        quiet = ("--no-nanny", "--nthreads", "1", *QUIET, *options)
+        started = {
+            name: start(*before, *program, address, "--name", name, *quiet)
+            for name, before in workers.items()
+        }
+        known = {f"distributed.comm.tls.{key}": value for key, value in (tls or {}).items()}
+        with dask.config.set(known):
+            wait_until(lambda: _registered(address) == len(workers))
+        yield DaskCluster(address, scheduler, started)
+
+
+def _registered(address: str) -> int:
+    from distributed import Client
+
+    connect: Any = Client  # it has no types
+    with connect(address) as client:
+        return len(client.scheduler_info(n_workers=-1)["workers"])
+
+
+def _words(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.NoSuchProcess:
+        return []
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        for each in psutil.Process(process.pid).children(recursive=True):
+            each.kill()
+        process.kill()
+    process.wait()

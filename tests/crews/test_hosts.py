@@ -1,0 +1,374 @@
+"""A crew on several hosts: with exact clocks, and in a real Dask cluster on this one."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from zodbshootout.client import protocol
+from zodbshootout.client.outcome import Failure
+from zodbshootout.client.parameters import CrewShape, Parameters, Unit
+from zodbshootout.client.progress import Progress
+from zodbshootout.client.recorder import Latencies
+from zodbshootout.client.specification import Specification, Storage
+from zodbshootout.client.tasks import Prepare, carry_out
+from zodbshootout.crews.crew import CrewFailed
+from zodbshootout.crews.hosts import (
+    ROUND_TRIPS,
+    Cluster,
+    Host,
+    HostsCrew,
+    Offset,
+    Worker,
+    hosts_crew,
+)
+from zodbshootout.crews.interpreters import Hello
+from zodbshootout.crews.remote import Lead, Order
+from zodbshootout.guardian import Guardian
+from zodbshootout.hosts import cluster_for
+
+TRIP = 0.001
+WORK = 0.25
+"""Seconds that the clients of an exact host take for a stretch."""
+
+
+class ExactClock:
+    """Time that passes where something takes time, and nowhere else."""
+
+    def __init__(self) -> None:
+        self.time = 100.0
+
+    def now(self) -> float:
+        return self.time
+
+    def wait_until(self, instant: float) -> None:
+        self.time = max(self.time, instant)
+
+
+@dataclass
+class Answered:
+    found: Any
+
+    def result(self, timeout: float | None = None) -> Any:
+        if isinstance(self.found, Exception):
+            raise self.found
+        return self.found
+
+
+@dataclass
+class ExactActor:
+    """Speaks for clients that do what they are told on a clock that is *ahead*."""
+
+    clock: ExactClock
+    ahead: float = 0.0
+    there: float = TRIP / 2
+    """Seconds that what is sent takes, and what comes back, one after the other."""
+    back: float = TRIP / 2
+    answers: dict[type, Any] = field(default_factory=dict)
+    """What is answered to some orders in place of what should be."""
+    asked: list[Any] = field(default_factory=list)
+    starts: list[float] = field(default_factory=list)
+
+    def now(self) -> Answered:
+        self.clock.time += self.there
+        time = self.clock.time + self.ahead
+        self.clock.time += self.back
+        return Answered(time)
+
+    def ask(self, message: Any) -> Answered:
+        self.clock.time += TRIP
+        if isinstance(message, Lead):
+            self.lead = message
+            return Answered(self.clock.time + self.ahead)
+        assert isinstance(message, Order)
+        self.asked.append(message.order)
+        if type(message.order) in self.answers:
+            return Answered(self.answers[type(message.order)])
+        assert message.clients is not None
+        return Answered([self._report(message.order) for _ in message.clients])
+
+    def _report(self, order: Any) -> Any:
+        if isinstance(order, protocol.Start):
+            self.starts.append(order.instant)
+        if isinstance(order, protocol.Stop):
+            start = self.starts[-1]
+            progress = Progress(start, [start + WORK], [1])
+            return protocol.Stretch(progress, Latencies(), 0, 0, 0, 1, {}, ())
+        return protocol.Ready()
+
+
+SPECIFICATION = Specification(Storage("x"), "add", Parameters(CrewShape(3), objects=10))
+
+
+def cluster_of(*rooms: int | None) -> Cluster:
+    """Return a cluster whose workers have so much room."""
+    return Cluster("", [Worker(str(number), "", room) for number, room in enumerate(rooms)])
+
+
+def exact(clock: ExactClock, *actors: ExactActor) -> HostsCrew:
+    shares = cluster_of(*[None] * len(actors)).shares(3)
+    hosts = [
+        Host(f"host-{number}", actor, clients)
+        for number, (actor, clients) in enumerate(zip(actors, shares, strict=True))
+    ]
+    crew = HostsCrew(3, clock, hosts, Lead(SPECIFICATION))
+    crew.start()
+    return crew
+
+
+@pytest.mark.parametrize(
+    ("rooms", "clients", "shares"),
+    [
+        ([None] * 4, 64, [16] * 4),
+        ([None] * 2, 3, [2, 1]),
+        ([None] * 3, 2, [1, 1, 0]),
+        ([None], 5, [5]),
+        ([None] * 3, 11, [4, 4, 3]),
+        ([2, 8, 8], 12, [2, 5, 5]),
+        ([2, 8, 8], 18, [2, 8, 8]),
+        ([1, 1], 1, [1, 0]),
+    ],
+)
+def test_clients_are_spread_evenly(
+    rooms: list[int | None], clients: int, shares: list[int]
+) -> None:
+    found = cluster_of(*rooms).shares(clients)
+    assert [len(each) for each in found] == shares
+    assert [number for each in found for number in each] == list(range(clients))
+
+
+def test_clients_for_whom_there_is_no_room_are_refused() -> None:
+    with pytest.raises(CrewFailed, match="the hosts have room for 3 clients only"):
+        cluster_of(1, 2).shares(4)
+
+
+def test_all_start_at_one_instant_whatever_their_clocks_say() -> None:
+    clock = ExactClock()
+    early, late = ExactActor(clock, ahead=-3.0), ExactActor(clock, ahead=1000.0)
+    crew = exact(clock, early, late)
+    crew.prepare(1)
+    sample = crew.measure(1)
+    assert early.starts[-1] + 3.0 == pytest.approx(late.starts[-1] - 1000.0)
+    # What they have measured is told in the time of the clock here.
+    assert sample.start == pytest.approx(early.starts[-1] + 3.0)
+    assert sample.on_clock == pytest.approx(WORK)
+    assert sample.shares == [1, 1, 1]
+
+
+def test_orders_arrive_before_the_start() -> None:
+    clock = ExactClock()
+    slow = ExactActor(clock, there=0.01, back=0.01)
+    crew = exact(clock, slow, ExactActor(clock))
+    crew.prepare(1)
+    before = clock.now()
+    crew.measure(1)
+    assert slow.starts[-1] - before >= 2 * 0.01
+
+
+def test_the_shortest_round_trip_tells_the_offset() -> None:
+    class Uneven(ExactActor):
+        """Every answer but one is late on its way back, which looks like a clock behind."""
+
+        calls = 0
+
+        def now(self) -> Answered:
+            self.calls += 1
+            self.back = TRIP / 2 if self.calls % ROUND_TRIPS == 3 else 0.05
+            return super().now()
+
+    clock = ExactClock()
+    actor = Uneven(clock, ahead=5.0)
+    crew = exact(clock, actor)
+    (host,) = crew._hosts
+    assert host.offset.seconds == pytest.approx(5.0)
+    assert host.offset.uncertainty == pytest.approx(TRIP / 2)
+
+
+def test_a_clock_that_jumps_fails_the_cell() -> None:
+    clock = ExactClock()
+    steady, jumping = ExactActor(clock), ExactActor(clock)
+    crew = exact(clock, steady, jumping)
+    crew.prepare(1)
+    crew.measure(1)
+    jumping.ahead = 0.5
+    with pytest.raises(CrewFailed, match=r"host host-1: its clock has jumped by \+500.0 ms"):
+        crew.prepare(1)
+
+
+def test_a_clock_that_drifts_as_quartz_does_is_followed() -> None:
+    clock = ExactClock()
+    drifting = ExactActor(clock)
+    crew = exact(clock, drifting)
+    for _ in range(5):
+        clock.time += 60
+        drifting.ahead += 60 * 2e-5
+        crew.prepare(1)
+        crew.measure(1)
+    assert crew._hosts[0].offset.seconds == pytest.approx(5 * 60 * 2e-5)
+
+
+def test_offsets_contradict_each_other_where_neither_error_nor_drift_explains_it() -> None:
+    assert not Offset(0, 1.0, 0.001).contradicts(Offset(10, 1.0015, 0.001))
+    assert not Offset(0, 1.0, 0.001).contradicts(Offset(100, 1.010, 0.001))
+    assert Offset(0, 1.0, 0.001).contradicts(Offset(1, 1.003, 0.001))
+
+
+def test_a_slice_too_short_for_what_is_known_of_clocks_is_refused() -> None:
+    clock = ExactClock()
+    crew = exact(clock, ExactActor(clock, there=0.04, back=0.04))
+    crew.prepare(1)
+    with pytest.raises(CrewFailed) as refused:
+        crew.measure(1)
+    assert str(refused.value) == (
+        "host host-0: its clock is known within 40.0 ms, and a slice took only 250.0 ms; "
+        "give slices more time with --min-time"
+    )
+
+
+def test_reports_come_in_the_order_of_the_clients() -> None:
+    clock = ExactClock()
+    first = ExactActor(
+        clock, answers={protocol.Verify: [protocol.Verified("a"), protocol.Verified("b")]}
+    )
+    second = ExactActor(clock, answers={protocol.Verify: [protocol.Verified("c")]})
+    crew = exact(clock, first, second)
+    reports = crew.ask(protocol.Verify(), protocol.Verified)
+    assert [each.account for each in reports] == ["a", "b", "c"]
+    crew.ask(protocol.Audit(["a", "b", "c"]), protocol.Ready, [0])
+    assert protocol.Audit(["a", "b", "c"]) in first.asked
+    assert protocol.Audit(["a", "b", "c"]) not in second.asked
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (Failure("no route to the database"), "host host-1: no route to the database"),
+        (OSError("gone"), "host host-1 was lost: OSError: gone"),
+    ],
+)
+def test_a_failure_names_its_host(answer: Any, said: str) -> None:
+    clock = ExactClock()
+    broken = ExactActor(clock, answers={protocol.Prepare: answer})
+    crew = exact(clock, ExactActor(clock), broken)
+    with pytest.raises(CrewFailed) as failed:
+        crew.prepare(1)
+    assert failed.value.failure.cause == said
+
+
+ITERATIONS = 80
+"""Enough for a slice beside which the uncertainty of clocks is small."""
+SECTION = """%import relstorage
+<zodb x>
+    <relstorage>
+        keep-history false
+        <sqlite3>
+            data-dir $here/sqlite
+        </sqlite3>
+    </relstorage>
+</zodb>
+"""
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    place = tmp_path_factory.mktemp("cluster")
+    with Guardian() as guardian, cluster_for("local:2", guardian, place) as found:
+        assert found is not None
+        yield found
+
+
+def specified(place: Path, benchmark: str, shape: CrewShape) -> Specification:
+    storage = Storage(SECTION, names={"here": str(place)})
+    found = Specification(storage, benchmark, Parameters(shape, objects=20))
+    carry_out(Prepare(found))
+    return found
+
+
+def ours() -> list[psutil.Process]:
+    """Return the processes on hosts."""
+    found = []
+    for process in psutil.process_iter(["cmdline"]):
+        if any("zodbshootout.crews.serving" in word for word in process.info["cmdline"] or ()):
+            found += [process, *process.children(recursive=True)]
+    return found
+
+
+def gone(processes: Sequence[psutil.Process]) -> bool:
+    _, alive = psutil.wait_procs(processes, timeout=10)
+    return not alive
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [CrewShape(3), CrewShape(3, Unit.THREAD, shared=True), CrewShape(3, Unit.THREAD),
+     CrewShape(1), CrewShape(2, Unit.GREENLET, shared=True)],
+    ids=lambda shape: shape.code,
+)  # fmt: skip
+@pytest.mark.parametrize("benchmark", ["cold", "conflicts"])
+def test_what_is_measured_on_hosts_adds_up(
+    benchmark: str, shape: CrewShape, cluster: Cluster, tmp_path: Path
+) -> None:
+    lead = Lead(specified(tmp_path, benchmark, shape))
+    with hosts_crew(cluster, lead, Hello(), {}) as crew:
+        crew.measure(2, counts=False)
+        crew.prepare(ITERATIONS)
+        sample = crew.measure(ITERATIONS)
+        crew.close_databases()
+        crew.reopen_databases()
+        crew.verify()
+        processes = ours()
+    assert sample.iterations == ITERATIONS * shape.size
+    assert len(sample.shares) == shape.size
+    assert processes
+    assert gone(processes)
+
+
+@contextmanager
+def at_work(cluster: Cluster, tmp_path: Path) -> Iterator[tuple[Any, list[psutil.Process]]]:
+    lead = Lead(specified(tmp_path, "add", CrewShape(4)))
+    with hosts_crew(cluster, lead, Hello(), {}) as crew:
+        yield crew, ours()
+
+
+def test_a_process_that_is_killed_on_a_host_fails_the_cell(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    with pytest.raises(CrewFailed) as failed, at_work(cluster, tmp_path) as (crew, processes):
+        leaders = [each for each in processes if each.children()]
+        os.kill(leaders[0].pid, signal.SIGKILL)
+        crew.measure(2)
+    assert str(failed.value).startswith("host local-")
+    assert gone(processes)
+
+
+def test_clients_end_with_whoever_holds_the_crew(cluster: Cluster, tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt), at_work(cluster, tmp_path) as (crew, processes):
+        crew.prepare(2)
+        for host in crew._hosts:
+            crew_clients = [number for number, _ in enumerate(host.clients)]
+            instant = time.perf_counter()
+            host.actor.ask(Order(protocol.Start(instant), protocol.Finished, crew_clients))
+        raise KeyboardInterrupt
+    assert gone(processes)
+
+
+def test_the_environment_reaches_the_clients(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+
+    monkeypatch.setenv("SHOOTOUT_PLACE", str(tmp_path))
+    storage = Storage(SECTION.replace("$here", "$(SHOOTOUT_PLACE)"))
+    found = Specification(storage, "add", Parameters(CrewShape(2), objects=20))
+    carry_out(Prepare(found))
+    with hosts_crew(cluster, Lead(found), Hello(), {"SHOOTOUT_PLACE": str(tmp_path)}) as crew:
+        crew.measure(ITERATIONS)
+        crew.verify()

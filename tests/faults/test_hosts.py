@@ -1,0 +1,125 @@
+"""Hosts are lost, their clocks are apart, they cannot reach a storage; the scheduler goes away."""
+
+from __future__ import annotations
+
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.clusters import DaskCluster, dask_cluster
+from tests.faults.runs import faulty, outcomes
+from tests.integration.command import Done, left_behind, processes_in, run, start, wait_until
+
+SQLITE = """<relstorage>
+    keep-history false
+    <sqlite3>
+        data-dir $scratch/{}
+    </sqlite3>
+</relstorage>
+"""
+IMPORTS = "%import relstorage\n%import faulty\n"
+GOOD = f"<zodb good>\n{SQLITE.format('good')}</zodb>\n"
+WORDS = ("-c", "4", "--object-counts", "20", "-p", "2", "-n", "2", "--min-time", "0.05")
+TWO = {"alpha": (), "beta": ()}
+
+
+def measure(place: Path, text: str, cluster: DaskCluster, *words: str) -> Done:
+    """Measure ``add`` and ``cold`` of a good contender and of others, by clients on hosts."""
+    (place / "x.conf").write_text(IMPORTS + GOOD + text)
+    common = ("x.conf", "add", "cold", *WORDS, "--timeout", "60", "-o", "a.json")
+    return run(place, *common, "--hosts", cluster.address, *words)
+
+
+def bad(fault: str, **keys: str) -> str:
+    return faulty("bad", fault, SQLITE.format("bad"), **keys)
+
+
+def check_gone(cluster: DaskCluster, place: Path) -> None:
+    """Check that no client is left, and nothing of the command."""
+    wait_until(lambda: not cluster.clients(), 5)
+    left = [words for words in processes_in(place).values() if "distributed.cli" not in words]
+    assert left == []
+    assert list((place / "tmp").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("during", "told"),
+    [
+        ("open", "has left the cluster"),  # with what could not be set up, that is tried again
+        ("run", "was lost: "),
+        ("prepare", "was lost: "),
+    ],
+    ids=["before the start", "in a slice", "between slices"],
+)
+def test_a_host_that_is_lost_fails_the_cell(during: str, told: str, tmp_path: Path) -> None:
+    with dask_cluster(tmp_path, TWO) as cluster:
+        done = measure(tmp_path, bad("kill-dask-worker", during=during), cluster)
+        assert done.status == 3, done.out + done.err
+        assert "Traceback" not in done.out + done.err
+        state, reason = outcomes(tmp_path)["bad add"]
+        assert state == "failed"
+        assert reason.startswith(f"host alpha (127.0.0.1) {told}")
+        assert reason in done.out
+        assert outcomes(tmp_path)["bad cold"] == (
+            "failed",
+            "host alpha (127.0.0.1) has left the cluster",
+        )
+        assert cluster.workers["beta"].poll() is None
+        check_gone(cluster, tmp_path)
+
+
+def test_a_scheduler_that_goes_away_fails_the_cell(tmp_path: Path) -> None:
+    with dask_cluster(tmp_path, TWO) as cluster:
+        done = measure(tmp_path, bad("kill-dask-scheduler", during="run"), cluster)
+        assert done.status == 3, done.out + done.err
+        assert "Traceback" not in done.out + done.err
+        found = outcomes(tmp_path)
+        assert found["bad add"][0] == "failed"
+        assert "was lost: " in found["bad add"][1]
+        assert found["bad cold"] == (
+            "failed",
+            f"the cluster's scheduler at {cluster.address} does not answer",
+        )
+        check_gone(cluster, tmp_path)
+
+
+def test_a_host_that_cannot_reach_the_storage_is_named(tmp_path: Path) -> None:
+    with dask_cluster(tmp_path, TWO) as cluster:
+        done = measure(tmp_path, bad("raise-on-host", during="open"), cluster)
+        assert done.status == 3, done.out + done.err
+        failed = ("failed", "host alpha (127.0.0.1): StorageError: no route to the database")
+        assert outcomes(tmp_path) == {
+            "good add": ("measured", ""),
+            "bad add": failed,
+            "good cold": ("measured", ""),
+            "bad cold": failed,
+        }
+        assert failed[1] in done.out
+        check_gone(cluster, tmp_path)
+
+
+def test_no_client_goes_on_after_an_interrupt(tmp_path: Path) -> None:
+    (tmp_path / "x.conf").write_text(IMPORTS + GOOD)
+    words = ("x.conf", "add", *WORDS, "--min-time", "5", "-p", "9", "-o", "a.json")
+    with dask_cluster(tmp_path, TWO) as cluster:
+        with start(tmp_path, *words, "--hosts", cluster.address) as process:
+            wait_until(lambda: len(cluster.clients()) >= 2 + 4)
+            time.sleep(3)  # they are in the middle of a slice
+            assert len(cluster.clients()) >= 2 + 4
+            process.send_signal(signal.SIGINT)
+            wait_until(lambda: not cluster.clients(), 2)
+            _, err = process.communicate(timeout=60)
+        assert process.returncode == 130
+        assert "Traceback" not in err
+        check_gone(cluster, tmp_path)
+
+
+def test_clocks_that_are_apart_change_nothing(tmp_path: Path) -> None:
+    ahead = ("unshare", "--fork", "--kill-child", "--time", "--monotonic", "3")
+    with dask_cluster(tmp_path, {"alpha": (), "beta": ahead}) as cluster:
+        done = measure(tmp_path, "", cluster)
+        assert done.status == 0, done.out + done.err
+        check_gone(cluster, tmp_path)
+    assert left_behind(tmp_path) == []

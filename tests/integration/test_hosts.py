@@ -1,0 +1,183 @@
+"""Clients on the workers of a Dask cluster: it is on this host, and no less real for that."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import yaml
+
+from tests.clusters import dask_cluster
+from tests.integration.command import cells, left_behind, metadata_of, run, wait_until
+from zodbshootout.guardian import Guardian
+from zodbshootout.hosts import cluster_for
+from zodbshootout.servers.address import accepts, reserved_port
+from zodbshootout.servers.certificates import certificates
+
+EXAMPLES = Path(__file__).parents[2] / "docs" / "examples" / "hosts"
+
+CONFIGURATION = """
+<zeoserver main>
+    <filestorage>
+        path $scratch/zeo.fs
+    </filestorage>
+</zeoserver>
+<zodb zeo>
+    cache-size 5000
+    <zeoclient>
+        server $main
+    </zeoclient>
+</zodb>
+"""
+BRIEF = ("--object-counts", "100", "-p", "1", "-n", "2", "--min-time", "0.05")
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    (tmp_path / "x.conf").write_text(CONFIGURATION)
+    return tmp_path
+
+
+def dask_processes() -> list[psutil.Process]:
+    return [
+        each
+        for each in psutil.process_iter(["cmdline"])
+        if any("distributed.cli" in word for word in each.info["cmdline"] or ())
+    ]
+
+
+@pytest.mark.parametrize("kind", [(), ("--threads", "shared"), ("--threads", "unique")])
+def test_clients_on_hosts_fill_the_table(home: Path, kind: tuple[str, ...]) -> None:
+    words = ("x.conf", "add", "cold", "hot", "conflicts", "-c", "5", *kind, *BRIEF)
+    done = run(home, *words, "--hosts", "local:2", "-o", "a.json")
+    assert done.status == 0, done.err + done.out
+    assert "on 2 hosts" in done.out
+    assert {state for state, _ in cells(home / "a.cells.jsonl").values()} == {"measured"}
+    metadata = metadata_of(home / "a.d" / "zeo.json", "add")
+    assert (metadata["concurrency"], metadata["hosts"]) == (5, 2)
+    assert str(metadata["crew"]).endswith("on 2 hosts")
+    assert left_behind(home) == []
+    assert dask_processes() == []
+    assert run(home, "show", "a.json").out in done.out
+
+
+def test_a_cluster_that_is_there_is_used_and_left_as_it_was(home: Path) -> None:
+    with dask_cluster(home, {"alpha": (), "beta": ()}) as cluster:
+        words = ("x.conf", "add", "cold", "-c", "4", *BRIEF, "--hosts", cluster.address)
+        for name in ("a.json", "b.json"):
+            done = run(home, *words, "-o", name)
+            assert done.status == 0, done.err + done.out
+        metadata = metadata_of(home / "a.d" / "zeo.json", "add")
+        assert metadata["host_1"] == "beta (127.0.0.1)"
+        assert cluster.clients() == []
+        assert {process.poll() for process in cluster.workers.values()} == {None}
+    assert left_behind(home) == []
+
+
+def test_nobody_else_can_use_the_workers_that_are_started_here(tmp_path: Path) -> None:
+    with Guardian() as guardian, cluster_for("local:1", guardian, tmp_path) as cluster:
+        assert cluster is not None
+        made = certificates(tmp_path / "others")
+        cluster.security.tls_client_cert = made["certificate"]
+        cluster.security.tls_client_key = made["key"]
+        with pytest.raises(OSError, match="tls:"), cluster.client(timeout=2):
+            pass
+
+
+def test_a_scheduler_that_wants_certificates_gets_them(home: Path) -> None:
+    made = certificates(home / "certificates")
+    tls = ("ca-file", "authority"), ("cert", "certificate"), ("key", "key")
+    options = [f"--tls-{name}={made[part]}" for name, part in tls]
+    configuration = yaml.safe_load((EXAMPLES / "tls.yaml").read_text())
+    files = configuration["distributed"]["comm"]["tls"]
+    files["ca-file"] = made["authority"]
+    files["client"] = {"cert": made["certificate"], "key": made["key"]}
+    with dask_cluster(home, {"alpha": ()}, ["--protocol", "tls", *options], files) as cluster:
+        configuration["scheduler-address"] = cluster.address
+        (home / "cluster.yaml").write_text(yaml.safe_dump(configuration))
+        done = run(
+            home, "x.conf", "add", "-c", "2", *BRIEF, "--hosts", "cluster.yaml", "-o", "a.json"
+        )
+        assert done.status == 0, done.err + done.out
+        done = run(home, "x.conf", "add", "--hosts", cluster.address)
+        assert done.status == 2
+        assert "no cluster with a worker at" in done.complaint
+
+
+def test_hosts_that_are_reached_by_ssh(home: Path) -> None:
+    description = yaml.safe_load((EXAMPLES / "ssh.yaml").read_text())
+    description["args"] = [["127.0.0.1", "127.0.0.1", "127.0.0.1"]]
+    options = description["kwargs"]
+    options |= {"remote_python": sys.executable}
+    options["scheduler_options"]["port"] = 0
+    with ssh_server(home / "ssh") as connect_options:
+        options["connect_options"] = connect_options
+        (home / "cluster.yaml").write_text(yaml.safe_dump(description))
+        words = ("x.conf", "add", "cold", "-c", "4", *BRIEF, "-o", "a.json")
+        done = run(home, *words, "--hosts", "cluster.yaml")
+        assert done.status == 0, done.err + done.out
+        assert metadata_of(home / "a.d" / "zeo.json", "add")["hosts"] == 2
+    assert left_behind(home) == []
+
+
+@contextmanager
+def ssh_server(place: Path) -> Iterator[dict[str, Any]]:
+    """Have an SSH server on this host; return what asyncssh needs to log in to it."""
+    place.mkdir(mode=0o700)
+    for name in ("host", "client"):
+        words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(place / name)]
+        subprocess.run(words, check=True)
+    (place / "authorized").write_text((place / "client.pub").read_text())
+    with reserved_port() as port:
+        settings = {
+            "Port": port, "ListenAddress": "127.0.0.1", "HostKey": place / "host",
+            "AuthorizedKeysFile": place / "authorized", "PidFile": place / "pid",
+            "StrictModes": "no", "PasswordAuthentication": "no", "UsePAM": "no",
+            "PermitRootLogin": "prohibit-password",
+        }  # fmt: skip
+        text = "".join(f"{key} {value}\n" for key, value in settings.items())
+        (place / "config").write_text(text)
+        if os.geteuid() == 0:
+            Path("/run/sshd").mkdir(exist_ok=True)
+        program = shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin")
+        assert program is not None
+        process = subprocess.Popen([program, "-D", "-e", "-f", str(place / "config")])
+        try:
+            wait_until(lambda: accepts(("127.0.0.1", port)))
+            yield {
+                "port": port, "username": getpass.getuser(), "known_hosts": None,
+                "client_keys": [str(place / "client")],
+            }  # fmt: skip
+        finally:
+            process.terminate()
+            process.wait()
+
+
+@pytest.mark.parametrize("name", ["ssh", "kubernetes", "tls", "packages"])
+def test_the_files_of_the_manual_can_be_read(name: str) -> None:
+    told = yaml.safe_load((EXAMPLES / f"{name}.yaml").read_text())
+    assert {"class", "scheduler-address"} & told.keys()
+
+
+def test_what_cannot_be_on_other_hosts_is_refused(home: Path) -> None:
+    for option in ("--profile prof", "--affinity 0", "--against ZODB==6.4"):
+        done = run(home, "x.conf", "add", "--hosts", "local:2", *option.split())
+        assert done.status == 2
+        name = option.split()[0]
+        assert f"{name} is about this host; leave it out with --hosts" in done.err
+
+
+def test_clusters_that_are_not_there_are_named(home: Path) -> None:
+    done = run(home, "x.conf", "add", "--hosts", "clusters.yaml")
+    assert done.status == 2
+    assert "--hosts: 'clusters.yaml' is neither local:N" in done.err
+    assert subprocess.run([sys.executable, "-c", "import distributed"], check=False).returncode == 0

@@ -1,4 +1,4 @@
-"""See to it that the servers and Pythons are installed that the tests start, and compilers.
+"""See to it that the servers, PyPy and Chromium are installed that tests start, and compilers.
 
 ``python tests/install_servers.py`` installs what is missing where it may, which is as root on
 Debian and its descendants, and otherwise says what to type.  It needs the standard library alone:

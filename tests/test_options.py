@@ -200,9 +200,20 @@ def test_fast_rigorous_and_single_value_do_what_pyperf_says() -> None:
     assert (single.processes, single.values, single.warmups, single.loops) == (1, 1, 0, 1)
 
 
+def test_sweeps_over_ranges() -> None:
+    sweep = parse(["-c", "1..4", "-c", "8", "--object-counts", "9..11", "-s", "300..302,128"]).sweep
+    assert sweep.concurrency == [1, 2, 3, 4, 8]
+    assert sweep.objects == [9, 10, 11]
+    assert sweep.object_sizes == [300, 301, 302, 128]
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        (["-c", "4..1"], "argument -c/--concurrency: 4..1: there is no number from 4 to 1"),
+        (["-c", "0..3"], "argument -c/--concurrency: '0' is not a positive number"),
+        (["-c", "1..x"], "argument -c/--concurrency: 'x' is not a positive number"),
+        (["-c", "1..2..3"], "argument -c/--concurrency: "),
         (["x.conf", "clod"], "unknown benchmark 'clod'; did you mean load or cold?"),
         (["x.conf", "-clod"], "unknown benchmark 'clod' in '-clod'; did you mean -load or -cold?"),
         (["file:///a", "zeo://u:geheim@h"], "zeo://u:***@h: give one URI, before the benchmarks"),

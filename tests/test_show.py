@@ -133,6 +133,8 @@ def test_files_of_pyperf_alone_are_refused_with_the_command_that_shows_them(
     [
         (["nowhere.json"], "there is no file nowhere.json"),
         (["OUT", "--format", "cvs"], "--format: no 'cvs'; did you mean csv?"),
+        (["OUT", "--format", "svg"],
+         "--format: there are charts in reports; zodbshootout report -o a.svg"),
         (["OUT", "--format", "rst", "--layout", "table"],
          "--layout: rst has no other layout; csv has"),
         (["OUT", "--relative-to", "oracle"],

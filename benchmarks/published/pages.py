@@ -78,7 +78,7 @@ def _blocks(run: Run, results: Sequence[CellResult], into: Path) -> Iterator[str
     yield f".. code-block:: console\n\n    $ {run.command}"
     yield _where(results)
     yield _written(report_of([Source(results)]))
-    charts = Sections([Source(results)], headings()).throughput()
+    charts = Sections([Source(results)], headings()).throughput_charts()
     if charts:
         picture = into / f"{run.name}.svg"
         _write(svg.write, Report([], charts=charts), picture)

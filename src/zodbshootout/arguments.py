@@ -108,7 +108,8 @@ def parser() -> argparse.ArgumentParser:
     base.usage = (
         "zodbshootout [FILE|URI] [BENCHMARK ...] [-BENCHMARK ...] [option ...]\n"
         "       zodbshootout show FILE ... [option ...]\n"
-        "       zodbshootout compare BASE NEW [option ...]"
+        "       zodbshootout compare BASE NEW [option ...]\n"
+        "       zodbshootout report FILE ... -o PAGE [option ...]"
     )
     base.description = (
         "Measure and compare ZODB storages.  FILE lists the contenders in ZConfig format; "

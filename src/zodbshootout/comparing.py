@@ -14,7 +14,7 @@ from zodbshootout.config.explanation import suggestion
 from zodbshootout.model import INSTALLED
 from zodbshootout.reports.comparison import comparison_report
 from zodbshootout.results import CellResult, long_name
-from zodbshootout.show import check_format, headings, labels, results_in, write_as
+from zodbshootout.show import TEXTS, check_format, headings, labels, results_in, write_as
 from zodbshootout.streams import Streams
 
 PARAMETERS = {
@@ -40,7 +40,7 @@ def compare_files(arguments: Sequence[str], streams: Streams) -> bool:
     :raises SystemExit: after ``--help``
     """
     found = parser().parse_args(arguments)
-    check_format(found.format)
+    check_format(found.format, TEXTS)
     if len(found.files) > TWO:
         raise UsageError("compare: give two files, or one and --contender A B")
     names = labels(found.files) if len(found.files) == TWO else ["", ""]

@@ -16,7 +16,7 @@ from zodbshootout.reports.report import NothingToShow
 from zodbshootout.reports.sections import Sections
 from zodbshootout.reports.tables import NoSuchContender
 from zodbshootout.result_files import temporary_beside
-from zodbshootout.show import check_format, format_names, headings, labels, results_in
+from zodbshootout.show import REPORTS, check_format, headings, labels, results_in
 from zodbshootout.streams import Streams
 
 WIDTH = 1000
@@ -52,7 +52,7 @@ def format_for(option: str, path: Path, given: str | None = None) -> str:
     if path.is_dir():
         raise UsageError(f"{option}: {path} is a directory; name a file, such as page.html")
     if given is not None:
-        check_format(given)
+        check_format(given, REPORTS)
         return given
     name = registry.format_of(path)
     if name is None:
@@ -109,7 +109,7 @@ def parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     made.add_argument(
         "--format", metavar="FORMAT",
-        help=f"write in this format whatever the ending is: {', '.join(format_names())}",
+        help=f"write in this format whatever the ending is: {', '.join(REPORTS)}",
     )  # fmt: skip
     made.add_argument(
         "--baseline", metavar="NAME",

@@ -11,10 +11,9 @@ from rich.console import Console
 
 from zodbshootout.arguments import UsageError, raise_usage_errors
 from zodbshootout.client.benchmarks.registry import benchmarks
-from zodbshootout.compare.comparison import compare
 from zodbshootout.config.explanation import suggestion
 from zodbshootout.reports import registry
-from zodbshootout.reports.comparison import comparison_report
+from zodbshootout.reports.comparison import compared
 from zodbshootout.reports.figures import OBJECTS, UNITS, Unit
 from zodbshootout.reports.headings import Heading
 from zodbshootout.reports.records import Source
@@ -36,7 +35,7 @@ def show(arguments: Sequence[str], streams: Streams) -> None:
     """
     found = parser().parse_args(arguments)
     name = f"{found.format}{TABLE}" if found.layout == "table" else found.format
-    check_format(found.format)
+    check_format(found.format, TEXTS)
     if found.layout == "table" and name not in registry.names():
         raise UsageError(f"--layout: {found.format} has no other layout; csv has")
     sources = [
@@ -72,18 +71,19 @@ def _comparisons(results: Sequence[CellResult]) -> Iterator[Report]:
         of_base, of_new = (
             [each for each in results if each.cell.contender == name] for name in (base, new)
         )
-        comparison = compare(of_base, of_new, across=True)
-        if comparison.pairs:
-            yield comparison_report(comparison, base, new, headings())
+        if found := compared(of_base, of_new, base, new, headings()):
+            yield replace(found, title="")
 
 
-def check_format(name: str) -> None:
-    """Check that there is a format of that name, and what it needs.
+def check_format(name: str, known: Sequence[str]) -> None:
+    """Check that a format is one of those that are *known*, and that what it needs is there.
 
-    :raises UsageError: when there is not
+    :raises UsageError: when it is not
     """
-    if name not in registry.names():
-        raise UsageError(f"--format: no {name!r}; {suggestion(name, format_names())}")
+    if name in registry.PICTURES - {*known}:
+        raise UsageError(f"--format: there are charts in reports; zodbshootout report -o a.{name}")
+    if name not in known:
+        raise UsageError(f"--format: no {name!r}; {suggestion(name, known)}")
     try:
         registry.format_named(name)
     except registry.NotInstalled as error:
@@ -128,9 +128,10 @@ def labels(paths: Sequence[Path]) -> list[str]:
     return [f"{number}. {path}" for number, path in enumerate(paths, 1)]
 
 
-def format_names() -> list[str]:
-    """Return the names of the formats that can be asked for."""
-    return [name for name in registry.names() if not name.endswith(TABLE)]
+REPORTS = tuple(name for name in registry.names() if not name.endswith(TABLE))
+"""The names of the formats that a report can be written in."""
+TEXTS = tuple(name for name in REPORTS if name not in registry.PICTURES)
+"""Those that tables can be printed in."""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -146,7 +147,7 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument(
         "--format", default="text", metavar="FORMAT",
-        help=f"one of {', '.join(format_names())} (default: text)",
+        help=f"one of {', '.join(TEXTS)} (default: text)",
     )  # fmt: skip
     made.add_argument(
         "--layout", choices=("cells", "table"), default="cells",

@@ -145,12 +145,16 @@ def test_a_contender_is_filtered_with_the_keyboard(
         )
         heads = page.locator("thead").first.locator("th:visible")
         assert [each.strip() for each in heads.all_text_contents()] == ["Transaction", "fs", "pg"]
+        compared = page.locator("details.comparison:visible summary")
+        (left,) = compared.all_text_contents()
+        assert left.startswith("pg against fs: ")
         page.keyboard.press("Space")
         page.wait_for_function(
             "document.querySelector('figure.curves').querySelectorAll('.mark-line path').length"
             " === 3"
         )
         assert heads.count() == 4
+        assert compared.count() == 2
 
 
 def test_a_point_tells_its_figure_and_a_chart_can_be_saved(

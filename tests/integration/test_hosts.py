@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
-import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,15 +9,22 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import asyncssh
 import psutil
 import pytest
 import yaml
 
 from tests.clusters import dask_cluster
-from tests.integration.command import cells, left_behind, metadata_of, run, wait_until
+from tests.integration.command import (
+    TESTS,
+    cells,
+    left_behind,
+    metadata_of,
+    run,
+    wait_until,
+)
 from zodbshootout.guardian import Guardian
 from zodbshootout.hosts import cluster_for
-from zodbshootout.servers.address import accepts, reserved_port
 from zodbshootout.servers.certificates import certificates
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples" / "hosts"
@@ -134,32 +138,20 @@ def ssh_server(place: Path) -> Iterator[dict[str, Any]]:
     """Have an SSH server on this host; return what asyncssh needs to log in to it."""
     place.mkdir(mode=0o700)
     for name in ("host", "client"):
-        words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(place / name)]
-        subprocess.run(words, check=True)
-    (place / "authorized").write_text((place / "client.pub").read_text())
-    with reserved_port() as port:
-        settings = {
-            "Port": port, "ListenAddress": "127.0.0.1", "HostKey": place / "host",
-            "AuthorizedKeysFile": place / "authorized", "PidFile": place / "pid",
-            "StrictModes": "no", "PasswordAuthentication": "no", "UsePAM": "no",
-            "PermitRootLogin": "prohibit-password",
-        }  # fmt: skip
-        text = "".join(f"{key} {value}\n" for key, value in settings.items())
-        (place / "config").write_text(text)
-        if os.geteuid() == 0:
-            Path("/run/sshd").mkdir(exist_ok=True)
-        program = shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin")
-        assert program is not None
-        process = subprocess.Popen([program, "-D", "-e", "-f", str(place / "config")])
-        try:
-            wait_until(lambda: accepts(("127.0.0.1", port)))
-            yield {
-                "port": port, "username": getpass.getuser(), "known_hosts": None,
-                "client_keys": [str(place / "client")],
-            }  # fmt: skip
-        finally:
-            process.terminate()
-            process.wait()
+        asyncssh.generate_private_key("ssh-ed25519").write_private_key(place / name)
+    asyncssh.read_private_key(place / "client").write_public_key(place / "authorized")
+    process = subprocess.Popen([sys.executable, str(TESTS / "ssh_server.py"), str(place)])
+    try:
+        wait_until((place / "port").exists)
+        yield {
+            "port": int((place / "port").read_text()),
+            "username": "anybody",
+            "known_hosts": None,
+            "client_keys": [str(place / "client")],
+        }
+    finally:
+        process.terminate()
+        process.wait()
 
 
 @pytest.mark.parametrize("name", ["ssh", "kubernetes", "tls", "packages"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -19,8 +20,12 @@ from zodbshootout.reports.latency import distributions
 from zodbshootout.reports.records import Source, placed
 from zodbshootout.reports.sections import Sections
 from zodbshootout.reports.throughput import Figures
+from zodbshootout.result_files import read_results
 from zodbshootout.results import CellResult
 from zodbshootout.show import headings
+
+MEASURED = Path(__file__).parents[2] / "docs" / "results" / "data" / "tutorial.json.gz"
+"""A run that is in the documentation."""
 
 
 def points(*figures: float, part: float = 0.01) -> list[Point]:
@@ -164,6 +169,15 @@ def test_a_distribution_goes_from_the_median_to_the_longest() -> None:
     assert heights == sorted(heights)
     assert math.isclose(chart.points[2].x, 4)
     assert chart.points[2].y == pytest.approx(result.latency(75), rel=1e-2)
+
+
+def test_percentiles_that_are_asked_for_at_once_are_those_of_the_histogram() -> None:
+    recorded = read_results(MEASURED)
+    assert recorded
+    for result in recorded:
+        wanted = [0.0, 1.0, 50.0, 90.0, 99.0, 99.9, 99.999, 100.0]
+        one_by_one = [result.latencies.get_value_at_percentile(each) for each in wanted]
+        assert list(result.latencies_at(wanted).values()) == [each / 1e9 for each in one_by_one]
 
 
 def test_a_cell_without_latencies_has_no_distribution() -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from zodbshootout.compare.comparison import FALSE_CALLS, Comparison, Pair, Verdict
+from zodbshootout.compare.comparison import FALSE_CALLS, Comparison, Pair, Verdict, compare
 from zodbshootout.compare.differences import Difference
 from zodbshootout.compare.ratio import Ratio
 from zodbshootout.reports.figures import OBJECTS
@@ -23,6 +24,25 @@ _STYLES = {
     Verdict.NO_DIFFERENCE: Style.PLAIN,
     Verdict.TOO_FEW: Style.NOTABLE,
 }
+
+
+def compared(
+    of_base: Sequence[CellResult],
+    of_new: Sequence[CellResult],
+    base: str,
+    new: str,
+    headings: Mapping[str, Heading],
+) -> Report | None:
+    """Return what is printed of a comparison of two contenders, ``None`` if they share no cell.
+
+    Its title says how much faster *new* is on average.
+    """
+    comparison = compare(of_base, of_new, across=True)
+    if not comparison.pairs:
+        return None
+    mean = f": {in_words(comparison.mean)} times as fast" if comparison.mean else ""
+    made = comparison_report(comparison, base, new, headings)
+    return replace(made, title=f"{new} against {base}{mean}", sides=(base, new))
 
 
 def comparison_report(

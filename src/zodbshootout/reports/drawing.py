@@ -28,6 +28,8 @@ ROOM = 1.5
 """How much wider than the longest bar its place is: the figures stand beside the bars."""
 MARGIN = 1.3
 """How far a logarithmic axis goes beyond the figures."""
+SHORTEST = 1e-9
+"""Seconds that a logarithmic axis has where all figures are 0."""
 MANY = 1000.0
 """From such a ratio on, a logarithmic axis is marked at powers of ten alone."""
 _SECONDS = "format(datum.value, '~s') + 's'"
@@ -148,7 +150,8 @@ def _measured(chart: Chart) -> alt.Y:
     """Return the axis of curves, from 0 on for rates; times are too different for that."""
     if not chart.in_seconds:
         return alt.Y("y:Q", scale=alt.Scale(zero=True), title=None, axis=_axis(chart, 5))
-    low, high = (pick(point.y for point in chart.points) for pick in (min, max))
+    seconds = [point.y for point in chart.points if point.y > 0] or [SHORTEST]
+    low, high = min(seconds), max(seconds)
     scale = alt.Scale(type="log", domain=[low / MARGIN, high * MARGIN], nice=False)
     ticks = [each for each in _round_numbers(low, high) if low / MARGIN <= each <= high * MARGIN]
     axis = alt.Axis(values=ticks, labelExpr=_SECONDS) if ticks else _axis(chart, 3)
@@ -185,9 +188,13 @@ def _shape(chart: Chart) -> alt.Shape:
 
 def _told(chart: Chart) -> list[alt.Tooltip]:
     """Return what is shown of a point under the pointer."""
-    part = {"x": alt.Tooltip("x:Q", title=chart.x_title, format=",~r")}
-    told = [alt.Tooltip("column:N", title="contender"), alt.Tooltip("text:N", title="figure")]
-    return told if chart.kind is Kind.PERCENTILES else [told[0], part["x"], told[1]]
+    column, figure = (
+        alt.Tooltip("column:N", title="contender"),
+        alt.Tooltip("text:N", title="figure"),
+    )
+    if chart.kind is Kind.PERCENTILES:  # the figure says of which
+        return [column, figure]
+    return [column, alt.Tooltip("x:Q", title=chart.x_title, format=",~r"), figure]
 
 
 def _without_ceiling(base: alt.Chart, chart: Chart) -> alt.Chart:

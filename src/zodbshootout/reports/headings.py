@@ -50,16 +50,21 @@ def extent(result: CellResult) -> tuple[int, int]:
     return parameters.crew.size, parameters.object_size
 
 
+CLIENTS_AXIS = "clients"
+SIZE_AXIS = "bytes per object"
+"""What axes are called that descriptions then leave out."""
+
+
 def description(result: CellResult, heading: Heading, over: str = "") -> str:
     """Return the words for the clients and the objects of a table's cells.
 
     *over* is the axis of a chart that has several numbers of one of them.
     """
     parameters = result.cell.parameters
-    crew = parameters.crew.kind if over == "clients" else str(parameters.crew)
+    crew = parameters.crew.kind if over == CLIENTS_AXIS else str(parameters.crew)
     if not _depends_on_data(heading.counted, parameters):
         return crew
-    return f"{crew}, {_data(parameters, sized=over != 'bytes per object')}"
+    return f"{crew}, {_data(parameters, sized=over != SIZE_AXIS)}"
 
 
 def _depends_on_data(counted: str, parameters: Parameters) -> bool:

@@ -30,6 +30,7 @@ def write(report: Report, console: Console) -> None:
         drawn = [draw(chart).to_dict() for chart in charts]
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     environment.filters |= {"anchor": _anchor, "points": points_of}
+    style = environment.from_string(_text("page.css")).render(light=LIGHT, dark=DARK)
     page = environment.from_string(_text("page.html")).render(
         name=report.title or "zodbshootout",
         parts=parts,
@@ -37,7 +38,7 @@ def write(report: Report, console: Console) -> None:
         first_chart=_first_charts(parts),
         charts=_json(drawn) if charts else "",
         colours=len(LIGHT),
-        style=Markup(_style()),  # noqa: S704
+        style=Markup(style),  # noqa: S704
         bundle=Markup(_bundle()),  # noqa: S704
         script=Markup(_text("page.js")),  # noqa: S704
     )
@@ -69,14 +70,6 @@ def _first_charts(parts: Sequence[Report]) -> list[int]:
         found.append(count)
         count += len(part.charts)
     return found
-
-
-def _style() -> str:
-    style = _text("page.css")
-    for name, colours in (("LIGHT", LIGHT), ("DARK", DARK)):
-        lines = (f"  --colour-{number}: {colour};\n" for number, colour in enumerate(colours))
-        style = style.replace(name, "".join(lines))
-    return style
 
 
 def _bundle() -> str:

@@ -31,6 +31,8 @@ _MODULES = {
     "svg": "svg",
     "png": "png",
 }
+PICTURES = frozenset({"svg", "png"})
+"""The formats that show nothing but charts, of which a whole report alone has some."""
 _ENDINGS = {"md": "markdown", "txt": "text", "htm": "html"}
 """The formats of files whose endings are not their names."""
 _PACKAGES = {"altair": "altair", "vl_convert": "vl-convert-python", "jinja2": "Jinja2"}

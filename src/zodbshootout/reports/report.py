@@ -97,6 +97,8 @@ class Report:
     charts: Sequence[Chart] = ()
     """Pictures.  A format without them loses none of the figures, which are in tables."""
     listings: Sequence[Listing] = ()
+    sides: tuple[str, ...] = ()
+    """The contenders that are compared in it."""
 
     @property
     def without_charts(self) -> list[Report]:

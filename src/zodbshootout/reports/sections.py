@@ -7,10 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from zodbshootout.compare.comparison import compare
 from zodbshootout.reports.baseline import against_baseline
 from zodbshootout.reports.chart import Chart
-from zodbshootout.reports.comparison import comparison_report, in_words
+from zodbshootout.reports.comparison import compared
 from zodbshootout.reports.counts import COUNTS
 from zodbshootout.reports.figures import UNITS, Unit
 from zodbshootout.reports.headings import Heading
@@ -80,22 +79,19 @@ class Sections:
         return replace(main, title=name or "zodbshootout", further=shown)
 
     def _comparisons(self) -> Report:
-        found = []
-        for sides in against_baseline(self.sources, self.baseline):
-            comparison = compare(sides.of_base, sides.of_new, across=True)
-            if comparison.pairs:
-                made = comparison_report(comparison, sides.base, sides.new, self.headings)
-                mean = f": {in_words(comparison.mean)} times as fast" if comparison.mean else ""
-                found.append(replace(made, title=f"{sides.new} against {sides.base}{mean}"))
-        return Report([], title="Which is faster", further=found)
+        found = (
+            compared(each.of_base, each.of_new, each.base, each.new, self.headings)
+            for each in against_baseline(self.sources, self.baseline)
+        )
+        return Report([], title="Which is faster", further=list(filter(None, found)))
 
-    def throughput(self) -> list[Chart]:
+    def throughput_charts(self) -> list[Chart]:
         """Return the charts of objects per second."""
         figures = self._figures(UNITS["objects"])
         return [*figures.curves(), *figures.bars()]
 
     def _throughput(self) -> Report:
-        charts = self.throughput()
+        charts = self.throughput_charts()
         points = [point for chart in charts for point in chart.points]
         notes = {
             "lines on bars and bands around curves: 95 % confidence intervals": any(

@@ -10,7 +10,15 @@ from itertools import pairwise
 from zodbshootout.client.parameters import Parameters
 from zodbshootout.reports.chart import Chart, Kind, Point
 from zodbshootout.reports.figures import OBJECTS, Unit
-from zodbshootout.reports.headings import Heading, description, extent, heading_of, title_of
+from zodbshootout.reports.headings import (
+    CLIENTS_AXIS,
+    SIZE_AXIS,
+    Heading,
+    description,
+    extent,
+    heading_of,
+    title_of,
+)
 from zodbshootout.reports.knee import knee_of
 from zodbshootout.results import CellResult
 
@@ -32,7 +40,7 @@ class Axis:
 
 
 CLIENTS = Axis(
-    "clients",
+    CLIENTS_AXIS,
     lambda parameters: parameters.crew.size,
     lambda parameters: replace(parameters, crew=replace(parameters.crew, size=0)),
 )
@@ -42,7 +50,7 @@ OBJECTS_AXIS = Axis(
     lambda parameters: replace(parameters, objects=0),
 )
 SIZE = Axis(
-    "bytes per object",
+    SIZE_AXIS,
     lambda parameters: parameters.object_size,
     lambda parameters: replace(parameters, object_size=0),
 )

@@ -78,6 +78,9 @@
     for (const cell of document.querySelectorAll("[data-contender]")) {
       cell.hidden = !names.has(cell.dataset.contender);
     }
+    for (const comparison of document.querySelectorAll("[data-sides]")) {
+      comparison.hidden = !JSON.parse(comparison.dataset.sides).every((name) => names.has(name));
+    }
   }
 
   document.querySelectorAll("[data-chart]").forEach((place) => arriving.observe(place));

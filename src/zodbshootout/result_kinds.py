@@ -5,6 +5,7 @@ Nothing that is read from a file is relied on before it was looked at here.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -21,6 +22,8 @@ _COUNTS = {
     "btree_internal_size",
 }  # fmt: skip
 _NUMBERS = {"compressibility", "work_per_iteration", "precision", "latency_max_s"}
+
+_HOST, _HOST_SECONDS = re.compile(r"host_\d+"), re.compile(r"host_\d+_s")
 
 LEAST, MOST = 1e-15, 1e18
 """Between these is every number of seconds, bytes or objects that can be measured."""
@@ -48,13 +51,13 @@ def strange_values(runs: Iterable[pyperf.Run]) -> str | None:
 def _is_of_kind(name: str, value: Any) -> bool:
     if name == "latency_histogram":
         return isinstance(value, str) and _is_histogram(value)
-    if name in _TEXTS:
+    if name in _TEXTS or _HOST.fullmatch(name):
         return isinstance(value, str)
     if name == "seed":
         return type(value) is int
     if name in _COUNTS:
         return type(value) is int and 0 <= value < MOST
-    if name in _NUMBERS:
+    if name in _NUMBERS or _HOST_SECONDS.fullmatch(name):
         return type(value) in {int, float} and 0 <= value < MOST
     return True
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -130,6 +130,23 @@ class CellResult:
         )
 
     @property
+    def slowest_host(self) -> tuple[float, str] | None:
+        """Return how many times as long the clients of a host take as those of all, and its name.
+
+        That is the mean over runs, of the host where it is greatest; ``None`` where there are not
+        several hosts.
+        """
+        ratios: dict[str, list[float]] = {}
+        for told in (run.get_metadata() for run in self.runs):
+            found = {told[key]: told[f"{key}_s"] for key in told if _is_host(key, told)}
+            mean = statistics.mean(found.values()) if len(found) > 1 else 0.0
+            for name, seconds in found.items() if mean else ():
+                ratios.setdefault(name, []).append(seconds / mean)
+        if not ratios:
+            return None
+        return max((statistics.mean(each), name) for name, each in ratios.items())
+
+    @property
     def mean(self) -> float:
         """Return the mean of all values: seconds per iteration, or bytes."""
         return float(self.benchmark().mean())
@@ -235,6 +252,10 @@ def _compact(run: pyperf.Run) -> pyperf.Run:
         for key, value in run.get_metadata().items()
     }
     return pyperf.Run(run.values, warmups=run.warmups, metadata=metadata, collect_metadata=False)
+
+
+def _is_host(key: str, metadata: Mapping[str, Any]) -> bool:
+    return key.startswith("host_") and f"{key}_s" in metadata
 
 
 def long_name(cell: Cell) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -123,3 +124,25 @@ def test_a_python_that_becomes_faster_is_told_of() -> None:
         "3.0 times in hot, 2.2 times in add; -w leaves values out\n"
     ) in text
     assert text.count("warming up") == 1
+
+
+def test_a_host_that_is_slower_than_the_others_is_told_of() -> None:
+    def hosts(*seconds: float) -> dict[str, Any]:
+        of_each = (
+            {f"host_{at}": f"load{at}", f"host_{at}_s": s} for at, s in enumerate(seconds, 1)
+        )
+        return {key: value for each in of_each for key, value in each.items()}
+
+    text = printed(
+        [
+            measured(cell("add", "zeo"), [1.0, 1.0], **hosts(0.1, 0.3)),
+            measured(cell("hot", "zeo"), [1.0, 1.0], **hosts(0.3, 0.32)),
+            measured(cell("cold", "pg"), [1.0, 1.0], **hosts(0.1, 0.2)),
+            measured(cell("add", "pg"), [1.0, 1.0], **hosts(0.1)),
+        ]
+    )
+    assert (
+        "load2: slower than the clients of all hosts on average: "
+        "zeo, add: 1.5 times; pg, cold: 1.3 times\n"
+    ) in text
+    assert text.count("slower than") == 1

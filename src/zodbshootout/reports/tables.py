@@ -29,6 +29,8 @@ UNSTABLE = 0.1
 _MEANS = {"objects", "seconds"}
 """The units whose figures are means, of which an interval can be given."""
 _STYLES = {State.FAILED: Style.BAD, State.UNSUPPORTED: Style.DIM, State.NOT_RUN: Style.DIM}
+SLOW_HOST = 1.2
+"""How many times as long as all clients those of a host take where that is told of."""
 WARMING_UP = 1.2
 """How many times as long a run's first value takes where that is told of."""
 
@@ -170,6 +172,7 @@ class _Notes:
             *_restarted(results, names),
             *_not_emptied(results),
             *_warming_up(results),
+            *_slow_hosts(results),
         ]
 
     def _reasons(self, benchmarks: Sequence[str]) -> Iterable[str]:
@@ -226,6 +229,18 @@ def _warming_up(results: Sequence[tuple[str, CellResult]]) -> Iterable[str]:
             f"{column}: warming up: the first value of a run takes longer than the later ones: "
             f"{told}; -w leaves values out"
         )
+
+
+def _slow_hosts(results: Sequence[tuple[str, CellResult]]) -> Iterable[str]:
+    """Return a line for each host whose clients are slower than those of others."""
+    found: dict[str, list[tuple[float, str]]] = {}
+    for column, result in results:
+        times, name = result.slowest_host or (0.0, "")
+        if times >= SLOW_HOST:
+            found.setdefault(name, []).append((times, f"{column}, {result.cell.benchmark}"))
+    for name, cells in found.items():
+        told = "; ".join(f"{where}: {times:.1f} times" for times, where in sorted(cells)[::-1])
+        yield f"{name}: slower than the clients of all hosts on average: {told}"
 
 
 def _against_baseline(sources: Sequence[Source], baseline: str | None) -> Iterable[str]:

@@ -32,11 +32,11 @@ from benchmarks.contenders import zeo, zeo_server
 from benchmarks.figure import Figure, at_least, at_most, told
 from zodbshootout.client.parameters import CrewShape, Parameters, Unit
 from zodbshootout.client.specification import Specification, Storage
+from zodbshootout.clusters import cluster_for
 from zodbshootout.crews.hosts import Cluster, HostsCrew, hosts_crew
 from zodbshootout.crews.interpreters import Hello
 from zodbshootout.crews.remote import Lead
 from zodbshootout.guardian import Guardian
-from zodbshootout.hosts import cluster_for
 
 SHARE = 0.95
 PAIRS = 5

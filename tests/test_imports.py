@@ -19,7 +19,7 @@ PACKAGE = "zodbshootout"
 ORDER = (
     ("cli", "__main__"),
     ("launching",),
-    ("hosts", "sides", "destination", "zapping", "selecting", "comparing", "reporting"),
+    ("hosts", "clusters", "sides", "destination", "zapping", "selecting", "comparing", "reporting"),
     ("show",),
     ("options", "words", "arguments", "argument_values"),
     ("shootout",),

@@ -20,6 +20,7 @@ from rich.console import Console
 from zodbshootout import options as command_line
 from zodbshootout.arguments import UsageError
 from zodbshootout.client.outcome import State
+from zodbshootout.clusters import cluster_for
 from zodbshootout.comparing import compare_files
 from zodbshootout.config.configuration import ConfigurationError, Source, read_source
 from zodbshootout.config.secret_values import of_words
@@ -27,7 +28,7 @@ from zodbshootout.config.uri import source_of
 from zodbshootout.destination import check_like, check_other_files, result_files
 from zodbshootout.environments.making import Maker
 from zodbshootout.guardian import Guardian, GuardianLost
-from zodbshootout.hosts import check_alike, cluster_for, on_hosts, reachable
+from zodbshootout.hosts import check_alike, on_hosts, reachable
 from zodbshootout.launching import launcher_for, open_all
 from zodbshootout.ledger import GaveUp, Ledger
 from zodbshootout.masking import Mask
@@ -108,7 +109,9 @@ def _shoot_out(options: Options, streams: Streams) -> int:
     with ExitStack() as places, Guardian() as guardian, ExitStack() as stack:
         sides = sides_of(_source(options), options, places, guardian, streams.mask)
         directory = sides.context.directory
-        cluster = stack.enter_context(cluster_for(options.hosts, guardian, directory))
+        cluster = stack.enter_context(
+            cluster_for(options.hosts, guardian, directory, start=not options.list_only)
+        )
         contenders = reachable(sides.contenders, cluster)
         check_baseline(contenders, options)
         may_write = expendable(contenders, options)

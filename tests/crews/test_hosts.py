@@ -21,6 +21,7 @@ from zodbshootout.client.progress import Progress
 from zodbshootout.client.recorder import Latencies
 from zodbshootout.client.specification import Specification, Storage
 from zodbshootout.client.tasks import Prepare, carry_out
+from zodbshootout.clusters import cluster_for
 from zodbshootout.crews.crew import CrewFailed
 from zodbshootout.crews.hosts import (
     ROUND_TRIPS,
@@ -34,7 +35,6 @@ from zodbshootout.crews.hosts import (
 from zodbshootout.crews.interpreters import Hello
 from zodbshootout.crews.remote import Lead, Order
 from zodbshootout.guardian import Guardian
-from zodbshootout.hosts import cluster_for
 
 TRIP = 0.001
 WORK = 0.25

@@ -23,8 +23,8 @@ from tests.integration.command import (
     run,
     wait_until,
 )
+from zodbshootout.clusters import cluster_for
 from zodbshootout.guardian import Guardian
-from zodbshootout.hosts import cluster_for
 from zodbshootout.servers.certificates import certificates
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples" / "hosts"

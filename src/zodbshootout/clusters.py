@@ -1,0 +1,290 @@
+"""``--hosts``: which Dask cluster is meant, there already or started here."""
+
+from __future__ import annotations
+
+import importlib.util
+import ipaddress
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import psutil
+
+from zodbshootout.arguments import UsageError
+from zodbshootout.crews.hosts import Cluster, Worker
+from zodbshootout.guardian import Guardian, end_group
+from zodbshootout.servers.certificates import certificates
+
+PATIENCE = 30.0
+"""Seconds in which a cluster has to answer."""
+ROOM = "clients"
+"""The resource of a worker that says how many clients it may have."""
+_LOCAL = re.compile(r"local:(\d+)")
+_ADDRESS = re.compile(r"\w+://.+")
+
+
+@contextmanager
+def cluster_for(
+    where: str | None, guardian: Guardian, directory: Path, *, start: bool = True
+) -> Iterator[Cluster | None]:
+    """Have the cluster that ``--hosts`` names; ``None`` where it names none.
+
+    What is started here has its files in a *directory*.  Without a *start*, a cluster that would be
+    started has as many workers, of which nothing else is known.
+
+    :raises UsageError: when there is no such cluster
+    """
+    if where is None:
+        yield None
+        return
+    if importlib.util.find_spec("distributed") is None:
+        raise UsageError(
+            "--hosts needs distributed, which is in the extra hosts; install it: "
+            "pip install distributed"
+        )
+    local, path = _LOCAL.fullmatch(where), Path(where)
+    with ExitStack() as stack:
+        if local:
+            workers = _some(int(local[1]))
+            found = _local(workers, guardian, directory, stack) if start else _Found("", workers)
+        elif _ADDRESS.fullmatch(where):
+            found = _Found(where)
+        elif path.is_file():
+            found = _of_file(path, stack, start=start)
+        else:
+            raise UsageError(
+                f"--hosts: {where!r} is neither local:N, nor a scheduler such as "
+                "tcp://scheduler:8786, nor a file"
+            )
+        if found.address:
+            yield _connected(found)
+        else:
+            names = map(str, range(found.workers))
+            yield Cluster("", [Worker(name, name) for name in names])
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A scheduler."""
+
+    address: str
+    """Empty where none is to be started."""
+    workers: int = 1
+    """How many are waited for."""
+    security: Any = None
+
+
+def _some(workers: int) -> int:
+    """Return a number of workers.
+
+    :raises UsageError: when it is 0
+    """
+    if not workers:
+        raise UsageError("--hosts: local:0 has no worker; write local:2 or more")
+    return workers
+
+
+def _local(workers: int, guardian: Guardian, directory: Path, stack: ExitStack) -> _Found:
+    """Start a scheduler and so many workers on this host, which *stack* ends.
+
+    They run whatever they are told to, so nobody else on this host may talk to them.
+
+    :raises UsageError: when the scheduler does not start
+    """
+    from distributed import Security
+
+    told, log = directory / "scheduler.json", directory / "dask.log"
+    made = certificates(directory / "certificates-dask")
+    tls = {"ca-file": made["authority"], "cert": made["certificate"], "key": made["key"]}
+    common = [
+        "--protocol", "tls", *(f"--tls-{name}={path}" for name, path in tls.items()),
+        "--host", "127.0.0.1", "--no-dashboard", "--dashboard-address", "127.0.0.1:0",
+        "--scheduler-file", str(told),
+    ]  # fmt: skip
+    output = stack.enter_context(log.open("wb"))
+
+    def start(program: str, *words: str) -> subprocess.Popen[Any]:
+        process = guardian.start(
+            [sys.executable, "-m", f"distributed.cli.dask_{program}", *words, *common],
+            env={**os.environ, "DASK_TEMPORARY_DIRECTORY": str(directory)},
+            stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+        stack.callback(_end, process, guardian)
+        return process
+
+    scheduler = start("scheduler", "--port", "0")
+    deadline = time.monotonic() + PATIENCE
+    while not (address := _told_in(told)):
+        if scheduler.poll() is not None or time.monotonic() > deadline:
+            raise UsageError(f"--hosts: Dask's scheduler did not start: {_last_line(log)}")
+        time.sleep(0.05)
+    for number in range(workers):
+        start("worker", "--nthreads", "1", "--no-nanny", "--name", f"local-{number + 1}")
+    security: Any = Security  # it has no types
+    private = security(
+        require_encryption=True, tls_ca_file=tls["ca-file"],
+        tls_client_cert=tls["cert"], tls_client_key=tls["key"],
+    )  # fmt: skip
+    return _Found(address, workers, private)
+
+
+def _last_line(path: Path) -> str:
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    return next((line.strip() for line in reversed(lines) if line.strip()), "it logged nothing")
+
+
+def _told_in(path: Path) -> str:
+    try:
+        return str(json.loads(path.read_text(encoding="utf-8"))["address"])
+    except (OSError, ValueError, KeyError):
+        return ""
+
+
+def _end(process: subprocess.Popen[Any], guardian: Guardian) -> None:
+    end_group(process.pid, reap=process.poll)
+    process.wait()
+    guardian.release_group(process.pid)
+
+
+@dataclass(frozen=True)
+class _Description:
+    """A cluster that can be made."""
+
+    module: str
+    name: str
+    """The name of a class in the module."""
+    args: Sequence[Any]
+    kwargs: Mapping[str, Any]
+
+    @property
+    def workers(self) -> int:
+        """Return how many workers it asks for: one for each host of SSH."""
+        hosts = [each for each in self.args if isinstance(each, list)]
+        number = self.kwargs.get("n_workers", len(hosts[0]) - 1 if hosts else 1)
+        return number if isinstance(number, int) and number > 0 else 1
+
+
+def _described(path: Path, told: Mapping[str, Any]) -> _Description:
+    args, kwargs = told.get("args") or [], told.get("kwargs") or {}
+    if not isinstance(args, list) or not isinstance(kwargs, Mapping):
+        raise UsageError(f"--hosts: {path}: args has to be a list, and kwargs keys with values")
+    return _Description(str(told.get("module", "distributed")), str(told["class"]), args, kwargs)
+
+
+def _of_file(path: Path, stack: ExitStack, *, start: bool) -> _Found:
+    """Return the scheduler of a file in YAML.
+
+    That is a configuration of Dask with ``scheduler-address``, or a cluster as dask-ctl describes
+    one: ``module``, ``class``, and ``args`` and ``kwargs`` for it.
+
+    :raises UsageError: when it is neither
+    """
+    import dask
+    import yaml
+
+    try:
+        told = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except yaml.MarkedYAMLError as error:
+        line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
+        raise UsageError(f"--hosts: {path}{line}: {error.problem}") from None
+    except (OSError, ValueError) as error:
+        raise UsageError(f"--hosts: cannot read {path}: {error}") from None
+    if not isinstance(told, Mapping):
+        raise UsageError(f"--hosts: {path} has no keys and values")
+    of_class = {"version", "module", "class", "args", "kwargs"}
+    configuration = {key: value for key, value in told.items() if key not in of_class}
+    # It replaces what it is given, with all that is within.
+    stack.enter_context(dask.config.set(dask.config.merge(dask.config.config, configuration)))
+    if "class" in told:
+        description = _described(path, told)
+        return _created(path, description, stack) if start else _Found("", description.workers)
+    address = dask.config.get("scheduler-address", None)
+    if not address:
+        raise UsageError(f"--hosts: {path} has neither scheduler-address nor a class of clusters")
+    return _Found(str(address))
+
+
+def _created(path: Path, description: _Description, stack: ExitStack) -> _Found:
+    try:
+        make = getattr(importlib.import_module(description.module), description.name)
+        cluster = stack.enter_context(make(*description.args, **description.kwargs))
+    except Exception as error:
+        cause = " ".join(f"{type(error).__name__}: {error}".split())
+        raise UsageError(f"--hosts: {path}: no cluster could be made: {cause}") from error
+    address, security = str(cluster.scheduler_address), getattr(cluster, "security", None)
+    return _Found(address, description.workers, security)
+
+
+def _connected(found: _Found) -> Cluster:
+    """Return the cluster when it has the workers that are waited for.
+
+    :raises UsageError: when it has not
+    """
+    import dask
+
+    reached = Cluster(found.address, (), configuration=dask.config.config, security=found.security)
+    try:
+        with reached.client(timeout=PATIENCE) as client:
+            client.wait_for_workers(found.workers, timeout=PATIENCE + found.workers)
+            _send_packages(client)
+            workers = _workers(client.scheduler_info(n_workers=-1)["workers"])
+    except (OSError, TimeoutError, TypeError, ValueError) as error:
+        few = "a worker" if found.workers == 1 else f"{found.workers} workers"
+        raise UsageError(
+            f"--hosts: no cluster with {few} at {found.address}: "
+            f"{' '.join(str(error).split())}; start it: dask scheduler, and dask worker "
+            f"{found.address}"
+        ) from None
+    here = all(_is_here(worker.address) for worker in workers)
+    return replace(reached, workers=workers, here=here)
+
+
+def _workers(told: Mapping[str, Mapping[str, Any]]) -> list[Worker]:
+    """Return the workers that a scheduler tells of, by their addresses.
+
+    Where some say how many clients they may have, they are meant and no others.
+    """
+    found = [
+        Worker(str(each["name"]), address, each.get("resources", {}).get(ROOM))
+        for address, each in told.items()
+    ]
+    limited = [replace(each, room=int(each.room)) for each in found if each.room is not None]
+    return sorted(limited or found, key=lambda each: (len(each.name), each.name))
+
+
+def _send_packages(client: Any) -> None:
+    """Have the workers install what Dask's configuration says that this program needs.
+
+    :raises OSError: when it cannot be installed, or a directory is not there
+    """
+    import dask
+    from distributed.diagnostics import plugin
+
+    install: Any = plugin.PipInstall  # they have no types
+    upload: Any = plugin.UploadDirectory
+    requirements = dask.config.get("zodbshootout.pip-install", [])
+    if requirements:
+        client.register_plugin(install(list(requirements), restart_workers=True))
+    for directory in dask.config.get("zodbshootout.upload-directories", []):
+        client.register_plugin(upload(directory, restart_workers=True, update_path=True))
+
+
+def _is_here(address: str) -> bool:
+    """Say whether an address is one of this host's."""
+    host = urlsplit(address).hostname or ""
+    try:
+        ip = ipaddress.ip_address(socket.gethostbyname(host))
+    except (OSError, ValueError):
+        return False
+    addresses = (each.address for found in psutil.net_if_addrs().values() for each in found)
+    return ip.is_loopback or str(ip) in addresses

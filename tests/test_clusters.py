@@ -1,0 +1,107 @@
+"""``--hosts``: which cluster is meant, and what it has to be like."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+from distributed import LocalCluster
+
+from zodbshootout import clusters
+from zodbshootout.arguments import UsageError
+from zodbshootout.clusters import cluster_for
+from zodbshootout.guardian import Guardian
+
+NO_GUARDIAN: Guardian = mock.Mock(spec=Guardian)
+EXAMPLES = Path(__file__).parents[1] / "docs" / "examples" / "hosts"
+
+
+@pytest.fixture(scope="module")
+def scheduler() -> Iterator[str]:
+    make: Any = LocalCluster
+    with make(n_workers=2, threads_per_worker=1, dashboard_address=":0") as local:
+        yield local.scheduler_address
+
+
+def complaint(where: str, place: Path) -> str:
+    with pytest.raises(UsageError) as error, cluster_for(where, NO_GUARDIAN, place):
+        pass
+    return str(error.value)
+
+
+def test_without_hosts_there_is_no_cluster(tmp_path: Path) -> None:
+    with cluster_for(None, NO_GUARDIAN, tmp_path) as cluster:
+        assert cluster is None
+
+
+def test_a_scheduler_that_is_there_tells_its_workers(scheduler: str, tmp_path: Path) -> None:
+    with cluster_for(scheduler, NO_GUARDIAN, tmp_path) as cluster:
+        assert cluster is not None
+        assert cluster.scheduler == scheduler
+        assert len(cluster.workers) == 2
+
+
+def test_a_file_can_name_a_scheduler_or_a_class_of_clusters(scheduler: str, tmp_path: Path) -> None:
+    path = tmp_path / "cluster.yaml"
+    path.write_text(f"scheduler-address: {scheduler}\n")
+    with cluster_for(str(path), NO_GUARDIAN, tmp_path) as cluster:
+        assert cluster is not None
+        assert cluster.scheduler == scheduler
+    path.write_text(
+        "module: distributed\nclass: LocalCluster\n"
+        'kwargs: {n_workers: 1, threads_per_worker: 1, dashboard_address: ":0"}\n'
+    )
+    with cluster_for(str(path), NO_GUARDIAN, tmp_path) as cluster:
+        assert cluster is not None
+        assert len(cluster.workers) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("- a\n", "has no keys and values"),
+        ("a: [\n", "cluster.yaml:2: expected the node content, but found '<stream end>'"),
+        ("a: b\n", "has neither scheduler-address nor a class of clusters"),
+        ("class: Cluster\nkwargs: 3\n", "args has to be a list, and kwargs keys with values"),
+        ("class: Cluster\nmodule: nowhere\n", "no cluster could be made: ModuleNotFoundError"),
+    ],
+)
+def test_a_file_that_describes_no_cluster(text: str, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "cluster.yaml"
+    path.write_text(text)
+    assert said in complaint(str(path), tmp_path)
+
+
+def test_what_names_no_cluster_is_said_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "'nowhere' is neither local:N, nor a scheduler such as" in complaint("nowhere", tmp_path)
+    monkeypatch.setattr(clusters, "PATIENCE", 0.5)
+    said = complaint("tcp://127.0.0.1:1", tmp_path)
+    assert said.startswith("--hosts: no cluster with a worker at tcp://127.0.0.1:1: ")
+    assert said.endswith("start it: dask scheduler, and dask worker tcp://127.0.0.1:1")
+
+
+def test_without_dask_it_is_said_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    assert complaint("local:2", tmp_path).endswith("install it: pip install distributed")
+
+
+@pytest.mark.parametrize(
+    ("where", "workers"),
+    [("local:3", 3), ("ssh.yaml", 2), ("kubernetes.yaml", 4)],
+)
+def test_nothing_is_started_to_list_what_would_be_measured(
+    where: str, workers: int, tmp_path: Path
+) -> None:
+    found = str(EXAMPLES / where) if where.endswith("yaml") else where
+    with cluster_for(found, NO_GUARDIAN, tmp_path, start=False) as cluster:
+        assert cluster is not None
+        assert len(cluster.workers) == workers
+    assert list(tmp_path.iterdir()) == []

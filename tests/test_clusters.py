@@ -80,6 +80,9 @@ def test_what_names_no_cluster_is_said_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "'nowhere' is neither local:N, nor a scheduler such as" in complaint("nowhere", tmp_path)
+    for digits in ("0", "1001", "9" * 5000):
+        said = complaint(f"local:{digits}", tmp_path)
+        assert said == f"--hosts: local:{digits}: write a number from 1 to 1000"
     monkeypatch.setattr(clusters, "PATIENCE", 0.5)
     said = complaint("tcp://127.0.0.1:1", tmp_path)
     assert said.startswith("--hosts: no cluster with a worker at tcp://127.0.0.1:1: ")

@@ -27,6 +27,8 @@ from zodbshootout.servers.certificates import certificates
 
 PATIENCE = 30.0
 """Seconds in which a cluster has to answer."""
+MOST_HERE = 1000
+"""Workers that are started on this host, at most."""
 ROOM = "clients"
 """The resource of a worker that says how many clients it may have."""
 _LOCAL = re.compile(r"local:(\d+)")
@@ -55,7 +57,7 @@ def cluster_for(
     local, path = _LOCAL.fullmatch(where), Path(where)
     with ExitStack() as stack:
         if local:
-            workers = _some(int(local[1]))
+            workers = _some(local[1])
             found = _local(workers, guardian, directory, stack) if start else _Found("", workers)
         elif _ADDRESS.fullmatch(where):
             found = _Found(where)
@@ -84,14 +86,14 @@ class _Found:
     security: Any = None
 
 
-def _some(workers: int) -> int:
+def _some(digits: str) -> int:
     """Return a number of workers.
 
-    :raises UsageError: when it is 0
+    :raises UsageError: when it is 0, or more than any host has room for
     """
-    if not workers:
-        raise UsageError("--hosts: local:0 has no worker; write local:2 or more")
-    return workers
+    if len(digits) > len(str(MOST_HERE)) or not 1 <= int(digits) <= MOST_HERE:
+        raise UsageError(f"--hosts: local:{digits}: write a number from 1 to {MOST_HERE}")
+    return int(digits)
 
 
 def _local(workers: int, guardian: Guardian, directory: Path, stack: ExitStack) -> _Found:

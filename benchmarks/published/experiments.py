@@ -253,6 +253,12 @@ EXAMPLES = Experiment(
             "",
             "new_oid tpc ex_commit im_commit --only filestorage --threads --at-most 1.5",
         ),
+        Run(
+            "hosts",
+            "Eight clients on two hosts",
+            "etc/zeo.conf",
+            "add cold hot --hosts local:2 -c 8 --at-most 3",
+        ),
         *(
             Run(name, title, f"docs/examples/{name}.conf", f"{words} --at-most 1.5".strip())
             for name, title, words in (

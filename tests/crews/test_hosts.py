@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import os
+import random
 import signal
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,11 +32,13 @@ from zodbshootout.crews.hosts import (
     HostsCrew,
     Offset,
     Worker,
+    equipment,
     hosts_crew,
 )
 from zodbshootout.crews.interpreters import Hello
 from zodbshootout.crews.remote import Lead, Order
 from zodbshootout.guardian import Guardian
+from zodbshootout.perf.summary import histogram
 
 TRIP = 0.001
 WORK = 0.25
@@ -234,6 +238,29 @@ def test_a_slice_too_short_for_what_is_known_of_clocks_is_refused() -> None:
     )
 
 
+def test_percentiles_are_those_of_all_latencies_and_no_averages() -> None:
+    clock = ExactClock()
+    chance = random.Random(3)
+    raw = [[chance.lognormvariate(-7, 1) * factor for _ in range(500)] for factor in (1, 2, 9)]
+    recorded = [Latencies() for _ in raw]
+    for latencies, durations in zip(recorded, raw, strict=True):
+        latencies.record(durations)
+    stretches = [
+        protocol.Stretch(Progress(0.0, [WORK], [1]), each, 0, 0, 0, 1, {}, ()) for each in recorded
+    ]
+    first = ExactActor(clock, answers={protocol.Stop: stretches[:2]})
+    second = ExactActor(clock, answers={protocol.Stop: stretches[2:]})
+    crew = exact(clock, first, second)
+    sample = crew.measure(1, counts=False)
+    together = sorted(each for durations in raw for each in durations)
+    found = histogram(sample.latencies)
+    assert found.get_total_count() == len(together)
+    for percentile in (50, 90, 99, 99.9):
+        exactly = together[math.ceil(percentile / 100 * len(together)) - 1]
+        assert found.get_value_at_percentile(percentile) / 1e9 == pytest.approx(exactly, rel=2e-3)
+    assert sample.latencies.longest == together[-1]
+
+
 def test_reports_come_in_the_order_of_the_clients() -> None:
     clock = ExactClock()
     first = ExactActor(
@@ -372,3 +399,41 @@ def test_the_environment_reaches_the_clients(
     with hosts_crew(cluster, Lead(found), Hello(), {"SHOOTOUT_PLACE": str(tmp_path)}) as crew:
         crew.measure(ITERATIONS)
         crew.verify()
+
+
+def test_hosts_that_share_no_files_have_a_directory_of_their_own(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    scratch, certificate = tmp_path / "scratch", tmp_path / "certificate"
+    scratch.mkdir()
+    certificate.write_text("a certificate")
+    section = "<zodb x>\n<filestorage>\npath $scratch/x.fs\n</filestorage>\n</zodb>\n"
+    names = {"scratch": str(scratch), "x_certificate": str(certificate), "x_port": "1"}
+    storage = Storage(section, names=names)
+    lead = Lead(Specification(storage, "ex_commit", Parameters(CrewShape(2))))
+    with hosts_crew(replace(cluster, here=False), lead, Hello(), {}) as crew:
+        sample = crew.measure(ITERATIONS, counts=False)
+    # On one host the second client would have been refused: the file is locked.
+    assert sample.iterations == 2 * ITERATIONS
+    assert list(scratch.iterdir()) == []
+
+
+def test_what_a_host_needs_of_the_run_is_unpacked_there(tmp_path: Path) -> None:
+    (tmp_path / "scratch").mkdir()
+    (tmp_path / "key.pem").write_bytes(b"secret")
+    names = {
+        "scratch": str(tmp_path / "scratch"),
+        "main_key": str(tmp_path / "key.pem"),
+        "main": "10.0.0.5:8100",
+        "main_password": "/not/a/path",
+    }
+    elsewhere = Cluster("", [], here=False)
+    sent = equipment(names, {"PGPASSWORD": "x"}, elsewhere)
+    assert (sent.files, sent.directories) == ({"main_key": b"secret"}, ["scratch"])
+    place = tmp_path / "there"
+    place.mkdir()
+    found = sent.unpacked(place)
+    assert found == {"main_key": str(place / "main_key"), "scratch": str(place / "scratch")}
+    assert (place / "main_key").read_bytes() == b"secret"
+    assert (place / "scratch").is_dir()
+    assert equipment(names, {}, replace(elsewhere, here=True)).files == {}

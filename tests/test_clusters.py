@@ -5,12 +5,11 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 from unittest import mock
 
 import pytest
-from distributed import LocalCluster
 
+from tests.clusters import dask_cluster
 from zodbshootout import clusters
 from zodbshootout.arguments import UsageError
 from zodbshootout.clusters import cluster_for
@@ -21,10 +20,10 @@ EXAMPLES = Path(__file__).parents[1] / "docs" / "examples" / "hosts"
 
 
 @pytest.fixture(scope="module")
-def scheduler() -> Iterator[str]:
-    make: Any = LocalCluster
-    with make(n_workers=2, threads_per_worker=1, dashboard_address=":0") as local:
-        yield local.scheduler_address
+def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    place = tmp_path_factory.mktemp("cluster")
+    with dask_cluster(place, {"alpha": (), "beta": ()}) as cluster:
+        yield cluster.address
 
 
 def complaint(where: str, place: Path) -> str:
@@ -52,7 +51,7 @@ def test_a_file_can_name_a_scheduler_or_a_class_of_clusters(scheduler: str, tmp_
         assert cluster is not None
         assert cluster.scheduler == scheduler
     path.write_text(
-        "module: distributed\nclass: LocalCluster\n"
+        f"temporary-directory: {tmp_path}\nmodule: distributed\nclass: LocalCluster\n"
         'kwargs: {n_workers: 1, threads_per_worker: 1, dashboard_address: ":0"}\n'
     )
     with cluster_for(str(path), NO_GUARDIAN, tmp_path) as cluster:

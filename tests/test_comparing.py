@@ -13,6 +13,8 @@ import pytest
 from tests.compare.test_comparison import in_rounds, noisy
 from tests.runs import cell, measured
 from zodbshootout.cli import main
+from zodbshootout.client.parameters import CrewShape, Parameters
+from zodbshootout.model import Cell
 from zodbshootout.result_files import ResultFiles
 from zodbshootout.results import CellResult
 
@@ -165,6 +167,21 @@ def test_parameters_that_are_ignored_may_differ(tmp_path: Path) -> None:
     base = write(tmp_path / "a.json", measured(cell("add", "fs", objects=1000), [1.0], [1.0]))
     new = write(tmp_path / "b.json", measured(cell("add", "fs", objects=10), [0.01], [0.01]))
     status, out, _ = run(base, new, "--ignore", "object-counts")
+    assert status == 0
+    assert "1.000" in out
+
+
+def test_clients_here_and_on_other_hosts_are_compared_where_that_is_asked_for(
+    tmp_path: Path,
+) -> None:
+    here = Cell("add", "fs", Parameters(CrewShape(4)))
+    there = Cell("add", "fs", Parameters(CrewShape(4, hosts=2)))
+    base = write(tmp_path / "a.json", measured(here, [1.0], [1.0]))
+    new = write(tmp_path / "b.json", measured(there, [1.0], [1.0]))
+    status, _, err = run(base, new)
+    assert status == 2
+    assert "differ in hosts; to compare them all the same, add --ignore hosts" in err
+    status, out, _ = run(base, new, "--ignore", "hosts")
     assert status == 0
     assert "1.000" in out
 

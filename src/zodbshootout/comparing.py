@@ -9,7 +9,7 @@ from pathlib import Path
 
 from zodbshootout import argument_values
 from zodbshootout.arguments import UsageError, raise_usage_errors
-from zodbshootout.compare.comparison import Ambiguous, Comparison, compare
+from zodbshootout.compare.comparison import Ambiguous, Comparison, compare, differing
 from zodbshootout.config.explanation import suggestion
 from zodbshootout.model import INSTALLED
 from zodbshootout.reports.comparison import comparison_report
@@ -19,6 +19,7 @@ from zodbshootout.streams import Streams
 
 PARAMETERS = {
     "concurrency": "crew",
+    "hosts": "hosts",
     "object-counts": "objects",
     "object-size": "object_size",
     "btrees": "mapping",
@@ -140,11 +141,8 @@ def _check_comparable(comparison: Comparison, files: Sequence[Path]) -> None:
     for base in comparison.only_base:
         for new in comparison.only_new:
             if base.cell.benchmark == new.cell.benchmark:
-                options = [
-                    option
-                    for option, name in PARAMETERS.items()
-                    if getattr(base.cell.parameters, name) != getattr(new.cell.parameters, name)
-                ]
+                names = differing(base.cell, new.cell)
+                options = [option for option, name in PARAMETERS.items() if name in names]
                 if options:
                     advice = " ".join(f"--ignore {option}" for option in options)
                     raise UsageError(

@@ -107,7 +107,7 @@ def overall(base: Sequence[CellResult], new: Sequence[CellResult]) -> tuple[Rati
     return (Ratio(mean_of_estimates(logs)), len(logs)) if logs else None
 
 
-_Key = tuple[str, str, Parameters]
+_Key = tuple[str, str, tuple[Any, ...]]
 
 
 def _by_key(
@@ -126,13 +126,21 @@ def _by_key(
 
 def _key(cell: Cell, ignored: Collection[str], *, across: bool) -> _Key:
     """Return what a cell has in common with the one it is compared with."""
-    unset: dict[str, Any] = vars(Parameters(CrewShape(1)))
-    ignoring = {name: unset[name] for name in ("owner", *ignored)}
-    return (
-        cell.benchmark,
-        "" if across else cell.contender,
-        replace(cell.parameters, **ignoring),
-    )
+    unset = _told(Parameters(CrewShape(1)))
+    told = {**_told(cell.parameters), **{name: unset[name] for name in ("owner", *ignored)}}
+    return cell.benchmark, "" if across else cell.contender, tuple(told.values())
+
+
+def _told(parameters: Parameters) -> dict[str, Any]:
+    """Return parameters by their names; where the clients are is apart from what they are."""
+    crew = parameters.crew
+    return {**vars(parameters), "crew": replace(crew, hosts=0), "hosts": crew.hosts}
+
+
+def differing(base: Cell, new: Cell) -> set[str]:
+    """Return the names of the parameters in which two cells differ."""
+    of_base, of_new = _told(base.parameters), _told(new.parameters)
+    return {name for name in of_base if of_base[name] != of_new[name]}
 
 
 def verdicts(ratios: Sequence[Ratio]) -> list[Verdict]:

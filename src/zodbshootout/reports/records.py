@@ -62,6 +62,7 @@ def _record(result: CellResult) -> dict[str, Any]:
         "clients": parameters.crew.size,
         "client_kind": parameters.crew.unit.value,
         "shared_db": parameters.crew.shared,
+        "hosts": parameters.crew.hosts,
         "objects": parameters.objects,
         "object_size_bytes": parameters.object_size,
         "mapping": parameters.mapping.value,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import re
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -41,7 +43,7 @@ def make_pages(experiments: Sequence[Experiment], data: Path, into: Path) -> lis
         for run in experiment.runs:
             if (data / f"{run.name}{ENDING}").exists():
                 results = read_results(data / f"{run.name}{ENDING}")
-                _write_texts(run, results, into)
+                _write_texts(run, results, data, into)
                 blocks += _blocks(run, results, into)
         if blocks:
             page = into / f"{experiment.name}.rst"
@@ -50,8 +52,8 @@ def make_pages(experiments: Sequence[Experiment], data: Path, into: Path) -> lis
     return made
 
 
-def _write_texts(run: Run, results: Sequence[CellResult], into: Path) -> None:
-    """Write what the command has printed, and what it prints of a comparison."""
+def _write_texts(run: Run, results: Sequence[CellResult], data: Path, into: Path) -> None:
+    """Write what the command has printed, and what it and pyperf print of a comparison."""
     _write(text.write, report_of([Source(results)]), into / f"{run.name}.txt")
     if run.terminal:
         _picture_terminal(run, report_of([Source(results)]), into / f"{run.name}-table.svg")
@@ -61,6 +63,11 @@ def _write_texts(run: Run, results: Sequence[CellResult], into: Path) -> None:
         )
         report = comparison_report(compare(base, new, across=True), *run.compared, headings())
         _write(text.write, report, into / f"{run.name}-compare.txt")
+        shown = subprocess.run(
+            [sys.executable, "-m", "pyperf", "show", "--quiet", str(data / f"{run.name}{ENDING}")],
+            check=True, capture_output=True, text=True,
+        )  # fmt: skip
+        (into / f"{run.name}-pyperf.txt").write_text(shown.stdout, encoding="utf-8")
 
 
 def _picture_terminal(run: Run, report: Report, path: Path) -> None:

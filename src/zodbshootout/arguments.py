@@ -161,7 +161,7 @@ _DIFFERENCES = {
     "values": "values of a run, which the contenders take in turn (default: as many as fit into "
     f"{SHORT_RUN_TIME:g} seconds for each contender, with -p {RUN_TIME:g}, 3 to 100)",
     "min_time": f"minimum time of a value, in seconds (default: {MIN_TIME})",
-    "rigorous": f"--precision {100 * RIGOROUS:g}%% and four times the time; with -n, "
+    "rigorous": f"--precision {100 * RIGOROUS:g}%% and four times the time; with -p or -n, "
     f"{2 * PROCESSES} runs",
     "fast": "use a third of the time",
     "affinity": "CPUs that the workers may use (default: all that this process may use)",
@@ -174,8 +174,8 @@ _DIFFERENCES = {
     "hist": "print a histogram of the values as well, as pyperf hist does",
     "stats": "print statistics as well, as pyperf stats does",
     "inherit_environ": "environment variables, separated by commas, that the workers inherit",
-    "copy_env": "have the workers inherit all environment variables",
-    "locale": "do not have the workers inherit LANG and LC_*",
+    "copy_env": "pass all environment variables to the workers",
+    "locale": "do not pass LANG and LC_* to the workers",
     "python": "the Python that runs the workers (default: the one that runs zodbshootout)",
     "help": "print this help and exit",
     "version": "print the version and exit",
@@ -296,8 +296,8 @@ def _add_crew(base: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     group.add_argument(
         "--hosts", metavar="WHERE",
-        help="have the clients on the workers of a Dask cluster: the address of its scheduler, a "
-        "file that describes it, or local:N for N workers here",
+        help="run the clients on the workers of a Dask cluster: the address of its scheduler, a "
+        "file that describes it, or local:N for N workers on this host",
     )  # fmt: skip
     group.add_argument(
         "--threads", choices=("shared", "unique"),
@@ -370,8 +370,7 @@ def _add_run(base: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     group.add_argument(
         "--leaks", action="store_true",
-        help="list after each value the classes of which there are more objects than before "
-        "(threads only)",
+        help="after each value, list the classes that have more objects than before (threads only)",
     )  # fmt: skip
     group.add_argument(
         "--log", metavar="[LEVEL|FILE]",

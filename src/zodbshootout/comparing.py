@@ -179,17 +179,17 @@ def parser() -> argparse.ArgumentParser:
     sides.add_argument(
         "--environment", nargs=2, metavar=("A", "B"), type=str.lower,
         help="compare each contender in environment B with itself in A, as --against has named "
-        f"them; {INSTALLED!r} is what is installed",
+        f"them; {INSTALLED!r} is the one without --against",
     )  # fmt: skip
     made.add_argument(
         "--ignore", action="append", default=[], metavar="OPTION", choices=list(PARAMETERS),
-        help="compare cells although they differ in what this option has set (repeatable): "
+        help="compare cells that differ in this option of the run (repeatable): "
         f"{', '.join(PARAMETERS)}",
     )  # fmt: skip
     made.add_argument(
         "--fail-above", type=argument_values.percentage, metavar="PERCENT",
-        help="exit with status 1 where NEW takes longer by more than that: the difference is "
-        "significant, and its whole interval lies above that",
+        help="exit with status 1 if NEW takes more than PERCENT longer: the difference is "
+        "significant, and its whole interval lies above PERCENT",
     )  # fmt: skip
     made.add_argument(
         "--format", default="text", metavar="FORMAT", help="as that of zodbshootout show"

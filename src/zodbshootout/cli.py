@@ -145,7 +145,9 @@ def _shoot_out(options: Options, streams: Streams) -> int:
                 tasks=replace(
                     _tasks(plan, run, options.words, streams.mask),
                     cluster=cluster,
-                    variables=sorted(sides.context.source.environment_names),
+                    variables=sorted(
+                        sides.context.source.environment_names.union(options.inherit_environ)
+                    ),
                 ),
                 servers=opened.servers,
                 options=run,

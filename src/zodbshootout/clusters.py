@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import importlib.util
-import ipaddress
 import json
 import os
+import platform
 import re
-import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
-
-import psutil
 
 from zodbshootout.arguments import UsageError
 from zodbshootout.crews.hosts import Cluster, Worker
@@ -33,6 +30,10 @@ ROOM = "clients"
 """The resource of a worker that says how many clients it may have."""
 _LOCAL = re.compile(r"local:(\d+)")
 _ADDRESS = re.compile(r"\w+://.+")
+
+
+_NO_HTTP = {f"DASK_DISTRIBUTED__{each}__HTTP__ROUTES": "[]" for each in ("SCHEDULER", "WORKER")}
+"""Has the servers of Dask's dashboards, which need no certificate, serve nothing."""
 
 
 @contextmanager
@@ -69,7 +70,7 @@ def cluster_for(
                 "tcp://scheduler:8786, nor a file"
             )
         if found.address:
-            yield _connected(found)
+            yield _connected(found, directory)
         else:
             names = map(str, range(found.workers))
             yield Cluster("", [Worker(name, name) for name in names])
@@ -118,7 +119,7 @@ def _local(workers: int, guardian: Guardian, directory: Path, stack: ExitStack) 
     def start(program: str, *words: str) -> subprocess.Popen[Any]:
         process = guardian.start(
             [sys.executable, "-m", f"distributed.cli.dask_{program}", *words, *common],
-            env={**os.environ, "DASK_TEMPORARY_DIRECTORY": str(directory)},
+            env={**os.environ, "DASK_TEMPORARY_DIRECTORY": str(directory), **_NO_HTTP},
             stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
         )  # fmt: skip
         stack.callback(_end, process, guardian)
@@ -171,7 +172,8 @@ class _Description:
     @property
     def workers(self) -> int:
         """Return how many workers it asks for: one for each host of SSH."""
-        hosts = [each for each in self.args if isinstance(each, list)]
+        given = [*self.args, self.kwargs.get("hosts")]
+        hosts = [each for each in given if isinstance(each, list)]
         number = self.kwargs.get("n_workers", len(hosts[0]) - 1 if hosts else 1)
         return number if isinstance(number, int) and number > 0 else 1
 
@@ -224,10 +226,11 @@ def _created(path: Path, description: _Description, stack: ExitStack) -> _Found:
         cause = " ".join(f"{type(error).__name__}: {error}".split())
         raise UsageError(f"--hosts: {path}: no cluster could be made: {cause}") from error
     address, security = str(cluster.scheduler_address), getattr(cluster, "security", None)
-    return _Found(address, description.workers, security)
+    workers = len(getattr(cluster, "worker_spec", ())) or description.workers
+    return _Found(address, workers, security)
 
 
-def _connected(found: _Found) -> Cluster:
+def _connected(found: _Found, directory: Path) -> Cluster:
     """Return the cluster when it has the workers that are waited for.
 
     :raises UsageError: when it has not
@@ -238,8 +241,8 @@ def _connected(found: _Found) -> Cluster:
     try:
         with reached.client(timeout=PATIENCE) as client:
             client.wait_for_workers(found.workers, timeout=PATIENCE + found.workers)
-            _send_packages(client)
             workers = _workers(client.scheduler_info(n_workers=-1)["workers"])
+            here = _are_here(client, directory)
     except (OSError, TimeoutError, TypeError, ValueError) as error:
         few = "a worker" if found.workers == 1 else f"{found.workers} workers"
         raise UsageError(
@@ -247,7 +250,6 @@ def _connected(found: _Found) -> Cluster:
             f"{' '.join(str(error).split())}; start it: dask scheduler, and dask worker "
             f"{found.address}"
         ) from None
-    here = all(_is_here(worker.address) for worker in workers)
     return replace(reached, workers=workers, here=here)
 
 
@@ -264,29 +266,53 @@ def _workers(told: Mapping[str, Mapping[str, Any]]) -> list[Worker]:
     return sorted(limited or found, key=lambda each: (len(each.name), each.name))
 
 
-def _send_packages(client: Any) -> None:
+def send_packages(client: Any, cluster: Cluster) -> None:
     """Have the workers install what Dask's configuration says that this program needs.
 
-    :raises OSError: when it cannot be installed, or a directory is not there
+    Those that need it restart.
+
+    :raises UsageError: when it cannot be installed, or a directory is not there
     """
     import dask
     from distributed.diagnostics import plugin
 
     install: Any = plugin.PipInstall  # they have no types
     upload: Any = plugin.UploadDirectory
-    requirements = dask.config.get("zodbshootout.pip-install", [])
-    if requirements:
-        client.register_plugin(install(list(requirements), restart_workers=True))
-    for directory in dask.config.get("zodbshootout.upload-directories", []):
-        client.register_plugin(upload(directory, restart_workers=True, update_path=True))
+    requirements = _texts("pip-install")
+    directories = [Path(each) for each in _texts("upload-directories")]
+    for directory in directories:
+        if not directory.is_dir():
+            raise UsageError(f"--hosts: zodbshootout.upload-directories: no directory {directory}")
+    with dask.config.set(cluster.configuration):
+        try:
+            if requirements:
+                client.register_plugin(install(requirements, restart_workers=True))
+            for directory in directories:
+                sent = upload(str(directory), restart_workers=True, update_path=True)
+                client.register_plugin(sent)
+            if requirements or directories:
+                client.wait_for_workers(len(cluster.workers), timeout=PATIENCE)
+        except (OSError, RuntimeError) as error:
+            cause = " ".join(str(error).split())
+            raise UsageError(f"--hosts: the packages could not be sent: {cause}") from error
 
 
-def _is_here(address: str) -> bool:
-    """Say whether an address is one of this host's."""
-    host = urlsplit(address).hostname or ""
-    try:
-        ip = ipaddress.ip_address(socket.gethostbyname(host))
-    except (OSError, ValueError):
-        return False
-    addresses = (each.address for found in psutil.net_if_addrs().values() for each in found)
-    return ip.is_loopback or str(ip) in addresses
+def _texts(key: str) -> list[str]:
+    """Return a list of Dask's configuration.
+
+    :raises UsageError: when it is something else
+    """
+    import dask
+
+    found = dask.config.get(f"zodbshootout.{key}", [])
+    if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
+        raise UsageError(f"--hosts: zodbshootout.{key} has to be a list of texts")
+    return found
+
+
+def _are_here(client: Any, directory: Path) -> bool:
+    """Say whether all workers are on this host: they have its name, and see a file of this run."""
+    with tempfile.NamedTemporaryFile(dir=directory) as file:
+        seen = client.run(os.path.exists, file.name)
+    names = client.run(platform.node)
+    return all(seen.values()) and set(names.values()) == {platform.node()}

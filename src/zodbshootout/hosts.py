@@ -13,9 +13,9 @@ from typing import Any
 
 from zodbshootout.arguments import UsageError
 from zodbshootout.client.distributions import installed_versions
-from zodbshootout.clusters import ROOM
+from zodbshootout.clusters import ROOM, send_packages
 from zodbshootout.contenders.contender import Contender, Limit
-from zodbshootout.crews.hosts import Cluster
+from zodbshootout.crews.hosts import Cluster, addresses
 from zodbshootout.plan import Plan, Sweep
 
 
@@ -29,14 +29,21 @@ def check_alike(cluster: Cluster | None, plan: Plan) -> None:
     modules = {module for each in plan.contenders for module in each.facts.modules}
     names = distributions_of(modules)
     here = versions(names)
-    addresses = [each.address for each in cluster.workers]
-    with cluster.client() as client:
-        found = client.run(versions, names, workers=addresses, on_error="return")
-        # It unpickles what workers are to do.
-        scheduler = _or_error(client.run_on_scheduler, versions, names)
+    try:
+        with cluster.client() as client:
+            send_packages(client, cluster)
+            there = addresses(client)
+            found = client.run(versions, names, on_error="return")
+            # It unpickles what workers are to do.
+            scheduler = _or_error(client.run_on_scheduler, versions, names)
+    except OSError as error:
+        raise UsageError(
+            f"--hosts: {cluster.scheduler} does not answer any more: {error}"
+        ) from None
     check_versions(f"the scheduler at {cluster.scheduler}", scheduler, here)
     for worker in cluster.workers:
-        check_versions(str(worker), found[worker.address], here)
+        gone = OSError("it has left the cluster")
+        check_versions(str(worker), found.get(there.get(worker.name, ""), gone), here)
 
 
 def _or_error(run: Callable[..., Any], *arguments: Any) -> Any:
@@ -53,8 +60,10 @@ def check_versions(
 
     :raises UsageError: when it has not
     """
-    if isinstance(there, Exception):
+    if isinstance(there, ImportError):
         raise UsageError(f"--hosts: {host} cannot run zodbshootout: {there}; install it there")
+    if isinstance(there, Exception):
+        raise UsageError(f"--hosts: {host}: {there}")
     for name, version in here.items():
         if there.get(name) != version:
             raise UsageError(

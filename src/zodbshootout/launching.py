@@ -187,7 +187,8 @@ def launcher_for(
         options=passed_on,
         affinity=options.affinity,
         log=options.run.log,
-        gevent=options.gevent,
+        # On hosts the clients are patched; Dask's client here could not be.
+        gevent=options.gevent and options.hosts is None,
         timeout=options.timeout,
         open_timeout=min(options.open_timeout, options.timeout),
         relay=_relay(options, observer, mask),

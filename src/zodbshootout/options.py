@@ -351,8 +351,12 @@ def _against(found: argparse.Namespace) -> list[Environment]:
 def _hosts(found: argparse.Namespace) -> str | None:
     if found.hosts is None:
         return None
-    here = ("profile", "leaks", "tracemalloc", "track_memory", "against", "affinity")
-    for option in here:
+    if found.log and found.log.upper() not in LEVELS:
+        raise UsageError("--log: a file is on this host alone; name a level with --hosts")
+    about_here = ["profile", "leaks", "tracemalloc", "track_memory", "against", "affinity", "hook"]
+    if found.python not in {None, sys.executable}:
+        about_here.append("python")
+    for option in about_here:
         if getattr(found, option):
             name = option.replace("_", "-")
             raise UsageError(f"--{name} is about this host; leave it out with --hosts")

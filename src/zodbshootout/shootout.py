@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import secrets
 import time
@@ -232,8 +233,8 @@ class Shootout:
         return groups
 
     def _fits(self, cell: Cell, group: Sequence[Cell]) -> bool:
-        size = cell.parameters.crew.size
-        if (len(group) + 1) * size > MOST_CLIENTS:
+        crew = cell.parameters.crew
+        if (len(group) + 1) * math.ceil(crew.size / max(1, crew.hosts)) > MOST_CLIENTS:
             return False
         if self._restarts(cell.benchmark):
             return not any(each.contender in self.servers.served for each in [cell, *group])

@@ -337,7 +337,7 @@ def test_what_a_client_reports_of_a_stretch_is_bounded(
             stretch.uncounted()
         report = stretch.report()
         assert report.done == iterations + 1000
-        assert len(report.progress.times) == len(report.progress.done) <= MOST_POINTS + 3
+        assert len(report.progress.times) == len(report.progress.done) <= MOST_POINTS + 4
         # The first and the last that count are never dropped.
         assert report.progress.done[0] == 1
         assert report.progress.end(iterations) - report.progress.start >= iterations

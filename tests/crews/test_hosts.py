@@ -26,6 +26,7 @@ from zodbshootout.client.tasks import Prepare, carry_out
 from zodbshootout.clusters import cluster_for
 from zodbshootout.crews.crew import CrewFailed
 from zodbshootout.crews.hosts import (
+    MOST_UNCERTAIN,
     ROUND_TRIPS,
     Cluster,
     Host,
@@ -221,21 +222,66 @@ def test_a_clock_that_drifts_as_quartz_does_is_followed() -> None:
 
 
 def test_offsets_contradict_each_other_where_neither_error_nor_drift_explains_it() -> None:
-    assert not Offset(0, 1.0, 0.001).contradicts(Offset(10, 1.0015, 0.001))
-    assert not Offset(0, 1.0, 0.001).contradicts(Offset(100, 1.010, 0.001))
-    assert Offset(0, 1.0, 0.001).contradicts(Offset(1, 1.003, 0.001))
+    assert not Offset(0, 1.0, 0.001).contradicts(Offset(1, 1.0015, 0.001))
+    assert not Offset(0, 1.0, 0.001).contradicts(Offset(100, 1.090, 0.001))
+    assert Offset(0, 1.0, 0.001).contradicts(Offset(1, 1.0035, 0.001))
+    assert Offset(10.0, 1.0, 0.001).uncertainty_at(12.0) == pytest.approx(0.003)
 
 
 def test_a_slice_too_short_for_what_is_known_of_clocks_is_refused() -> None:
     clock = ExactClock()
-    crew = exact(clock, ExactActor(clock, there=0.04, back=0.04))
+    actor = ExactActor(clock, there=0.04, back=0.04)
+    crew = exact(clock, actor)
     crew.prepare(1)
-    with pytest.raises(CrewFailed) as refused:
+    with pytest.raises(
+        CrewFailed, match=r"host host-0: its clock is known within 4\d\.\d ms"
+    ) as no:
         crew.measure(1)
-    assert str(refused.value) == (
-        "host host-0: its clock is known within 40.0 ms, and a slice took only 250.0 ms; "
-        "give slices more time with --min-time"
-    )
+    assert "a slice took only 250.0 ms; give slices more time with --min-time" in str(no.value)
+    assert str(no.value).endswith("in 3 attempts")
+    assert len(set(actor.starts)) == 3
+
+
+def test_a_slice_in_which_a_client_started_late_is_measured_again() -> None:
+    class LateOnce(ExactActor):
+        """Its first start is late by most of the slice."""
+
+        def _report(self, order: Any) -> Any:
+            report = super()._report(order)
+            if isinstance(order, protocol.Stop) and len(set(self.starts)) == 1:
+                return replace(report, late=0.8 * WORK)
+            return report
+
+    clock = ExactClock()
+    actor = LateOnce(clock)
+    crew = exact(clock, actor, ExactActor(clock))
+    sample = crew.measure(1)
+    assert len(set(actor.starts)) == 2
+    assert sample.start_spread == 0
+
+
+def test_a_clock_that_jumps_in_the_only_slice_is_noticed() -> None:
+    class Jumping(ExactActor):
+        def _report(self, order: Any) -> Any:
+            if isinstance(order, protocol.Stop):
+                self.ahead += 0.5
+            return super()._report(order)
+
+    clock = ExactClock()
+    crew = exact(clock, ExactActor(clock), Jumping(clock))
+    with pytest.raises(CrewFailed, match="host host-1: its clock has jumped by "):
+        crew.measure(1)
+
+
+def test_what_was_known_of_a_clock_long_ago_is_not_relied_on() -> None:
+    clock = ExactClock()
+    actor = ExactActor(clock)
+    crew = exact(clock, actor)
+    crew.prepare(1)
+    clock.time += 60  # others are measured
+    crew.measure(1)
+    assert len(set(actor.starts)) == 2
+    assert 0 < crew.clock_uncertainty < MOST_UNCERTAIN * WORK
 
 
 def test_percentiles_are_those_of_all_latencies_and_no_averages() -> None:

@@ -21,8 +21,10 @@ class Neighbours:
     A client with a DB of its own is its only neighbour.
     """
 
-    def __init__(self, size: int = 1) -> None:
+    def __init__(self, size: int = 1, first: int = 0) -> None:
         self.size = size
+        self.first = first
+        """The number of the client that counts what is counted for all."""
         self._barrier = threading.Barrier(size, self._act)
         self._action: Callable[[], Any] = lambda: None
         self._result: Any = None
@@ -85,7 +87,7 @@ class Client:
     @property
     def speaks_for_all(self) -> bool:
         """Whether it is the one of its neighbours that counts what is counted for all."""
-        return self.neighbours.size == 1 or self.index == 0
+        return self.neighbours.size == 1 or self.index == self.neighbours.first
 
     def together(self, action: Callable[[], Any]) -> Any:
         """Do something once for all clients of the DB, while all of them wait."""

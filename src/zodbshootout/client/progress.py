@@ -47,24 +47,53 @@ class Progress:
         return self.times[bisect_left(self.done, iterations)]
 
 
+def kept(counted: int, total: int, clients: int) -> list[int]:
+    """Return which points are kept, by their numbers.
+
+    There are *total* of them, of which so many are *counted*; the client is one of so many.  The
+    first two are among them, because all clients end their first iterations at about the same time,
+    and the last that counts, and the last.
+    """
+    stride = 1 + total // most_points(clients)
+    return sorted({0, min(1, total - 1), counted - 1, total - 1, *range(0, total, stride)})
+
+
 class Total:
     """The iterations of several clients, added up.
 
     What a client times together is done at the end of it.  Where points between two others were
-    dropped, the iterations are taken to have been done evenly.
+    dropped, the iterations are taken to have been done evenly, and what is at work at a time, half
+    of it on average, is not done.
     """
 
     def __init__(self, clients: Sequence[Progress]) -> None:
-        """Add up the progress of some *clients*."""
-        changes = sorted(change for client in clients for change in _changes(client))
-        self._times = [time for time, _, _ in changes]
+        """Add up the progress of some *clients* that time as much together."""
+        self._at_work = clients[0].done[0] / 2
+        changes: list[tuple[float, int, float]] = []
+        self._gaps_begin: list[float] = []
+        self._gaps_end: list[float] = []
+        for client in clients:
+            changes.append((client.times[0], client.done[0], 0.0))
+            points = list(zip(client.times, client.done))
+            for (time, done), (end, more) in zip(points, points[1:]):
+                if more - done > client.done[0] and end > time:
+                    slope = (more - done) / (end - time)
+                    changes += [(time, 0, slope), (end, 0, -slope)]
+                    self._gaps_begin.append(time)
+                    self._gaps_end.append(end)
+                else:
+                    changes.append((end, more - done, 0.0))
+        self._gaps_begin.sort()
+        self._gaps_end.sort()
+        self._times: list[float] = []
         self._values: list[float] = []
         self._slopes: list[float] = []
         before = value = slope = 0.0
-        for time, jump, bend in changes:
-            value += slope * (time - before) + jump
+        for time, more, bend in sorted(changes):
+            value += slope * (time - before) + more
             slope += bend
             before = time
+            self._times.append(time)
             self._values.append(value)
             self._slopes.append(slope)
 
@@ -73,20 +102,10 @@ class Total:
         index = bisect_right(self._times, time) - 1
         if index < 0:
             return 0.0
-        return self._values[index] + self._slopes[index] * (time - self._times[index])
-
-
-def _changes(client: Progress) -> list[tuple[float, int, float]]:
-    """Return when the iterations of a client go up, by how many, and how much faster from there."""
-    found = [(client.times[0], client.done[0], 0.0)]
-    points = list(zip(client.times, client.done))
-    for (time, done), (end, more) in zip(points, points[1:]):
-        if more - done > client.done[0] and end > time:
-            slope = (more - done) / (end - time)
-            found += [(time, 0, slope), (end, 0, -slope)]
-        else:
-            found.append((end, more - done, 0.0))
-    return found
+        done = self._values[index] + self._slopes[index] * (time - self._times[index])
+        # At the very time of a point it is known what is done.
+        within = bisect_left(self._gaps_begin, time) - bisect_right(self._gaps_end, time)
+        return done - self._at_work * within
 
 
 @dataclass(frozen=True)

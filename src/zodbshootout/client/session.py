@@ -15,7 +15,7 @@ from zodbshootout.client import protocol
 from zodbshootout.client.benchmarks.benchmark import Benchmark
 from zodbshootout.client.clock import Clock
 from zodbshootout.client.outcome import failure_of
-from zodbshootout.client.progress import Progress, most_points
+from zodbshootout.client.progress import Progress, kept
 from zodbshootout.client.protocol import Channel
 from zodbshootout.client.recorder import Latencies
 
@@ -254,11 +254,9 @@ class StretchTimer:
     def _progress(self) -> Progress:
         counted = len(self._ends)
         total = counted + len(self._further_ends)
-        most = most_points(self._benchmark.client.parameters.crew.size)
-        # The first and the last that count are needed as they are.
-        kept = sorted({0, counted - 1, total - 1, *range(0, total, 1 + total // most)})
-        ours = [at for at in kept if at < counted]
-        further = [at - counted for at in kept if at >= counted]
+        points = kept(counted, total, self._benchmark.client.parameters.crew.size)
+        ours = [at for at in points if at < counted]
+        further = [at - counted for at in points if at >= counted]
         return Progress(
             self._start,
             [*(self._ends[at] for at in ours), *(self._further_ends[at] for at in further)],

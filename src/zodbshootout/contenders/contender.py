@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -25,6 +26,10 @@ _PLACES = (*_FILES, "dsn", "host", "port", "unix_socket", "db", "server", "stora
 """Settings that tell a user which database it is."""
 
 
+OF_SERVER = "server."
+"""What the settings of private servers begin with."""
+
+
 @dataclass(frozen=True)
 class Limit:
     """Which crews cannot use a storage, and why: those of whom all of this is true."""
@@ -40,7 +45,7 @@ class Limit:
 
     def applies_to(self, shape: CrewShape) -> bool:
         """Say whether a crew of that shape cannot use the storage."""
-        sharers = shape.size if shape.shared else 1
+        sharers = math.ceil(shape.size / max(1, shape.hosts)) if shape.shared else 1
         return (
             shape.unit in self.units
             and shape.databases >= self.databases
@@ -148,10 +153,12 @@ class Contender:
 
     @property
     def files(self) -> tuple[str, ...]:
-        """Return the files and directories with its data."""
+        """Return the files and directories that its clients open for its data."""
         found = []
         for key, value in self.settings.items():
             section, _, name = key.rpartition(".")
+            if key.startswith(OF_SERVER):
+                continue
             shared = self.settings.get(f"{section}.shared_blob_dir".lstrip("."), "")
             if name in _FILES or (name == "blob_dir" and shared.lower() == "true"):
                 found.append(value)

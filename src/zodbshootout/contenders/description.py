@@ -42,9 +42,13 @@ def _outside_contender(section: OutsideSection, configuration: Configuration) ->
         text=_text(section.whole, servers, configuration),
         servers=tuple(server.kind for server in servers),
         server_names=frozenset(server.name for server in servers),
-        servers_here=tuple(server.name for server in servers if is_loopback(server.listen or HOST)),
+        servers_here=_servers_here(servers),
         environment=section.environment,
     )
+
+
+def _servers_here(servers: Sequence[ServerSection]) -> tuple[str, ...]:
+    return tuple(server.name for server in servers if is_loopback(server.listen or HOST))
 
 
 def _contender(section: Any, configuration: Configuration) -> Contender:
@@ -60,6 +64,7 @@ def _contender(section: Any, configuration: Configuration) -> Contender:
         facts=facts,
         servers=tuple(server.kind for server in servers),
         server_names=frozenset(server.name for server in servers),
+        servers_here=_servers_here(servers),
         limits=tuple(limit for kind, each in known for limit in kind.limits(each)),
         requirements=tuple(need for kind, each in known for need in kind.requirements(each)),
         zap_obstacle=_zap_obstacle(facts, [kind for kind, _ in known]),

@@ -9,6 +9,7 @@ from zodbshootout.config.configuration import Configuration
 from zodbshootout.config.loader import OutsideSection, SectionText, keys_in, with_names
 from zodbshootout.config.secret_values import SECRET_KEY
 from zodbshootout.config.sections import ServerSection
+from zodbshootout.contenders.contender import OF_SERVER
 from zodbshootout.contenders.private_servers import needed_servers, servers_of
 
 
@@ -42,7 +43,7 @@ def settings_of_outside(section: OutsideSection, configuration: Configuration) -
 
 def _of_servers(servers: Sequence[ServerSection], configuration: Configuration) -> dict[str, str]:
     return {
-        f"server.{server.name}.{key}": value
+        f"{OF_SERVER}{server.name}.{key}": value
         for server in servers
         for key, value in _settings(server, configuration)
     }

@@ -36,10 +36,15 @@ ROUND_TRIPS = 10
 """How often a clock is asked for the time before a slice, at most; the shortest trip counts."""
 CLOSE = 0.001
 """Seconds within which a clock is known well enough for not being asked again."""
-DRIFT = 1e-4
-"""By how much of the time two clocks may drift apart: quartz is ten times as good."""
+DRIFT = 1e-3
+"""By how much of the time two clocks may drift apart: NTP has them run up to 0.05 % faster."""
 MOST_UNCERTAIN = 0.1
 """From such a part of a slice on, what is not known of clocks makes the slice worthless."""
+ATTEMPTS = 3
+"""How often a slice is measured until it is worth something."""
+ADVICE = "give slices more time with --min-time, or more objects with --object-counts"
+CLOSELY = 1.5
+"""A trip that took at most so many times as long as the shortest one is good enough."""
 CONNECTING = 10.0
 """Seconds in which a scheduler has to answer that has answered before."""
 SETTING_UP = 60.0
@@ -131,6 +136,10 @@ class Offset:
     uncertainty: float
     """Half of the round trip in which it was found: it is off by no more."""
 
+    def uncertainty_at(self, time: float) -> float:
+        """Return by how much it may be off at some *time* of the clock here."""
+        return self.uncertainty + DRIFT * abs(time - self.at)
+
     def contradicts(self, other: Offset) -> bool:
         """Say whether both cannot be true of clocks that only drift."""
         drift = DRIFT * abs(self.at - other.at)
@@ -220,6 +229,16 @@ class HostsCrew(Crew):
 
     def _prepare(self, order: protocol.Prepare) -> None:
         super()._prepare(order)
+        self._compare_clocks()
+        # Orders arrive one after the other, and each takes a trip.
+        trip = 2 * max(host.offset.uncertainty for host in self._hosts)
+        self._notice = max(self._notice, 2 * trip)
+
+    def _compare_clocks(self) -> None:
+        """Find the offsets of all hosts.
+
+        :raises CrewFailed: when one is not what it was
+        """
         for host in self._hosts:
             found = self._offset(host)
             if found.contradicts(host.offset):
@@ -227,38 +246,60 @@ class HostsCrew(Crew):
                 cause = f"host {host.name}: its clock has jumped by {jump:+.1f} ms"
                 raise CrewFailed(Failure(cause))
             host.offset = found
-        uncertainty = max(host.offset.uncertainty for host in self._hosts)
-        self.clock_uncertainty = max(self.clock_uncertainty, uncertainty)
-        # Orders arrive one after the other, and each takes a trip.
-        self._notice = max(self._notice, 4 * uncertainty)
 
     def _offset(self, host: Host) -> Offset:
         """Ask a host for the time (Cristian, "Probabilistic clock synchronization", 1989)."""
         found = []
+        enough = max(CLOSE, CLOSELY * host.offset.uncertainty)
         for _ in range(ROUND_TRIPS):
             before = self._clock.now()
             with _host_called(host.name):
                 there = host.actor.now().result()
             after = self._clock.now()
             found.append(Offset(after, there - (before + after) / 2, (after - before) / 2))
-            if found[-1].uncertainty <= CLOSE:
+            if found[-1].uncertainty <= enough:
                 break
         return min(found, key=lambda offset: offset.uncertainty)
 
     def _stretch(self, prepare: protocol.Prepare) -> list[protocol.Stretch]:
-        stretches = super()._stretch(prepare)
+        for _ in range(ATTEMPTS):
+            offsets = {host.name: host.offset for host in self._hosts}
+            stretches = super()._stretch(prepare)
+            self._compare_clocks()
+            refusal = self._refusal(stretches, prepare, offsets)
+            if refusal is None:
+                return stretches
+        raise CrewFailed(Failure(f"{refusal}; in {ATTEMPTS} attempts"))
+
+    def _refusal(
+        self,
+        stretches: Sequence[protocol.Stretch],
+        prepare: protocol.Prepare,
+        offsets: Mapping[str, Offset],
+    ) -> str | None:
+        """Say why what was measured is worthless, if it is.
+
+        It was started with the *offsets* that were known then.
+        """
+        if not prepare.counts:
+            return None
         start = min(each.progress.start for each in stretches)
         length = max(each.progress.end(prepare.iterations) for each in stretches) - start
-        worst = max(self._hosts, key=lambda host: host.offset.uncertainty)
-        if prepare.counts and worst.offset.uncertainty > MOST_UNCERTAIN * length:
-            raise CrewFailed(
-                Failure(
-                    f"host {worst.name}: its clock is known within "
-                    f"{1000 * worst.offset.uncertainty:.1f} ms, and a slice took only "
-                    f"{1000 * length:.1f} ms; give slices more time with --min-time"
-                )
+        unsure = {name: each.uncertainty_at(start) for name, each in offsets.items()}
+        worst = max(unsure, key=unsure.__getitem__)
+        late = max(each.late for each in stretches)
+        if unsure[worst] > MOST_UNCERTAIN * length:
+            return (
+                f"host {worst}: its clock is known within {1000 * unsure[worst]:.1f} ms, and a "
+                f"slice took only {1000 * length:.1f} ms; {ADVICE}"
             )
-        return stretches
+        if late > MOST_UNCERTAIN * length:
+            return (
+                f"a client started {1000 * late:.1f} ms late, and a slice took only "
+                f"{1000 * length:.1f} ms; {ADVICE}"
+            )
+        self.clock_uncertainty = max(self.clock_uncertainty, unsure[worst])
+        return None
 
     def join(self) -> None:
         """Do nothing: the processes there wait for their clients."""
@@ -334,7 +375,12 @@ class Agent:
         self._peer = self._stack.enter_context(
             started(
                 interpreter, hello, gevent=gevent, own_group=True,
-                environment={**equipment.variables, "TMPDIR": directory},
+                environment={
+                    **equipment.variables,
+                    "TMPDIR": directory,
+                    # Dask has extended the path by what was sent to this worker.
+                    "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+                },
             )
         )  # fmt: skip
         self._stack.callback(_kill_group, self._peer.pid)

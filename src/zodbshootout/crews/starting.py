@@ -63,7 +63,7 @@ class CrewPlan:
         # After a failure clients may still be at work in it; the process ends soon anyway.
         stack.push(lambda kind, *_: database.close() if kind is None else None)
         self._fill_volatile(database)
-        neighbours = Neighbours(len(here))
+        neighbours = Neighbours(len(here), here[0])
 
         def open_shared(index: int) -> Benchmark:
             return self._client(Client(here[index], self.parameters, database, neighbours))

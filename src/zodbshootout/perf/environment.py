@@ -39,6 +39,15 @@ def worker_environment(
     }
 
 
+def for_storages(environment: Mapping[str, str], inherit: Sequence[str]) -> dict[str, str]:
+    """Return the part of *environment* that storages need on any host, and what is in *inherit*."""
+    return {
+        name: value
+        for name, value in environment.items()
+        if name in inherit or name.startswith(_KEPT_PREFIXES)
+    }
+
+
 def default_affinity() -> str:
     """Return the CPUs that this process may use, as pyperf's ``--affinity`` takes them.
 

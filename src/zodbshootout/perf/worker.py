@@ -29,6 +29,7 @@ from zodbshootout.crews.sample import Sample
 from zodbshootout.crews.starting import plan_of
 from zodbshootout.logs import configure_logging
 from zodbshootout.masking import Mask
+from zodbshootout.perf.environment import for_storages
 from zodbshootout.perf.leaks import Growth
 from zodbshootout.perf.profiles import PREFIX, collect
 from zodbshootout.perf.summary import storable, summarize
@@ -135,7 +136,7 @@ def _crew(
 ) -> AbstractContextManager[Crew]:
     """Return the crew where its clients are to live, every one of them set up."""
     if task.cluster is not None:
-        variables = {name: os.environ[name] for name in task.variables if name in os.environ}
+        variables = for_storages(os.environ, task.variables)
         return hosts_crew(task.cluster, Lead(task.specification), hello, variables)
     interpreter = task.storage.interpreter
     if interpreter is None:

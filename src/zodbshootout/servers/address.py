@@ -40,10 +40,33 @@ def greets(address: tuple[str, int]) -> bool:
 
 def is_loopback(host: str) -> bool:
     """Return whether no other host can reach a *host*."""
+    return _resolved(host).is_loopback
+
+
+def is_unspecified(host: str) -> bool:
+    """Return whether a *host* stands for all addresses of this one."""
+    return _resolved(host).is_unspecified
+
+
+def network_of(host: str) -> str:
+    """Return from where clients connect to a *host* of the loopback interface: one address."""
+    return "::1/128" if _resolved(host).version == IPV6 else f"{HOST}/32"
+
+
+IPV6 = 6
+
+
+def _resolved(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    """Return the address of a *host*; one that has none is no host that anybody reaches."""
     try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        return ipaddress.ip_address(NOBODY)
+    return ipaddress.ip_address(found[0][4][0])
+
+
+NOBODY = "203.0.113.0"
+"""An address that no host has: it is reserved for documentation."""
 
 
 def joined(host: str, port: int | str) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from zodbshootout.guardian import Ending
 from zodbshootout.servers import ServerFailed
 from zodbshootout.servers.account import NOBODY
-from zodbshootout.servers.address import HOST, greets, is_loopback
+from zodbshootout.servers.address import greets, is_loopback, network_of
 from zodbshootout.servers.database import CONNECTIONS, DatabaseServer
 from zodbshootout.servers.programs import MYSQL
 
@@ -58,7 +58,7 @@ class MySQLServer(DatabaseServer):
             f"CREATE DATABASE IF NOT EXISTS {_identifier(name)}" for name in self.databases
         ]
         for user in self.users:
-            clients = HOST if is_loopback(self.host) else "%"
+            clients = network_of(self.host).partition("/")[0] if is_loopback(self.host) else "%"
             name = f"{_literal(user)}@'{clients}'"
             statements += [
                 f"CREATE USER IF NOT EXISTS {name}",

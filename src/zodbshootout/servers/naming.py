@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from zodbshootout.config.configuration import SCRATCH, ConfigurationError, Source
-from zodbshootout.servers.address import HOST, joined, reserved_port
+from zodbshootout.servers.address import HOST, is_unspecified, joined, reserved_port
 from zodbshootout.servers.certificates import certificates
 
 _LEGAL_NAME = re.compile(r"[a-z]\w*", re.ASCII)
@@ -57,7 +57,7 @@ def given_names(
 
 
 def _port(source: Source, server: str, host: str, stack: ExitStack) -> int:
-    if host in {"0.0.0.0", "::"}:  # noqa: S104 - it is what is refused
+    if is_unspecified(host):
         raise ConfigurationError(
             f"{source.path}: server {server}: listen {host} is no address that clients could use; "
             "name one of this host's"

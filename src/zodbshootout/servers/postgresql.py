@@ -9,7 +9,7 @@ from zodbshootout.config.sections import ServerSection
 from zodbshootout.guardian import Ending
 from zodbshootout.servers import ServerFailed
 from zodbshootout.servers.account import NOBODY
-from zodbshootout.servers.address import HOST, is_loopback
+from zodbshootout.servers.address import is_loopback, network_of
 from zodbshootout.servers.database import CONNECTIONS, DatabaseServer
 from zodbshootout.servers.programs import POSTGRESQL
 from zodbshootout.servers.server import ServerContext
@@ -44,7 +44,7 @@ class PostgreSQLServer(DatabaseServer):
 
     def prepare(self) -> None:
         super().prepare()
-        clients = f"{HOST}/32" if is_loopback(self.host) else "all"
+        clients = network_of(self.host) if is_loopback(self.host) else "all"
         self.directory.write(_ACCESS_FILE, f"host all all {clients} scram-sha-256\n")
 
     def initialize(self, data: Path) -> None:

@@ -42,6 +42,8 @@ def dask_cluster(
     workers: Mapping[str, Sequence[str]],
     options: Sequence[str] = (),
     tls: Mapping[str, Any] | None = None,
+    worker_options: Sequence[str] = ("--no-nanny",),
+    **variables: str,
 ) -> Iterator[DaskCluster]:
     """Have a scheduler, and workers of these names that a command starts: none, or ``unshare``.
 
@@ -51,7 +53,7 @@ def dask_cluster(
     home = place / "dask"
     home.mkdir()
     told = home / "scheduler.json"
-    env = environment(home, DASK_TEMPORARY_DIRECTORY=str(home))
+    env = environment(home, DASK_TEMPORARY_DIRECTORY=str(home), **variables)
     with ExitStack() as stack:
         log = stack.enter_context((home / "log").open("wb"))
 
@@ -65,7 +67,7 @@ def dask_cluster(
         wait_until(lambda: told.exists() and told.stat().st_size > 0)
         address = json.loads(told.read_text())["address"]
         program = (sys.executable, "-m", "distributed.cli.dask_worker")
-        quiet = ("--no-nanny", "--nthreads", "1", *QUIET, *options)
+        quiet = ("--nthreads", "1", *worker_options, *QUIET, *options)
         started = {
             name: start(*before, *program, address, "--name", name, *quiet)
             for name, before in workers.items()

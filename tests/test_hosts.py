@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -10,9 +11,12 @@ from tests.runs import contender
 from zodbshootout import hosts
 from zodbshootout.arguments import UsageError
 from zodbshootout.client.parameters import CrewShape, Parameters, Unit
+from zodbshootout.config.configuration import Source, parse
+from zodbshootout.contenders.description import contenders_of
 from zodbshootout.crews.hosts import Cluster, Worker
 from zodbshootout.hosts import on_hosts, reachable
 from zodbshootout.plan import Sweep
+from zodbshootout.servers.naming import given_names
 
 WORKERS = (Worker("one", "tcp://10.0.0.1:2"), Worker("two", "tcp://10.0.0.2:3"))
 HERE = Cluster("tcp://10.0.0.1:1", WORKERS)
@@ -64,3 +68,61 @@ def test_other_hosts_do_not_reach_what_is_on_this_one() -> None:
         "server main listens on this host alone; see listen",
         None,
     ]
+
+
+ZEO = """
+<zeoserver main>
+    {}
+    <filestorage>
+        path $scratch/main.fs
+    </filestorage>
+</zeoserver>
+<zodb zeo>
+    <zeoclient>
+        server $main
+    </zeoclient>
+</zodb>
+"""
+POSTGRESQL = """
+%import relstorage
+<postgresqlserver pg>
+    {}
+</postgresqlserver>
+<zodb postgresql>
+    <relstorage>
+        {}
+        <postgresql>
+            dsn host=$pg_host port=$pg_port
+        </postgresql>
+    </relstorage>
+</zodb>
+"""
+LISTEN = "listen 203.0.113.1"
+
+
+@pytest.mark.parametrize(
+    ("text", "refusal"),
+    [
+        (ZEO.format(""), "server main listens on this host alone; see listen"),
+        (ZEO.format("listen 127.0.0.2"), "server main listens on this host alone; see listen"),
+        (ZEO.format(LISTEN), None),
+        (POSTGRESQL.format("", ""), "server pg listens on this host alone; see listen"),
+        (POSTGRESQL.format(LISTEN, "cache-local-dir $scratch/cache"), None),
+        (
+            POSTGRESQL.format(LISTEN, "blob-dir $scratch/blobs\nshared-blob-dir true"),
+            "only this host has $scratch/blobs",
+        ),
+        (POSTGRESQL.format(LISTEN, "blob-dir $scratch/blobs\nshared-blob-dir false"), None),
+        (
+            "<zodb fs>\n<filestorage>\npath /var/x.fs\n</filestorage>\n</zodb>\n",
+            "FileStorage: one DB at a time can open it; leave out --hosts",
+        ),
+    ],
+)
+def test_sections_tell_what_other_hosts_reach(
+    text: str, refusal: str | None, tmp_path: Path
+) -> None:
+    source = Source(tmp_path / "x.conf", text)
+    with given_names(source, tmp_path) as names:
+        (found,) = reachable(contenders_of(parse(source, names)), ELSEWHERE)
+    assert found.refusal(Parameters(CrewShape(4, hosts=2))) == refusal

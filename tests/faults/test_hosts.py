@@ -6,6 +6,7 @@ import signal
 import time
 from pathlib import Path
 
+import pyperf
 import pytest
 
 from tests.clusters import DaskCluster, dask_cluster
@@ -22,6 +23,8 @@ SQLITE = """<relstorage>
 IMPORTS = "%import relstorage\n%import faulty\n"
 GOOD = f"<zodb good>\n{SQLITE.format('good')}</zodb>\n"
 WORDS = ("-c", "4", "--object-counts", "20", "-p", "2", "-n", "2", "--min-time", "0.05")
+OFFSET = 3
+"""Seconds by which the clock of a host is ahead."""
 TWO = {"alpha": (), "beta": ()}
 
 
@@ -117,9 +120,16 @@ def test_no_client_goes_on_after_an_interrupt(tmp_path: Path) -> None:
 
 
 def test_clocks_that_are_apart_change_nothing(tmp_path: Path) -> None:
-    ahead = ("unshare", "--fork", "--kill-child", "--time", "--monotonic", "3")
+    ahead = ("unshare", "--fork", "--kill-child", "--time", "--monotonic", str(OFFSET))
     with dask_cluster(tmp_path, {"alpha": (), "beta": ahead}) as cluster:
         done = measure(tmp_path, "", cluster)
         assert done.status == 0, done.out + done.err
+        for run in (
+            pyperf.BenchmarkSuite.load(str(tmp_path / "a.json")).get_benchmarks()[0].get_runs()
+        ):
+            told = run.get_metadata()
+            assert told["start_spread_s"] < OFFSET / 10
+            assert told["on_clock_s"] < OFFSET * len(run.values)
+            assert 0 < told["clock_uncertainty_s"] < OFFSET / 10
         check_gone(cluster, tmp_path)
     assert left_behind(tmp_path) == []

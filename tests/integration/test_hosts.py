@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import asyncssh
-import psutil
 import pytest
 import yaml
 
 from tests.clusters import dask_cluster
 from tests.integration.command import (
+    SOURCES,
     TESTS,
     cells,
     left_behind,
@@ -51,15 +52,9 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def dask_processes() -> list[psutil.Process]:
-    return [
-        each
-        for each in psutil.process_iter(["cmdline"])
-        if any("distributed.cli" in word for word in each.info["cmdline"] or ())
-    ]
-
-
-@pytest.mark.parametrize("kind", [(), ("--threads", "shared"), ("--threads", "unique")])
+@pytest.mark.parametrize(
+    "kind", [(), ("--threads", "shared"), ("--threads", "unique"), ("--gevent",)]
+)
 def test_clients_on_hosts_fill_the_table(home: Path, kind: tuple[str, ...]) -> None:
     words = ("x.conf", "add", "cold", "hot", "conflicts", "-c", "5", *kind, *BRIEF)
     done = run(home, *words, "--hosts", "local:2", "-o", "a.json")
@@ -70,7 +65,6 @@ def test_clients_on_hosts_fill_the_table(home: Path, kind: tuple[str, ...]) -> N
     assert (metadata["concurrency"], metadata["hosts"]) == (5, 2)
     assert str(metadata["crew"]).endswith("on 2 hosts")
     assert left_behind(home) == []
-    assert dask_processes() == []
     assert run(home, "show", "a.json").out in done.out
 
 
@@ -160,8 +154,49 @@ def test_the_files_of_the_manual_can_be_read(name: str) -> None:
     assert {"class", "scheduler-address"} & told.keys()
 
 
+@pytest.mark.parametrize("sent", [False, True])
+def test_a_storage_is_sent_to_the_hosts(sent: bool, home: Path) -> None:
+    shutil.copytree(TESTS / "faulty", home / "mine" / "faulty")
+    sections = CONFIGURATION.replace("<zodb zeo>", "%import faulty\n<zodb zeo>")
+    sections = sections.replace("    <zeoclient>", "    <faulty>\nfault leak\n<zeoclient>")
+    sections = sections.replace("    </zeoclient>", "    </zeoclient>\n</faulty>")
+    (home / "x.conf").write_text(sections)
+    directories = f"\n  upload-directories:\n    - {home}/mine" if sent else " {}"
+    ours = str(SOURCES)
+    with dask_cluster(home, {"alpha": ()}, worker_options=["--nanny"], PYTHONPATH=ours) as cluster:
+        text = f"scheduler-address: {cluster.address}\nzodbshootout:{directories}\n"
+        (home / "cluster.yaml").write_text(text)
+        words = ("x.conf", "add", "-c", "2", *BRIEF, "--hosts", "cluster.yaml", "-o", "a.json")
+        done = run(home, *words)
+        if sent:
+            assert done.status == 0, done.err + done.out
+            return
+        assert done.status == 3, done.err + done.out
+        _, reason = cells(home / "a.cells.jsonl")["zeo", "add"]
+        assert reason.startswith("host alpha (127.0.0.1): ")
+        assert "faulty" in reason
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("pip-install: RelStorage", "zodbshootout.pip-install has to be a list of texts"),
+        ("upload-directories: [1]", "zodbshootout.upload-directories has to be a list of texts"),
+        ("upload-directories: [nowhere]", "zodbshootout.upload-directories: no directory nowhere"),
+    ],
+)
+def test_packages_that_cannot_be_sent(text: str, said: str, home: Path) -> None:
+    with dask_cluster(home, {"alpha": ()}) as cluster:
+        told = f"scheduler-address: {cluster.address}\nzodbshootout:\n  {text}\n"
+        (home / "cluster.yaml").write_text(told)
+        done = run(home, "x.conf", "add", "--hosts", "cluster.yaml", "-o", "a.json")
+        assert done.status == 2
+        assert done.complaint == f"zodbshootout: --hosts: {said}"
+        assert cluster.workers["alpha"].poll() is None
+
+
 def test_what_cannot_be_on_other_hosts_is_refused(home: Path) -> None:
-    for option in ("--profile prof", "--affinity 0", "--against ZODB==6.4"):
+    for option in ("--profile prof", "--affinity 0", "--against ZODB==6.4", "--hook pystats"):
         done = run(home, "x.conf", "add", "--hosts", "local:2", *option.split())
         assert done.status == 2
         name = option.split()[0]
@@ -172,4 +207,3 @@ def test_clusters_that_are_not_there_are_named(home: Path) -> None:
     done = run(home, "x.conf", "add", "--hosts", "clusters.yaml")
     assert done.status == 2
     assert "--hosts: 'clusters.yaml' is neither local:N" in done.err
-    assert subprocess.run([sys.executable, "-c", "import distributed"], check=False).returncode == 0

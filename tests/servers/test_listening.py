@@ -51,6 +51,7 @@ def test_an_address_of_ipv6_stands_in_brackets_beside_its_port(tmp_path: Path) -
     ("address", "said"),
     [
         ("0.0.0.0", "listen 0.0.0.0 is no address that clients could use; name one of this host's"),
+        ("0", "listen 0 is no address that clients could use; name one of this host's"),
         ("203.0.113.1", "listen 203.0.113.1 is no address of this host: Cannot assign"),
         ("no host", "listen no host is no address of this host: "),
     ],

@@ -39,18 +39,15 @@ class Limit:
     units: frozenset[Unit] = frozenset(Unit)
     """What the clients are."""
     databases: int = 1
-    """How many DBs they open, at least."""
+    """How many DBs they open on a host, at least."""
     sharers: int = 1
     """How many of them use one DB, at least."""
 
     def applies_to(self, shape: CrewShape) -> bool:
         """Say whether a crew of that shape cannot use the storage."""
-        sharers = math.ceil(shape.size / max(1, shape.hosts)) if shape.shared else 1
-        return (
-            shape.unit in self.units
-            and shape.databases >= self.databases
-            and sharers >= self.sharers
-        )
+        clients = math.ceil(shape.size / max(1, shape.hosts))
+        databases, sharers = (1, clients) if shape.shared else (clients, 1)
+        return shape.unit in self.units and databases >= self.databases and sharers >= self.sharers
 
 
 @dataclass(frozen=True)

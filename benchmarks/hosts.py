@@ -21,7 +21,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -126,7 +126,7 @@ def _exponent(costs: Mapping[int, Cost]) -> float:
 
 
 def _cost(cluster: Cluster, hosts: int, clients: int) -> Cost:
-    chosen = Cluster(cluster.scheduler, cluster.workers[:hosts], cluster.here)
+    chosen = replace(cluster, workers=cluster.workers[:hosts])
     shape = CrewShape(clients, Unit.THREAD, shared=True, hosts=hosts)
     lead = Lead(Specification(Storage(SECTION), "ex_commit", Parameters(shape)))
     process = psutil.Process()

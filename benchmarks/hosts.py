@@ -45,7 +45,7 @@ HOSTS = (1, 2, 4, 8, 16, 32, 64)
 CLIENTS_OF_A_HOST = 16
 MOST_CLIENTS = 1000
 SLICES = 5
-ITERATIONS = 20_000
+ITERATIONS = 2_000
 """Of each client in a slice: far more than the points that are kept of its progress."""
 SECTION = "<zodb nothing>\n<mappingstorage>\n</mappingstorage>\n</zodb>\n"
 

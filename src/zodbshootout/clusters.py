@@ -7,6 +7,7 @@ import json
 import os
 import platform
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -19,7 +20,7 @@ from typing import Any
 
 from zodbshootout.arguments import UsageError
 from zodbshootout.crews.hosts import Cluster, Worker
-from zodbshootout.guardian import Guardian, end_group
+from zodbshootout.guardian import Ending, Guardian, end_group
 from zodbshootout.servers.certificates import certificates
 
 PATIENCE = 30.0
@@ -32,6 +33,8 @@ _LOCAL = re.compile(r"local:(\d+)")
 _ADDRESS = re.compile(r"\w+://.+")
 
 
+_AT_ONCE = Ending(signal.SIGKILL)
+"""How they end: nothing of theirs outlasts the run, and clients end with their worker."""
 _NO_HTTP = {f"DASK_DISTRIBUTED__{each}__HTTP__ROUTES": "[]" for each in ("SCHEDULER", "WORKER")}
 """Has the servers of Dask's dashboards, which need no certificate, serve nothing."""
 
@@ -154,7 +157,7 @@ def _told_in(path: Path) -> str:
 
 
 def _end(process: subprocess.Popen[Any], guardian: Guardian) -> None:
-    end_group(process.pid, reap=process.poll)
+    end_group(process.pid, _AT_ONCE, reap=process.poll)
     process.wait()
     guardian.release_group(process.pid)
 

@@ -28,7 +28,7 @@ from zodbshootout.config.uri import source_of
 from zodbshootout.destination import check_like, check_other_files, result_files
 from zodbshootout.environments.making import Maker
 from zodbshootout.guardian import Guardian, GuardianLost
-from zodbshootout.hosts import check_alike, on_hosts, reachable
+from zodbshootout.hosts import make_ready, on_hosts, reachable
 from zodbshootout.launching import launcher_for, open_all
 from zodbshootout.ledger import GaveUp, Ledger
 from zodbshootout.masking import Mask
@@ -135,7 +135,7 @@ def _shoot_out(options: Options, streams: Streams) -> int:
             launcher = launcher_for(options, sides.context, observer, streams.mask)
             opened = open_all(sides, plan, launcher, stack, observer)
             plan = opened.plan
-            check_alike(cluster, plan)
+            make_ready(cluster, plan)
             shootout = Shootout(
                 plan=plan,
                 ledger=Ledger(

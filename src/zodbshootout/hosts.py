@@ -19,10 +19,12 @@ from zodbshootout.crews.hosts import Cluster, addresses
 from zodbshootout.plan import Plan, Sweep
 
 
-def check_alike(cluster: Cluster | None, plan: Plan) -> None:
-    """Check that every host has what this one has of Python and all that the contenders import.
+def make_ready(cluster: Cluster | None, plan: Plan) -> None:
+    """Send packages to the hosts, if any are to be sent, and compare what they have with this one.
 
-    :raises UsageError: naming the first that has not
+    That is Python, and all that the contenders import.
+
+    :raises UsageError: naming the first that has something else
     """
     if cluster is None:
         return

@@ -8,7 +8,7 @@ import random
 import signal
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -367,11 +367,12 @@ def specified(place: Path, benchmark: str, shape: CrewShape) -> Specification:
 
 
 def ours() -> list[psutil.Process]:
-    """Return the processes on hosts."""
+    """Return the processes on the hosts that this process has started."""
     found = []
-    for process in psutil.process_iter(["cmdline"]):
-        if any("zodbshootout.crews.serving" in word for word in process.info["cmdline"] or ()):
-            found += [process, *process.children(recursive=True)]
+    for process in psutil.Process().children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            if any("zodbshootout.crews.serving" in word for word in process.cmdline()):
+                found += [process, *process.children(recursive=True)]
     return found
 
 

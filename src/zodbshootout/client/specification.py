@@ -13,7 +13,7 @@ class Interpreter:
     """Another Python than that of the command, in which a contender is opened."""
 
     name: str
-    """What the user calls it."""
+    """What the user calls it; empty for the Python of a host."""
     executable: str
     """The path of the program."""
     modules: str

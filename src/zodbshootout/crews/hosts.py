@@ -6,17 +6,12 @@ clients of each host start at an instant of its own clock.
 
 from __future__ import annotations
 
-import asyncio
-import os
-import signal
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Protocol, TypeVar
 from urllib.parse import urlsplit
 
@@ -25,9 +20,9 @@ from zodbshootout.client.benchmarks.registry import benchmarks
 from zodbshootout.client.clock import Clock, SystemClock
 from zodbshootout.client.outcome import Failure, failure_of
 from zodbshootout.client.parameters import Unit
-from zodbshootout.client.specification import Interpreter
+from zodbshootout.crews.agent import Agent, Equipment
 from zodbshootout.crews.crew import Crew, CrewFailed
-from zodbshootout.crews.interpreters import Hello, started
+from zodbshootout.crews.interpreters import Hello
 from zodbshootout.crews.remote import Lead, Order
 
 R = TypeVar("R")
@@ -49,8 +44,6 @@ CONNECTING = 10.0
 """Seconds in which a scheduler has to answer that has answered before."""
 SETTING_UP = 60.0
 """Seconds in which a host has to start its interpreter: a worker that is lost starts none."""
-PULSE = 0.2
-"""Seconds after which a host looks whether anybody still waits for its answer."""
 
 
 @dataclass(frozen=True)
@@ -263,6 +256,8 @@ class HostsCrew(Crew):
 
     def _stretch(self, prepare: protocol.Prepare) -> list[protocol.Stretch]:
         for _ in range(ATTEMPTS):
+            if self._prepared != prepare:
+                self._prepare(prepare)
             offsets = {host.name: host.offset for host in self._hosts}
             stretches = super()._stretch(prepare)
             self._compare_clocks()
@@ -352,101 +347,6 @@ def _on_our_clock(host: Host, report: Any) -> Any:
     return replace(report, progress=shifted)
 
 
-class Agent:
-    """What speaks for the clients of a host: an actor in a Dask worker.
-
-    The clients live in an interpreter of their own: a Dask worker runs several threads, from which
-    nothing should be forked, and is a daemon, which cannot have children.
-    """
-
-    def __init__(self, name: str, *, hello: Hello, equipment: Equipment, gevent: bool) -> None:
-        """Start the interpreter, with what the coordinator sends along."""
-        from distributed import get_worker
-
-        self._worker: Any = get_worker()
-        self._clock = SystemClock()
-        self._stack = ExitStack()
-        directory = self._stack.enter_context(
-            TemporaryDirectory(dir=self._worker.local_directory, ignore_cleanup_errors=True)
-        )
-        self._names = equipment.unpacked(Path(directory))
-        modules = Path(__file__).parents[2]
-        interpreter = Interpreter(name, sys.executable, str(modules), sees_ours=True)
-        self._peer = self._stack.enter_context(
-            started(
-                interpreter, hello, gevent=gevent, own_group=True,
-                environment={
-                    **equipment.variables,
-                    "TMPDIR": directory,
-                    # Dask has extended the path by what was sent to this worker.
-                    "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
-                },
-            )
-        )  # fmt: skip
-        self._stack.callback(_kill_group, self._peer.pid)
-
-    async def now(self) -> float:
-        """Return the time of this host's clock."""
-        return self._clock.now()
-
-    async def ask(self, message: object) -> Any:
-        """Return the answer of the interpreter, be it a failure."""
-        # The loop of the worker, which this is called in, has other things to do meanwhile.
-        await asyncio.to_thread(self._peer.tell, self._with_names_here(message))
-        while not await asyncio.to_thread(self._peer.poll, PULSE):
-            if not self._is_wanted():
-                self.end()
-                return None
-        try:
-            return await asyncio.to_thread(self._peer.answer)
-        except CrewFailed as error:
-            return error.failure
-
-    def _with_names_here(self, message: object) -> object:
-        if not isinstance(message, Lead):
-            return message
-        storage = message.specification.storage
-        storage = replace(storage, names={**storage.names, **self._names})
-        return replace(message, specification=replace(message.specification, storage=storage))
-
-    def _is_wanted(self) -> bool:
-        """Say whether anybody still holds this actor."""
-        return any(each is self for each in self._worker.state.actors.values())
-
-    def end(self) -> None:
-        """End the interpreter and all clients, whatever they are doing."""
-        self._stack.close()
-
-    def __del__(self) -> None:
-        self.end()
-
-
-def _kill_group(leader: int) -> None:
-    with suppress(ProcessLookupError):
-        os.killpg(leader, signal.SIGKILL)
-
-
-@dataclass(frozen=True)
-class Equipment:
-    """What a host needs besides the packages that are installed there."""
-
-    variables: Mapping[str, str] = field(default_factory=dict)
-    """Variables of the environment."""
-    files: Mapping[str, bytes] = field(default_factory=dict)
-    """Files that the run has made, by the names that the configuration has for their paths."""
-    directories: Sequence[str] = ()
-    """The names that it has for directories of the run."""
-
-    def unpacked(self, place: Path) -> dict[str, str]:
-        """Have the files and directories in a *place*; return their paths by their names."""
-        found = {name: place / name for name in (*self.files, *self.directories)}
-        for name, content in self.files.items():
-            found[name].write_bytes(content)
-        for name in self.directories:
-            found[name].mkdir(mode=0o700)
-        return {name: str(path) for name, path in found.items()}
-
-
 def equipment(
     names: Mapping[str, str], variables: Mapping[str, str], cluster: Cluster
 ) -> Equipment:
@@ -494,7 +394,7 @@ def hosts_crew(
             yield crew
 
 
-def _hosts(client: Any, cluster: Cluster, size: int, agent: Callable[[str], Agent]) -> list[Host]:
+def _hosts(client: Any, cluster: Cluster, size: int, agent: Callable[[], Agent]) -> list[Host]:
     """Return the hosts of *size* clients, with an agent on each.
 
     :raises CrewFailed: when one cannot be had
@@ -507,7 +407,7 @@ def _hosts(client: Any, cluster: Cluster, size: int, agent: Callable[[str], Agen
         if worker.name not in there:
             raise CrewFailed(Failure(f"host {worker} has left the cluster"))
         future = client.submit(
-            agent, str(worker), actor=True, pure=False,
+            agent, actor=True, pure=False,
             workers=[there[worker.name]], allow_other_workers=False, retries=0,
         )  # fmt: skip
         begun.append((str(worker), future, clients))

@@ -91,7 +91,7 @@ class Peer:
     def _end(self) -> Failure:
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(_PATIENCE)
-        cause = f"the Python of environment {self._name} {manner_of_end(self._process.returncode)}"
+        cause = f"{self._name} {manner_of_end(self._process.returncode)}"
         return Failure(cause, cause, crashed=True)
 
 
@@ -127,11 +127,11 @@ def started(
                 start_new_session=own_group,
             )
         except OSError as error:
-            cause = f"the Python of environment {interpreter.name} cannot be started: {error}"
+            cause = f"{_name_of(interpreter)} cannot be started: {error}"
             raise CrewFailed(Failure(cause)) from error
         theirs.close()
         connection = Connection(ours.detach())
-        peer = Peer(interpreter.name, connection, process)
+        peer = Peer(_name_of(interpreter), connection, process)
         try:
             peer.tell(hello)
             yield peer
@@ -144,6 +144,13 @@ def started(
                 process.wait()
             if process.stdin is not None:
                 process.stdin.close()
+
+
+def _name_of(interpreter: Interpreter) -> str:
+    """Return what messages call the process."""
+    if not interpreter.name:
+        return "the process that starts its clients"
+    return f"the Python of environment {interpreter.name}"
 
 
 def carried_out(interpreter: Interpreter, task: Any, hello: Hello) -> Any:

@@ -29,13 +29,15 @@ def summarize(
     samples: Sequence[Sample],
     slices: Sequence[int],
     hosts: Mapping[str, Sequence[int]] | None = None,
+    clock_uncertainty: float = 0.0,
 ) -> Metadata:
     """Return what pyperf's metadata keep of the values of one run.
 
     Times are seconds; ``latency_histogram`` is HdrHistogram's own encoding (V2, base64), of
     nanoseconds; ``client_1_s`` and so on are the seconds per iteration of each client; ``slices``
     and ``slice_starts_s`` have a number for each value.  Where clients are on other *hosts*, by
-    whose names their numbers are given, ``host_1_s`` and so on are the means of the clients there.
+    whose names their numbers are given, ``host_1_s`` and so on are the means of the clients there,
+    and the clock of a host is known within *clock_uncertainty* seconds.
     """
     latencies, counts = Latencies(), Counter[str]()
     for sample in samples:
@@ -44,7 +46,7 @@ def summarize(
     recorded = histogram(latencies)
     found: dict[str, str | int | float] = {
         **_clients(samples),
-        **_hosts(samples, hosts or {}),
+        **(_hosts(samples, hosts, clock_uncertainty) if hosts else {}),
         "smallest_client_share": min(sample.smallest_share for sample in samples),
         "pause_share": sum(sample.paused for sample in samples)
         / sum(sample.clients * sample.on_clock for sample in samples),
@@ -74,9 +76,11 @@ def _clients(samples: Sequence[Sample]) -> Metadata:
     }
 
 
-def _hosts(samples: Sequence[Sample], hosts: Mapping[str, Sequence[int]]) -> Metadata:
+def _hosts(
+    samples: Sequence[Sample], hosts: Mapping[str, Sequence[int]], clock_uncertainty: float
+) -> Metadata:
     on_clock = sum(sample.on_clock for sample in samples)
-    found: dict[str, str | int | float] = {}
+    found: dict[str, str | int | float] = {"clock_uncertainty_s": clock_uncertainty}
     for number, (name, clients) in enumerate(hosts.items(), 1):
         done = sum(sample.shares[client] for sample in samples for client in clients)
         found[f"host_{number}"] = name

@@ -122,10 +122,8 @@ def _measure(task: Measure, orders: Orders, hello: Hello, runner_with: RunnerWit
         measuring.until_finished()
         crew.verify()
     counted = measuring.samples[begin.warmups :]
-    summary = summarize(counted, measuring.numbers[begin.warmups :], crew.hosts)
-    if crew.hosts:
-        summary = {**summary, "clock_uncertainty_s": crew.clock_uncertainty}
-    run.update_metadata(storable(summary))
+    numbers = measuring.numbers[begin.warmups :]
+    run.update_metadata(storable(summarize(counted, numbers, crew.hosts, crew.clock_uncertainty)))
     run.dump(str(task.run_file), replace=True)
     _collect_profiles(task, parts)
     orders.answer(Done())

@@ -1,4 +1,4 @@
-"""How a plan is gone through, with hosts, workers and servers that are made up."""
+"""How a plan is gone through, with fork servers, workers and servers that are made up."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ BROKE = Failure("it broke", "Traceback")
 
 
 class Event(NamedTuple):
-    """What a worker, a host or the servers were told to do."""
+    """What a worker, a fork server or the servers were told to do."""
 
     what: str
     benchmark: str
@@ -55,9 +55,9 @@ class Site:
     """Who was set up at the same time, each time that somebody was."""
     at_work: list[str] = field(default_factory=list)
     imported: list[list[str]] = field(default_factory=list)
-    """What each host was to import."""
-    hosts: int = 0
-    """Hosts that there are at the moment."""
+    """What each fork server was to import."""
+    fork_servers: int = 0
+    """Fork servers that there are at the moment."""
     expendable: dict[str, bool] = field(default_factory=dict)
     """Whether a database was prepared that may be written to whatever it holds."""
 
@@ -76,18 +76,18 @@ class Site:
         """Return the benchmark and the contender of every run that came to its end."""
         return [f"{event.benchmark} {event.contender}" for event in self.did("finish")]
 
-    # What hosts do
+    # What fork servers do
 
     @contextmanager
-    def host(self, modules: Sequence[str] = ()) -> Iterator[Site]:
-        self.note("host", "", "")
+    def fork_server(self, modules: Sequence[str] = ()) -> Iterator[Site]:
+        self.note("fork", "", "")
         self.imported.append(list(modules))
-        self.hosts += 1
-        assert self.hosts == 1
+        self.fork_servers += 1
+        assert self.fork_servers == 1
         try:
             yield self
         finally:
-            self.hosts -= 1
+            self.fork_servers -= 1
             assert self.at_work == []
 
     def prepare(self, task: Prepare) -> None:
@@ -226,7 +226,7 @@ def going(
     shootout = Shootout(
         plan,
         Ledger(plan, observer, keep, options.fail_fast, begun=begun, now=lambda: 0.0),
-        hosts=site,
+        launcher=site,
         tasks=CellTasks(plan, {}, options.leaks, options.profiles, options.profiler),
         servers=site,
         options=options,
@@ -239,15 +239,15 @@ def shot(plan: Plan, site: Site | None = None, **how: Any) -> Going:
     found = going(plan, site or Site(), **how)
     found.shootout.run()
     assert len(found.observer.settled) == len(plan.cells)
-    assert found.site.hosts == 0
+    assert found.site.fork_servers == 0
     return found
 
 
 def test_trap_13_all_contenders_of_a_row_are_ready_at_once_and_take_their_slices_in_turn() -> None:
     found = shot(plan_of("abc", processes=2, values=4))
     rounds: list[list[Event]] = []
-    for event in found.site.did("host", "set up", "slice", "end"):
-        if event.what == "host":
+    for event in found.site.did("fork", "set up", "slice", "end"):
+        if event.what == "fork":
             rounds.append([])
         else:
             rounds[-1].append(event)
@@ -272,7 +272,7 @@ def test_the_order_in_turn_depends_on_the_seed_the_benchmark_and_the_run_alone()
     assert len(set(order("cold", 1))) == 3
 
 
-def test_each_run_has_a_host_of_its_own_that_has_imported_what_the_row_needs() -> None:
+def test_each_run_has_a_fork_server_of_its_own_that_has_imported_what_the_row_needs() -> None:
     contenders = [
         contender("a", modules=("one", "two.sub")),
         contender("b", modules=("two.sub",)),
@@ -376,8 +376,8 @@ def test_who_crashes_again_and_again_has_failed_and_keeps_what_was_measured() ->
     assert found.failure().crashes == (CRASH.cause,) * 2
 
 
-def test_a_host_that_crashes_is_replaced() -> None:
-    found = shot(plan_of("ab"), Site(fails=failing("host", "", "", 1, CRASH)), retries=1)
+def test_a_fork_server_that_crashes_is_replaced() -> None:
+    found = shot(plan_of("ab"), Site(fails=failing("fork", "", "", 1, CRASH)), retries=1)
     assert set(found.states().values()) == {"measured"}
     assert {len(each.runs) for each in found.results} == {3}
 
@@ -459,15 +459,15 @@ def test_only_what_is_expendable_is_written_to_whatever_it_holds(how: dict[str, 
     assert [event.benchmark for event in found.site.did("prepare")][-1] == "tpc"
 
 
-def test_a_host_that_cannot_be_started_fails_the_row_and_not_the_next() -> None:
-    site = Site(fails=lambda event, nth: BROKE if event.what == "host" and nth == 0 else None)
+def test_a_fork_server_that_cannot_be_started_fails_the_row_and_not_the_next() -> None:
+    site = Site(fails=lambda event, nth: BROKE if event.what == "fork" and nth == 0 else None)
     found = shot(plan_of("ab", ["add", "cold"]), site)
     assert found.states() == {
         "add a": "failed", "add b": "failed", "cold a": "measured", "cold b": "measured",
     }  # fmt: skip
 
 
-def test_a_row_in_which_everything_has_failed_takes_no_more_hosts() -> None:
+def test_a_row_in_which_everything_has_failed_takes_no_more_fork_servers() -> None:
     site = Site(fails=lambda event, nth: BROKE if event.what == "attempt" else None)
     found = shot(plan_of("ab"), site)
     assert set(found.states().values()) == {"failed"}
@@ -480,7 +480,7 @@ def test_fail_fast_stops_at_the_first_failure_and_leaves_nobody_at_work() -> Non
     with pytest.raises(GaveUp):
         found.shootout.run()
     assert list(found.states().values()) == ["not run", "failed", "not run", "not run"]
-    assert (site.at_work, site.hosts) == ([], 0)
+    assert (site.at_work, site.fork_servers) == ([], 0)
 
 
 def test_fail_fast_stops_at_a_contender_that_could_not_be_opened() -> None:
@@ -516,7 +516,7 @@ def test_an_interrupt_leaves_what_was_measured_and_nobody_at_work() -> None:
         "cold b": "not run",
     }
     assert [each.reason for each in found.results][:2] == ["incomplete: 1 of 3 runs"] * 2
-    assert (found.site.at_work, found.site.hosts) == ([], 0)
+    assert (found.site.at_work, found.site.fork_servers) == ([], 0)
 
 
 def test_contenders_at_one_place_that_is_zapped_are_never_ready_at_the_same_time() -> None:

@@ -141,7 +141,7 @@ def _shoot_out(options: Options, streams: Streams) -> int:
                 ledger=Ledger(
                     plan, observer, files.write, run.fail_fast, streams.mask, files.begun
                 ),
-                hosts=launcher,
+                launcher=launcher,
                 tasks=replace(
                     _tasks(plan, run, options.words, streams.mask),
                     cluster=cluster,

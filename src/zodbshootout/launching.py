@@ -21,7 +21,7 @@ from zodbshootout.masking import Mask
 from zodbshootout.options import Options
 from zodbshootout.perf import leaks, profiles
 from zodbshootout.perf.environment import worker_environment
-from zodbshootout.perf.launch import Host, Launcher
+from zodbshootout.perf.launch import ForkServer, Launcher
 from zodbshootout.plan import Plan
 from zodbshootout.progress import NoProgress
 from zodbshootout.servers.running import RunningServers
@@ -75,11 +75,11 @@ def look_at(
     facts: dict[str, Facts] = {}
     due = [contender for contender in contenders if contender.name not in failures]
     try:
-        with launcher.host() as host:
+        with launcher.fork_server() as fork_server:
             for contender in due:
                 observer.note(f"opening {contender.name}")
                 with _impatience(contender.name, launcher, observer):
-                    found = _look(contender, host)
+                    found = _look(contender, fork_server)
                 if isinstance(found, Failure):
                     failures[contender.name] = found
                 else:
@@ -101,10 +101,10 @@ def check_sections(
     due = [contender for contender in contenders if contender.name in outside]
     if not due:
         return
-    with suppress(WorkerFailed), launcher.host() as host:
+    with suppress(WorkerFailed), launcher.fork_server() as fork_server:
         for contender in due:
             try:
-                flaw = host.check(Check(contender.storage))
+                flaw = fork_server.check(Check(contender.storage))
             except WorkerFailed:
                 continue  # what the look says of it fails the contender, and no other
             if flaw is not None:
@@ -139,12 +139,12 @@ _MISSING_DRIVER = (
 """Names of exceptions, because RelStorage, which raises these, may be missing itself."""
 
 
-def _look(contender: Contender, host: Host) -> Facts | Failure:
+def _look(contender: Contender, fork_server: ForkServer) -> Facts | Failure:
     reason = contender.absence()
     if reason is not None:
         return Failure(reason)
     try:
-        facts = host.look(Look(contender.storage))
+        facts = fork_server.look(Look(contender.storage))
     except WorkerFailed as error:
         cause, detail = error.failure.cause, error.failure.detail
         if contender.installation and cause.startswith(_MISSING_DRIVER):

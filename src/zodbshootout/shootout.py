@@ -32,10 +32,10 @@ VALUES_WITH_RESTARTS = 4
 """Slices of a run, before each of which a server is restarted, unless told otherwise."""
 
 
-class Hosts(Protocol):
+class Launcher(Protocol):
     """What starts workers: :class:`~zodbshootout.perf.launch.Launcher`."""
 
-    def host(self, modules: Sequence[str] = ()) -> AbstractContextManager[Any]:
+    def fork_server(self, modules: Sequence[str] = ()) -> AbstractContextManager[Any]:
         """Have an interpreter that forks workers."""
 
 
@@ -85,7 +85,7 @@ class Shootout:
 
     plan: Plan
     ledger: Ledger
-    hosts: Hosts
+    launcher: Launcher
     tasks: CellTasks
     servers: Servers
     options: RunOptions = field(default_factory=RunOptions)
@@ -200,9 +200,11 @@ class Shootout:
         """Make a run of each cell; slices are numbered from *first* on.  Return the next number."""
         waiting = self._groups(cells)
         try:
-            with self.hosts.host(self.tasks.modules(cells)) as host:
+            with self.launcher.fork_server(self.tasks.modules(cells)) as fork_server:
                 while waiting:
-                    left = self._measure_together(host, course, waiting.pop(0), number, first)
+                    left = self._measure_together(
+                        fork_server, course, waiting.pop(0), number, first
+                    )
                     waiting += [[cell] for cell in left]
                     first += course.all_turns  # only slices of one number are taken in turn
         except WorkerFailed as error:
@@ -244,7 +246,7 @@ class Shootout:
         return all(self.plan.contender(each).place != place for each in group)
 
     def _measure_together(
-        self, host: Any, course: Course[Cell], group: Sequence[Cell], number: int, first: int
+        self, fork_server: Any, course: Course[Cell], group: Sequence[Cell], number: int, first: int
     ) -> list[Cell]:
         """Make a run of each cell in turn; return the cells that may do better by themselves.
 
@@ -254,9 +256,11 @@ class Shootout:
         parameters = group[0].parameters
         order = random.Random(f"{parameters.seed}/{group[0].benchmark}/{number}")  # noqa: S311
         left: list[Cell] = []
-        prepared = [cell for cell in group if self._is_prepared(host, cell)]
+        prepared = [cell for cell in group if self._is_prepared(fork_server, cell)]
         with ExitStack() as stack:
-            workers, failures = self._set_up(prepared, host, stack, f"{self._name}-{number + 1}")
+            workers, failures = self._set_up(
+                prepared, fork_server, stack, f"{self._name}-{number + 1}"
+            )
             for cell, failure in failures.items():
                 if len(group) == 1 or failure.state is State.UNSUPPORTED:
                     self._fail(cell, failure)
@@ -273,7 +277,7 @@ class Shootout:
         return left
 
     def _set_up(
-        self, cells: Sequence[Cell], host: Any, stack: ExitStack, name: str
+        self, cells: Sequence[Cell], fork_server: Any, stack: ExitStack, name: str
     ) -> tuple[dict[Cell, Worker], dict[Cell, Failure]]:
         """Have a worker for each cell, all set up at the same time; or why there is none.
 
@@ -285,7 +289,7 @@ class Shootout:
         for cell in cells:
             task = self.tasks.measuring(cell, name, restarted=self._is_restarted(cell))
             try:
-                workers[cell] = stack.enter_context(host.measure(task))
+                workers[cell] = stack.enter_context(fork_server.measure(task))
             except WorkerFailed as error:
                 failures[cell] = error.failure
         for cell, worker in list(workers.items()):
@@ -296,7 +300,7 @@ class Shootout:
                 failures[cell] = error.failure
         return workers, failures
 
-    def _is_prepared(self, host: Any, cell: Cell) -> bool:
+    def _is_prepared(self, fork_server: Any, cell: Cell) -> bool:
         """Have the database brought into the state that the cell expects; say whether it is."""
         if self._has_lost_server(cell):
             return False
@@ -305,7 +309,7 @@ class Shootout:
             return True
         self.ledger.observer.working_on([cell], "preparing the database")
         try:
-            host.prepare(self.tasks.preparing(cell, step))
+            fork_server.prepare(self.tasks.preparing(cell, step))
         except WorkerFailed as error:
             self._fail(cell, error.failure)
             return False

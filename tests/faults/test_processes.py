@@ -23,7 +23,7 @@ from tests.integration.command import (
 )
 
 ALL = ["good add", "bad add", "good cold", "bad cold"]
-PARENTS = {"kill-worker": "the worker", "kill-host": "the process that starts workers"}
+PARENTS = {"kill-worker": "the worker", "kill-fork-server": "the process that starts workers"}
 
 
 @pytest.mark.parametrize("fault", PARENTS)
@@ -45,7 +45,7 @@ def test_a_cell_whose_worker_is_killed_has_failed_where_nothing_is_tried_again(
 
 
 def test_the_rows_after_the_host_was_killed_are_measured(tmp_path: Path) -> None:
-    done = measure(tmp_path, faulty("bad", "kill-host"), "--retries", "0")
+    done = measure(tmp_path, faulty("bad", "kill-fork-server"), "--retries", "0")
     assert done.status == 3, done.out + done.err
     found = outcomes(tmp_path)
     assert found["bad add"][0] == "failed"
@@ -124,7 +124,7 @@ def is_at_work(word: str) -> Callable[[Path], bool]:
 
 STAGES: Mapping[str, Callable[[Path], bool]] = {
     "starting servers": is_at_work("runzeo"),
-    "opening": is_at_work("perf.host"),
+    "opening": is_at_work("perf.fork_server"),
     "measuring": lambda place: (place / "a.json").exists(),
 }
 

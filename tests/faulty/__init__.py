@@ -71,7 +71,7 @@ def _kill_worker() -> None:
     _ancestor(1).kill()
 
 
-def _kill_host() -> None:
+def _kill_fork_server() -> None:
     _ancestor(2).kill()
 
 
@@ -115,8 +115,8 @@ def _raise_on_host() -> None:
 
 
 FAULTS: dict[str, Callable[[], object]] = {
-    "kill-worker": _kill_worker, "kill-host": _kill_host, "kill-command": _kill_command,
-    "kill-guardian": lambda: _kill_children("guardian.py"),
+    "kill-worker": _kill_worker, "kill-fork-server": _kill_fork_server,
+    "kill-command": _kill_command, "kill-guardian": lambda: _kill_children("guardian.py"),
     "kill-zeo": lambda: _kill_children("runzeo"),
     "kill-postgresql": lambda: _kill_children("postgres"),
     "kill-mariadb": lambda: _kill_children("mariadbd"),

@@ -1,4 +1,4 @@
-"""Hosts and workers, real ones: what they do, and what is left of them however they end."""
+"""Fork servers and workers, real ones: what they do, and what is left of them however they end."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from zodbshootout.client.specification import Specification, Storage
 from zodbshootout.client.tasks import Look, Prepare
 from zodbshootout.engine.turns import WorkerFailed
 from zodbshootout.guardian import Guardian
-from zodbshootout.perf.launch import Host, Launcher, Worker
+from zodbshootout.perf.launch import ForkServer, Launcher, Worker
 from zodbshootout.perf.task import Measure, Profiling
 
 
@@ -67,17 +67,21 @@ class Place:
             Parameters(shape, objects=5),
         )
 
-    def prepared(self, host: Host, **how: Any) -> Specification:
+    def prepared(self, fork_server: ForkServer, **how: Any) -> Specification:
         told = self.specification(**how)
-        host.prepare(Prepare(told))
+        fork_server.prepare(Prepare(told))
         return told
 
     @contextmanager
-    def measuring(self, host: Host, *, leaks: bool = False, profiling: Profiling | None = None,
-                  **how: Any) -> Iterator[Worker]:  # fmt: skip
-        told = self.prepared(host, **how)
+    def measuring(
+        self, fork_server: ForkServer, *, leaks: bool = False,
+        profiling: Profiling | None = None, **how: Any,
+    ) -> Iterator[Worker]:  # fmt: skip
+        told = self.prepared(fork_server, **how)
         metadata = {"contender": "x", "name": "x"}
-        with host.measure(lambda path: Measure(told, metadata, path, leaks, profiling)) as worker:
+        with fork_server.measure(
+            lambda path: Measure(told, metadata, path, leaks, profiling)
+        ) as worker:
             worker.wait()
             yield worker
 
@@ -102,8 +106,8 @@ class Place:
     def worker_group(self) -> list[int]:
         """Return the processes of the only worker, the worker itself first."""
         found = groups(self.processes())
-        (host,) = [pid for pid in found if psutil.Process(pid).ppid() == os.getpid()]
-        (group,) = [pid for pid in found if pid != host]
+        (fork_server,) = [pid for pid in found if psutil.Process(pid).ppid() == os.getpid()]
+        (group,) = [pid for pid in found if pid != fork_server]
         return sorted(found[group], key=lambda pid: pid != group)
 
 
@@ -130,27 +134,29 @@ def cause(failure: pytest.ExceptionInfo[WorkerFailed]) -> str:
 
 
 def test_a_look_at_a_contender_comes_back_as_facts(place: Place) -> None:
-    with place.launcher.host() as host:
-        facts = host.look(Look(place.storage()))
+    with place.launcher.fork_server() as fork_server:
+        facts = fork_server.look(Look(place.storage()))
         assert facts.sharing is Sharing.EXCLUSIVE
         assert facts.storage_classes == ("ZODB.FileStorage.FileStorage.FileStorage",)
-        memory = host.look(Look(Storage("<zodb m>\n<mappingstorage>\n</mappingstorage>\n</zodb>")))
+        memory = fork_server.look(
+            Look(Storage("<zodb m>\n<mappingstorage>\n</mappingstorage>\n</zodb>"))
+        )
         assert memory.sharing is Sharing.VOLATILE
         with pytest.raises(WorkerFailed) as failure:
-            host.look(Look(Storage("<zodb x>\n<nonsense>\n</nonsense>\n</zodb>\n")))
+            fork_server.look(Look(Storage("<zodb x>\n<nonsense>\n</nonsense>\n</zodb>\n")))
         assert failure.value.failure.state is State.FAILED
         assert "nonsense" in cause(failure)
     place.assert_tidy()
 
 
 def test_a_database_is_prepared_as_it_is_told_to(place: Place) -> None:
-    with place.launcher.host() as host:
-        place.prepared(host, benchmark="cold")
+    with place.launcher.fork_server() as fork_server:
+        place.prepared(fork_server, benchmark="cold")
         size = place.objects()
         assert size > 5
-        place.prepared(host, benchmark="cold")
+        place.prepared(fork_server, benchmark="cold")
         assert place.objects() == size
-        host.prepare(Prepare(place.specification("tpc"), zap=True))
+        fork_server.prepare(Prepare(place.specification("tpc"), zap=True))
         assert place.objects() == 1  # the root
     place.assert_tidy()
 
@@ -158,7 +164,7 @@ def test_a_database_is_prepared_as_it_is_told_to(place: Place) -> None:
 def test_slices_are_taken_when_they_are_asked_for_and_the_run_has_those_that_count(
     place: Place,
 ) -> None:
-    with place.launcher.host() as host, place.measuring(host) as worker:
+    with place.launcher.fork_server() as fork_server, place.measuring(fork_server) as worker:
         attempt = worker.attempt(2)
         assert attempt.value > 0
         worker.begin(loops=3, values=2, warmups=1)
@@ -177,11 +183,14 @@ def test_slices_are_taken_when_they_are_asked_for_and_the_run_has_those_that_cou
 def test_several_workers_of_a_host_are_ready_at_once_and_take_slices_in_turn(place: Place) -> None:
     other = Storage("<zodb m>\n<mappingstorage>\n</mappingstorage>\n</zodb>\n")
     told = replace(place.specification("tpc"), storage=other)
-    with place.launcher.host() as host, place.measuring(host, benchmark="tpc") as first:
-        with host.measure(lambda path: Measure(told, {"contender": "m"}, path)) as second:
+    with (
+        place.launcher.fork_server() as fork_server,
+        place.measuring(fork_server, benchmark="tpc") as first,
+    ):
+        with fork_server.measure(lambda path: Measure(told, {"contender": "m"}, path)) as second:
             second.wait()
             workers = {os.getpgid(each.pid) for each in place.processes()}
-            assert len(workers) == 3  # and the host
+            assert len(workers) == 3  # and the fork server
             for worker in (first, second):
                 worker.attempt(1)
                 worker.begin(loops=2, values=3, warmups=0)
@@ -200,7 +209,10 @@ def test_several_workers_of_a_host_are_ready_at_once_and_take_slices_in_turn(pla
 
 
 def test_databases_are_closed_and_opened_again_between_slices(place: Place) -> None:
-    with place.launcher.host() as host, place.measuring(host, benchmark="cold") as worker:
+    with (
+        place.launcher.fork_server() as fork_server,
+        place.measuring(fork_server, benchmark="cold") as worker,
+    ):
         worker.attempt(1)
         worker.begin(loops=1, values=1, warmups=0)
         worker.close_databases()
@@ -214,8 +226,8 @@ def test_databases_are_closed_and_opened_again_between_slices(place: Place) -> N
 
 def test_what_fails_in_a_client_is_told_with_its_traceback(place: Place) -> None:
     with (
-        place.launcher.host() as host,
-        place.measuring(host, fault="raise", commit=6) as worker,
+        place.launcher.fork_server() as fork_server,
+        place.measuring(fork_server, fault="raise", commit=6) as worker,
         pytest.raises(WorkerFailed) as failure,
     ):
         worker.attempt(20)
@@ -226,9 +238,9 @@ def test_what_fails_in_a_client_is_told_with_its_traceback(place: Place) -> None
 
 def test_what_cannot_be_set_up_is_told(place: Place) -> None:
     with (
-        place.launcher.host() as host,
+        place.launcher.fork_server() as fork_server,
         pytest.raises(WorkerFailed) as failure,
-        host.measure(lambda path: Measure(place.specification("cold"), {}, path)) as worker,
+        fork_server.measure(lambda path: Measure(place.specification("cold"), {}, path)) as worker,
     ):
         worker.wait()
         raise AssertionError("there is nothing to read")
@@ -237,8 +249,8 @@ def test_what_cannot_be_set_up_is_told(place: Place) -> None:
 
 
 def test_a_worker_that_is_killed_is_told_of_and_its_clients_are_ended(place: Place) -> None:
-    with place.launcher.host() as host:
-        with place.measuring(host, size=2) as worker:
+    with place.launcher.fork_server() as fork_server:
+        with place.measuring(fork_server, size=2) as worker:
             leader, *clients = place.worker_group()
             assert len(clients) >= 2
             os.kill(leader, signal.SIGKILL)
@@ -247,15 +259,15 @@ def test_a_worker_that_is_killed_is_told_of_and_its_clients_are_ended(place: Pla
             assert cause(failure) == "the worker was killed by SIGKILL"
         assert [pid for pid in clients if psutil.pid_exists(pid)
                 and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE] == []  # fmt: skip
-        # The host goes on.
-        assert host.look(Look(place.storage())).sharing is Sharing.EXCLUSIVE
+        # The fork server goes on.
+        assert fork_server.look(Look(place.storage())).sharing is Sharing.EXCLUSIVE
     place.assert_tidy()
 
 
 def test_a_worker_that_ends_by_itself_is_told_of_with_what_it_printed_last(place: Place) -> None:
     with (
-        place.launcher.host() as host,
-        place.measuring(host, fault="exit", commit=6, unit=Unit.THREAD, size=2) as worker,
+        place.launcher.fork_server() as fork_server,
+        place.measuring(fork_server, fault="exit", commit=6, unit=Unit.THREAD, size=2) as worker,
         pytest.raises(WorkerFailed) as failure,
     ):
         worker.attempt(20)
@@ -269,9 +281,12 @@ def test_a_worker_that_is_killed_while_it_waits_does_not_harm_another(place: Pla
         place.specification("tpc"),
         storage=Storage("<zodb m>\n<mappingstorage>\n</mappingstorage>\n</zodb>\n"),
     )
-    with place.launcher.host() as host, place.measuring(host, benchmark="tpc") as first:
+    with (
+        place.launcher.fork_server() as fork_server,
+        place.measuring(fork_server, benchmark="tpc") as first,
+    ):
         leader, *_ = place.worker_group()
-        with host.measure(lambda path: Measure(told, {"contender": "m"}, path)) as second:
+        with fork_server.measure(lambda path: Measure(told, {"contender": "m"}, path)) as second:
             second.wait()
             os.kill(leader, signal.SIGKILL)
             second.attempt(1)
@@ -287,8 +302,8 @@ def test_a_worker_that_is_killed_while_it_waits_does_not_harm_another(place: Pla
 
 def test_a_client_that_is_killed_is_the_failure_of_its_worker(place: Place) -> None:
     with (
-        place.launcher.host() as host,
-        place.measuring(host, fault="kill", commit=6) as worker,
+        place.launcher.fork_server() as fork_server,
+        place.measuring(fork_server, fault="kill", commit=6) as worker,
         pytest.raises(WorkerFailed) as failure,
     ):
         worker.attempt(20)
@@ -299,7 +314,10 @@ def test_a_client_that_is_killed_is_the_failure_of_its_worker(place: Place) -> N
 def test_the_host_that_is_killed_fails_what_it_has_started_and_nothing_is_left(
     place: Place,
 ) -> None:
-    with place.launcher.host() as host, place.measuring(host, size=2) as worker:
+    with (
+        place.launcher.fork_server() as fork_server,
+        place.measuring(fork_server, size=2) as worker,
+    ):
         (host_pid,) = [x.pid for x in place.processes() if x.ppid() == os.getpid()]
         mine = place.worker_group()
         os.kill(host_pid, signal.SIGKILL)
@@ -307,7 +325,7 @@ def test_the_host_that_is_killed_fails_what_it_has_started_and_nothing_is_left(
             worker.attempt(1)
         assert cause(failure) == "the process that starts workers was killed by SIGKILL"
         with pytest.raises(WorkerFailed):
-            host.look(Look(place.storage()))
+            fork_server.look(Look(place.storage()))
     assert [pid for pid in mine if psutil.pid_exists(pid)
             and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE] == []  # fmt: skip
     place.assert_tidy()
@@ -315,9 +333,9 @@ def test_the_host_that_is_killed_fails_what_it_has_started_and_nothing_is_left(
 
 def test_a_worker_that_takes_longer_than_its_time_limit_is_ended(place: Place) -> None:
     place.launcher = replace(place.launcher, timeout=3.0)
-    with place.launcher.host() as host:
+    with place.launcher.fork_server() as fork_server:
         with (
-            place.measuring(host, fault="hang", commit=6) as worker,
+            place.measuring(fork_server, fault="hang", commit=6) as worker,
             pytest.raises(WorkerFailed) as failure,
         ):
             worker.attempt(20)
@@ -326,7 +344,7 @@ def test_a_worker_that_takes_longer_than_its_time_limit_is_ended(place: Place) -
 
 
 def test_a_worker_is_ended_at_once_when_it_is_abandoned(place: Place) -> None:
-    with place.launcher.host() as host, place.measuring(host) as worker:
+    with place.launcher.fork_server() as fork_server, place.measuring(fork_server) as worker:
         group = place.worker_group()
         worker.abandon()
         assert [pid for pid in group if psutil.pid_exists(pid)
@@ -339,8 +357,8 @@ def test_a_worker_is_ended_at_once_when_it_is_abandoned(place: Place) -> None:
 def test_an_interrupt_leaves_nothing_and_is_noted(place: Place) -> None:
     with (
         pytest.raises(KeyboardInterrupt),
-        place.launcher.host() as host,
-        place.measuring(host, size=2) as worker,
+        place.launcher.fork_server() as fork_server,
+        place.measuring(fork_server, size=2) as worker,
     ):
         worker.attempt(1)
         raise KeyboardInterrupt
@@ -350,8 +368,8 @@ def test_an_interrupt_leaves_nothing_and_is_noted(place: Place) -> None:
 
 def test_what_a_worker_prints_is_passed_on_line_by_line(place: Place) -> None:
     with (
-        place.launcher.host() as host,
-        place.measuring(host, benchmark="tpc", leaks=True, unit=Unit.THREAD) as worker,
+        place.launcher.fork_server() as fork_server,
+        place.measuring(fork_server, benchmark="tpc", leaks=True, unit=Unit.THREAD) as worker,
     ):
         worker.attempt(1)
         worker.begin(loops=1, values=2, warmups=0)
@@ -369,8 +387,8 @@ def test_what_a_worker_prints_is_passed_on_line_by_line(place: Place) -> None:
 
 def test_what_a_worker_logs_is_passed_on(place: Place) -> None:
     place.launcher = replace(place.launcher, log="DEBUG")
-    with place.launcher.host() as host:
-        place.prepared(host)
+    with place.launcher.fork_server() as fork_server:
+        place.prepared(fork_server)
     assert any(" DEBUG [" in line for line in place.relayed)
     place.assert_tidy()
 
@@ -379,8 +397,10 @@ def test_profiles_are_where_they_were_wanted(place: Place) -> None:
     directory = place.path / "profiles"
     directory.mkdir()
     with (
-        place.launcher.host() as host,
-        place.measuring(host, profiling=Profiling(str(directory), "x-add", "cprofile")) as worker,
+        place.launcher.fork_server() as fork_server,
+        place.measuring(
+            fork_server, profiling=Profiling(str(directory), "x-add", "cprofile")
+        ) as worker,
     ):
         worker.attempt(1)
         worker.begin(loops=1, values=1, warmups=0)
@@ -393,7 +413,7 @@ def test_profiles_are_where_they_were_wanted(place: Place) -> None:
 
 def test_a_python_that_is_none_cannot_start_anything(place: Place) -> None:
     launcher = replace(place.launcher, python=str(place.path / "no-python"))
-    with pytest.raises(WorkerFailed, match="no worker can be started: "), launcher.host():
+    with pytest.raises(WorkerFailed, match="no worker can be started: "), launcher.fork_server():
         raise AssertionError("there is no such Python")
     place.assert_tidy()
 
@@ -403,8 +423,8 @@ def test_a_host_that_ends_at_once_says_what_it_said_last(place: Place) -> None:
     python.write_text("#!/bin/sh\necho not today\nexit 7\n")
     python.chmod(0o755)
     launcher = replace(place.launcher, python=str(python))
-    with launcher.host() as host, pytest.raises(WorkerFailed) as failure:
-        host.look(Look(place.storage()))
+    with launcher.fork_server() as fork_server, pytest.raises(WorkerFailed) as failure:
+        fork_server.look(Look(place.storage()))
     assert "ended with exit status 7: not today" in cause(failure)
     place.assert_tidy()
 
@@ -413,7 +433,7 @@ def test_a_host_that_ends_at_once_says_what_it_said_last(place: Place) -> None:
 def test_workers_run_on_the_cpus_that_they_are_given(place: Place) -> None:
     cpu = min(os.sched_getaffinity(0))
     place.launcher = replace(place.launcher, affinity=str(cpu))
-    with place.launcher.host() as host, place.measuring(host, size=2):
+    with place.launcher.fork_server() as fork_server, place.measuring(fork_server, size=2):
         for pid in place.worker_group():
             assert os.sched_getaffinity(pid) == {cpu}
     place.assert_tidy()
@@ -421,14 +441,16 @@ def test_workers_run_on_the_cpus_that_they_are_given(place: Place) -> None:
 
 def test_greenlets_are_clients_of_a_host_that_gevent_has_patched(place: Place) -> None:
     place.launcher = replace(place.launcher, gevent=True)
-    with place.launcher.host() as host:
-        with place.measuring(host, unit=Unit.GREENLET, size=2) as worker:
+    with place.launcher.fork_server() as fork_server:
+        with place.measuring(fork_server, unit=Unit.GREENLET, size=2) as worker:
             worker.attempt(1)
             worker.begin(loops=2, values=1, warmups=0)
             worker.take_slice(0)
             worker.start_finishing()
             assert worker.finish().get_metadata()["iterations"] == 2 * 2
-        with place.measuring(host, fault="kill", commit=8, unit=Unit.GREENLET, size=2) as worker:
+        with place.measuring(
+            fork_server, fault="kill", commit=8, unit=Unit.GREENLET, size=2
+        ) as worker:
             with pytest.raises(WorkerFailed) as failure:
                 worker.attempt(20)
             assert cause(failure) == "the worker was killed by SIGKILL"
@@ -440,8 +462,8 @@ def test_a_run_can_be_interrupted_while_a_worker_is_at_work(place: Place) -> Non
     timer = threading.Timer(1.0, signal.pthread_kill, interrupt)
     with (
         pytest.raises(KeyboardInterrupt),
-        place.launcher.host() as host,
-        place.measuring(host, fault="hang", commit=6) as worker,
+        place.launcher.fork_server() as fork_server,
+        place.measuring(fork_server, fault="hang", commit=6) as worker,
     ):
         timer.start()
         worker.attempt(20)

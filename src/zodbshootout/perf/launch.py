@@ -1,4 +1,4 @@
-"""Starting workers: a host that forks them, and the other end of each one's pipe."""
+"""Starting workers: a fork server for them, and the other end of each one's pipe."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Launcher:
     _numbers: count[int] = field(default_factory=count)
 
     @contextmanager
-    def host(self, modules: Sequence[str] = ()) -> Iterator[Host]:
+    def fork_server(self, modules: Sequence[str] = ()) -> Iterator[ForkServer]:
         """Have an interpreter that forks workers; it has imported *modules* besides what all need.
 
         :raises WorkerFailed: when it cannot be started
@@ -83,11 +83,11 @@ class Launcher:
         ours, theirs = socket.socketpair()
         with ours, theirs:
             command = [
-                self.python, "-m", "zodbshootout.perf.host", f"--socket={theirs.fileno()}",
+                self.python, "-m", "zodbshootout.perf.fork_server", f"--socket={theirs.fileno()}",
                 f"--affinity={self.affinity}", *(f"--import={module}" for module in modules),
                 *(["--gevent"] if self.gevent else []),
             ]  # fmt: skip
-            path = self.directory / f"host-{next(self._numbers)}"
+            path = self.directory / f"fork-server-{next(self._numbers)}"
             try:
                 with path.open("wb") as output:
                     process = self.guardian.start(
@@ -103,7 +103,7 @@ class Launcher:
                 raise WorkerFailed(Failure(f"no worker can be started: {error}")) from error
             theirs.close()
             try:
-                yield Host(self, ours, process, path)
+                yield ForkServer(self, ours, process, path)
             except BaseException:
                 self.interrupted.set()
                 raise
@@ -117,7 +117,7 @@ class Launcher:
                 path.unlink(missing_ok=True)
 
 
-class Host:
+class ForkServer:
     """An interpreter that forks workers."""
 
     def __init__(
@@ -227,7 +227,7 @@ class Host:
         return self._ended[pid]
 
     def next_message(self, seconds: float) -> dict[str, int] | None:
-        """Return what the host says next; ``None`` where it says nothing, or is gone."""
+        """Return what the process says next; ``None`` where it says nothing, or is gone."""
         while b"\n" not in self._unread:
             if not wait([self._socket], seconds):
                 return None
@@ -265,7 +265,7 @@ class Host:
 class Worker:
     """A worker at work, or waiting for its turn."""
 
-    host: Host
+    fork_server: ForkServer
     launcher: Launcher
     pid: int
     connection: Connection
@@ -352,7 +352,7 @@ class Worker:
 
     def abandon(self) -> None:
         """End the worker and its clients at once, whatever they are doing."""
-        self.host.end(self.pid)
+        self.fork_server.end(self.pid)
 
     def _ask(self, order: object) -> Any:
         self._send(order)
@@ -390,15 +390,15 @@ class Worker:
             if left is not None and left <= 0:
                 limit = f"{self._limit:g} s ({self._option})"
                 return Failure(f"not done within its time limit of {limit}")
-            ready = wait([self.connection, self.host.socket], left)
+            ready = wait([self.connection, self.fork_server.socket], left)
             if self.connection in ready:
                 try:
                     return self.connection.recv()
                 except (EOFError, OSError):
-                    return self._end_as_failure(self.host.exit_code(self.pid, PATIENCE))
-            if ready and not self.host.next_message(0.0) and not self.connection.poll():
-                return self.host.failure()
-            code = self.host.exit_code(self.pid, 0.0)
+                    return self._end_as_failure(self.fork_server.exit_code(self.pid, PATIENCE))
+            if ready and not self.fork_server.next_message(0.0) and not self.connection.poll():
+                return self.fork_server.failure()
+            code = self.fork_server.exit_code(self.pid, 0.0)
             if code is not None and not self.connection.poll():
                 return self._end_as_failure(code)
 

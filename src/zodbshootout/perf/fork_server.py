@@ -1,4 +1,4 @@
-"""The process that workers are forked from: ``python -m zodbshootout.perf.host``.
+"""The process that workers are forked from: ``python -m zodbshootout.perf.fork_server``.
 
 It has imported what they need and opened nothing, so that a worker is there at once, and costs the
 memory of what it changes.  It reads from a socket what to fork, each with the worker's end of a
@@ -45,11 +45,11 @@ def main() -> int:
     for module in options.modules:
         with suppress(Exception):  # whoever needs it will say what is wrong
             import_module(module)
-    Host(socket.socket(fileno=options.socket)).serve()
+    Server(socket.socket(fileno=options.socket)).serve()
     return 0
 
 
-class Host:
+class Server:
     """Forks workers and tells how they ended."""
 
     def __init__(self, orders: socket.socket) -> None:

@@ -47,6 +47,8 @@ def dask_cluster(
 ) -> Iterator[DaskCluster]:
     """Have a scheduler, and workers of these names that a command starts: none, or ``unshare``.
 
+    A name that is an underscore is not given to the worker, which is called by its address then.
+
     Their working directory and all of their files are in *place*.  All have more *options*; *tls*
     is what Dask's configuration says of the certificates of those who connect.
     """
@@ -69,13 +71,17 @@ def dask_cluster(
         program = (sys.executable, "-m", "distributed.cli.dask_worker")
         quiet = ("--nthreads", "1", *worker_options, *QUIET, *options)
         started = {
-            name: start(*before, *program, address, "--name", name, *quiet)
+            name: start(*before, *program, address, *_named(name), *quiet)
             for name, before in workers.items()
         }
         known = {f"distributed.comm.tls.{key}": value for key, value in (tls or {}).items()}
         with dask.config.set(known):
             wait_until(lambda: _registered(address) == len(workers))
         yield DaskCluster(address, scheduler, started)
+
+
+def _named(name: str) -> Sequence[str]:
+    return () if name == "_" else ("--name", name)
 
 
 def _registered(address: str) -> int:

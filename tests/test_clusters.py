@@ -64,9 +64,18 @@ def test_a_file_can_name_a_scheduler_or_a_class_of_clusters(scheduler: str, tmp_
     [
         ("- a\n", "has no keys and values"),
         ("a: [\n", "cluster.yaml:2: expected the node content, but found '<stream end>'"),
+        ("a: \x00\n", "cannot read"),
+        ("on: x\n", "the key True is no text; write it in quotes"),
         ("a: b\n", "has neither scheduler-address nor a class of clusters"),
         ("class: Cluster\nkwargs: 3\n", "args has to be a list, and kwargs keys with values"),
         ("class: Cluster\nmodule: nowhere\n", "no cluster could be made: ModuleNotFoundError"),
+        *(
+            (
+                f"scheduler-address: tcp://a:1\nzodbshootout: {{wait-for-workers: {told}}}\n",
+                f"zodbshootout.wait-for-workers: {said} is no time such as 5 minutes",
+            )
+            for told, said in [("soon", "'soon'"), (".nan", "nan"), ("[]", "[]"), ("0s", "'0s'")]
+        ),
     ],
 )
 def test_a_file_that_describes_no_cluster(text: str, said: str, tmp_path: Path) -> None:
@@ -92,7 +101,7 @@ def test_without_dask_it_is_said_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
-    assert complaint("local:2", tmp_path).endswith("install it: pip install distributed")
+    assert complaint("local:2", tmp_path).endswith("install them: pip install distributed trustme")
 
 
 @pytest.mark.parametrize(
@@ -106,4 +115,5 @@ def test_nothing_is_started_to_list_what_would_be_measured(
     with cluster_for(found, NO_GUARDIAN, tmp_path, start=False) as cluster:
         assert cluster is not None
         assert len(cluster.workers) == workers
+        assert (cluster.here, cluster.together) == (("yaml" not in where), 3 if cluster.here else 1)
     assert list(tmp_path.iterdir()) == []

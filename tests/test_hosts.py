@@ -13,13 +13,13 @@ from zodbshootout.arguments import UsageError
 from zodbshootout.client.parameters import CrewShape, Parameters, Unit
 from zodbshootout.config.configuration import Source, parse
 from zodbshootout.contenders.description import contenders_of
-from zodbshootout.crews.hosts import Cluster, Worker
+from zodbshootout.crews.cluster import Cluster, Worker
 from zodbshootout.hosts import on_hosts, reachable
 from zodbshootout.plan import Sweep
 from zodbshootout.servers.naming import given_names
 
 WORKERS = (Worker("one", "tcp://10.0.0.1:2"), Worker("two", "tcp://10.0.0.2:3"))
-HERE = Cluster("tcp://10.0.0.1:1", WORKERS)
+HERE = Cluster("tcp://10.0.0.1:1", WORKERS, here=True, together=2)
 ELSEWHERE = Cluster("tcp://10.0.0.1:1", WORKERS, here=False)
 
 
@@ -64,7 +64,7 @@ def test_other_hosts_do_not_reach_what_is_on_this_one() -> None:
     parameters = Parameters(CrewShape(4, hosts=2))
     assert [each.refusal(parameters) for each in reachable(found, HERE)] == [None] * 3
     assert [each.refusal(parameters) for each in reachable(found, ELSEWHERE)] == [
-        "only this host has $scratch/a.fs",
+        "only this host has $scratch/a.fs; leave out --hosts",
         "server main listens on this host alone; see listen",
         None,
     ]
@@ -98,6 +98,8 @@ POSTGRESQL = """
 </zodb>
 """
 LISTEN = "listen 203.0.113.1"
+SHARED = "use --threads shared, or -c 1"
+EXCLUSIVE = f"FileStorage: one DB at a time can open it; leave out --hosts, and {SHARED}"
 
 
 @pytest.mark.parametrize(
@@ -110,12 +112,16 @@ LISTEN = "listen 203.0.113.1"
         (POSTGRESQL.format(LISTEN, "cache-local-dir $scratch/cache"), None),
         (
             POSTGRESQL.format(LISTEN, "blob-dir $scratch/blobs\nshared-blob-dir true"),
-            "only this host has $scratch/blobs",
+            "only this host has $scratch/blobs; leave out --hosts",
         ),
         (POSTGRESQL.format(LISTEN, "blob-dir $scratch/blobs\nshared-blob-dir false"), None),
         (
+            "<zodburi two>\nuri sqlite://?data_dir=$scratch/two\n</zodburi>\n",
+            "only this host has sqlite://?data_dir=$scratch/two; leave out --hosts",
+        ),
+        (
             "<zodb fs>\n<filestorage>\npath /var/x.fs\n</filestorage>\n</zodb>\n",
-            "FileStorage: one DB at a time can open it; leave out --hosts",
+            EXCLUSIVE,
         ),
     ],
 )
@@ -126,3 +132,27 @@ def test_sections_tell_what_other_hosts_reach(
     with given_names(source, tmp_path) as names:
         (found,) = reachable(contenders_of(parse(source, names)), ELSEWHERE)
     assert found.refusal(Parameters(CrewShape(4, hosts=2))) == refusal
+
+
+PERSISTENT = "<zodb zeo>\n<zeoclient>\nserver localhost:1\nclient x\n</zeoclient>\n</zodb>\n"
+
+
+@pytest.mark.parametrize(
+    ("together", "shape", "refused"),
+    [
+        (1, CrewShape(2, hosts=2), False),
+        (2, CrewShape(2, hosts=2), True),
+        (2, CrewShape(1, hosts=2), False),
+        (1, CrewShape(4, Unit.THREAD, shared=True, hosts=2), False),
+        (2, CrewShape(4, Unit.THREAD, shared=True, hosts=2), True),
+        (1, CrewShape(3, hosts=2), True),
+    ],
+)
+def test_hosts_on_one_machine_share_its_files(
+    together: int, shape: CrewShape, refused: bool, tmp_path: Path
+) -> None:
+    source = Source(tmp_path / "x.conf", PERSISTENT)
+    cluster = Cluster("", WORKERS, here=False, together=together)
+    (found,) = reachable(contenders_of(parse(source, {})), cluster)
+    refusal = found.refusal(Parameters(shape)) or ""
+    assert ("its persistent cache file serves one DB at a time" in refusal) == refused

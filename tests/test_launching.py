@@ -1,4 +1,4 @@
-"""The look at every contender, by hosts that are made up, and what comes of it."""
+"""The look at every contender, by fork servers that are made up, and what comes of it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class FakeLauncher:
     looked: list[str] = field(default_factory=list)
 
     @contextmanager
-    def host(self) -> Iterator[FakeLauncher]:
+    def fork_server(self) -> Iterator[FakeLauncher]:
         if self.cannot_start is not None:
             raise WorkerFailed(self.cannot_start)
         yield self
@@ -95,7 +95,7 @@ def test_a_failure_for_which_there_is_advice_ends_with_it() -> None:
     assert failures == {"a": "cannot be opened: (3780, 'constraint'); write something else"}
 
 
-def test_where_no_host_can_be_started_no_contender_can_be_opened() -> None:
+def test_where_no_fork_server_can_be_started_no_contender_can_be_opened() -> None:
     launcher = FakeLauncher(cannot_start=Failure("no worker can be started: no memory"))
     failures, facts = look(launcher, *map(contender, "ab"), absent={"a": "server x ended"})
     assert failures == {"a": "server x ended", "b": "no worker can be started: no memory"}

@@ -694,6 +694,19 @@ def test_what_there_was_no_time_for_was_not_run_and_says_so() -> None:
     assert found.site.events == []
 
 
+@pytest.mark.parametrize("runs", [(1, 6), (2, 6), (6, 1)])
+def test_a_run_with_a_precision_is_resumed_however_many_runs_there_are(
+    runs: tuple[int, int],
+) -> None:
+    plan = precise("ab")
+    begun = [
+        measured(each.cell, *([each.mean * (1 + 0.001 * at)] for at in range(number)))
+        for each, number in zip(shot(plan).results, runs, strict=True)
+    ]
+    found = shot(plan, begun=begun)
+    assert [len(each.runs) for each in found.results] == [6, 6]
+
+
 def test_a_contender_that_fails_does_not_keep_the_row_from_its_end() -> None:
     found = shot(precise("ab"), Site(fails=failing("slice", "b"), swings={"b": 0.5}))
     assert [(each.state, len(each.runs)) for each in found.results] == [

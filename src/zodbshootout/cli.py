@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -25,13 +25,13 @@ from zodbshootout.comparing import compare_files
 from zodbshootout.config.configuration import ConfigurationError, Source, read_source
 from zodbshootout.config.secret_values import of_words
 from zodbshootout.config.uri import source_of
+from zodbshootout.crews.cluster import Cluster
 from zodbshootout.destination import check_like, check_other_files, result_files
 from zodbshootout.environments.making import Maker
 from zodbshootout.guardian import Guardian, GuardianLost
-from zodbshootout.hosts import make_ready, on_hosts, reachable
+from zodbshootout.hosts import check_alike, on_hosts, reachable
 from zodbshootout.launching import launcher_for, open_all
 from zodbshootout.ledger import GaveUp, Ledger
-from zodbshootout.masking import Mask
 from zodbshootout.options import Options
 from zodbshootout.perf.cells import CellTasks
 from zodbshootout.plan import Plan, make_plan
@@ -45,7 +45,7 @@ from zodbshootout.results import CellResult, long_name
 from zodbshootout.selecting import check_baseline, expendable, shared_databases
 from zodbshootout.shootout import RunOptions, Shootout
 from zodbshootout.show import report_of, show
-from zodbshootout.sides import sides_of
+from zodbshootout.sides import Sides, sides_of
 from zodbshootout.streams import Streams, console_on, print_line
 from zodbshootout.zapping import to_be_zapped
 
@@ -109,12 +109,12 @@ def _shoot_out(options: Options, streams: Streams) -> int:
     with ExitStack() as places, Guardian() as guardian, ExitStack() as stack:
         sides = sides_of(_source(options), options, places, guardian, streams.mask)
         directory = sides.context.directory
+        check_baseline(sides.contenders, options)
+        may_write = expendable(sides.contenders, options)
         cluster = stack.enter_context(
             cluster_for(options.hosts, guardian, directory, start=not options.list_only)
         )
         contenders = reachable(sides.contenders, cluster)
-        check_baseline(contenders, options)
-        may_write = expendable(contenders, options)
         for shared in shared_databases(contenders):
             streams.complain(shared)
         sweep = on_hosts(options.sweep, cluster)
@@ -135,20 +135,14 @@ def _shoot_out(options: Options, streams: Streams) -> int:
             launcher = launcher_for(options, sides.context, observer, streams.mask)
             opened = open_all(sides, plan, launcher, stack, observer)
             plan = opened.plan
-            make_ready(cluster, plan)
+            check_alike(cluster, plan)
             shootout = Shootout(
                 plan=plan,
                 ledger=Ledger(
                     plan, observer, files.write, run.fail_fast, streams.mask, files.begun
                 ),
                 launcher=launcher,
-                tasks=replace(
-                    _tasks(plan, run, options.words, streams.mask),
-                    cluster=cluster,
-                    variables=sorted(
-                        sides.context.source.environment_names.union(options.inherit_environ)
-                    ),
-                ),
+                tasks=_tasks(plan, run, options, sides, cluster),
                 servers=opened.servers,
                 options=run,
                 absent=opened.failures,
@@ -156,21 +150,35 @@ def _shoot_out(options: Options, streams: Streams) -> int:
             if options.append or options.resume:
                 check_like(files, shootout.expected_metadata(), options)
             status, message = _measure(shootout)
+            if run.log:
+                _relay_log(cluster, lambda line: observer.relay(streams.mask(line)))
         if message:
             streams.complain(message)
         _report(shootout, files, options, streams)
     return _after_printing(streams, status, files.combined)
 
 
-def _tasks(plan: Plan, run: RunOptions, words: Sequence[str], mask: Mask) -> CellTasks:
+def _relay_log(cluster: Cluster | None, relay: Callable[[str], None]) -> None:
+    """Pass on what workers have logged that were started here; others have a terminal."""
+    if cluster is not None and cluster.log is not None:
+        for line in cluster.log.read_text(encoding="utf-8", errors="replace").splitlines():
+            relay(line)
+
+
+def _tasks(
+    plan: Plan, run: RunOptions, options: Options, sides: Sides, cluster: Cluster | None
+) -> CellTasks:
     treatment = {
         each.name: {"packed": run.pack, "zapped": each.name in run.zapped}
         for each in plan.contenders
     }
-    command = shlex.join(["zodbshootout", *map(mask, words)])
+    mask = sides.mask
+    command = shlex.join(["zodbshootout", *map(mask, options.words)])
+    variables = sides.context.source.environment_names.union(options.inherit_environ)
     return CellTasks(
-        plan, treatment, run.leaks, run.profiles, run.profiler, mask(run.label), command
-    )
+        plan, treatment, run.leaks, run.profiles, run.profiler, mask(run.label), command,
+        cluster=cluster, variables=sorted(variables),
+    )  # fmt: skip
 
 
 def _after_printing(streams: Streams, status: int, results: Path | None = None) -> int:
@@ -251,7 +259,7 @@ def _print_plan(streams: Streams, plan: Plan) -> None:
     what = f"{runnable} cell{plural}, {effort.processes} runs of each, about {minutes:.1f} minutes"
     if effort.precision:
         what = (
-            f"{runnable} cell{plural} until all are known within {effort.precision:.1%}, "
+            f"{runnable} cell{plural} until all are known within {100 * effort.precision:g} %, "
             f"at most {minutes:.1f} minutes"
         )
     streams.say(what)

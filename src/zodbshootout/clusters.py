@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import math
 import os
 import platform
 import re
@@ -12,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -19,12 +21,13 @@ from pathlib import Path
 from typing import Any
 
 from zodbshootout.arguments import UsageError
-from zodbshootout.crews.hosts import Cluster, Worker
+from zodbshootout.crews.cluster import Cluster, Worker
 from zodbshootout.guardian import Ending, Guardian, end_group
 from zodbshootout.servers.certificates import certificates
 
 PATIENCE = 30.0
-"""Seconds in which a cluster has to answer."""
+"""Seconds in which a cluster has to answer, and have its workers unless Dask's configuration says
+``zodbshootout.wait-for-workers``."""
 MOST_HERE = 1000
 """Workers that are started on this host, at most."""
 ROOM = "clients"
@@ -35,8 +38,16 @@ _ADDRESS = re.compile(r"\w+://.+")
 
 _AT_ONCE = Ending(signal.SIGKILL)
 """How they end: nothing of theirs outlasts the run, and clients end with their worker."""
-_NO_HTTP = {f"DASK_DISTRIBUTED__{each}__HTTP__ROUTES": "[]" for each in ("SCHEDULER", "WORKER")}
-"""Has the servers of Dask's dashboards, which need no certificate, serve nothing."""
+_SETTINGS = {
+    # The servers of dashboards, which need no certificate, serve nothing.
+    "DASK_DISTRIBUTED__SCHEDULER__HTTP__ROUTES": "[]",
+    "DASK_DISTRIBUTED__WORKER__HTTP__ROUTES": "[]",
+    # What Dask measures of itself takes processor time from the clients, which are beside it.
+    "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
+    "DASK_DISTRIBUTED__ADMIN__TICK__INTERVAL": "1s",
+    "DASK_DISTRIBUTED__ADMIN__SYSTEM_MONITOR__INTERVAL": "10s",
+}
+"""Of Dask's configuration, in the environment of schedulers and workers that are started here."""
 
 
 @contextmanager
@@ -55,8 +66,8 @@ def cluster_for(
         return
     if importlib.util.find_spec("distributed") is None:
         raise UsageError(
-            "--hosts needs distributed, which is in the extra hosts; install it: "
-            "pip install distributed"
+            "--hosts needs distributed and trustme, which are in the extra hosts; install them: "
+            "pip install distributed trustme"
         )
     local, path = _LOCAL.fullmatch(where), Path(where)
     with ExitStack() as stack:
@@ -73,10 +84,12 @@ def cluster_for(
                 "tcp://scheduler:8786, nor a file"
             )
         if found.address:
-            yield _connected(found, directory)
+            yield _connected(found, directory, send=start)
         else:
             names = map(str, range(found.workers))
-            yield Cluster("", [Worker(name, name) for name in names])
+            described = [Worker(name, name) for name in names]
+            together = found.workers if local else 1
+            yield Cluster("", described, here=bool(local), together=together)
 
 
 @dataclass(frozen=True)
@@ -88,6 +101,18 @@ class _Found:
     workers: int = 1
     """How many are waited for."""
     security: Any = None
+    log: Path | None = None
+    """Where the workers print what they have to say, if they were started here."""
+    described: Path | None = None
+    """The file that describes the cluster, if one does."""
+
+    def advice(self) -> str:
+        """Say what to do where the workers are not there."""
+        if self.log is not None:
+            return f"the last that Dask said was: {_last_line(self.log)}"
+        if self.described is not None:
+            return f"zodbshootout.wait-for-workers in {self.described} gives them more time"
+        return f"start it: dask scheduler, and dask worker {self.address}"
 
 
 def _some(digits: str) -> int:
@@ -122,7 +147,7 @@ def _local(workers: int, guardian: Guardian, directory: Path, stack: ExitStack) 
     def start(program: str, *words: str) -> subprocess.Popen[Any]:
         process = guardian.start(
             [sys.executable, "-m", f"distributed.cli.dask_{program}", *words, *common],
-            env={**os.environ, "DASK_TEMPORARY_DIRECTORY": str(directory), **_NO_HTTP},
+            env={**os.environ, "DASK_TEMPORARY_DIRECTORY": str(directory), **_SETTINGS},
             stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
         )  # fmt: skip
         stack.callback(_end, process, guardian)
@@ -141,7 +166,7 @@ def _local(workers: int, guardian: Guardian, directory: Path, stack: ExitStack) 
         require_encryption=True, tls_ca_file=tls["ca-file"],
         tls_client_cert=tls["cert"], tls_client_key=tls["key"],
     )  # fmt: skip
-    return _Found(address, workers, private)
+    return _Found(address, workers, private, log)
 
 
 def _last_line(path: Path) -> str:
@@ -204,8 +229,12 @@ def _of_file(path: Path, stack: ExitStack, *, start: bool) -> _Found:
     except yaml.MarkedYAMLError as error:
         line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
         raise UsageError(f"--hosts: {path}{line}: {error.problem}") from None
-    except (OSError, ValueError) as error:
-        raise UsageError(f"--hosts: cannot read {path}: {error}") from None
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        cause = " ".join(str(error).split())
+        raise UsageError(f"--hosts: cannot read {path}: {cause}") from None
+    strange = next(_strange_keys(told), None)
+    if strange is not None:
+        raise UsageError(f"--hosts: {path}: the key {strange!r} is no text; write it in quotes")
     if not isinstance(told, Mapping):
         raise UsageError(f"--hosts: {path} has no keys and values")
     of_class = {"version", "module", "class", "args", "kwargs"}
@@ -221,6 +250,14 @@ def _of_file(path: Path, stack: ExitStack, *, start: bool) -> _Found:
     return _Found(str(address))
 
 
+def _strange_keys(told: Any) -> Iterator[Any]:
+    if isinstance(told, Mapping):
+        for key, value in told.items():
+            if not isinstance(key, str):
+                yield key
+            yield from _strange_keys(value)
+
+
 def _created(path: Path, description: _Description, stack: ExitStack) -> _Found:
     try:
         make = getattr(importlib.import_module(description.module), description.name)
@@ -230,30 +267,36 @@ def _created(path: Path, description: _Description, stack: ExitStack) -> _Found:
         raise UsageError(f"--hosts: {path}: no cluster could be made: {cause}") from error
     address, security = str(cluster.scheduler_address), getattr(cluster, "security", None)
     workers = len(getattr(cluster, "worker_spec", ())) or description.workers
-    return _Found(address, workers, security)
+    return _Found(address, workers, security, described=path)
 
 
-def _connected(found: _Found, directory: Path) -> Cluster:
-    """Return the cluster when it has the workers that are waited for.
+def _connected(found: _Found, directory: Path, *, send: bool) -> Cluster:
+    """Return the cluster when it has the workers that are waited for, and was sent packages.
 
     :raises UsageError: when it has not
     """
     import dask
 
-    reached = Cluster(found.address, (), configuration=dask.config.config, security=found.security)
+    patience = _patience()
+    reached = Cluster(
+        found.address, (), here=False, configuration=dask.config.config, security=found.security,
+        log=found.log,
+    )  # fmt: skip
     try:
         with reached.client(timeout=PATIENCE) as client:
-            client.wait_for_workers(found.workers, timeout=PATIENCE + found.workers)
+            client.wait_for_workers(found.workers, timeout=patience + found.workers)
+            if send:
+                _send_packages(client)
             workers = _workers(client.scheduler_info(n_workers=-1)["workers"])
-            here = _are_here(client, directory)
+            machines = Counter(client.run(platform.node).values())
+            here = set(machines) == {platform.node()} and _see_files(client, directory)
     except (OSError, TimeoutError, TypeError, ValueError) as error:
         few = "a worker" if found.workers == 1 else f"{found.workers} workers"
         raise UsageError(
             f"--hosts: no cluster with {few} at {found.address}: "
-            f"{' '.join(str(error).split())}; start it: dask scheduler, and dask worker "
-            f"{found.address}"
+            f"{' '.join(str(error).split())}; {found.advice()}"
         ) from None
-    return replace(reached, workers=workers, here=here)
+    return replace(reached, workers=workers, here=here, together=max(machines.values()))
 
 
 def _workers(told: Mapping[str, Mapping[str, Any]]) -> list[Worker]:
@@ -269,14 +312,13 @@ def _workers(told: Mapping[str, Mapping[str, Any]]) -> list[Worker]:
     return sorted(limited or found, key=lambda each: (len(each.name), each.name))
 
 
-def send_packages(client: Any, cluster: Cluster) -> None:
+def _send_packages(client: Any) -> None:
     """Have the workers install what Dask's configuration says that this program needs.
 
-    Those that need it restart.
+    They restart where that is necessary, and may be called otherwise then.
 
     :raises UsageError: when it cannot be installed, or a directory is not there
     """
-    import dask
     from distributed.diagnostics import plugin
 
     install: Any = plugin.PipInstall  # they have no types
@@ -286,18 +328,39 @@ def send_packages(client: Any, cluster: Cluster) -> None:
     for directory in directories:
         if not directory.is_dir():
             raise UsageError(f"--hosts: zodbshootout.upload-directories: no directory {directory}")
-    with dask.config.set(cluster.configuration):
-        try:
-            if requirements:
-                client.register_plugin(install(requirements, restart_workers=True))
-            for directory in directories:
-                sent = upload(str(directory), restart_workers=True, update_path=True)
-                client.register_plugin(sent)
-            if requirements or directories:
-                client.wait_for_workers(len(cluster.workers), timeout=PATIENCE)
-        except (OSError, RuntimeError) as error:
-            cause = " ".join(str(error).split())
-            raise UsageError(f"--hosts: the packages could not be sent: {cause}") from error
+    if not (requirements or directories):
+        return
+    number = len(client.scheduler_info(n_workers=-1)["workers"])
+    try:
+        if requirements:
+            client.register_plugin(install(requirements, restart_workers=True))
+        for directory in directories:
+            sent = upload(str(directory), restart_workers=True, update_path=True)
+            client.register_plugin(sent)
+        client.wait_for_workers(number, timeout=_patience())
+    except (OSError, RuntimeError) as error:
+        cause = " ".join(str(error).split())
+        raise UsageError(f"--hosts: the packages could not be sent: {cause}") from error
+
+
+def _patience() -> float:
+    """Return the seconds in which workers have to be there, by Dask's configuration.
+
+    :raises UsageError: when it says something else
+    """
+    import dask
+    from dask.utils import parse_timedelta
+
+    told = dask.config.get("zodbshootout.wait-for-workers", PATIENCE)
+    try:
+        seconds = float(parse_timedelta(told))
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+        seconds = math.nan
+    if not 0 < seconds < math.inf:
+        raise UsageError(
+            f"--hosts: zodbshootout.wait-for-workers: {told!r} is no time such as 5 minutes"
+        )
+    return seconds
 
 
 def _texts(key: str) -> list[str]:
@@ -313,9 +376,7 @@ def _texts(key: str) -> list[str]:
     return found
 
 
-def _are_here(client: Any, directory: Path) -> bool:
-    """Say whether all workers are on this host: they have its name, and see a file of this run."""
+def _see_files(client: Any, directory: Path) -> bool:
+    """Say whether all workers see a file that is made here."""
     with tempfile.NamedTemporaryFile(dir=directory) as file:
-        seen = client.run(os.path.exists, file.name)
-    names = client.run(platform.node)
-    return all(seen.values()) and set(names.values()) == {platform.node()}
+        return all(client.run(os.path.exists, file.name).values())

@@ -89,7 +89,7 @@ def runs_needed(estimate: Estimate, runs: int, half_width: float) -> int:
 
     More of them vary as these did.  It is never less than *runs*, and 2 where there was one.
     """
-    if estimate.freedom <= 0:
+    if estimate.freedom <= 0 or runs == 1:
         return 2
     needed = runs
     while _projected(estimate, runs, needed) > half_width:

@@ -13,14 +13,14 @@ from typing import Any
 
 from zodbshootout.arguments import UsageError
 from zodbshootout.client.distributions import installed_versions
-from zodbshootout.clusters import ROOM, send_packages
+from zodbshootout.clusters import ROOM
 from zodbshootout.contenders.contender import Contender, Limit
-from zodbshootout.crews.hosts import Cluster, addresses
+from zodbshootout.crews.cluster import Cluster, addresses
 from zodbshootout.plan import Plan, Sweep
 
 
-def make_ready(cluster: Cluster | None, plan: Plan) -> None:
-    """Send packages to the hosts, if any are to be sent, and compare what they have with this one.
+def check_alike(cluster: Cluster | None, plan: Plan) -> None:
+    """Compare what the hosts of a cluster, if there is one, have with what this one has.
 
     That is Python, and all that the contenders import.
 
@@ -33,7 +33,6 @@ def make_ready(cluster: Cluster | None, plan: Plan) -> None:
     here = versions(names)
     try:
         with cluster.client() as client:
-            send_packages(client, cluster)
             there = addresses(client)
             found = client.run(versions, names, on_error="return")
             # It unpickles what workers are to do.
@@ -109,8 +108,8 @@ def on_hosts(sweep: Sweep, cluster: Cluster | None) -> Sweep:
     most = max(sweep.concurrency)
     if cluster.room is not None and most > cluster.room:
         raise UsageError(
-            f"-c {most}: the workers have room for {cluster.room} clients, as their resource "
-            f"{ROOM!r} says"
+            f"-c {most}: the Dask workers have room for {cluster.room} clients, as their "
+            f"resource {ROOM!r} says"
         )
     crew = replace(sweep.base.crew, hosts=len(cluster.workers))
     return replace(sweep, base=replace(sweep.base, crew=crew))
@@ -120,18 +119,25 @@ def reachable(contenders: Sequence[Contender], cluster: Cluster | None) -> list[
     """Return contenders that know whether the hosts of a cluster can reach them."""
     if cluster is None:
         return list(contenders)
-    return [_limited(contender, here=cluster.here) for contender in contenders]
+    return [
+        replace(
+            contender,
+            hosts_together=cluster.together,
+            limits=(*contender.limits, *_limits(contender, here=cluster.here)),
+        )
+        for contender in contenders
+    ]
 
 
-def _limited(contender: Contender, *, here: bool) -> Contender:
+def _limits(contender: Contender, *, here: bool) -> list[Limit]:
     if contender.environment:
-        reason = f"environment {contender.environment} is on this host, and its clients on others"
-    elif here:
-        return contender
-    elif contender.files:
-        reason = f"only this host has {contender.files[0]}"
-    elif contender.servers_here:
-        reason = f"server {contender.servers_here[0]} listens on this host alone; see listen"
-    else:
-        return contender
-    return replace(contender, limits=(*contender.limits, Limit(reason)))
+        reason = f"environment {contender.environment} is made for this command alone"
+        return [Limit(f"{reason}; leave out --hosts")]
+    if here:
+        return []
+    if contender.files:
+        return [Limit(f"only this host has {contender.files[0]}; leave out --hosts")]
+    if contender.servers_here:
+        server = contender.servers_here[0]
+        return [Limit(f"server {server} listens on this host alone; see listen")]
+    return []

@@ -151,8 +151,8 @@ def _look(contender: Contender, fork_server: ForkServer) -> Facts | Failure:
             return Failure(contender.installation, detail)
         advice = contender.advice_on(cause)
         return Failure(f"cannot be opened: {cause}{f'; {advice}' if advice else ''}", detail)
-    # This Python need not have what another one has imported.
-    return facts if contender.storage.interpreter is None else replace(facts, modules=())
+    # This Python need not have what that of an environment has imported.
+    return replace(facts, modules=()) if contender.environment else facts
 
 
 def launcher_for(
@@ -187,7 +187,7 @@ def launcher_for(
         options=passed_on,
         affinity=options.affinity,
         log=options.run.log,
-        # On hosts the clients are patched; Dask's client here could not be.
+        # Dask's client could not be patched.
         gevent=options.gevent and options.hosts is None,
         timeout=options.timeout,
         open_timeout=min(options.open_timeout, options.timeout),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import random
 import secrets
 import time
@@ -15,6 +14,7 @@ from typing import Any, Protocol
 from zodbshootout.client.benchmarks.registry import benchmarks
 from zodbshootout.client.outcome import Failure, State
 from zodbshootout.compare.ratio import ratio_of
+from zodbshootout.contenders.contender import clients_together
 from zodbshootout.engine.rounds import Rounds
 from zodbshootout.engine.turns import Course, Turns, Worker, WorkerFailed
 from zodbshootout.estimate import runs_needed
@@ -160,10 +160,13 @@ class Shootout:
             return effort.processes if unsettled else 0
         named = [each for each in results if each.cell.contender == self.options.baseline]
         baseline = (named or results)[0]
-        known = [result.relative for result in results]
-        known += [ratio_of(baseline, each).log for each in results if each is not baseline]
-        runs = len(baseline.runs)
-        return max(runs_needed(each, runs, effort.precision) for each in known)
+        known = [(result.relative, len(result.runs)) for result in results]
+        known += [
+            (ratio_of(baseline, each).log, min(len(baseline.runs), len(each.runs)))
+            for each in results
+            if each is not baseline
+        ]
+        return max(runs_needed(each, runs, effort.precision) for each, runs in known)
 
     def _close(self, cells: Sequence[Cell]) -> None:
         unsettled = self.ledger.unsettled(cells)
@@ -236,7 +239,8 @@ class Shootout:
 
     def _fits(self, cell: Cell, group: Sequence[Cell]) -> bool:
         crew = cell.parameters.crew
-        if (len(group) + 1) * math.ceil(crew.size / max(1, crew.hosts)) > MOST_CLIENTS:
+        together = clients_together(crew, self.plan.contender(cell).hosts_together)
+        if (len(group) + 1) * together > MOST_CLIENTS:
             return False
         if self._restarts(cell.benchmark):
             return not any(each.contender in self.servers.served for each in [cell, *group])

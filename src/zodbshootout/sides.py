@@ -26,6 +26,7 @@ from zodbshootout.contenders.private_servers import (
     needs_of_servers,
     users_of_servers,
 )
+from zodbshootout.crews.interpreters import own_interpreter
 from zodbshootout.environments.environment import Environment, of_section
 from zodbshootout.environments.making import CannotBeMade, Maker
 from zodbshootout.environments.modules import carry_to
@@ -74,6 +75,10 @@ class Sides:
     """Where contenders are opened, but for the Python of the command itself."""
     mask: Mask
     """Hides what is secret in what the environments are made of."""
+    gevent: bool = False
+    """Whether clients are greenlets."""
+    on_hosts: bool = False
+    """Whether the clients are elsewhere, so that the Python of the command is not patched."""
 
     @property
     def contenders(self) -> list[Contender]:
@@ -109,7 +114,11 @@ class Sides:
             except CannotBeMade as error:
                 absent |= dict.fromkeys(names, str(error))
             else:
-                interpreters |= dict.fromkeys(names, interpreter)
+                located = replace(interpreter, gevent=self.gevent)
+                interpreters |= dict.fromkeys(names, located)
+        if self.gevent and self.on_hosts:
+            patched = own_interpreter(gevent=True)
+            interpreters |= {each.name: patched for each in self.contenders if not each.environment}
         return interpreters, absent
 
     def check_servers_can_restart(self) -> None:
@@ -153,8 +162,9 @@ def sides_of(
     used = dict.fromkeys(each.environment for side in sides for each in side.contenders)
     made_of = {name: mask(each.made_of) for name, each in known.items()}
     return Sides(
-        [side.told(made_of) for side in sides], [known[name] for name in used if name], mask
-    )
+        [side.told(made_of) for side in sides], [known[name] for name in used if name], mask,
+        options.gevent, options.hosts is not None,
+    )  # fmt: skip
 
 
 def _read(source: Source, directory: Path, places: ExitStack, mask: Mask) -> Configuration:

@@ -117,6 +117,12 @@ def test_servers_are_known_before_they_are_opened() -> None:
     assert "<oracle>: no driver" in str(contender("oracle://?user=u&dsn=x").installation)
 
 
+def test_in_oracle_each_user_has_a_database_and_in_mysql_they_share_one() -> None:
+    oracle = {contender(f"oracle://?user={user}&dsn=x").place for user in "ab"}
+    mysql = {contender(f"mysql://{user}:p@h/x").place for user in "ab"}
+    assert (len(oracle), len(mysql)) == (2, 1)
+
+
 def test_a_demostorage_by_parameter_is_one() -> None:
     assert contender("sqlite://?data_dir=x&demostorage=1").facts.sharing is Sharing.VOLATILE
 

@@ -68,6 +68,20 @@ def test_clients_on_hosts_fill_the_table(home: Path, kind: tuple[str, ...]) -> N
     assert run(home, "show", "a.json").out in done.out
 
 
+def test_greenlets_on_hosts_have_the_driver_that_the_metadata_name(home: Path) -> None:
+    section = "<relstorage>\nkeep-history false\n<sqlite3>\n{}data-dir $scratch/{}\n</sqlite3>\n"
+    drivers = {"any": "", "named": "driver gevent sqlite3\n"}
+    text = "".join(
+        f"<zodb {name}>\n{section.format(driver, name)}</relstorage>\n</zodb>\n"
+        for name, driver in drivers.items()
+    )
+    (home / "x.conf").write_text(f"%import relstorage\n{text}")
+    done = run(home, "x.conf", "add", "--gevent", *BRIEF, "--hosts", "local:2", "-o", "a.json")
+    assert done.status == 0, done.err + done.out
+    for name in drivers:
+        assert metadata_of(home / "a.d" / f"{name}.json", "add")["driver"] == "gevent sqlite3"
+
+
 def test_a_cluster_that_is_there_is_used_and_left_as_it_was(home: Path) -> None:
     with dask_cluster(home, {"alpha": (), "beta": ()}) as cluster:
         words = ("x.conf", "add", "cold", "-c", "4", *BRIEF, "--hosts", cluster.address)
@@ -154,8 +168,8 @@ def test_the_files_of_the_manual_can_be_read(name: str) -> None:
     assert {"class", "scheduler-address"} & told.keys()
 
 
-@pytest.mark.parametrize("sent", [False, True])
-def test_a_storage_is_sent_to_the_hosts(sent: bool, home: Path) -> None:
+@pytest.mark.parametrize(("sent", "name"), [(False, "alpha"), (True, "alpha"), (True, "_")])
+def test_a_storage_is_sent_to_the_hosts(sent: bool, name: str, home: Path) -> None:
     shutil.copytree(TESTS / "faulty", home / "mine" / "faulty")
     sections = CONFIGURATION.replace("<zodb zeo>", "%import faulty\n<zodb zeo>")
     sections = sections.replace("    <zeoclient>", "    <faulty>\nfault leak\n<zeoclient>")
@@ -163,7 +177,7 @@ def test_a_storage_is_sent_to_the_hosts(sent: bool, home: Path) -> None:
     (home / "x.conf").write_text(sections)
     directories = f"\n  upload-directories:\n    - {home}/mine" if sent else " {}"
     ours = str(SOURCES)
-    with dask_cluster(home, {"alpha": ()}, worker_options=["--nanny"], PYTHONPATH=ours) as cluster:
+    with dask_cluster(home, {name: ()}, worker_options=["--nanny"], PYTHONPATH=ours) as cluster:
         text = f"scheduler-address: {cluster.address}\nzodbshootout:{directories}\n"
         (home / "cluster.yaml").write_text(text)
         words = ("x.conf", "add", "-c", "2", *BRIEF, "--hosts", "cluster.yaml", "-o", "a.json")

@@ -233,7 +233,7 @@ def test_listing_measures_nothing(tmp_path: Path) -> None:
     assert "sqlite: hot, 2 processes, 1000 objects of 300 bytes" in done.out
     assert "filestorage: hot" in done.out
     assert "not supported: FileStorage: one DB at a time" in done.out
-    assert "14 cells until all are known within 5.0%, at most 1.9 minutes" in done.out
+    assert "14 cells until all are known within 5 %, at most 1.9 minutes" in done.out
     assert not (tmp_path / "data").exists()
     assert left_behind(tmp_path) == []
 

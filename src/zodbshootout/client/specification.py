@@ -20,6 +20,8 @@ class Interpreter:
     """The directory that holds the modules of ours that it needs."""
     sees_ours: bool = False
     """Whether it is the Python of the command, and finds modules where that finds them."""
+    gevent: bool = False
+    """Whether gevent patches it, if it is installed there: its clients are greenlets."""
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,12 @@ OF_SERVER = "server."
 """What the settings of private servers begin with."""
 
 
+def clients_together(shape: CrewShape, hosts_together: int) -> int:
+    """Return how many clients are on one machine, at most, with so many of their hosts."""
+    hosts = max(1, shape.hosts)
+    return min(shape.size, math.ceil(shape.size / hosts) * min(hosts_together, hosts))
+
+
 @dataclass(frozen=True)
 class Limit:
     """Which crews cannot use a storage, and why: those of whom all of this is true."""
@@ -39,14 +45,20 @@ class Limit:
     units: frozenset[Unit] = frozenset(Unit)
     """What the clients are."""
     databases: int = 1
-    """How many DBs they open on a host, at least."""
+    """How many DBs they open on a machine, at least."""
     sharers: int = 1
     """How many of them use one DB, at least."""
 
-    def applies_to(self, shape: CrewShape) -> bool:
-        """Say whether a crew of that shape cannot use the storage."""
-        clients = math.ceil(shape.size / max(1, shape.hosts))
-        databases, sharers = (1, clients) if shape.shared else (clients, 1)
+    def applies_to(self, shape: CrewShape, hosts_together: int = 1) -> bool:
+        """Say whether a crew of that shape cannot use the storage.
+
+        So many of its hosts may be on one machine.
+        """
+        hosts = max(1, shape.hosts)
+        if shape.shared:
+            databases, sharers = min(hosts_together, hosts), math.ceil(shape.size / hosts)
+        else:
+            databases, sharers = clients_together(shape, hosts_together), 1
         return shape.unit in self.units and databases >= self.databases and sharers >= self.sharers
 
 
@@ -86,6 +98,8 @@ class Contender:
     servers_here: tuple[str, ...] = ()
     """Those of them that no other host can reach."""
     limits: tuple[Limit, ...] = ()
+    hosts_together: int = 1
+    """How many hosts of a crew are on one machine, at most."""
     requirements: tuple[Requirement, ...] = ()
     zap_obstacle: str | None = None
     """Why its data cannot be destroyed."""
@@ -117,9 +131,11 @@ class Contender:
             return f"{name} stores no blobs as it is configured here; see blob-dir"
         if shape.databases > 1 and self.facts.sharing in _LIMITS:
             limit = _LIMITS[self.facts.sharing]
-            otherwise = "leave out --hosts" if shape.hosts > 1 else "use --threads shared, or -c 1"
+            shared = "use --threads shared, or -c 1"
+            otherwise = f"leave out --hosts, and {shared}" if shape.hosts > 1 else shared
             return f"{name}: {limit}; {otherwise}"
-        return next((limit.reason for limit in self.limits if limit.applies_to(shape)), None)
+        applying = (each for each in self.limits if each.applies_to(shape, self.hosts_together))
+        return next((limit.reason for limit in applying), None)
 
     def absence(self) -> str | None:
         """Say which server is not there, after trying to connect, or return ``None``."""
@@ -141,8 +157,11 @@ class Contender:
         """
         found = []
         for key, value in self.settings.items():
-            name = key.rpartition(".")[2].rstrip("0123456789")
-            if name in _FILES and not value.startswith("$"):
+            section, _, last = key.rpartition(".")
+            name = last.rstrip("0123456789")
+            if name == "user" and f"{section}.dsn" in self.settings:
+                found.append(value)  # in Oracle each user has a schema of his own
+            elif name in _FILES and not value.startswith("$"):
                 found.append(str(Path(value).absolute()))
             elif name in _PLACES:
                 found.append(f"{value} of {self.side}" if self.side and "$" in value else value)
@@ -150,9 +169,14 @@ class Contender:
 
     @property
     def files(self) -> tuple[str, ...]:
-        """Return the files and directories that its clients open for its data."""
+        """Return the files and directories that its clients open for its data.
+
+        A URI that names the run's scratch directory is one of them: another host has another one.
+        """
         found = []
         for key, value in self.settings.items():
+            if key == "uri" and "$scratch" in value:
+                found.append(value)
             section, _, name = key.rpartition(".")
             if key.startswith(OF_SERVER):
                 continue

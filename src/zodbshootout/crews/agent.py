@@ -14,9 +14,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from zodbshootout.client.clock import SystemClock
-from zodbshootout.client.specification import Interpreter
 from zodbshootout.crews.crew import CrewFailed
-from zodbshootout.crews.interpreters import Hello, started
+from zodbshootout.crews.interpreters import Hello, own_interpreter, started
 from zodbshootout.crews.remote import Lead
 
 PULSE = 0.2
@@ -41,11 +40,9 @@ class Agent:
             TemporaryDirectory(dir=self._worker.local_directory, ignore_cleanup_errors=True)
         )
         self._names = equipment.unpacked(Path(directory))
-        modules = Path(__file__).parents[2]
-        interpreter = Interpreter("", sys.executable, str(modules), sees_ours=True)
         self._peer = self._stack.enter_context(
             started(
-                interpreter, hello, gevent=gevent, own_group=True,
+                own_interpreter(gevent=gevent), hello, own_group=True,
                 environment={
                     **equipment.variables,
                     "TMPDIR": directory,

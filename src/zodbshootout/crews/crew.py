@@ -68,13 +68,17 @@ class Crew(ABC):
         :raises CrewFailed: when one does not *answer* as it should, or is gone
         """
 
-    @abstractmethod
-    def join(self) -> None:
-        """Wait until every client has ended of itself."""
+    def join(self) -> None:  # noqa: B027
+        """Wait until every client has ended of itself.
 
-    @abstractmethod
-    def abandon(self) -> None:
-        """End the clients without waiting for their answer."""
+        Where another process has the clients, that process waits for them.
+        """
+
+    def abandon(self) -> None:  # noqa: B027
+        """End the clients without waiting for their answer.
+
+        Where another process has the clients, that process ends them when it is told no more.
+        """
 
     def __enter__(self) -> Crew:
         try:

@@ -10,10 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import accumulate
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
-from urllib.parse import urlsplit
 
 from zodbshootout.client import protocol
 from zodbshootout.client.benchmarks.registry import benchmarks
@@ -21,6 +19,8 @@ from zodbshootout.client.clock import Clock, SystemClock
 from zodbshootout.client.outcome import Failure, failure_of
 from zodbshootout.client.parameters import Unit
 from zodbshootout.crews.agent import Agent, Equipment
+from zodbshootout.crews.clocks import Offset
+from zodbshootout.crews.cluster import Cluster, addresses
 from zodbshootout.crews.crew import Crew, CrewFailed
 from zodbshootout.crews.interpreters import Hello
 from zodbshootout.crews.remote import Lead, Order
@@ -31,112 +31,16 @@ ROUND_TRIPS = 10
 """How often a clock is asked for the time before a slice, at most; the shortest trip counts."""
 CLOSE = 0.001
 """Seconds within which a clock is known well enough for not being asked again."""
-DRIFT = 1e-3
-"""By how much of the time two clocks may drift apart: NTP has them run up to 0.05 % faster."""
 MOST_UNCERTAIN = 0.1
 """From such a part of a slice on, what is not known of clocks makes the slice worthless."""
 ATTEMPTS = 3
 """How often a slice is measured until it is worth something."""
-ADVICE = "give slices more time with --min-time, or more objects with --object-counts"
+MORE_OBJECTS = "more objects with --object-counts"
+MORE_TIME = "more time with --min-time, or "
 CLOSELY = 1.5
 """A trip that took at most so many times as long as the shortest one is good enough."""
-CONNECTING = 10.0
-"""Seconds in which a scheduler has to answer that has answered before."""
 SETTING_UP = 60.0
 """Seconds in which a host has to start its interpreter: a worker that is lost starts none."""
-
-
-@dataclass(frozen=True)
-class Worker:
-    """A worker of a Dask cluster, which is a host of clients."""
-
-    name: str
-    """What Dask calls it, which may be its address; it keeps its name when it is restarted."""
-    address: str
-    """Its address, such as ``tcp://10.0.0.2:40123``."""
-    room: int | None = None
-    """How many clients it may have, at most."""
-
-    def __str__(self) -> str:
-        host = urlsplit(self.address).hostname
-        return self.name if self.name == self.address else f"{self.name} ({host})"
-
-
-@dataclass(frozen=True)
-class Cluster:
-    """The workers of a Dask scheduler."""
-
-    scheduler: str
-    """Its address."""
-    workers: Sequence[Worker]
-    here: bool = True
-    """Whether they are on this host, and share its files."""
-    configuration: Mapping[str, Any] = field(default_factory=dict)
-    """Dask's configuration with which it is reached."""
-    security: Any = None
-    """Dask's ``Security`` where that is not in the configuration."""
-
-    @property
-    def room(self) -> int | None:
-        """How many clients all workers may have, ``None`` where that is not limited."""
-        rooms = [each.room for each in self.workers if each.room is not None]
-        return sum(rooms) if len(rooms) == len(self.workers) else None
-
-    def shares(self, size: int) -> list[range]:
-        """Return which of *size* clients live on each worker: as evenly as there is room.
-
-        :raises CrewFailed: when there is no room for them
-        """
-        if self.room is not None and size > self.room:
-            raise CrewFailed(Failure(f"the hosts have room for {self.room} clients only"))
-        lengths = dict.fromkeys(range(len(self.workers)), 0)
-        for _ in range(size):
-            free = [number for number in lengths if self._has_room(number, lengths[number])]
-            lengths[min(free, key=lengths.__getitem__)] += 1
-        ends = list(accumulate(lengths.values()))
-        return [
-            range(last - length, last) for last, length in zip(ends, lengths.values(), strict=True)
-        ]
-
-    def _has_room(self, number: int, clients: int) -> bool:
-        room = self.workers[number].room
-        return room is None or clients < room
-
-    @contextmanager
-    def client(self, timeout: float = CONNECTING) -> Iterator[Any]:
-        """Have one of Dask's clients that is connected with the scheduler.
-
-        :raises OSError: when the scheduler cannot be reached within so many seconds
-        """
-        import dask
-        from distributed import Client
-
-        connect: Any = Client  # it has no types
-        with (
-            dask.config.set(self.configuration),
-            connect(self.scheduler, security=self.security, timeout=timeout) as client,
-        ):
-            yield client
-
-
-@dataclass(frozen=True)
-class Offset:
-    """How far another clock is ahead of the one that is read here."""
-
-    at: float
-    """When that was found, in seconds of the clock here."""
-    seconds: float
-    uncertainty: float
-    """Half of the round trip in which it was found: it is off by no more."""
-
-    def uncertainty_at(self, time: float) -> float:
-        """Return by how much it may be off at some *time* of the clock here."""
-        return self.uncertainty + DRIFT * abs(time - self.at)
-
-    def contradicts(self, other: Offset) -> bool:
-        """Say whether both cannot be true of clocks that only drift."""
-        drift = DRIFT * abs(self.at - other.at)
-        return abs(self.seconds - other.seconds) > self.uncertainty + other.uncertainty + drift
 
 
 class Future(Protocol):
@@ -280,27 +184,23 @@ class HostsCrew(Crew):
             return None
         start = min(each.progress.start for each in stretches)
         length = max(each.progress.end(prepare.iterations) for each in stretches) - start
+        # Where each iteration has a start of its own, more of them make a stretch no longer.
+        advice = f"give slices {MORE_TIME if self.most_at_once > 1 else ''}{MORE_OBJECTS}"
         unsure = {name: each.uncertainty_at(start) for name, each in offsets.items()}
         worst = max(unsure, key=unsure.__getitem__)
         late = max(each.late for each in stretches)
         if unsure[worst] > MOST_UNCERTAIN * length:
             return (
                 f"host {worst}: its clock is known within {1000 * unsure[worst]:.1f} ms, and a "
-                f"slice took only {1000 * length:.1f} ms; {ADVICE}"
+                f"slice took only {1000 * length:.1f} ms; {advice}"
             )
         if late > MOST_UNCERTAIN * length:
             return (
                 f"a client started {1000 * late:.1f} ms late, and a slice took only "
-                f"{1000 * length:.1f} ms; {ADVICE}"
+                f"{1000 * length:.1f} ms; {advice}"
             )
         self.clock_uncertainty = max(self.clock_uncertainty, unsure[worst])
         return None
-
-    def join(self) -> None:
-        """Do nothing: the processes there wait for their clients."""
-
-    def abandon(self) -> None:
-        """Do nothing: the hosts end their clients when nobody holds them any more."""
 
 
 @contextmanager
@@ -314,8 +214,14 @@ def _host_called(name: str) -> Iterator[None]:
     except CrewFailed as error:
         cause = f"host {name}: {error.failure.cause}"
         raise CrewFailed(replace(error.failure, cause=cause)) from error
+    except TimeoutError as error:
+        cause = f"host {name} has started no process for its clients within {SETTING_UP:g} s"
+        raise CrewFailed(Failure(cause)) from error
     except Exception as error:
-        cause = f"host {name} was lost: {failure_of(error).cause}"
+        # What went wrong on the host itself has a number; a connection that is gone has none.
+        at_work = isinstance(error, OSError) and error.errno is not None
+        lost = not at_work or isinstance(error, ConnectionError)
+        cause = f"host {name}{' was lost' if lost else ''}: {failure_of(error).cause}"
         raise CrewFailed(Failure(cause)) from error
 
 
@@ -414,9 +320,3 @@ def _hosts(client: Any, cluster: Cluster, size: int, agent: Callable[[], Agent])
     return [
         Host(name, _result(name, future, SETTING_UP), clients) for name, future, clients in begun
     ]
-
-
-def addresses(client: Any) -> dict[str, str]:
-    """Return the addresses of the workers that are there, by their names."""
-    workers = client.scheduler_info(n_workers=-1)["workers"]
-    return {str(each["name"]): address for address, each in workers.items()}

@@ -10,10 +10,12 @@ import os
 import select
 import socket
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 from zodbshootout.client.outcome import Failure, manner_of_end
@@ -40,6 +42,12 @@ class Hello:
     """A level's name, or the path of a ZConfig logging file."""
     secrets: Sequence[str] = ()
     """What is to be in no log."""
+
+
+def own_interpreter(*, gevent: bool) -> Interpreter:
+    """Return the Python of this process, for another process of it."""
+    modules = Path(__file__).parents[2]
+    return Interpreter("", sys.executable, str(modules), sees_ours=True, gevent=gevent)
 
 
 class Peer:
@@ -100,7 +108,6 @@ def started(
     interpreter: Interpreter,
     hello: Hello,
     *,
-    gevent: bool = False,
     environment: Mapping[str, str] | None = None,
     own_group: bool = False,
 ) -> Iterator[Peer]:
@@ -114,7 +121,7 @@ def started(
     ours, theirs = socket.socketpair()
     command = [
         interpreter.executable, "-c", _PROGRAM, interpreter.modules, str(theirs.fileno()),
-        *(["--gevent"] if gevent else []), *([LIFELINE] if own_group else []),
+        *(["--gevent"] if interpreter.gevent else []), *([LIFELINE] if own_group else []),
     ]  # fmt: skip
     variables = dict(os.environ) if interpreter.sees_ours else foreign_environment(os.environ)
     with ours, theirs:
@@ -149,7 +156,7 @@ def started(
 def _name_of(interpreter: Interpreter) -> str:
     """Return what messages call the process."""
     if not interpreter.name:
-        return "the process that starts its clients"
+        return "the process of its clients"
     return f"the Python of environment {interpreter.name}"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from zodbshootout.client.benchmarks.registry import benchmarks
@@ -76,12 +76,6 @@ class RemoteCrew(Crew):
         reports: list[R] = self._peer.ask(Order(order, answer, clients))
         return reports
 
-    def join(self) -> None:
-        """Do nothing: the process there waits for its clients."""
-
-    def abandon(self) -> None:
-        """Do nothing: the process there ends its clients when it is told no more."""
-
 
 @contextmanager
 def remote_crew(
@@ -93,7 +87,8 @@ def remote_crew(
     """
     parameters = lead.specification.parameters
     shape = parameters.crew
-    with started(interpreter, hello, gevent=shape.unit is Unit.GREENLET) as peer:
+    patched = replace(interpreter, gevent=shape.unit is Unit.GREENLET)
+    with started(patched, hello) as peer:
         crew = RemoteCrew(shape.size, clock or SystemClock(), peer, lead)
         crew.most_at_once = benchmarks()[lead.specification.benchmark].most_at_once(parameters)
         with crew:

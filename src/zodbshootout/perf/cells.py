@@ -17,7 +17,7 @@ from zodbshootout.client.specification import Specification
 from zodbshootout.client.tasks import Prepare
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.contenders.private_servers import caches_of_server
-from zodbshootout.crews.hosts import Cluster
+from zodbshootout.crews.cluster import Cluster
 from zodbshootout.model import Cell
 from zodbshootout.perf.summary import storable
 from zodbshootout.perf.task import Measure, Profiling

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from zodbshootout.client.specification import Specification, Storage
 from zodbshootout.client.tasks import Check, Look, Prepare
-from zodbshootout.crews.hosts import Cluster
+from zodbshootout.crews.cluster import Cluster
 
 
 @dataclass(frozen=True)

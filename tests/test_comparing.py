@@ -13,7 +13,7 @@ import pytest
 from tests.compare.test_comparison import in_rounds, noisy
 from tests.runs import cell, measured
 from zodbshootout.cli import main
-from zodbshootout.client.parameters import CrewShape, Parameters
+from zodbshootout.client.parameters import CrewShape, Parameters, Unit
 from zodbshootout.model import Cell
 from zodbshootout.result_files import ResultFiles
 from zodbshootout.results import CellResult
@@ -105,7 +105,7 @@ def test_a_gate_closes_at_a_slowdown_that_is_sure(both: Path, above: str, status
     found, _, err = run(both, "--contender", "fs", "zeo", "--fail-above", above)
     assert found == status
     slower = (
-        "zodbshootout: slower by more than 5 %, for sure: zeo: add 1000x300B threads-shared-2\n"
+        "zodbshootout: significantly slower by more than 5 %: zeo: add 1000x300B threads-shared-2\n"
     )
     assert err == (slower if status else "")
 
@@ -182,6 +182,19 @@ def test_clients_here_and_on_other_hosts_are_compared_where_that_is_asked_for(
     assert status == 2
     assert "differ in hosts; to compare them all the same, add --ignore hosts" in err
     status, out, _ = run(base, new, "--ignore", "hosts")
+    assert status == 0
+    assert "1.000" in out
+
+
+def test_processes_and_threads_of_one_number_differ_in_what_they_are(tmp_path: Path) -> None:
+    kinds = [CrewShape(2), CrewShape(2, Unit.THREAD, shared=True)]
+    of = [Cell("add", "fs", Parameters(each)) for each in kinds]
+    base = write(tmp_path / "a.json", measured(of[0], [1.0], [1.0]))
+    new = write(tmp_path / "b.json", measured(of[1], [1.0], [1.0]))
+    status, _, err = run(base, new, "--ignore", "concurrency")
+    assert status == 2
+    assert "differ in threads; to compare them all the same, add --ignore threads" in err
+    status, out, _ = run(base, new, "--ignore", "threads")
     assert status == 0
     assert "1.000" in out
 

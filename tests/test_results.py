@@ -240,4 +240,15 @@ def test_a_run_that_fails_takes_nothing_from_what_there_was(files: ResultFiles) 
     files.write([with_metadata(of)])
     files.appending().write([failed(of, "no more room")])
     (result,) = read_results(files.combined)
-    assert (result.measured, result.reason) == (True, "no more room")
+    assert (result.state, result.measured, result.reason) == (State.FAILED, True, "no more room")
+
+
+def test_a_cell_is_what_became_of_it_last(files: ResultFiles) -> None:
+    of = cell("add", "fs")
+    files.write([with_metadata(of).failed(Failure("no more room"))])
+    files.appending().write([with_metadata(of)])
+    (result,) = read_results(files.combined)
+    assert (result.state, result.reason, len(result.runs)) == (State.MEASURED, "", 2)
+    files.appending().write([CellResult(of, State.NOT_RUN, "interrupted")])
+    (result,) = read_results(files.combined)
+    assert (result.state, result.reason, len(result.runs)) == (State.MEASURED, "", 2)

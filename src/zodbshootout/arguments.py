@@ -109,6 +109,7 @@ def parser() -> argparse.ArgumentParser:
         "zodbshootout [FILE|URI] [BENCHMARK ...] [-BENCHMARK ...] [option ...]\n"
         "       zodbshootout show FILE ... [option ...]\n"
         "       zodbshootout compare BASE NEW [option ...]\n"
+        "       zodbshootout compare FILE --contender A B [option ...]\n"
         "       zodbshootout report FILE ... -o PAGE [option ...]"
     )
     base.description = (
@@ -167,10 +168,10 @@ _DIFFERENCES = {
     "affinity": "CPUs that the workers may use (default: all that this process may use)",
     "hook": "use the given pyperf hook (repeatable)",
     "verbose": "print each step, and what storages print",
-    "quiet": "print the tables alone: no progress",
+    "quiet": "print no progress; tables, the names of files and errors are still printed",
     "debug_single_value": "measure a single value of one iteration, to try a configuration",
     "dump": "print all values as well, as pyperf dump does",
-    "metadata": "print the metadata as well, as pyperf metadata does",
+    "metadata": "print the metadata as well, as pyperf show --metadata does",
     "hist": "print a histogram of the values as well, as pyperf hist does",
     "stats": "print statistics as well, as pyperf stats does",
     "inherit_environ": "environment variables, separated by commas, that the workers inherit",

@@ -18,7 +18,8 @@ from zodbshootout.show import TEXTS, check_format, headings, labels, results_in,
 from zodbshootout.streams import Streams
 
 PARAMETERS = {
-    "concurrency": "crew",
+    "concurrency": "concurrency",
+    "threads": "threads",
     "hosts": "hosts",
     "object-counts": "objects",
     "object-size": "object_size",
@@ -69,7 +70,7 @@ def _failing(comparison: Comparison, above: float | None, streams: Streams) -> b
     slower = [pair for pair in comparison.pairs if pair.slower_than(above)]
     if slower:
         cells = ", ".join(long_name(pair.new.cell) for pair in slower)
-        streams.complain(f"slower by more than {100 * above:g} %, for sure: {cells}")
+        streams.complain(f"significantly slower by more than {100 * above:g} %: {cells}")
     return bool(slower)
 
 
@@ -162,7 +163,8 @@ def parser() -> argparse.ArgumentParser:
         usage="zodbshootout compare BASE NEW [option ...]\n"
         "       zodbshootout compare FILE --contender A B [option ...]\n"
         "       zodbshootout compare FILE --environment A B [option ...]",
-        description="Say which of two is faster, by how much, and whether that is sure.",
+        description="Say which of two is faster, by how much, and whether the difference is "
+        "significant.",
         epilog="Exit status: 0, or 1 where --fail-above finds a slowdown; 2 bad usage.",
         allow_abbrev=False,
     )

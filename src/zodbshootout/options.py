@@ -161,8 +161,8 @@ def _reject_what_is_not_ours(found: argparse.Namespace) -> None:
         if getattr(found, name) not in {None, False}:
             option = "--" + name.replace("_", "-")
             advice = {
-                "compare_to": "run once for each --python and use pyperf compare_to",
-                "python_names": "run once for each --python and use pyperf compare_to",
+                "compare_to": "use --against PYTHON",
+                "python_names": "use --against PYTHON",
             }.get(name, "it is for pyperf's own workers")
             raise UsageError(f"{option} is not available: {advice}")
 
@@ -282,7 +282,9 @@ def _effort(found: argparse.Namespace) -> Effort:
         effort = replace(effort, run_time=RUN_TIME / 3)
     for option, given in (("--precision", found.precision), ("--at-most", found.at_most)):
         if given:
-            raise UsageError(f"{option} lets a run take as long as it needs; leave out -p and -n")
+            raise UsageError(
+                f"{option} cannot be combined with -p, with -n alone, or with --debug-single-value"
+            )
     return effort
 
 

@@ -141,17 +141,16 @@ class ResultFiles:
 
 
 def _added(existing: Sequence[CellResult], results: Sequence[CellResult]) -> list[CellResult]:
-    """Return all results, those of one cell made one."""
+    """Return all results, those of one cell made one: what became of it last, with all its runs."""
     found = {result.cell: result for result in existing}
     for result in results:
         before = found.get(result.cell)
         if before is None or not before.measured:
             found[result.cell] = result
-        else:
+        elif result.state is not State.NOT_RUN:
             found[result.cell] = replace(
-                before,
+                result,
                 runs=(*before.runs, *result.runs),
-                reason=result.reason or before.reason,
                 crashes=(*before.crashes, *result.crashes),
             )
     return list(found.values())

@@ -24,6 +24,7 @@ _COUNTS = {
 _NUMBERS = {"compressibility", "work_per_iteration", "precision", "latency_max_s"}
 
 _HOST, _HOST_SECONDS = re.compile(r"host_\d+"), re.compile(r"host_\d+_s")
+_HOST_CLIENTS = re.compile(r"host_\d+_clients")
 
 LEAST, MOST = 1e-15, 1e18
 """Between these is every number of seconds, bytes or objects that can be measured."""
@@ -55,7 +56,7 @@ def _is_of_kind(name: str, value: Any) -> bool:
         return isinstance(value, str)
     if name == "seed":
         return type(value) is int
-    if name in _COUNTS:
+    if name in _COUNTS or _HOST_CLIENTS.fullmatch(name):
         return type(value) is int and 0 <= value < MOST
     if name in _NUMBERS or _HOST_SECONDS.fullmatch(name):
         return type(value) in {int, float} and 0 <= value < MOST

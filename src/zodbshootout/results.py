@@ -88,10 +88,10 @@ class CellResult:
         benchmark.update_metadata({"name": name})
         return benchmark
 
-    @property
+    @cached_property
     def unit(self) -> str:
         """Return pyperf's unit of the values: ``second``, or ``byte`` where memory was traced."""
-        return str(self.benchmark().get_unit())
+        return str(self.runs[0].get_metadata().get("unit", "second"))
 
     @property
     def servers_restarted(self) -> bool:
@@ -138,26 +138,30 @@ class CellResult:
         """
         ratios: dict[str, list[float]] = {}
         for told in (run.get_metadata() for run in self.runs):
-            found = {told[key]: told[f"{key}_s"] for key in told if _is_host(key, told)}
-            mean = statistics.mean(found.values()) if len(found) > 1 else 0.0
-            for name, seconds in found.items() if mean else ():
-                ratios.setdefault(name, []).append(seconds / mean)
+            hosts = [key for key in told if _is_host(key, told)]
+            clients = sum(told[f"{key}_clients"] for key in hosts)
+            seconds = sum(told[f"{key}_s"] * told[f"{key}_clients"] for key in hosts)
+            mean = seconds / clients if len(hosts) > 1 and clients else 0.0
+            for key in hosts if mean else ():
+                ratios.setdefault(told[key], []).append(told[f"{key}_s"] / mean)
         if not ratios:
             return None
         return max((statistics.mean(each), name) for name, each in ratios.items())
 
-    @property
+    @cached_property
+    def values(self) -> list[float]:
+        """Return the values of all runs: seconds per iteration, or bytes."""
+        return [value for run in self.runs for value in run.values]
+
+    @cached_property
     def mean(self) -> float:
-        """Return the mean of all values: seconds per iteration, or bytes."""
-        return float(self.benchmark().mean())
+        """Return the mean of all values."""
+        return statistics.fmean(self.values)
 
     @property
     def spread(self) -> float | None:
         """Return the values' standard deviation as a fraction of their mean, if there are two."""
-        benchmark = self.benchmark()
-        if benchmark.get_nvalue() < 2:  # noqa: PLR2004 - one value has no deviation
-            return None
-        return float(benchmark.stdev()) / float(benchmark.mean())
+        return statistics.stdev(self.values) / self.mean if len(self.values) > 1 else None
 
     @property
     def run_means(self) -> list[float]:
@@ -255,7 +259,7 @@ def _compact(run: pyperf.Run) -> pyperf.Run:
 
 
 def _is_host(key: str, metadata: Mapping[str, Any]) -> bool:
-    return key.startswith("host_") and f"{key}_s" in metadata
+    return key.startswith("host_") and {f"{key}_s", f"{key}_clients"} <= metadata.keys()
 
 
 def long_name(cell: Cell) -> str:

@@ -37,7 +37,7 @@ def show(arguments: Sequence[str], streams: Streams) -> None:
     name = f"{found.format}{TABLE}" if found.layout == "table" else found.format
     check_format(found.format, TEXTS)
     if found.layout == "table" and name not in registry.names():
-        raise UsageError(f"--layout: {found.format} has no other layout; csv has")
+        raise UsageError("--layout table: only csv has it")
     sources = [
         Source(results_in(path), label)
         for path, label in zip(found.files, labels(found.files), strict=True)
@@ -81,7 +81,9 @@ def check_format(name: str, known: Sequence[str]) -> None:
     :raises UsageError: when it is not
     """
     if name in registry.PICTURES - {*known}:
-        raise UsageError(f"--format: there are charts in reports; zodbshootout report -o a.{name}")
+        raise UsageError(
+            f"--format: {name} is for charts; write it with zodbshootout report FILE -o page.{name}"
+        )
     if name not in known:
         raise UsageError(f"--format: no {name!r}; {suggestion(name, known)}")
     try:

@@ -173,4 +173,4 @@ def test_a_crew_of_another_size_is_another_cell() -> None:
     alone = base[0].cell.parameters.__class__(CrewShape(1))
     new = CellResult(base[0].cell.__class__("add", "a", alone)).with_run(run(1.0))
     assert compare(base, [new]).pairs == []
-    assert len(compare(base, [new], ["crew"]).pairs) == 1
+    assert len(compare(base, [new], ["concurrency", "threads"]).pairs) == 1

@@ -227,3 +227,13 @@ def test_the_configuration_and_the_command_are_there() -> None:
     assert contenders.listings[0].caption == "fs"
     assert contenders.listings[0].text.splitlines()[:2] == ["<zodb fs>", "  <filestorage>"]
     assert [each.text for each in machine.listings] == ["zodbshootout x.conf -c 1,2,4,8"]
+
+
+def test_where_a_time_could_be_0_a_rate_has_no_interval() -> None:
+    of = Cell("add", "fs", Parameters(CrewShape(1)))
+    source = Source([measured(of, [0.1], [0.3], work_per_iteration=10)])
+    (chart,) = Sections([source], headings()).throughput_charts()
+    (point,) = chart.points
+    assert point.y == pytest.approx(50)
+    assert point.low is None
+    assert point.high is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -101,11 +102,39 @@ def test_names_are_not_taken_for_markup() -> None:
     assert "a[red]b[/c]" in printed([measured(cell("add", "a[red]b[/c]"), [1.0])])
 
 
+def test_the_name_of_a_benchmark_that_is_not_installed_is_no_format() -> None:
+    assert "a{b 1000" in printed([measured(cell("a{b", "fs"), [1.0])])
+
+
 def test_an_encoding_without_a_plus_minus_sign_does_with_ascii() -> None:
     stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     print_table(Console(file=stream, width=200), [measured(cell("add", "fs"), [1.0, 2.0])])
     stream.flush()
     assert b"+-" in stream.buffer.getvalue()
+
+
+def test_a_reason_names_the_cells_that_it_is_of_and_no_others() -> None:
+    late = "not done within its time limit"
+    some = [
+        failed(cell("add", "a"), late),
+        measured(cell("cold", "a"), [1.0]),
+        measured(cell("add", "b"), [1.0]),
+        failed(cell("cold", "b"), late),
+    ]
+    assert f"[1] a, add; b, cold: failed: {late}\n" in printed(some)
+    both = [failed(cell(name, who), late) for name in ("add", "cold") for who in "ab"]
+    assert f"[1] a, b, every benchmark: failed: {late}\n" in printed(both)
+
+
+def test_only_the_precision_that_was_missed_is_told() -> None:
+    text = printed(
+        [
+            measured(cell("add", "a"), [1.0], [1.2], precision=0.05),
+            measured(cell("cold", "a"), [1.0], [1.0]),
+            measured(cell("hot", "a"), [1.0], [1.0], precision=0.02),
+        ]
+    )
+    assert "missed: wider than the 5 % of --precision" in text
 
 
 def test_a_python_that_becomes_faster_is_told_of() -> None:
@@ -127,11 +156,12 @@ def test_a_python_that_becomes_faster_is_told_of() -> None:
 
 
 def test_a_host_that_is_slower_than_the_others_is_told_of() -> None:
-    def hosts(*seconds: float) -> dict[str, Any]:
-        of_each = (
-            {f"host_{at}": f"load{at}", f"host_{at}_s": s} for at, s in enumerate(seconds, 1)
-        )
-        return {key: value for each in of_each for key, value in each.items()}
+    def hosts(*seconds: float, clients: Sequence[int] = (4, 4)) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for at, (each, number) in enumerate(zip(seconds, clients, strict=False), 1):
+            host = f"host_{at}"
+            found |= {host: f"load{at}", f"{host}_s": each, f"{host}_clients": number}
+        return found
 
     text = printed(
         [
@@ -139,10 +169,11 @@ def test_a_host_that_is_slower_than_the_others_is_told_of() -> None:
             measured(cell("hot", "zeo"), [1.0, 1.0], **hosts(0.3, 0.32)),
             measured(cell("cold", "pg"), [1.0, 1.0], **hosts(0.1, 0.2)),
             measured(cell("add", "pg"), [1.0, 1.0], **hosts(0.1)),
+            measured(cell("hot", "pg"), [1.0, 1.0], **hosts(0.1, 0.2, clients=(9, 1))),
         ]
     )
     assert (
-        "load2: slower than the clients of all hosts on average: "
-        "zeo, add: 1.5 times; pg, cold: 1.3 times\n"
+        "load2: slower than the clients of all hosts together: "
+        "pg, hot: 1.8 times; zeo, add: 1.5 times; pg, cold: 1.3 times\n"
     ) in text
     assert text.count("slower than") == 1

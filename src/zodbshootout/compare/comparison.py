@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
@@ -81,7 +81,8 @@ def compare(
     """Compare the cells that both sides have measured.
 
     These are of the same benchmark and of the same parameters but for the *ignored* ones, which
-    are named as in :class:`~zodbshootout.client.parameters.Parameters`, and unless it goes *across*
+    are named as in :class:`~zodbshootout.client.parameters.Parameters`, and those of the crew as
+    the options ``concurrency``, ``threads`` and ``hosts``; and unless it goes *across*
     contenders of the same contender.
 
     :raises Ambiguous: when several cells of a side are alike then
@@ -132,9 +133,12 @@ def _key(cell: Cell, ignored: Collection[str], *, across: bool) -> _Key:
 
 
 def _told(parameters: Parameters) -> dict[str, Any]:
-    """Return parameters by their names; where the clients are is apart from what they are."""
+    """Return parameters by their names; how many clients there are is apart from what they are."""
     crew = parameters.crew
-    return {**vars(parameters), "crew": replace(crew, hosts=0), "hosts": crew.hosts}
+    told = {name: value for name, value in vars(parameters).items() if name != "crew"}
+    return {
+        **told, "concurrency": crew.size, "threads": (crew.unit, crew.shared), "hosts": crew.hosts
+    }  # fmt: skip
 
 
 def differing(base: Cell, new: Cell) -> set[str]:

@@ -36,7 +36,7 @@ def title_of(result: CellResult, headings: Mapping[str, Heading], *, swept: bool
     title = heading_of(headings, result).title
     if swept:
         return " ".join(title.replace("{objects}", "").split())
-    return title.format(objects=result.cell.parameters.objects)
+    return title.replace("{objects}", str(result.cell.parameters.objects))
 
 
 def row_of(result: CellResult) -> tuple[str, int]:

@@ -47,7 +47,6 @@ def records_of(sources: Iterable[Source]) -> Iterator[dict[str, Any]]:
 def _record(result: CellResult) -> dict[str, Any]:
     cell = result.cell
     parameters = cell.parameters
-    values = [value for run in result.runs for value in run.values]
     memory = result.measured and result.unit == "byte"
     interval = None if memory else result.interval
     figures = {
@@ -83,5 +82,5 @@ def _record(result: CellResult) -> dict[str, Any]:
         "latency_max_s": figures["max"],
         "memory_bytes": result.mean if memory else None,
         "runs": len(result.runs),
-        "values": len(values),
+        "values": len(result.values),
     }

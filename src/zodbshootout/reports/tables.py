@@ -191,11 +191,21 @@ class _Notes:
 
 
 def _where(cells: Sequence[tuple[str, Cell]], all_benchmarks: Sequence[str]) -> str:
-    columns = ", ".join(dict.fromkeys(column for column, _ in cells))
-    names = list(dict.fromkeys(cell.benchmark for _, cell in cells))
+    """Return the columns of some cells with their benchmarks, those together that have the same."""
+    benchmarks: dict[str, list[str]] = {}
+    for column, cell in cells:
+        if cell.benchmark not in benchmarks.setdefault(column, []):
+            benchmarks[column].append(cell.benchmark)
+    columns: dict[str, list[str]] = {}
+    for column, names in benchmarks.items():
+        columns.setdefault(_which(names, all_benchmarks), []).append(column)
+    return "; ".join(f"{', '.join(each)}{which}" for which, each in columns.items())
+
+
+def _which(names: Sequence[str], all_benchmarks: Sequence[str]) -> str:
     if set(names) == set(all_benchmarks):
-        return f"{columns}, every benchmark" if len(all_benchmarks) > 1 else columns
-    return f"{columns}, {', '.join(names)}"
+        return ", every benchmark" if len(all_benchmarks) > 1 else ""
+    return f", {', '.join(names)}"
 
 
 def _restarted(
@@ -240,7 +250,7 @@ def _slow_hosts(results: Sequence[tuple[str, CellResult]]) -> Iterable[str]:
             found.setdefault(name, []).append((times, f"{column}, {result.cell.benchmark}"))
     for name, cells in found.items():
         told = "; ".join(f"{where}: {times:.1f} times" for times, where in sorted(cells)[::-1])
-        yield f"{name}: slower than the clients of all hosts on average: {told}"
+        yield f"{name}: slower than the clients of all hosts together: {told}"
 
 
 def _against_baseline(sources: Sequence[Source], baseline: str | None) -> Iterable[str]:
@@ -266,7 +276,8 @@ def _precision(results: Sequence[CellResult]) -> Iterable[str]:
     measured = [result for result in results if result.measured]
     known = [result for result in measured if result.half_width is not None]
     marks = set(map(mark_of, measured))
-    asked = ", ".join(dict.fromkeys(f"{100 * each.precision:g} %" for each in measured))
+    missed = [result for result in measured if mark_of(result) == "missed"]
+    asked = ", ".join(dict.fromkeys(f"{100 * each.precision:g} %" for each in missed))
     words = {
         "missed": f"missed: wider than the {asked} of --precision; --at-most gives it more time",
         "unstable": f"unstable: {UNSTABLE:.0%} or more",

@@ -141,13 +141,20 @@ class Figures:
         value = self.unit.value(result)
         if value is None:
             return None
-        interval = result.interval if self.unit is OBJECTS else None
-        low, high = (result.work / end for end in reversed(interval)) if interval else (None, None)
+        low, high = _ends(result) if self.unit is OBJECTS else (None, None)
         text = self.unit.text(result, value)
         if result.half_width is not None and self.unit is OBJECTS:
             text = f"{text} ±{100 * result.half_width:.0f}%"
         x = axis.value(result.cell.parameters) if axis else 0
         return Point(column, x, value, text, low, high)
+
+
+def _ends(result: CellResult) -> tuple[float, float] | tuple[None, None]:
+    """Return the ends of the interval of a rate, which are not known where a time could be 0."""
+    if result.interval is None or result.interval[0] <= 0:
+        return None, None
+    shortest, longest = result.interval
+    return result.work / longest, result.work / shortest
 
 
 def _whole(result: CellResult) -> _Key:

@@ -28,7 +28,7 @@ PUBLISHED = Published(
     "fs", clients=2, objects=100, object_size=300,
 )  # fmt: skip
 SMALL = Experiment(
-    "small", [Run("one", "One", "x.conf", "add --at-most 1", [PUBLISHED], ("fs", "zeo"))]
+    "small", [Run("one", "One", "x.conf", "add --at-most 1", [PUBLISHED], [("fs", "zeo")])]
 )
 
 

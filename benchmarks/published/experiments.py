@@ -40,8 +40,8 @@ class Run:
     words: str
     """The words after the configuration."""
     published: Sequence[Published] = ()
-    compared: tuple[str, str] | None = None
-    """Two contenders of which a comparison is shown."""
+    compared: Sequence[tuple[str, str]] = ()
+    """Contenders of which comparisons are shown."""
     terminal: bool = False
     """Whether there is a picture of what a terminal shows of it."""
 
@@ -155,6 +155,12 @@ RELSTORAGE_2 = Experiment(
     ],
 )
 
+_OLD_AND_NEW = [
+    (f"{database}_{old}", f"{database}_{new}")
+    for old, new in (("20", "21a1"), ("21a1", "now"))
+    for database in ("postgresql", "mysql")
+]
+
 RELSTORAGE_VERSIONS = Experiment(
     "relstorage-versions",
     [
@@ -163,12 +169,14 @@ RELSTORAGE_VERSIONS = Experiment(
             "1000 objects of 128 bytes, two processes",
             f"{CONFIGURATIONS}/relstorage-versions.conf",
             "add update cold -c 2 -s 128 --at-most 8",
+            compared=_OLD_AND_NEW,
         ),
         Run(
             "relstorage-versions-threads",
             "100 objects of 256 bytes, six threads",
             f"{CONFIGURATIONS}/relstorage-versions.conf",
             "add update cold -c 6 --threads shared --object-counts 100 -s 256 --at-most 8",
+            compared=_OLD_AND_NEW,
         ),
     ],
 )
@@ -180,9 +188,13 @@ RELSTORAGE_1 = Experiment(
             f"relstorage-1-{objects}",
             f"{objects:,} objects",
             f"{CONFIGURATIONS}/relstorage.conf",
-            f"add cold -c 1,2,4,8,16 --object-counts {objects} --retries 3 --at-most 12",
+            f"add cold -c {clients} --object-counts {objects} --retries 3 {effort}",
         )
-        for objects in (100, 10_000)
+        for objects, clients, effort in (
+            (100, "1,2,4,8,16", "--at-most 12"),
+            # 8 clients write this many for minutes before anything can be measured.
+            (10_000, "1,2,4", "-p 3 -n 3"),
+        )
     ],
 )
 
@@ -245,7 +257,7 @@ EXAMPLES = Experiment(
             "Two contenders",
             "etc/fs-sample.conf",
             "add cold hot --only zeo_fs,sqlite_hf -c 2 --at-most 5",
-            compared=("zeo_fs", "sqlite_hf"),
+            compared=[("zeo_fs", "sqlite_hf")],
         ),
         Run(
             "commits",
@@ -265,7 +277,7 @@ EXAMPLES = Experiment(
                 ("zeo", "ZEO", ""),
                 ("postgresql", "PostgreSQL", ""),
                 ("mysql", "MariaDB", ""),
-                ("memcached", "memcached", "warm cold"),
+                ("memcached", "memcached", "cold conflicts"),
             )
         ),
     ],

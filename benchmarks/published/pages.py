@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from rich._export_format import CONSOLE_SVG_FORMAT
@@ -29,6 +30,8 @@ from zodbshootout.results import CellResult
 from zodbshootout.show import headings, report_of
 
 ENDING = ".json.gz"
+TUTORIAL = "tutorial"
+"""The run of which the documentation shows what pyperf prints."""
 
 
 def make_pages(experiments: Sequence[Experiment], data: Path, into: Path) -> list[Path]:
@@ -53,21 +56,25 @@ def make_pages(experiments: Sequence[Experiment], data: Path, into: Path) -> lis
 
 
 def _write_texts(run: Run, results: Sequence[CellResult], data: Path, into: Path) -> None:
-    """Write what the command has printed, and what it and pyperf print of a comparison."""
+    """Write what the command has printed, and prints of comparisons, and pyperf of the tutorial."""
     _write(text.write, report_of([Source(results)]), into / f"{run.name}.txt")
     if run.terminal:
         _picture_terminal(run, report_of([Source(results)]), into / f"{run.name}-table.svg")
-    if run.compared is not None:
-        base, new = (
-            [each for each in results if each.cell.contender == name] for name in run.compared
-        )
-        report = comparison_report(compare(base, new, across=True), *run.compared, headings())
-        _write(text.write, report, into / f"{run.name}-compare.txt")
+    comparisons = list(_comparisons(run, results))
+    if comparisons:
+        _write(text.write, Report([], further=comparisons), into / f"{run.name}-compare.txt")
+    if run.name == TUTORIAL:
         shown = subprocess.run(
             [sys.executable, "-m", "pyperf", "show", "--quiet", str(data / f"{run.name}{ENDING}")],
             check=True, capture_output=True, text=True,
         )  # fmt: skip
         (into / f"{run.name}-pyperf.txt").write_text(shown.stdout, encoding="utf-8")
+
+
+def _comparisons(run: Run, results: Sequence[CellResult]) -> Iterator[Report]:
+    for names in run.compared:
+        base, new = ([each for each in results if each.cell.contender == name] for name in names)
+        yield comparison_report(compare(base, new, across=True), *names, headings())
 
 
 def _picture_terminal(run: Run, report: Report, path: Path) -> None:
@@ -90,6 +97,8 @@ def _blocks(run: Run, results: Sequence[CellResult], into: Path) -> Iterator[str
         picture = into / f"{run.name}.svg"
         _write(svg.write, Report([], charts=charts), picture)
         yield _image(f"{into.name}/{picture.name}", charts)
+    for comparison in _comparisons(run, results):
+        yield _written(replace(comparison, notes=comparison.notes[:1]))
     for published in run.published:
         yield _written(Report([_then_and_now(published, results)]))
 

@@ -256,3 +256,9 @@ def test_one_of_the_addresses_of_a_zeo_server_is_enough(tmp_path: Path) -> None:
         f"no ZEO server at {tmp_path}/no.sock or {there}; start one there: "
         f"runzeo -a {tmp_path}/no.sock -f Data.fs"
     )
+
+
+def test_what_is_about_a_process_is_not_about_other_hosts_on_the_machine() -> None:
+    shape = CrewShape(4, Unit.GREENLET, shared=True, hosts=2)
+    assert Limit("x", databases=2).applies_to(shape, hosts_together=2)
+    assert not Limit("x", databases=2, of_process=True).applies_to(shape, hosts_together=2)

@@ -46,6 +46,8 @@ class Limit:
     """What the clients are."""
     databases: int = 1
     """How many DBs they open on a machine, at least."""
+    of_process: bool = False
+    """Whether only the DBs of one process count: each host has a process of its own."""
     sharers: int = 1
     """How many of them use one DB, at least."""
 
@@ -54,11 +56,11 @@ class Limit:
 
         So many of its hosts may be on one machine.
         """
-        hosts = max(1, shape.hosts)
+        hosts, together = max(1, shape.hosts), 1 if self.of_process else hosts_together
         if shape.shared:
-            databases, sharers = min(hosts_together, hosts), math.ceil(shape.size / hosts)
+            databases, sharers = min(together, hosts), math.ceil(shape.size / hosts)
         else:
-            databases, sharers = clients_together(shape, hosts_together), 1
+            databases, sharers = clients_together(shape, together), 1
         return shape.unit in self.units and databases >= self.databases and sharers >= self.sharers
 
 

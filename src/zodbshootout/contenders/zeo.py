@@ -24,6 +24,7 @@ class ZEOSection(SectionKind):
             "gevent there can be one; use --threads shared",
             units=frozenset({Unit.GREENLET}),
             databases=2,
+            of_process=True,
         )
         persistent = Limit(
             "ClientStorage: its persistent cache file serves one DB at a time; "

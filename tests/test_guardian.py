@@ -111,6 +111,15 @@ def test_what_was_released_is_left_alone(
     os.kill(pid, signal.SIGKILL)
 
 
+@pytest.mark.parametrize("apart", [True, False])
+def test_a_process_has_a_group_and_unless_it_is_told_otherwise_a_session(*, apart: bool) -> None:
+    with Guardian() as guardian:
+        process = guardian.start(SLEEPER, session=apart)
+        assert os.getpgid(process.pid) == process.pid
+        assert os.getsid(process.pid) == (process.pid if apart else os.getsid(0))
+    assert process.wait(timeout=20) == -signal.SIGTERM
+
+
 def test_the_guardian_ends_with_the_run() -> None:
     with Guardian() as guardian:
         pid = guardian._process.pid

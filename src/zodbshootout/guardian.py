@@ -38,6 +38,9 @@ class Ending:
 
 
 GENTLE = Ending()
+_IN_OWN_GROUP: Mapping[str, Any] = (
+    {"process_group": 0} if sys.version_info >= (3, 11) else {"preexec_fn": os.setpgrp}
+)
 
 
 class GuardianLost(Exception):  # noqa: N818
@@ -70,10 +73,16 @@ class Guardian:
             self._process.wait()
 
     def start(
-        self, command: Sequence[str], ending: Ending = GENTLE, **options: Any
+        self,
+        command: Sequence[str],
+        ending: Ending = GENTLE,
+        *,
+        session: bool = True,
+        **options: Any,
     ) -> subprocess.Popen[Any]:
         """Start a process in a group of its own, and watch the group as :meth:`watch_group` does.
 
+        The group has a *session* of its own, too: Linux divides processor time by sessions first.
         *options* are those of :class:`subprocess.Popen`.
 
         :raises OSError: when the command cannot be run
@@ -81,7 +90,8 @@ class Guardian:
         """
         # An interrupt between the two would leave a process that nothing ends.
         with _signals_deferred():
-            process = subprocess.Popen(command, start_new_session=True, **options)
+            apart = {"start_new_session": True} if session else _IN_OWN_GROUP
+            process = subprocess.Popen(command, **apart, **options)
             try:
                 self.watch_group(process.pid, ending)
             except GuardianLost:

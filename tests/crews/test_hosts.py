@@ -16,6 +16,7 @@ from typing import Any
 import psutil
 import pytest
 
+from zodbshootout import clusters
 from zodbshootout.client import protocol
 from zodbshootout.client.outcome import Failure
 from zodbshootout.client.parameters import CrewShape, Parameters, Unit
@@ -415,6 +416,21 @@ def at_work(cluster: Cluster, tmp_path: Path) -> Iterator[tuple[Any, list[psutil
     lead = Lead(specified(tmp_path, "add", CrewShape(4)))
     with hosts_crew(cluster, lead, Hello(), {}) as crew:
         yield crew, ours()
+
+
+def test_hosts_here_are_groups_of_one_session_with_the_same_addresses(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    with at_work(cluster, tmp_path) as (_, processes):
+        sessions = {os.getsid(each.pid) for each in processes}
+        groups = {os.getpgid(each.pid) for each in processes}
+        maps = [Path(f"/proc/{each.pid}/maps").read_text() for each in processes]
+    assert sessions == {os.getsid(0)}
+    assert len(groups) == 2
+    assert os.getpgrp() not in groups
+    addresses = {each.split()[0] for each in maps}
+    # Where setarch is not there, or may not do it, those of two programs differ.
+    assert len(addresses) == (1 if clusters._with_addresses_alike() else 2)
 
 
 def test_a_process_that_is_killed_on_a_host_fails_the_cell(

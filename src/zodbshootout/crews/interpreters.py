@@ -25,7 +25,7 @@ from zodbshootout.crews.crew import CrewFailed
 _PATIENCE = 5.0
 """Seconds that it has to end after the connection was closed, before it is killed."""
 LIFELINE = "--lifeline"
-"""Tells the process that its group is to end when nobody holds its standard input any more."""
+"""Tells the process to have a group, which ends when nobody holds its standard input any more."""
 _NOT_ITS_OWN = ("PYTHONPATH", "PYTHONHOME")
 """Variables that tell the Python of the command where its modules are."""
 _PROGRAM = (
@@ -131,7 +131,6 @@ def started(
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.PIPE if own_group else subprocess.DEVNULL,
                 env={**variables, **(environment or {})},
-                start_new_session=own_group,
             )
         except OSError as error:
             cause = f"{_name_of(interpreter)} cannot be started: {error}"

@@ -2,93 +2,183 @@
 
 The hosts are workers of a Dask cluster on this machine.
 
-Four and eight processes add, read cold and read hot on ZEO, in turn on this host and on two others,
-in several pairs of runs of the command.  What is told is what ``zodbshootout compare --ignore
-hosts`` says of both: with four clients it is to see no difference, with eight the geometric mean of
-the ratios is to be near 1.
+Four and eight processes add, read cold and read hot on ZEO, on this host and on two others.  Both
+crews are there together and take slices in turn, in several runs.  What is told is what
+``zodbshootout compare --ignore hosts`` says of both: with four clients it is to see no difference,
+with eight the geometric mean of the ratios is to be near 1.
 
 A slice of a benchmark that does nothing, an empty commit, is measured with 16 clients on each of 1,
-2, 4, ... 64 hosts, and with 1,000 on 64.  On the coordinator that takes so much processor time and
-memory, and so many messages, whose bytes are counted as they are pickled.  The exponent is the
-slope of the time over the number of clients, both logarithmic: at 1 it would grow as they do.
+2, 4, ... 64 hosts, and with as many on 8 as on 64.  On the coordinator that takes so much processor
+time and memory, and so many messages, whose bytes are counted as they are pickled.  The exponent is
+the slope of the time over the number of clients, both logarithmic: at 1 it would grow as they do.
+Two cases with as many clients, on 8 hosts and on 64, tell what a host costs and what a client does.
 """
 
 from __future__ import annotations
 
 import gc
+import itertools
 import math
 import pickle
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import psutil
+import pyperf
 
-from benchmarks.command import shoot_out
-from benchmarks.contenders import zeo, zeo_server
+from benchmarks.contenders import zeo
 from benchmarks.figure import Figure, at_least, at_most, told
+from zodbshootout.client.outcome import State
 from zodbshootout.client.parameters import CrewShape, Parameters, Unit
+from zodbshootout.client.progress import most_points
 from zodbshootout.client.specification import Specification, Storage
+from zodbshootout.client.tasks import Prepare
 from zodbshootout.clusters import cluster_for
-from zodbshootout.compare.comparison import Comparison, Verdict, compare
+from zodbshootout.compare.comparison import Comparison, Pair, Verdict, compare
 from zodbshootout.crews.cluster import Cluster
+from zodbshootout.crews.crew import Crew
 from zodbshootout.crews.hosts import HostsCrew, hosts_crew
-from zodbshootout.crews.interpreters import Hello
-from zodbshootout.crews.remote import Lead
+from zodbshootout.crews.interpreters import Hello, carried_out, own_interpreter
+from zodbshootout.crews.remote import Lead, remote_crew
 from zodbshootout.guardian import Guardian
+from zodbshootout.model import Cell
 from zodbshootout.results import CellResult
+from zodbshootout.servers.address import HOST, reserved_port
 
+PLACES = (0, 2)
+"""Numbers of hosts; with 0 clients are here."""
+BENCHMARKS = ("add", "cold", "hot")
+OBJECTS = 100
+RUNS = 10
+VALUES = 8
+SLICE = 0.1
+"""Seconds that a slice takes at least."""
 SHARE = 0.95
-PAIRS = 6
-WORDS = ("add", "cold", "hot", "--object-counts", "100", "-p", "2", "-n", "4")
 HOSTS = (1, 2, 4, 8, 16, 32, 64)
 CLIENTS_OF_A_HOST = 16
-MOST_CLIENTS = 1000
+FEW_HOSTS = 8
+"""That have as many clients as all hosts."""
 SLICES = 5
-ITERATIONS = 2_000
-"""Of each client in a slice: far more than the points that are kept of its progress."""
+ITERATIONS_OF_A_POINT = 8
+"""Of each client in a slice, by the points that are kept of its progress: far more."""
 SECTION = "<zodb nothing>\n<mappingstorage>\n</mappingstorage>\n</zodb>\n"
 
 
 def measure(*, quick: bool) -> Iterator[Figure]:
     """Yield how figures on two hosts compare with those here, and the costs by hosts."""
-    for pair in compared(4, quick=quick).pairs:
-        label = f"hosts: {pair.base.cell.benchmark} of 4"
-        yield told(f"{label}, on two against here", pair.speed.value, "{:.3f}")
+    for pair in in_turn(4, quick=quick).pairs:
+        yield from _ratio(pair)
+        label = f"hosts: {pair.base.cell.benchmark} of 4, compare says"
         same = pair.verdict is Verdict.NO_DIFFERENCE
-        yield Figure(f"{label}, compare says", pair.verdict.value, "no difference seen", same)
-    of_eight = compared(8, quick=quick)
+        yield Figure(label, pair.verdict.value, "no difference seen", same)
+    of_eight = in_turn(8, quick=quick)
     for pair in of_eight.pairs:
-        label = f"hosts: {pair.base.cell.benchmark} of 8, on two against here"
-        yield told(label, pair.speed.value, "{:.3f}")
+        yield from _ratio(pair)
     assert of_eight.mean is not None
     label = "hosts: throughput of 8, on two against here"
     yield at_least(label, of_eight.mean.value, SHARE, "{:.3f}")
     yield from scale(quick=quick)
 
 
-def compared(clients: int, *, quick: bool) -> Comparison:
-    """Return how so many clients on two hosts compare with as many here."""
-    configuration = zeo_server("main") + zeo("zeo", "main")
-    words = [*WORDS, "-c", str(clients), *(("-n", "1", "--min-time", "0.01") if quick else ())]
-    here, there = [], []
-    for _ in range(1 if quick else PAIRS):
-        here.append(shoot_out(configuration, *words).results)
-        there.append(shoot_out(configuration, *words, "--hosts", "local:2").results)
-    return compare(_together(here), _together(there), ["hosts"])
+def _ratio(pair: Pair) -> Iterator[Figure]:
+    cell, (low, high) = pair.base.cell, pair.speed.interval
+    label = f"hosts: {cell.benchmark} of {cell.parameters.crew.size}, on two against here"
+    yield told(label, pair.speed.value, "{:.3f}")
+    yield told(f"{label}, from", low, "{:.3f}")
+    yield told(f"{label}, to", high, "{:.3f}")
 
 
-def _together(commands: Sequence[Sequence[CellResult]]) -> list[CellResult]:
-    """Return the cells of several commands that measured the same, each with all of its runs."""
-    return [
-        replace(cells[0], runs=tuple(run for cell in cells for run in cell.runs))
-        for cells in zip(*commands, strict=True)
-    ]
+def in_turn(clients: int, *, quick: bool) -> Comparison:
+    """Return how so many clients on two hosts compare with as many here, slice by slice."""
+    found: dict[int, dict[Cell, CellResult]] = {hosts: {} for hosts in PLACES}
+    with _cluster(PLACES[-1]) as cluster, _zeo_section() as section:
+        for benchmark, run in itertools.product(BENCHMARKS, range(1 if quick else RUNS)):
+            parameters = Parameters(CrewShape(clients), OBJECTS)
+            cell = Cell(benchmark, "zeo", parameters)
+            for hosts, values in _run(cluster, section, cell).items():
+                name = f"{benchmark}-{run}"
+                before = found[hosts].get(cell, CellResult(cell, State.MEASURED))
+                after = replace(before, runs=(*before.runs, _run_of(name, values)))
+                found[hosts][cell] = after
+    here, there = (list(found[hosts].values()) for hosts in PLACES)
+    return compare(here, there)
+
+
+def _run(cluster: Cluster, section: str, cell: Cell) -> dict[int, list[float]]:
+    """Return values by the number of hosts, taken in turn, beginning with either."""
+    values: dict[int, list[float]] = {hosts: [] for hosts in PLACES}
+    with ExitStack() as stack:
+        crews = {
+            hosts: stack.enter_context(_crew(cluster, section, cell, hosts)) for hosts in PLACES
+        }
+        loops = max(map(_loops, crews.values()))
+        for number in range(VALUES):
+            for hosts in sorted(PLACES, reverse=bool(number % 2)):
+                values[hosts].append(crews[hosts].measure(loops).value)
+        for crew in crews.values():
+            crew.verify()
+    return values
+
+
+@contextmanager
+def _crew(cluster: Cluster, section: str, cell: Cell, hosts: int) -> Iterator[Crew]:
+    shape = replace(cell.parameters.crew, hosts=hosts)
+    parameters = replace(cell.parameters, crew=shape, owner=f"on {hosts}")
+    lead = Lead(Specification(Storage(section), cell.benchmark, parameters))
+    here = own_interpreter(gevent=False)
+    carried_out(here, Prepare(lead.specification), Hello())
+    with (
+        hosts_crew(cluster, lead, Hello(), {}) if hosts else remote_crew(here, lead, Hello())
+    ) as crew:
+        yield crew
+
+
+def _loops(crew: Crew) -> int:
+    """Return how many iterations take long enough."""
+    loops = 1
+    while crew.measure(loops, counts=False).on_clock < SLICE:
+        loops *= 2
+    return loops
+
+
+def _run_of(name: str, values: Sequence[float]) -> pyperf.Run:
+    """Return a run that has the *name* of a round, as the command has them."""
+    metadata = {"round": name, "slices": " ".join(map(str, range(len(values))))}
+    return pyperf.Run(values, metadata=metadata, collect_metadata=False)
+
+
+@contextmanager
+def _cluster(workers: int) -> Iterator[Cluster]:
+    with ExitStack() as stack:
+        place = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        guardian = stack.enter_context(Guardian())
+        cluster = stack.enter_context(cluster_for(f"local:{workers}", guardian, place))
+        assert cluster is not None
+        yield cluster
+
+
+@contextmanager
+def _zeo_section() -> Iterator[str]:
+    """Have a ZEO server as the command starts one; yield the section of a contender."""
+    with ExitStack() as stack:
+        place = stack.enter_context(tempfile.TemporaryDirectory())
+        address = f"{HOST}:{stack.enter_context(reserved_port())}"
+        program = [sys.executable, "-m", "ZEO.runzeo", "-a", address, "-f", f"{place}/zeo.fs"]
+        server = subprocess.Popen(
+            [*program, "--pid-file", f"{place}/zeo.pid"],
+            start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        stack.callback(server.wait)
+        stack.callback(server.terminate)
+        yield zeo("zeo", "main").replace("$main", address)
 
 
 @dataclass
@@ -149,6 +239,7 @@ class _Counted:
 class Cost:
     """What a slice costs the coordinator."""
 
+    hosts: int
     clients: int
     cpu: float
     """Seconds of the processor, the median of several slices."""
@@ -164,23 +255,22 @@ class Cost:
 def scale(*, quick: bool) -> Iterator[Figure]:
     """Yield what slices cost, by the number of hosts."""
     hosts = HOSTS[:2] if quick else HOSTS
-    with ExitStack() as stack:
-        place = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        guardian = stack.enter_context(Guardian())
-        cluster = stack.enter_context(cluster_for(f"local:{hosts[-1]}", guardian, place))
-        assert cluster is not None
-        costs = {}
+    most = hosts[-1] * CLIENTS_OF_A_HOST
+    costs = []
+    with _cluster(hosts[-1]) as cluster:
         for number in hosts:
-            clients = number * (2 if quick else CLIENTS_OF_A_HOST)
-            costs[number] = _cost(cluster, number, clients)
-            yield from _lines(number, costs[number])
-        most = _cost(cluster, hosts[-1], 8 if quick else MOST_CLIENTS)
-        yield from _lines(hosts[-1], most)
+            costs.append(_cost(cluster, number, number * CLIENTS_OF_A_HOST))
+            yield from _lines(costs[-1])
+        few = _cost(cluster, min(FEW_HOSTS, hosts[0]) if quick else FEW_HOSTS, most)
+        yield from _lines(few)
     yield at_most("hosts: exponent of processor time", _exponent(costs), 1.0, "{:.2f}")
+    of_a_host, of_a_client = _parts(few, costs[-1])
+    yield told("hosts: processor time of a host", of_a_host * 1e3, "{:.2f} ms")
+    yield told("hosts: processor time of a client", of_a_client * 1e3, "{:.3f} ms")
 
 
-def _lines(hosts: int, cost: Cost) -> Iterator[Figure]:
-    label = f"hosts: {hosts} with {cost.clients:,} clients"
+def _lines(cost: Cost) -> Iterator[Figure]:
+    label = f"hosts: {cost.hosts} with {cost.clients:,} clients"
     yield told(f"{label}, processor", cost.cpu * 1e3, "{:.1f} ms")
     yield told(f"{label}, beside", cost.wall * 1e3, "{:.1f} ms")
     yield told(f"{label}, questions", cost.traffic.questions, "{:,}")
@@ -190,35 +280,42 @@ def _lines(hosts: int, cost: Cost) -> Iterator[Figure]:
     yield told(f"{label}, memory after", cost.after / 2**20, "{:.1f} MiB")
 
 
-def _exponent(costs: Mapping[int, Cost]) -> float:
-    clients = [math.log(cost.clients) for cost in costs.values()]
-    seconds = [math.log(cost.cpu) for cost in costs.values()]
+def _exponent(costs: Sequence[Cost]) -> float:
+    clients = [math.log(cost.clients) for cost in costs]
+    seconds = [math.log(cost.cpu) for cost in costs]
     return statistics.linear_regression(clients, seconds).slope
+
+
+def _parts(few: Cost, many: Cost) -> tuple[float, float]:
+    """Return the seconds that each host costs, and each client, where hosts differ in number."""
+    of_a_host = (many.cpu - few.cpu) / (many.hosts - few.hosts)
+    return of_a_host, (few.cpu - few.hosts * of_a_host) / few.clients
 
 
 def _cost(cluster: Cluster, hosts: int, clients: int) -> Cost:
     chosen = replace(cluster, workers=cluster.workers[:hosts])
     shape = CrewShape(clients, Unit.THREAD, shared=True, hosts=hosts)
     lead = Lead(Specification(Storage(SECTION), "ex_commit", Parameters(shape)))
+    iterations = ITERATIONS_OF_A_POINT * most_points(clients)
     process = psutil.Process()
     with hosts_crew(chosen, lead, Hello(), {}) as crew:
         assert isinstance(crew, HostsCrew)
         traffic = _Traffic()
         for host in crew._hosts:
             host.actor = _Counted(host.actor, traffic)
-        crew.measure(ITERATIONS)
+        crew.measure(iterations)
         gc.collect()
         before = process.memory_info().rss
         cpu, wall = [], []
         for _ in range(SLICES):
             traffic.clear()
             began, used = time.perf_counter(), time.process_time()
-            crew.prepare(ITERATIONS)
-            sample = crew.measure(ITERATIONS)
+            crew.prepare(iterations)
+            sample = crew.measure(iterations)
             cpu.append(time.process_time() - used - traffic.seconds)
             wall.append(time.perf_counter() - began - sample.on_clock)
         gc.collect()
         after = process.memory_info().rss
     return Cost(
-        clients, statistics.median(cpu), statistics.median(wall), traffic, before, after
+        hosts, clients, statistics.median(cpu), statistics.median(wall), traffic, before, after
     )  # fmt: skip

@@ -11,6 +11,7 @@ version = release
 exclude_patterns = ["_build", "results/made"]
 nitpicky = True
 highlight_language = "none"
+smartquotes_action = "q"  # two dashes begin an option
 
 html_theme = "furo"
 html_title = f"zodbshootout {release}"

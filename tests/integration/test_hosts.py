@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -148,7 +149,10 @@ def ssh_server(place: Path) -> Iterator[dict[str, Any]]:
     for name in ("host", "client"):
         asyncssh.generate_private_key("ssh-ed25519").write_private_key(place / name)
     asyncssh.read_private_key(place / "client").write_public_key(place / "authorized")
-    process = subprocess.Popen([sys.executable, str(TESTS / "ssh_server.py"), str(place)])
+    process = subprocess.Popen(
+        [sys.executable, str(TESTS / "ssh_server.py"), str(place)],
+        env={**os.environ, "DASK_TEMPORARY_DIRECTORY": str(place)},
+    )
     try:
         wait_until((place / "port").exists)
         yield {

@@ -15,8 +15,8 @@ from typing import Any
 import pyperf
 
 from benchmarks.figure import NotMeasured
-from zodbshootout.result_files import read_results
-from zodbshootout.results import CellResult
+from zodbshootout.results.files import read_results
+from zodbshootout.results.result import CellResult
 
 ROOT = Path(__file__).parents[1]
 """Where this package is found."""

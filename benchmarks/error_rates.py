@@ -29,11 +29,11 @@ from functools import cached_property
 from pathlib import Path
 
 from benchmarks.figure import Figure, at_least, at_most, between, told
-from zodbshootout.compare.comparison import Verdict, verdicts
-from zodbshootout.compare.ratio import Ratio
-from zodbshootout.estimate import Estimate, mean_of_runs
+from zodbshootout.results.comparison import Verdict, verdicts
+from zodbshootout.results.estimate import Estimate, mean_of_runs
+from zodbshootout.results.ratio import Ratio
 
-RECORDED = Path(__file__).parents[1] / "tests" / "compare" / "data" / "rounds.json"
+RECORDED = Path(__file__).parents[1] / "tests" / "results" / "data" / "rounds.json"
 COMPARISONS = 2000
 SLOWER = 1.05
 """How much longer the slower contender takes."""

@@ -37,21 +37,21 @@ import pyperf
 from benchmarks.contenders import zeo
 from benchmarks.figure import Figure, at_least, at_most, told
 from zodbshootout.client.outcome import State
-from zodbshootout.client.parameters import CrewShape, Parameters, Unit
+from zodbshootout.client.parameters import ClientKind, CrewShape, Parameters
 from zodbshootout.client.progress import most_points
 from zodbshootout.client.specification import Specification, Storage
 from zodbshootout.client.tasks import Prepare
-from zodbshootout.clusters import cluster_for
-from zodbshootout.compare.comparison import Comparison, Pair, Verdict, compare
 from zodbshootout.crews.cluster import Cluster
 from zodbshootout.crews.crew import Crew
 from zodbshootout.crews.hosts import HostsCrew, hosts_crew
-from zodbshootout.crews.interpreters import Hello, carried_out, own_interpreter
-from zodbshootout.crews.remote import Lead, remote_crew
+from zodbshootout.crews.interpreters import LogSettings, carried_out, own_interpreter
+from zodbshootout.crews.remote import StartCrew, remote_crew
 from zodbshootout.guardian import Guardian
-from zodbshootout.model import Cell
-from zodbshootout.results import CellResult
+from zodbshootout.results.cell import Cell
+from zodbshootout.results.comparison import Comparison, Pair, Verdict, compare
+from zodbshootout.results.result import CellResult
 from zodbshootout.servers.address import HOST, reserved_port
+from zodbshootout.servers.dask import cluster_for
 
 PLACES = (0, 2)
 """Numbers of hosts; with 0 clients are here."""
@@ -132,11 +132,13 @@ def _run(cluster: Cluster, section: str, cell: Cell) -> dict[int, list[float]]:
 def _crew(cluster: Cluster, section: str, cell: Cell, hosts: int) -> Iterator[Crew]:
     shape = replace(cell.parameters.crew, hosts=hosts)
     parameters = replace(cell.parameters, crew=shape, owner=f"on {hosts}")
-    lead = Lead(Specification(Storage(section), cell.benchmark, parameters))
+    lead = StartCrew(Specification(Storage(section), cell.benchmark, parameters))
     here = own_interpreter(gevent=False)
-    carried_out(here, Prepare(lead.specification), Hello())
+    carried_out(here, Prepare(lead.specification), LogSettings())
     with (
-        hosts_crew(cluster, lead, Hello(), {}) if hosts else remote_crew(here, lead, Hello())
+        hosts_crew(cluster, lead, LogSettings(), {})
+        if hosts
+        else remote_crew(here, lead, LogSettings())
     ) as crew:
         yield crew
 
@@ -294,11 +296,11 @@ def _parts(few: Cost, many: Cost) -> tuple[float, float]:
 
 def _cost(cluster: Cluster, hosts: int, clients: int) -> Cost:
     chosen = replace(cluster, workers=cluster.workers[:hosts])
-    shape = CrewShape(clients, Unit.THREAD, shared=True, hosts=hosts)
-    lead = Lead(Specification(Storage(SECTION), "ex_commit", Parameters(shape)))
+    shape = CrewShape(clients, ClientKind.THREAD, shared=True, hosts=hosts)
+    lead = StartCrew(Specification(Storage(SECTION), "ex_commit", Parameters(shape)))
     iterations = ITERATIONS_OF_A_POINT * most_points(clients)
     process = psutil.Process()
-    with hosts_crew(chosen, lead, Hello(), {}) as crew:
+    with hosts_crew(chosen, lead, LogSettings(), {}) as crew:
         assert isinstance(crew, HostsCrew)
         traffic = _Traffic()
         for host in crew._hosts:

@@ -56,9 +56,9 @@ def _peak_apart(iterations: int) -> int:
 def peak(iterations: int) -> int:
     """Measure one value in a client process; return its peak memory in bytes."""
     from benchmarks.nothing import Nothing, crew_plan
-    from zodbshootout.client.parameters import Unit
+    from zodbshootout.client.parameters import ClientKind
 
-    with crew_plan(Nothing, Unit.PROCESS).started() as crew:
+    with crew_plan(Nothing, ClientKind.PROCESS).started() as crew:
         crew.measure(iterations)
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * unit

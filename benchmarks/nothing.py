@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from zodbshootout.client.benchmarks.benchmark import Benchmark
 from zodbshootout.client.database import Database
-from zodbshootout.client.parameters import CrewShape, Parameters, Unit
+from zodbshootout.client.parameters import ClientKind, CrewShape, Parameters
 from zodbshootout.client.specification import Storage
 from zodbshootout.crews.starting import CrewPlan
 
@@ -34,7 +34,7 @@ class Batches(Nothing):
         return BATCH
 
 
-def crew_plan(benchmark: type[Benchmark], unit: Unit) -> CrewPlan:
+def crew_plan(benchmark: type[Benchmark], unit: ClientKind) -> CrewPlan:
     """Return how one client, of that kind, is started on a benchmark."""
     parameters = Parameters(CrewShape(1, unit))
     return CrewPlan(benchmark, parameters, lambda: Database(Storage(section=_SECTION)))

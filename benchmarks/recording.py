@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from benchmarks.figure import Figure, at_most, told
 from benchmarks.nothing import Batches, Nothing, crew_plan
 from zodbshootout.client.benchmarks.benchmark import Benchmark
-from zodbshootout.client.parameters import Unit
+from zodbshootout.client.parameters import ClientKind
 
 LIMIT = 0.2
 """Microseconds that recording may cost an iteration."""
@@ -34,6 +34,6 @@ def measure(*, quick: bool) -> Iterator[Figure]:
 
 def _values(benchmark: type[Benchmark], values: int) -> list[float]:
     """Return microseconds per iteration."""
-    with crew_plan(benchmark, Unit.THREAD).started() as crew:
+    with crew_plan(benchmark, ClientKind.THREAD).started() as crew:
         crew.measure(ITERATIONS)
         return [crew.measure(ITERATIONS).value * 1e6 for _ in range(values)]

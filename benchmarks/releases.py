@@ -16,7 +16,7 @@ from pathlib import Path
 from benchmarks.command import Done, shoot_out
 from benchmarks.contenders import IMPORTS, sqlite
 from benchmarks.figure import Figure, at_least, at_most, told
-from zodbshootout.compare.comparison import Pair, Verdict, compare
+from zodbshootout.results.comparison import Pair, Verdict, compare
 
 NAME = "sqlite"
 SLOWED = "relstorage/cache/storage_cache.py"

@@ -21,9 +21,9 @@ from zodbshootout.client.benchmarks.benchmark import Benchmark
 from zodbshootout.client.caches import Cache, CacheUse
 from zodbshootout.client.clock import Clock
 from zodbshootout.client.database import Database
-from zodbshootout.client.facts import Sharing
-from zodbshootout.client.parameters import CrewShape, Parameters, Unit
+from zodbshootout.client.parameters import ClientKind, CrewShape, Parameters
 from zodbshootout.client.specification import Storage
+from zodbshootout.client.storage_info import Sharing
 from zodbshootout.client.storages.open_storage import OpenStorage
 from zodbshootout.crews.crew import Crew
 from zodbshootout.crews.sample import Sample
@@ -191,7 +191,12 @@ def database_of(storage: Any, cache_size: int = 5000) -> Database:
 
 
 def parameters(
-    *, size: int = 1, shared: bool = False, objects: int = 10, unit: Unit = Unit.THREAD, **more: Any
+    *,
+    size: int = 1,
+    shared: bool = False,
+    objects: int = 10,
+    unit: ClientKind = ClientKind.THREAD,
+    **more: Any,
 ) -> Parameters:
     return Parameters(CrewShape(size, unit, shared), objects=objects, **more)
 

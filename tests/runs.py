@@ -7,18 +7,18 @@ from typing import Any
 
 import pyperf
 
-from zodbshootout.client.facts import Facts, Sharing
+from zodbshootout.cli.progress import NoProgress
 from zodbshootout.client.outcome import Failure, State
-from zodbshootout.client.parameters import CrewShape, Parameters, Unit
+from zodbshootout.client.parameters import ClientKind, CrewShape, Parameters
 from zodbshootout.client.specification import Storage
+from zodbshootout.client.storage_info import Sharing, StorageInfo
 from zodbshootout.contenders.contender import Contender
-from zodbshootout.engine.turns import Effort
-from zodbshootout.model import Cell
-from zodbshootout.plan import Plan, Sweep, make_plan
-from zodbshootout.progress import NoProgress
-from zodbshootout.results import CellResult
+from zodbshootout.results.cell import Cell
+from zodbshootout.results.result import CellResult
+from zodbshootout.scheduling.interleaved_run import Effort
+from zodbshootout.scheduling.plan import Plan, Sweep, make_plan
 
-THREADS = CrewShape(2, Unit.THREAD, shared=True)
+THREADS = CrewShape(2, ClientKind.THREAD, shared=True)
 
 
 def run(*values: float, loops: int = 1, unit: str = "second", **metadata: Any) -> pyperf.Benchmark:
@@ -71,7 +71,7 @@ def contender(name: str, place: str = "", **facts: Any) -> Contender:
     if name == "memory":
         facts = {"sharing": Sharing.VOLATILE, **facts}
     settings = {"storage.path": place or f"/var/{name}.fs"}
-    return Contender(name, Storage(section=name), settings, Facts(**facts))
+    return Contender(name, Storage(section=name), settings, StorageInfo(**facts))
 
 
 def plan_of(
@@ -82,7 +82,7 @@ def plan_of(
     concurrency: Sequence[int] = (1,),
     **effort: Any,
 ) -> Plan:
-    """Return a plan of what :class:`~zodbshootout.engine.turns.Effort` says by its names."""
+    """Return a plan of what :class:`~zodbshootout.scheduling.interleaved_run.Effort` says."""
     wanted = Effort(
         **{"processes": 3, "values": 2, "warmups": 0, "loops": 4, "min_time": 0.1, **effort}
     )

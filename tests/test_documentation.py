@@ -15,7 +15,9 @@ from unittest import mock
 import pytest
 import ZConfig
 
-from zodbshootout import arguments, comparing, options, reporting, show
+from zodbshootout.cli import arguments, options, show
+from zodbshootout.cli import compare as comparing
+from zodbshootout.cli import report as reporting
 from zodbshootout.config.configuration import Source, parse
 from zodbshootout.contenders.description import contenders_of
 from zodbshootout.guardian import Guardian

@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 
 from tests.generated import examples
 from tests.reports.results import EVERYTHING, told
-from zodbshootout.arguments import NOT_OURS, parser
-from zodbshootout.cli import ALL_MEASURED, BAD_USAGE, FORBIDDEN, main
+from zodbshootout.cli.arguments import NOT_OURS, parser
+from zodbshootout.cli.main import ALL_MEASURED, BAD_USAGE, FORBIDDEN, main
 from zodbshootout.client.benchmarks.registry import benchmarks
-from zodbshootout.result_files import ResultFiles
+from zodbshootout.results.files import ResultFiles
 
 ETC = Path(__file__).parents[1] / "etc"
 

@@ -16,10 +16,10 @@ from benchmarks.published.pages import ENDING, make_pages
 from docutils.core import publish_doctree
 
 from tests.reports.swept import swept
-from zodbshootout import options
+from zodbshootout.cli import options
 from zodbshootout.client.benchmarks.registry import benchmarks
 from zodbshootout.config.configuration import read_source
-from zodbshootout.result_files import ResultFiles
+from zodbshootout.results.files import ResultFiles
 
 ROOT = Path(__file__).parents[1]
 RUNS = [run for experiment in EXPERIMENTS for run in experiment.runs]

@@ -14,8 +14,8 @@ from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 
 from benchmarks.published.experiments import Experiment, Published, Run
+from zodbshootout.cli.show import headings, report_of
 from zodbshootout.client.parameters import Parameters
-from zodbshootout.compare.comparison import compare
 from zodbshootout.reports import rst, svg, text
 from zodbshootout.reports.chart import Chart
 from zodbshootout.reports.comparison import comparison_report
@@ -25,9 +25,9 @@ from zodbshootout.reports.records import Source
 from zodbshootout.reports.registry import Write
 from zodbshootout.reports.report import Entry, Report, Row, Table
 from zodbshootout.reports.sections import Sections
-from zodbshootout.result_files import read_results
-from zodbshootout.results import CellResult
-from zodbshootout.show import headings, report_of
+from zodbshootout.results.comparison import compare
+from zodbshootout.results.files import read_results
+from zodbshootout.results.result import CellResult
 
 ENDING = ".json.gz"
 TUTORIAL = "tutorial"

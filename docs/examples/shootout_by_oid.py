@@ -4,7 +4,7 @@ from zodbshootout.client.benchmarks.benchmark import Benchmark, CheckFailed
 from zodbshootout.client.caches import PICKLE_CACHE
 from zodbshootout.client.data import tree
 from zodbshootout.client.data.records import records_each
-from zodbshootout.client.data.tree import Purpose
+from zodbshootout.client.data.tree import Dataset
 
 
 class ByOID(Benchmark):
@@ -12,7 +12,7 @@ class ByOID(Benchmark):
 
     name = "by_oid"
     title = "Read {objects} Objects by OID"
-    purpose = Purpose.READ
+    purpose = Dataset.READ
 
     def set_up(self) -> None:
         parameters = self.client.parameters

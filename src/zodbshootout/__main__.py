@@ -1,6 +1,6 @@
 import sys
 
-from zodbshootout.cli import main
+from zodbshootout.cli.main import main
 
 
 def run() -> None:

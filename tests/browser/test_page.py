@@ -17,13 +17,13 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from tests.reports.results import EVERYTHING, told
 from tests.reports.swept import CLIENTS, SWEPT, swept
 from tests.runs import failed
-from zodbshootout.reporting import write_report
+from zodbshootout.cli.report import write_report
 from zodbshootout.reports.records import Source
-from zodbshootout.results import CellResult
+from zodbshootout.results.result import CellResult
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
 DESKTOP, PHONE = (1280, 900), (390, 844)
-MOST_BYTES = 3_000_000
+MAX_BYTES = 3_000_000
 HOSTILE = "<script>document.title='run'</script>"
 
 pytestmark = pytest.mark.skipif(
@@ -121,7 +121,7 @@ def test_a_page_draws_its_charts_and_can_be_used_by_everybody(
         assert picture.startswith(b"\x89PNG")
         assert shown.console == []
         assert shown.requests == [path.as_uri()]
-    assert path.stat().st_size < MOST_BYTES
+    assert path.stat().st_size < MAX_BYTES
 
 
 def test_a_contender_is_filtered_with_the_keyboard(

@@ -13,8 +13,8 @@ from ZODB.blob import Blob
 
 from zodbshootout.client.caches import OPERATING_SYSTEM, PICKLE_CACHE, Cache, Place
 from zodbshootout.client.database import Database
-from zodbshootout.client.facts import Facts, Sharing
 from zodbshootout.client.specification import Storage
+from zodbshootout.client.storage_info import Sharing, StorageInfo
 from zodbshootout.client.storages import open_storage
 
 OURS = {name: version(name) for name in ("ZODB", "persistent", "BTrees", "transaction")}
@@ -32,19 +32,19 @@ FILESTORAGE = "<filestorage>\npath $here/x.fs\nblob-dir $here/blobs\n</filestora
 CHANGES = "<filestorage changes>\npath $here/changes.fs\n</filestorage>\n"
 READ_ONLY = FILESTORAGE.replace("</", "read-only true\n</")
 FACTS = {
-    FILESTORAGE: Facts(
+    FILESTORAGE: StorageInfo(
         "FileStorage", Sharing.EXCLUSIVE, prefetches=False, stores_blobs=True,
         emptied=(PICKLE_CACHE,), left=(OPERATING_SYSTEM,), storage_classes=(FS,), versions=OURS,
     ),
-    "<mappingstorage/>\n": Facts(
+    "<mappingstorage/>\n": StorageInfo(
         "MappingStorage", Sharing.VOLATILE, prefetches=False, stores_blobs=False,
         emptied=(PICKLE_CACHE,), storage_classes=(MAPPING,), versions=OURS,
     ),
-    "<demostorage/>\n": Facts(
+    "<demostorage/>\n": StorageInfo(
         "DemoStorage", Sharing.VOLATILE, prefetches=False, stores_blobs=True,
         emptied=(PICKLE_CACHE,), storage_classes=(DEMO, MAPPING, MAPPING), versions=OURS,
     ),
-    f"<demostorage>\n{CHANGES}{FILESTORAGE}</demostorage>\n": Facts(
+    f"<demostorage>\n{CHANGES}{FILESTORAGE}</demostorage>\n": StorageInfo(
         "DemoStorage", Sharing.EXCLUSIVE, prefetches=False, stores_blobs=False,
         pack_flaw="DemoStorage cannot pack changes that are kept elsewhere than in its memory",
         emptied=(PICKLE_CACHE,), left=(OPERATING_SYSTEM,), storage_classes=(DEMO, FS, FS),
@@ -56,7 +56,7 @@ FACTS = {
 @pytest.mark.parametrize(
     ("storage", "facts"), FACTS.items(), ids=["file", "memory", "demo", "kept"]
 )
-def test_the_facts_of_zodbs_own_storages(storage: str, facts: Facts, tmp_path: Path) -> None:
+def test_the_facts_of_zodbs_own_storages(storage: str, facts: StorageInfo, tmp_path: Path) -> None:
     with opened(storage, tmp_path) as database:
         assert replace(database.facts(), python={}) == facts
         assert database.knows_caches
@@ -71,7 +71,7 @@ def test_the_facts_of_relstorage(tmp_path: Path) -> None:
         assert database.knows_caches
     leaky = version("RelStorage") == "4.3.0"
     assert ("commits what a refused transaction" in str(facts.retry_flaw)) == leaky
-    assert facts == Facts(
+    assert facts == StorageInfo(
         "RelStorage", Sharing.CONCURRENT, prefetches=True, stores_blobs=True,
         retry_flaw=facts.retry_flaw, emptied=(PICKLE_CACHE, Cache("RelStorage cache")),
         left=(Cache("SQLite page cache"), OPERATING_SYSTEM),

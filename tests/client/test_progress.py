@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zodbshootout.client.progress import (
-    FEWEST_POINTS,
-    MOST_POINTS,
+    MAX_POINTS,
+    MIN_POINTS,
     Progress,
     Throughput,
     Total,
@@ -189,8 +189,8 @@ def test_with_fewer_points_of_each_the_throughput_is_the_same(clients: int, coun
 
 
 def test_the_points_of_all_clients_grow_slower_than_these() -> None:
-    assert most_points(1) == MOST_POINTS
-    assert most_points(100_000) == FEWEST_POINTS
+    assert most_points(1) == MAX_POINTS
+    assert most_points(100_000) == MIN_POINTS
     together = [size * most_points(size) for size in (1, 10, 100, 1000)]
     growth = [more / fewer for fewer, more in pairwise(together)]
     assert all(factor < 4 for factor in growth)

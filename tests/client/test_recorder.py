@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zodbshootout.client.recorder import NANOSECONDS, Latencies
-from zodbshootout.perf.summary import LONGEST_LATENCY, SIGNIFICANT_DIGITS, histogram
+from zodbshootout.workers.summary import LONGEST_LATENCY, SIGNIFICANT_DIGITS, histogram
 
 NS = st.integers(1, LONGEST_LATENCY)
 

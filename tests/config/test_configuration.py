@@ -5,18 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from zodbshootout.client.facts import Sharing
 from zodbshootout.client.opening import open_db
+from zodbshootout.client.storage_info import Sharing
 from zodbshootout.config.configuration import (
     EMBEDDED,
     Configuration,
-    ConfigurationError,
     Source,
     parse,
     read_source,
 )
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.contenders.description import contenders_of
+from zodbshootout.errors import UserError
 from zodbshootout.servers.naming import given_names
 
 ETC = Path(__file__).parents[2] / "etc"
@@ -137,21 +137,19 @@ def test_every_sample_can_be_read(
 def test_what_is_wrong_is_said_in_one_line_with_the_place(
     text: str, message: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(ConfigurationError) as caught:
+    with pytest.raises(UserError) as caught:
         parsed(text, tmp_path)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"no such file: nowhere\.conf"):
+    with pytest.raises(UserError, match=r"no such file: nowhere\.conf"):
         read_source(Path("nowhere.conf"))
-    with pytest.raises(ConfigurationError, match=r"cannot read .*: Is a directory"):
+    with pytest.raises(UserError, match=r"cannot read .*: Is a directory"):
         read_source(tmp_path)
     (tmp_path / "a binary").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(
-        ConfigurationError, match=r"cannot read .*: it is not UTF-8 .* file:///.*/a binary"
-    ):
+    with pytest.raises(UserError, match=r"cannot read .*: it is not UTF-8 .* file:///.*/a binary"):
         read_source(tmp_path / "a binary")
 
 
@@ -206,7 +204,7 @@ def test_what_is_included_stands_where_it_is_included(tmp_path: Path) -> None:
 def test_what_is_wrong_in_an_included_file_is_explained_by_that_file(tmp_path: Path) -> None:
     (tmp_path / "more.conf").write_text("<zodb a>\n<filestorage>\npaht x\n</filestorage>\n</zodb>")
     (tmp_path / "x.conf").write_text("\n\n%include more.conf\n")
-    with pytest.raises(ConfigurationError) as caught:
+    with pytest.raises(UserError) as caught:
         parse(read_source(tmp_path / "x.conf"), {"mc": "1", "mc_port": "2"})
     assert str(caught.value) == (
         f"{tmp_path / 'more.conf'}:3: 'paht' is not a known key name in <filestorage>; "
@@ -226,7 +224,7 @@ def test_the_names_of_an_included_server_are_defined(tmp_path: Path) -> None:
 
 def test_a_file_that_includes_itself_is_said_to_do_so(tmp_path: Path) -> None:
     (tmp_path / "x.conf").write_text("%include x.conf\n")
-    with pytest.raises(ConfigurationError, match=r"x\.conf: it includes itself"):
+    with pytest.raises(UserError, match=r"x\.conf: it includes itself"):
         parse(read_source(tmp_path / "x.conf"), {})
 
 

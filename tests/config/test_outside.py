@@ -8,13 +8,13 @@ import pytest
 
 from zodbshootout.config.configuration import (
     Configuration,
-    ConfigurationError,
     Source,
     parse,
     path_of,
     read_source,
 )
 from zodbshootout.contenders.description import contenders_of
+from zodbshootout.errors import UserError
 
 ENVIRONMENT = "<environment old>\nrequirements RelStorage<3\nrequirements ZODB<6\n</environment>\n"
 SECTION = (
@@ -157,7 +157,7 @@ def test_an_environment_can_have_the_name_of_a_contender() -> None:
     ],
 )
 def test_what_is_wrong_is_told_with_its_place(text: str, message: str) -> None:
-    with pytest.raises(ConfigurationError) as caught:
+    with pytest.raises(UserError) as caught:
         read(text if "define" in text else f"%define base x\n{text}")
     numbered = message.replace("x.conf:1:", "x.conf:2:").replace("x.conf:5:", "x.conf:6:")
     assert numbered.replace("x.conf:8:", "x.conf:9:") in str(caught.value)

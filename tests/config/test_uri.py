@@ -9,14 +9,15 @@ import pytest
 import zodburi
 
 from zodbshootout.client.database import Database
-from zodbshootout.client.facts import Sharing
 from zodbshootout.client.opening import open_db
-from zodbshootout.client.parameters import CrewShape, Parameters, Unit
+from zodbshootout.client.parameters import ClientKind, CrewShape, Parameters
 from zodbshootout.client.specification import Storage
-from zodbshootout.config.configuration import ConfigurationError, Source, parse
+from zodbshootout.client.storage_info import Sharing
+from zodbshootout.config.configuration import Source, parse
 from zodbshootout.config.uri import is_uri, schemes, source_of
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.contenders.description import contenders_of
+from zodbshootout.errors import UserError
 
 OTHER = """
 import ZODB.MappingStorage
@@ -107,7 +108,7 @@ def test_servers_are_known_before_they_are_opened() -> None:
         == "no ZEO server at localhost:1; start one there: runzeo -a localhost:1 -f Data.fs"
     )
     assert "its persistent cache file" in str(zeo.refusal(Parameters(CrewShape(2))))
-    assert zeo.refusal(Parameters(CrewShape(2, Unit.THREAD, shared=True))) is None
+    assert zeo.refusal(Parameters(CrewShape(2, ClientKind.THREAD, shared=True))) is None
     assert contender("zeo://[::1]").settings["storage.server"] == "::1:9991"
     assert "no ZEO server at /no/socket" in str(contender("zeo:///no/socket").absence())
     postgres = contender("postgres://u:p@h:5432/x?driver=pg8000&read_only=1")
@@ -242,16 +243,14 @@ def test_a_bad_uri_is_one_line(
     uri: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ConfigurationError) as caught:
+    with pytest.raises(UserError) as caught:
         source_of(uri)
     assert str(caught.value).replace("broken, ", "").replace("other, ", "").startswith(message)
     assert "\n" not in str(caught.value)
 
 
 def test_a_bad_uri_in_a_file_is_told_with_the_line() -> None:
-    with pytest.raises(
-        ConfigurationError, match=r"x\.conf:3: uri: zeo:h: it has to begin with zeo://"
-    ):
+    with pytest.raises(UserError, match=r"x\.conf:3: uri: zeo:h: it has to begin with zeo://"):
         in_a_file("<zodburi a>\n# a comment\nuri zeo:h\n</zodburi>")
 
 
@@ -266,5 +265,5 @@ def test_of_a_scheme_that_is_not_known_opening_tells() -> None:
 
 def test_zodburi_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "zodburi", None)
-    with pytest.raises(ConfigurationError, match="pip install zodburi"):
+    with pytest.raises(UserError, match="pip install zodburi"):
         source_of("memory://")

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from zodbshootout.client.facts import Facts, Sharing
 from zodbshootout.client.specification import Storage
+from zodbshootout.client.storage_info import Sharing, StorageInfo
 from zodbshootout.config.configuration import Source, parse
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.contenders.description import contenders_of
@@ -234,10 +234,13 @@ def test_servers_may_need_each_other(tmp_path: Path) -> None:
 
 
 def test_a_look_tells_everything_and_widens_nothing() -> None:
-    before = Contender("x", Storage(), facts=Facts(sharing=Sharing.VOLATILE))
-    found = Facts(storage_name="Found", sharing=Sharing.CONCURRENT, stores_blobs=True)
-    assert before.looked(found).facts == replace(found, sharing=Sharing.VOLATILE)
-    assert replace(before, facts=Facts()).looked(before.facts).facts.sharing is Sharing.VOLATILE
+    before = Contender("x", Storage(), facts=StorageInfo(sharing=Sharing.VOLATILE))
+    found = StorageInfo(storage_name="Found", sharing=Sharing.CONCURRENT, stores_blobs=True)
+    assert before.inspected(found).facts == replace(found, sharing=Sharing.VOLATILE)
+    assert (
+        replace(before, facts=StorageInfo()).inspected(before.facts).facts.sharing
+        is Sharing.VOLATILE
+    )
 
 
 def test_a_contender_is_plain_data(found: dict[str, Contender]) -> None:

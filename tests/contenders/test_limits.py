@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from ZODB.DemoStorage import DemoStorage
 
-from zodbshootout.client.facts import Facts, Sharing
 from zodbshootout.client.opening import open_db
-from zodbshootout.client.parameters import CrewShape, Parameters, Unit
+from zodbshootout.client.parameters import ClientKind, CrewShape, Parameters
 from zodbshootout.client.specification import Storage
+from zodbshootout.client.storage_info import Sharing, StorageInfo
 from zodbshootout.config.configuration import EMBEDDED, Source, parse, read_source
 from zodbshootout.contenders.contender import Contender, Limit
 from zodbshootout.contenders.description import contenders_of
@@ -24,8 +24,8 @@ READ_ONLY = FS.replace("</", "read-only true\n</")
 CHANGES = "<filestorage changes>\npath $scratch/changes.fs\n</filestorage>\n"
 SQLITE = "<relstorage>\n<sqlite3>\ndata-dir $scratch/s\n</sqlite3>\n</relstorage>\n"
 PROCESSES = CrewShape(2)
-SHARED = CrewShape(2, Unit.THREAD, shared=True)
-GREENLETS = frozenset({Unit.GREENLET})
+SHARED = CrewShape(2, ClientKind.THREAD, shared=True)
+GREENLETS = frozenset({ClientKind.GREENLET})
 
 
 def contender(storage: str, place: Path) -> Contender:
@@ -52,23 +52,27 @@ def refusal(of: Contender, shape: CrewShape) -> str | None:
         (Limit("x"), [CrewShape(1), PROCESSES, SHARED], []),
         (
             Limit("x", units=GREENLETS),
-            [CrewShape(1, Unit.GREENLET), CrewShape(3, Unit.GREENLET, shared=True)],
+            [CrewShape(1, ClientKind.GREENLET), CrewShape(3, ClientKind.GREENLET, shared=True)],
             [CrewShape(1), SHARED],
         ),
         (
             Limit("x", databases=2),
-            [PROCESSES, CrewShape(2, Unit.THREAD)],
-            [CrewShape(1), SHARED, CrewShape(1, Unit.THREAD)],
+            [PROCESSES, CrewShape(2, ClientKind.THREAD)],
+            [CrewShape(1), SHARED, CrewShape(1, ClientKind.THREAD)],
         ),
         (
             Limit("x", sharers=2),
-            [SHARED, CrewShape(2, Unit.GREENLET, shared=True)],
-            [CrewShape(1, Unit.THREAD, shared=True), PROCESSES],
+            [SHARED, CrewShape(2, ClientKind.GREENLET, shared=True)],
+            [CrewShape(1, ClientKind.THREAD, shared=True), PROCESSES],
         ),
         (
             Limit("x", units=GREENLETS, databases=2),
-            [CrewShape(2, Unit.GREENLET)],
-            [PROCESSES, CrewShape(1, Unit.GREENLET), CrewShape(2, Unit.GREENLET, shared=True)],
+            [CrewShape(2, ClientKind.GREENLET)],
+            [
+                PROCESSES,
+                CrewShape(1, ClientKind.GREENLET),
+                CrewShape(2, ClientKind.GREENLET, shared=True),
+            ],
         ),
     ],
 )
@@ -94,36 +98,40 @@ def test_crews_that_a_contender_refuses(tmp_path: Path) -> None:
     )
     assert refusal(zeo, PROCESSES) is None
     assert refusal(sqlite, PROCESSES) is None
-    assert "event loop" in str(refusal(zeo, CrewShape(2, Unit.GREENLET)))
+    assert "event loop" in str(refusal(zeo, CrewShape(2, ClientKind.GREENLET)))
     for each in contenders:
         assert refusal(each, CrewShape(1)) is None
-        assert refusal(each, CrewShape(9, Unit.GREENLET, shared=True)) is None
+        assert refusal(each, CrewShape(9, ClientKind.GREENLET, shared=True)) is None
 
 
 def test_what_a_look_has_found_counts(tmp_path: Path) -> None:
     found = contender(SQLITE, tmp_path)
     with_blobs = Parameters(CrewShape(1), blobs=True)
     assert found.refusal(with_blobs) is None
-    assert found.looked(Facts("X", stores_blobs=False)).refusal(with_blobs) == (
+    assert found.inspected(StorageInfo("X", stores_blobs=False)).refusal(with_blobs) == (
         "X stores no blobs as it is configured here; see blob-dir"
     )
-    exclusive = found.looked(Facts("X", sharing=Sharing.EXCLUSIVE))
+    exclusive = found.inspected(StorageInfo("X", sharing=Sharing.EXCLUSIVE))
     assert str(refusal(exclusive, PROCESSES)).startswith("X: one DB at a time can open it; use")
 
 
 @pytest.mark.parametrize(
     ("driver", "unit", "refused"),
     [
-        ("psycopg2", Unit.GREENLET, "the driver psycopg2 refuses to run with greenlets"),
-        ("psycopg2", Unit.THREAD, None),
-        ("gevent psycopg2", Unit.PROCESS, "the driver gevent psycopg2 refuses to run without"),
-        ("gevent psycopg2", Unit.GREENLET, None),
-        ("auto", Unit.GREENLET, None),
-        ("pg8000", Unit.GREENLET, None),
+        ("psycopg2", ClientKind.GREENLET, "the driver psycopg2 refuses to run with greenlets"),
+        ("psycopg2", ClientKind.THREAD, None),
+        (
+            "gevent psycopg2",
+            ClientKind.PROCESS,
+            "the driver gevent psycopg2 refuses to run without",
+        ),
+        ("gevent psycopg2", ClientKind.GREENLET, None),
+        ("auto", ClientKind.GREENLET, None),
+        ("pg8000", ClientKind.GREENLET, None),
     ],
 )
 def test_psycopg2_is_for_greenlets_or_for_others(
-    driver: str, unit: Unit, refused: str | None, tmp_path: Path
+    driver: str, unit: ClientKind, refused: str | None, tmp_path: Path
 ) -> None:
     section = f"<relstorage>\n<postgresql>\ndriver {driver}\n</postgresql>\n</relstorage>\n"
     reason = refusal(contender(section, tmp_path), CrewShape(2, unit))
@@ -155,7 +163,7 @@ def test_a_wrapped_storage_that_one_db_can_open_is_not_supported_in_two_processe
 def test_a_demostorage_shares_no_relstorage_among_threads(tmp_path: Path) -> None:
     found = contender(in_("demostorage", in_("zlibstorage", SQLITE)), tmp_path)
     assert "DemoStorage uses one RelStorage in all threads" in str(refusal(found, SHARED))
-    assert refusal(found, CrewShape(1, Unit.THREAD, shared=True)) is None
+    assert refusal(found, CrewShape(1, ClientKind.THREAD, shared=True)) is None
     assert refusal(contender(in_("demostorage", FS), tmp_path), SHARED) is None
 
 
@@ -259,6 +267,6 @@ def test_one_of_the_addresses_of_a_zeo_server_is_enough(tmp_path: Path) -> None:
 
 
 def test_what_is_about_a_process_is_not_about_other_hosts_on_the_machine() -> None:
-    shape = CrewShape(4, Unit.GREENLET, shared=True, hosts=2)
+    shape = CrewShape(4, ClientKind.GREENLET, shared=True, hosts=2)
     assert Limit("x", databases=2).applies_to(shape, hosts_together=2)
     assert not Limit("x", databases=2, of_process=True).applies_to(shape, hosts_together=2)

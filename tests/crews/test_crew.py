@@ -24,16 +24,16 @@ from tests.fakes import (
     plan,
 )
 from zodbshootout.client import session
-from zodbshootout.client.benchmarks.benchmark import MOST_AT_ONCE, Benchmark
+from zodbshootout.client.benchmarks.benchmark import MAX_AT_ONCE, Benchmark
 from zodbshootout.client.benchmarks.registry import benchmarks
 from zodbshootout.client.client import Client
 from zodbshootout.client.clock import SystemClock
-from zodbshootout.client.data.tree import Purpose
+from zodbshootout.client.data.tree import Dataset
 from zodbshootout.client.database import Database
-from zodbshootout.client.outcome import manner_of_end
-from zodbshootout.client.parameters import Parameters, Unit
+from zodbshootout.client.outcome import describe_exit
+from zodbshootout.client.parameters import ClientKind, Parameters
 from zodbshootout.client.populating import populate
-from zodbshootout.client.progress import MOST_POINTS
+from zodbshootout.client.progress import MAX_POINTS
 from zodbshootout.client.session import StretchTimer
 from zodbshootout.client.specification import Storage
 from zodbshootout.client.storages import open_storage
@@ -54,7 +54,7 @@ class Slow(Benchmark):
 
     name = "slow"
     title = "Slow"
-    purpose = Purpose.READ
+    purpose = Dataset.READ
 
     def prepare(self) -> None:
         time.sleep(0.02 * self.client.index)
@@ -75,7 +75,7 @@ class Leaving(Slow):
 
 
 def crew_of_processes(benchmark: type[Benchmark], size: int) -> ProcessCrew:
-    of = parameters(size=size, unit=Unit.PROCESS)
+    of = parameters(size=size, unit=ClientKind.PROCESS)
 
     def open_benchmark(index: int) -> Benchmark:
         database = database_of(FakeStorage(FakeClock()))
@@ -137,7 +137,7 @@ def test_trap_16_clients_are_forked_from_a_process_that_has_opened_nothing() -> 
         openers.put(os.getpid())
         return ZODB.DB(storage)
 
-    of = parameters(size=3, unit=Unit.PROCESS, objects=2)
+    of = parameters(size=3, unit=ClientKind.PROCESS, objects=2)
     opened = CrewPlan(benchmarks()["add"], of, lambda: Database(Storage(), open_db))
     with opened.started() as crew:
         crew.measure(1)
@@ -161,9 +161,9 @@ def test_no_process_is_left_of_a_crew_that_failed() -> None:
 
 
 def test_the_manner_of_an_end_is_told() -> None:
-    assert manner_of_end(-9) == "was killed by SIGKILL"
-    assert manner_of_end(3) == "ended with exit status 3"
-    assert manner_of_end(None) == "no longer answers"
+    assert describe_exit(-9) == "was killed by SIGKILL"
+    assert describe_exit(3) == "ended with exit status 3"
+    assert describe_exit(None) == "no longer answers"
 
 
 @pytest.mark.parametrize("shared", [True, False])
@@ -174,7 +174,7 @@ def test_while_servers_are_restarted_no_client_has_its_database_open(
     pooled: list[int] = []
     storage = FakeStorage(clock)
     of = parameters(size=3, shared=shared)
-    populate(database_of(storage), Purpose.READ, of)
+    populate(database_of(storage), Dataset.READ, of)
 
     class Looking(benchmarks()["cold"]):  # type: ignore[misc]
         def prepare(self) -> None:
@@ -206,9 +206,9 @@ def test_populating_twice_writes_once(clock: FakeClock) -> None:
     storage = FakeStorage(clock)
     of = parameters(size=2, shared=True)
     with database_of(storage) as database:
-        populate(database, Purpose.READ, of)
+        populate(database, Dataset.READ, of)
         size = len(storage)
-        populate(database, Purpose.READ, of)
+        populate(database, Dataset.READ, of)
         assert len(storage) == size
 
 
@@ -249,7 +249,7 @@ def test_a_storage_that_nobody_knows_is_closed_and_opened_before_cold_stretches(
     specification = Storage(section, names={"here": str(tmp_path)})
     with Database(specification) as database:
         assert database.knows_caches is not reopened
-        populate(database, Purpose.READ, of)
+        populate(database, Dataset.READ, of)
     opened: list[Database] = []
     reopen = Database.reopen
 
@@ -307,7 +307,7 @@ def test_memory_does_not_grow_with_the_iterations_of_a_value() -> None:
         crew.measure(10)
         tracemalloc.start()
         try:
-            for iterations in (MOST_AT_ONCE, 5 * MOST_AT_ONCE):
+            for iterations in (MAX_AT_ONCE, 5 * MAX_AT_ONCE):
                 tracemalloc.reset_peak()
                 before, _ = tracemalloc.get_traced_memory()
                 sample = crew.measure(iterations)
@@ -325,9 +325,9 @@ def test_memory_does_not_grow_with_the_iterations_of_a_value() -> None:
 def test_what_a_client_reports_of_a_stretch_is_bounded(
     between: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session, "MOST_NOTED", 64)
+    monkeypatch.setattr(session, "MAX_NOTED", 64)
     sizes = []
-    for iterations in (10_000, MOST_AT_ONCE):
+    for iterations in (10_000, MAX_AT_ONCE):
         benchmark = Nothing(Client(0, parameters(), database_of(FakeStorage(FakeClock()))))
         benchmark.between = between
         stretch = StretchTimer(benchmark, Ticking(), iterations)
@@ -337,14 +337,14 @@ def test_what_a_client_reports_of_a_stretch_is_bounded(
             stretch.uncounted()
         report = stretch.report()
         assert report.done == iterations + 1000
-        assert len(report.progress.times) == len(report.progress.done) <= MOST_POINTS + 4
+        assert len(report.progress.times) == len(report.progress.done) <= MAX_POINTS + 4
         # The first and the last that count are never dropped.
         assert report.progress.done[0] == 1
         assert report.progress.end(iterations) - report.progress.start >= iterations
         assert iterations in report.progress.done
         assert len(stretch._further_ends) <= 64
         sizes.append(len(pickle.dumps(report)))
-    assert max(sizes) < 24 * MOST_POINTS
+    assert max(sizes) < 24 * MAX_POINTS
 
 
 def test_what_cannot_be_prepared_at_once_is_done_in_several_stretches(clock: FakeClock) -> None:

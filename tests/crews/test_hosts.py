@@ -16,30 +16,30 @@ from typing import Any
 import psutil
 import pytest
 
-from zodbshootout import clusters
 from zodbshootout.client import protocol
 from zodbshootout.client.outcome import Failure
-from zodbshootout.client.parameters import CrewShape, Parameters, Unit
+from zodbshootout.client.parameters import ClientKind, CrewShape, Parameters
 from zodbshootout.client.progress import Progress
 from zodbshootout.client.recorder import Latencies
 from zodbshootout.client.specification import Specification, Storage
 from zodbshootout.client.tasks import Prepare, carry_out
-from zodbshootout.clusters import cluster_for
 from zodbshootout.crews.clocks import Offset
 from zodbshootout.crews.cluster import Cluster, Worker
 from zodbshootout.crews.crew import CrewFailed
 from zodbshootout.crews.hosts import (
-    MOST_UNCERTAIN,
+    MAX_UNCERTAIN,
     ROUND_TRIPS,
     Host,
     HostsCrew,
     equipment,
     hosts_crew,
 )
-from zodbshootout.crews.interpreters import Hello
-from zodbshootout.crews.remote import Lead, Order
+from zodbshootout.crews.interpreters import LogSettings
+from zodbshootout.crews.remote import Order, StartCrew
 from zodbshootout.guardian import Guardian
-from zodbshootout.perf.summary import histogram
+from zodbshootout.servers import dask as clusters
+from zodbshootout.servers.dask import cluster_for
+from zodbshootout.workers.summary import histogram
 
 TRIP = 0.001
 WORK = 0.25
@@ -91,7 +91,7 @@ class ExactActor:
 
     def ask(self, message: Any) -> Answered:
         self.clock.time += TRIP
-        if isinstance(message, Lead):
+        if isinstance(message, StartCrew):
             self.lead = message
             return Answered(self.clock.time + self.ahead)
         assert isinstance(message, Order)
@@ -126,7 +126,7 @@ def exact(clock: ExactClock, *actors: ExactActor) -> HostsCrew:
         Host(f"host-{number}", actor, clients)
         for number, (actor, clients) in enumerate(zip(actors, shares, strict=True))
     ]
-    crew = HostsCrew(3, clock, hosts, Lead(SPECIFICATION))
+    crew = HostsCrew(3, clock, hosts, StartCrew(SPECIFICATION))
     crew.start()
     return crew
 
@@ -282,7 +282,7 @@ def test_what_was_known_of_a_clock_long_ago_is_not_relied_on() -> None:
     clock.time += 60  # others are measured
     crew.measure(1)
     assert len(set(actor.starts)) == 2
-    assert 0 < crew.clock_uncertainty < MOST_UNCERTAIN * WORK
+    assert 0 < crew.clock_uncertainty < MAX_UNCERTAIN * WORK
 
 
 def test_percentiles_are_those_of_all_latencies_and_no_averages() -> None:
@@ -388,16 +388,16 @@ def gone(processes: Sequence[psutil.Process]) -> bool:
 
 @pytest.mark.parametrize(
     "shape",
-    [CrewShape(3), CrewShape(3, Unit.THREAD, shared=True), CrewShape(3, Unit.THREAD),
-     CrewShape(1), CrewShape(2, Unit.GREENLET, shared=True)],
+    [CrewShape(3), CrewShape(3, ClientKind.THREAD, shared=True), CrewShape(3, ClientKind.THREAD),
+     CrewShape(1), CrewShape(2, ClientKind.GREENLET, shared=True)],
     ids=lambda shape: shape.code,
 )  # fmt: skip
 @pytest.mark.parametrize("benchmark", ["cold", "conflicts"])
 def test_what_is_measured_on_hosts_adds_up(
     benchmark: str, shape: CrewShape, cluster: Cluster, tmp_path: Path
 ) -> None:
-    lead = Lead(specified(tmp_path, benchmark, shape))
-    with hosts_crew(cluster, lead, Hello(), {}) as crew:
+    lead = StartCrew(specified(tmp_path, benchmark, shape))
+    with hosts_crew(cluster, lead, LogSettings(), {}) as crew:
         crew.measure(2, counts=False)
         crew.prepare(ITERATIONS)
         sample = crew.measure(ITERATIONS)
@@ -413,8 +413,8 @@ def test_what_is_measured_on_hosts_adds_up(
 
 @contextmanager
 def at_work(cluster: Cluster, tmp_path: Path) -> Iterator[tuple[Any, list[psutil.Process]]]:
-    lead = Lead(specified(tmp_path, "add", CrewShape(4)))
-    with hosts_crew(cluster, lead, Hello(), {}) as crew:
+    lead = StartCrew(specified(tmp_path, "add", CrewShape(4)))
+    with hosts_crew(cluster, lead, LogSettings(), {}) as crew:
         yield crew, ours()
 
 
@@ -463,7 +463,9 @@ def test_the_environment_reaches_the_clients(
     storage = Storage(SECTION.replace("$here", "$(SHOOTOUT_PLACE)"))
     found = Specification(storage, "add", Parameters(CrewShape(2), objects=20))
     carry_out(Prepare(found))
-    with hosts_crew(cluster, Lead(found), Hello(), {"SHOOTOUT_PLACE": str(tmp_path)}) as crew:
+    with hosts_crew(
+        cluster, StartCrew(found), LogSettings(), {"SHOOTOUT_PLACE": str(tmp_path)}
+    ) as crew:
         crew.measure(ITERATIONS)
         crew.verify()
 
@@ -477,8 +479,8 @@ def test_hosts_that_share_no_files_have_a_directory_of_their_own(
     section = "<zodb x>\n<filestorage>\npath $scratch/x.fs\n</filestorage>\n</zodb>\n"
     names = {"scratch": str(scratch), "x_certificate": str(certificate), "x_port": "1"}
     storage = Storage(section, names=names)
-    lead = Lead(Specification(storage, "ex_commit", Parameters(CrewShape(2))))
-    with hosts_crew(replace(cluster, here=False), lead, Hello(), {}) as crew:
+    lead = StartCrew(Specification(storage, "ex_commit", Parameters(CrewShape(2))))
+    with hosts_crew(replace(cluster, here=False), lead, LogSettings(), {}) as crew:
         sample = crew.measure(ITERATIONS, counts=False)
     # On one host the second client would have been refused: the file is locked.
     assert sample.iterations == 2 * ITERATIONS

@@ -15,15 +15,15 @@ import psutil
 import pytest
 
 from zodbshootout.client import protocol
-from zodbshootout.client.facts import Facts
 from zodbshootout.client.outcome import BadSection
-from zodbshootout.client.parameters import CrewShape, Parameters, Unit
+from zodbshootout.client.parameters import ClientKind, CrewShape, Parameters
 from zodbshootout.client.specification import Interpreter, Specification, Storage
-from zodbshootout.client.tasks import Check, Look, Prepare
+from zodbshootout.client.storage_info import StorageInfo
+from zodbshootout.client.tasks import InspectStorage, Prepare, ValidateSection
+from zodbshootout.contenders.modules import carry_to
 from zodbshootout.crews.crew import Crew, CrewFailed
-from zodbshootout.crews.interpreters import Hello, carried_out, started
-from zodbshootout.crews.remote import Lead, Recording, remote_crew
-from zodbshootout.environments.modules import carry_to
+from zodbshootout.crews.interpreters import LogSettings, carried_out, started
+from zodbshootout.crews.remote import Recording, StartCrew, remote_crew
 
 SECTION = "<zodb x>\n<filestorage>\npath $here/x.fs\n</filestorage>\n</zodb>\n"
 
@@ -43,7 +43,7 @@ def specification(storage: Storage, benchmark: str, shape: CrewShape) -> Specifi
     return Specification(storage, benchmark, Parameters(shape, objects=10))
 
 
-SHARED = CrewShape(3, Unit.THREAD, shared=True)
+SHARED = CrewShape(3, ClientKind.THREAD, shared=True)
 
 
 def children_but(known: set[psutil.Process]) -> set[psutil.Process]:
@@ -56,27 +56,29 @@ def children_but(known: set[psutil.Process]) -> set[psutil.Process]:
 
 @contextmanager
 def crew(interpreter: Interpreter, specified: Specification, **more: Any) -> Iterator[Crew]:
-    carried_out(interpreter, Prepare(specified), Hello())
-    with remote_crew(interpreter, Lead(specified, **more), Hello()) as found:
+    carried_out(interpreter, Prepare(specified), LogSettings())
+    with remote_crew(interpreter, StartCrew(specified, **more), LogSettings()) as found:
         yield found
 
 
 def test_a_look_tells_what_python_it_was(interpreter: Interpreter, storage: Storage) -> None:
-    facts = carried_out(interpreter, Look(storage), Hello())
-    assert isinstance(facts, Facts)
+    facts = carried_out(interpreter, InspectStorage(storage), LogSettings())
+    assert isinstance(facts, StorageInfo)
     assert facts.storage_name == "FileStorage"
     assert facts.python["python_executable"] == sys.executable
 
 
 def test_a_section_is_read_there(interpreter: Interpreter, storage: Storage) -> None:
-    assert carried_out(interpreter, Check(storage), Hello()) is None
+    assert carried_out(interpreter, ValidateSection(storage), LogSettings()) is None
     wrong = replace(storage, section=SECTION.replace("path", "paht"))
-    flaw = carried_out(interpreter, Check(wrong), Hello())
+    flaw = carried_out(interpreter, ValidateSection(wrong), LogSettings())
     assert isinstance(flaw, BadSection)
     assert (flaw.line, "'paht' is not a known key" in flaw.message) == (3, True)
 
 
-@pytest.mark.parametrize("shape", [SHARED, CrewShape(1), CrewShape(1, Unit.GREENLET, shared=True)])
+@pytest.mark.parametrize(
+    "shape", [SHARED, CrewShape(1), CrewShape(1, ClientKind.GREENLET, shared=True)]
+)
 def test_what_is_measured_there_adds_up(
     shape: CrewShape, interpreter: Interpreter, storage: Storage
 ) -> None:
@@ -95,7 +97,7 @@ def test_what_fails_there_is_told_with_its_traceback(
 ) -> None:
     nowhere = replace(storage, section=SECTION.replace("path", "read-only true\npath"))
     with pytest.raises(CrewFailed) as caught:
-        carried_out(interpreter, Look(nowhere), Hello())
+        carried_out(interpreter, InspectStorage(nowhere), LogSettings())
     assert "No such file" in caught.value.failure.cause
     assert "Traceback" in caught.value.failure.detail
 
@@ -117,12 +119,12 @@ def test_a_python_that_is_killed_is_a_crash(interpreter: Interpreter, storage: S
 def test_a_program_that_is_not_there(storage: Storage) -> None:
     gone = Interpreter("gone", "/no/such/python", "/tmp")
     with pytest.raises(CrewFailed, match="the Python of environment gone cannot be started"):
-        carried_out(gone, Look(storage), Hello())
+        carried_out(gone, InspectStorage(storage), LogSettings())
 
 
 def test_nothing_is_left_of_a_python_that_is_no_longer_asked(interpreter: Interpreter) -> None:
     known = children_but(set())
-    with started(interpreter, Hello()):
+    with started(interpreter, LogSettings()):
         assert len(children_but(known)) == 1
     assert children_but(known) == set()
 
@@ -139,7 +141,7 @@ def test_clocks_that_differ_are_told_of(interpreter: Interpreter, storage: Stora
     specified = specification(storage, "tpc", SHARED)
     with (
         pytest.raises(CrewFailed, match="its clock is not the one that is read here"),
-        remote_crew(interpreter, Lead(specified), Hello(), AnotherClock()),
+        remote_crew(interpreter, StartCrew(specified), LogSettings(), AnotherClock()),
     ):
         pass
 
@@ -147,7 +149,7 @@ def test_clocks_that_differ_are_told_of(interpreter: Interpreter, storage: Stora
 def test_clients_are_profiled_there(
     interpreter: Interpreter, storage: Storage, tmp_path: Path
 ) -> None:
-    shape = CrewShape(2, Unit.GREENLET, shared=True)
+    shape = CrewShape(2, ClientKind.GREENLET, shared=True)
     recording = Recording("cprofile", str(tmp_path))
     with crew(interpreter, specification(storage, "add", shape), profiling=recording) as clients:
         clients.ask(protocol.Prepare(2), protocol.Ready)

@@ -25,9 +25,9 @@ from tests.integration.command import (
     run,
     wait_until,
 )
-from zodbshootout.clusters import cluster_for
 from zodbshootout.guardian import Guardian
 from zodbshootout.servers.certificates import certificates
+from zodbshootout.servers.dask import cluster_for
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples" / "hosts"
 

@@ -28,7 +28,7 @@ from ZODB.utils import z64
 from tests.integration.command import Done, cells, run
 from zodbshootout.client.data.btrees import btree_class
 from zodbshootout.client.data.records import Item
-from zodbshootout.client.data.tree import TOP, Purpose, contents, find
+from zodbshootout.client.data.tree import TOP, Dataset, contents, find
 from zodbshootout.client.parameters import CrewShape, MappingType, Parameters
 
 CONTENDERS = ("fs", "zeo", "sqlite")
@@ -137,13 +137,13 @@ def outcomes(place: Path, benchmark: str) -> dict[str, tuple[str, str]]:
 
 def added(connection: Any, contender: str, like: Parameters) -> Any:
     """Return a mapping that ``add`` has put objects into."""
-    mappings = find(connection.root(), Purpose.ADD, replace(like, owner=contender), 0).values()
+    mappings = find(connection.root(), Dataset.ADD, replace(like, owner=contender), 0).values()
     return next(mapping for mapping in mappings if mapping)
 
 
-def files_of(connection: Any, contender: str, purpose: Purpose) -> list[bytes]:
+def files_of(connection: Any, contender: str, purpose: Dataset) -> list[bytes]:
     """Return what is in the files of the blobs of a tree."""
-    if purpose is Purpose.ADD:
+    if purpose is Dataset.ADD:
         documents = added(connection, contender, LIKE).values()
     else:
         owned = replace(LIKE, owner=contender)
@@ -155,14 +155,14 @@ def test_trap_8_an_update_rewrites_the_files_of_blobs(with_blobs: Path) -> None:
     assert outcomes(with_blobs, "update") == dict.fromkeys(CONTENDERS, ("measured", ""))
     for contender in CONTENDERS:
         with connected(with_blobs, contender) as connection:
-            found = files_of(connection, contender, Purpose.UPDATE)
+            found = files_of(connection, contender, Dataset.UPDATE)
         assert {len(content) for content in found} == {CONTENT_SIZE}
-        assert found in [contents(Purpose.UPDATE, LIKE, 0, revision) for revision in range(1, 60)]
+        assert found in [contents(Dataset.UPDATE, LIKE, 0, revision) for revision in range(1, 60)]
 
 
-@pytest.mark.parametrize(("benchmark", "purpose"), [("add", Purpose.ADD), ("hot", Purpose.READ)])
+@pytest.mark.parametrize(("benchmark", "purpose"), [("add", Dataset.ADD), ("hot", Dataset.READ)])
 def test_blobs_have_the_size_that_was_asked_for_and_the_content_that_was_generated(
-    benchmark: str, purpose: Purpose, with_blobs: Path
+    benchmark: str, purpose: Dataset, with_blobs: Path
 ) -> None:
     assert outcomes(with_blobs, benchmark) == dict.fromkeys(CONTENDERS, ("measured", ""))
     for contender in CONTENDERS:
@@ -233,10 +233,10 @@ def test_the_objects_are_in_a_btree_of_the_kind_that_was_asked_for(
     like = parameters(objects=MANY, **shape)
     for contender in CONTENDERS:
         with connected(with_btrees, contender) as connection:
-            mapping = find(connection.root(), Purpose.READ, like, 0)
+            mapping = find(connection.root(), Dataset.READ, like, 0)
             assert type(mapping) is cls
             found = [item.content for item in mapping.values()]
-            assert found == contents(Purpose.READ, like, 0, revision=0)
+            assert found == contents(Dataset.READ, like, 0, revision=0)
             keys = list(leaves(mapping))
             assert list(chain.from_iterable(keys)) == list(mapping)
             fullest = max(map(len, keys))
@@ -257,7 +257,7 @@ def test_trap_7_the_records_that_the_storages_return_have_the_size_that_was_aske
 ) -> None:
     for contender in CONTENDERS:
         with connected(request.getfixturevalue(place_of), contender) as connection:
-            items = find(connection.root(), Purpose.READ, like, 0).values()
+            items = find(connection.root(), Dataset.READ, like, 0).values()
             sizes = [len(connection._storage.load(item._p_oid)[0]) for item in items]
             assert len(sizes) == like.objects
             assert statistics.fmean(sizes) == pytest.approx(like.object_size, rel=0.05)
@@ -391,7 +391,7 @@ def assert_destroyed(place: Path, contender: str, by: str = "") -> None:
         there = records(connection.db()).values()
         assert not [record for _, record in there if TREASURE.encode() in record]
         found = [item.content for item in added(connection, by or contender, parameters()).values()]
-        assert found == contents(Purpose.ADD, parameters(), 0, revision=0)
+        assert found == contents(Dataset.ADD, parameters(), 0, revision=0)
     assert blobs_in(place, contender) == 0
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.runs import cell, failed, measured, unsupported
-from zodbshootout.results import CellResult
+from zodbshootout.results.result import CellResult
 
 EVERYTHING = [
     measured(cell("add", "fs"), [0.02], [0.02], [0.02]),

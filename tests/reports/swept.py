@@ -8,9 +8,9 @@ from typing import Any
 from tests.runs import failed, measured, unsupported
 from zodbshootout.client.parameters import CrewShape, Parameters
 from zodbshootout.client.recorder import Latencies
-from zodbshootout.model import Cell
-from zodbshootout.perf.summary import histogram
-from zodbshootout.results import CellResult
+from zodbshootout.results.cell import Cell
+from zodbshootout.results.result import CellResult
+from zodbshootout.workers.summary import histogram
 
 CLIENTS = (1, 2, 4, 8)
 RUNS = 5

@@ -11,8 +11,8 @@ import pytest
 
 from tests.reports.swept import CLIENTS, ITERATIONS, SWEPT, swept
 from tests.runs import measured
+from zodbshootout.cli.show import headings
 from zodbshootout.client.parameters import CrewShape, Parameters
-from zodbshootout.model import Cell
 from zodbshootout.reports.chart import Chart, Kind, Point
 from zodbshootout.reports.figures import UNITS
 from zodbshootout.reports.knee import knee_of
@@ -20,9 +20,9 @@ from zodbshootout.reports.latency import distributions
 from zodbshootout.reports.records import Source, placed
 from zodbshootout.reports.sections import Sections
 from zodbshootout.reports.throughput import Figures
-from zodbshootout.result_files import read_results
-from zodbshootout.results import CellResult
-from zodbshootout.show import headings
+from zodbshootout.results.cell import Cell
+from zodbshootout.results.files import read_results
+from zodbshootout.results.result import CellResult
 
 MEASURED = Path(__file__).parents[2] / "docs" / "results" / "data" / "tutorial.json.gz"
 """A run that is in the documentation."""

@@ -13,11 +13,11 @@ from rich.console import Console
 
 from tests.reports.results import EVERYTHING
 from tests.runs import cell, failed, measured
+from zodbshootout.cli.show import headings
 from zodbshootout.reports.figures import UNITS
 from zodbshootout.reports.records import Source
 from zodbshootout.reports.registry import format_named
 from zodbshootout.reports.tables import NoSuchContender, make_report
-from zodbshootout.show import headings
 
 GOLDEN = Path(__file__).parent / "golden"
 OTHERS = [measured(cell("add", "fs"), [0.04]), failed(cell("add", "zeo"), "gone | away")]
@@ -84,7 +84,7 @@ def test_restructured_text_is_read_by_docutils_as_it_was_meant() -> None:
 
 def test_latencies_of_all_runs_are_merged() -> None:
     from zodbshootout.client.recorder import Latencies
-    from zodbshootout.perf.summary import histogram
+    from zodbshootout.workers.summary import histogram
 
     runs = []
     for durations in ([0.001] * 99 + [0.5], [0.002] * 100):

@@ -12,13 +12,13 @@ from rich.console import Console
 
 from tests.reports.results import EVERYTHING
 from tests.runs import cell, failed, measured
+from zodbshootout.cli.show import headings
 from zodbshootout.client.outcome import Failure
 from zodbshootout.client.parameters import MappingType
 from zodbshootout.reports import text
 from zodbshootout.reports.records import Source
 from zodbshootout.reports.tables import make_report
-from zodbshootout.results import CellResult
-from zodbshootout.show import headings
+from zodbshootout.results.result import CellResult
 
 GOLDEN = Path(__file__).parent / "golden"
 

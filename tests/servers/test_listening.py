@@ -10,7 +10,8 @@ import pytest
 
 from tests.servers.conftest import MakeServer
 from tests.servers.test_zeo import STORAGE, USE
-from zodbshootout.config.configuration import ConfigurationError, Source
+from zodbshootout.config.configuration import Source
+from zodbshootout.errors import UserError
 from zodbshootout.servers import naming
 from zodbshootout.servers.naming import given_names
 
@@ -59,14 +60,14 @@ def test_an_address_of_ipv6_stands_in_brackets_beside_its_port(tmp_path: Path) -
 def test_an_address_that_is_not_this_hosts_is_refused(
     address: str, said: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(ConfigurationError) as error:
+    with pytest.raises(UserError) as error:
         names_of(tmp_path, {"it": address})
     assert f"x.conf: server it: {said}" in str(error.value)
 
 
 @pytest.mark.usefixtures("elsewhere")
 def test_others_reach_zeo_with_a_certificate_only(make_server: MakeServer) -> None:
-    with pytest.raises(ConfigurationError, match=r"everybody there could use it, so it needs ssl"):
+    with pytest.raises(UserError, match=r"everybody there could use it, so it needs ssl"):
         make_server(TEXT.format(""), listen=ELSEWHERE)
     server = make_server("%import ZEO\n" + TEXT.format("ssl true\n") + USE, listen=ELSEWHERE)
     server.directory.path.mkdir()

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from zodbshootout.config.configuration import ConfigurationError, Source
+from zodbshootout.config.configuration import Source
+from zodbshootout.errors import UserError
 from zodbshootout.servers.address import HOST
 from zodbshootout.servers.naming import given_names
 
@@ -51,7 +52,7 @@ def test_certificates_are_not_made_for_a_comment_or_another_name(tmp_path: Path)
 
 @pytest.mark.parametrize("name", ["my-srv", "1st", "_one", "müller", "scratch"])
 def test_a_name_that_cannot_be_defined_is_none_for_a_server(name: str, tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError) as caught:
+    with pytest.raises(UserError) as caught:
         names_of(f"<zeoserver {name}>\n</zeoserver>\n", tmp_path)
     assert str(caught.value) == (
         f"x.conf: a server cannot be called {name!r}; use letters, digits and _, begin with a "
@@ -60,7 +61,7 @@ def test_a_name_that_cannot_be_defined_is_none_for_a_server(name: str, tmp_path:
 
 
 def test_two_servers_cannot_share_a_name(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError) as caught:
+    with pytest.raises(UserError) as caught:
         names_of("<zeoserver one>\n</zeoserver>\n<postgresqlserver one_port/>\n", tmp_path)
     assert str(caught.value) == (
         "x.conf: $one_port would belong to two servers; give server 'one_port' another name"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.servers.conftest import MakeServer
-from zodbshootout.config.configuration import ConfigurationError
+from zodbshootout.errors import UserError
 from zodbshootout.servers import ServerFailed
 from zodbshootout.servers.server import Server
 
@@ -133,7 +133,7 @@ def test_it_is_ready_when_its_own_file_says_so(
 
 
 def test_the_superuser_is_no_user_for_clients(make_server: MakeServer, programs: str) -> None:
-    with pytest.raises(ConfigurationError) as caught:
+    with pytest.raises(UserError) as caught:
         make_server(section(programs, "user someone\nuser postgres\n"))
     assert str(caught.value).endswith(
         "x.conf: server it: postgres is its superuser, as which no client can log in; name another "

@@ -9,7 +9,8 @@ from unittest import mock
 
 import pytest
 
-from zodbshootout.config.configuration import Configuration, ConfigurationError, Source, parse
+from zodbshootout.config.configuration import Configuration, Source, parse
+from zodbshootout.errors import UserError
 from zodbshootout.guardian import Guardian
 from zodbshootout.servers import ServerFailed, running
 from zodbshootout.servers.naming import given_names
@@ -222,6 +223,6 @@ def test_servers_are_not_restarted_where_that_would_lose_data(
     volatile_servers: Sequence[str],
     message: str,
 ) -> None:
-    with pytest.raises(ConfigurationError) as caught:
+    with pytest.raises(UserError) as caught:
         check_restartable(users_of(*contenders), volatile_contenders, volatile_servers)
     assert str(caught.value) == f"--restart-servers: {message}"

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from tests.servers.conftest import MakeServer
-from zodbshootout.config.configuration import ConfigurationError
+from zodbshootout.errors import UserError
 from zodbshootout.guardian import Ending
 from zodbshootout.servers import ServerFailed
 from zodbshootout.servers import server as server_module
@@ -238,7 +238,7 @@ def test_a_server_that_nothing_would_end_is_a_failure(make_server: MakeServer) -
 
 @pytest.mark.parametrize("name", ["data_dir", "data-dir", "data-d"])
 def test_what_the_run_sets_cannot_be_set(name: str, make_server: MakeServer) -> None:
-    with pytest.raises(ConfigurationError) as caught:
+    with pytest.raises(UserError) as caught:
         scripted(make_server, f"{name} /elsewhere\n")
     assert str(caught.value).endswith(
         f"x.conf: server it: {name} is set by the run; leave it out of <settings>"

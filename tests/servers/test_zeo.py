@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from tests.servers.conftest import MakeServer
-from zodbshootout.config.configuration import ConfigurationError
+from zodbshootout.errors import UserError
 
 STORAGE = "<demostorage>\n<mappingstorage>\n</mappingstorage>\n</demostorage>\n"
 PLAIN = (
@@ -60,7 +60,7 @@ def test_with_ssl_it_lets_in_those_who_have_the_certificate_of_the_run(
 
 
 def test_ssl_without_a_contender_that_has_it_is_a_mistake(make_server: MakeServer) -> None:
-    with pytest.raises(ConfigurationError) as caught:
+    with pytest.raises(UserError) as caught:
         make_server("<zeoserver it>\nssl true\n<mappingstorage>\n</mappingstorage>\n</zeoserver>\n")
     assert str(caught.value).endswith(
         "x.conf: server it has ssl, and no contender has an <ssl> with $it_certificate, $it_key "

@@ -194,7 +194,7 @@ def test_conflicts_that_are_not_resolved_are_tried_again_and_nothing_is_lost(
 def test_a_transaction_that_is_never_let_through_ends(
     storage: FakeStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("zodbshootout.client.benchmarks.conflicting.MOST_ATTEMPTS", 5)
+    monkeypatch.setattr("zodbshootout.client.benchmarks.conflicting.MAX_ATTEMPTS", 5)
     storage.refuses = lambda: threading.current_thread().name == "client-0"
     assert failure("conflicts", storage) == "ConflictError: refused"
 

@@ -30,7 +30,7 @@ from zodbshootout.client import session
 from zodbshootout.client.benchmarks.benchmark import Benchmark
 from zodbshootout.client.benchmarks.registry import benchmarks
 from zodbshootout.client.data import tree
-from zodbshootout.client.data.tree import Purpose
+from zodbshootout.client.data.tree import Dataset
 from zodbshootout.client.parameters import MappingType, Parameters
 from zodbshootout.client.populating import populate
 from zodbshootout.client.recorder import Latencies
@@ -292,7 +292,7 @@ def test_rounds_leave_out_what_is_done_to_start_the_next_one(
     storage = storage_for(clock)
     warm = benchmarks()["warm"]
     of = parameters(size=clients)
-    populate(database_of(storage), Purpose.READ, of)
+    populate(database_of(storage), Dataset.READ, of)
     assert warm.in_rounds(of)
     (sample,) = measure(warm, storage, of, clock, [loops])
     assert all_took(sample, EXPECTED["warm"])
@@ -330,6 +330,6 @@ def test_update_writes_other_content_in_every_iteration(clock: FakeClock) -> Non
         return store(oid, serial, data, version, txn)
 
     storage.store = noting  # type: ignore[method-assign]
-    populate(database_of(storage), Purpose.UPDATE, parameters())
+    populate(database_of(storage), Dataset.UPDATE, parameters())
     measure(benchmarks()["update"], storage, parameters(), clock, [20, 1, 20])
     assert len(written) == len(set(written)) == 41 * N

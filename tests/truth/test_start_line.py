@@ -14,10 +14,10 @@ from tests.fakes import NOTICE, FakeClock, FakeStorage, measure, parameters
 from zodbshootout.client.benchmarks.benchmark import Benchmark
 from zodbshootout.client.clock import SystemClock
 from zodbshootout.client.database import Database
-from zodbshootout.client.parameters import Unit
+from zodbshootout.client.parameters import ClientKind
 from zodbshootout.client.specification import Storage
 from zodbshootout.crews.starting import CrewPlan
-from zodbshootout.perf.summary import summarize
+from zodbshootout.workers.summary import summarize
 
 CLIENTS = 20
 
@@ -52,9 +52,12 @@ def noting(ready: Any, started: Any, iterations: Any) -> type[Benchmark]:
 
 
 @pytest.mark.parametrize(
-    ("unit", "shared"), [(Unit.PROCESS, False), (Unit.THREAD, True), (Unit.THREAD, False)]
+    ("unit", "shared"),
+    [(ClientKind.PROCESS, False), (ClientKind.THREAD, True), (ClientKind.THREAD, False)],
 )
-def test_trap_5_no_client_of_20_starts_before_the_last_is_ready(unit: Unit, shared: bool) -> None:
+def test_trap_5_no_client_of_20_starts_before_the_last_is_ready(
+    unit: ClientKind, shared: bool
+) -> None:
     fork = multiprocessing.get_context("fork")
     ready, started = fork.Array("d", CLIENTS), fork.Array("d", CLIENTS)
     iterations = fork.Array("i", CLIENTS)

@@ -17,9 +17,9 @@ from ZODB.utils import load_current
 from zodbshootout.client.caches import PICKLE_CACHE, Cache, CacheUse
 from zodbshootout.client.data.tree import others
 from zodbshootout.client.distributions import installed_versions
-from zodbshootout.client.facts import Facts, Sharing, narrowest
 from zodbshootout.client.opening import open_db
 from zodbshootout.client.specification import Storage
+from zodbshootout.client.storage_info import Sharing, StorageInfo, narrowest
 from zodbshootout.client.storages.blob_files import BlobRevision, remove_blobs
 from zodbshootout.client.storages.open_storage import (
     OpenStorage,
@@ -70,9 +70,9 @@ class Database:
         """Return a connection of the DB's pool."""
         return self.db.open(transaction_manager)
 
-    def facts(self) -> Facts:
+    def facts(self) -> StorageInfo:
         """Return everything that is worth knowing of it."""
-        return Facts(
+        return StorageInfo(
             storage_name=self.storage_name,
             sharing=self.sharing,
             prefetches=self.prefetches,

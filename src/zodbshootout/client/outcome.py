@@ -56,7 +56,7 @@ class Failure:
     """Whether it is merely a consequence of another client's failure."""
     crashed: bool = False
     """Whether a process has ended that should not have."""
-    spoils: bool = False
+    invalidates_results: bool = False
     """Whether the figures of earlier runs cannot be relied on, either: the data is not as it should
     be."""
 
@@ -75,10 +75,16 @@ def failure_of(error: BaseException, *, secondary: bool = False) -> Failure:
     """Return an exception as the failure that it is."""
     detail = "".join(traceback.format_exception(type(error), error, error.__traceback__))
     state = State.UNSUPPORTED if isinstance(error, Unsupported) else State.FAILED
-    return Failure(describe(error), detail, state, secondary, spoils=isinstance(error, CheckFailed))
+    return Failure(
+        describe(error),
+        detail,
+        state,
+        secondary,
+        invalidates_results=isinstance(error, CheckFailed),
+    )
 
 
-def manner_of_end(exit_code: int | None) -> str:
+def describe_exit(exit_code: int | None) -> str:
     """Return how a process ended, from an exit code as :class:`subprocess.Popen` reports it.
 
     ``None`` is the code of a process that still runs, and does not answer.

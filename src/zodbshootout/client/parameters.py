@@ -19,7 +19,7 @@ and compressed with zlib piece by piece, lost 0.35 of pieces of 300 bytes, 0.49 
 """
 
 
-class Unit(enum.Enum):
+class ClientKind(enum.Enum):
     """What one client of a crew is to the operating system."""
 
     PROCESS = "process"
@@ -40,7 +40,7 @@ class CrewShape:
     """How many clients run at once, of which kind, where, and whether they share one DB."""
 
     size: int
-    unit: Unit = Unit.PROCESS
+    unit: ClientKind = ClientKind.PROCESS
     shared: bool = False
     """Whether those of one host do."""
     hosts: int = 0
@@ -49,7 +49,7 @@ class CrewShape:
     def __str__(self) -> str:
         noun = self.unit.value if self.size == 1 else self._plural
         told = f"{self.size} {noun}"
-        if self.unit is not Unit.PROCESS:
+        if self.unit is not ClientKind.PROCESS:
             told += " sharing one DB" if self.shared else " with a DB each"
         if self.hosts:
             told += f" on {self.hosts} host{'' if self.hosts == 1 else 's'}"
@@ -62,7 +62,7 @@ class CrewShape:
 
     @property
     def _plural(self) -> str:
-        return "processes" if self.unit is Unit.PROCESS else f"{self.unit.value}s"
+        return "processes" if self.unit is ClientKind.PROCESS else f"{self.unit.value}s"
 
     @property
     def databases(self) -> int:
@@ -72,7 +72,7 @@ class CrewShape:
     @property
     def code(self) -> str:
         """The shape in one word, as it stands in the name of a benchmark: ``threads-shared-2``."""
-        sharing = "" if self.unit is Unit.PROCESS else "-shared" if self.shared else "-unique"
+        sharing = "" if self.unit is ClientKind.PROCESS else "-shared" if self.shared else "-unique"
         hosts = f"-hosts-{self.hosts}" if self.hosts else ""
         return f"{self._plural}{sharing}-{self.size}{hosts}"
 
@@ -113,7 +113,7 @@ def from_json(document: dict[str, Any]) -> Parameters:
     """Return the parameters that :func:`to_json` wrote."""
     found = dict(document)
     crew = found.pop("crew")
-    shape = CrewShape(crew["size"], Unit(crew["unit"]), crew["shared"], crew.get("hosts", 0))
+    shape = CrewShape(crew["size"], ClientKind(crew["unit"]), crew["shared"], crew.get("hosts", 0))
     mapping = MappingType(found.pop("mapping"))
     return Parameters(crew=shape, mapping=mapping, **found)
 

@@ -12,7 +12,7 @@ from transaction.interfaces import NoTransaction
 
 from zodbshootout.client.data import tree
 from zodbshootout.client.data.filler import fill_up
-from zodbshootout.client.data.tree import Purpose
+from zodbshootout.client.data.tree import Dataset
 from zodbshootout.client.database import Database
 from zodbshootout.client.parameters import Parameters
 
@@ -20,7 +20,7 @@ TRANSACTION = 1000
 """Objects after which a transaction is committed."""
 
 
-def populate(database: Database, purpose: Purpose | None, parameters: Parameters) -> None:
+def populate(database: Database, purpose: Dataset | None, parameters: Parameters) -> None:
     """Write what is missing of the objects for *purpose*."""
     if purpose is None:
         return
@@ -37,7 +37,7 @@ def populate(database: Database, purpose: Purpose | None, parameters: Parameters
         transactions.commit()
 
 
-def is_populated(database: Database, purpose: Purpose | None, parameters: Parameters) -> bool:
+def is_populated(database: Database, purpose: Dataset | None, parameters: Parameters) -> bool:
     """Say whether :func:`populate` has nothing to write."""
     if purpose is None:
         return True
@@ -49,9 +49,9 @@ def is_populated(database: Database, purpose: Purpose | None, parameters: Parame
         )
 
 
-def _sets(purpose: Purpose, parameters: Parameters) -> Iterator[tuple[int, int]]:
+def _sets(purpose: Dataset, parameters: Parameters) -> Iterator[tuple[int, int]]:
     """Return every client that finds objects, with the number of each set of these."""
-    sets = tree.sets_to_read(parameters) if purpose is Purpose.READ else 1
+    sets = tree.sets_to_read(parameters) if purpose is Dataset.READ else 1
     return product(range(purpose.mappings(parameters.crew.size)), range(sets))
 
 

@@ -7,9 +7,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-MOST_POINTS = 1024
+MAX_POINTS = 1024
 """Points that are kept of the progress of a client that is alone: of more, some are dropped."""
-FEWEST_POINTS = 32
+MIN_POINTS = 32
 
 
 def most_points(clients: int) -> int:
@@ -17,7 +17,7 @@ def most_points(clients: int) -> int:
 
     What is added up of all of them is as exact with fewer points of each.
     """
-    return max(FEWEST_POINTS, math.ceil(MOST_POINTS / math.sqrt(clients)))
+    return max(MIN_POINTS, math.ceil(MAX_POINTS / math.sqrt(clients)))
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from zodbshootout.client.recorder import Latencies
 POLL_INTERVAL = 0.0005
 """Seconds between two looks for an order, while a client goes on with iterations that count no
 more: a look takes some microseconds, in which it does nothing for the load."""
-MOST_NOTED = 2**17
+MAX_NOTED = 2**17
 """Ends of iterations that are noted before every second of the uncounted ones is dropped."""
 
 
@@ -232,7 +232,7 @@ class StretchTimer:
             self._since_noted = 0
             self._further_ends.append(self._clock.now())
             self._further_done.append(self.done)
-            if len(self._further_ends) > MOST_NOTED:
+            if len(self._further_ends) > MAX_NOTED:
                 self._further_ends = self._further_ends[1::2]
                 self._further_done = self._further_done[1::2]
                 self._stride = 2 * self._stride + 1

@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 
 from zodbshootout.client.parameters import Parameters
 
+INSTALLED = "installed"
+"""The name of the environment of contenders that are as they are installed."""
+
 
 @dataclass(frozen=True)
 class Interpreter:

@@ -10,22 +10,22 @@ from typing import Any, Optional
 
 from zodbshootout.client.benchmarks.registry import benchmarks
 from zodbshootout.client.database import Database
-from zodbshootout.client.facts import Facts
 from zodbshootout.client.opening import section_of
 from zodbshootout.client.outcome import BadSection, Protected, Unsupported, describe
 from zodbshootout.client.populating import fill, is_populated, populate
 from zodbshootout.client.specification import Specification, Storage
+from zodbshootout.client.storage_info import StorageInfo
 
 
 @dataclass(frozen=True)
-class Look:
-    """Open a contender; that gives :class:`~zodbshootout.client.facts.Facts`."""
+class InspectStorage:
+    """Open a contender; that gives :class:`~zodbshootout.client.storage_info.StorageInfo`."""
 
     storage: Storage
 
 
 @dataclass(frozen=True)
-class Check:
+class ValidateSection:
     """Read the section of a contender; that gives what is wrong with it, if anything is.
 
     Nothing is opened.
@@ -42,7 +42,7 @@ class Prepare:
     zap: bool = False
     """Whether all data is destroyed first."""
     pack: bool = False
-    expendable: bool = False
+    may_write: bool = False
     """Whether it is written to whatever else is in it."""
 
     @property
@@ -58,7 +58,7 @@ def carry_out(task: object) -> Any:
 
 
 @carry_out.register
-def _look(task: Look) -> Facts:
+def _look(task: InspectStorage) -> StorageInfo:
     before = set(sys.modules)
     with Database(task.storage) as database:
         facts = database.facts()
@@ -66,7 +66,7 @@ def _look(task: Look) -> Facts:
 
 
 @carry_out.register
-def _check(task: Check) -> Optional[BadSection]:  # noqa: UP045 - Python 3.9
+def _check(task: ValidateSection) -> Optional[BadSection]:  # noqa: UP045 - Python 3.9
     try:
         if task.storage.section:
             section_of(task.storage)
@@ -82,7 +82,7 @@ def _prepare(task: Prepare) -> None:
     # A look does not do it: what RelStorage's SQLite learns of a database that is still empty, and
     # keeps, would make it a thousand times slower when that is filled.
     with Database(task.storage) as database:
-        others = [] if task.expendable else database.others()
+        others = [] if task.may_write else database.others()
         if others:
             _check_nothing_is_written(task, database, others)
         else:

@@ -21,6 +21,7 @@ from urllib.request import url2pathname
 import ZConfig
 from ZODB.config import ZODBDatabase
 
+from zodbshootout.client.masking import Mask
 from zodbshootout.client.opening import prelude as prelude  # noqa: PLC0414
 from zodbshootout.client.outcome import describe
 from zodbshootout.config.explanation import explain, key_in_line, suggestion
@@ -28,7 +29,7 @@ from zodbshootout.config.loader import OutsideSection, SectionText, TextLoader, 
 from zodbshootout.config.secret_values import SECRET_KEY, of_configuration
 from zodbshootout.config.sections import EnvironmentSection, ServerSection
 from zodbshootout.config.structure import lines_in_sections
-from zodbshootout.masking import Mask
+from zodbshootout.errors import UserError
 
 SCRATCH = "scratch"
 """The name under which a file finds the run's temporary directory."""
@@ -44,10 +45,6 @@ _BESIDE_STORAGE = {(), ("settings",)}
 _ENVIRONMENT_NAME = re.compile(r"\$\(\s*(\w+)\s*\)")
 _INCLUDE = re.compile(r"^[ \t]*%include[ \t]+(?P<path>[^\s$:]+)[ \t]*$", re.MULTILINE)
 _DIRECTIVE = re.compile(r"^[ \t]*%(?:import|define)\b.*$", re.MULTILINE)
-
-
-class ConfigurationError(Exception):
-    """What is wrong with a configuration, in one line, and where."""
 
 
 @dataclass(frozen=True)
@@ -122,22 +119,22 @@ class Source:
 def read_source(path: Path) -> Source:
     """Read a configuration file, and the files that it includes.
 
-    :raises ConfigurationError: when it cannot be read
+    :raises UserError: when it cannot be read
     """
     try:
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
-        raise ConfigurationError(
+        raise UserError(
             f"no such file: {path} (with no file, an embedded default is measured)"
         ) from None
     except UnicodeDecodeError:
         # zodburi takes a path as it is, and unquotes nothing.
         uri = f"file://{path.absolute()}"
-        raise ConfigurationError(
+        raise UserError(
             f"cannot read {path}: it is not UTF-8 text; if it is a FileStorage write {uri}"
         ) from None
     except OSError as error:
-        raise ConfigurationError(f"cannot read {path}: {error.strerror}") from None
+        raise UserError(f"cannot read {path}: {error.strerror}") from None
     included: dict[Path, str] = {}
     _include(text, path, {path.resolve()}, included)
     return Source(path, text, included)
@@ -172,7 +169,7 @@ def parse(source: Source, names: Mapping[str, str]) -> Configuration:
 
     Nothing is opened.
 
-    :raises ConfigurationError: naming the file, the line and what is allowed there
+    :raises UserError: naming the file, the line and what is allowed there
     """
     schema = ZConfig.loadSchema(str(files("zodbshootout.config") / "schema.xml"))
     loader = TextLoader(schema, names)
@@ -183,16 +180,16 @@ def parse(source: Source, names: Mapping[str, str]) -> Configuration:
     except ZConfig.ConfigurationError as error:
         # What it says may follow from a package that is missing.
         first = next(iter(loader.not_here), error)
-        raise ConfigurationError(_explained(first, source, loader, names)) from error
+        raise UserError(_explained(first, source, loader, names)) from error
     except RecursionError:
-        raise ConfigurationError(
+        raise UserError(
             f"{source.path}: it includes itself, or a file that does; see its %include"
         ) from None
     except Exception as error:  # a package that is imported can be anybody's
-        raise ConfigurationError(f"{source.path}: {describe(error)}") from error
+        raise UserError(f"{source.path}: {describe(error)}") from error
     for section in parsed.databases:
         if isinstance(section, ZODBDatabase) and section.config.storage is None:
-            raise ConfigurationError(
+            raise UserError(
                 f"{source.path}: <zodb {section.name}> holds no storage, such as <filestorage>"
             )
     _check_environments(parsed.environments, [each.name for each in parsed.databases], loader)
@@ -223,15 +220,13 @@ def _check_environments(
         where = f"{path_of(section.url)}:{section.first_line}"
         if section.environment not in known:
             meant = suggestion(section.environment, known) if known else "no section defines one"
-            raise ConfigurationError(f"{where}: no environment {section.environment!r}; {meant}")
+            raise UserError(f"{where}: no environment {section.environment!r}; {meant}")
         if section.type == "zodburi":
             _check_uri(section, where)
         if not section.name:
-            raise ConfigurationError(
-                f"{where}: this section needs a name, as in <{section.type} NAME>"
-            )
+            raise UserError(f"{where}: this section needs a name, as in <{section.type} NAME>")
         if contenders.count(section.name) > 1:
-            raise ConfigurationError(
+            raise UserError(
                 f"{where}: a second section is called {section.name!r}; give each a name of its own"
             )
 
@@ -241,11 +236,9 @@ def _check_uri(section: OutsideSection, where: str) -> None:
     keys = [key.lower() for key, _, _ in keys_in(section.lines)]
     for key in keys:
         if key != "uri":
-            raise ConfigurationError(
-                f"{where}: {key!r} is not a known key name in <zodburi>; uri is"
-            )
+            raise UserError(f"{where}: {key!r} is not a known key name in <zodburi>; uri is")
     if not keys:
-        raise ConfigurationError(f"{where}: <zodburi> needs a uri")
+        raise UserError(f"{where}: <zodburi> needs a uri")
 
 
 def path_of(url: str) -> Path:

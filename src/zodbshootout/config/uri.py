@@ -19,9 +19,10 @@ from urllib.parse import parse_qsl, urlsplit
 import ZODB.config
 from ZConfig.matcher import SectionValue
 
-from zodbshootout.config.configuration import ConfigurationError, Source
+from zodbshootout.client.masking import Mask
+from zodbshootout.config.configuration import Source
 from zodbshootout.config.secret_values import of_uri
-from zodbshootout.masking import Mask
+from zodbshootout.errors import UserError
 
 _BEGINNING = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*):(?P<rest>//|\()?", re.IGNORECASE)
 _DEMO = re.compile(r"demo:\((?P<base>.*)\)/\((?P<changes>.*)\)(?:#.*)?")
@@ -56,12 +57,12 @@ def scheme_of(uri: str) -> str:
 def source_of(uri: str) -> Source:
     """Return a configuration whose only contender is what *uri* describes, named for its scheme.
 
-    :raises ConfigurationError: when it describes nothing
+    :raises UserError: when it describes nothing
     """
     try:
         checked(uri)
     except BadURI as error:
-        raise ConfigurationError(str(error)) from error
+        raise UserError(str(error)) from error
     name = scheme_of(uri)
     literal = uri.replace("$", "$$")
     return Source(Path(name), f"<zodburi {name}>\n    uri {literal}\n</zodburi>\n")

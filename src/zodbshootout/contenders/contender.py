@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from zodbshootout.client.facts import Facts, Sharing, narrowest
-from zodbshootout.client.parameters import CrewShape, Parameters, Unit
+from zodbshootout.client.parameters import ClientKind, CrewShape, Parameters
 from zodbshootout.client.specification import Storage
+from zodbshootout.client.storage_info import Sharing, StorageInfo, narrowest
 from zodbshootout.client.storages.cache_servers import Address
 from zodbshootout.servers.address import accepts
 
@@ -42,7 +42,7 @@ class Limit:
 
     reason: str
     """Ends with what to type instead."""
-    units: frozenset[Unit] = frozenset(Unit)
+    units: frozenset[ClientKind] = frozenset(ClientKind)
     """What the clients are."""
     databases: int = 1
     """How many DBs they open on a machine, at least."""
@@ -92,7 +92,7 @@ class Contender:
     """What a client needs to open it."""
     settings: Mapping[str, str] = field(default_factory=dict)
     """What was configured, secrets left out, with what the run has named as ``$name``."""
-    facts: Facts = field(default_factory=Facts)
+    facts: StorageInfo = field(default_factory=StorageInfo)
     servers: tuple[str, ...] = ()
     """The types of the sections of the private servers that it needs, such as ``zeoserver``."""
     server_names: frozenset[str] = frozenset()
@@ -121,7 +121,7 @@ class Contender:
     """Its section in the configuration file, and those of the servers that it needs, secrets
     left out."""
 
-    def looked(self, facts: Facts) -> Contender:
+    def inspected(self, facts: StorageInfo) -> Contender:
         """Return the contender with what a look at its open storage has found."""
         sharing = narrowest((self.facts.sharing, facts.sharing))
         return replace(self, facts=replace(facts, sharing=sharing))

@@ -3,8 +3,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from zodbshootout.client.facts import Sharing
 from zodbshootout.client.opening import inner_sections, nested_sections
+from zodbshootout.client.storage_info import Sharing
 from zodbshootout.contenders.contender import Limit
 from zodbshootout.contenders.kind import SectionKind, kind_of, written_sections
 

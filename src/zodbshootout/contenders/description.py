@@ -6,9 +6,9 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from zodbshootout.client.facts import Facts, Sharing
 from zodbshootout.client.opening import inner_sections, nested_sections
 from zodbshootout.client.specification import Storage
+from zodbshootout.client.storage_info import Sharing, StorageInfo
 from zodbshootout.config.configuration import Configuration
 from zodbshootout.config.loader import OutsideSection
 from zodbshootout.config.sections import ServerSection
@@ -98,12 +98,12 @@ def _storage(section: Any, configuration: Configuration) -> Storage:
     return Storage(section=text.whole, names=names)
 
 
-def _facts(section: Any, servers: Sequence[ServerSection]) -> Facts:
+def _facts(section: Any, servers: Sequence[ServerSection]) -> StorageInfo:
     # Of a section that another package defines for databases, nothing is known.
     asked = list(_asked_first(getattr(section.config, "storage", section)))
     names = [kind.storage_name for kind in asked if kind is not None]
-    return Facts(
-        storage_name=" over ".join(names) or Facts.storage_name,
+    return StorageInfo(
+        storage_name=" over ".join(names) or StorageInfo.storage_name,
         sharing=sharing_of(section),
         prefetches=_prefetches(asked),
         read_only=any(
@@ -133,7 +133,7 @@ def _read_only(section: Any) -> bool:
     return str(getattr(getattr(section, "config", None), "read_only", False)) == "True"
 
 
-def _zap_obstacle(facts: Facts, kinds: Sequence[type[SectionKind]]) -> str | None:
+def _zap_obstacle(facts: StorageInfo, kinds: Sequence[type[SectionKind]]) -> str | None:
     if facts.sharing is Sharing.VOLATILE:
         return f"{facts.storage_name} has its data in the memory of one process"
     if facts.read_only:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from zodbshootout.client.facts import Sharing
+from zodbshootout.client.storage_info import Sharing
 from zodbshootout.contenders.kind import SectionKind
 
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from zodbshootout.client.caches import Cache, server_cache
-from zodbshootout.client.facts import Sharing
+from zodbshootout.client.storage_info import Sharing
 from zodbshootout.config.configuration import Configuration
 from zodbshootout.config.sections import ServerSection
 from zodbshootout.contenders.contender import Contender
@@ -75,7 +75,7 @@ def check_servers_can_restart(
 ) -> None:
     """Check that a restart of the servers that *contenders* need loses no data.
 
-    :raises ConfigurationError: when it does, or when there is no such server
+    :raises UserError: when it does, or when there is no such server
     """
     check_restartable(
         users_of_servers(configuration, contenders),

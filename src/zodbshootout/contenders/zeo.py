@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from zodbshootout.client.parameters import Unit
+from zodbshootout.client.parameters import ClientKind
 from zodbshootout.client.storages.cache_servers import Address
 from zodbshootout.contenders.contender import Limit, Requirement
 from zodbshootout.contenders.kind import SectionKind
@@ -22,7 +22,7 @@ class ZEOSection(SectionKind):
         loops = Limit(
             "ClientStorage: each DB runs an event loop of its own, and in a process patched by "
             "gevent there can be one; use --threads shared",
-            units=frozenset({Unit.GREENLET}),
+            units=frozenset({ClientKind.GREENLET}),
             databases=2,
             of_process=True,
         )

@@ -15,8 +15,8 @@ from typing import Any
 
 from zodbshootout.client.clock import SystemClock
 from zodbshootout.crews.crew import CrewFailed
-from zodbshootout.crews.interpreters import Hello, own_interpreter, started
-from zodbshootout.crews.remote import Lead
+from zodbshootout.crews.interpreters import LogSettings, own_interpreter, started
+from zodbshootout.crews.remote import StartCrew
 
 PULSE = 0.2
 """Seconds after which a host looks whether anybody still waits for its answer."""
@@ -29,7 +29,7 @@ class Agent:
     nothing should be forked, and is a daemon, which cannot have children.
     """
 
-    def __init__(self, *, hello: Hello, equipment: Equipment, gevent: bool) -> None:
+    def __init__(self, *, hello: LogSettings, equipment: Equipment, gevent: bool) -> None:
         """Start the interpreter, with what the coordinator sends along."""
         from distributed import get_worker
 
@@ -71,7 +71,7 @@ class Agent:
             return error.failure
 
     def _with_names_here(self, message: object) -> object:
-        if not isinstance(message, Lead):
+        if not isinstance(message, StartCrew):
             return message
         storage = message.specification.storage
         storage = replace(storage, names={**storage.names, **self._names})

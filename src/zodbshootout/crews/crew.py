@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from zodbshootout.client import protocol
-from zodbshootout.client.benchmarks.benchmark import MOST_AT_ONCE
+from zodbshootout.client.benchmarks.benchmark import MAX_AT_ONCE
 from zodbshootout.client.clock import Clock
 from zodbshootout.client.outcome import Failure
 from zodbshootout.crews.sample import Sample
@@ -41,7 +41,7 @@ class Crew(ABC):
         self.size = size
         self._clock = clock
         self._notice = NOTICE + NOTICE_PER_CLIENT * size
-        self.most_at_once = MOST_AT_ONCE
+        self.most_at_once = MAX_AT_ONCE
         """Iterations that a stretch has at most."""
         self._prepared: protocol.Prepare | None = None
         self.hosts: Mapping[str, Sequence[int]] = {}

@@ -17,13 +17,13 @@ from zodbshootout.client import protocol
 from zodbshootout.client.benchmarks.registry import benchmarks
 from zodbshootout.client.clock import Clock, SystemClock
 from zodbshootout.client.outcome import Failure, failure_of
-from zodbshootout.client.parameters import Unit
+from zodbshootout.client.parameters import ClientKind
 from zodbshootout.crews.agent import Agent, Equipment
 from zodbshootout.crews.clocks import Offset
 from zodbshootout.crews.cluster import Cluster, addresses
 from zodbshootout.crews.crew import Crew, CrewFailed
-from zodbshootout.crews.interpreters import Hello
-from zodbshootout.crews.remote import Lead, Order
+from zodbshootout.crews.interpreters import LogSettings
+from zodbshootout.crews.remote import Order, StartCrew
 
 R = TypeVar("R")
 
@@ -31,7 +31,7 @@ ROUND_TRIPS = 10
 """How often a clock is asked for the time before a slice, at most; the shortest trip counts."""
 CLOSE = 0.001
 """Seconds within which a clock is known well enough for not being asked again."""
-MOST_UNCERTAIN = 0.1
+MAX_UNCERTAIN = 0.1
 """From such a part of a slice on, what is not known of clocks makes the slice worthless."""
 ATTEMPTS = 3
 """How often a slice is measured until it is worth something."""
@@ -73,7 +73,7 @@ class Host:
 class HostsCrew(Crew):
     """Passes orders on, each in one message for all clients of a host."""
 
-    def __init__(self, size: int, clock: Clock, hosts: Sequence[Host], lead: Lead) -> None:
+    def __init__(self, size: int, clock: Clock, hosts: Sequence[Host], lead: StartCrew) -> None:
         """Prepare the crew that *lead* tells of; *hosts* have all of its clients."""
         super().__init__(size, clock)
         self._hosts = hosts
@@ -189,12 +189,12 @@ class HostsCrew(Crew):
         unsure = {name: each.uncertainty_at(start) for name, each in offsets.items()}
         worst = max(unsure, key=unsure.__getitem__)
         late = max(each.late for each in stretches)
-        if unsure[worst] > MOST_UNCERTAIN * length:
+        if unsure[worst] > MAX_UNCERTAIN * length:
             return (
                 f"host {worst}: its clock is known within {1000 * unsure[worst]:.1f} ms, and a "
                 f"slice took only {1000 * length:.1f} ms; {advice}"
             )
-        if late > MOST_UNCERTAIN * length:
+        if late > MAX_UNCERTAIN * length:
             return (
                 f"a client started {1000 * late:.1f} ms late, and a slice took only "
                 f"{1000 * length:.1f} ms; {advice}"
@@ -270,8 +270,8 @@ def equipment(
 @contextmanager
 def hosts_crew(
     cluster: Cluster,
-    lead: Lead,
-    hello: Hello,
+    lead: StartCrew,
+    hello: LogSettings,
     variables: Mapping[str, str],
     clock: Clock | None = None,
 ) -> Iterator[Crew]:
@@ -291,7 +291,7 @@ def hosts_crew(
         except OSError as error:
             cause = f"the cluster's scheduler at {cluster.scheduler} does not answer"
             raise CrewFailed(Failure(cause, failure_of(error).detail)) from error
-        gevent = parameters.crew.unit is Unit.GREENLET
+        gevent = parameters.crew.unit is ClientKind.GREENLET
         agent = partial(Agent, hello=hello, equipment=sent, gevent=gevent)
         hosts = _hosts(client, cluster, size, agent)
         crew = HostsCrew(size, clock or SystemClock(), hosts, lead)

@@ -18,7 +18,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from zodbshootout.client.outcome import Failure, manner_of_end
+from zodbshootout.client.outcome import Failure, describe_exit
 from zodbshootout.client.specification import Interpreter
 from zodbshootout.crews.crew import CrewFailed
 
@@ -35,7 +35,7 @@ _PROGRAM = (
 
 
 @dataclass(frozen=True)
-class Hello:
+class LogSettings:
     """What another Python is told first."""
 
     log: str | None = None
@@ -99,14 +99,14 @@ class Peer:
     def _end(self) -> Failure:
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(_PATIENCE)
-        cause = f"{self._name} {manner_of_end(self._process.returncode)}"
+        cause = f"{self._name} {describe_exit(self._process.returncode)}"
         return Failure(cause, cause, crashed=True)
 
 
 @contextmanager
 def started(
     interpreter: Interpreter,
-    hello: Hello,
+    hello: LogSettings,
     *,
     environment: Mapping[str, str] | None = None,
     own_group: bool = False,
@@ -159,7 +159,7 @@ def _name_of(interpreter: Interpreter) -> str:
     return f"the Python of environment {interpreter.name}"
 
 
-def carried_out(interpreter: Interpreter, task: Any, hello: Hello) -> Any:
+def carried_out(interpreter: Interpreter, task: Any, hello: LogSettings) -> Any:
     """Have another Python do a task of :mod:`~zodbshootout.client.tasks`; return what it gives.
 
     :raises CrewFailed: when it cannot be done there

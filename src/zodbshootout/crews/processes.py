@@ -11,7 +11,7 @@ from typing import Any
 
 from zodbshootout.client.benchmarks.benchmark import Benchmark
 from zodbshootout.client.clock import Clock
-from zodbshootout.client.outcome import Failure, manner_of_end
+from zodbshootout.client.outcome import Failure, describe_exit
 from zodbshootout.client.session import follow_orders
 from zodbshootout.crews.local import LocalCrew
 
@@ -87,7 +87,7 @@ class ProcessCrew(LocalCrew):
     def _end_of(self, client: int) -> Failure:
         process = self._processes[client]
         process.join(PATIENCE)
-        cause = f"client {client} (pid {process.pid}) {manner_of_end(process.exitcode)}"
+        cause = f"client {client} (pid {process.pid}) {describe_exit(process.exitcode)}"
         return Failure(cause, detail=cause, crashed=True)
 
     def join(self) -> None:

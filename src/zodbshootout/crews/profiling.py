@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from zodbshootout.client.benchmarks.benchmark import Benchmark
-from zodbshootout.client.parameters import Unit
+from zodbshootout.client.parameters import ClientKind
 
 PROFILERS = ("cprofile", "vmprof")
 
@@ -129,11 +129,11 @@ def _sample(path: Path) -> Callable[[], None]:
     return stop
 
 
-def profiler_for(profiler: str, unit: Unit, directory: Path) -> Profiler:
+def profiler_for(profiler: str, unit: ClientKind, directory: Path) -> Profiler:
     """Return what records clients of that kind; its files go to *directory*."""
     if profiler == "vmprof":
-        return Sampled(directory, clients_are_processes=unit is Unit.PROCESS)
-    shared_profiler = sys.version_info >= (3, 12) and unit is Unit.THREAD
-    if unit is Unit.GREENLET or shared_profiler:
+        return Sampled(directory, clients_are_processes=unit is ClientKind.PROCESS)
+    shared_profiler = sys.version_info >= (3, 12) and unit is ClientKind.THREAD
+    if unit is ClientKind.GREENLET or shared_profiler:
         return WholeProcess(directory)
     return PerClient(directory)

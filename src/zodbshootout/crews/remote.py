@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 from zodbshootout.client.benchmarks.registry import benchmarks
 from zodbshootout.client.clock import Clock, SystemClock
 from zodbshootout.client.outcome import Failure
-from zodbshootout.client.parameters import Unit
+from zodbshootout.client.parameters import ClientKind
 from zodbshootout.client.specification import Interpreter, Specification
 from zodbshootout.crews.crew import Crew, CrewFailed
-from zodbshootout.crews.interpreters import Hello, Peer, started
+from zodbshootout.crews.interpreters import LogSettings, Peer, started
 
 R = TypeVar("R")
 
@@ -27,7 +27,7 @@ class Recording:
 
 
 @dataclass(frozen=True)
-class Lead:
+class StartCrew:
     """Start a crew; answered by the time on its clock.  Then come :class:`Order`."""
 
     specification: Specification
@@ -50,7 +50,7 @@ class Order:
 class RemoteCrew(Crew):
     """Passes orders on, each in one message for all clients."""
 
-    def __init__(self, size: int, clock: Clock, peer: Peer, lead: Lead) -> None:
+    def __init__(self, size: int, clock: Clock, peer: Peer, lead: StartCrew) -> None:
         """Prepare the crew that *lead* tells of; *peer* starts it."""
         super().__init__(size, clock)
         self._peer = peer
@@ -79,7 +79,7 @@ class RemoteCrew(Crew):
 
 @contextmanager
 def remote_crew(
-    interpreter: Interpreter, lead: Lead, hello: Hello, clock: Clock | None = None
+    interpreter: Interpreter, lead: StartCrew, hello: LogSettings, clock: Clock | None = None
 ) -> Iterator[Crew]:
     """Have a crew in another Python, every client of which is set up.
 
@@ -87,7 +87,7 @@ def remote_crew(
     """
     parameters = lead.specification.parameters
     shape = parameters.crew
-    patched = replace(interpreter, gevent=shape.unit is Unit.GREENLET)
+    patched = replace(interpreter, gevent=shape.unit is ClientKind.GREENLET)
     with started(patched, hello) as peer:
         crew = RemoteCrew(shape.size, clock or SystemClock(), peer, lead)
         crew.most_at_once = benchmarks()[lead.specification.benchmark].most_at_once(parameters)

@@ -28,16 +28,16 @@ from typing import Any
 
 from zodbshootout.client import protocol, tasks
 from zodbshootout.client.clock import SystemClock
+from zodbshootout.client.masking import Mask
 from zodbshootout.client.outcome import Unsupported, failure_of
-from zodbshootout.client.parameters import Unit
+from zodbshootout.client.parameters import ClientKind
 from zodbshootout.client.recorder import Latencies
 from zodbshootout.crews.crew import Crew, CrewFailed
-from zodbshootout.crews.interpreters import LIFELINE, Hello
+from zodbshootout.crews.interpreters import LIFELINE, LogSettings
+from zodbshootout.crews.logs import configure_logging
 from zodbshootout.crews.profiling import Profiler, profiler_for
-from zodbshootout.crews.remote import Lead, Order
+from zodbshootout.crews.remote import Order, StartCrew
 from zodbshootout.crews.starting import plan_of
-from zodbshootout.logs import configure_logging
-from zodbshootout.masking import Mask
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -74,7 +74,7 @@ def _end_with_standard_input(descriptor: int) -> None:
 
 def _serve(connection: Connection) -> None:
     try:
-        hello: Hello = _received(connection)
+        hello: LogSettings = _received(connection)
         configure_logging(hello.log, Mask(hello.secrets))
         _do(_received(connection), connection)
     except _Ended:
@@ -103,9 +103,9 @@ def _do(task: Any, connection: Connection) -> None:
 
 
 @_do.register
-def _lead(task: Lead, connection: Connection) -> None:
+def _lead(task: StartCrew, connection: Connection) -> None:
     unit = task.specification.parameters.crew.unit
-    if unit is Unit.GREENLET and "gevent" not in sys.modules:
+    if unit is ClientKind.GREENLET and "gevent" not in sys.modules:
         raise Unsupported("gevent is not installed in its environment")
     profiler = _profiler(task)
     with plan_of(task.specification, profiler, task.clients).started() as crew:
@@ -154,7 +154,7 @@ def _latencies_together(stretches: Sequence[protocol.Stretch]) -> list[protocol.
     ]
 
 
-def _profiler(task: Lead) -> Profiler:
+def _profiler(task: StartCrew) -> Profiler:
     if task.profiling is None:
         return Profiler()
     unit = task.specification.parameters.crew.unit

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from zodbshootout.reports.records import Source, placed
-from zodbshootout.results import CellResult
+from zodbshootout.results.result import CellResult
 
 
 @dataclass(frozen=True)

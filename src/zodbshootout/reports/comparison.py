@@ -7,16 +7,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from zodbshootout.compare.comparison import FALSE_CALLS, Comparison, Pair, Verdict, compare
-from zodbshootout.compare.differences import Difference
-from zodbshootout.compare.ratio import Ratio
 from zodbshootout.reports.figures import OBJECTS
 from zodbshootout.reports.headings import Heading, description, group_of, heading_of, title_of
 from zodbshootout.reports.report import Entry, Report, Row, Style, Table
-from zodbshootout.results import CellResult, long_name
+from zodbshootout.results.comparison import FALSE_CALLS, Comparison, Pair, Verdict, compare
+from zodbshootout.results.differences import Difference
+from zodbshootout.results.ratio import Ratio
+from zodbshootout.results.result import CellResult, long_name
 
 VERDICT = "verdict"
-MOST_SETTINGS = 4
+MAX_SETTINGS = 4
 """Settings of the configuration that are named where they differ."""
 _STYLES = {
     Verdict.FASTER: Style.GOOD,
@@ -136,8 +136,8 @@ def _method(pairs: Sequence[Pair]) -> str:
 
 
 def _some(settings: Sequence[Difference]) -> str:
-    told = "; ".join(map(str, settings[:MOST_SETTINGS]))
-    more = len(settings) - MOST_SETTINGS
+    told = "; ".join(map(str, settings[:MAX_SETTINGS]))
+    more = len(settings) - MAX_SETTINGS
     return f"{told}; and {more} more" if more > 0 else told
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from zodbshootout.reports.figures import Unit
-from zodbshootout.results import CellResult
+from zodbshootout.reports.figures import Metric
+from zodbshootout.results.result import CellResult
 
 
 def _counted(result: CellResult, name: str) -> float | None:
@@ -33,14 +33,14 @@ def _hit_rate(result: CellResult) -> float | None:
     return hits / asked if hits is not None and asked else None
 
 
-def _count(name: str, caption: str) -> Unit:
-    return Unit(name, caption, _of_an_iteration(name), better="", written=",.3g")
+def _count(name: str, caption: str) -> Metric:
+    return Metric(name, caption, _of_an_iteration(name), better="", written=",.3g")
 
 
 COUNTS = (
     _count("conflicts", "Conflicts per iteration"),
     _count("resolutions", "Conflicts resolved per iteration"),
     _count("retries", "Transactions tried again, per iteration"),
-    Unit("hits", "Loads served by the storage's own cache", _hit_rate, better="", written=".0%"),
+    Metric("hits", "Loads served by the storage's own cache", _hit_rate, better="", written=".0%"),
 )
 """Every count that a report has a table of."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from zodbshootout.results import CellResult
+from zodbshootout.results.result import CellResult
 
 
 @dataclass(frozen=True)
-class Unit:
+class Metric:
     """One kind of figure."""
 
     name: str
@@ -46,14 +46,14 @@ def _percentile(percentile: float) -> Callable[[CellResult], float | None]:
 
 
 _ALL = (
-    Unit("objects", "{counted} per second", _objects, better="more"),
-    Unit("seconds", "Mean seconds per iteration", lambda result: result.mean),
-    Unit("stdev", "Standard deviation of the values, in seconds per iteration", _stdev),
-    Unit("p50", "Latency, 50th percentile", _percentile(50)),
-    Unit("p90", "Latency, 90th percentile", _percentile(90)),
-    Unit("p99", "Latency, 99th percentile", _percentile(99)),
-    Unit("max", "Latency, longest", lambda result: result.longest_latency),
+    Metric("objects", "{counted} per second", _objects, better="more"),
+    Metric("seconds", "Mean seconds per iteration", lambda result: result.mean),
+    Metric("stdev", "Standard deviation of the values, in seconds per iteration", _stdev),
+    Metric("p50", "Latency, 50th percentile", _percentile(50)),
+    Metric("p90", "Latency, 90th percentile", _percentile(90)),
+    Metric("p99", "Latency, 99th percentile", _percentile(99)),
+    Metric("max", "Latency, longest", lambda result: result.longest_latency),
 )
-UNITS: Mapping[str, Unit] = {unit.name: unit for unit in _ALL}
+UNITS: Mapping[str, Metric] = {unit.name: unit for unit in _ALL}
 """Every kind of figure by its name."""
 OBJECTS = UNITS["objects"]

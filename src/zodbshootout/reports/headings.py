@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from zodbshootout.client.parameters import Parameters
-from zodbshootout.results import CellResult
+from zodbshootout.results.result import CellResult
 
 
 @dataclass(frozen=True)

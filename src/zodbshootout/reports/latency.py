@@ -9,7 +9,7 @@ from dataclasses import replace
 from zodbshootout.reports.chart import Chart, Kind, Point
 from zodbshootout.reports.figures import UNITS
 from zodbshootout.reports.headings import Heading, description, extent, heading_of, title_of
-from zodbshootout.results import CellResult
+from zodbshootout.results.result import CellResult
 
 STEPS_OF_AN_OCTAVE = 2
 """Points of a curve for each halving of the part of the iterations that took longer."""

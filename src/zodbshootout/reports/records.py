@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from zodbshootout.reports.figures import UNITS
-from zodbshootout.results import CellResult
+from zodbshootout.results.result import CellResult
 
 
 @dataclass(frozen=True)

@@ -11,14 +11,14 @@ from zodbshootout.reports.baseline import against_baseline
 from zodbshootout.reports.chart import Chart
 from zodbshootout.reports.comparison import compared
 from zodbshootout.reports.counts import COUNTS
-from zodbshootout.reports.figures import UNITS, Unit
+from zodbshootout.reports.figures import UNITS, Metric
 from zodbshootout.reports.headings import Heading
 from zodbshootout.reports.latency import distributions
 from zodbshootout.reports.records import Source, placed
 from zodbshootout.reports.report import Entry, Listing, Report, Row, Table
 from zodbshootout.reports.tables import NoSuchContender, make_report
 from zodbshootout.reports.throughput import Figures
-from zodbshootout.results import CellResult
+from zodbshootout.results.result import CellResult
 
 _MACHINE = {
     "date": "date",
@@ -151,7 +151,7 @@ class Sections:
         table = _facts("Run", columns, first, _MACHINE)
         return Report([table], title="Machine and command", listings=commands)
 
-    def _tables(self, unit: Unit) -> Iterator[Table]:
+    def _tables(self, unit: Metric) -> Iterator[Table]:
         """Return the tables of a unit, without the rows that have no figure."""
         for table in make_report(self.sources, self.headings, unit).tables:
             rows = [
@@ -160,7 +160,7 @@ class Sections:
             if rows:
                 yield replace(table, rows=rows)
 
-    def _figures(self, unit: Unit) -> Figures:
+    def _figures(self, unit: Metric) -> Figures:
         return Figures(self._timed, self._columns, self.headings, self.ceiling, unit)
 
     @property

@@ -6,11 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from zodbshootout.client.outcome import State
-from zodbshootout.compare.comparison import overall
-from zodbshootout.model import Cell
 from zodbshootout.reports.baseline import against_baseline
 from zodbshootout.reports.comparison import in_words
-from zodbshootout.reports.figures import OBJECTS, Unit
+from zodbshootout.reports.figures import OBJECTS, Metric
 from zodbshootout.reports.headings import (
     Heading,
     description,
@@ -22,7 +20,9 @@ from zodbshootout.reports.headings import (
 )
 from zodbshootout.reports.records import Source, placed, records_of
 from zodbshootout.reports.report import Entry, Report, Row, Style, Table
-from zodbshootout.results import CellResult
+from zodbshootout.results.cell import Cell
+from zodbshootout.results.comparison import overall
+from zodbshootout.results.result import CellResult
 
 UNSTABLE = 0.1
 """From such a part of a figure on, its interval is called unstable where no precision was asked."""
@@ -42,7 +42,7 @@ class NoSuchContender(Exception):  # noqa: N818
 def make_report(
     sources: Sequence[Source],
     headings: Mapping[str, Heading],
-    unit: Unit = OBJECTS,
+    unit: Metric = OBJECTS,
     relative_to: str | None = None,
     baseline: str | None = None,
 ) -> Report:
@@ -81,7 +81,7 @@ def make_report(
 class _Scale:
     """How figures are shown."""
 
-    unit: Unit
+    unit: Metric
     relative_to: str | None
     """The column of which figures are multiples, if they are."""
     notes: _Notes

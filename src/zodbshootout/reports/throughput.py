@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from zodbshootout.client.parameters import Parameters
 from zodbshootout.reports.chart import Chart, Kind, Point
-from zodbshootout.reports.figures import OBJECTS, Unit
+from zodbshootout.reports.figures import OBJECTS, Metric
 from zodbshootout.reports.headings import (
     CLIENTS_AXIS,
     SIZE_AXIS,
@@ -20,7 +20,7 @@ from zodbshootout.reports.headings import (
     title_of,
 )
 from zodbshootout.reports.knee import knee_of
-from zodbshootout.results import CellResult
+from zodbshootout.results.result import CellResult
 
 FAR_APART = 4.0
 """From such a ratio of the largest gap to the smallest one on, an axis is logarithmic."""
@@ -69,7 +69,7 @@ class Figures:
     headings: Mapping[str, Heading]
     ceiling: str | None = None
     """The column that is drawn as the limit of the others, if one is."""
-    unit: Unit = OBJECTS
+    unit: Metric = OBJECTS
 
     def bars(self) -> Iterator[Chart]:
         """Return a chart for each row of the tables that is in no curve."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from zodbshootout.config.configuration import ConfigurationError
+from zodbshootout.errors import UserError
 from zodbshootout.servers.address import HOST
 
 
@@ -14,12 +14,12 @@ def certificates(directory: Path, host: str = HOST) -> dict[str, str]:
     Servers and clients alike identify themselves with ``certificate`` and ``key``; ``authority`` is
     the certificate of the authority that has signed it.
 
-    :raises ConfigurationError: when trustme is not installed
+    :raises UserError: when trustme is not installed
     """
     try:
         import trustme
     except ImportError:
-        raise ConfigurationError(
+        raise UserError(
             "certificates for ssl need trustme; install it: pip install trustme"
         ) from None
     directory.mkdir(mode=0o700, exist_ok=True)

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from zodbshootout.config.configuration import SCRATCH, ConfigurationError, Source
+from zodbshootout.config.configuration import SCRATCH, Source
+from zodbshootout.errors import UserError
 from zodbshootout.servers.address import HOST, is_unspecified, joined, reserved_port
 from zodbshootout.servers.certificates import certificates
 
@@ -25,7 +26,7 @@ def given_names(
     port, password and, where they are used, certificates.  The ports are reserved as long as the
     context lasts.  Servers *listen* on the loopback interface, or where that says.
 
-    :raises ConfigurationError: when a server cannot have the name it has, or cannot listen where
+    :raises UserError: when a server cannot have the name it has, or cannot listen where
         it should, or certificates cannot be made
     """
     _check_legal(source)
@@ -48,7 +49,7 @@ def given_names(
                 made = certificates(scratch / f"certificates-{server}", host)
                 mine |= {f"{server}_{name}": path for name, path in made.items()}
             if clashes := sorted(names.keys() & mine.keys()):
-                raise ConfigurationError(
+                raise UserError(
                     f"{source.path}: ${clashes[0]} would belong to two servers; "
                     f"give server {server!r} another name"
                 )
@@ -58,14 +59,14 @@ def given_names(
 
 def _port(source: Source, server: str, host: str, stack: ExitStack) -> int:
     if is_unspecified(host):
-        raise ConfigurationError(
+        raise UserError(
             f"{source.path}: server {server}: listen {host} is no address that clients could use; "
             "name one of this host's"
         )
     try:
         return stack.enter_context(reserved_port(host))
     except OSError as error:
-        raise ConfigurationError(
+        raise UserError(
             f"{source.path}: server {server}: listen {host} is no address of this host: "
             f"{error.strerror}"
         ) from None
@@ -74,7 +75,7 @@ def _port(source: Source, server: str, host: str, stack: ExitStack) -> int:
 def _check_legal(source: Source) -> None:
     for name in source.server_names:
         if not _LEGAL_NAME.fullmatch(name) or name == SCRATCH:
-            raise ConfigurationError(
+            raise UserError(
                 f"{source.path}: a server cannot be called {name!r}; use letters, digits and _, "
                 f"begin with a letter, and leave {SCRATCH!r} to the run"
             )

@@ -4,8 +4,8 @@ import signal
 from collections.abc import Sequence
 from pathlib import Path
 
-from zodbshootout.config.configuration import ConfigurationError
 from zodbshootout.config.sections import ServerSection
+from zodbshootout.errors import UserError
 from zodbshootout.guardian import Ending
 from zodbshootout.servers import ServerFailed
 from zodbshootout.servers.account import NOBODY
@@ -37,7 +37,7 @@ class PostgreSQLServer(DatabaseServer):
     def __init__(self, section: ServerSection, context: ServerContext) -> None:
         super().__init__(section, context)
         if _SUPERUSER in self.users:
-            raise ConfigurationError(
+            raise UserError(
                 f"{context.source.path}: server {self.name}: {_SUPERUSER} is its superuser, as "
                 "which no client can log in; name another user"
             )

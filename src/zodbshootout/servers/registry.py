@@ -22,6 +22,6 @@ _SERVERS: Mapping[str, type[Server]] = {
 def server_of(section: ServerSection, context: ServerContext) -> Server:
     """Return the server that a section describes, not yet started.
 
-    :raises ConfigurationError: when the section sets what only the run may set
+    :raises UserError: when the section sets what only the run may set
     """
     return _SERVERS[section.kind](section, context)

@@ -6,7 +6,8 @@ from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
-from zodbshootout.config.configuration import Configuration, ConfigurationError
+from zodbshootout.config.configuration import Configuration
+from zodbshootout.errors import UserError
 from zodbshootout.servers import ServerFailed
 from zodbshootout.servers.registry import server_of
 from zodbshootout.servers.server import Server, ServerContext
@@ -88,7 +89,7 @@ def start_servers(
     :param users: for each server the names of the contenders that need it, itself or through
         another server
     :param needs: for each server the names of the servers that it needs, itself or through another
-    :raises ConfigurationError: when a section sets what only the run may set
+    :raises UserError: when a section sets what only the run may set
     """
     servers = {
         section.name: server_of(section, context)
@@ -121,22 +122,22 @@ def check_restartable(
     :param users: as for :func:`start_servers`
     :param volatile_contenders: names of the contenders that keep data in memory
     :param volatile_servers: names of the servers that keep data in memory
-    :raises ConfigurationError: when they cannot, or when no server is used
+    :raises UserError: when they cannot, or when no server is used
     """
     option = "--restart-servers"
     needed = [server for server, names in users.items() if names]
     if not needed:
-        raise ConfigurationError(f"{option}: no contender has a server that the run starts")
+        raise UserError(f"{option}: no contender has a server that the run starts")
     served = {name for names in users.values() for name in names}
     for contender in volatile_contenders:
         if contender in served:
-            raise ConfigurationError(
+            raise UserError(
                 f"{option}: {contender} would lose its data, which it keeps in memory; leave it "
                 "out with --only"
             )
     for server in needed:
         if server in volatile_servers:
-            raise ConfigurationError(
+            raise UserError(
                 f"{option}: server {server} would lose its data, which it keeps in memory"
             )
 

@@ -13,9 +13,10 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any, ClassVar
 
-from zodbshootout.client.outcome import manner_of_end
-from zodbshootout.config.configuration import ConfigurationError, Source
+from zodbshootout.client.outcome import describe_exit
+from zodbshootout.config.configuration import Source
 from zodbshootout.config.sections import ServerSection
+from zodbshootout.errors import UserError
 from zodbshootout.guardian import (
     GENTLE,
     Ending,
@@ -74,7 +75,7 @@ class Server(ABC):
     def __init__(self, section: ServerSection, context: ServerContext) -> None:
         """Take a section; nothing is started.
 
-        :raises ConfigurationError: when it sets what only the run may set
+        :raises UserError: when it sets what only the run may set
         """
         self.name = section.name
         self.section = section
@@ -92,7 +93,7 @@ class Server(ABC):
         for name in section.settings:
             # The long options of programs may be abbreviated.
             if any(own.startswith(name.replace("-", "_")) for own in self.own_settings):
-                raise ConfigurationError(
+                raise UserError(
                     f"{context.source.path}: server {self.name}: {name} is set by the run; "
                     "leave it out of <settings>"
                 )
@@ -146,7 +147,7 @@ class Server(ABC):
         """Return how the server has ended and what it logged last, ``None`` if it has not."""
         if self._process is None or self._process.poll() is None:
             return None
-        return f"{manner_of_end(self._process.returncode)}: {self.last_log_lines()}"
+        return f"{describe_exit(self._process.returncode)}: {self.last_log_lines()}"
 
     @property
     def pid(self) -> int | None:

@@ -4,8 +4,9 @@ import re
 import sys
 from collections.abc import Sequence
 
-from zodbshootout.config.configuration import ConfigurationError, prelude
+from zodbshootout.config.configuration import prelude
 from zodbshootout.config.sections import ServerSection
+from zodbshootout.errors import UserError
 from zodbshootout.servers.address import is_loopback, joined
 from zodbshootout.servers.server import Server, ServerContext
 
@@ -22,12 +23,12 @@ class ZEOServer(Server):
     def __init__(self, section: ServerSection, context: ServerContext) -> None:
         super().__init__(section, context)
         if not section.config.ssl and not is_loopback(self.host):
-            raise ConfigurationError(
+            raise UserError(
                 f"{context.source.path}: server {self.name}: with listen {self.host} everybody "
                 "there could use it, so it needs ssl true"
             )
         if section.config.ssl and f"{self.name}_certificate" not in context.names:
-            raise ConfigurationError(
+            raise UserError(
                 f"{context.source.path}: server {self.name} has ssl, and no contender has "
                 f"an <ssl> with ${self.name}_certificate, ${self.name}_key and "
                 f"${self.name}_authority"

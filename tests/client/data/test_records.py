@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zodbshootout.client.data.records import Item, content_size, record_size, smallest_record
-from zodbshootout.client.data.tree import Purpose, fill, find, key_at, make
+from zodbshootout.client.data.tree import Dataset, fill, find, key_at, make
 from zodbshootout.client.parameters import CrewShape, MappingType, Parameters
 
 
@@ -23,9 +23,9 @@ def test_trap_7_the_stored_record_has_the_size_that_was_asked_for(size: int) -> 
     parameters = Parameters(CrewShape(1), objects=50, object_size=size)
     db = ZODB.DB(None)
     with db.transaction() as connection:
-        make(connection.root(), Purpose.READ, parameters, client=0)
+        make(connection.root(), Dataset.READ, parameters, client=0)
     with db.transaction() as connection:
-        mapping = find(connection.root(), Purpose.READ, parameters, client=0)
+        mapping = find(connection.root(), Dataset.READ, parameters, client=0)
         sizes = [len(connection._storage.load(item._p_oid)[0]) for item in mapping.values()]
     db.close()
     assert statistics.fmean(sizes) == pytest.approx(size, rel=0.05)
@@ -55,9 +55,9 @@ def test_filling_keeps_the_order() -> None:
 def test_a_tree_that_lost_objects_is_planted_anew() -> None:
     parameters = Parameters(CrewShape(1), objects=5)
     root: dict[str, object] = {}
-    assert make(root, Purpose.READ, parameters, client=0)
-    assert not make(root, Purpose.READ, parameters, client=0)
-    find(root, Purpose.READ, parameters, client=0).popitem()
-    assert make(root, Purpose.READ, parameters, client=0)
-    assert len(find(root, Purpose.READ, parameters, client=0)) == 5
+    assert make(root, Dataset.READ, parameters, client=0)
+    assert not make(root, Dataset.READ, parameters, client=0)
+    find(root, Dataset.READ, parameters, client=0).popitem()
+    assert make(root, Dataset.READ, parameters, client=0)
+    assert len(find(root, Dataset.READ, parameters, client=0)) == 5
     transaction.abort()

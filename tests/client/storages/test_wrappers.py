@@ -17,7 +17,7 @@ from ZODB.utils import u64
 
 from zodbshootout.client.caches import Cache, CacheUse
 from zodbshootout.client.database import Database, NotZapped
-from zodbshootout.client.facts import Sharing
+from zodbshootout.client.storage_info import Sharing
 from zodbshootout.client.storages.open_storage import OpenStorage
 from zodbshootout.config.configuration import Source, parse
 from zodbshootout.contenders.contender import Contender

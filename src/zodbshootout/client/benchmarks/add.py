@@ -7,12 +7,12 @@ from zodbshootout.client.benchmarks.reading import blob_revisions, check_content
 from zodbshootout.client.benchmarks.sampling import IterationSample
 from zodbshootout.client.data import tree
 from zodbshootout.client.data.records import records_each
-from zodbshootout.client.data.tree import Purpose
+from zodbshootout.client.data.tree import Dataset
 from zodbshootout.client.parameters import Parameters
 
-MOST_MAPPINGS = 128
+MAX_MAPPINGS = 128
 """Mappings that are made and loaded in advance: a small pickle cache has room for so many."""
-MOST_OBJECTS = 50_000
+MAX_OBJECTS = 50_000
 """Objects that are made in advance."""
 
 
@@ -21,11 +21,11 @@ class Add(Benchmark):
 
     name = "add"
     title = "Add {objects} Objects"
-    purpose = Purpose.ADD
+    purpose = Dataset.ADD
 
     @classmethod
     def most_at_once(cls, parameters: Parameters) -> int:
-        return max(1, min(MOST_MAPPINGS, MOST_OBJECTS // parameters.objects))
+        return max(1, min(MAX_MAPPINGS, MAX_OBJECTS // parameters.objects))
 
     def set_up(self) -> None:
         parameters = self.client.parameters

@@ -8,19 +8,19 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from zodbshootout.client.caches import Cache
-from zodbshootout.client.data.tree import Purpose
-from zodbshootout.client.facts import Facts
+from zodbshootout.client.data.tree import Dataset
 from zodbshootout.client.outcome import CheckFailed, Unsupported
 from zodbshootout.client.parameters import Parameters
+from zodbshootout.client.storage_info import StorageInfo
 
 if TYPE_CHECKING:
     from zodbshootout.client.client import Client
 
 __all__ = ["BareTransaction", "Benchmark", "CheckFailed", "Unsupported", "without_objects"]
 
-MOST_AT_ONCE = 2**16
+MAX_AT_ONCE = 2**16
 """Iterations that are timed without a pause: what is noted of each then takes 0.5 MiB."""
-FEWEST_OF_SEVERAL = 2
+MIN_OF_SEVERAL = 2
 """Iterations that each of several clients does at least for a value: the first tells nothing yet of
 how fast they are together."""
 
@@ -57,7 +57,7 @@ class Benchmark:
     """Its name on the command line."""
     title: ClassVar[str]
     """Its row in the table; ``{objects}`` stands for the objects of an iteration."""
-    purpose: ClassVar[Purpose | None]
+    purpose: ClassVar[Dataset | None]
     """The tree in the database that it works on, if it does."""
     counted: ClassVar[str] = "objects"
     """What there are :meth:`work` of in an iteration: ``objects`` or ``transactions``."""
@@ -89,7 +89,7 @@ class Benchmark:
         return parameters
 
     @classmethod
-    def refusal(cls, facts: Facts, parameters: Parameters) -> str | None:  # noqa: ARG003
+    def refusal(cls, facts: StorageInfo, parameters: Parameters) -> str | None:  # noqa: ARG003
         """Say why a contender of which *facts* are known cannot run it so, or return ``None``."""
         return None
 
@@ -109,7 +109,7 @@ class Benchmark:
 
         What is prepared for them all has to be had, and to fit into memory.
         """
-        return MOST_AT_ONCE
+        return MAX_AT_ONCE
 
     @classmethod
     def fewest(cls, parameters: Parameters) -> int:
@@ -118,7 +118,7 @@ class Benchmark:
         See :func:`~zodbshootout.client.progress.throughput`.
         """
         alone = parameters.crew.size == 1 or cls.in_rounds(parameters)
-        return cls.batch(parameters) * (1 if alone else FEWEST_OF_SEVERAL)
+        return cls.batch(parameters) * (1 if alone else MIN_OF_SEVERAL)
 
     @classmethod
     def in_rounds(cls, parameters: Parameters) -> bool:  # noqa: ARG003

@@ -11,10 +11,10 @@ from zodbshootout.client.benchmarks.benchmark import Benchmark, CheckFailed
 from zodbshootout.client.benchmarks.reading import check_contents
 from zodbshootout.client.data import tree
 from zodbshootout.client.data.records import Tally
-from zodbshootout.client.facts import Facts
 from zodbshootout.client.parameters import Parameters
+from zodbshootout.client.storage_info import StorageInfo
 
-MOST_ATTEMPTS = 10_000
+MAX_ATTEMPTS = 10_000
 """Attempts after which a transaction that is always refused makes the cell fail."""
 
 
@@ -24,7 +24,7 @@ class Conflicting(Benchmark):
     obstructs = True
 
     @classmethod
-    def refusal(cls, facts: Facts, parameters: Parameters) -> str | None:  # noqa: ARG003
+    def refusal(cls, facts: StorageInfo, parameters: Parameters) -> str | None:  # noqa: ARG003
         if parameters.blobs:
             return "blobs do not resolve conflicts; leave out --blobs"
         return None
@@ -96,7 +96,7 @@ class Conflicting(Benchmark):
 
     def run(self) -> None:
         transactions = self.client.transactions
-        most = self.attempts + MOST_ATTEMPTS
+        most = self.attempts + MAX_ATTEMPTS
         while True:
             self.attempts += 1
             try:

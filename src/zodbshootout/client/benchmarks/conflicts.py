@@ -6,9 +6,9 @@ from typing import Any
 
 from zodbshootout.client.benchmarks.conflicting import Conflicting
 from zodbshootout.client.data.records import Tally
-from zodbshootout.client.data.tree import Purpose, key_at
-from zodbshootout.client.facts import Facts
+from zodbshootout.client.data.tree import Dataset, key_at
 from zodbshootout.client.parameters import MappingType, Parameters
+from zodbshootout.client.storage_info import StorageInfo
 
 
 class Conflicts(Conflicting):
@@ -16,10 +16,10 @@ class Conflicts(Conflicting):
 
     name = "conflicts"
     title = "Conflicting Updates in {objects} Objects"
-    purpose = Purpose.CONFLICTS
+    purpose = Dataset.CONFLICTS
 
     @classmethod
-    def refusal(cls, facts: Facts, parameters: Parameters) -> str | None:
+    def refusal(cls, facts: StorageInfo, parameters: Parameters) -> str | None:
         return super().refusal(facts, parameters) or facts.resolution_flaw
 
     @classmethod

@@ -13,7 +13,7 @@ OIDS_WORTH_TIMING = 1000
 """Storages fetch OIDs from their server in advance, 16 or 100 at a time: in so many each fetch has
 its due share."""
 
-MOST_OIDS = 2**17
+MAX_OIDS = 2**17
 """OIDs that are allocated before they are looked at."""
 
 Run = tuple[int, int]
@@ -38,7 +38,7 @@ class NewOID(Benchmark):
 
     @classmethod
     def most_at_once(cls, parameters: Parameters) -> int:
-        return max(cls.batch(parameters), MOST_OIDS // parameters.objects)
+        return max(cls.batch(parameters), MAX_OIDS // parameters.objects)
 
     def set_up(self) -> None:
         self.allocated: list[Run] = []

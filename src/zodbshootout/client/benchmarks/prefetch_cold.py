@@ -3,8 +3,8 @@ from __future__ import annotations
 from zodbshootout.client.benchmarks.benchmark import CheckFailed, Unsupported
 from zodbshootout.client.benchmarks.reading import ColdReading
 from zodbshootout.client.caches import CacheUse
-from zodbshootout.client.facts import Facts
 from zodbshootout.client.parameters import Parameters
+from zodbshootout.client.storage_info import StorageInfo
 
 
 class PrefetchCold(ColdReading):
@@ -14,7 +14,7 @@ class PrefetchCold(ColdReading):
     title = "Read {objects} Cold Prefetched Objects"
 
     @classmethod
-    def refusal(cls, facts: Facts, parameters: Parameters) -> str | None:  # noqa: ARG003
+    def refusal(cls, facts: StorageInfo, parameters: Parameters) -> str | None:  # noqa: ARG003
         if facts.prefetches is False:
             return f"{facts.storage_name} has no prefetch"
         return None

@@ -7,7 +7,7 @@ from ZODB.utils import z64
 from zodbshootout.client.benchmarks.benchmark import Benchmark, CheckFailed
 from zodbshootout.client.benchmarks.reading import read
 from zodbshootout.client.data import tree
-from zodbshootout.client.data.tree import Purpose
+from zodbshootout.client.data.tree import Dataset
 
 
 class ReadCurrent(Benchmark):
@@ -15,7 +15,7 @@ class ReadCurrent(Benchmark):
 
     name = "readCurrent"
     title = "readCurrent {objects} Objects"
-    purpose = Purpose.READ
+    purpose = Dataset.READ
 
     def prepare(self) -> None:
         client = self.client

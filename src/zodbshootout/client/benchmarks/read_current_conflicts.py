@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from zodbshootout.client.benchmarks.benchmark import CheckFailed
 from zodbshootout.client.benchmarks.conflicting import Conflicting
-from zodbshootout.client.data.tree import Purpose
-from zodbshootout.client.facts import Facts
+from zodbshootout.client.data.tree import Dataset
 from zodbshootout.client.parameters import Parameters
+from zodbshootout.client.storage_info import StorageInfo
 
 
 class ReadCurrentConflicts(Conflicting):
@@ -12,10 +12,10 @@ class ReadCurrentConflicts(Conflicting):
 
     name = "readCurrent_conflicts"
     title = "Update {objects}, readCurrent {objects} of Another"
-    purpose = Purpose.NEIGHBOURS
+    purpose = Dataset.NEIGHBOURS
 
     @classmethod
-    def refusal(cls, facts: Facts, parameters: Parameters) -> str | None:
+    def refusal(cls, facts: StorageInfo, parameters: Parameters) -> str | None:
         return super().refusal(facts, parameters) or facts.retry_flaw
 
     def load(self) -> None:

@@ -10,9 +10,9 @@ from zodbshootout.client.benchmarks.benchmark import Benchmark, CheckFailed
 from zodbshootout.client.caches import Cache, CacheUse
 from zodbshootout.client.data import tree
 from zodbshootout.client.data.records import holder
-from zodbshootout.client.data.tree import Purpose
-from zodbshootout.client.facts import Sharing
+from zodbshootout.client.data.tree import Dataset
 from zodbshootout.client.parameters import Parameters
+from zodbshootout.client.storage_info import Sharing
 from zodbshootout.client.storages.blob_files import BlobRevision
 
 
@@ -64,7 +64,7 @@ class ReadSet:
 class Reading(Benchmark):
     """Reads sets of one's own objects, which another process has written."""
 
-    purpose = Purpose.READ
+    purpose = Dataset.READ
     writes = False
 
     def set_up(self) -> None:

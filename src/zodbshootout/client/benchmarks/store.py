@@ -10,7 +10,7 @@ from zodbshootout.client.data.filler import blob_file
 from zodbshootout.client.data.records import Item, pickled
 from zodbshootout.client.parameters import Parameters
 
-MOST_RECORDS = 50_000
+MAX_RECORDS = 50_000
 """OIDs that are allocated in advance."""
 
 
@@ -23,7 +23,7 @@ class Store(Benchmark):
 
     @classmethod
     def most_at_once(cls, parameters: Parameters) -> int:
-        return max(1, min(1000, MOST_RECORDS // parameters.objects))
+        return max(1, min(1000, MAX_RECORDS // parameters.objects))
 
     def set_up(self) -> None:
         parameters = self.client.parameters

@@ -6,10 +6,10 @@ from zodbshootout.client.benchmarks.benchmark import Benchmark, CheckFailed
 from zodbshootout.client.benchmarks.reading import blob_revisions, check_contents, read
 from zodbshootout.client.data import tree
 from zodbshootout.client.data.records import holder
-from zodbshootout.client.data.tree import Purpose
+from zodbshootout.client.data.tree import Dataset
 from zodbshootout.client.parameters import Parameters
 
-MOST_BYTES = 32 * 1024**2
+MAX_BYTES = 32 * 1024**2
 """Bytes of content that are made in advance."""
 
 
@@ -18,12 +18,12 @@ class Update(Benchmark):
 
     name = "update"
     title = "Update {objects} Objects"
-    purpose = Purpose.UPDATE
+    purpose = Dataset.UPDATE
 
     @classmethod
     def most_at_once(cls, parameters: Parameters) -> int:
         each = parameters.objects * (parameters.object_size + 50)
-        return max(1, min(1000, MOST_BYTES // each))
+        return max(1, min(1000, MAX_BYTES // each))
 
     def set_up(self) -> None:
         self.revision = 0

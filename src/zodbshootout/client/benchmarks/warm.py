@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from zodbshootout.client.benchmarks.reading import OpeningReading
 from zodbshootout.client.caches import PICKLE_CACHE, Cache
-from zodbshootout.client.facts import Facts, Sharing
 from zodbshootout.client.parameters import Parameters
+from zodbshootout.client.storage_info import Sharing, StorageInfo
 
 
 class Warm(OpeningReading):
@@ -16,7 +16,7 @@ class Warm(OpeningReading):
     title = "Read {objects} Warm Objects"
 
     @classmethod
-    def refusal(cls, facts: Facts, parameters: Parameters) -> str | None:
+    def refusal(cls, facts: StorageInfo, parameters: Parameters) -> str | None:
         if facts.sharing is Sharing.VOLATILE and not parameters.crew.shared:
             return (
                 f"{facts.storage_name}: closing it loses its data, so no other DB can read "

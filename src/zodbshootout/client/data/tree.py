@@ -35,7 +35,7 @@ MARKER = "marker"
 """The key of what tells in there that this program has made it."""
 
 
-class Purpose(enum.Enum):
+class Dataset(enum.Enum):
     """What a tree is for, and so which benchmarks find it as they left it."""
 
     READ = "read"
@@ -52,13 +52,13 @@ class Purpose(enum.Enum):
     @property
     def kind(self) -> Class:
         """The class of the objects, where their content is not in blobs."""
-        return Tally if self in {Purpose.CONFLICTS, Purpose.NEIGHBOURS} else Item
+        return Tally if self in {Dataset.CONFLICTS, Dataset.NEIGHBOURS} else Item
 
     def mappings(self, clients: int) -> int:
         """Return for how many clients of a crew of that size there are mappings."""
-        if self is Purpose.CONFLICTS:
+        if self is Dataset.CONFLICTS:
             return 1
-        return max(clients, 2) if self is Purpose.NEIGHBOURS else clients
+        return max(clients, 2) if self is Dataset.NEIGHBOURS else clients
 
 
 def key_at(parameters: Parameters, position: int) -> int | str:
@@ -66,16 +66,16 @@ def key_at(parameters: Parameters, position: int) -> int | str:
     return position if parameters.mapping is MappingType.IO else f"{position:09d}"
 
 
-def new_item(purpose: Purpose, parameters: Parameters, content: bytes) -> Any:
+def new_item(purpose: Dataset, parameters: Parameters, content: bytes) -> Any:
     """Return a new object as *purpose* wants it."""
     return Document(content) if parameters.blobs else purpose.kind(content)
 
 
 OBJECTS_TO_READ = 16_384
 """Objects that all clients together find in sets to be read, at least where there are few."""
-MOST_SETS = 256
-FEWEST_SETS = 4
-FEWEST_LARGE_SETS = 3
+MAX_SETS = 256
+MIN_SETS = 4
+MIN_LARGE_SETS = 3
 SMALL_SET = 4096
 """Objects up to which a set is small enough to have several whatever the number of clients."""
 
@@ -84,8 +84,8 @@ def sets_to_read(parameters: Parameters) -> int:
     """Return how many sets of objects each client finds that it can read once each."""
     wanted = OBJECTS_TO_READ // (parameters.objects * parameters.crew.size)
     large = parameters.objects > SMALL_SET
-    fewest = min(FEWEST_LARGE_SETS, 2 * parameters.crew.size - 1) if large else FEWEST_SETS
-    return max(fewest, min(MOST_SETS, wanted))
+    fewest = min(MIN_LARGE_SETS, 2 * parameters.crew.size - 1) if large else MIN_SETS
+    return max(fewest, min(MAX_SETS, wanted))
 
 
 def sets_to_time(parameters: Parameters) -> int:
@@ -95,7 +95,7 @@ def sets_to_time(parameters: Parameters) -> int:
 
 
 def contents(
-    purpose: Purpose, parameters: Parameters, client: int, revision: int, number: int = 0
+    purpose: Dataset, parameters: Parameters, client: int, revision: int, number: int = 0
 ) -> list[bytes]:
     """Return what the objects of a client's set *number* hold after their *revision*-th change."""
     objects = parameters.objects
@@ -103,14 +103,14 @@ def contents(
     return payload(parameters, client, purpose.kind).contents(objects, revision, first)
 
 
-def name(purpose: Purpose, parameters: Parameters, client: int, number: int = 0) -> str:
+def name(purpose: Dataset, parameters: Parameters, client: int, number: int = 0) -> str:
     """Return the key under which set *number* of a client is."""
     mapping = parameters.mapping.value
     if parameters.leaf_size or parameters.internal_size:
         mapping = f"{mapping}({parameters.leaf_size},{parameters.internal_size})"
     parts = (
         purpose.value,
-        *([parameters.owner] if parameters.owner and purpose is not Purpose.READ else []),
+        *([parameters.owner] if parameters.owner and purpose is not Dataset.READ else []),
         *(["blobs"] if parameters.blobs else []),
         mapping,
         parameters.objects,
@@ -125,7 +125,7 @@ def name(purpose: Purpose, parameters: Parameters, client: int, number: int = 0)
 
 def find(
     root: MutableMapping[str, Any],
-    purpose: Purpose,
+    purpose: Dataset,
     parameters: Parameters,
     client: int,
     number: int = 0,
@@ -158,7 +158,7 @@ def _is_marked(found: Any) -> bool:
 
 def is_missing(
     root: MutableMapping[str, Any],
-    purpose: Purpose,
+    purpose: Dataset,
     parameters: Parameters,
     client: int,
     number: int = 0,
@@ -166,14 +166,14 @@ def is_missing(
     """Say whether :func:`make` would write set *number* of a client."""
     ours = root.get(TOP, {})
     key = name(purpose, parameters, client, number)
-    if purpose is Purpose.ADD:
+    if purpose is Dataset.ADD:
         return key not in ours
     return key not in ours or len(ours[key]) != parameters.objects
 
 
 def make(
     root: MutableMapping[str, Any],
-    purpose: Purpose,
+    purpose: Dataset,
     parameters: Parameters,
     client: int,
     number: int = 0,
@@ -186,7 +186,7 @@ def make(
         return 0
     ours = top(root)
     key = name(purpose, parameters, client, number)
-    if purpose is Purpose.ADD:
+    if purpose is Dataset.ADD:
         ours[key] = IOBTree()
         return 0
     ours[key] = mapping = new_mapping(parameters)

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from zodbshootout.client.caches import Cache
-from zodbshootout.client.facts import Sharing
+from zodbshootout.client.storage_info import Sharing
 from zodbshootout.client.storages.open_storage import OpenStorage
 
 

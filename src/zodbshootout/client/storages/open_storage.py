@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 from zodbshootout.client.caches import Cache, CacheUse, Place
 from zodbshootout.client.distributions import installed_versions
-from zodbshootout.client.facts import Sharing
+from zodbshootout.client.storage_info import Sharing
 from zodbshootout.client.storages.blob_files import BlobRevision
 
 GROUP = "zodbshootout.storages"

@@ -1,0 +1,141 @@
+"""What clients on other hosts mean for contenders, and what has to be alike on these hosts."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import platform
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from importlib.metadata import packages_distributions
+from pathlib import Path
+from typing import Any
+
+from zodbshootout.client.distributions import installed_versions
+from zodbshootout.contenders.contender import Contender, Limit
+from zodbshootout.crews.cluster import Cluster, addresses
+from zodbshootout.errors import UserError
+from zodbshootout.scheduling.plan import Plan, Sweep
+from zodbshootout.servers.dask import ROOM
+
+
+def check_alike(cluster: Cluster | None, plan: Plan) -> None:
+    """Compare what the hosts of a cluster, if there is one, have with what this one has.
+
+    That is Python, and all that the contenders import.
+
+    :raises UserError: naming the first that has something else
+    """
+    if cluster is None:
+        return
+    modules = {module for each in plan.contenders for module in each.facts.modules}
+    names = distributions_of(modules)
+    here = versions(names)
+    try:
+        with cluster.client() as client:
+            there = addresses(client)
+            found = client.run(versions, names, on_error="return")
+            # It unpickles what workers are to do.
+            scheduler = _or_error(client.run_on_scheduler, versions, names)
+    except OSError as error:
+        raise UserError(f"--hosts: {cluster.scheduler} does not answer any more: {error}") from None
+    check_versions(f"the scheduler at {cluster.scheduler}", scheduler, here)
+    for worker in cluster.workers:
+        gone = OSError("it has left the cluster")
+        check_versions(str(worker), found.get(there.get(worker.name, ""), gone), here)
+
+
+def _or_error(run: Callable[..., Any], *arguments: Any) -> Any:
+    try:
+        return run(*arguments)
+    except Exception as error:  # noqa: BLE001 - it is told of
+        return error
+
+
+def check_versions(
+    host: str, there: Mapping[str, str] | Exception, here: Mapping[str, str]
+) -> None:
+    """Check that a *host* has what this one has.
+
+    :raises UserError: when it has not
+    """
+    if isinstance(there, ImportError):
+        raise UserError(f"--hosts: {host} cannot run zodbshootout: {there}; install it there")
+    if isinstance(there, Exception):
+        raise UserError(f"--hosts: {host}: {there}")
+    for name, version in here.items():
+        if there.get(name) != version:
+            raise UserError(
+                f"--hosts: {host} has {name} {there.get(name, 'not installed')}, and this "
+                f"host has {version}; install the same there"
+            )
+
+
+def distributions_of(modules: Iterable[str]) -> list[str]:
+    """Return the names of the distributions that some *modules* are of, but for this program's."""
+    known = packages_distributions()
+    packages = {module.partition(".")[0] for module in modules} | {"ZODB", "persistent", "BTrees"}
+    found = {name for package in packages for name in known.get(package, ())}
+    return sorted(found - {"zodbshootout"}, key=str.lower)
+
+
+def versions(names: Sequence[str]) -> dict[str, str]:
+    """Return what all hosts need to have in common, of those distributions and of Python.
+
+    This program is told by what is in its modules: it may be a checkout, or have been sent.
+    """
+    ours = {"Python": platform.python_version(), "zodbshootout": f"of digest {_digest()}"}
+    return {**ours, **installed_versions(names)}
+
+
+@functools.cache
+def _digest() -> str:
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parents[1].rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def on_hosts(sweep: Sweep, cluster: Cluster | None) -> Sweep:
+    """Return a sweep whose clients live on the hosts of a cluster, if there is one.
+
+    :raises UserError: when there is no room for them
+    """
+    if cluster is None:
+        return sweep
+    most = max(sweep.concurrency)
+    if cluster.room is not None and most > cluster.room:
+        raise UserError(
+            f"-c {most}: the Dask workers have room for {cluster.room} clients, as their "
+            f"resource {ROOM!r} says"
+        )
+    crew = replace(sweep.base.crew, hosts=len(cluster.workers))
+    return replace(sweep, base=replace(sweep.base, crew=crew))
+
+
+def reachable(contenders: Sequence[Contender], cluster: Cluster | None) -> list[Contender]:
+    """Return contenders that know whether the hosts of a cluster can reach them."""
+    if cluster is None:
+        return list(contenders)
+    return [
+        replace(
+            contender,
+            hosts_together=cluster.together,
+            limits=(*contender.limits, *_limits(contender, here=cluster.here)),
+        )
+        for contender in contenders
+    ]
+
+
+def _limits(contender: Contender, *, here: bool) -> list[Limit]:
+    if contender.environment:
+        reason = f"environment {contender.environment} is made for this command alone"
+        return [Limit(f"{reason}; leave out --hosts")]
+    if here:
+        return []
+    if contender.files:
+        return [Limit(f"only this host has {contender.files[0]}; leave out --hosts")]
+    if contender.servers_here:
+        server = contender.servers_here[0]
+        return [Limit(f"server {server} listens on this host alone; see listen")]
+    return []

@@ -1,4 +1,0 @@
-"""Which of two is faster: results in, verdicts out.
-
-Nothing here reads files or prints.
-"""

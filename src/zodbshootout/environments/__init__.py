@@ -1,1 +1,0 @@
-"""Other Pythons in which contenders are opened: what they are, and how they come to be there."""

@@ -1,0 +1,1 @@
+"""What was measured: records, pyperf files, statistics and verdicts."""

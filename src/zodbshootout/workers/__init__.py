@@ -1,0 +1,1 @@
+"""Worker processes, each of which makes one pyperf run."""

@@ -1,0 +1,119 @@
+"""The process that workers are forked from: ``python -m zodbshootout.workers.fork_server``.
+
+It has imported what they need and opened nothing, so that a worker is there at once, and costs the
+memory of what it changes.  It reads from a socket what to fork, each with the worker's end of a
+pipe, and writes to it what became of the workers: JSON, a line each.
+"""
+
+from __future__ import annotations
+
+import sys
+
+if "--gevent" in sys.argv:
+    from gevent import monkey
+
+    monkey.patch_all()
+
+import argparse
+import json
+import os
+import select
+import signal
+import socket
+from contextlib import suppress
+from importlib import import_module
+from multiprocessing.connection import Connection
+from typing import NoReturn
+
+import pyperf
+
+from zodbshootout.workers.worker import work
+
+MAX_BYTES = 65536
+
+
+def main() -> int:
+    """Fork workers until the socket is closed."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--socket", type=int, required=True)
+    parser.add_argument("--affinity", default="")
+    parser.add_argument("--import", action="append", default=[], dest="modules")
+    parser.add_argument("--gevent", action="store_true")
+    options = parser.parse_args()
+    if options.affinity:
+        os.sched_setaffinity(0, map(int, options.affinity.split(",")))
+    for module in options.modules:
+        with suppress(Exception):  # whoever needs it will say what is wrong
+            import_module(module)
+    Server(socket.socket(fileno=options.socket)).serve()
+    return 0
+
+
+class Server:
+    """Forks workers and tells how they ended."""
+
+    def __init__(self, orders: socket.socket) -> None:
+        self._orders = orders
+        self._runner = pyperf.Runner()  # each worker has this one for its own
+        self._woken, self._wake = os.pipe()
+        os.set_blocking(self._woken, False)
+        os.set_blocking(self._wake, False)
+        signal.set_wakeup_fd(self._wake, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+
+    def serve(self) -> None:
+        """Do what the socket says until it is closed."""
+        while True:
+            ready, _, _ = select.select([self._orders.fileno(), self._woken], [], [])
+            if self._woken in ready:
+                os.read(self._woken, MAX_BYTES)
+                self._tell_of_the_ended()
+            if self._orders.fileno() in ready:
+                said, descriptors, _, _ = socket.recv_fds(self._orders, MAX_BYTES, 1)
+                if not said:
+                    return
+                self._fork(json.loads(said), descriptors[0])
+
+    def _fork(self, output: str, descriptor: int) -> None:
+        pid = os.fork()
+        if pid == 0:
+            self._become_worker(output, descriptor)
+        os.close(descriptor)
+        self._tell(started=pid)
+
+    def _become_worker(self, output: str, descriptor: int) -> NoReturn:
+        status = 1
+        try:
+            # A group of its own, so that it can be ended with all its clients.
+            os.setsid()
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            for inherited in (self._woken, self._wake):
+                os.close(inherited)
+            self._orders.close()
+            file = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            os.dup2(file, sys.stdout.fileno())
+            os.dup2(file, sys.stderr.fileno())
+            os.close(file)
+            status = work(Connection(descriptor), self._runner)
+            sys.stdout.flush()
+            sys.stderr.flush()
+        finally:
+            # A client that hangs in its storage would keep the interpreter from ending.
+            os._exit(status)
+
+    def _tell_of_the_ended(self) -> None:
+        with suppress(ChildProcessError):
+            while True:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+                if pid == 0:
+                    return
+                self._tell(ended=pid, exit_code=os.waitstatus_to_exitcode(status))
+
+    def _tell(self, **what: int) -> None:
+        with suppress(BrokenPipeError):
+            self._orders.sendall(json.dumps(what).encode() + b"\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,242 @@
+"""``zodbshootout compare``: what it prints, refuses, and exits with."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.results.test_comparison import in_rounds, noisy
+from tests.runs import cell, measured
+from zodbshootout.cli.main import main
+from zodbshootout.client.parameters import ClientKind, CrewShape, Parameters
+from zodbshootout.results.cell import Cell
+from zodbshootout.results.files import ResultFiles
+from zodbshootout.results.result import CellResult
+
+GOLDEN = Path(__file__).parents[1] / "results" / "golden"
+
+
+def write(path: Path, *results: CellResult) -> Path:
+    told = []
+    for result in results:
+        metadata: dict[str, Any] = result.cell.metadata()
+        with_metadata = CellResult(result.cell)
+        for run in result.runs:
+            benchmark = result.benchmark().__class__([run])
+            benchmark.update_metadata(metadata)
+            with_metadata = with_metadata.with_run(benchmark)
+        told.append(with_metadata)
+    ResultFiles(path).write(told)
+    return path
+
+
+def run(*arguments: str | Path) -> tuple[int, str, str]:
+    stdout, stderr = io.StringIO(), io.StringIO()
+    status = main(["compare", *map(str, arguments)], stdout, stderr)
+    return status, stdout.getvalue(), stderr.getvalue()
+
+
+def side(contender: str, slower: float, seed: int, **more: Any) -> list[CellResult]:
+    return [
+        in_rounds(contender, noisy(seed, slower), "add", **more),
+        in_rounds(contender, noisy(seed + 1), "hot", **more),
+    ]
+
+
+@pytest.fixture
+def both(tmp_path: Path) -> Path:
+    lonely = in_rounds("fs", noisy(9), "cold")
+    return write(
+        tmp_path / "out.json",
+        *side("fs", 1.0, 1, version_ZODB="6.3"),
+        *side("zeo", 1.1, 3, version_ZODB="6.4"),
+        lonely,
+    )
+
+
+def lines(text: str) -> str:
+    return "".join(f"{line.rstrip()}\n" for line in text.splitlines())
+
+
+@pytest.mark.parametrize(("name", "ending"), [("text", "txt"), ("markdown", "md"), ("rst", "rst")])
+def test_a_comparison_is_as_it_was_approved(both: Path, name: str, ending: str) -> None:
+    status, out, err = run(both, "--contender", "fs", "zeo", "--format", name)
+    assert (status, err) == (0, "")
+    assert lines(out) == (GOLDEN / f"comparison.{ending}").read_text(encoding="utf-8")
+
+
+def test_csv_has_a_line_for_each_cell(both: Path) -> None:
+    _, out, _ = run(both, "--contender", "fs", "zeo", "--format", "csv")
+    add, hot = csv.DictReader(io.StringIO(out))
+    assert (add["verdict"], hot["verdict"]) == ("slower", "no difference seen")
+    assert float(add["ratio"]) == pytest.approx(1 / 1.1, rel=0.01)
+    assert float(add["interval_low"]) < 1 / 1.1 < float(add["interval_high"])
+    assert (add["paired"], add["base_runs"]) == ("True", "6")
+
+
+def test_contenders_of_the_same_name_are_compared_in_two_files(tmp_path: Path) -> None:
+    base = write(tmp_path / "a.json", *side("fs", 1.0, 1), *side("zeo", 1.0, 3))
+    new = write(tmp_path / "b.json", *side("fs", 1.1, 5), *side("zeo", 1.0, 7))
+    status, out, _ = run(base, new, "--format", "csv")
+    found = [(each["base_contender"], each["verdict"]) for each in csv.DictReader(io.StringIO(out))]
+    assert status == 0
+    assert found == [
+        ("fs", "slower"), ("fs", "no difference seen"),
+        ("zeo", "no difference seen"), ("zeo", "no difference seen"),
+    ]  # fmt: skip
+
+
+def test_files_of_one_contender_each_are_compared_whatever_it_is_called(both: Path) -> None:
+    directory = both.with_name("out.d")
+    status, out, _ = run(directory / "fs.json", directory / "zeo.json")
+    assert status == 0
+    assert "fs: fs" in out
+    assert "slower" in out
+    assert "only in fs: fs: fs: cold 1000x300B threads-shared-2" in out
+
+
+@pytest.mark.parametrize(("above", "status"), [("5%", 1), ("5", 1), ("15%", 0)])
+def test_a_gate_closes_at_a_slowdown_that_is_sure(both: Path, above: str, status: int) -> None:
+    found, _, err = run(both, "--contender", "fs", "zeo", "--fail-above", above)
+    assert found == status
+    slower = (
+        "zodbshootout: significantly slower by more than 5 %: zeo: add 1000x300B threads-shared-2\n"
+    )
+    assert err == (slower if status else "")
+
+
+def test_a_gate_lets_pass_what_is_faster_or_the_same(both: Path) -> None:
+    assert run(both, "--contender", "zeo", "fs", "--fail-above", "1%")[0] == 0
+    assert run(both, "--contender", "fs", "fs", "--fail-above", "1%")[0] == 0
+
+
+def refusals(tmp_path: Path) -> Sequence[tuple[list[str | Path], str]]:
+    two = write(tmp_path / "a.json", *side("fs", 1.0, 1), *side("zeo", 1.0, 3))
+    other = write(tmp_path / "b.json", measured(cell("add", "fs", objects=10), [1.0], [1.0]))
+    third = write(tmp_path / "c.json", *side("pg", 1.0, 1), *side("my", 1.0, 3))
+    memory = write(tmp_path / "m.json", measured(cell("add", "fs"), [1.0], unit="byte"))
+    return [
+        (
+            [two],
+            "compare: " + str(two) + " is one file; name two of its contenders with "
+            "--contender: fs, zeo",
+        ),
+        ([two, two, two], "compare: give two files, or one and --contender A B"),
+        (
+            [two, "--contender", "fs", "zoe"],
+            "--contender: no 'zoe' in " + str(two) + "; did you mean zeo?",
+        ),
+        (
+            [two, other],
+            (
+                "compare: fs: add 1000x300B threads-shared-2 and fs: add 10x300B "
+                "threads-shared-2 differ in object-counts; to compare them all the same, add "
+                "--ignore object-counts"
+            ),
+        ),
+        (
+            [two, third],
+            (
+                "compare: no benchmark of a contender was measured on both sides; to "
+                "compare two contenders, add --contender A B"
+            ),
+        ),
+        ([two, memory], f"{memory} holds memory, not time: compare it with pyperf compare_to"),
+        (
+            [two, other, "--fail-above", "much"],
+            ("argument --fail-above: 'much' is not a percentage, such as 2%"),
+        ),
+        ([two, other, "--format", "cvs"], "--format: no 'cvs'; did you mean csv?"),
+        ([two, tmp_path / "no.json"], "no.json"),
+    ]
+
+
+def test_what_cannot_be_compared_is_refused_in_one_line(tmp_path: Path) -> None:
+    for arguments, message in refusals(tmp_path):
+        status, out, err = run(*arguments)
+        assert (status, out, err.count("\n")) == (2, "", 1), err
+        assert message in err
+
+
+def test_parameters_that_are_ignored_may_differ(tmp_path: Path) -> None:
+    base = write(tmp_path / "a.json", measured(cell("add", "fs", objects=1000), [1.0], [1.0]))
+    new = write(tmp_path / "b.json", measured(cell("add", "fs", objects=10), [0.01], [0.01]))
+    status, out, _ = run(base, new, "--ignore", "object-counts")
+    assert status == 0
+    assert "1.000" in out
+
+
+def test_clients_here_and_on_other_hosts_are_compared_where_that_is_asked_for(
+    tmp_path: Path,
+) -> None:
+    here = Cell("add", "fs", Parameters(CrewShape(4)))
+    there = Cell("add", "fs", Parameters(CrewShape(4, hosts=2)))
+    base = write(tmp_path / "a.json", measured(here, [1.0], [1.0]))
+    new = write(tmp_path / "b.json", measured(there, [1.0], [1.0]))
+    status, _, err = run(base, new)
+    assert status == 2
+    assert "differ in hosts; to compare them all the same, add --ignore hosts" in err
+    status, out, _ = run(base, new, "--ignore", "hosts")
+    assert status == 0
+    assert "1.000" in out
+
+
+def test_processes_and_threads_of_one_number_differ_in_what_they_are(tmp_path: Path) -> None:
+    kinds = [CrewShape(2), CrewShape(2, ClientKind.THREAD, shared=True)]
+    of = [Cell("add", "fs", Parameters(each)) for each in kinds]
+    base = write(tmp_path / "a.json", measured(of[0], [1.0], [1.0]))
+    new = write(tmp_path / "b.json", measured(of[1], [1.0], [1.0]))
+    status, _, err = run(base, new, "--ignore", "concurrency")
+    assert status == 2
+    assert "differ in threads; to compare them all the same, add --ignore threads" in err
+    status, out, _ = run(base, new, "--ignore", "threads")
+    assert status == 0
+    assert "1.000" in out
+
+
+@pytest.fixture
+def environments(tmp_path: Path) -> Path:
+    return write(
+        tmp_path / "run.json",
+        *side("fs", 1.0, 1),
+        *side("zeo", 1.0, 3),
+        *side("fs@before", 1.1, 5, beside="fs"),
+        *side("zeo@before", 1.0, 7, beside="zeo"),
+    )
+
+
+def test_every_contender_is_compared_with_itself_in_another_environment(environments: Path) -> None:
+    status, out, _ = run(environments, "--environment", "before", "Installed", "--format", "csv")
+    found = [(each["base_contender"], each["verdict"]) for each in csv.DictReader(io.StringIO(out))]
+    assert status == 0
+    assert found == [
+        ("fs", "faster"), ("fs", "no difference seen"),
+        ("zeo", "no difference seen"), ("zeo", "no difference seen"),
+    ]  # fmt: skip
+    assert run(environments, "--environment", "installed", "before", "--fail-above", "5")[0] == 1
+    assert run(environments, "--environment", "before", "installed", "--fail-above", "5")[0] == 0
+
+
+def test_an_environment_that_is_not_in_the_file(environments: Path) -> None:
+    status, _, err = run(environments, "--environment", "befor", "installed")
+    assert (status, err.count("\n")) == (2, 1)
+    assert f"--environment: no 'befor' in {environments}; did you mean before?" in err
+
+
+def test_what_is_shown_ends_with_what_compare_says_of_each(environments: Path) -> None:
+    stdout, stderr = io.StringIO(), io.StringIO()
+    assert main(["show", str(environments)], stdout, stderr) == 0
+    shown = lines(stdout.getvalue())
+    assert "fs@before: 0.95" in shown
+    assert "times as fast as fs, the geometric mean of 2 benchmarks" in shown
+    for name in ("fs", "zeo"):
+        _, out, _ = run(environments, "--contender", name, f"{name}@before")
+        assert lines(out) in shown
+    stdout = io.StringIO()
+    assert main(["show", str(environments), "--format", "csv"], stdout, stderr) == 0
+    assert len(stdout.getvalue().splitlines()) == 9

@@ -1,0 +1,158 @@
+"""What clients on other hosts mean for contenders, and has to be alike on these hosts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.runs import contender
+from zodbshootout.cli import hosts
+from zodbshootout.cli.hosts import on_hosts, reachable
+from zodbshootout.client.parameters import ClientKind, CrewShape, Parameters
+from zodbshootout.config.configuration import Source, parse
+from zodbshootout.contenders.description import contenders_of
+from zodbshootout.crews.cluster import Cluster, Worker
+from zodbshootout.errors import UserError
+from zodbshootout.scheduling.plan import Sweep
+from zodbshootout.servers.naming import given_names
+
+WORKERS = (Worker("one", "tcp://10.0.0.1:2"), Worker("two", "tcp://10.0.0.2:3"))
+HERE = Cluster("tcp://10.0.0.1:1", WORKERS, here=True, together=2)
+ELSEWHERE = Cluster("tcp://10.0.0.1:1", WORKERS, here=False)
+
+
+def test_hosts_that_differ_are_named() -> None:
+    versions = {"Python": "3.11.7", "ZODB": "6.4"}
+    hosts.check_versions("a", versions, versions)
+    with pytest.raises(UserError) as error:
+        hosts.check_versions("b", {"Python": "3.11.7", "ZODB": "6.3"}, versions)
+    assert str(error.value) == (
+        "--hosts: b has ZODB 6.3, and this host has 6.4; install the same there"
+    )
+    with pytest.raises(UserError, match="b has ZODB not installed"):
+        hosts.check_versions("b", {"Python": "3.11.7"}, versions)
+    with pytest.raises(UserError, match="b cannot run zodbshootout: No module named 'zodb"):
+        hosts.check_versions("b", ModuleNotFoundError("No module named 'zodbshootout'"), versions)
+
+
+def test_what_contenders_import_is_compared() -> None:
+    found = hosts.distributions_of(["relstorage.adapters.sqlite", "zodbshootout.cli.hosts", "json"])
+    assert "RelStorage" in found
+    assert "ZODB" in found
+    assert "zodbshootout" not in found
+    here = hosts.versions(found)
+    assert here["RelStorage"][0].isdigit()
+    assert here["zodbshootout"].startswith("of digest ")
+
+
+def test_clients_are_on_as_many_hosts_as_there_are_workers() -> None:
+    sweep = Sweep([8], [10], [300], Parameters(CrewShape(1, ClientKind.THREAD)))
+    assert on_hosts(sweep, None) is sweep
+    (parameters,) = on_hosts(sweep, HERE).parameters()
+    assert parameters.crew == CrewShape(8, ClientKind.THREAD, hosts=2)
+    assert str(parameters.crew) == "8 threads with a DB each on 2 hosts"
+    assert parameters.crew.code == "threads-unique-8-hosts-2"
+
+
+def test_other_hosts_do_not_reach_what_is_on_this_one() -> None:
+    on_scratch = contender("a", "$scratch/a.fs")
+    served = replace(contender("b"), settings={"server": "$main"}, servers_here=("main",))
+    remote = replace(contender("c"), settings={"dsn": "host=db.example.com"})
+    found = [on_scratch, served, remote]
+    parameters = Parameters(CrewShape(4, hosts=2))
+    assert [each.refusal(parameters) for each in reachable(found, HERE)] == [None] * 3
+    assert [each.refusal(parameters) for each in reachable(found, ELSEWHERE)] == [
+        "only this host has $scratch/a.fs; leave out --hosts",
+        "server main listens on this host alone; see listen",
+        None,
+    ]
+
+
+ZEO = """
+<zeoserver main>
+    {}
+    <filestorage>
+        path $scratch/main.fs
+    </filestorage>
+</zeoserver>
+<zodb zeo>
+    <zeoclient>
+        server $main
+    </zeoclient>
+</zodb>
+"""
+POSTGRESQL = """
+%import relstorage
+<postgresqlserver pg>
+    {}
+</postgresqlserver>
+<zodb postgresql>
+    <relstorage>
+        {}
+        <postgresql>
+            dsn host=$pg_host port=$pg_port
+        </postgresql>
+    </relstorage>
+</zodb>
+"""
+LISTEN = "listen 203.0.113.1"
+SHARED = "use --threads shared, or -c 1"
+EXCLUSIVE = f"FileStorage: one DB at a time can open it; leave out --hosts, and {SHARED}"
+
+
+@pytest.mark.parametrize(
+    ("text", "refusal"),
+    [
+        (ZEO.format(""), "server main listens on this host alone; see listen"),
+        (ZEO.format("listen 127.0.0.2"), "server main listens on this host alone; see listen"),
+        (ZEO.format(LISTEN), None),
+        (POSTGRESQL.format("", ""), "server pg listens on this host alone; see listen"),
+        (POSTGRESQL.format(LISTEN, "cache-local-dir $scratch/cache"), None),
+        (
+            POSTGRESQL.format(LISTEN, "blob-dir $scratch/blobs\nshared-blob-dir true"),
+            "only this host has $scratch/blobs; leave out --hosts",
+        ),
+        (POSTGRESQL.format(LISTEN, "blob-dir $scratch/blobs\nshared-blob-dir false"), None),
+        (
+            "<zodburi two>\nuri sqlite://?data_dir=$scratch/two\n</zodburi>\n",
+            "only this host has sqlite://?data_dir=$scratch/two; leave out --hosts",
+        ),
+        (
+            "<zodb fs>\n<filestorage>\npath /var/x.fs\n</filestorage>\n</zodb>\n",
+            EXCLUSIVE,
+        ),
+    ],
+)
+def test_sections_tell_what_other_hosts_reach(
+    text: str, refusal: str | None, tmp_path: Path
+) -> None:
+    source = Source(tmp_path / "x.conf", text)
+    with given_names(source, tmp_path) as names:
+        (found,) = reachable(contenders_of(parse(source, names)), ELSEWHERE)
+    assert found.refusal(Parameters(CrewShape(4, hosts=2))) == refusal
+
+
+PERSISTENT = "<zodb zeo>\n<zeoclient>\nserver localhost:1\nclient x\n</zeoclient>\n</zodb>\n"
+
+
+@pytest.mark.parametrize(
+    ("together", "shape", "refused"),
+    [
+        (1, CrewShape(2, hosts=2), False),
+        (2, CrewShape(2, hosts=2), True),
+        (2, CrewShape(1, hosts=2), False),
+        (1, CrewShape(4, ClientKind.THREAD, shared=True, hosts=2), False),
+        (2, CrewShape(4, ClientKind.THREAD, shared=True, hosts=2), True),
+        (1, CrewShape(3, hosts=2), True),
+    ],
+)
+def test_hosts_on_one_machine_share_its_files(
+    together: int, shape: CrewShape, refused: bool, tmp_path: Path
+) -> None:
+    source = Source(tmp_path / "x.conf", PERSISTENT)
+    cluster = Cluster("", WORKERS, here=False, together=together)
+    (found,) = reachable(contenders_of(parse(source, {})), cluster)
+    refusal = found.refusal(Parameters(shape)) or ""
+    assert ("its persistent cache file serves one DB at a time" in refusal) == refused

@@ -1,0 +1,128 @@
+"""The look at every contender, by fork servers that are made up, and what comes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from tests.runs import contender
+from zodbshootout.cli.launching import _relay, look_at
+from zodbshootout.cli.options import parse
+from zodbshootout.cli.progress import NoProgress
+from zodbshootout.client.masking import Mask
+from zodbshootout.client.outcome import Failure
+from zodbshootout.client.storage_info import StorageInfo
+from zodbshootout.client.tasks import InspectStorage
+from zodbshootout.contenders.contender import Advice, Requirement
+from zodbshootout.workers import leaks
+from zodbshootout.workers.task import WorkerFailed
+
+FACTS = StorageInfo("SomeStorage", driver="some driver")
+
+
+@dataclass
+class FakeLauncher:
+    """Looks at nothing, and finds what it is told, or fails so."""
+
+    failures: Mapping[str, Failure] = field(default_factory=dict)
+    """By the text of the section, which is the name of the contender."""
+    cannot_start: Failure | None = None
+    open_timeout: float | None = None
+    inspected: list[str] = field(default_factory=list)
+
+    @contextmanager
+    def fork_server(self) -> Iterator[FakeLauncher]:
+        if self.cannot_start is not None:
+            raise WorkerFailed(self.cannot_start)
+        yield self
+
+    def look(self, task: InspectStorage) -> StorageInfo:
+        self.inspected.append(task.storage.section)
+        if task.storage.section in self.failures:
+            raise WorkerFailed(self.failures[task.storage.section])
+        return FACTS
+
+
+def look(
+    launcher: FakeLauncher, *contenders: Any, absent: Mapping[str, str] | None = None
+) -> tuple[dict[str, str], dict[str, StorageInfo]]:
+    """Return why some contenders cannot be opened, and what was found of the others."""
+    given: Any = launcher
+    failures, facts = look_at(contenders, given, absent or {}, NoProgress())
+    return {name: failure.cause for name, failure in failures.items()}, facts
+
+
+def test_every_contender_is_opened_once_and_one_that_fails_fails_alone() -> None:
+    launcher = FakeLauncher({"b": Failure("OSError: no", "Traceback")})
+    failures, facts = look(launcher, *map(contender, "abc"))
+    assert launcher.inspected == ["a", "b", "c"]
+    assert failures == {"b": "cannot be opened: OSError: no"}
+    assert facts == {"a": FACTS, "c": FACTS}
+
+
+def test_what_is_known_to_be_absent_is_not_opened() -> None:
+    launcher = FakeLauncher()
+    failures, facts = look(launcher, *map(contender, "ab"), absent={"a": "server x ended"})
+    assert launcher.inspected == ["b"]
+    assert failures == {"a": "server x ended"}
+    assert set(facts) == {"b"}
+
+
+def test_a_server_that_is_not_there_is_told_with_what_to_type() -> None:
+    launcher = FakeLauncher()
+    needy = replace(contender("a"), requirements=(Requirement((("localhost", 1),), "start it"),))
+    assert look(launcher, needy) == ({"a": "start it"}, {})
+    assert launcher.inspected == []
+
+
+def test_a_missing_driver_is_told_with_what_to_type() -> None:
+    launcher = FakeLauncher(
+        {"a": Failure("DriverNotAvailableError: none of"), "b": Failure("OSError: no")}
+    )
+    needy = [replace(contender(name), installation="install it: pip") for name in "ab"]
+    failures, _ = look(launcher, *needy)
+    assert failures == {"a": "install it: pip", "b": "cannot be opened: OSError: no"}
+
+
+def test_a_failure_for_which_there_is_advice_ends_with_it() -> None:
+    launcher = FakeLauncher({"a": Failure("(3780, 'constraint')")})
+    advised = replace(contender("a"), advice=(Advice("3780", "write something else"),))
+    failures, _ = look(launcher, advised)
+    assert failures == {"a": "cannot be opened: (3780, 'constraint'); write something else"}
+
+
+def test_where_no_fork_server_can_be_started_no_contender_can_be_opened() -> None:
+    launcher = FakeLauncher(cannot_start=Failure("no worker can be started: no memory"))
+    failures, facts = look(launcher, *map(contender, "ab"), absent={"a": "server x ended"})
+    assert failures == {"a": "server x ended", "b": "no worker can be started: no memory"}
+    assert facts == {}
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ([], ["leak: 5 more"]),
+        (["-v"], ["leak: 5 more", "a storage's own words, ***"]),
+        (["--log"], ["leak: 5 more", "a storage's own words, ***"]),
+    ],
+)
+def test_what_pyperf_prints_in_every_worker_is_passed_on_by_no_option(
+    words: list[str], told: list[str]
+) -> None:
+    shown: list[str] = []
+
+    class Observer(NoProgress):
+        def relay(self, line: str) -> None:
+            shown.append(line)
+
+    relay = _relay(parse(words), Observer(), Mask(["geheim"]))
+    for line in (
+        f"{leaks.PREFIX}5 more", "", "add: Mean +- std dev: 738 us +- 16 us",
+        "a storage's own words, geheim",
+    ):  # fmt: skip
+        relay(line)
+    assert shown == [line.replace("leak: ", leaks.PREFIX) for line in told]

@@ -1,0 +1,325 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from zodbshootout.cli.options import Zap, parse
+from zodbshootout.client.benchmarks.registry import benchmarks
+from zodbshootout.client.parameters import ClientKind, CrewShape, MappingType, Parameters
+from zodbshootout.config.configuration import EMBEDDED
+from zodbshootout.errors import UserError
+from zodbshootout.scheduling.interleaved_run import RUN_TIME, Effort
+from zodbshootout.scheduling.plan import Sweep
+
+SEVEN = ["add", "update", "warm", "cold", "prefetch_cold", "hot", "steamin"]
+
+
+def kind(sweep: Sweep) -> tuple[ClientKind, bool]:
+    return sweep.base.crew.unit, sweep.base.crew.shared
+
+
+@pytest.fixture(autouse=True)
+def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.conf").write_text("<zodb a>\n<mappingstorage>\n</mappingstorage>\n</zodb>\n")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "a.prof").touch()
+    (tmp_path / "log.conf").write_text("<eventlog>\nlevel info\n</eventlog>\n")
+
+
+def test_with_nothing_the_embedded_default_is_measured_in_one_process() -> None:
+    options = parse([])
+    assert options.path == EMBEDDED
+    assert options.benchmarks == SEVEN
+    assert options.sweep.concurrency == [1]
+    assert kind(options.sweep) == (ClientKind.PROCESS, False)
+
+
+@pytest.mark.parametrize("words", [["x.conf"], ["-c", "2"], ["-c2"], ["x.conf", "add"]])
+def test_otherwise_clients_are_two_processes(words: list[str]) -> None:
+    sweep = parse(words).sweep
+    assert (*kind(sweep), sweep.concurrency) == (ClientKind.PROCESS, False, [2])
+
+
+@pytest.mark.parametrize("words", [["--threads"], ["--gevent"], ["--threads", "x.conf"]])
+def test_threads_and_greenlets_are_two_wherever_they_run(words: list[str]) -> None:
+    assert parse(words).sweep.concurrency == [2]
+
+
+def test_defaults_are_those_of_the_manual() -> None:
+    options = parse(["x.conf"])
+    assert options.effort == Effort(
+        processes=4, values=0, warmups=0, loops=0, min_time=0.05, run_time=0.8,
+        precision=0.05, cell_limit=8.0,
+    )  # fmt: skip
+    assert options.timeout == 1800
+    assert options.sweep.objects == [1000]
+    assert options.sweep.object_sizes == [300]
+    assert options.sweep.base.mapping is MappingType.PERSISTENT_MAPPING
+
+
+@pytest.mark.parametrize(
+    ("words", "unit", "shared"),
+    [
+        (["--threads"], ClientKind.THREAD, True),
+        (["--threads", "shared"], ClientKind.THREAD, True),
+        (["--threads", "unique"], ClientKind.THREAD, False),
+        (["--threads=unique"], ClientKind.THREAD, False),
+        (["--gevent"], ClientKind.GREENLET, True),
+        (["--gevent", "--threads", "unique"], ClientKind.GREENLET, False),
+    ],
+)
+def test_kinds_of_clients(words: list[str], unit: ClientKind, shared: bool) -> None:
+    sweep = parse(words).sweep
+    assert kind(sweep) == (unit, shared)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--threads", "x.conf", "cold"],
+        ["--btrees", "x.conf", "cold"],
+        ["--log", "x.conf", "cold"],
+        ["--include-mapping", "x.conf", "cold"],
+        ["x.conf", "--threads", "cold"],
+        ["x.conf", "cold", "--threads"],
+        ["--threads", "--btrees", "--log", "x.conf", "cold"],
+    ],
+)
+def test_trap_12_optional_values_swallow_nothing(words: list[str]) -> None:
+    options = parse(words)
+    assert options.path == Path("x.conf")
+    assert options.benchmarks == ["cold"]
+
+
+def test_log_takes_a_level_or_a_file_that_configures_logging() -> None:
+    assert parse(["--log", "debug", "x.conf"]).run.log == "DEBUG"
+    assert parse(["--log", "x.conf"]).run.log == "INFO"
+    options = parse(["--log", "log.conf", "x.conf"])
+    assert options.run.log == str(Path("log.conf").absolute())
+    assert options.path == Path("x.conf")
+    assert parse(["--log=log.conf"]).path == EMBEDDED
+
+
+def test_a_uri_in_place_of_a_file() -> None:
+    options = parse(["zeo://localhost:8100", "cold", "-c", "4"])
+    assert (options.uri, options.path.stem) == ("zeo://localhost:8100", "zeo")
+    assert options.benchmarks == ["cold"]
+    assert (*kind(options.sweep), options.sweep.concurrency) == (ClientKind.PROCESS, False, [4])
+    assert parse(["-c1", "demo:(memory://)/(memory://)"]).uri == "demo:(memory://)/(memory://)"
+    assert parse(["x.conf"]).uri is None
+    assert parse([]).uri is None
+
+
+def test_with_a_uri_and_nothing_else_there_is_one_process() -> None:
+    for words, size in ((["file:///tmp/x.fs"], 1), (["file:///tmp/x.fs", "-c2"], 2)):
+        sweep = parse(words).sweep
+        assert (*kind(sweep), sweep.concurrency) == (ClientKind.PROCESS, False, [size])
+
+
+def test_a_file_that_is_called_like_a_uri_is_a_file() -> None:
+    Path("zeo:x").touch()
+    assert parse(["zeo:x"]).uri is None
+    assert parse(["zeo:x"]).path == Path("zeo:x")
+
+
+@pytest.mark.parametrize("name", SEVEN)
+def test_trap_12_a_benchmark_can_be_left_out(name: str) -> None:
+    assert parse(["x.conf", f"-{name}"]).benchmarks == [each for each in SEVEN if each != name]
+
+
+def test_benchmarks_run_in_their_order_and_once() -> None:
+    assert parse(["x.conf", "hot", "add", "hot"]).benchmarks == ["add", "hot"]
+    every = list(benchmarks())
+    assert parse(["x.conf", "all"]).benchmarks == every
+    assert parse(["x.conf", "all", "-cold"]).benchmarks == [n for n in every if n != "cold"]
+    assert parse(["x.conf", "tpc"]).benchmarks == ["tpc"]
+    assert parse(["cold"]).path == EMBEDDED
+
+
+def test_sweeps_by_commas_and_by_repetition() -> None:
+    sweep = parse(
+        ["-c", "1,2", "-c", "4", "--object-counts", "10,100", "-s", "128", "-s", "300,128"]
+    ).sweep
+    assert sweep.concurrency == [1, 2, 4]
+    assert sweep.objects == [10, 100]
+    assert sweep.object_sizes == [128, 300]
+    assert len(sweep.parameters()) == 12
+
+
+def test_what_shapes_the_data() -> None:
+    base = parse(
+        ["--btrees", "OO", "--btree-leaf-size", "7", "--btree-internal-size", "9", "--blobs",
+         "--compressibility", "0.25", "--min-objects", "100", "--seed", "3"]
+    ).sweep.base  # fmt: skip
+    assert base == Parameters(
+        CrewShape(1),
+        mapping=MappingType.OO,
+        leaf_size=7,
+        internal_size=9,
+        blobs=True,
+        compressibility=0.25,
+        min_objects=100,
+        seed=3,
+    )
+
+
+def test_whose_data_is_to_be_destroyed() -> None:
+    assert parse(["x.conf"]).zap == Zap()
+    assert parse(["x.conf", "--zap"]).zap == Zap(asked_for=True)
+    assert parse(["--zap", "x.conf", "add"]).zap == Zap(asked_for=True)
+    assert parse(["--zap", "add", "cold"]).zap == Zap(asked_for=True)
+    assert parse(["--zap", "zeo://localhost:8100"]).zap == Zap(asked_for=True)
+    assert parse(["x.conf", "--zap", "force"]).zap == Zap(asked_for=True, force=True)
+    assert parse(["x.conf", "--zap", "a,B"]).zap == Zap(asked_for=True, names=["a", "b"])
+
+
+def test_what_is_done_beside_measuring() -> None:
+    run = parse(["x.conf", "--threads", "--pack", "--leaks", "--profile", "d", "--fail-fast"]).run
+    assert (run.pack, run.leaks, run.fail_fast) == (True, True, True)
+    assert run.profiles == Path("d").absolute()
+    assert run.profiler == "cprofile"
+
+
+def test_btrees() -> None:
+    assert parse(["--btrees"]).sweep.base.mapping is MappingType.IO
+    assert parse(["--btrees", "OO"]).sweep.base.mapping is MappingType.OO
+
+
+def test_fast_rigorous_and_single_value_do_what_pyperf_says() -> None:
+    effort = parse([]).effort
+    assert parse(["--fast"]).effort == replace(effort, cell_limit=8.0 / 3)
+    assert parse(["--rigorous"]).effort == replace(effort, precision=0.02, cell_limit=32.0)
+    fixed = parse(["-p", "5"]).effort
+    assert parse(["-p", "5", "--fast"]).effort == replace(fixed, run_time=RUN_TIME / 3)
+    assert parse(["-p", "5", "--rigorous"]).effort == replace(fixed, processes=6)
+    single = parse(["--debug-single-value"]).effort
+    assert (single.processes, single.values, single.warmups, single.loops) == (1, 1, 0, 1)
+
+
+def test_sweeps_over_ranges() -> None:
+    sweep = parse(["-c", "1..4", "-c", "8", "--object-counts", "9..11", "-s", "300..302,128"]).sweep
+    assert sweep.concurrency == [1, 2, 3, 4, 8]
+    assert sweep.objects == [9, 10, 11]
+    assert sweep.object_sizes == [300, 301, 302, 128]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["-c", "4..1"], "argument -c/--concurrency: 4..1: there is no number from 4 to 1"),
+        (["-c", "0..3"], "argument -c/--concurrency: '0' is not a positive number"),
+        (["-c", "1..x"], "argument -c/--concurrency: 'x' is not a positive number"),
+        (["-c", "1..2..3"], "argument -c/--concurrency: "),
+        (["x.conf", "clod"], "unknown benchmark 'clod'; did you mean load or cold?"),
+        (["x.conf", "-clod"], "unknown benchmark 'clod' in '-clod'; did you mean -load or -cold?"),
+        (["file:///a", "zeo://u:geheim@h"], "zeo://u:***@h: give one URI, before the benchmarks"),
+        (["cold", "file:///a"], "file:///a: give one URI, before the benchmarks; to compare"),
+        (["clod"], "no such file or benchmark: 'clod'; did you mean load or cold?"),
+        (["-c", "0"], "argument -c/--concurrency: '0' is not a positive number"),
+        (["-c", "two"], "argument -c/--concurrency: 'two' is not a positive number"),
+        (["--object-counts", "-5"], "argument --object-counts: '-5' is not a positive number"),
+        (["-s", "0"], "argument -s/--object-size: '0' is not a positive number"),
+        (["-s", "20"], "argument -s/--object-size: a stored object takes at least"),
+        (["--nonsense"], "unknown option --nonsense; did you mean"),
+        (["-o", "a.json", "--append", "b.json"], "-o and --append: give one of them"),
+        (["--log=nowhere.conf"], "--log: 'nowhere.conf' is neither a level"),
+        (["--python", "no-such-python"], "--python: there is no program 'no-such-python'"),
+        (["--tracemalloc", "-c2"], "--tracemalloc measures the worker"),
+        (["--leaks", "-c2"], "--leaks looks at the objects of one process"),
+        (["--zap", "-add"], "--zap destroys data right before add, which is not among"),
+        (["--zap=force", "cold"], "--zap destroys data right before add, which is not among"),
+        (
+            ["--restart-servers", "add", "hot"],
+            "not among the benchmarks; there are cold, prefetch_cold, load",
+        ),
+        (["-o", "."], "-o: . is a directory; name a file, such as a.json"),
+        (["-o", "/"], "-o: / is a directory; name a file, such as /a.json"),
+        (["--append", "."], "--append: . is a directory; name a file"),
+        (["--min-time", "nan"], "--min-time: 'nan' is not a number of seconds above 0"),
+        (["--min-time", "-3"], "--min-time: '-3' is not a number of seconds above 0"),
+        (["--affinity", "a"], "--affinity: 'a' is not a list of CPUs, such as 0-3,6"),
+        (["--affinity", "0,99999"], "--affinity: there is no CPU 99999; the last one is"),
+        (["--affinity", "3-1"], "--affinity: '3-1' is not a list of CPUs"),
+        (["--compressibility", "1.5"], "'1.5' is not a number from 0 to 1"),
+        (["--min-objects", "none"], "'none' is not a positive number"),
+        (["--btree-leaf-size", "9"], "--btree-leaf-size and --btree-internal-size need --btrees"),
+        (["--btrees", "--btree-leaf-size", "1"], "a node of a BTree holds at least 2"),
+        (["--profile", "full"], "--profile: full is not empty; name another directory"),
+        (["--profile", "x.conf"], "--profile: x.conf is not a directory"),
+        (["--collector", "mean"], "unknown option --collector"),
+        (["--track-memory"], "--track-memory measures the worker"),
+        (["--leaks"], "--leaks looks at the objects of one process"),
+        (["--compare-to", "python3"], "--compare-to is not available"),
+        (["--worker"], "--worker is not available"),
+        (["-add", "add"], "no benchmark is left to measure"),
+    ],
+)
+def test_bad_usage_is_one_line(words: list[str], message: str) -> None:
+    with pytest.raises(UserError) as caught:
+        parse(words)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_logging_file_that_is_wrong_is_told_with_the_line() -> None:
+    Path("log.conf").write_text("<logger>\nnonsense 1\n</logger>\n")
+    with pytest.raises(UserError, match=r"log\.conf:2: 'nonsense' is not a known key"):
+        parse(["--log", "log.conf", "x.conf"])
+
+
+def test_gevent_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(UserError, match=r"pip install gevent"):
+        parse(["--gevent"])
+
+
+def test_a_python_without_us_is_told_before_anything_is_measured(tmp_path: Path) -> None:
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\nexit 1\n")
+    python.chmod(0o755)
+    with pytest.raises(UserError, match="zodbshootout is not installed for"):
+        parse(["--python", "./python"])
+
+
+def test_memory_can_be_traced_in_threads() -> None:
+    assert parse(["--tracemalloc", "--threads"]).memory == "--tracemalloc"
+    assert parse(["--track-memory", "--threads"]).memory == "--track-memory"
+
+
+@pytest.mark.parametrize("option", ["--tracemalloc", "--track-memory"])
+def test_where_memory_is_measured_a_value_is_one_iteration_unless_told_otherwise(
+    option: str,
+) -> None:
+    assert parse([option, "--threads"]).effort.loops == 1
+    assert parse([option, "--threads", "-l", "5"]).effort.loops == 5
+
+
+def test_runs_and_values_that_are_given_are_a_fixed_effort() -> None:
+    assert parse(["-p", "5"]).effort == Effort(5, 0, 0, 0, 0.05, run_time=RUN_TIME)
+    assert parse(["-n", "7"]).effort == Effort(3, 7, 0, 0, 0.05, run_time=RUN_TIME)
+
+
+def test_a_precision_and_a_limit_may_be_given() -> None:
+    effort = parse(["--precision", "2%", "--at-most", "10", "-n", "7"]).effort
+    assert (effort.precision, effort.limit, effort.values) == (0.02, 600.0, 7)
+    assert parse(["--at-most", "0.5"]).effort.limit == 30.0
+    for words in (["-p", "3", "--precision", "2"], ["--debug-single-value", "--precision", "2"]):
+        with pytest.raises(UserError, match="--precision cannot be combined with -p"):
+            parse(words)
+    for words in (["-p", "3", "--at-most", "2"], ["-n", "3", "--at-most", "2"]):
+        with pytest.raises(UserError, match="--at-most cannot be combined with -p"):
+            parse(words)
+    for words in (["--precision", "0"], ["--precision", "x"], ["--at-most", "-1"]):
+        with pytest.raises(UserError, match="is not a"):
+            parse(words)
+
+
+def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as leaving:
+        parse(["--version"])
+    assert leaving.value.code == 0
+    assert capsys.readouterr().out == f"zodbshootout {version('zodbshootout')}\n"

@@ -1,0 +1,143 @@
+"""The command that writes a report."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_show import run, written
+from tests.reports.results import EVERYTHING
+from tests.reports.swept import SWEPT
+from tests.runs import failed
+
+HTML, SVG, PNG = b"<!DOCTYPE html>", b"<svg", b"\x89PNG"
+
+
+@pytest.fixture
+def out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path / "out.json", *EVERYTHING)
+    return Path("out.json")
+
+
+def there() -> list[str]:
+    return sorted(path.name for path in Path().iterdir())
+
+
+@pytest.mark.parametrize(
+    ("name", "start"),
+    [
+        ("page.html", HTML), ("page.HTM", HTML), ("page.svg", SVG), ("page.png", PNG),
+        ("page.md", b"# out.json"), ("page.rst", b"out.json\n===="), ("page.txt", b"\nout.json\n="),
+        ("page.csv", b"file,benchmark"), ("page.json", b"[\n {"),
+    ],
+)  # fmt: skip
+def test_the_ending_tells_the_format(out: Path, name: str, start: bytes) -> None:
+    assert run("report", out, "-o", name) == (0, f"Report: {name}\n", "")
+    assert Path(name).read_bytes().startswith(start)
+    assert there() == sorted(["out.json", "out.d", "out.cells.jsonl", name])
+
+
+def test_a_format_can_be_named(out: Path) -> None:
+    assert run("report", out, "-o", "page", "--format", "svg")[0] == 0
+    assert Path("page").read_bytes().startswith(SVG)
+
+
+def test_what_was_there_is_replaced(out: Path) -> None:
+    Path("page.md").write_text("old")
+    assert run("report", out, "-o", "page.md")[0] == 0
+    assert not Path("page.md").read_text(encoding="utf-8").startswith("old")
+
+
+def test_several_files_are_side_by_side(out: Path) -> None:
+    written(Path("new.json"), *EVERYTHING)
+    assert run("report", out, "new.json", "-o", "page.md")[0] == 0
+    text = Path("page.md").read_text(encoding="utf-8")
+    assert text.startswith("# out.json and new.json\n")
+    assert "| Transaction | out: fs | out: zeo | out: pg | new: fs | new: zeo | new: pg |" in text
+    assert "### new: fs against out: fs: 1.00" in text
+
+
+def test_the_baseline_can_be_named(out: Path) -> None:
+    assert run("report", out, "-o", "page.md", "--baseline", "zeo")[0] == 0
+    assert "### fs against zeo: " in Path("page.md").read_text(encoding="utf-8")
+
+
+def test_a_contender_can_be_drawn_as_the_limit(out: Path) -> None:
+    assert run("report", out, "-o", "page.html", "--ceiling", "zeo")[0] == 0
+    page = Path("page.html").read_text(encoding="utf-8")
+    assert "<li>dashed: zeo</li>" in page
+    assert '"strokeDash":[4,3]' in page
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["out.json"], "the following arguments are required: -o/--output"),
+        (["out.json", "-o", "page"], "-o: page: no format ends in 'nothing'; name a file"),
+        (["out.json", "-o", "page.pdf"], "no format ends in '.pdf'; name a file such as"),
+        (["out.json", "-o", "."], "-o: . is a directory; name a file, such as page.html"),
+        (["out.json", "-o", "/", "--format", "html"], "-o: / is a directory; name a file"),
+        (["out.json", "-o", "a.html", "--format", "htm"], "--format: no 'htm'; did you mean"),
+        (["gone.json", "-o", "a.html"], "there is no file gone.json"),
+        (["out.json", "-o", "gone/a.html"], "-o: cannot write gone/a.html: No such file"),
+        (["out.json", "-o", "a.html", "--baseline", "x"], "no contender 'x'; there are fs, zeo"),
+        (["out.json", "-o", "a.html", "--ceiling", "x"], "no contender 'x'; there are fs, zeo"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_one_line(out: Path, words: list[str], said: str) -> None:
+    status, stdout, stderr = run("report", *words)
+    assert (status, stdout) == (2, "")
+    assert said in stderr
+    assert stderr.count("\n") == 1
+    assert there() == ["out.cells.jsonl", "out.d", "out.json"]
+
+
+@pytest.mark.parametrize("module", ["altair", "vl_convert", "jinja2"])
+def test_a_package_that_is_missing_is_named(
+    out: Path, module: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("html", "svg", "png", "drawing"):
+        monkeypatch.delitem(sys.modules, f"zodbshootout.reports.{name}", raising=False)
+    monkeypatch.setitem(sys.modules, module, None)
+    status, _, stderr = run("report", out, "-o", "page.html")
+    assert status == 2
+    assert "which is in the extra report; install it: pip install altair vl-convert" in stderr
+    assert run("report", out, "-o", "page.md")[0] == 0
+    assert run("out.conf", "--report", "page.html", "--list")[0] == 2
+
+
+def test_a_picture_of_no_figures_is_an_error(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.json", failed(EVERYTHING[0].cell, "gone"))
+    for ending in ("svg", "png"):
+        status, _, stderr = run("report", path, "-o", tmp_path / f"a.{ending}")
+        assert status == 2
+        assert "no chart can be drawn: there are no figures" in stderr
+    status, _, _ = run("report", path, "-o", tmp_path / "a.html")
+    assert status == 0
+    assert "gone" in (tmp_path / "a.html").read_text(encoding="utf-8")
+
+
+def test_a_page_is_small(tmp_path: Path, out: Path) -> None:
+    path = written(tmp_path / "swept.json", *SWEPT)
+    assert run("report", path, "-o", "page.html")[0] == 0
+    assert Path("page.html").stat().st_size < 3_000_000
+
+
+def test_a_page_asks_for_nothing(out: Path) -> None:
+    run("report", out, "-o", "page.html")
+    page = Path("page.html").read_text(encoding="utf-8")
+    head = page[: page.index("</head>")]
+    assert "default-src 'none'" in head
+    assert "<link" not in page[: page.index('<script type="application/json"')]
+    assert "src=" not in head.replace("default-src=", "")
+
+
+@pytest.mark.parametrize("name", ["show", "compare"])
+def test_other_commands_write_in_the_same_formats(out: Path, name: str) -> None:
+    more = ["--contender", "fs", "zeo"] if name == "compare" else []
+    status, stdout, _ = run(name, out, *more, "--format", "html")
+    assert status == 0
+    assert stdout.encode().startswith(HTML)

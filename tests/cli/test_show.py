@@ -1,0 +1,171 @@
+"""The command that prints what result files hold."""
+
+from __future__ import annotations
+
+import io
+import shutil
+from pathlib import Path
+
+import pyperf
+import pytest
+
+from tests.reports.results import EVERYTHING, told
+from tests.runs import cell, measured
+from zodbshootout.cli.main import main
+from zodbshootout.cli.show import headings
+from zodbshootout.cli.streams import console_on
+from zodbshootout.client.parameters import MappingType
+from zodbshootout.reports import text
+from zodbshootout.reports.records import Source
+from zodbshootout.reports.tables import make_report
+from zodbshootout.results.cell import Cell
+from zodbshootout.results.files import ResultFiles, read_results
+from zodbshootout.results.result import CellResult
+
+
+def written(path: Path, *results: CellResult) -> Path:
+    ResultFiles(path).write([told(each) for each in results])
+    return path
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    return written(tmp_path / "out.json", *EVERYTHING)
+
+
+def run(*arguments: str | Path) -> tuple[int, str, str]:
+    stdout, stderr = io.StringIO(), io.StringIO()
+    status = main([str(each) for each in arguments], stdout, stderr)
+    return status, stdout.getvalue(), stderr.getvalue()
+
+
+def test_what_a_run_printed_is_printed_again_byte_for_byte(out: Path) -> None:
+    stream = io.StringIO()
+    text.write(make_report([Source(EVERYTHING)], headings()), console_on(stream))
+    assert run("show", out) == (0, stream.getvalue(), "")
+
+
+def test_results_are_read_as_they_were_written(tmp_path: Path) -> None:
+    odd = cell(
+        "cold", "fs", objects=7, object_size=128, mapping=MappingType.OO, leaf_size=8,
+        internal_size=9, blobs=True, compressibility=0.25, min_objects=11, seed=3,
+    )  # fmt: skip
+    bare = cell("tpc", "fs", objects=0)
+    path = written(tmp_path / "a.json", measured(odd, [1.0, 2.0]), measured(bare, [3.0]))
+    for file in (path, tmp_path / "a.d" / "fs.json"):
+        found = {each.cell: each for each in read_results(file)}
+        assert set(found) == {odd, bare}
+        assert found[odd].benchmark().get_values() == (1.0, 2.0)
+
+
+def test_without_the_list_of_cells_there_are_those_with_a_figure(out: Path) -> None:
+    shutil.copy(out, out.with_name("moved.json"))
+    moved = read_results(out.with_name("moved.json"))
+    assert [each.cell for each in moved] == [each.cell for each in EVERYTHING if each.measured]
+
+
+def test_what_was_appended_is_shown_once(out: Path) -> None:
+    again = measured(cell("add", "fs"), [0.04])
+    late = measured(cell("cold", "pg"), [0.5])
+    ResultFiles(out).appending().write([told(again), told(late)])
+    found = read_results(out)
+    assert len(found) == len(EVERYTHING)
+    by_cell: dict[Cell, CellResult] = {each.cell: each for each in found}
+    assert by_cell[again.cell].benchmark().get_values() == (0.02, 0.02, 0.02, 0.04)
+    assert by_cell[late.cell].measured
+    assert by_cell[late.cell].reason == ""
+
+
+def test_a_run_in_which_nothing_was_measured_is_shown_and_added_to(tmp_path: Path) -> None:
+    nothing = [each for each in EVERYTHING if not each.measured]
+    path = written(tmp_path / "out.json", *nothing)
+    assert not path.exists()
+    status, shown, _ = run("show", path)
+    assert status == 0
+    assert "OperationalError: connection refused" in shown
+    ResultFiles(path).appending().write([told(measured(cell("add", "fs"), [1.0]))])
+    assert len(read_results(path)) == len(nothing) + 1
+
+
+def test_what_was_measured_and_is_gone_has_no_figure(out: Path) -> None:
+    out.unlink()
+    status, shown, _ = run("show", out)
+    assert status == 0
+    assert "20,000" not in shown
+    assert shown.count("not run") == 5
+
+
+def test_several_files_stand_side_by_side_under_their_names(out: Path, tmp_path: Path) -> None:
+    other = written(tmp_path / "b.json", measured(cell("add", "fs"), [0.01]))
+    status, shown, _ = run("show", out, other)
+    assert status == 0
+    assert "out: fs" in shown
+    assert "b: fs" in shown
+    (tmp_path / "d").mkdir()
+    same_name = written(tmp_path / "d" / "out.json", measured(cell("add", "fs"), [0.01]))
+    _, shown, _ = run("show", out, same_name)
+    assert f"{same_name}: fs" in shown
+
+
+def test_csv_has_the_layout_of_the_table_if_that_is_asked_for(out: Path) -> None:
+    _, cells, _ = run("show", out, "--format", "csv")
+    _, table, _ = run("show", out, "--format", "csv", "--layout", "table")
+    assert cells.startswith("file,benchmark,contender,")
+    assert table.splitlines()[1] == "Transaction,fs,zeo,pg"
+    assert table.splitlines()[2] == "Add 1000 Objects,100000.0,20000.0,failed"
+
+
+def test_files_of_pyperf_alone_are_refused_with_the_command_that_shows_them(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "timeit.json"
+    pyperf.BenchmarkSuite(
+        [pyperf.Benchmark([pyperf.Run([1.0], metadata={"name": "timeit"})])]
+    ).dump(str(path))
+    status, shown, said = run("show", path)
+    assert (status, shown) == (2, "")
+    refusal = f"{path} was not written by zodbshootout; pyperf shows it: pyperf show {path}"
+    assert said == f"zodbshootout: {refusal}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["nowhere.json"], "there is no file nowhere.json"),
+        (["OUT", "--format", "cvs"], "--format: no 'cvs'; did you mean csv?"),
+        (["OUT", "--format", "svg"],
+         "--format: svg is for charts; write it with zodbshootout report FILE -o page.svg"),
+        (["OUT", "--format", "rst", "--layout", "table"],
+         "--layout table: only csv has it"),
+        (["OUT", "--relative-to", "oracle"],
+         "no contender 'oracle'; there are fs, zeo, pg"),
+        (["OUT", "--unit", "p42"], "argument --unit: invalid choice: 'p42'"),
+        ([], "the following arguments are required: FILE"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_said_in_one_line(out: Path, arguments: list[str], complaint: str) -> None:
+    status, shown, said = run("show", *[str(out) if each == "OUT" else each for each in arguments])
+    assert (status, shown) == (2, "")
+    assert said.startswith(f"zodbshootout: {complaint}")
+    assert said.count("\n") == 1
+
+
+def test_a_file_that_is_damaged_is_named(out: Path) -> None:
+    out.write_text("{")
+    status, _, said = run("show", out)
+    assert status == 2
+    assert str(out) in said
+    out.unlink()
+    written(out, *EVERYTHING)
+    for nonsense in ("nonsense\n", "{}\n", "[1]\n"):
+        ResultFiles(out).cells.write_text(nonsense)
+        status, _, said = run("show", out)
+        assert status == 2
+        assert "out.cells.jsonl" in said
+
+
+def test_a_file_can_be_shown_beside_itself(out: Path) -> None:
+    status, text, _ = run("show", out, out)
+    assert status == 0
+    assert f"1. {out}: fs" in text
+    assert f"2. {out}: fs" in text

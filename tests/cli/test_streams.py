@@ -1,0 +1,115 @@
+"""Questions are answered by a clear yes, and a stream that is gone ends nothing."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from zodbshootout.cli.streams import Streams, console_on, print_line
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_only_a_terminal_can_be_asked_on() -> None:
+    console = Console(file=io.StringIO())
+    assert not Streams(console, console, None).can_ask
+    assert not Streams(console, console, io.StringIO("y\n")).can_ask
+    assert Streams(console, console, Terminal("y\n")).can_ask
+
+
+@pytest.mark.parametrize("answer", ["", "\n", " \n", "n\n", "no\n", "yeah\n", "y es\n", "ja\n"])
+def test_trap_11_anything_but_yes_is_a_no(answer: str) -> None:
+    assert not asked_with(answer)
+
+
+@pytest.mark.parametrize("answer", ["y\n", "Y\n", "yes\n", "YES\n", " y \n", "yes"])
+def test_an_explicit_yes_is_a_yes(answer: str) -> None:
+    assert asked_with(answer)
+
+
+def asked_with(answer: str) -> bool:
+    console = Console(file=io.StringIO())
+    return Streams(console, console, Terminal(answer)).ask("Destroy all data of a?")
+
+
+class Full(io.StringIO):
+    """A file on a disk that is full from some time on."""
+
+    full = True
+
+    def write(self, text: str) -> int:
+        if self.full:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return super().write(text)
+
+
+def test_what_the_encoding_of_the_output_lacks_is_printed_as_an_escape() -> None:
+    buffer = io.BytesIO()
+    file = io.TextIOWrapper(buffer, encoding="ascii", write_through=True)
+    streams = Streams(console_on(file), console_on(file), None)
+    print_line(streams.out, "db_\u4e2d: 5")
+    assert buffer.getvalue() == b"db_\\u4e2d: 5\n"
+    assert streams.loss is None
+
+
+def test_what_is_wrong_is_one_line_whatever_is_in_it() -> None:
+    file = io.StringIO()
+    streams = Streams(console_on(io.StringIO()), console_on(file), None)
+    streams.complain("no such file: a\nb\x1b[31m")
+    assert file.getvalue() == "zodbshootout: no such file: a\\nb\\x1b[31m\n"
+
+
+def test_what_cannot_be_printed_is_lost_and_why_is_known() -> None:
+    file = Full()
+    streams = Streams(console_on(file), console_on(Full()), None)
+    streams.complain("not told")
+    assert streams.loss is None
+    print_line(streams.out, "one")
+    assert streams.loss == os.strerror(errno.ENOSPC)
+    file.full = False
+    print_line(streams.out, "another")
+    assert file.getvalue() == "another\n"
+
+
+def test_a_reader_that_is_gone_has_lost_nothing_that_anybody_would_read(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as file:
+        streams = Streams(console_on(file), console_on(sys.stderr), None)
+        print_line(streams.out, "one")
+        print_line(streams.out, "another")
+        assert streams.loss is None
+    assert capfd.readouterr() == ("", "")
+
+
+def test_what_a_buffer_holds_when_its_file_cannot_be_written_to_ends_nothing_later(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "a"
+    path.touch()
+    # Open for reading alone: what is written is refused when it is flushed, by the system.
+    descriptor = os.open(path, os.O_RDONLY)
+    with open(descriptor, "w") as file:  # noqa: PTH123 - of a descriptor there is no Path
+        console = console_on(file)
+        print_line(console, "one")
+        assert Streams(console, console, None).loss == os.strerror(errno.EBADF)
+    assert path.read_text() == ""
+
+
+def test_what_can_be_printed_is_printed() -> None:
+    file = io.StringIO()
+    streams = Streams(console_on(file), console_on(None), None)
+    print_line(streams.out, "[bold]as it is")
+    assert file.getvalue() == "[bold]as it is\n"
+    assert streams.loss is None

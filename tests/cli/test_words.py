@@ -1,0 +1,68 @@
+"""Which word of a command line is a file, a benchmark or the value of an option."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from zodbshootout.cli.options import parse
+from zodbshootout.cli.words import separated
+from zodbshootout.errors import UserError
+
+
+@pytest.fixture(autouse=True)
+def _some_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("x.conf").write_text("")
+    Path("shared").write_text("")
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--threads", "x.conf"], ["--threads=shared", "x.conf"]),
+        (["--threads", "nowhere.conf"], ["--threads=shared", "nowhere.conf"]),
+        (["--threads", "unique", "x.conf"], ["--threads=unique", "x.conf"]),
+        (["--threads", "cold"], ["--threads=shared", "cold"]),
+        (["--threads", "clod"], ["--threads=shared", "clod"]),
+        (["--threads", "all"], ["--threads=shared", "all"]),
+        (["--threads", "-c", "2"], ["--threads=shared", "-c", "2"]),
+        (["--threads"], ["--threads=shared"]),
+        (["--threads", "4"], ["--threads=4"]),
+        (["--btrees", "LO"], ["--btrees=LO"]),
+        (["--log", "TRACE"], ["--log=TRACE"]),
+        (["--log", "debug", "cold"], ["--log=debug", "cold"]),
+        (["--log", "x.conf"], ["--log=INFO", "x.conf"]),
+        (["--log", "file:///a.fs"], ["--log=INFO", "file:///a.fs"]),
+        (["-cold", "-c", "old"], ["--exclude=cold", "-c", "old"]),
+    ],
+)
+def test_what_belongs_together(words: list[str], expected: list[str]) -> None:
+    assert separated(words) == expected
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--threads", "4"], "argument --threads: invalid choice: '4' (choose from"),
+        (["--btrees", "LO"], "argument --btrees: invalid choice: 'LO' (choose from"),
+        (["--log", "TRACE"], "--log: 'TRACE' is neither a level (DEBUG, INFO,"),
+        (["add", "x.conf"], "x.conf: give one FILE, before the benchmarks"),
+        (["add", "nowhere.conf"], "nowhere.conf: give one FILE, before the benchmarks"),
+        (["x.conf", "COLD"], "unknown benchmark 'COLD'; did you mean cold?"),
+        (["COLD"], "no such file or benchmark: 'COLD'; did you mean cold?"),
+        (["--object-count", "3"], "unknown option --object-count; did you mean --object-counts"),
+        (["--qqq"], "unknown option --qqq; see zodbshootout --help"),
+        (["-p", "0"], "argument -p/--processes: '0' is not a positive number"),
+        (["-w", "-1"], "argument -w/--warmups: '-1' is not 0 or a positive number"),
+        (["--timeout", "nan"], "argument --timeout: 'nan' is not a number of seconds above 0"),
+        (["--seed", "x"], "argument --seed: 'x' is not a whole number"),
+        (["-c", "999999"], "argument -c/--concurrency: 999999 clients are too many; 1000 can be"),
+    ],
+)
+def test_what_is_wrong_is_told_in_one_line(words: list[str], message: str) -> None:
+    with pytest.raises(UserError) as caught:
+        parse(words)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,54 @@
+"""What is known to be secret is shown nowhere, however a text came to hold it."""
+
+from __future__ import annotations
+
+import json
+from urllib.parse import quote, quote_plus
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zodbshootout.client.masking import STARS, Mask
+
+PRINTABLE = [chr(code) for code in range(0x20, 0x7F)]
+PASSWORDS = st.text(PRINTABLE, min_size=6, max_size=20).filter(
+    lambda text: text == text.strip() and len(set(text)) > 2 and "*" not in text
+)
+
+
+@given(PASSWORDS)
+def test_a_secret_is_replaced_as_it_is_and_as_others_quote_it(password: str) -> None:
+    mask = Mask([password])
+    escaped = password.replace("\\", "\\\\").replace("'", "\\'")
+    forms = (
+        password, quote(password), quote(password, safe=""), quote_plus(password),
+        repr(password)[1:-1], json.dumps(password)[1:-1], f"password='{escaped}'",
+    )  # fmt: skip
+    for form in forms:
+        shown = mask(f"cannot connect: {form} is wrong")
+        assert password not in shown
+        assert STARS in shown
+
+
+def test_of_several_the_longest_goes_first() -> None:
+    assert Mask(["geheim", "geheimnis"])("geheimnis geheim") == f"{STARS} {STARS}"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [("password abc here", f"password {STARS} here"), ("abcdef", "abcdef"), ("'abc'", "'***'")],
+)
+def test_a_short_one_is_replaced_where_it_is_a_word(text: str, shown: str) -> None:
+    assert Mask(["abc"])(text) == shown
+
+
+def test_what_is_empty_hides_nothing() -> None:
+    assert Mask(["", "  "])("a  b") == "a  b"
+
+
+def test_more_can_be_hidden_later() -> None:
+    mask = Mask(["first secret"])
+    mask.hide(["second"])
+    assert mask("first secret, second") == f"{STARS}, {STARS}"
+    assert mask.secrets == ("first secret", "second")

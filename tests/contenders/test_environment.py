@@ -1,0 +1,101 @@
+"""What words stand for which environments."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from zodbshootout.contenders.environment import BadWord, Environment, of_words
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def test_a_requirement_comes_upon_what_is_installed() -> None:
+    assert of_words(["RelStorage==4.2.0"]) == [
+        Environment("relstorage==4.2.0", requirements=("RelStorage==4.2.0",), upon_ours=True)
+    ]
+
+
+def test_a_package_from_elsewhere_is_named_without_its_place() -> None:
+    (found,) = of_words(["RelStorage @ git+https://example.org/RelStorage@main"])
+    assert found.name == "relstorage"
+
+
+@pytest.mark.parametrize("login", ["me:token", "token"])
+def test_no_password_is_told(login: str) -> None:
+    (found,) = of_words([f"git+https://{login}@example.org/zodb/relstorage"])
+    assert found.name == "relstorage"
+    assert "token" not in found.made_of
+
+
+def test_every_environment_has_a_name_of_its_own(tmp_path: Path) -> None:
+    for name in ("a-2", "a", "x/a"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "setup.py").touch()
+    assert [each.name for each in of_words(["a-2", "a", "x/a"])] == ["a-2", "a", "a-3"]
+    assert of_words(["RelStorage>=4,<5"])[0].name == "relstorage<5>=4"
+
+
+def test_a_change_in_a_checkout_makes_another_environment(tmp_path: Path) -> None:
+    (tmp_path / "setup.py").touch()
+    (tmp_path / ".venv").mkdir()
+    told = Environment("a", requirements=(str(tmp_path),)).told
+    (tmp_path / ".venv" / "more").touch()
+    (tmp_path / "loop").symlink_to(".")
+    assert Environment("a", requirements=(str(tmp_path),)).told == told
+    (tmp_path / "module.py").touch()
+    assert Environment("a", requirements=(str(tmp_path),)).told != told
+
+
+def test_a_checkout_and_a_wheel_are_told_by_their_paths(tmp_path: Path) -> None:
+    (tmp_path / "relstorage-fast").mkdir()
+    (tmp_path / "relstorage-fast" / "pyproject.toml").touch()
+    wheel = tmp_path / "RelStorage-4.2.0-py3-none-any.whl"
+    wheel.touch()
+    checkout, archive = of_words(["relstorage-fast", f"./{wheel.name}"])
+    assert checkout == Environment(
+        "relstorage-fast", requirements=(str(tmp_path / "relstorage-fast"),), upon_ours=True
+    )
+    assert archive.requirements == (str(wheel),)
+
+
+def test_a_python_and_a_virtual_environment_are_used_as_they_are(tmp_path: Path) -> None:
+    assert of_words([sys.executable])[0].python == sys.executable
+    inside = tmp_path / "old" / "bin" / "python"
+    inside.parent.mkdir(parents=True)
+    (tmp_path / "old" / "pyvenv.cfg").touch()
+    inside.symlink_to(sys.executable)
+    other = tmp_path / "x" / "old"
+    other.mkdir(parents=True)
+    (other / "setup.py").touch()
+    by_directory, by_checkout = of_words(["old", "x/old"])
+    assert by_directory == Environment("old", str(inside)) == of_words(["old/bin/python"])[0]
+    assert by_checkout.name == "old-2"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["no/such"], "there is no no/such"),
+        (["a b"], "'a b' is no requirement such as RelStorage==4.2.0, and there is no such file"),
+        (["x==1", "x==1"], "'x==1' is there twice"),
+        (["pypy3.99"], "there is no Python pypy3.99"),
+        (["."], "'.' is neither a checkout, with pyproject.toml or setup.py, nor a virtual"),
+    ],
+)
+def test_what_is_none_of_these(words: list[str], message: str) -> None:
+    with pytest.raises(BadWord) as caught:
+        of_words(words)
+    assert str(caught.value).startswith(message)
+
+
+def test_what_an_environment_is_made_of() -> None:
+    assert Environment("a").made_of == "as installed"
+    assert Environment("a", "pypy3", ("ZODB", "ZEO")).made_of == "pypy3, ZODB, ZEO"
+    (found,) = of_words(["RelStorage==4.2.0"])
+    assert found.made_of == "RelStorage==4.2.0, all else as installed"

@@ -1,0 +1,183 @@
+"""Environments are made once; what cannot be made says why.  No package is fetched here."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from zodbshootout.contenders.environment import Environment
+from zodbshootout.contenders.making import CannotBeMade, Maker
+from zodbshootout.contenders.modules import CARRIED, carry_to
+from zodbshootout.guardian import Guardian
+
+
+class Making:
+    """A maker with a cache of its own, and what it told."""
+
+    def __init__(self, cache: Path, guardian: Guardian) -> None:
+        self.told: list[str] = []
+        self.maker = Maker(guardian, self.told.append, cache)
+
+    def python(self, environment: Environment) -> str:
+        return self.maker.interpreter(environment, Path("modules")).executable
+
+
+@pytest.fixture
+def making(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Making]:
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")  # where there is no uv
+    with Guardian() as guardian:
+        yield Making(tmp_path / "cache", guardian)
+
+
+def wheel(directory: Path, name: str, version: str, module: str, text: str) -> Path:
+    """Make a wheel with one module in it."""
+    information = f"{name}-{version}.dist-info"
+    path = directory / f"{name}-{version}-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(f"{module}.py", text)
+        archive.writestr(
+            f"{information}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+        )
+        archive.writestr(
+            f"{information}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        archive.writestr(f"{information}/RECORD", "")
+    return path
+
+
+def says(python: str, code: str) -> str:
+    done = subprocess.run([python, "-c", code], check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+def test_the_python_of_the_command_is_there(making: Making) -> None:
+    interpreter = making.maker.interpreter(Environment("installed"), Path("modules"))
+    assert (interpreter.executable, interpreter.sees_ours) == (sys.executable, True)
+    assert making.told == []
+
+
+def test_a_requirement_is_installed_once_and_everything_else_is_as_it_was(
+    making: Making, tmp_path: Path
+) -> None:
+    path = wheel(tmp_path, "shot", "1.0", "shot", "number = 1")
+    environment = Environment("shot", requirements=("shot==1.0",), upon_ours=True)
+    assert making.maker.told(environment).endswith("shot==1.0, all else as installed: to be made")
+    python = making.python(environment)
+    assert says(python, "import shot, ZODB, relstorage; print(shot.number)") == "1"
+    assert making.told == ["making environment shot: shot==1.0, all else as installed"]
+    path.unlink()
+    assert making.python(environment) == python
+    assert len(making.told) == 1
+    assert making.maker.told(environment).endswith("made before")
+
+
+def test_a_wheel_of_the_version_that_is_there_takes_its_place(
+    making: Making, tmp_path: Path
+) -> None:
+    import ZConfig
+
+    version = says(
+        sys.executable, "from importlib.metadata import version as v; print(v('ZConfig'))"
+    )
+    path = wheel(tmp_path, "ZConfig", version, "slowed", "number = 2")
+    environment = Environment("slow", requirements=(str(path),), upon_ours=True)
+    python = making.python(environment)
+    assert says(python, "import slowed; print(slowed.number)") == "2"
+    assert says(python, "import ZConfig; print(ZConfig.__file__)") == ZConfig.__file__
+    first = making.python(environment)
+    path.unlink()
+    wheel(tmp_path, "ZConfig", version, "slowed", "number = 3")
+    second = making.python(Environment("slow", requirements=(str(path),), upon_ours=True))
+    assert (first == python, second == python) == (True, False)
+    assert says(second, "import slowed; print(slowed.number)") == "3"
+
+
+def test_what_is_not_there_is_told_in_the_words_of_the_installer(making: Making) -> None:
+    environment = Environment("gone", requirements=("no-such-thing==1",))
+    with pytest.raises(CannotBeMade) as caught:
+        making.python(environment)
+    assert str(caught.value).startswith("environment gone cannot be made: ERROR: ")
+    assert "no-such-thing==1" in str(caught.value)
+
+
+def program(path: Path, text: str) -> str:
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_a_python_that_is_gone_too_old_or_none_or_has_no_zodb(
+    making: Making, tmp_path: Path
+) -> None:
+    old = '{"version": [3, 8, 1], "implementation": "CPython", "flaw": ""}'
+    bare = '{"version": [3, 9, 1], "implementation": "CPython", "flaw": "ImportError: ZODB"}'
+    cases = {
+        str(tmp_path / "gone"): "environment a: there is no Python ",
+        program(tmp_path / "old", f"echo '{old}'"): "is Python 3.8.1; 3.9 is the oldest that",
+        program(tmp_path / "none", "echo wrong >&2; exit 3"): "is no Python that works: wrong",
+        program(tmp_path / "mute", "true"): "is no Python that works",
+        program(tmp_path / "bare", f"echo '{bare}'"): "has no ZODB that works: ImportError: ZODB",
+    }
+    for python, message in cases.items():
+        with pytest.raises(CannotBeMade) as caught:
+            making.python(Environment("a", python))
+        assert message in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+
+def test_a_requirement_whose_path_is_gone(making: Making, tmp_path: Path) -> None:
+    environment = Environment("a", requirements=(str(tmp_path / "gone"),))
+    assert making.maker.told(environment).endswith("to be made")
+    with pytest.raises(CannotBeMade, match="environment a cannot be made: ERROR: "):
+        making.python(environment)
+    assert [each.suffix for each in (tmp_path / "cache").iterdir()] == [".lock"]
+
+
+def test_what_may_be_another_release_today_is_told_of(making: Making, tmp_path: Path) -> None:
+    wheel(tmp_path, "shot", "1.0", "shot", "")
+    environment = Environment("shot", requirements=("shot>=1",), upon_ours=True)
+    for _ in range(2):
+        making.python(environment)
+    assert making.told[1].startswith("environment shot: as it was made on 2")
+
+
+def test_a_checkout_is_built_elsewhere(tmp_path: Path, making: Making) -> None:
+    checkout = tmp_path / "checkout"
+    checkout.mkdir()
+    (checkout / "pyproject.toml").write_text(
+        "[build-system]\nrequires = []\nbuild-backend = 'back'\nbackend-path = ['.']\n"
+    )
+    source = tmp_path / "wheels"
+    source.mkdir()
+    made = wheel(source, "shot", "1.0", "shot", "number = 5")
+    (checkout / "back.py").write_text(
+        "import pathlib, shutil\n"
+        "def build_wheel(directory, *_, **__):\n"
+        "    pathlib.Path('built').touch()\n"
+        f"    shutil.copy({str(made)!r}, directory)\n    return {made.name!r}\n"
+    )
+    before = sorted(checkout.iterdir())
+    python = making.python(Environment("c", requirements=(str(checkout),), upon_ours=True))
+    assert says(python, "import shot; print(shot.number)") == "5"
+    assert sorted(checkout.iterdir()) == before
+    assert not (Path(python).parents[1] / "sources").exists()
+
+
+def test_a_cache_that_cannot_be_written_to(tmp_path: Path) -> None:
+    (tmp_path / "cache").touch()
+    with Guardian() as guardian, pytest.raises(CannotBeMade, match="cannot be kept in"):
+        Making(tmp_path / "cache", guardian).python(Environment("a", requirements=("x",)))
+
+
+def test_only_what_a_client_needs_is_carried(tmp_path: Path) -> None:
+    carry_to(tmp_path / "modules")
+    home = tmp_path / "modules" / "zodbshootout"
+    assert {each.name for each in home.iterdir()} == set(CARRIED)
+    assert not list(home.rglob("__pycache__"))

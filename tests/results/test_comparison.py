@@ -1,0 +1,176 @@
+"""Which cells are compared, how, and what is said of them."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from tests.runs import cell, failed, measured, run
+from zodbshootout.client.parameters import CrewShape
+from zodbshootout.results.comparison import Ambiguous, Verdict, compare, overall
+from zodbshootout.results.ratio import ratio_of
+from zodbshootout.results.result import CellResult
+
+
+def in_rounds(
+    contender: str, rounds: Sequence[Sequence[float]], benchmark: str = "add", **more: Any
+) -> CellResult:
+    """Return a cell whose runs were made in rounds numbered from 0, all slices in turn."""
+    result = CellResult(cell(benchmark, contender))
+    for number, values in enumerate(rounds):
+        slices = " ".join(map(str, range(len(values))))
+        result = result.with_run(run(*values, round=f"r-{number}", slices=slices, **more))
+    return result
+
+
+def noisy(seed: int, slower: float = 1.0, runs: int = 6, noise: float = 0.01) -> list[list[float]]:
+    """Return values of runs on a machine that is half as fast in some rounds as in others."""
+    chance, machine = random.Random(seed), random.Random(0)
+    return [
+        [speed * slower * math.exp(chance.gauss(0, noise)) for _ in range(10)]
+        for speed in (machine.choice([1.0, 2.0]) for _ in range(runs))
+    ]
+
+
+def test_values_of_the_same_slices_are_pairs_and_the_machine_does_not_matter() -> None:
+    ratio = ratio_of(in_rounds("a", noisy(1)), in_rounds("b", noisy(2, slower=1.05)))
+    assert ratio.paired
+    assert ratio.value == pytest.approx(1 / 1.05, rel=0.01)
+    low, high = ratio.interval
+    assert 0.93 < low < high < 0.97
+
+
+def test_runs_of_other_rounds_are_no_pairs_and_the_machine_is_in_the_interval() -> None:
+    base, new = (measured(cell("add", "a"), *noisy(seed)) for seed in (1, 2))
+    ratio = ratio_of(base, new)
+    assert not ratio.paired
+    low, high = ratio.interval
+    assert low < 0.8
+    assert high > 1.2
+
+
+def test_only_slices_of_one_number_are_pairs() -> None:
+    whole = in_rounds("a", [[1.0, 100.0, 1.0]] * 2)
+    part = CellResult(cell("add", "b"))
+    for number in range(2):
+        part = part.with_run(run(2.0, 2.0, round=f"r-{number}", slices="0 2"))
+    assert ratio_of(whole, part).value == pytest.approx(0.5)
+
+
+def test_each_run_counts_as_much_as_any_other_however_many_values_it_has() -> None:
+    base = in_rounds("a", [[1.0] * 100, [1.0]])
+    new = in_rounds("b", [[1.0] * 100, [4.0]])
+    assert ratio_of(base, new).value == pytest.approx(1 / 2)
+
+
+def test_a_difference_that_is_sure_has_a_name_and_one_that_is_not_has_none() -> None:
+    base = in_rounds("a", noisy(1))
+    (pair,) = compare([base], [in_rounds("b", noisy(2, slower=1.05))], across=True).pairs
+    assert pair.verdict is Verdict.SLOWER
+    (pair,) = compare([in_rounds("b", noisy(2, slower=1.05))], [base], across=True).pairs
+    assert pair.verdict is Verdict.FASTER
+    (pair,) = compare([base], [in_rounds("b", noisy(3))], across=True).pairs
+    assert pair.verdict is Verdict.NO_DIFFERENCE
+
+
+def test_too_few_values_say_how_many_runs_it_takes() -> None:
+    base, new = (measured(cell("add", "a"), *noisy(seed)) for seed in (1, 2))
+    (pair,) = compare([base], [new]).pairs
+    assert pair.verdict is Verdict.TOO_FEW
+    assert pair.runs_needed is not None
+    assert pair.runs_needed > 20
+    (pair,) = compare(
+        [measured(cell("add", "a"), [1.0])], [measured(cell("add", "a"), [2.0])]
+    ).pairs
+    assert (pair.verdict, pair.runs_needed) == (Verdict.TOO_FEW, None)
+
+
+def test_what_would_be_sure_alone_is_not_among_many() -> None:
+    def side(contender: str, slower: float) -> list[CellResult]:
+        return [in_rounds(contender, [[slower], [slower * 1.01], [slower * 1.02], [slower]])]
+
+    base, new = side("a", 1.0), side("b", 1.02)
+    new[0] = in_rounds("b", [[1.02], [1.023], [1.048], [1.015]])
+    alone = compare(base, new, across=True).pairs[0]
+    assert alone.speed.log.p_value == pytest.approx(0.00985, abs=0.0001)
+    assert alone.verdict is Verdict.SLOWER
+    others = [
+        in_rounds("x", [[1.0], [1.1], [0.9], [1.0]], benchmark)
+        for benchmark in ("update", "cold", "hot")
+    ]
+    more = [
+        in_rounds("x", [[1.1], [1.0], [1.0], [0.9]], benchmark)
+        for benchmark in ("update", "cold", "hot")
+    ]
+    among = compare([*base, *others], [*new, *more], across=True).pairs[0]
+    assert among.verdict is Verdict.NO_DIFFERENCE
+
+
+def test_a_gate_looks_at_the_whole_interval() -> None:
+    base = in_rounds("a", noisy(1))
+    (pair,) = compare([base], [in_rounds("b", noisy(2, slower=1.10))], across=True).pairs
+    assert pair.slower_than(0.05)
+    assert not pair.slower_than(0.10)
+    (pair,) = compare([in_rounds("b", noisy(2, slower=1.10))], [base], across=True).pairs
+    assert not pair.slower_than(0.01)
+
+
+def test_what_only_one_side_has_is_told() -> None:
+    base = [measured(cell("add", "a"), [1.0]), measured(cell("hot", "a"), [1.0])]
+    new = [measured(cell("add", "a"), [1.0]), failed(cell("hot", "a"), "broken")]
+    found = compare(base, new)
+    assert [pair.base.cell.benchmark for pair in found.pairs] == ["add"]
+    assert [result.cell.benchmark for result in found.only_base] == ["hot"]
+    assert found.only_new == []
+
+
+def test_cells_of_other_parameters_are_compared_only_if_these_are_ignored() -> None:
+    base = [measured(cell("add", "a", objects=100), [1.0], [1.0])]
+    new = [measured(cell("add", "a", objects=1000), [5.0], [5.0])]
+    assert compare(base, new).pairs == []
+    (pair,) = compare(base, new, ["objects"]).pairs
+    # It takes five times as long for ten times as much.
+    assert pair.speed.value == pytest.approx(2.0)
+
+
+def test_it_is_not_guessed_which_cells_are_meant() -> None:
+    several = [measured(cell("add", "a", objects=count), [1.0]) for count in (10, 100)]
+    with pytest.raises(Ambiguous, match=r"a: add 10x300B .*, a: add 100x300B"):
+        compare(several, several, ["objects"])
+
+
+def test_the_geometric_mean_is_of_all_ratios() -> None:
+    base = [in_rounds("a", [[1.0], [1.0]]), in_rounds("a", [[1.0], [1.0]], "hot")]
+    new = [in_rounds("b", [[0.5], [0.5]]), in_rounds("b", [[8.0], [8.0]], "hot")]
+    found = overall(base, new)
+    assert found is not None
+    assert found[0].value == pytest.approx(0.5)
+    assert found[1] == 2
+    mean = compare(base, new, across=True).mean
+    assert mean is not None
+    assert mean.value == pytest.approx(0.5)
+    assert overall(base, []) is None
+
+
+def test_what_differs_beside_the_figures_is_told_once() -> None:
+    def with_version(version: str, setting: str) -> list[CellResult]:
+        told = {"version_ZEO": version, "driver": "x", "configuration": f"a=1; b={setting}"}
+        return [measured(cell(name, "a"), [1.0], [1.0], **told) for name in ("add", "hot")]
+
+    found = compare(with_version("6.1", "no"), with_version("6.2", "yes")).differences
+    assert [str(each) for each in found] == ["version_ZEO: 6.1 against 6.2", "b: no against yes"]
+    assert [each.setting for each in found] == [False, True]
+
+
+def test_a_crew_of_another_size_is_another_cell() -> None:
+    base = [measured(cell("add", "a"), [1.0], [1.0])]
+    other = [CellResult(base[0].cell.__class__("add", "a", base[0].cell.parameters))]
+    assert compare(base, other).pairs == []
+    alone = base[0].cell.parameters.__class__(CrewShape(1))
+    new = CellResult(base[0].cell.__class__("add", "a", alone)).with_run(run(1.0))
+    assert compare(base, [new]).pairs == []
+    assert len(compare(base, [new], ["concurrency", "threads"]).pairs) == 1

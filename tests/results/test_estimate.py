@@ -1,0 +1,98 @@
+"""How well a mean is known, against what scipy says of the same numbers."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from zodbshootout.results.estimate import (
+    Estimate,
+    mean_of,
+    mean_of_estimates,
+    mean_of_runs,
+    runs_needed,
+)
+
+NUMBERS = st.lists(
+    st.integers(-1000, 1000).map(lambda number: number / 64), min_size=2, max_size=12, unique=True
+)
+
+
+@given(NUMBERS)
+def test_an_estimate_is_that_of_the_t_test(numbers: list[float]) -> None:
+    expected = stats.ttest_1samp(numbers, 0)
+    found = mean_of(numbers)
+    assert found.p_value == pytest.approx(expected.pvalue)
+    low, high = expected.confidence_interval(0.95)
+    assert found.interval == pytest.approx((low, high))
+
+
+@given(NUMBERS, NUMBERS)
+def test_a_difference_is_that_of_welchs_t_test(first: list[float], second: list[float]) -> None:
+    expected = stats.ttest_ind(first, second, equal_var=False)
+    found = mean_of(first) - mean_of(second)
+    assert found.p_value == pytest.approx(expected.pvalue)
+    assert found.df == pytest.approx(expected.df)
+    low, high = expected.confidence_interval(0.95)
+    assert found.interval == pytest.approx((low, high))
+
+
+def test_one_number_does_not_tell_how_well_it_is_known() -> None:
+    found = mean_of([3.0])
+    assert (found.mean, found.half_width, found.p_value) == (3.0, math.inf, 1.0)
+    assert (found - mean_of([1.0, 2.0])).half_width == math.inf
+    assert mean_of_estimates([found, mean_of([1.0, 2.0])]).half_width == math.inf
+
+
+def test_numbers_that_are_all_the_same_leave_no_doubt() -> None:
+    assert (mean_of([2.0, 2.0]).half_width, mean_of([2.0, 2.0]).p_value) == (0.0, 0.0)
+    assert (mean_of([2.0, 2.0]) - mean_of([2.0, 2.0])).p_value == 1.0
+
+
+def test_runs_that_are_alike_by_chance_prove_less_than_their_values_allow() -> None:
+    runs = [[1.0, 5.0], [2.0, 4.1], [0.5, 5.7]]
+    found, of_means = mean_of_runs(runs), mean_of([3.0, 3.05, 3.1])
+    assert found.interval == pytest.approx(of_means.interval)
+    # As if all six were independent: their pooled variance in each run is (8 + 2.205 + 13.52) / 3.
+    assert found.variance_floor == pytest.approx((8 + 2.205 + 13.52) / 3 / 6)
+    assert found.p_value > 2 * of_means.p_value
+
+
+def test_runs_that_differ_more_than_their_values_count_by_themselves() -> None:
+    found, of_means = mean_of_runs([[1.0, 1.1], [2.0, 2.1]]), mean_of([1.05, 2.05])
+    assert found.p_value == pytest.approx(of_means.p_value)
+    assert (found - found).variance_floor == pytest.approx(2 * found.variance_floor)
+    assert mean_of_runs([[1.0], [2.0]]).variance_floor == 0
+
+
+def test_a_mean_of_estimates_is_better_known_than_each_of_them() -> None:
+    found = mean_of_estimates([Estimate(1.0, 0.04, 4), Estimate(3.0, 0.04, 4)])
+    assert (found.mean, found.variance, found.df) == pytest.approx((2.0, 0.02, 8))
+
+
+@given(NUMBERS, st.floats(0.5, 20))
+def test_so_many_runs_are_needed_as_reach_the_half_width(
+    numbers: list[float], half_width: float
+) -> None:
+    found = mean_of(numbers)
+    needed = runs_needed(found, len(numbers), half_width)
+    assert needed >= len(numbers)
+    spread = stats.tstd(numbers)
+    reached = stats.t.ppf(0.975, needed - 1) * spread / math.sqrt(needed)
+    assert reached <= half_width * 1.000001
+    if needed > len(numbers):
+        fewer = max(2, math.floor(needed * 0.97) - 1)
+        assert stats.t.ppf(0.975, fewer - 1) * spread / math.sqrt(fewer) > half_width
+
+
+def test_a_difference_of_two_needs_as_many_runs_of_each() -> None:
+    numbers = [1.0, 1.2, 0.9, 1.1]
+    found = mean_of(numbers) - mean_of([2 * number for number in numbers])
+    needed = runs_needed(found, 4, found.half_width / 2)
+    assert 10 < needed < 16
+    assert runs_needed(found, 4, found.half_width) == 4
+    assert runs_needed(mean_of([1.0]), 1, 0.1) == 2

@@ -1,0 +1,412 @@
+"""In which order workers take their slices, and what becomes of those that fail."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from zodbshootout.client.outcome import Failure
+from zodbshootout.scheduling.interleaved_run import Effort, InterleavedRun, RowCalibration
+from zodbshootout.workers.task import WorkerFailed
+
+Event = tuple[str, str, int]
+"""What a worker was told, which worker, and the loops or the number of the slice."""
+
+
+@dataclass(frozen=True)
+class FakeSlice:
+    value: float
+    on_clock: float = 0.0
+
+
+@dataclass
+class Machine:
+    """What the workers of a test have in common: a clock, and notes of all that they do."""
+
+    now: float = 0.0
+    events: list[Event] = field(default_factory=list)
+
+    def clock(self) -> float:
+        return self.now
+
+    def told(self, what: str) -> list[tuple[str, int]]:
+        return [(name, number) for did, name, number in self.events if did == what]
+
+    def slices(self) -> list[list[str]]:
+        """Return who took a slice in each turn."""
+        turns: dict[int, list[str]] = {}
+        for name, number in self.told("slice"):
+            turns.setdefault(number, []).append(name)
+        assert list(turns) == sorted(turns)
+        return list(turns.values())
+
+
+@dataclass
+class FakeWorker:
+    """Takes notes, and exactly as long as it is told; fails at the nth of all it is told."""
+
+    name: str
+    machine: Machine
+    seconds: float = 0.01
+    """What an iteration takes."""
+    off_clock: float = 0.0
+    """What a slice takes besides."""
+    first: float | None = None
+    """What the very first iteration takes, where that is something else."""
+    fails_at: tuple[str, int] | None = None
+    """What it fails to do, and at which time of asking."""
+    abandoned: int = 0
+    _begun: list[Callable[[], Any]] = field(default_factory=list)
+
+    def start_attempt(self, loops: int) -> None:
+        self._begun = [lambda: self._slice("attempt", loops, loops)]
+
+    def start_preparing(self) -> None:
+        self._begun = [lambda: self._note("prepare", 0)]
+
+    def wait(self) -> None:
+        self._begun.pop()()
+
+    def attempt(self, loops: int) -> FakeSlice:
+        return self._slice("attempt", loops, loops)
+
+    def begin(self, loops: int, values: int, warmups: int) -> None:
+        self._note("begin", loops)
+        self.loops = loops
+        self._note("values", values)
+        self._note("warmups", warmups)
+
+    def take_slice(self, number: int) -> FakeSlice:
+        return self._slice("slice", number, self.loops)
+
+    def start_finishing(self) -> None:
+        self._begun = [lambda: self._note("finish", 0)]
+
+    def finish(self) -> str:
+        self.wait()
+        return f"run of {self.name}"
+
+    def abandon(self) -> None:
+        self.abandoned += 1
+
+    def _slice(self, what: str, number: int, loops: int) -> FakeSlice:
+        self._note(what, number)
+        is_first = len([each for each in self.machine.events if each[1] == self.name]) == 1
+        took = self.first if is_first and self.first is not None else self.seconds
+        self.machine.now += took * loops + self.off_clock
+        return FakeSlice(took, took * loops)
+
+    def _note(self, what: str, number: int) -> None:
+        nth = sum(each[:2] == (what, self.name) for each in self.machine.events)
+        self.machine.events.append((what, self.name, number))
+        if self.fails_at == (what, nth):
+            raise WorkerFailed(Failure(f"{self.name} broke"))
+
+
+EFFORT = Effort(processes=1, values=5, warmups=0, loops=4, min_time=0.1)
+
+
+def workers_of(machine: Machine, names: Sequence[str], **more: Any) -> dict[str, FakeWorker]:
+    return {name: FakeWorker(name, machine, **more) for name in names}
+
+
+@dataclass
+class Outcome:
+    """What came of a run."""
+
+    runs: Mapping[str, str]
+    failures: Mapping[str, str]
+
+
+def run(
+    machine: Machine,
+    workers: dict[str, FakeWorker],
+    calibration: RowCalibration[str],
+    seed: int = 0,
+    **more: Any,
+) -> Outcome:
+    failures: dict[str, str] = {}
+
+    def failed(name: str, failure: Failure) -> None:
+        assert name not in failures
+        failures[name] = failure.cause
+
+    turns = InterleavedRun[str](dict(workers), failed, clock=machine.clock, **more)
+    return Outcome(dict(turns.run(calibration, random.Random(seed))), failures)
+
+
+def test_trap_13_in_each_turn_everybody_takes_one_slice_before_anybody_takes_the_next() -> None:
+    machine = Machine()
+    outcome = run(machine, workers_of(machine, "abcd"), RowCalibration(EFFORT))
+    # Slice k of all lies between slice k-1 and slice k+1 of all, so that those of k are pairs.
+    assert [number for _, number in machine.told("slice")] == [k for k in range(5) for _ in "abcd"]
+    assert all(sorted(turn) == list("abcd") for turn in machine.slices())
+    assert outcome.runs == {name: f"run of {name}" for name in "abcd"}
+
+
+def test_trap_13_nobody_always_comes_first() -> None:
+    machine = Machine()
+    effort = Effort(processes=1, values=60, warmups=0, loops=1, min_time=0.1)
+    run(machine, workers_of(machine, "abc"), RowCalibration(effort))
+    firsts = Counter(turn[0] for turn in machine.slices())
+    assert set(firsts) == set("abc")
+    assert min(firsts.values()) >= 10
+
+
+def test_everybody_comes_before_everybody_else_as_often_as_after() -> None:
+    machine = Machine()
+    workers = workers_of(machine, "abcd")
+    for name, seconds in {"a": 0.1, "b": 0.1, "c": 0.45, "d": 0.45}.items():
+        workers[name].seconds = seconds
+    effort = Effort(processes=1, values=0, warmups=0, loops=1, min_time=0.1, run_time=1.71)
+    calibration = RowCalibration[str](effort)
+    run(machine, workers, calibration)
+    assert calibration.stride == {"a": 1, "b": 1, "c": 4, "d": 4}
+    turns = machine.slices()
+    assert len(turns) == 16
+    for one, other in ("ab", "cd"):
+        first = [turn.index(one) < turn.index(other) for turn in turns if one in turn]
+        # In each two of their turns that follow each other once so and once otherwise.
+        assert all(so != otherwise for so, otherwise in zip(first[::2], first[1::2], strict=True))
+        assert first[::2].count(True) not in {0, len(first) // 2} or len(first) < 8
+    # Between those two kinds it is chance.
+    assert len({turn.index("a") < turn.index("c") for turn in turns if "c" in turn}) == 2
+
+
+def test_the_order_is_that_of_the_seed_and_of_nothing_else() -> None:
+    def order(seed: int, **more: Any) -> list[list[str]]:
+        machine = Machine()
+        run(machine, workers_of(machine, "abcd", **more), RowCalibration(EFFORT), seed)
+        return machine.slices()
+
+    assert order(1) == order(1) == order(1, seconds=7.0, off_clock=3.0)
+    assert order(1) != order(2)
+
+
+def test_warm_ups_are_taken_in_turn_like_all_other_slices() -> None:
+    machine = Machine()
+    effort = Effort(processes=1, values=3, warmups=2, loops=1, min_time=0.1)
+    run(machine, workers_of(machine, "ab"), RowCalibration(effort))
+    assert [sorted(turn) for turn in machine.slices()] == [["a", "b"]] * 5
+    assert machine.told("values") == [("a", 3), ("b", 3)]
+    assert machine.told("warmups") == [("a", 2), ("b", 2)]
+
+
+def test_all_have_prepared_their_slices_before_the_first_of_a_turn_is_taken() -> None:
+    machine = Machine()
+    run(machine, workers_of(machine, "abc"), RowCalibration(EFFORT))
+    did = [what for what, _, _ in machine.events if what in {"prepare", "slice"}]
+    assert did == (["prepare"] * 3 + ["slice"] * 3) * 5
+
+
+def test_who_needs_longer_for_a_slice_takes_part_in_fewer_turns() -> None:
+    machine = Machine()
+    workers = workers_of(machine, "abcd")
+    for name, seconds in {"a": 0.1, "b": 0.13, "c": 0.45, "d": 60.0}.items():
+        workers[name].seconds = seconds
+    effort = Effort(processes=1, values=0, warmups=1, loops=1, min_time=0.1, run_time=1.0)
+    calibration = RowCalibration[str](effort)
+    run(machine, workers, calibration)
+    assert calibration.stride == {"a": 1, "b": 1, "c": 4, "d": 8}
+    # The slowest has three values at least, the warm-up not counted.
+    assert calibration.turns == 17
+    assert dict(machine.told("values")) == {"a": 17, "b": 17, "c": 5, "d": 3}
+    taken = {name: [n for who, n in machine.told("slice") if who == name] for name in workers}
+    assert taken["a"] == taken["b"] == list(range(18))
+    # Each slice of the slower ones has one of the others as its pair.
+    assert taken["c"] == [0, 1, 5, 9, 13, 17]
+    assert taken["d"] == [0, 1, 9, 17]
+
+
+def test_who_comes_later_is_compared_with_the_quickest_of_those_before() -> None:
+    effort = Effort(processes=1, values=0, warmups=0, loops=1, min_time=0.1, run_time=1.0)
+    calibration = RowCalibration[str](effort)
+    first, second = Machine(), Machine()
+    run(first, workers_of(first, "a", seconds=0.1), calibration)
+    turns = calibration.turns
+    run(second, workers_of(second, "b", seconds=0.25), calibration)
+    assert (calibration.stride, calibration.turns) == ({"a": 1, "b": 2}, turns)
+
+
+def test_everybody_is_ready_before_anybody_takes_a_slice_that_counts() -> None:
+    machine = Machine()
+    run(machine, workers_of(machine, "abc"), RowCalibration(EFFORT))
+    did = [what for what, _, _ in machine.events if what in {"begin", "slice", "finish"}]
+    assert did == ["begin"] * 3 + ["slice"] * 15 + ["finish"] * 3
+
+
+def test_trap_14_contenders_do_the_same_number_of_iterations() -> None:
+    machine = Machine()
+    workers = workers_of(machine, "abc")
+    for name, seconds in {"a": 0.011, "b": 0.02, "c": 0.03}.items():
+        workers[name].seconds = seconds
+    calibration = RowCalibration[str](
+        Effort(processes=1, values=2, warmups=0, loops=0, min_time=0.1)
+    )
+    run(machine, workers, calibration)
+    assert machine.told("begin") == [("a", 16), ("b", 8), ("c", 8)]
+    assert calibration.loops == {"a": 16, "b": 8, "c": 8}
+
+
+def test_calibration_takes_no_slice_that_counts_and_its_first_does_not_decide() -> None:
+    machine = Machine()
+    calibration = RowCalibration[str](
+        Effort(processes=1, values=2, warmups=0, loops=0, min_time=0.1)
+    )
+    # The first iteration opens connections, and would pass for a slow one.
+    run(machine, workers_of(machine, "a", seconds=0.001, first=0.04), calibration)
+    attempts = [loops for _, loops in machine.told("attempt")]
+    assert attempts[0] == 1
+    assert attempts == sorted(attempts)
+    assert calibration.loops == {"a": 128}
+    assert len(machine.told("slice")) == 2
+
+
+def test_calibration_goes_on_until_an_attempt_takes_long_enough_to_tell() -> None:
+    machine = Machine()
+    calibration = RowCalibration[str](
+        Effort(processes=1, values=1, warmups=0, loops=0, min_time=0.1)
+    )
+    run(machine, workers_of(machine, "a", seconds=2.0**-20), calibration)
+    attempts = [loops for _, loops in machine.told("attempt")]
+    assert attempts[-1] * 2.0**-20 >= 0.1 / 2 or attempts[-1] == 2**16
+    assert all(more <= 16 * less for less, more in itertools.pairwise(attempts))
+
+
+def test_loops_that_are_given_are_those_of_all() -> None:
+    machine = Machine()
+    workers = workers_of(machine, "ab")
+    workers["b"].seconds = 100.0
+    run(machine, workers, RowCalibration(EFFORT, fewest_loops=32))
+    assert machine.told("begin") == [("a", 4), ("b", 4)]
+    assert machine.told("attempt") == [("a", 1), ("b", 1)]
+
+
+def test_a_benchmark_may_need_more_iterations_than_the_clock_does() -> None:
+    machine = Machine()
+    calibration = RowCalibration[str](
+        Effort(processes=1, values=1, warmups=0, loops=0, min_time=0.1), fewest_loops=32
+    )
+    run(machine, workers_of(machine, "a", seconds=0.09), calibration)
+    assert machine.told("begin") == [("a", 32)]
+
+
+def test_as_many_slices_as_fit_into_the_time_of_a_run_with_what_lies_off_the_clock() -> None:
+    machine = Machine()
+    effort = Effort(processes=1, values=0, warmups=0, loops=4, min_time=0.1, run_time=2.0)
+    calibration = RowCalibration[str](effort)
+    run(machine, workers_of(machine, "ab", seconds=0.015, off_clock=0.04), calibration)
+    # A slice takes 4 times 0.015 + 0.04 seconds, and each contender has 2.
+    assert calibration.turns in {19, 20}
+    assert len(machine.slices()) == calibration.turns
+
+
+def test_what_was_decided_in_the_first_run_holds_for_the_others() -> None:
+    calibration = RowCalibration[str](
+        Effort(processes=2, values=0, warmups=0, loops=0, min_time=0.1)
+    )
+    first, second = Machine(), Machine()
+    run(first, workers_of(first, "ab", seconds=0.01), calibration)
+    decided = dict(calibration.loops), dict(calibration.stride), calibration.turns
+    run(second, workers_of(second, "ab", seconds=5.0), calibration)
+    assert (calibration.loops, calibration.stride, calibration.turns) == decided
+    assert second.told("begin") == first.told("begin")
+    assert second.told("attempt") == [("a", 1), ("b", 1)]
+
+
+def test_who_comes_later_does_as_many_iterations_as_those_before() -> None:
+    """As where a contender is measured by itself, after the others of its row."""
+    calibration = RowCalibration[str](
+        Effort(processes=1, values=1, warmups=0, loops=0, min_time=0.1)
+    )
+    first, second = Machine(), Machine()
+    run(first, workers_of(first, "a", seconds=0.0120), calibration)
+    run(second, workers_of(second, "b", seconds=0.0130), calibration)
+    assert calibration.loops == {"a": 16, "b": 16}
+
+
+POINTS = [
+    ("attempt", 0), ("attempt", 1), ("attempt", 2), ("begin", 0), ("prepare", 0), ("slice", 0),
+    ("slice", 1), ("prepare", 2), ("slice", 2), ("finish", 0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_trap_15_who_fails_at_any_point_fails_alone(point: tuple[str, int]) -> None:
+    machine = Machine()
+    workers = workers_of(machine, "abc", seconds=0.001)
+    workers["b"].fails_at = point
+    effort = Effort(processes=1, values=0, warmups=0, loops=0, min_time=0.1, run_time=0.5)
+    outcome = run(machine, workers, RowCalibration(effort))
+    assert outcome.failures == {"b": "b broke"}
+    assert outcome.runs == {"a": "run of a", "c": "run of c"}
+    assert {name: worker.abandoned for name, worker in workers.items()} == {"a": 0, "b": 1, "c": 0}
+    turns = machine.slices()
+    assert all({"a", "c"} <= set(turn) for turn in turns)
+    # Nothing more is asked of it.
+    last = max(number for number, event in enumerate(machine.events) if event[1] == "b")
+    what, nth = point
+    assert machine.events[last][0] == what
+    assert len(machine.told(what)) - len([x for x in machine.told(what) if x[0] != "b"]) == nth + 1
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_where_all_fail_there_is_no_run_and_no_other_error(point: tuple[str, int]) -> None:
+    machine = Machine()
+    workers = workers_of(machine, "ab", seconds=0.001, fails_at=point)
+    calibration = RowCalibration[str](
+        Effort(processes=1, values=0, warmups=0, loops=0, min_time=0.1, run_time=0.5)
+    )
+    outcome = run(machine, workers, calibration)
+    assert outcome.runs == {}
+    assert outcome.failures == {"a": "a broke", "b": "b broke"}
+
+
+def test_those_that_come_after_all_have_failed_decide_for_themselves() -> None:
+    calibration = RowCalibration[str](
+        Effort(processes=1, values=0, warmups=0, loops=0, min_time=0.1, run_time=0.5)
+    )
+    first, second = Machine(), Machine()
+    run(first, workers_of(first, "a", fails_at=("attempt", 0)), calibration)
+    assert (calibration.loops, calibration.turns) == ({}, 0)
+    run(second, workers_of(second, "b", seconds=0.1), calibration)
+    assert calibration.loops == {"b": 1}
+    assert calibration.turns == 5
+
+
+def test_something_is_done_before_each_slice_that_counts_and_it_may_fail() -> None:
+    machine = Machine()
+
+    def before(name: str) -> None:
+        machine.events.append(("before", name, 0))
+        if name == "b" and len([x for x in machine.told("before") if x[0] == "b"]) == 3:
+            raise WorkerFailed(Failure("no restart"))
+
+    workers = workers_of(machine, "ab")
+    outcome = run(machine, workers, RowCalibration(EFFORT), before_slice=before)
+    assert outcome.failures == {"b": "no restart"}
+    assert outcome.runs == {"a": "run of a"}
+    for name, slices in (("a", 5), ("b", 2)):
+        did = [what for what, who, _ in machine.events if who == name]
+        assert did.count("slice") == slices
+        for number, what in enumerate(did):
+            if what == "slice":
+                assert did[number - 2 : number] == ["before", "prepare"]
+
+
+def test_an_interrupt_goes_through() -> None:
+    machine = Machine()
+
+    def interrupt(name: str) -> None:
+        if len(machine.told("slice")) == 4:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(machine, workers_of(machine, "ab"), RowCalibration(EFFORT), before_slice=interrupt)
+    assert len(machine.told("slice")) == 4

@@ -1,0 +1,78 @@
+"""Which cells there are, and how many runs of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.runs import contender, plan_of
+from zodbshootout.client.parameters import CrewShape, Parameters
+from zodbshootout.client.storage_info import Sharing, StorageInfo
+from zodbshootout.results.cell import Cell
+from zodbshootout.scheduling.plan import Sweep, make_plan
+
+
+def test_a_plan_is_limited_by_what_its_cells_may_take_unless_a_limit_is_given() -> None:
+    plan = plan_of("ab", ["add", "cold"], precision=0.05, cell_limit=8.0)
+    assert plan.limit == plan.estimated_seconds() == 4 * 8.0
+    assert plan_of("ab", precision=0.05, cell_limit=8.0, limit=60.0).limit == 60.0
+    # One process measures it; no other DB could read warm what that has written.
+    assert plan_of(["memory", "a"], ["warm"], precision=0.05, cell_limit=8.0).limit == 8.0
+
+
+@pytest.mark.parametrize("values", [0, 5])
+def test_more_runs_and_longer_ones_are_estimated_to_take_longer(values: int) -> None:
+    once = plan_of("a", values=values).estimated_seconds()
+    assert once > 0
+    assert plan_of("ab", values=values).estimated_seconds() == 2 * once
+    longer = plan_of("a", values=values, run_time=25.0, min_time=5.0)
+    assert longer.estimated_seconds() > once
+
+
+def test_a_benchmark_without_objects_is_measured_once_however_many_there_are() -> None:
+    sweep = Sweep([1, 2], [10, 20], [128, 300], Parameters(CrewShape(1)))
+    plan = make_plan([contender("a")], ["tpc", "new_oid"], sweep, plan_of("a").effort)
+    rows = [(row.benchmark, row.parameters.crew.size) for row in plan.rows]
+    assert rows.count(("tpc", 1)) == rows.count(("tpc", 2)) == 1
+    assert rows.count(("new_oid", 1)) == rows.count(("new_oid", 2)) == 2
+
+
+def test_a_row_has_a_cell_of_every_contender() -> None:
+    plan = plan_of("ab", ["cold", "add"])
+    assert [(row.benchmark, cell.contender) for row in plan.rows for cell in row.cells] == [
+        ("cold", "a"), ("cold", "b"), ("add", "a"), ("add", "b"),
+    ]  # fmt: skip
+
+
+def test_a_cell_names_its_contender() -> None:
+    plan = plan_of("ab", concurrency=[2])
+    of = Cell("add", "b", plan.rows[0].parameters)
+    assert plan.contender(of).name == "b"
+    assert of.parameters.crew == CrewShape(2)
+
+
+def test_what_a_look_has_found_may_refuse_what_a_section_did_not() -> None:
+    plan = plan_of("ab", concurrency=[2])
+    assert [each.name for each in plan.measurable] == ["a", "b"]
+    inspected = plan.knowing({"b": StorageInfo("FileStorage", Sharing.EXCLUSIVE)})
+    assert [each.name for each in inspected.measurable] == ["a"]
+    refusals = {cell.contender: inspected.refusal(cell) for cell in inspected.cells}
+    assert refusals["a"] is None
+    assert str(refusals["b"]).startswith("FileStorage: one DB at a time can open it")
+
+
+def test_a_sweep_has_the_ends_of_its_ranges_first_and_then_what_is_between_them() -> None:
+    sweep = Sweep([1, 2, 4, 8, 16], [100, 10], [300], Parameters(CrewShape(1)))
+    points = [(each.crew.size, each.objects) for each in sweep.parameters()]
+    assert points == [
+        (1, 100), (1, 10), (16, 100), (16, 10),
+        (4, 100), (4, 10),
+        (2, 100), (2, 10), (8, 100), (8, 10),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("most", range(1, 34))
+def test_a_sweep_leaves_out_no_number(most: int) -> None:
+    sweep = Sweep(range(1, most + 1), [10], [300], Parameters(CrewShape(1)))
+    sizes = [each.crew.size for each in sweep.parameters()]
+    assert sorted(sizes) == list(range(1, most + 1))
+    assert sizes[-1] not in {1, most} or most < 3

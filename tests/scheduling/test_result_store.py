@@ -1,0 +1,186 @@
+"""The bookkeeping: what has become of every cell, and who is told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from tests.runs import Counting, plan_of, run
+from zodbshootout.client.outcome import Failure, State
+from zodbshootout.results.cell import Cell
+from zodbshootout.results.result import CellResult
+from zodbshootout.scheduling.plan import Plan
+from zodbshootout.scheduling.result_store import GaveUp, ResultStore
+
+BROKE = Failure("it broke", "Traceback")
+SPOILT = Failure("it wrote something else", invalidates_results=True)
+CANNOT = Failure("it cannot", state=State.UNSUPPORTED)
+
+
+class Notes:
+    """A ledger, what its observer has seen, and what it has kept at which moment."""
+
+    def __init__(self, plan: Plan, *, fail_fast: bool = False) -> None:
+        self.observer = Counting()
+        self.kept: list[list[tuple[str, int]]] = []
+        self.time, self.writing = 0.0, 0.0
+        self.store = ResultStore(plan, self.observer, self._keep, fail_fast, now=lambda: self.time)
+
+    def _keep(self, results: Sequence[CellResult]) -> None:
+        self.time += self.writing
+        self.kept.append([(each.state.value, len(each.runs)) for each in results])
+
+    def cell(self, contender: str, benchmark: str = "add") -> Cell:
+        cells = self.store.plan.cells
+        (found,) = [x for x in cells if (x.contender, x.benchmark) == (contender, benchmark)]
+        return found
+
+    def result(self, contender: str) -> CellResult:
+        (found,) = [x for x in self.store.results if x.cell == self.cell(contender)]
+        return found
+
+
+def test_what_was_not_reached_was_not_run() -> None:
+    notes = Notes(plan_of("ab"))
+    assert [each.state for each in notes.store.results] == [State.NOT_RUN, State.NOT_RUN]
+    notes.store.open([])
+    assert notes.kept == [[("not run", 0), ("not run", 0)]]
+
+
+def test_everything_measured_is_kept_at_every_moment() -> None:
+    notes = Notes(plan_of("ab", processes=2))
+    notes.store.open([])
+    for contender in "abba":
+        notes.store.add_run(notes.cell(contender), run(0.1, 0.2))
+    assert [[runs for _, runs in each] for each in notes.kept] == [
+        [0, 0],
+        [1, 0],
+        [1, 1],
+        [1, 2],
+        [2, 2],
+    ]
+    assert notes.result("a").benchmark().get_values() == (0.1, 0.2, 0.1, 0.2)
+
+
+def test_a_result_with_less_than_all_of_its_runs_says_so() -> None:
+    notes = Notes(plan_of("ab", processes=2))
+    notes.store.open([])
+    notes.store.add_run(notes.cell("a"), run(0.1))
+    assert (notes.result("a").reason, notes.result("b").reason) == ("incomplete: 1 of 2 runs", "")
+    notes.store.add_run(notes.cell("a"), run(0.1))
+    assert notes.result("a").reason == ""
+
+
+@pytest.mark.parametrize("failure", [SPOILT, CANNOT])
+def test_what_says_something_against_earlier_runs_drops_them(failure: Failure) -> None:
+    notes = Notes(plan_of("ab", processes=2))
+    notes.store.open([])
+    notes.store.add_run(notes.cell("a"), run(0.1))
+    notes.store.fail(notes.cell("a"), failure)
+    result = notes.result("a")
+    assert (result.state, result.reason, result.detail, result.runs) == (
+        failure.state, failure.cause, failure.detail, ()
+    )  # fmt: skip
+    assert notes.kept[-1] == [(failure.state.value, 0), ("not run", 0)]
+    assert notes.store.unsettled(notes.store.plan.cells) == [notes.cell("b")]
+
+
+def test_a_cell_that_fails_later_keeps_the_runs_it_had() -> None:
+    notes = Notes(plan_of("ab", processes=2))
+    notes.store.open([])
+    notes.store.add_run(notes.cell("a"), run(0.1))
+    notes.store.fail(notes.cell("a"), BROKE)
+    result = notes.result("a")
+    assert (result.state, result.reason, len(result.runs)) == (State.FAILED, BROKE.cause, 1)
+    assert notes.kept[-1] == [("failed", 1), ("not run", 0)]
+    assert notes.store.unsettled(notes.store.plan.cells) == [notes.cell("b")]
+
+
+def test_runs_that_were_made_again_are_told() -> None:
+    notes = Notes(plan_of("ab", processes=2))
+    notes.store.open([])
+    crash = Failure("client 0 was killed by SIGSEGV", crashed=True)
+    for _ in range(2):
+        notes.store.note_crash(notes.cell("a"), crash)
+        notes.store.add_run(notes.cell("a"), run(0.1))
+    assert notes.result("a").reason == f"a run was made again 2 times: {crash.cause}"
+    assert (notes.result("a").crashes, notes.result("b").crashes) == ((crash.cause,) * 2, ())
+
+
+def test_no_secret_is_in_a_reason() -> None:
+    notes = Notes(plan_of("ab"))
+    notes.store.mask.hide(["geheim"])
+    notes.store.open([(notes.cell("a"), Failure("geheim is wrong", "Traceback: geheim"))])
+    notes.store.note_crash(notes.cell("b"), Failure("geheim"))
+    assert (notes.result("a").reason, notes.result("a").detail) == (
+        "*** is wrong", "Traceback: ***"
+    )  # fmt: skip
+    assert notes.result("b").crashes == ("***",)
+
+
+def test_cells_that_are_measured_can_have_more_runs() -> None:
+    notes = Notes(plan_of("ab"))
+    notes.store.open([])
+    notes.store.add_run(notes.cell("a"), run(0.1))
+    assert notes.store.unsettled(notes.store.plan.cells) == notes.store.plan.cells
+
+
+def test_every_cell_is_done_once_whatever_becomes_of_it() -> None:
+    notes = Notes(plan_of("abcd", processes=3))
+    store = notes.store
+    store.open([(notes.cell("d"), BROKE)])
+    for contender in "abc":
+        store.add_run(notes.cell(contender), run(0.1))
+    store.fail(notes.cell("b"), BROKE)
+    assert notes.observer.settled == ["d add failed", "b add failed"]
+    store.close(store.plan.cells)
+    assert notes.observer.settled[2:] == ["a add measured", "c add measured"]
+
+
+def test_it_is_the_figure_that_says_that_a_precision_was_missed() -> None:
+    for precision, reason in ((0.0, "incomplete: 1 of 3 runs"), (0.05, "")):
+        notes = Notes(plan_of("a", processes=3, precision=precision))
+        notes.store.add_run(notes.cell("a"), run(0.1))
+        assert [each.reason for each in notes.store.results] == [reason]
+
+
+def test_fail_fast_gives_up_at_a_failure_and_keeps_what_there_is() -> None:
+    notes = Notes(plan_of("abc"), fail_fast=True)
+    notes.store.open([(notes.cell("b"), CANNOT)])
+    notes.store.add_run(notes.cell("a"), run(0.1))
+    notes.store.fail(notes.cell("c"), CANNOT)
+    with pytest.raises(GaveUp):
+        notes.store.fail(notes.cell("a"), BROKE)
+    assert notes.kept[-1] == [("failed", 1), ("not supported", 0), ("not supported", 0)]
+
+
+def test_fail_fast_gives_up_at_a_failure_that_is_known_already() -> None:
+    notes = Notes(plan_of("ab"), fail_fast=True)
+    with pytest.raises(GaveUp):
+        notes.store.open([(notes.cell("b"), BROKE)])
+    assert notes.kept == [[("not run", 0), ("failed", 0)]]
+
+
+def test_writing_takes_little_of_the_time_however_long_it_takes() -> None:
+    notes = Notes(plan_of("ab", processes=100))
+    notes.store.open([])
+    notes.writing = 0.4
+    for _ in range(100):
+        notes.time += 2.0
+        notes.store.add_run(notes.cell("a"), run(0.1))
+    spent = notes.writing * (len(notes.kept) - 1)
+    assert 0.03 * notes.time < spent < 0.06 * notes.time
+
+
+def test_a_cell_that_is_done_is_written_at_once() -> None:
+    notes = Notes(plan_of("ab", processes=2))
+    notes.store.open([])
+    notes.writing = 10.0
+    notes.store.add_run(notes.cell("a"), run(0.1))
+    notes.store.add_run(notes.cell("a"), run(0.1))
+    assert notes.kept[-1] == [("measured", 1), ("not run", 0)]
+    notes.store.close([notes.cell("a")])
+    assert notes.kept[-1] == [("measured", 2), ("not run", 0)]
+    notes.store.fail(notes.cell("b"), BROKE)
+    assert notes.kept[-1] == [("measured", 2), ("failed", 0)]

@@ -1,0 +1,87 @@
+"""Which row has its next round, and when none has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import pytest
+
+from zodbshootout.scheduling.interleaved_run import Effort
+from zodbshootout.scheduling.rounds import Rounds
+
+
+class Machine:
+    """A clock on which every round takes what its row takes."""
+
+    def __init__(self, seconds: Mapping[str, float]) -> None:
+        self.now = 100.0
+        self.seconds = seconds
+        self.closed: list[str] = []
+        self.left: list[float] = []
+
+    def rounds(
+        self, needed: Callable[[str], int], precision: float = 0.05, limit: float = 1e9
+    ) -> str:
+        """Make all rounds; return the rows in the order in which they had them."""
+        effort = Effort(3, 0, 0, 0, 0.1, precision=precision)
+        rounds = Rounds(
+            list(self.seconds), effort, limit, needed, self.closed.append, lambda: self.now
+        )
+        began, order = self.now, ""
+        for row, number in rounds:
+            self.left.append(rounds.seconds_left(self.now - began))
+            assert number == order.count(row)
+            order += row
+            self.now += self.seconds[row]
+        assert sorted(self.closed) == sorted(self.seconds)
+        return order
+
+
+def test_with_a_fixed_effort_each_row_has_its_rounds_one_after_the_other() -> None:
+    machine = Machine({"a": 1.0, "b": 2.0})
+    assert machine.rounds(lambda row: 3, precision=0.0, limit=1.0) == "aaabbb"
+    # Nothing is known at first, and then that a round of a takes a second, and one of b two.
+    assert machine.left == [0, 5, 4, 3, 4, 2]
+
+
+def test_rows_take_turns_until_each_is_known_well_enough() -> None:
+    machine = Machine({"a": 1.0, "b": 1.0, "c": 1.0})
+    assert machine.rounds({"a": 4, "b": 1, "c": 6}.__getitem__) == "abcabcabc" + "ac" + "cc"
+    assert machine.closed == ["b", "a", "c"]
+
+
+def test_steady_rows_leave_their_time_to_the_others() -> None:
+    machine = Machine({"a": 1.0, "b": 1.0})
+    order = machine.rounds({"a": 3, "b": 1000}.__getitem__, limit=20.0)
+    assert (order.count("a"), order.count("b")) == (3, 17)
+    assert machine.now == 120.0
+
+
+def test_no_round_is_begun_that_would_not_end_in_time() -> None:
+    machine = Machine({"a": 5.0, "b": 1.0})
+    order = machine.rounds(lambda row: 1000, limit=19.0)
+    # After three of both 18 seconds have gone; one of b fits, and none of a.
+    assert order == "ababab" + "b"
+    assert machine.now == 119.0
+
+
+def test_what_is_due_by_now_tells_how_long_it_takes_and_never_longer_than_allowed() -> None:
+    machine = Machine({"a": 2.0})
+    machine.rounds(lambda row: 10, limit=1000.0)
+    assert machine.left == [0, 18, 16, 14, 12, 10, 8, 6, 4, 2]
+    machine = Machine({"a": 2.0})
+    machine.rounds(lambda row: 10, limit=9.0)
+    assert machine.left == [0, 7, 5, 3]
+
+
+@pytest.mark.parametrize("precision", [0.0, 0.05])
+def test_a_row_of_which_nothing_is_left_has_no_more_rounds(precision: float) -> None:
+    left = {"a": 3, "b": 3}
+    machine = Machine({"a": 1.0, "b": 1.0})
+
+    def needed(row: str) -> int:
+        if machine.now >= 102.0:
+            left["a"] = 0
+        return left[row]
+
+    assert machine.rounds(needed, precision).count("a") < 3

@@ -1,0 +1,733 @@
+"""How a plan is gone through, with fork servers, workers and servers that are made up."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyperf
+import pytest
+
+from tests.runs import Counting, contender, measured, plan_of, run
+from zodbshootout.client.outcome import Failure, State
+from zodbshootout.client.tasks import Prepare
+from zodbshootout.contenders.contender import Advice
+from zodbshootout.results.result import CellResult
+from zodbshootout.scheduling.cells import CellTasks
+from zodbshootout.scheduling.plan import Plan
+from zodbshootout.scheduling.result_store import GaveUp, ResultStore
+from zodbshootout.scheduling.shootout import (
+    MAX_CLIENTS,
+    VALUES_WITH_RESTARTS,
+    RunOptions,
+    Shootout,
+)
+from zodbshootout.servers import ServerFailed
+from zodbshootout.workers.task import Measure, Slice, WorkerFailed
+
+BROKE = Failure("it broke", "Traceback")
+
+
+class Event(NamedTuple):
+    """What a worker, a fork server or the servers were told to do."""
+
+    what: str
+    benchmark: str
+    contender: str
+    detail: Any = None
+
+
+@dataclass
+class Site:
+    """Where the fakes take notes, and learn where to fail."""
+
+    fails: Callable[[Event, int], Failure | None] = lambda event, nth: None
+    """Whether something fails that is done for the nth time to a cell."""
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    """What an iteration takes."""
+    swings: Mapping[str, float] = field(default_factory=dict)
+    """By what part of that every other run takes more, and those between them less."""
+    served: set[str] = field(default_factory=set)
+    ended: Callable[[str], str | None] = lambda contender: None
+    """How a server of a contender has ended."""
+    events: list[Event] = field(default_factory=list)
+    together: list[list[str]] = field(default_factory=list)
+    """Who was set up at the same time, each time that somebody was."""
+    at_work: list[str] = field(default_factory=list)
+    imported: list[list[str]] = field(default_factory=list)
+    """What each fork server was to import."""
+    fork_servers: int = 0
+    """Fork servers that there are at the moment."""
+    may_write: dict[str, bool] = field(default_factory=dict)
+    """Whether a database was prepared that may be written to whatever it holds."""
+
+    def note(self, what: str, benchmark: str, name: str, detail: Any = None) -> None:
+        nth = len([each for each in self.events if each[:3] == (what, benchmark, name)])
+        event = Event(what, benchmark, name, detail)
+        self.events.append(event)
+        failure = self.fails(event, nth)
+        if failure is not None:
+            raise WorkerFailed(failure)
+
+    def did(self, *kinds: str) -> list[Event]:
+        return [event for event in self.events if event.what in kinds]
+
+    def measured(self) -> list[str]:
+        """Return the benchmark and the contender of every run that came to its end."""
+        return [f"{event.benchmark} {event.contender}" for event in self.did("finish")]
+
+    # What fork servers do
+
+    @contextmanager
+    def fork_server(self, modules: Sequence[str] = ()) -> Iterator[Site]:
+        self.note("fork", "", "")
+        self.imported.append(list(modules))
+        self.fork_servers += 1
+        assert self.fork_servers == 1
+        try:
+            yield self
+        finally:
+            self.fork_servers -= 1
+            assert self.at_work == []
+
+    def prepare(self, task: Prepare) -> None:
+        told = task.specification
+        self.may_write[told.storage.section] = task.may_write
+        self.note("prepare", told.benchmark, told.storage.section, (task.zap, task.pack))
+
+    @contextmanager
+    def measure(self, make_task: Callable[[Path], Measure]) -> Iterator[FakeWorker]:
+        task = make_task(Path("run.json"))
+        name = str(task.metadata["contender"])
+        self.at_work.append(name)
+        self.together.append(list(self.at_work))
+        try:
+            yield FakeWorker(self, task, name)
+        finally:
+            self.note("end", task.specification.benchmark, name)
+            self.at_work.remove(name)
+
+    # What servers do
+
+    def restart_for(self, contender: str) -> None:
+        self.events.append(Event("restart", "", contender))
+        if self.fails(self.events[-1], len(self.did("restart")) - 1):
+            raise ServerFailed("server main did not come up")
+
+    def how_ended(self, contender: str) -> str | None:
+        return self.ended(contender)
+
+
+@dataclass
+class FakeWorker:
+    site: Site
+    task: Measure
+    name: str
+    is_set_up: bool = False
+
+    def _note(self, what: str, detail: Any = None) -> None:
+        self.site.note(what, self._benchmark, self.name, detail)
+
+    @property
+    def _benchmark(self) -> str:
+        return self.task.specification.benchmark
+
+    def _slice(self, loops: int) -> Slice:
+        seconds = self.site.seconds.get(self.name, 0.01)
+        return Slice(seconds, seconds * loops)
+
+    def start_attempt(self, loops: int) -> None:
+        self._note("attempt", loops)
+
+    def start_preparing(self) -> None:
+        self._note("get ready")
+
+    def wait(self) -> None:
+        if not self.is_set_up:
+            self._note("set up", self.task)
+            self.is_set_up = True
+
+    def attempt(self, loops: int) -> Slice:
+        self._note("attempt", loops)
+        return self._slice(loops)
+
+    def begin(self, loops: int, values: int, warmups: int) -> None:
+        self._note("begin", (loops, values, warmups))
+        self.loops, self.values = loops, values
+
+    def take_slice(self, number: int) -> Slice:
+        self._note("slice", number)
+        return self._slice(self.loops)
+
+    def start_finishing(self) -> None:
+        self._note("finish")
+
+    def finish(self) -> pyperf.Benchmark:
+        before = sum(each[:3] == ("done", self._benchmark, self.name) for each in self.site.events)
+        self._note("done")
+        swing = self.site.swings.get(self.name, 0.0) * (-1) ** before
+        return run(*[self._slice(1).value * (1 + swing)] * self.values, loops=self.loops)
+
+    def close_databases(self) -> None:
+        self._note("close")
+
+    def reopen_databases(self) -> None:
+        self._note("reopen")
+
+    def abandon(self) -> None:
+        self._note("abandon")
+
+
+def failing(
+    what: str, contender: str, benchmark: str = "add", nth: int = 0, failure: Failure = BROKE
+) -> Callable[[Event, int], Failure | None]:
+    wanted = (what, benchmark, contender)
+    return lambda event, n: failure if event[:3] == wanted and n == nth else None
+
+
+@dataclass
+class Going:
+    """A shootout over fakes, with notes of who was told what."""
+
+    shootout: Shootout
+    site: Site
+    observer: Counting
+    kept: list[list[int]]
+
+    @property
+    def results(self) -> list[CellResult]:
+        return self.shootout.store.results
+
+    def states(self) -> dict[str, str]:
+        return {
+            f"{each.cell.benchmark} {each.cell.contender}": each.state.value
+            for each in self.results
+        }
+
+    def failure(self) -> CellResult:
+        (found,) = [each for each in self.results if each.state is State.FAILED]
+        return found
+
+
+def going(
+    plan: Plan,
+    site: Site,
+    absent: Mapping[str, Failure] | None = None,
+    begun: Sequence[CellResult] = (),
+    **how: Any,
+) -> Going:
+    options = RunOptions(**how)
+    observer = Counting()
+    kept: list[list[int]] = []
+
+    def keep(results: Sequence[CellResult]) -> None:
+        kept.append([len(each.runs) for each in results])
+
+    shootout = Shootout(
+        plan,
+        ResultStore(plan, observer, keep, options.fail_fast, begun=begun, now=lambda: 0.0),
+        launcher=site,
+        tasks=CellTasks(plan, {}, options.leaks, options.profiles, options.profiler),
+        servers=site,
+        options=options,
+        absent=absent or {},
+    )
+    return Going(shootout, site, observer, kept)
+
+
+def shot(plan: Plan, site: Site | None = None, **how: Any) -> Going:
+    found = going(plan, site or Site(), **how)
+    found.shootout.run()
+    assert len(found.observer.settled) == len(plan.cells)
+    assert found.site.fork_servers == 0
+    return found
+
+
+def test_trap_13_all_contenders_of_a_row_are_ready_at_once_and_take_their_slices_in_turn() -> None:
+    found = shot(plan_of("abc", processes=2, values=4))
+    rounds: list[list[Event]] = []
+    for event in found.site.did("fork", "set up", "slice", "end"):
+        if event.what == "fork":
+            rounds.append([])
+        else:
+            rounds[-1].append(event)
+    assert len(rounds) == 2
+    for events in rounds:
+        assert [event.what for event in events] == ["set up"] * 3 + ["slice"] * 12 + ["end"] * 3
+        slices = [event for event in events if event.what == "slice"]
+        assert [event.detail for event in slices] == [k for k in range(4) for _ in "abc"]
+        for turn in range(4):
+            assert {x.contender for x in slices[3 * turn : 3 * turn + 3]} == set("abc")
+
+
+def test_the_order_in_turn_depends_on_the_seed_the_benchmark_and_the_run_alone() -> None:
+    def order(benchmark: str, seed: int, **site: Any) -> list[str]:
+        found = shot(plan_of("abcd", [benchmark], {"seed": seed}, values=5), Site(**site))
+        slices = "".join(event.contender for event in found.site.did("slice"))
+        return [slices[20 * number : 20 * number + 20] for number in range(3)]
+
+    assert order("cold", 1) == order("cold", 1, seconds={"a": 9.0})
+    assert order("cold", 1) != order("cold", 2)
+    assert order("cold", 1) != order("hot", 1)
+    assert len(set(order("cold", 1))) == 3
+
+
+def test_each_run_has_a_fork_server_of_its_own_that_has_imported_what_the_row_needs() -> None:
+    contenders = [
+        contender("a", modules=("one", "two.sub")),
+        contender("b", modules=("two.sub",)),
+    ]
+    found = shot(plan_of(contenders, ["tpc", "new_oid"], processes=2))
+    assert found.site.imported == [["one", "two.sub"]] * 4
+
+
+def test_benchmarks_come_one_after_the_other_and_all_is_prepared_before_anything_is_set_up() -> (
+    None
+):
+    found = shot(plan_of("ab", ["add", "cold"], processes=1))
+    assert [event[:3] for event in found.site.did("prepare", "set up", "finish")] == [
+        (what, benchmark, name)
+        for benchmark in ("add", "cold")
+        for what in ("prepare", "set up", "finish")
+        for name in "ab"
+    ]
+
+
+def test_progress_names_the_contenders_that_are_at_work() -> None:
+    found = shot(plan_of("ab", processes=1))
+    assert found.observer.stages == [
+        ("preparing the database", "a"),
+        ("preparing the database", "b"),
+        ("setting up", "ab"),
+        ("run 1 of 1", "ab"),
+    ]
+
+
+def test_trap_14_calibration_does_the_same_work_for_every_contender_and_is_no_run() -> None:
+    site = Site(seconds={"a": 0.011, "b": 0.02, "slow": 0.9})
+    found = shot(plan_of(["a", "b", "slow"], loops=0, values=2), site)
+    begun = [(event.contender, event.detail) for event in site.did("begin")]
+    assert begun == [("a", (16, 2, 0)), ("b", (8, 2, 0)), ("slow", (1, 2, 0))] * 3
+    for result in found.results:
+        assert len(result.runs) == 3
+        assert len(result.benchmark().get_values()) == 6
+
+
+def test_loops_are_chosen_once_for_all_runs() -> None:
+    site = Site(seconds={"a": 0.011})
+    shot(plan_of("a", loops=0), site)
+    last = [event.what for event in site.events].index("begin")
+    later = [event.detail for event in site.events[last:] if event.what == "attempt"]
+    assert later == [1, 1]
+
+
+POINTS = [
+    ("prepare", 0),
+    *((what, nth) for what in ("attempt", "begin", "finish") for nth in range(3)),
+    *(("slice", nth) for nth in range(6)),
+]
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_trap_15_a_cell_that_fails_at_any_point_fails_alone(point: tuple[str, int]) -> None:
+    what, nth = point
+    site = Site(fails=failing(what, "b", nth=nth))
+    found = shot(plan_of("abc", ["add", "cold"]), site)
+    assert found.states() == {
+        "add a": "measured",
+        "add b": "failed",
+        "add c": "measured",
+        "cold a": "measured",
+        "cold b": "measured",
+        "cold c": "measured",
+    }
+    failed = found.failure()
+    assert (failed.reason, failed.detail) == ("it broke", "Traceback")
+    assert len(failed.runs) == len(found.site.did("done")) - 15
+    for each in found.results:
+        if each is not failed:
+            assert len(each.runs) == 3
+            assert each.reason == ""
+    abandoned = [(event.benchmark, event.contender) for event in site.did("abandon")]
+    assert abandoned == ([] if what == "prepare" else [("add", "b")])
+
+
+CRASH = Failure("client 0 was killed by SIGSEGV", crashed=True)
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_run_in_which_a_process_crashes_is_made_again(point: tuple[str, int]) -> None:
+    what, nth = point
+    site = Site(fails=failing(what, "b", nth=nth, failure=CRASH))
+    found = shot(plan_of("abc", ["add", "cold"]), site, retries=1)
+    assert set(found.states().values()) == {"measured"}
+    assert {len(each.runs) for each in found.results} == {3}
+    told = {each.cell.contender: each.reason for each in found.results if each.reason}
+    assert told == {"b": f"a run was made again once: {CRASH.cause}"}
+
+
+def test_who_crashes_again_and_again_has_failed_and_keeps_what_was_measured() -> None:
+    def second_run(event: Event, nth: int) -> Failure | None:
+        return CRASH if event[:3] == ("finish", "add", "b") and nth >= 1 else None
+
+    found = shot(plan_of("ab"), Site(fails=second_run), retries=2)
+    assert found.states() == {"add a": "measured", "add b": "failed"}
+    assert (found.failure().reason, len(found.failure().runs)) == (CRASH.cause, 1)
+    assert found.failure().crashes == (CRASH.cause,) * 2
+
+
+def test_a_fork_server_that_crashes_is_replaced() -> None:
+    found = shot(plan_of("ab"), Site(fails=failing("fork", "", "", 1, CRASH)), retries=1)
+    assert set(found.states().values()) == {"measured"}
+    assert {len(each.runs) for each in found.results} == {3}
+
+
+def test_who_cannot_be_set_up_beside_others_is_tried_alone() -> None:
+    def busy(event: Event, nth: int) -> Failure | None:
+        beside = event.what == "set up" and event.contender == "b" and len(site.at_work) > 1
+        return Failure("the file is locked") if beside else None
+
+    site = Site(fails=busy)
+    found = shot(plan_of("abc", processes=2), site)
+    assert set(found.states().values()) == {"measured"}
+    assert site.measured() == ["add a", "add c", "add b"] * 2
+    assert site.together == [["a"], ["a", "b"], ["a", "b", "c"], ["b"]] * 2
+    loops = {event.detail[0] for event in site.did("begin")}
+    assert len(loops) == 1
+
+
+def test_who_cannot_be_set_up_alone_either_has_failed() -> None:
+    def broken(event: Event, nth: int) -> Failure | None:
+        broken = event.what == "set up" and event.contender == "b"
+        return Failure(f"try {nth}") if broken else None
+
+    found = shot(plan_of("ab"), Site(fails=broken))
+    assert found.states() == {"add a": "measured", "add b": "failed"}
+    assert found.failure().reason == "try 1"
+    assert len([event for event in found.site.did("set up") if event.contender == "b"]) == 2
+
+
+def test_a_contender_that_is_alone_is_tried_once() -> None:
+    found = shot(plan_of("a"), Site(fails=failing("set up", "a")))
+    assert found.states() == {"add a": "failed"}
+    assert len(found.site.did("set up")) == 1
+
+
+def test_what_is_not_supported_is_not_tried_again() -> None:
+    refusal = Failure("it has none", state=State.UNSUPPORTED)
+    found = shot(plan_of("ab"), Site(fails=failing("set up", "b", failure=refusal)))
+    assert found.states() == {"add a": "measured", "add b": "not supported"}
+    assert len([event for event in found.site.did("set up") if event.contender == "b"]) == 1
+
+
+def test_a_cell_that_is_refused_beforehand_is_never_begun() -> None:
+    found = shot(plan_of(["memory", "a"], ["warm"]))
+    assert found.states() == {"warm memory": "not supported", "warm a": "measured"}
+    assert {event.contender for event in found.site.did("prepare", "set up")} == {"a"}
+
+
+def test_contenders_that_could_not_be_opened_fail_without_being_tried() -> None:
+    absent = {"b": Failure("no server", "Traceback")}
+    found = shot(plan_of("ab"), absent=absent)
+    assert found.states() == {"add a": "measured", "add b": "failed"}
+    assert (found.failure().reason, found.failure().detail) == ("no server", "Traceback")
+    assert {event.contender for event in found.site.did("prepare", "set up")} == {"a"}
+
+
+def test_a_run_that_is_resumed_makes_the_runs_that_are_lacking() -> None:
+    plan = plan_of("abc", ["add", "cold"])
+    begun = [
+        replace(measured(cell, *[[0.1, 0.1]] * runs), cell=cell, state=state)
+        for cell, runs, state in zip(
+            plan.cells,
+            (3, 1, 0, 3, 3, 3),
+            (State.MEASURED, State.FAILED, State.FAILED, *[State.MEASURED] * 3),
+            strict=True,
+        )
+    ]
+    found = shot(plan, begun=begun)
+    assert set(found.states().values()) == {"measured"}
+    assert {len(each.runs) for each in found.results} == {3}
+    assert Counter(found.site.measured()) == {"add b": 2, "add c": 3}
+
+
+@pytest.mark.parametrize("how", [{"may_write": ["a"]}, {"zapped": {"a"}}, {}])
+def test_only_what_is_expendable_is_written_to_whatever_it_holds(how: dict[str, Any]) -> None:
+    found = shot(plan_of("a", ["add", "tpc", "ex_commit"]), **how)
+    assert found.site.may_write == {"a": bool(how)}
+    # ex_commit writes nothing, and so has nothing to be prepared.
+    assert [event.benchmark for event in found.site.did("prepare")][-1] == "tpc"
+
+
+def test_a_fork_server_that_cannot_be_started_fails_the_row_and_not_the_next() -> None:
+    site = Site(fails=lambda event, nth: BROKE if event.what == "fork" and nth == 0 else None)
+    found = shot(plan_of("ab", ["add", "cold"]), site)
+    assert found.states() == {
+        "add a": "failed", "add b": "failed", "cold a": "measured", "cold b": "measured",
+    }  # fmt: skip
+
+
+def test_a_row_in_which_everything_has_failed_takes_no_more_fork_servers() -> None:
+    site = Site(fails=lambda event, nth: BROKE if event.what == "attempt" else None)
+    found = shot(plan_of("ab"), site)
+    assert set(found.states().values()) == {"failed"}
+    assert len(site.imported) == 1
+
+
+def test_fail_fast_stops_at_the_first_failure_and_leaves_nobody_at_work() -> None:
+    site = Site(fails=failing("slice", "b", nth=1))
+    found = going(plan_of("ab", ["add", "cold"]), site, fail_fast=True)
+    with pytest.raises(GaveUp):
+        found.shootout.run()
+    assert list(found.states().values()) == ["not run", "failed", "not run", "not run"]
+    assert (site.at_work, site.fork_servers) == ([], 0)
+
+
+def test_fail_fast_stops_at_a_contender_that_could_not_be_opened() -> None:
+    found = going(plan_of("ab"), Site(), {"b": BROKE}, fail_fast=True)
+    with pytest.raises(GaveUp):
+        found.shootout.run()
+    assert found.site.events == []
+    assert found.states() == {"add a": "not run", "add b": "failed"}
+
+
+def test_fail_fast_does_not_stop_at_what_is_not_supported() -> None:
+    found = shot(plan_of(["memory", "a"], ["warm"]), fail_fast=True)
+    assert found.states() == {"warm memory": "not supported", "warm a": "measured"}
+
+
+def test_everything_measured_is_kept_at_every_moment() -> None:
+    found = shot(plan_of("ab", processes=2))
+    assert found.kept == [[0, 0], [1, 0], [1, 1], [2, 1], [2, 2]]
+
+
+def test_an_interrupt_leaves_what_was_measured_and_nobody_at_work() -> None:
+    def interrupt(event: Event, nth: int) -> None:
+        if event[:3] == ("slice", "add", "b") and nth == 3:
+            raise KeyboardInterrupt
+
+    found = going(plan_of("ab", ["add", "cold"], values=2), Site(fails=interrupt))
+    with pytest.raises(KeyboardInterrupt):
+        found.shootout.run()
+    assert found.states() == {
+        "add a": "measured",
+        "add b": "measured",
+        "cold a": "not run",
+        "cold b": "not run",
+    }
+    assert [each.reason for each in found.results][:2] == ["incomplete: 1 of 3 runs"] * 2
+    assert (found.site.at_work, found.site.fork_servers) == ([], 0)
+
+
+def test_contenders_at_one_place_that_is_zapped_are_never_ready_at_the_same_time() -> None:
+    twins = [contender("a", "/var/x.fs"), contender("b"), contender("again", "/var/x.fs")]
+    plan = plan_of(twins, ["add", "cold"], processes=2)
+    found = shot(plan, zapped={"a", "b", "again"})
+    assert found.site.together[:3] == [["a"], ["a", "b"], ["again"]]
+    # In each run it is zapped right before the crew that then finds it empty.
+    of_add = [event for event in found.site.did("prepare", "set up") if event.benchmark == "add"]
+    assert [(event.what, event.contender) for event in of_add] == [
+        ("prepare", "a"), ("prepare", "b"), ("set up", "a"), ("set up", "b"),
+        ("prepare", "again"), ("set up", "again"),
+    ] * 2  # fmt: skip
+    assert all(event.detail == (True, False) for event in of_add if event.what == "prepare")
+    # What only reads may read at the same time.
+    assert found.site.together[-1] == ["a", "b", "again"]
+
+
+def test_contenders_at_one_place_that_nobody_destroys_are_measured_in_turn() -> None:
+    twins = [contender("a", "/var/x.fs"), contender("again", "/var/x.fs")]
+    assert shot(plan_of(twins, processes=1)).site.together == [["a"], ["a", "again"]]
+
+
+def test_more_clients_than_may_wait_at_once_are_measured_a_few_contenders_at_a_time() -> None:
+    size = MAX_CLIENTS // 2
+    found = shot(plan_of("abcde", ["tpc"], concurrency=[size], processes=1))
+    assert [group for group in found.site.together if len(group) == 2] == [["a", "b"], ["c", "d"]]
+    assert found.site.together[-1] == ["e"]
+    assert set(found.states().values()) == {"measured"}
+
+
+def test_a_crew_that_is_larger_than_that_is_measured_all_the_same() -> None:
+    found = shot(plan_of("ab", ["tpc"], concurrency=[MAX_CLIENTS + 1], processes=1))
+    assert found.site.together == [["a"], ["b"]]
+
+
+def test_servers_are_restarted_before_each_cold_value_while_no_database_is_open() -> None:
+    site = Site(served={"a"})
+    found = shot(plan_of("ab", ["cold", "hot"], processes=1, loops=0, values=3), site, restart=True)
+    of_a = [event for event in site.events if event.contender == "a"]
+    names = [x.what for x in of_a if x.what in {"close", "restart", "reopen", "slice"}]
+    assert names == ["close", "restart", "reopen", "slice"] * 3 + ["slice"] * 3
+    assert not site.did("restart")[3:]
+    assert {event.contender for event in site.did("close", "restart", "reopen")} == {"a"}
+    # Nobody else is at work whose server that could be.
+    assert site.together[:2] == [["a"], ["b"]]
+    begun = [(event.benchmark, event.contender, event.detail[0]) for event in site.did("begin")]
+    assert begun[:2] == [("cold", "a", 1), ("cold", "b", 1)]
+    assert {loops for benchmark, _, loops in begun if benchmark == "hot"} != {1}
+    told = [event.detail.metadata["servers_restarted"] for event in site.did("set up")]
+    assert told == [True, False, False, False]
+    assert set(found.states().values()) == {"measured"}
+
+
+def test_with_restarts_there_are_a_few_values_unless_told_otherwise() -> None:
+    site = Site(served={"a"})
+    shot(plan_of("a", ["cold"], processes=1, values=0), site, restart=True)
+    assert len(site.did("restart")) == VALUES_WITH_RESTARTS
+
+
+def test_contenders_without_servers_are_in_turn_even_if_others_are_restarted() -> None:
+    site = Site(served={"b"})
+    shot(plan_of("abc", ["cold"], processes=1), site, restart=True)
+    assert site.together == [["a"], ["a", "c"], ["b"]]
+
+
+@pytest.mark.parametrize("what", ["close", "restart", "reopen"])
+def test_a_restart_that_fails_is_the_failure_of_its_cell(what: str) -> None:
+    site = Site(
+        served={"a"},
+        fails=lambda event, nth: BROKE if event.what == what and nth == 1 else None,
+    )
+    found = shot(plan_of("ab", ["cold"]), site, restart=True)
+    assert found.states() == {"cold a": "failed", "cold b": "measured"}
+    cause = "server main did not come up" if what == "restart" else "it broke"
+    assert found.failure().reason == cause
+
+
+ENDED = "server pg was killed by SIGKILL: out  of memory"
+
+
+@pytest.mark.parametrize(
+    ("failure", "reason"),
+    [
+        (Failure("connection lost"), f"connection lost; {ENDED}"),
+        (
+            Failure("server pg ended at once: out of memory"),
+            "server pg ended at once: out of memory",
+        ),
+        (Failure("has no prefetch", state=State.UNSUPPORTED), "has no prefetch"),
+    ],
+)
+def test_a_failure_tells_once_how_a_server_has_ended(failure: Failure, reason: str) -> None:
+    site = Site(fails=failing("slice", "a", failure=failure))
+    site.ended = lambda contender: ENDED if site.did("slice") else None
+    (result,) = shot(plan_of("a"), site).results
+    assert (result.state, result.reason) == (failure.state, reason)
+
+
+def test_what_goes_on_without_its_server_is_failed_and_what_comes_after_not_begun() -> None:
+    site = Site()
+    gone = "server mc was killed by SIGKILL: it logged nothing"
+    site.ended = lambda name: gone if name == "a" and "add a" in site.measured()[1:] else None
+    found = shot(plan_of("ab", ["add", "warm"]), site)
+    assert found.states() == {
+        "add a": "failed",
+        "add b": "measured",
+        "warm a": "failed",
+        "warm b": "measured",
+    }
+    assert {each.reason for each in found.results if each.state is State.FAILED} == {gone}
+    assert site.measured().count("add a") == 2
+    assert {event.benchmark for event in site.events if event.contender == "a"} == {"add"}
+
+
+def test_a_failure_for_which_there_is_advice_ends_with_it() -> None:
+    advised = replace(contender("a"), advice=(Advice("broke$", "write something else"),))
+    found = shot(plan_of([advised]), Site(fails=failing("begin", "a")))
+    assert found.failure().reason == "it broke; write something else"
+
+
+def test_profiles_are_of_every_run_and_named_for_the_cell(tmp_path: Path) -> None:
+    plan = plan_of("a", ["add"], processes=2, concurrency=[1, 2])
+    found = shot(plan, profiles=tmp_path)
+    profiles = [event.detail.profiling for event in found.site.did("set up")]
+    assert [each and each.name for each in profiles] == ["a-add-c1"] * 2 + ["a-add-c2"] * 2
+
+
+def test_a_database_is_packed_before_its_first_benchmark_and_not_again() -> None:
+    found = shot(plan_of("ab", ["tpc", "hot"]), pack=True)
+    packed = [(event.benchmark, event.contender, event.detail[1]) for event in
+              found.site.did("prepare")]  # fmt: skip
+    assert packed == [
+        ("tpc", "a", True), ("tpc", "b", True), ("hot", "a", False), ("hot", "b", False),
+    ]  # fmt: skip
+
+
+def test_contenders_of_one_database_have_objects_of_their_own() -> None:
+    twins = [contender("a", "/var/x.fs"), contender("again", "/var/x.fs")]
+    found = shot(plan_of(twins, ["update"], processes=1))
+    told = [event.detail.specification.parameters.owner for event in found.site.did("set up")]
+    assert told == ["a", "again"]
+
+
+def precise(names: str, **effort: Any) -> Plan:
+    return plan_of(names, processes=3, precision=0.05, **{"cell_limit": 1e6, **effort})
+
+
+def test_a_row_that_is_known_well_enough_has_the_fewest_runs() -> None:
+    found = shot(precise("ab"))
+    assert [len(each.runs) for each in found.results] == [3, 3]
+    assert all(each.half_width == 0 for each in found.results)
+
+
+def test_a_row_goes_on_until_every_contender_is_known_well_enough() -> None:
+    found = shot(precise("ab"), Site(swings={"b": 0.1}))
+    runs = {len(each.runs) for each in found.results}
+    # Runs that are 10 % off now and 10 % on then are known within 5 % when there are 19 of them.
+    assert runs == {19}
+    widths = [each.half_width for each in found.results]
+    assert widths == pytest.approx([0, 0.05], abs=0.002)
+
+
+def test_a_ratio_has_to_be_known_as_well_as_the_figures() -> None:
+    # Both go up and down by as much, one of them when the other does not.
+    found = shot(precise("ab"), Site(swings={"a": 0.08, "b": -0.08}))
+    alone = shot(precise("a"), Site(swings={"a": 0.08}))
+    assert len(found.results[0].runs) > 1.5 * len(alone.results[0].runs)
+
+
+def test_what_there_was_no_time_for_was_not_run_and_says_so() -> None:
+    found = shot(precise("ab", limit=1e-9))
+    reason = "no time was left of the 1.67e-11 minutes (--at-most)"
+    assert [(each.state, each.reason) for each in found.results] == [(State.NOT_RUN, reason)] * 2
+    assert found.site.events == []
+
+
+@pytest.mark.parametrize("runs", [(1, 6), (2, 6), (6, 1)])
+def test_a_run_with_a_precision_is_resumed_however_many_runs_there_are(
+    runs: tuple[int, int],
+) -> None:
+    plan = precise("ab")
+    begun = [
+        measured(each.cell, *([each.mean * (1 + 0.001 * at)] for at in range(number)))
+        for each, number in zip(shot(plan).results, runs, strict=True)
+    ]
+    found = shot(plan, begun=begun)
+    assert [len(each.runs) for each in found.results] == [6, 6]
+
+
+def test_a_contender_that_fails_does_not_keep_the_row_from_its_end() -> None:
+    found = shot(precise("ab"), Site(fails=failing("slice", "b"), swings={"b": 0.5}))
+    assert [(each.state, len(each.runs)) for each in found.results] == [
+        (State.MEASURED, 3),
+        (State.FAILED, 0),
+    ]
+
+
+def test_zapped_databases_are_measured_before_others_are_filled_again() -> None:
+    plan = plan_of("a", ["add", "update", "cold"], processes=2, precision=0.05, cell_limit=1e6)
+    found = shot(plan, zapped=["a"])
+    assert found.site.measured() == ["add a"] * 2 + ["update a", "cold a"] * 2
+
+
+def test_ratios_are_those_to_the_baseline() -> None:
+    # The first and the last contender have nothing in common, and both have with the second.
+    swings = {"a": 0.08, "b": 0.0, "c": -0.08}
+    to_first = shot(precise("abc"), Site(swings=swings))
+    to_second = shot(precise("abc"), Site(swings=swings), baseline="b")
+    assert len(to_second.results[0].runs) < len(to_first.results[0].runs)

@@ -1,0 +1,119 @@
+"""``--hosts``: which cluster is meant, and what it has to be like."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from pathlib import Path
+from unittest import mock
+
+import pytest
+
+from tests.clusters import dask_cluster
+from zodbshootout.errors import UserError
+from zodbshootout.guardian import Guardian
+from zodbshootout.servers import dask as clusters
+from zodbshootout.servers.dask import cluster_for
+
+NO_GUARDIAN: Guardian = mock.Mock(spec=Guardian)
+EXAMPLES = Path(__file__).parents[2] / "docs" / "examples" / "hosts"
+
+
+@pytest.fixture(scope="module")
+def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    place = tmp_path_factory.mktemp("cluster")
+    with dask_cluster(place, {"alpha": (), "beta": ()}) as cluster:
+        yield cluster.address
+
+
+def complaint(where: str, place: Path) -> str:
+    with pytest.raises(UserError) as error, cluster_for(where, NO_GUARDIAN, place):
+        pass
+    return str(error.value)
+
+
+def test_without_hosts_there_is_no_cluster(tmp_path: Path) -> None:
+    with cluster_for(None, NO_GUARDIAN, tmp_path) as cluster:
+        assert cluster is None
+
+
+def test_a_scheduler_that_is_there_tells_its_workers(scheduler: str, tmp_path: Path) -> None:
+    with cluster_for(scheduler, NO_GUARDIAN, tmp_path) as cluster:
+        assert cluster is not None
+        assert cluster.scheduler == scheduler
+        assert len(cluster.workers) == 2
+
+
+def test_a_file_can_name_a_scheduler_or_a_class_of_clusters(scheduler: str, tmp_path: Path) -> None:
+    path = tmp_path / "cluster.yaml"
+    path.write_text(f"scheduler-address: {scheduler}\n")
+    with cluster_for(str(path), NO_GUARDIAN, tmp_path) as cluster:
+        assert cluster is not None
+        assert cluster.scheduler == scheduler
+    path.write_text(
+        f"temporary-directory: {tmp_path}\nmodule: distributed\nclass: LocalCluster\n"
+        'kwargs: {n_workers: 1, threads_per_worker: 1, dashboard_address: ":0"}\n'
+    )
+    with cluster_for(str(path), NO_GUARDIAN, tmp_path) as cluster:
+        assert cluster is not None
+        assert len(cluster.workers) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("- a\n", "has no keys and values"),
+        ("a: [\n", "cluster.yaml:2: expected the node content, but found '<stream end>'"),
+        ("a: \x00\n", "cannot read"),
+        ("on: x\n", "the key True is no text; write it in quotes"),
+        ("a: b\n", "has neither scheduler-address nor a class of clusters"),
+        ("class: Cluster\nkwargs: 3\n", "args has to be a list, and kwargs keys with values"),
+        ("class: Cluster\nmodule: nowhere\n", "no cluster could be made: ModuleNotFoundError"),
+        *(
+            (
+                f"scheduler-address: tcp://a:1\nzodbshootout: {{wait-for-workers: {told}}}\n",
+                f"zodbshootout.wait-for-workers: {said} is no time such as 5 minutes",
+            )
+            for told, said in [("soon", "'soon'"), (".nan", "nan"), ("[]", "[]"), ("0s", "'0s'")]
+        ),
+    ],
+)
+def test_a_file_that_describes_no_cluster(text: str, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "cluster.yaml"
+    path.write_text(text)
+    assert said in complaint(str(path), tmp_path)
+
+
+def test_what_names_no_cluster_is_said_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "'nowhere' is neither local:N, nor a scheduler such as" in complaint("nowhere", tmp_path)
+    for digits in ("0", "1001", "9" * 5000):
+        said = complaint(f"local:{digits}", tmp_path)
+        assert said == f"--hosts: local:{digits}: write a number from 1 to 1000"
+    monkeypatch.setattr(clusters, "PATIENCE", 0.5)
+    said = complaint("tcp://127.0.0.1:1", tmp_path)
+    assert said.startswith("--hosts: no cluster with a worker at tcp://127.0.0.1:1: ")
+    assert said.endswith("start it: dask scheduler, and dask worker tcp://127.0.0.1:1")
+
+
+def test_without_dask_it_is_said_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    assert complaint("local:2", tmp_path).endswith("install them: pip install distributed trustme")
+
+
+@pytest.mark.parametrize(
+    ("where", "workers"),
+    [("local:3", 3), ("ssh.yaml", 2), ("kubernetes.yaml", 4)],
+)
+def test_nothing_is_started_to_list_what_would_be_measured(
+    where: str, workers: int, tmp_path: Path
+) -> None:
+    found = str(EXAMPLES / where) if where.endswith("yaml") else where
+    with cluster_for(found, NO_GUARDIAN, tmp_path, start=False) as cluster:
+        assert cluster is not None
+        assert len(cluster.workers) == workers
+        assert (cluster.here, cluster.together) == (("yaml" not in where), 3 if cluster.here else 1)
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,477 @@
+"""Fork servers and workers, real ones: what they do, and what is left of them however they end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from ZODB.FileStorage import FileStorage
+
+from tests.integration.command import SOURCES, TESTS
+from zodbshootout.client.outcome import State
+from zodbshootout.client.parameters import ClientKind, CrewShape, Parameters
+from zodbshootout.client.specification import Specification, Storage
+from zodbshootout.client.storage_info import Sharing
+from zodbshootout.client.tasks import InspectStorage, Prepare
+from zodbshootout.guardian import Guardian
+from zodbshootout.workers.launch import ForkServer, Launcher, Worker
+from zodbshootout.workers.task import Measure, Profiling, WorkerFailed
+
+
+class Place:
+    """A directory of workers and databases, and what was relayed."""
+
+    def __init__(self, path: Path, guardian: Guardian) -> None:
+        self.path = path
+        self.guardian = guardian
+        self.workers = path / "workers"
+        self.workers.mkdir()
+        self.relayed: list[str] = []
+        self.launcher = Launcher(
+            directory=self.workers,
+            guardian=guardian,
+            environment={**os.environ, "PYTHONPATH": f"{TESTS}{os.pathsep}{SOURCES}"},
+            options=["--quiet"],
+            relay=self.relayed.append,
+        )
+
+    def storage(
+        self, name: str = "x", *, fault: str = "", commit: int = 1000, shared: bool = False
+    ) -> Storage:
+        """Return a storage with a fault, or one that several processes may open."""
+        if shared:
+            inner = f"<sqlite3>\ndata-dir {self.path / name}\n</sqlite3>\n"
+            section = f"<relstorage>\nkeep-history false\n{inner}</relstorage>\n"
+            return Storage(f"%import relstorage\n<zodb {name}>\n{section}</zodb>\n")
+        inner = f"<filestorage>\npath {self.path / name}.fs\n</filestorage>\n"
+        if fault:
+            inner = f"<faulty>\nfault {fault}\nbenchmark-commit {commit}\n{inner}</faulty>\n"
+        return Storage(f"%import faulty\n<zodb {name}>\n{inner}</zodb>\n")
+
+    def specification(self, benchmark: str = "add", *, fault: str = "", commit: int = 1000,
+                      unit: ClientKind = ClientKind.PROCESS,
+                      size: int = 1) -> Specification:  # fmt: skip
+        shape = CrewShape(size, unit, shared=unit is not ClientKind.PROCESS)
+        return Specification(
+            self.storage(
+                fault=fault, commit=commit, shared=size > 1 and unit is ClientKind.PROCESS
+            ),
+            benchmark,
+            Parameters(shape, objects=5),
+        )
+
+    def prepared(self, fork_server: ForkServer, **how: Any) -> Specification:
+        told = self.specification(**how)
+        fork_server.prepare(Prepare(told))
+        return told
+
+    @contextmanager
+    def measuring(
+        self, fork_server: ForkServer, *, leaks: bool = False,
+        profiling: Profiling | None = None, **how: Any,
+    ) -> Iterator[Worker]:  # fmt: skip
+        told = self.prepared(fork_server, **how)
+        metadata = {"contender": "x", "name": "x"}
+        with fork_server.measure(
+            lambda path: Measure(told, metadata, path, leaks, profiling)
+        ) as worker:
+            worker.wait()
+            yield worker
+
+    def objects(self) -> int:
+        """Return how many objects are in the database."""
+        with closing(FileStorage(str(self.path / "x.fs"), read_only=True)) as storage:
+            return len(storage)
+
+    def assert_tidy(self) -> None:
+        """Check that nothing is left: no process, and no file of a worker."""
+        assert list(self.workers.iterdir()) == []
+        assert self.processes() == []
+
+    def processes(self) -> list[psutil.Process]:
+        """Return the processes that came of this one, but for the guardian."""
+        return [
+            each
+            for each in psutil.Process().children(recursive=True)
+            if is_at_work(each) and each.pid != self.guardian._process.pid
+        ]
+
+    def worker_group(self) -> list[int]:
+        """Return the processes of the only worker, the worker itself first."""
+        found = groups(self.processes())
+        (fork_server,) = [pid for pid in found if psutil.Process(pid).ppid() == os.getpid()]
+        (group,) = [pid for pid in found if pid != fork_server]
+        return sorted(found[group], key=lambda pid: pid != group)
+
+
+def is_at_work(process: psutil.Process) -> bool:
+    return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+
+
+def groups(processes: list[psutil.Process]) -> dict[int, list[int]]:
+    """Return the ids of processes by their groups."""
+    found: dict[int, list[int]] = {}
+    for process in processes:
+        found.setdefault(os.getpgid(process.pid), []).append(process.pid)
+    return found
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    with Guardian() as guardian:
+        yield Place(tmp_path, guardian)
+
+
+def cause(failure: pytest.ExceptionInfo[WorkerFailed]) -> str:
+    return failure.value.failure.cause
+
+
+def test_a_look_at_a_contender_comes_back_as_facts(place: Place) -> None:
+    with place.launcher.fork_server() as fork_server:
+        facts = fork_server.look(InspectStorage(place.storage()))
+        assert facts.sharing is Sharing.EXCLUSIVE
+        assert facts.storage_classes == ("ZODB.FileStorage.FileStorage.FileStorage",)
+        memory = fork_server.look(
+            InspectStorage(Storage("<zodb m>\n<mappingstorage>\n</mappingstorage>\n</zodb>"))
+        )
+        assert memory.sharing is Sharing.VOLATILE
+        with pytest.raises(WorkerFailed) as failure:
+            fork_server.look(
+                InspectStorage(Storage("<zodb x>\n<nonsense>\n</nonsense>\n</zodb>\n"))
+            )
+        assert failure.value.failure.state is State.FAILED
+        assert "nonsense" in cause(failure)
+    place.assert_tidy()
+
+
+def test_a_database_is_prepared_as_it_is_told_to(place: Place) -> None:
+    with place.launcher.fork_server() as fork_server:
+        place.prepared(fork_server, benchmark="cold")
+        size = place.objects()
+        assert size > 5
+        place.prepared(fork_server, benchmark="cold")
+        assert place.objects() == size
+        fork_server.prepare(Prepare(place.specification("tpc"), zap=True))
+        assert place.objects() == 1  # the root
+    place.assert_tidy()
+
+
+def test_slices_are_taken_when_they_are_asked_for_and_the_run_has_those_that_count(
+    place: Place,
+) -> None:
+    with place.launcher.fork_server() as fork_server, place.measuring(fork_server) as worker:
+        attempt = worker.attempt(2)
+        assert attempt.value > 0
+        worker.begin(loops=3, values=2, warmups=1)
+        slices = [worker.take_slice(number) for number in (4, 7, 8)]
+        worker.start_finishing()
+        run = worker.finish()
+        assert run.get_values() == pytest.approx([each.value for each in slices[1:]])
+        metadata = run.get_metadata()
+        assert metadata["loops"] == 3
+        assert metadata["slices"] == "7 8"
+        assert metadata["iterations"] == 2 * 3
+        assert metadata["contender"] == "x"
+    place.assert_tidy()
+
+
+def test_several_workers_of_a_host_are_ready_at_once_and_take_slices_in_turn(place: Place) -> None:
+    other = Storage("<zodb m>\n<mappingstorage>\n</mappingstorage>\n</zodb>\n")
+    told = replace(place.specification("tpc"), storage=other)
+    with (
+        place.launcher.fork_server() as fork_server,
+        place.measuring(fork_server, benchmark="tpc") as first,
+    ):
+        with fork_server.measure(lambda path: Measure(told, {"contender": "m"}, path)) as second:
+            second.wait()
+            workers = {os.getpgid(each.pid) for each in place.processes()}
+            assert len(workers) == 3  # and the fork server
+            for worker in (first, second):
+                worker.attempt(1)
+                worker.begin(loops=2, values=3, warmups=0)
+            for number in range(3):
+                for worker in (second, first):
+                    worker.start_preparing()
+                for worker in (second, first):
+                    worker.wait()
+                for worker in (second, first):
+                    worker.take_slice(number)
+            second.start_finishing()
+            assert len(second.finish().get_values()) == 3
+        first.start_finishing()
+        assert len(first.finish().get_values()) == 3
+    place.assert_tidy()
+
+
+def test_databases_are_closed_and_opened_again_between_slices(place: Place) -> None:
+    with (
+        place.launcher.fork_server() as fork_server,
+        place.measuring(fork_server, benchmark="cold") as worker,
+    ):
+        worker.attempt(1)
+        worker.begin(loops=1, values=1, warmups=0)
+        worker.close_databases()
+        FileStorage(str(place.path / "x.fs")).close()  # nobody has a lock on it
+        worker.reopen_databases()
+        worker.take_slice(0)
+        worker.start_finishing()
+        assert len(worker.finish().get_values()) == 1
+    place.assert_tidy()
+
+
+def test_what_fails_in_a_client_is_told_with_its_traceback(place: Place) -> None:
+    with (
+        place.launcher.fork_server() as fork_server,
+        place.measuring(fork_server, fault="raise", commit=6) as worker,
+        pytest.raises(WorkerFailed) as failure,
+    ):
+        worker.attempt(20)
+    assert cause(failure) == "StorageError: the disk is on fire"
+    assert "Traceback" in failure.value.failure.detail
+    place.assert_tidy()
+
+
+def test_what_cannot_be_set_up_is_told(place: Place) -> None:
+    with (
+        place.launcher.fork_server() as fork_server,
+        pytest.raises(WorkerFailed) as failure,
+        fork_server.measure(lambda path: Measure(place.specification("cold"), {}, path)) as worker,
+    ):
+        worker.wait()
+        raise AssertionError("there is nothing to read")
+    assert failure.value.failure.state is State.FAILED
+    place.assert_tidy()
+
+
+def test_a_worker_that_is_killed_is_told_of_and_its_clients_are_ended(place: Place) -> None:
+    with place.launcher.fork_server() as fork_server:
+        with place.measuring(fork_server, size=2) as worker:
+            leader, *clients = place.worker_group()
+            assert len(clients) >= 2
+            os.kill(leader, signal.SIGKILL)
+            with pytest.raises(WorkerFailed) as failure:
+                worker.attempt(1)
+            assert cause(failure) == "the worker was killed by SIGKILL"
+        assert [pid for pid in clients if psutil.pid_exists(pid)
+                and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE] == []  # fmt: skip
+        # The fork server goes on.
+        assert fork_server.look(InspectStorage(place.storage())).sharing is Sharing.EXCLUSIVE
+    place.assert_tidy()
+
+
+def test_a_worker_that_ends_by_itself_is_told_of_with_what_it_printed_last(place: Place) -> None:
+    with (
+        place.launcher.fork_server() as fork_server,
+        place.measuring(
+            fork_server, fault="exit", commit=6, unit=ClientKind.THREAD, size=2
+        ) as worker,
+        pytest.raises(WorkerFailed) as failure,
+    ):
+        worker.attempt(20)
+    assert cause(failure) == "the worker ended with exit status 7: there is no more room"
+    assert "there is no more room" in place.relayed
+    place.assert_tidy()
+
+
+def test_a_worker_that_is_killed_while_it_waits_does_not_harm_another(place: Place) -> None:
+    told = replace(
+        place.specification("tpc"),
+        storage=Storage("<zodb m>\n<mappingstorage>\n</mappingstorage>\n</zodb>\n"),
+    )
+    with (
+        place.launcher.fork_server() as fork_server,
+        place.measuring(fork_server, benchmark="tpc") as first,
+    ):
+        leader, *_ = place.worker_group()
+        with fork_server.measure(lambda path: Measure(told, {"contender": "m"}, path)) as second:
+            second.wait()
+            os.kill(leader, signal.SIGKILL)
+            second.attempt(1)
+            second.begin(loops=1, values=1, warmups=0)
+            second.take_slice(0)
+            second.start_finishing()
+            assert len(second.finish().get_values()) == 1
+        with pytest.raises(WorkerFailed) as failure:
+            first.attempt(1)
+        assert cause(failure) == "the worker was killed by SIGKILL"
+    place.assert_tidy()
+
+
+def test_a_client_that_is_killed_is_the_failure_of_its_worker(place: Place) -> None:
+    with (
+        place.launcher.fork_server() as fork_server,
+        place.measuring(fork_server, fault="kill", commit=6) as worker,
+        pytest.raises(WorkerFailed) as failure,
+    ):
+        worker.attempt(20)
+    assert "was killed by SIGKILL" in cause(failure)
+    place.assert_tidy()
+
+
+def test_the_host_that_is_killed_fails_what_it_has_started_and_nothing_is_left(
+    place: Place,
+) -> None:
+    with (
+        place.launcher.fork_server() as fork_server,
+        place.measuring(fork_server, size=2) as worker,
+    ):
+        (host_pid,) = [x.pid for x in place.processes() if x.ppid() == os.getpid()]
+        mine = place.worker_group()
+        os.kill(host_pid, signal.SIGKILL)
+        with pytest.raises(WorkerFailed) as failure:
+            worker.attempt(1)
+        assert cause(failure) == "the process that starts workers was killed by SIGKILL"
+        with pytest.raises(WorkerFailed):
+            fork_server.look(InspectStorage(place.storage()))
+    assert [pid for pid in mine if psutil.pid_exists(pid)
+            and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE] == []  # fmt: skip
+    place.assert_tidy()
+
+
+def test_a_worker_that_takes_longer_than_its_time_limit_is_ended(place: Place) -> None:
+    place.launcher = replace(place.launcher, timeout=3.0)
+    with place.launcher.fork_server() as fork_server:
+        with (
+            place.measuring(fork_server, fault="hang", commit=6) as worker,
+            pytest.raises(WorkerFailed) as failure,
+        ):
+            worker.attempt(20)
+        assert cause(failure) == "not done within its time limit of 3 s (--timeout)"
+    place.assert_tidy()
+
+
+def test_a_worker_is_ended_at_once_when_it_is_abandoned(place: Place) -> None:
+    with place.launcher.fork_server() as fork_server, place.measuring(fork_server) as worker:
+        group = place.worker_group()
+        worker.abandon()
+        assert [pid for pid in group if psutil.pid_exists(pid)
+                and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE] == []  # fmt: skip
+        with pytest.raises(WorkerFailed):
+            worker.attempt(1)
+    place.assert_tidy()
+
+
+def test_an_interrupt_leaves_nothing_and_is_noted(place: Place) -> None:
+    with (
+        pytest.raises(KeyboardInterrupt),
+        place.launcher.fork_server() as fork_server,
+        place.measuring(fork_server, size=2) as worker,
+    ):
+        worker.attempt(1)
+        raise KeyboardInterrupt
+    assert place.launcher.interrupted.is_set()
+    place.assert_tidy()
+
+
+def test_what_a_worker_prints_is_passed_on_line_by_line(place: Place) -> None:
+    with (
+        place.launcher.fork_server() as fork_server,
+        place.measuring(fork_server, benchmark="tpc", leaks=True, unit=ClientKind.THREAD) as worker,
+    ):
+        worker.attempt(1)
+        worker.begin(loops=1, values=2, warmups=0)
+        assert place.relayed == []
+        worker.take_slice(0)
+        told = list(place.relayed)
+        assert told
+        worker.take_slice(1)
+        assert len(place.relayed) > len(told)
+        worker.start_finishing()
+        worker.finish()
+    assert sum(line.startswith("leaks: x: tpc, value 2") for line in place.relayed) > 0
+    place.assert_tidy()
+
+
+def test_what_a_worker_logs_is_passed_on(place: Place) -> None:
+    place.launcher = replace(place.launcher, log="DEBUG")
+    with place.launcher.fork_server() as fork_server:
+        place.prepared(fork_server)
+    assert any(" DEBUG [" in line for line in place.relayed)
+    place.assert_tidy()
+
+
+def test_profiles_are_where_they_were_wanted(place: Place) -> None:
+    directory = place.path / "profiles"
+    directory.mkdir()
+    with (
+        place.launcher.fork_server() as fork_server,
+        place.measuring(
+            fork_server, profiling=Profiling(str(directory), "x-add", "cprofile")
+        ) as worker,
+    ):
+        worker.attempt(1)
+        worker.begin(loops=1, values=1, warmups=0)
+        worker.take_slice(0)
+        worker.start_finishing()
+        worker.finish()
+    assert {path.name for path in directory.iterdir()} == {"x-add.prof", "x-add.txt"}
+    place.assert_tidy()
+
+
+def test_a_python_that_is_none_cannot_start_anything(place: Place) -> None:
+    launcher = replace(place.launcher, python=str(place.path / "no-python"))
+    with pytest.raises(WorkerFailed, match="no worker can be started: "), launcher.fork_server():
+        raise AssertionError("there is no such Python")
+    place.assert_tidy()
+
+
+def test_a_host_that_ends_at_once_says_what_it_said_last(place: Place) -> None:
+    python = place.path / "python"
+    python.write_text("#!/bin/sh\necho not today\nexit 7\n")
+    python.chmod(0o755)
+    launcher = replace(place.launcher, python=str(python))
+    with launcher.fork_server() as fork_server, pytest.raises(WorkerFailed) as failure:
+        fork_server.look(InspectStorage(place.storage()))
+    assert "ended with exit status 7: not today" in cause(failure)
+    place.assert_tidy()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="affinity is Linux's")
+def test_workers_run_on_the_cpus_that_they_are_given(place: Place) -> None:
+    cpu = min(os.sched_getaffinity(0))
+    place.launcher = replace(place.launcher, affinity=str(cpu))
+    with place.launcher.fork_server() as fork_server, place.measuring(fork_server, size=2):
+        for pid in place.worker_group():
+            assert os.sched_getaffinity(pid) == {cpu}
+    place.assert_tidy()
+
+
+def test_greenlets_are_clients_of_a_host_that_gevent_has_patched(place: Place) -> None:
+    place.launcher = replace(place.launcher, gevent=True)
+    with place.launcher.fork_server() as fork_server:
+        with place.measuring(fork_server, unit=ClientKind.GREENLET, size=2) as worker:
+            worker.attempt(1)
+            worker.begin(loops=2, values=1, warmups=0)
+            worker.take_slice(0)
+            worker.start_finishing()
+            assert worker.finish().get_metadata()["iterations"] == 2 * 2
+        with place.measuring(
+            fork_server, fault="kill", commit=8, unit=ClientKind.GREENLET, size=2
+        ) as worker:
+            with pytest.raises(WorkerFailed) as failure:
+                worker.attempt(20)
+            assert cause(failure) == "the worker was killed by SIGKILL"
+    place.assert_tidy()
+
+
+def test_a_run_can_be_interrupted_while_a_worker_is_at_work(place: Place) -> None:
+    interrupt = [threading.get_ident(), signal.SIGINT]
+    timer = threading.Timer(1.0, signal.pthread_kill, interrupt)
+    with (
+        pytest.raises(KeyboardInterrupt),
+        place.launcher.fork_server() as fork_server,
+        place.measuring(fork_server, fault="hang", commit=6) as worker,
+    ):
+        timer.start()
+        worker.attempt(20)
+    place.assert_tidy()
+    timer.join()

@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import pytest
+from hdrh.histogram import HdrHistogram
+
+from zodbshootout.client.caches import PICKLE_CACHE
+from zodbshootout.client.progress import Progress
+from zodbshootout.client.protocol import Stretch
+from zodbshootout.client.recorder import Latencies
+from zodbshootout.crews.sample import Sample
+from zodbshootout.workers.summary import storable, summarize
+
+
+def stretch(
+    durations: list[float],
+    *,
+    start: float = 0.0,
+    uncounted: int = 0,
+    pause: float = 0.0,
+    late: float = 0.0,
+    waited: float = 0.0,
+) -> Stretch:
+    """Return what a client measured that went on for as long as *uncounted* mean iterations."""
+    ends, end = [], start
+    more = [sum(durations) / len(durations)] * uncounted
+    for duration in durations + more:
+        end += duration
+        ends.append(end)
+    latencies = Latencies()
+    latencies.record(durations)
+    return Stretch(
+        Progress(start, ends, range(1, len(ends) + 1)), latencies, pause, late, waited,
+        len(ends), {"loads": len(ends)}, (PICKLE_CACHE,),
+    )  # fmt: skip
+
+
+def sample(*stretches: Stretch, counted: int) -> Sample:
+    found = Sample(len(stretches))
+    found.add(stretches, counted)
+    return found
+
+
+def test_a_value_is_clients_by_what_they_do_together() -> None:
+    found = sample(stretch([1.0] * 5, uncounted=20), stretch([4.0] * 5), counted=5)
+    # From the end of each one's first to that of its last, 1 to 5 s and 4 to 20 s, whoever it was.
+    assert found.seconds == 4 + 16
+    assert found.done == (4 + 1) + (16 + 4)
+    assert found.value == 2 * 20 / 25
+    assert found.shares == [20, 5]
+    assert found.client_values == [1.0, 4.0]
+    assert found.smallest_share == 5 * 2 / 25
+    assert (found.iterations, found.uncounted) == (10, 20)
+    assert found.on_clock == 20.0
+
+
+def test_the_stretches_of_a_value_add_up() -> None:
+    found = Sample(1)
+    found.add([stretch([1.0, 1.0], start=10.0, pause=0.5, late=0.1)], 2)
+    found.add([stretch([4.0], start=20.0, waited=0.2, pause=0.25)], 1)
+    assert found.value == 2.0
+    assert (found.start, found.seconds, found.on_clock) == (10.0, 6.0, 6.0)
+    assert (found.iterations, found.paused) == (3, 0.75)
+    assert (found.start_spread, found.start_delay) == (0.1, 0.2)
+    assert found.counts == {"loads": 3}
+    assert found.latencies.longest == 4.0
+
+
+def test_trap_6_the_summary_keeps_every_client_and_a_histogram_that_can_be_merged() -> None:
+    samples = [
+        sample(stretch([0.001] * 99 + [0.5]), counted=100),
+        sample(stretch([0.002] * 100), counted=100),
+    ]
+    summary = summarize(samples, [3, 7])
+    assert summary["client_1_s"] == pytest.approx((0.599 + 0.2) / 200)
+    assert "client_2_s" not in summary
+    assert summary["iterations"] == summary["loads"] == 200
+    assert summary["iterations_uncounted"] == 0
+    assert summary["on_clock_s"] == pytest.approx(0.599 + 0.2)
+    assert summary["slices"] == "3 7"
+    assert summary["slice_starts_s"] == "0.000000 0.000000"
+    assert summary["latency_max_s"] == 0.5
+    assert summary["latency_p50_s"] == pytest.approx(0.002, rel=1e-3)
+    assert summary["latency_p99_s"] == pytest.approx(0.002, rel=1e-3)
+    assert summary["cleared_caches"] == "pickle cache"
+    decoded = HdrHistogram.decode(summary["latency_histogram"])
+    assert decoded.get_total_count() == 200
+    decoded.add(HdrHistogram.decode(summary["latency_histogram"]))
+    assert decoded.get_total_count() == 400
+
+
+def test_shares_of_clients_and_pauses_are_told_and_the_worst_start() -> None:
+    first = sample(
+        stretch([1.0] * 3, uncounted=9, pause=1.0, late=0.25), stretch([2.0] * 3), counted=3
+    )
+    second = sample(stretch([1.0] * 3), stretch([1.0] * 3, pause=2.0, waited=0.5), counted=3)
+    summary = summarize([first, second], [0, 1])
+    assert summary["smallest_client_share"] == pytest.approx(2 / 3)
+    assert summary["pause_share"] == 3.0 / (2 * 6.0 + 2 * 3.0)
+    assert (summary["start_spread_s"], summary["start_delay_s"]) == (0.25, 0.5)
+    assert summary["iterations_uncounted"] == 9
+
+
+def test_what_pyperf_would_not_take_is_left_out() -> None:
+    assert storable({"a": "", "b": "x\n  y", "c": 0, "d": 0.0}) == {"b": "x y", "c": 0, "d": 0.0}

@@ -18,9 +18,8 @@ import pyperf
 from zodbshootout.cli import argument_values
 from zodbshootout.client.benchmarks.registry import DEFAULT, benchmarks
 from zodbshootout.client.parameters import COMPRESSIBILITY
-from zodbshootout.config.explanation import close_to
 from zodbshootout.crews.profiling import PROFILERS
-from zodbshootout.errors import UserError
+from zodbshootout.errors import UserError, close_to
 from zodbshootout.scheduling.interleaved_run import RUN_TIME
 
 PRECISION = 0.05

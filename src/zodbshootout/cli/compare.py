@@ -12,8 +12,7 @@ from zodbshootout.cli.arguments import raise_usage_errors
 from zodbshootout.cli.show import TEXTS, check_format, headings, labels, results_in, write_as
 from zodbshootout.cli.streams import Streams
 from zodbshootout.client.specification import INSTALLED
-from zodbshootout.config.explanation import suggestion
-from zodbshootout.errors import UserError
+from zodbshootout.errors import UserError, suggestion
 from zodbshootout.reports.comparison import comparison_report
 from zodbshootout.results.comparison import Ambiguous, Comparison, compare, differing
 from zodbshootout.results.result import CellResult, long_name

@@ -6,9 +6,8 @@ from collections.abc import Collection, Iterable, Sequence
 
 from zodbshootout.cli.options import Options
 from zodbshootout.client.storage_info import Sharing
-from zodbshootout.config.explanation import suggestion
 from zodbshootout.contenders.contender import Contender, by_place
-from zodbshootout.errors import UserError
+from zodbshootout.errors import UserError, suggestion
 
 
 def selected(contenders: Sequence[Contender], options: Options) -> Sequence[Contender]:

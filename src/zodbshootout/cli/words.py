@@ -15,10 +15,9 @@ from zodbshootout.cli.arguments import ASK, LEVELS, OPTIONAL_VALUES
 from zodbshootout.client.benchmarks.registry import DEFAULT, benchmarks
 from zodbshootout.client.masking import Mask
 from zodbshootout.config.configuration import EMBEDDED
-from zodbshootout.config.explanation import close_to, suggestion
 from zodbshootout.config.secret_values import of_uri
 from zodbshootout.config.uri import is_uri, scheme_of
-from zodbshootout.errors import UserError
+from zodbshootout.errors import UserError, close_to, suggestion
 
 _LONELY_EXCLUSION = re.compile(r"-[a-z][a-zA-Z_]{2,}")
 _LIKE_A_FILE = re.compile(r"[./\\]")

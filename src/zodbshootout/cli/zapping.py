@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 
 from zodbshootout.cli.arguments import FORCE
 from zodbshootout.cli.options import Zap
-from zodbshootout.config.explanation import suggestion
 from zodbshootout.contenders.contender import Contender, by_place
-from zodbshootout.errors import UserError
+from zodbshootout.errors import UserError, suggestion
 
 
 def to_be_zapped(

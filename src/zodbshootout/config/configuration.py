@@ -24,12 +24,12 @@ from ZODB.config import ZODBDatabase
 from zodbshootout.client.masking import Mask
 from zodbshootout.client.opening import prelude as prelude  # noqa: PLC0414
 from zodbshootout.client.outcome import describe
-from zodbshootout.config.explanation import explain, key_in_line, suggestion
+from zodbshootout.config.explanation import explain, key_in_line
 from zodbshootout.config.loader import OutsideSection, SectionText, TextLoader, keys_in
 from zodbshootout.config.secret_values import SECRET_KEY, of_configuration
 from zodbshootout.config.sections import EnvironmentSection, ServerSection
 from zodbshootout.config.structure import lines_in_sections
-from zodbshootout.errors import UserError
+from zodbshootout.errors import UserError, suggestion
 
 SCRATCH = "scratch"
 """The name under which a file finds the run's temporary directory."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
@@ -11,6 +10,7 @@ from typing import Any
 import ZConfig
 
 from zodbshootout.config.structure import lines_in_sections
+from zodbshootout.errors import close_to, suggestion
 
 _RULES: Mapping[str, str] = {
     r"None is not an allowed name for '.*' sections": (
@@ -87,20 +87,6 @@ def _meant(section: str, types: Sequence[str]) -> str:
     if section in _IMPORTED_FROM:
         return f"write '%import {_IMPORTED_FROM[section]}' above it"
     return suggestion(section, types)
-
-
-def suggestion(wrong: str, allowed: Sequence[str]) -> str:
-    """Return what the user may have meant, or everything that is allowed."""
-    close = close_to(wrong, allowed)
-    if close:
-        return f"did you mean {' or '.join(close)}?"
-    return f"there are {', '.join(allowed)}"
-
-
-def close_to(wrong: str, allowed: Iterable[str]) -> list[str]:
-    """Return which of those that are allowed may be meant, the closest first."""
-    by_lower = {each.lower(): each for each in allowed}
-    return [by_lower[each] for each in difflib.get_close_matches(wrong.lower(), by_lower)]
 
 
 def _keys(schema: Any, section: str) -> list[str]:

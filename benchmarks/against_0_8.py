@@ -23,7 +23,7 @@ from benchmarks import share
 from benchmarks.contenders import IMPORTS
 from benchmarks.figure import Figure, NotMeasured, at_most, told
 from zodbshootout.config.configuration import Source, parse, prelude
-from zodbshootout.guardian import Guardian, end_group
+from zodbshootout.guardian import Guardian
 from zodbshootout.servers.naming import given_names
 from zodbshootout.servers.running import start_servers
 from zodbshootout.servers.server import ServerContext
@@ -111,12 +111,9 @@ def _run(
     """Run a command that is to find nothing of ours, and that ends with this process."""
     environment = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
     pipe = subprocess.PIPE
-    process = guardian.start(
-        command, stdout=pipe, stderr=pipe, text=True, cwd=directory, env=environment
-    )
+    process = guardian.start(command, stdout=pipe, stderr=pipe, cwd=directory, env=environment)
     try:
         out, err = process.communicate()
     finally:
-        end_group(process.pid, reap=process.poll)
-        guardian.release_group(process.pid)
-    return subprocess.CompletedProcess(command, process.returncode, out, err)
+        process.end()
+    return subprocess.CompletedProcess(command, process.returncode, out.decode(), err.decode())

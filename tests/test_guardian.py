@@ -14,7 +14,16 @@ import psutil
 import pytest
 
 from zodbshootout import guardian
-from zodbshootout.guardian import Ending, Guardian, GuardianLost, end_group
+from zodbshootout.guardian import (
+    TAIL_SIZE,
+    Child,
+    Ending,
+    Guardian,
+    GuardianLost,
+    describe_exit,
+    end_group,
+    last_lines,
+)  # fmt: skip
 
 SLEEPER = [sys.executable, "-c", "import time; time.sleep(600)"]
 IGNORING_SIGTERM = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN)"
@@ -237,12 +246,12 @@ def test_what_was_started_without_a_guardian_process_is_ended(
 ) -> None:
     started: list[subprocess.Popen[bytes]] = []
 
-    class Recorded(subprocess.Popen[bytes]):
+    class Recorded(Child):
         def __init__(self, *args: Any, **options: Any) -> None:
             super().__init__(*args, **options)
             started.append(self)
 
-    monkeypatch.setattr(subprocess, "Popen", Recorded)
+    monkeypatch.setattr(guardian, "Child", Recorded)
     with pytest.raises(GuardianLost):
         lost_guardian.start(SLEEPER, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     (process,) = started
@@ -253,3 +262,46 @@ def test_what_was_started_without_a_guardian_process_is_ended(
 
 def test_groups_can_be_released_without_a_guardian_process(lost_guardian: Guardian) -> None:
     lost_guardian.release_group(1)
+
+
+def test_a_child_is_waited_for_and_ended_with_its_group() -> None:
+    with Guardian() as guardian:
+        child = guardian.start(STUBBORN, Ending(grace=0.1), stdout=subprocess.PIPE)
+        assert child.stdout is not None
+        child.stdout.readline()
+        assert child.exit_code(0.05) is None
+        assert child.describe_exit() == "no longer answers"
+        child.end()
+        assert child.exit_code() == -signal.SIGKILL
+        assert child.describe_exit() == "was killed by SIGKILL"
+        child.stdout.close()
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "description"),
+    [
+        (-signal.SIGKILL, "was killed by SIGKILL"),
+        (-signal.SIGRTMIN - 1, f"was killed by signal {signal.SIGRTMIN + 1}"),
+        (3, "ended with exit status 3"),
+        (None, "no longer answers"),
+    ],
+)
+def test_the_end_of_a_process_is_described(exit_code: int | None, description: str) -> None:
+    assert describe_exit(exit_code) == description
+
+
+def test_the_last_lines_of_an_output_are_found_at_its_end(tmp_path: Path) -> None:
+    output = tmp_path / "output"
+    assert last_lines(output) == []
+    output.write_bytes(b"ERROR far\n" + b"x\n" * TAIL_SIZE + b"one  \xff\n\n  two\nthree")
+    assert last_lines(output, 3) == ["one \N{REPLACEMENT CHARACTER}", "two", "three"]
+    assert last_lines(output, errors="^ERROR") == [
+        "x",
+        "x",
+        "one \N{REPLACEMENT CHARACTER}",
+        "two",
+        "three",
+    ]
+    assert last_lines(output, errors="t") == ["two", "three"]
+    with output.open("rb") as file:
+        assert last_lines(file, start=output.stat().st_size - 2) == ["ee"]

@@ -1,4 +1,4 @@
-"""A small process, the guardian, that outlives the run and cleans up after it.
+"""Child processes, and the guardian: a small process that outlives the run and cleans up after it.
 
 A run that is killed cannot stop its servers and clients.  The guardian can: it reads from a pipe
 which process groups and directories it is responsible for.  When the run ends, however it does, the
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -21,10 +22,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 GRACE = 3.0
 """Seconds between asking a process group to end and killing it."""
+END_TIMEOUT = 5.0
+"""Seconds that a process which is about to end may take, and the news of its end."""
+TAIL_SIZE = 65536
+"""Bytes at the end of an output in which its last lines are searched."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +46,64 @@ GENTLE = Ending()
 _IN_OWN_GROUP: Mapping[str, Any] = (
     {"process_group": 0} if sys.version_info >= (3, 11) else {"preexec_fn": os.setpgrp}
 )
+
+
+class Child(subprocess.Popen[bytes]):
+    """A process that this one has started; :meth:`Guardian.start` gives it a group of its own."""
+
+    guardian: Guardian
+    ending: Ending = GENTLE
+
+    def exit_code(self, seconds: float = 0.0) -> int | None:
+        """Return its exit code, or ``None`` if it still runs after *seconds*."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return self.wait(seconds)
+        return None
+
+    def describe_exit(self, seconds: float = 0.0) -> str:
+        """Return how it has ended within *seconds*; see :func:`describe_exit`."""
+        return describe_exit(self.exit_code(seconds))
+
+    def end(self, ending: Ending | None = None) -> None:
+        """End its group as *ending* or else :attr:`ending` says, and stop watching it."""
+        end_group(self.pid, ending or self.ending, reap=self.poll)
+        self.wait()
+        self.guardian.release_group(self.pid)
+
+
+def describe_exit(exit_code: int | None) -> str:
+    """Return how a process ended, from an exit code as :class:`subprocess.Popen` reports it.
+
+    ``None`` is the code of a process that still runs and does not answer.
+    """
+    if exit_code is None:
+        return "no longer answers"
+    if exit_code < 0:
+        try:
+            return f"was killed by {signal.Signals(-exit_code).name}"
+        except ValueError:  # a real-time signal, which has no name
+            return f"was killed by signal {-exit_code}"
+    return f"ended with exit status {exit_code}"
+
+
+def last_lines(
+    output: Path | IO[bytes], count: int = 5, *, errors: str = "", start: int = 0
+) -> list[str]:
+    """Return the last lines of an output, at most *count*, without those that are blank.
+
+    If some match the regular expression *errors*, only these are returned.  Only what was written
+    after the first *start* bytes is read, at most :data:`TAIL_SIZE` bytes of it.  An output that
+    cannot be read has no lines.
+    """
+    try:
+        with contextlib.ExitStack() as stack:
+            file = stack.enter_context(output.open("rb")) if isinstance(output, Path) else output
+            file.seek(max(start, file.seek(0, os.SEEK_END) - TAIL_SIZE))
+            text = file.read().decode(errors="replace")
+    except OSError:
+        return []
+    lines = [" ".join(line.split()) for line in text.splitlines() if line.strip()]
+    return ([line for line in lines if re.search(errors, line)] or lines)[-count:]
 
 
 class GuardianLost(Exception):  # noqa: N818
@@ -79,26 +142,27 @@ class Guardian:
         *,
         session: bool = True,
         **options: Any,
-    ) -> subprocess.Popen[Any]:
+    ) -> Child:
         """Start a process in a group of its own, and watch the group as :meth:`watch_group` does.
 
         The group has a *session* of its own, too: Linux divides processor time by sessions first.
         *options* are those of :class:`subprocess.Popen`.
 
-        :raises OSError: when the command cannot be run
-        :raises GuardianLost: when the guardian process has ended; what was started is ended, too
+        :raises OSError: if the command cannot be run
+        :raises GuardianLost: if the guardian process has ended; the new process is ended, too
         """
         # An interrupt between the two would leave a process that nothing ends.
         with _signals_deferred():
-            apart = {"start_new_session": True} if session else _IN_OWN_GROUP
-            process = subprocess.Popen(command, **apart, **options)
+            group = {"start_new_session": True} if session else _IN_OWN_GROUP
+            child = Child(command, **group, **options)
+            child.guardian, child.ending = self, ending
             try:
-                self.watch_group(process.pid, ending)
+                self.watch_group(child.pid, ending)
             except GuardianLost:
-                with process:  # which closes its pipes
-                    end_group(process.pid, ending, reap=process.poll)
+                with child:  # closes its pipes
+                    child.end()
                 raise
-        return process
+        return child
 
     def watch_group(self, group: int, ending: Ending = GENTLE) -> None:
         """Have a process group ended when the run ends, unless it is released before.

@@ -30,7 +30,6 @@ from zodbshootout.client.client import Client
 from zodbshootout.client.clock import SystemClock
 from zodbshootout.client.data.tree import Dataset
 from zodbshootout.client.database import Database
-from zodbshootout.client.outcome import describe_exit
 from zodbshootout.client.parameters import ClientKind, Parameters
 from zodbshootout.client.populating import populate
 from zodbshootout.client.progress import MAX_POINTS
@@ -158,12 +157,6 @@ def test_no_process_is_left_of_a_crew_that_failed() -> None:
         assert pid is not None
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
-
-
-def test_the_manner_of_an_end_is_told() -> None:
-    assert describe_exit(-9) == "was killed by SIGKILL"
-    assert describe_exit(3) == "ended with exit status 3"
-    assert describe_exit(None) == "no longer answers"
 
 
 @pytest.mark.parametrize("shared", [True, False])

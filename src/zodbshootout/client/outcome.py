@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import signal
 import traceback
 from dataclasses import dataclass
 
@@ -82,18 +81,3 @@ def failure_of(error: BaseException, *, secondary: bool = False) -> Failure:
         secondary,
         invalidates_results=isinstance(error, CheckFailed),
     )
-
-
-def describe_exit(exit_code: int | None) -> str:
-    """Return how a process ended, from an exit code as :class:`subprocess.Popen` reports it.
-
-    ``None`` is the code of a process that still runs, and does not answer.
-    """
-    if exit_code is None:
-        return "no longer answers"
-    if exit_code < 0:
-        try:
-            return f"was killed by {signal.Signals(-exit_code).name}"
-        except ValueError:  # a real-time signal, which has no name
-            return f"was killed by signal {-exit_code}"
-    return f"ended with exit status {exit_code}"

@@ -15,15 +15,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from importlib.metadata import distributions
+from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryFile
+from typing import IO
 
 import platformdirs
 
 from zodbshootout.client.specification import Interpreter
 from zodbshootout.contenders.environment import Environment
 from zodbshootout.crews.interpreters import foreign_environment
-from zodbshootout.guardian import Guardian, end_group
+from zodbshootout.guardian import Guardian, last_lines
 
 OLDEST = (3, 9)
 """The oldest Python that clients run on."""
@@ -31,8 +33,6 @@ _PATIENCE = 60.0
 """Seconds that a Python may take to tell what it is."""
 _LONGEST = 3600.0
 """Seconds that an installation may take: what has no wheel is built."""
-_LINES = 3
-"""How many of an installer's last lines are told."""
 _SOURCES = "sources"
 """The directory that checkouts are built in."""
 _MADE = "made"
@@ -207,21 +207,16 @@ class Maker:
         with TemporaryFile() as output, TemporaryFile() as wanted:
             wanted.write("\n".join(requirements).encode())
             wanted.seek(0)
-            process = self._guardian.start(
+            installer = self._guardian.start(
                 command, stdin=wanted, stdout=output, stderr=subprocess.STDOUT, env=variables
             )
             try:
-                process.wait(_LONGEST)
-            except subprocess.TimeoutExpired:
-                return f"it takes longer than {_LONGEST:.0f} s"
+                exit_code = installer.exit_code(_LONGEST)
             finally:
-                end_group(process.pid, reap=process.poll)
-                process.wait()
-                self._guardian.release_group(process.pid)
-            if not process.returncode:
-                return ""
-            output.seek(0)
-            return _last_lines(output.read().decode(errors="replace"))
+                installer.end()
+            if exit_code is None:
+                return f"it takes longer than {_LONGEST:.0f} s"
+            return _last_lines(output) if exit_code else ""
 
 
 def _variables(python: Path) -> dict[str, str]:
@@ -294,10 +289,8 @@ def _site_directories() -> list[str]:
     return [path for path in sys.path if Path(path).name in {"site-packages", "dist-packages"}]
 
 
-def _last_lines(text: str) -> str:
-    lines = [" ".join(line.split()) for line in text.splitlines() if line.strip()]
-    errors = [line for line in lines if line.lower().startswith("error")]
-    return " / ".join((errors or lines)[-_LINES:]) or "the installer says nothing"
+def _last_lines(output: IO[bytes]) -> str:
+    return " / ".join(last_lines(output, 3, errors="(?i)^error")) or "the installer says nothing"
 
 
 @functools.cache
@@ -309,13 +302,13 @@ def _asked(python: Path) -> _Answer:
     try:
         done = subprocess.run(
             [str(python), "-c", _QUESTION],
-            check=True, capture_output=True, text=True, timeout=_PATIENCE, stdin=subprocess.DEVNULL,
+            check=True, capture_output=True, timeout=_PATIENCE, stdin=subprocess.DEVNULL,
             env=None if str(python) == sys.executable else foreign_environment(os.environ),
         )  # fmt: skip
         told = json.loads(done.stdout.splitlines()[-1])
         return _Answer(tuple(told["version"]), told["implementation"], told["flaw"])
     except subprocess.CalledProcessError as error:
-        reason = _last_lines(error.stderr)
+        reason = _last_lines(BytesIO(error.stderr))
     except (OSError, subprocess.TimeoutExpired, ValueError, LookupError) as error:
         reason = str(error)
     raise CannotBeMade(f"{python} is no Python that works: {reason}")

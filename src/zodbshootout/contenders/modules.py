@@ -6,7 +6,7 @@ import shutil
 from importlib.resources import as_file, files
 from pathlib import Path
 
-CARRIED = ("__init__.py", "client", "crews", "errors.py", "mysql", "newt")
+CARRIED = ("__init__.py", "client", "crews", "errors.py", "guardian.py", "mysql", "newt")
 """They need ZODB, the storage and nothing else."""
 
 

@@ -18,9 +18,10 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from zodbshootout.client.outcome import Failure, describe_exit
+from zodbshootout.client.outcome import Failure
 from zodbshootout.client.specification import Interpreter
 from zodbshootout.crews.crew import CrewFailed
+from zodbshootout.guardian import describe_exit
 
 _PATIENCE = 5.0
 """Seconds that it has to end after the connection was closed, before it is killed."""

@@ -11,9 +11,10 @@ from typing import Any
 
 from zodbshootout.client.benchmarks.benchmark import Benchmark
 from zodbshootout.client.clock import Clock
-from zodbshootout.client.outcome import Failure, describe_exit
+from zodbshootout.client.outcome import Failure
 from zodbshootout.client.session import follow_orders
 from zodbshootout.crews.local import LocalCrew
+from zodbshootout.guardian import describe_exit
 
 _FORK = multiprocessing.get_context("fork")
 

@@ -22,7 +22,7 @@ from typing import Any
 
 from zodbshootout.crews.cluster import Cluster, Worker
 from zodbshootout.errors import UserError
-from zodbshootout.guardian import Ending, Guardian, end_group
+from zodbshootout.guardian import Child, Ending, Guardian, last_lines
 from zodbshootout.servers.certificates import certificates
 
 PATIENCE = 30.0
@@ -146,14 +146,15 @@ def _local(workers: int, guardian: Guardian, directory: Path, stack: ExitStack) 
     output = stack.enter_context(log.open("wb"))
     alike = _with_addresses_alike()
 
-    def start(program: str, *words: str) -> subprocess.Popen[Any]:
+    def start(program: str, *words: str) -> Child:
         process = guardian.start(
             [*alike, sys.executable, "-m", f"distributed.cli.dask_{program}", *words, *common],
+            _AT_ONCE,
             session=False,
             env={**os.environ, "DASK_TEMPORARY_DIRECTORY": str(directory), **_SETTINGS},
             stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
         )  # fmt: skip
-        stack.callback(_end, process, guardian)
+        stack.callback(process.end)
         return process
 
     scheduler = start("scheduler", "--port", "0")
@@ -187,9 +188,8 @@ def _with_addresses_alike() -> Sequence[str]:
     return words
 
 
-def _last_line(path: Path) -> str:
-    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    return next((line.strip() for line in reversed(lines) if line.strip()), "it logged nothing")
+def _last_line(log: Path) -> str:
+    return next(iter(last_lines(log, 1)), "it logged nothing")
 
 
 def _told_in(path: Path) -> str:
@@ -197,12 +197,6 @@ def _told_in(path: Path) -> str:
         return str(json.loads(path.read_text(encoding="utf-8"))["address"])
     except (OSError, ValueError, KeyError):
         return ""
-
-
-def _end(process: subprocess.Popen[Any], guardian: Guardian) -> None:
-    end_group(process.pid, _AT_ONCE, reap=process.poll)
-    process.wait()
-    guardian.release_group(process.pid)
 
 
 @dataclass(frozen=True)

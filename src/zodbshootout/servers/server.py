@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import threading
 import time
@@ -13,17 +14,10 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any, ClassVar
 
-from zodbshootout.client.outcome import describe_exit
 from zodbshootout.config.configuration import Source
 from zodbshootout.config.sections import ServerSection
 from zodbshootout.errors import UserError
-from zodbshootout.guardian import (
-    GENTLE,
-    Ending,
-    Guardian,
-    GuardianLost,
-    end_group,
-)
+from zodbshootout.guardian import GENTLE, Child, Ending, Guardian, GuardianLost, last_lines
 from zodbshootout.servers import ServerFailed
 from zodbshootout.servers.account import account_for
 from zodbshootout.servers.address import accepts
@@ -33,8 +27,6 @@ START_TIMEOUT = 60.0
 """Seconds that a server may take until it is ready."""
 PREPARATION_TIMEOUT = 120.0
 """Seconds that a program may take that prepares a server, such as ``initdb``."""
-LOG_LINES = 5
-"""How many lines of a server's log a message quotes at most."""
 DATA = "data"
 """The subdirectory of a server's directory that holds its data."""
 _NO_SIGNAL = Ending(signal=0, grace=10.0)
@@ -65,7 +57,7 @@ class Server(ABC):
     system_accounts: ClassVar[Sequence[str] | None] = None
     """Users as which root runs it, the first that exists; ``None`` where it runs as root."""
     error_mark: ClassVar[str] = ""
-    """What marks the lines of its log that report errors; empty where nothing does."""
+    """Marks the lines of its log that report errors; empty if nothing does."""
 
     orderly: ClassVar[Ending] = GENTLE
     """How it is stopped when its data are needed again."""
@@ -87,7 +79,7 @@ class Server(ABC):
         self.directory = ServerDirectory(
             kept or context.directory / f"server-{self.name}", kept=kept is not None
         )
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Child | None = None
         self._process_options: dict[str, Any] = {}
         self._log_start = 0
         for name in section.settings:
@@ -147,7 +139,7 @@ class Server(ABC):
         """Return how the server has ended and what it logged last, ``None`` if it has not."""
         if self._process is None or self._process.poll() is None:
             return None
-        return f"{describe_exit(self._process.returncode)}: {self.last_log_lines()}"
+        return f"{self._process.describe_exit()}: {self.last_log_lines()}"
 
     @property
     def pid(self) -> int | None:
@@ -164,12 +156,9 @@ class Server(ABC):
         return self.orderly if self.directory.kept else self.abrupt
 
     def _stop(self, ending: Ending) -> None:
-        if self._process is None:
-            return
-        end_group(self._process.pid, ending, reap=self._process.poll)
-        self._process.wait()
-        self.context.guardian.release_group(self._process.pid)
-        self._process = None
+        if self._process is not None:
+            self._process.end(ending)
+            self._process = None
 
     def run(self, command: Sequence[str], standard_input: str = "") -> str:
         """Run a program that prepares the server; return what it printed.
@@ -182,35 +171,23 @@ class Server(ABC):
             file.write(standard_input.encode())
             file.seek(0)
             process = self._spawn(command, _NO_SIGNAL, file)
-        try:
-            process.wait(PREPARATION_TIMEOUT)
-        except subprocess.TimeoutExpired:
-            end_group(process.pid, reap=process.poll)
-            process.wait()
-            self.context.guardian.release_group(process.pid)
+        exit_code = process.exit_code(PREPARATION_TIMEOUT)  # an interrupted run leaves it running
+        process.end(GENTLE)
+        if exit_code != 0:
+            outcome = "failed" if exit_code else f"took longer than {PREPARATION_TIMEOUT:.0f} s"
             raise ServerFailed(
-                f"could not be prepared: {Path(command[0]).name} took longer than "
-                f"{PREPARATION_TIMEOUT:.0f} s: {self.last_log_lines()}"
-            ) from None
-        self.context.guardian.release_group(process.pid)
-        if process.returncode:
-            raise ServerFailed(
-                f"could not be prepared: {Path(command[0]).name} failed: {self.last_log_lines()}"
+                f"could not be prepared: {Path(command[0]).name} {outcome}: {self.last_log_lines()}"
             )
         return self.directory.logged(self._log_start)
 
     def last_log_lines(self) -> str:
         """Return the last lines that were logged since the last start, joined into one.
 
-        Where some are marked as errors (see :attr:`error_mark`), only these.
+        If some have the :attr:`error_mark`, only these are returned.
         """
-        lines = [
-            line.strip()
-            for line in self.directory.logged(self._log_start).split("\n")
-            if line.strip()
-        ]
-        errors = [line for line in lines if self.error_mark in line]
-        return " / ".join((errors or lines)[-LOG_LINES:]) or "it logged nothing"
+        errors = re.escape(self.error_mark)
+        lines = last_lines(self.directory.log, errors=errors, start=self._log_start)
+        return " / ".join(lines) or "it logged nothing"
 
     def _set_up(self) -> None:
         """Make the directory, and choose user and environment of the server's processes."""
@@ -234,9 +211,7 @@ class Server(ABC):
         self._process = self._spawn(command, self._ending, subprocess.DEVNULL)
         self._wait(self._process)
 
-    def _spawn(
-        self, command: Sequence[str], ending: Ending, stdin: int | IO[bytes]
-    ) -> subprocess.Popen[bytes]:
+    def _spawn(self, command: Sequence[str], ending: Ending, stdin: int | IO[bytes]) -> Child:
         return self.context.guardian.start(
             command,
             ending,
@@ -246,7 +221,7 @@ class Server(ABC):
             **self._process_options,
         )
 
-    def _wait(self, process: subprocess.Popen[bytes]) -> None:
+    def _wait(self, process: Child) -> None:
         deadline = time.monotonic() + START_TIMEOUT
         while process.poll() is None:
             if self.is_ready():

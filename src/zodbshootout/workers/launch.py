@@ -19,10 +19,10 @@ from typing import Any
 
 import pyperf
 
-from zodbshootout.client.outcome import BadSection, Failure, describe_exit
+from zodbshootout.client.outcome import BadSection, Failure
 from zodbshootout.client.storage_info import StorageInfo
 from zodbshootout.client.tasks import InspectStorage, Prepare, ValidateSection
-from zodbshootout.guardian import Guardian, end_group
+from zodbshootout.guardian import Guardian, describe_exit, end_group
 from zodbshootout.workers.task import (
     Assignment,
     Begin,

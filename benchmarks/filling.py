@@ -67,9 +67,8 @@ def _report(
 def fill(path: Path, objects: int) -> float:
     """Fill a new FileStorage as ``--min-objects`` does; return the seconds that it took."""
     from zodbshootout.client.database import Database
-    from zodbshootout.client.parameters import CrewShape, Parameters
     from zodbshootout.client.populating import fill as fill_database
-    from zodbshootout.client.specification import Storage
+    from zodbshootout.client.specification import CrewShape, Parameters, Storage
 
     section = f"<zodb>\n<filestorage>\npath {path}\n</filestorage>\n</zodb>\n"
     parameters = Parameters(CrewShape(1), object_size=RECORD, min_objects=objects)

@@ -37,9 +37,14 @@ import pyperf
 from benchmarks.contenders import zeo
 from benchmarks.figure import Figure, at_least, at_most, told
 from zodbshootout.client.outcome import State
-from zodbshootout.client.parameters import ClientKind, CrewShape, Parameters
 from zodbshootout.client.progress import most_points
-from zodbshootout.client.specification import Specification, Storage
+from zodbshootout.client.specification import (
+    ClientKind,
+    CrewShape,
+    Parameters,
+    Specification,
+    Storage,
+)
 from zodbshootout.client.tasks import Prepare
 from zodbshootout.crews.cluster import Cluster
 from zodbshootout.crews.crew import Crew

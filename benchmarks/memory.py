@@ -56,7 +56,7 @@ def _peak_apart(iterations: int) -> int:
 def peak(iterations: int) -> int:
     """Measure one value in a client process; return its peak memory in bytes."""
     from benchmarks.nothing import Nothing, crew_plan
-    from zodbshootout.client.parameters import ClientKind
+    from zodbshootout.client.specification import ClientKind
 
     with crew_plan(Nothing, ClientKind.PROCESS).started() as crew:
         crew.measure(iterations)

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from benchmarks.figure import Figure, at_most, told
 from benchmarks.nothing import Batches, Nothing, crew_plan
 from zodbshootout.client.benchmarks.benchmark import Benchmark
-from zodbshootout.client.parameters import ClientKind
+from zodbshootout.client.specification import ClientKind
 
 LIMIT = 0.2
 """Microseconds that recording may cost an iteration."""

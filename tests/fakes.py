@@ -18,12 +18,10 @@ from ZODB.MappingStorage import MappingStorage
 from ZODB.POSException import ConflictError, ReadConflictError
 
 from zodbshootout.client.benchmarks.benchmark import Benchmark
-from zodbshootout.client.caches import Cache, CacheUse
 from zodbshootout.client.clock import Clock
 from zodbshootout.client.database import Database
-from zodbshootout.client.parameters import ClientKind, CrewShape, Parameters
-from zodbshootout.client.specification import Storage
-from zodbshootout.client.storage_info import Sharing
+from zodbshootout.client.specification import ClientKind, CrewShape, Parameters, Storage
+from zodbshootout.client.storage_info import Cache, CacheUse, Sharing
 from zodbshootout.client.storages.open_storage import OpenStorage
 from zodbshootout.crews.crew import Crew
 from zodbshootout.crews.sample import Sample

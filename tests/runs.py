@@ -9,8 +9,7 @@ import pyperf
 
 from zodbshootout.cli.progress import NoProgress
 from zodbshootout.client.outcome import Failure, State
-from zodbshootout.client.parameters import ClientKind, CrewShape, Parameters
-from zodbshootout.client.specification import Storage
+from zodbshootout.client.specification import ClientKind, CrewShape, Parameters, Storage
 from zodbshootout.client.storage_info import Sharing, StorageInfo
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.results.cell import Cell
@@ -66,12 +65,12 @@ class Counting(NoProgress):
         self.settled.append(f"{result.cell.contender} {result.cell.benchmark} {result.state.value}")
 
 
-def contender(name: str, place: str = "", **facts: Any) -> Contender:
+def contender(name: str, place: str = "", **info: Any) -> Contender:
     """Return a contender; one of the name ``memory`` keeps its data there."""
     if name == "memory":
-        facts = {"sharing": Sharing.VOLATILE, **facts}
+        info = {"sharing": Sharing.VOLATILE, **info}
     settings = {"storage.path": place or f"/var/{name}.fs"}
-    return Contender(name, Storage(section=name), settings, StorageInfo(**facts))
+    return Contender(name, Storage(section=name), settings, StorageInfo(**info))
 
 
 def plan_of(

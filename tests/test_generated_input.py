@@ -20,7 +20,7 @@ from tests.generated import examples
 from tests.reports.results import EVERYTHING, told
 from zodbshootout.cli.arguments import NOT_OURS, parser
 from zodbshootout.cli.main import ALL_MEASURED, BAD_USAGE, FORBIDDEN, main
-from zodbshootout.client.benchmarks.registry import benchmarks
+from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.results.files import ResultFiles
 
 ETC = Path(__file__).parents[1] / "etc"

@@ -17,7 +17,7 @@ from docutils.core import publish_doctree
 
 from tests.reports.swept import swept
 from zodbshootout.cli import options
-from zodbshootout.client.benchmarks.registry import benchmarks
+from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.config.configuration import read_source
 from zodbshootout.results.files import ResultFiles
 

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from benchmarks.published.experiments import Experiment, Published, Run
 from zodbshootout.cli.show import headings, report_of
-from zodbshootout.client.parameters import Parameters
+from zodbshootout.client.specification import Parameters
 from zodbshootout.reports import rst, svg, text
 from zodbshootout.reports.chart import Chart
 from zodbshootout.reports.comparison import comparison_report

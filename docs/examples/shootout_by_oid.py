@@ -1,10 +1,10 @@
 """Read objects by their OIDs, with no mapping in between."""
 
 from zodbshootout.client.benchmarks.benchmark import Benchmark, CheckFailed
-from zodbshootout.client.caches import PICKLE_CACHE
 from zodbshootout.client.data import tree
 from zodbshootout.client.data.records import records_each
 from zodbshootout.client.data.tree import Dataset
+from zodbshootout.client.storage_info import PICKLE_CACHE
 
 
 class ByOID(Benchmark):

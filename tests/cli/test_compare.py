@@ -13,7 +13,7 @@ import pytest
 from tests.results.test_comparison import in_rounds, noisy
 from tests.runs import cell, measured
 from zodbshootout.cli.main import main
-from zodbshootout.client.parameters import ClientKind, CrewShape, Parameters
+from zodbshootout.client.specification import ClientKind, CrewShape, Parameters
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.files import ResultFiles
 from zodbshootout.results.result import CellResult

@@ -7,7 +7,7 @@ import pytest
 
 from zodbshootout.cli.destination import result_files
 from zodbshootout.cli.options import parse
-from zodbshootout.client.parameters import CrewShape, Parameters
+from zodbshootout.client.specification import CrewShape, Parameters
 from zodbshootout.errors import UserError
 from zodbshootout.scheduling.interleaved_run import Effort
 from zodbshootout.scheduling.plan import Sweep, make_plan

@@ -10,7 +10,7 @@ import pytest
 from tests.runs import contender
 from zodbshootout.cli import hosts
 from zodbshootout.cli.hosts import on_hosts, reachable
-from zodbshootout.client.parameters import ClientKind, CrewShape, Parameters
+from zodbshootout.client.specification import ClientKind, CrewShape, Parameters
 from zodbshootout.config.configuration import Source, parse
 from zodbshootout.contenders.description import contenders_of
 from zodbshootout.crews.cluster import Cluster, Worker

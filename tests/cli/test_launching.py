@@ -15,13 +15,12 @@ from zodbshootout.cli.options import parse
 from zodbshootout.cli.progress import NoProgress
 from zodbshootout.client.masking import Mask
 from zodbshootout.client.outcome import Failure
-from zodbshootout.client.storage_info import StorageInfo
+from zodbshootout.client.storage_info import Advice, Requirement, StorageInfo
 from zodbshootout.client.tasks import InspectStorage
-from zodbshootout.contenders.contender import Advice, Requirement
 from zodbshootout.workers import leaks
 from zodbshootout.workers.task import WorkerFailed
 
-FACTS = StorageInfo("SomeStorage", driver="some driver")
+INFO = StorageInfo("SomeStorage", driver="some driver")
 
 
 @dataclass
@@ -44,7 +43,7 @@ class FakeLauncher:
         self.inspected.append(task.storage.section)
         if task.storage.section in self.failures:
             raise WorkerFailed(self.failures[task.storage.section])
-        return FACTS
+        return INFO
 
 
 def look(
@@ -52,24 +51,24 @@ def look(
 ) -> tuple[dict[str, str], dict[str, StorageInfo]]:
     """Return why some contenders cannot be opened, and what was found of the others."""
     given: Any = launcher
-    failures, facts = look_at(contenders, given, absent or {}, NoProgress())
-    return {name: failure.cause for name, failure in failures.items()}, facts
+    failures, info = look_at(contenders, given, absent or {}, NoProgress())
+    return {name: failure.cause for name, failure in failures.items()}, info
 
 
 def test_every_contender_is_opened_once_and_one_that_fails_fails_alone() -> None:
     launcher = FakeLauncher({"b": Failure("OSError: no", "Traceback")})
-    failures, facts = look(launcher, *map(contender, "abc"))
+    failures, info = look(launcher, *map(contender, "abc"))
     assert launcher.inspected == ["a", "b", "c"]
     assert failures == {"b": "cannot be opened: OSError: no"}
-    assert facts == {"a": FACTS, "c": FACTS}
+    assert info == {"a": INFO, "c": INFO}
 
 
 def test_what_is_known_to_be_absent_is_not_opened() -> None:
     launcher = FakeLauncher()
-    failures, facts = look(launcher, *map(contender, "ab"), absent={"a": "server x ended"})
+    failures, info = look(launcher, *map(contender, "ab"), absent={"a": "server x ended"})
     assert launcher.inspected == ["b"]
     assert failures == {"a": "server x ended"}
-    assert set(facts) == {"b"}
+    assert set(info) == {"b"}
 
 
 def test_a_server_that_is_not_there_is_told_with_what_to_type() -> None:
@@ -97,9 +96,9 @@ def test_a_failure_for_which_there_is_advice_ends_with_it() -> None:
 
 def test_where_no_fork_server_can_be_started_no_contender_can_be_opened() -> None:
     launcher = FakeLauncher(cannot_start=Failure("no worker can be started: no memory"))
-    failures, facts = look(launcher, *map(contender, "ab"), absent={"a": "server x ended"})
+    failures, info = look(launcher, *map(contender, "ab"), absent={"a": "server x ended"})
     assert failures == {"a": "server x ended", "b": "no worker can be started: no memory"}
-    assert facts == {}
+    assert info == {}
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from zodbshootout.cli.options import Zap, parse
-from zodbshootout.client.benchmarks.registry import benchmarks
-from zodbshootout.client.parameters import ClientKind, CrewShape, MappingType, Parameters
+from zodbshootout.client.benchmarks import benchmarks
+from zodbshootout.client.specification import ClientKind, CrewShape, MappingType, Parameters
 from zodbshootout.config.configuration import EMBEDDED
 from zodbshootout.errors import UserError
 from zodbshootout.scheduling.interleaved_run import RUN_TIME, Effort
@@ -18,7 +18,7 @@ SEVEN = ["add", "update", "warm", "cold", "prefetch_cold", "hot", "steamin"]
 
 
 def kind(sweep: Sweep) -> tuple[ClientKind, bool]:
-    return sweep.base.crew.unit, sweep.base.crew.shared
+    return sweep.base.crew.client_kind, sweep.base.crew.shared
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,7 @@ from tests.runs import cell, measured
 from zodbshootout.cli.main import main
 from zodbshootout.cli.show import headings
 from zodbshootout.cli.streams import console_on
-from zodbshootout.client.parameters import MappingType
+from zodbshootout.client.specification import MappingType
 from zodbshootout.reports import text
 from zodbshootout.reports.records import Source
 from zodbshootout.reports.tables import make_report

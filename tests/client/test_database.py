@@ -11,10 +11,16 @@ from pathlib import Path
 import pytest
 from ZODB.blob import Blob
 
-from zodbshootout.client.caches import OPERATING_SYSTEM, PICKLE_CACHE, Cache, Place
 from zodbshootout.client.database import Database
 from zodbshootout.client.specification import Storage
-from zodbshootout.client.storage_info import Sharing, StorageInfo
+from zodbshootout.client.storage_info import (
+    OPERATING_SYSTEM,
+    PICKLE_CACHE,
+    Cache,
+    Place,
+    Sharing,
+    StorageInfo,
+)
 from zodbshootout.client.storages import open_storage
 
 OURS = {name: version(name) for name in ("ZODB", "persistent", "BTrees", "transaction")}
@@ -31,34 +37,33 @@ def opened(storage: str, place: Path, imports: str = "") -> Database:
 FILESTORAGE = "<filestorage>\npath $here/x.fs\nblob-dir $here/blobs\n</filestorage>\n"
 CHANGES = "<filestorage changes>\npath $here/changes.fs\n</filestorage>\n"
 READ_ONLY = FILESTORAGE.replace("</", "read-only true\n</")
-FACTS = {
+INFO = {
     FILESTORAGE: StorageInfo(
         "FileStorage", Sharing.EXCLUSIVE, prefetches=False, stores_blobs=True,
-        emptied=(PICKLE_CACHE,), left=(OPERATING_SYSTEM,), storage_classes=(FS,), versions=OURS,
+        left=(OPERATING_SYSTEM,), storage_classes=(FS,), versions=OURS,
     ),
     "<mappingstorage/>\n": StorageInfo(
         "MappingStorage", Sharing.VOLATILE, prefetches=False, stores_blobs=False,
-        emptied=(PICKLE_CACHE,), storage_classes=(MAPPING,), versions=OURS,
+        storage_classes=(MAPPING,), versions=OURS,
     ),
     "<demostorage/>\n": StorageInfo(
         "DemoStorage", Sharing.VOLATILE, prefetches=False, stores_blobs=True,
-        emptied=(PICKLE_CACHE,), storage_classes=(DEMO, MAPPING, MAPPING), versions=OURS,
+        storage_classes=(DEMO, MAPPING, MAPPING), versions=OURS,
     ),
     f"<demostorage>\n{CHANGES}{FILESTORAGE}</demostorage>\n": StorageInfo(
         "DemoStorage", Sharing.EXCLUSIVE, prefetches=False, stores_blobs=False,
         pack_flaw="DemoStorage cannot pack changes that are kept elsewhere than in its memory",
-        emptied=(PICKLE_CACHE,), left=(OPERATING_SYSTEM,), storage_classes=(DEMO, FS, FS),
+        left=(OPERATING_SYSTEM,), storage_classes=(DEMO, FS, FS),
         versions=OURS,
     ),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("storage", "facts"), FACTS.items(), ids=["file", "memory", "demo", "kept"]
-)
-def test_the_facts_of_zodbs_own_storages(storage: str, facts: StorageInfo, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("storage", "info"), INFO.items(), ids=["file", "memory", "demo", "kept"])
+def test_the_facts_of_zodbs_own_storages(storage: str, info: StorageInfo, tmp_path: Path) -> None:
     with opened(storage, tmp_path) as database:
-        assert replace(database.facts(), python={}) == facts
+        assert replace(database.info(), python={}) == info
+        assert database.own_caches() == (PICKLE_CACHE,)
         assert database.knows_caches
 
 
@@ -67,13 +72,14 @@ def test_the_facts_of_relstorage(tmp_path: Path) -> None:
         "<relstorage>\nblob-dir $here/b\n<sqlite3>\ndata-dir $here/s\n</sqlite3>\n</relstorage>\n"
     )
     with opened(section, tmp_path, "%import relstorage\n") as database:
-        facts = replace(database.facts(), python={})
+        info = replace(database.info(), python={})
+        assert database.own_caches() == (PICKLE_CACHE, Cache("RelStorage cache"))
         assert database.knows_caches
     leaky = version("RelStorage") == "4.3.0"
-    assert ("commits what a refused transaction" in str(facts.retry_flaw)) == leaky
-    assert facts == StorageInfo(
+    assert ("commits what a refused transaction" in str(info.retry_flaw)) == leaky
+    assert info == StorageInfo(
         "RelStorage", Sharing.CONCURRENT, prefetches=True, stores_blobs=True,
-        retry_flaw=facts.retry_flaw, emptied=(PICKLE_CACHE, Cache("RelStorage cache")),
+        retry_flaw=info.retry_flaw,
         left=(Cache("SQLite page cache"), OPERATING_SYSTEM),
         storage_classes=("relstorage.storage.RelStorage",), driver="sqlite3",
         versions={**OURS, "RelStorage": version("RelStorage"), "SQLite": sqlite3.sqlite_version},
@@ -82,11 +88,11 @@ def test_the_facts_of_relstorage(tmp_path: Path) -> None:
 
 def test_what_is_read_only_is_what_is_written_to(tmp_path: Path) -> None:
     with opened(FILESTORAGE, tmp_path) as database:
-        assert not database.facts().read_only
+        assert not database.info().read_only
     with opened(READ_ONLY, tmp_path) as database:
-        assert database.facts().read_only
+        assert database.info().read_only
     with opened(f"<demostorage>\n{READ_ONLY}</demostorage>\n", tmp_path) as database:
-        assert not database.facts().read_only
+        assert not database.info().read_only
 
 
 def test_a_storage_that_is_not_known_is_opened_anew_to_be_cold(
@@ -104,7 +110,7 @@ def test_a_storage_that_is_not_known_is_opened_anew_to_be_cold(
 
 
 THIRD_PARTY = """
-from zodbshootout.client.caches import Cache
+from zodbshootout.client.storage_info import Cache
 from zodbshootout.client.storages.open_storage import OpenStorage
 
 class OpenForeign(OpenStorage):
@@ -138,8 +144,8 @@ def test_another_package_can_make_a_storage_known(
     monkeypatch.setattr(open_storage, "known_storages", open_storage.known_storages.__wrapped__)
     with opened(f"<foreign>\n{FILESTORAGE}</foreign>\n", tmp_path, "%import foreign\n") as database:
         assert database.knows_caches
-        assert database.facts().left == (OPERATING_SYSTEM,)
-        assert database.facts().emptied == (PICKLE_CACHE, Cache("foreign cache"))
+        assert database.info().left == (OPERATING_SYSTEM,)
+        assert database.own_caches() == (PICKLE_CACHE, Cache("foreign cache"))
         (section,) = sys.modules["knows_foreign"].OpenForeign.settled
         assert type(section).__name__ == "ForeignSection"
 

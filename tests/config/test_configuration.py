@@ -35,7 +35,7 @@ def test_the_embedded_default_has_four_contenders_and_a_server(tmp_path: Path) -
     source = read_source(EMBEDDED)
     assert source.server_names == ("main",)
     configuration = parsed(source.text, tmp_path, main="127.0.0.1:1")
-    assert [(each.name, each.facts.sharing) for each in contenders_of(configuration)] == [
+    assert [(each.name, each.info.sharing) for each in contenders_of(configuration)] == [
         ("memory", Sharing.VOLATILE),
         ("filestorage", Sharing.EXCLUSIVE),
         ("zeo", Sharing.CONCURRENT),

@@ -10,8 +10,7 @@ import zodburi
 
 from zodbshootout.client.database import Database
 from zodbshootout.client.opening import open_db
-from zodbshootout.client.parameters import ClientKind, CrewShape, Parameters
-from zodbshootout.client.specification import Storage
+from zodbshootout.client.specification import ClientKind, CrewShape, Parameters, Storage
 from zodbshootout.client.storage_info import Sharing
 from zodbshootout.config.configuration import Source, parse
 from zodbshootout.config.uri import is_uri, schemes, source_of
@@ -92,13 +91,13 @@ def test_what_is_known_before_it_is_opened_is_what_opening_it_shows(
     )
     found = contender(uri.format(tmp_path, tmp_path))
     assert found.name == uri.partition(":")[0]
-    assert (found.facts.storage_name, found.facts.sharing) == (storage, sharing)
-    assert found.facts.prefetches is not None
+    assert (found.info.storage_name, found.info.sharing) == (storage, sharing)
+    assert found.info.prefetches is not None
     with Database(found.storage) as database:
-        facts = database.facts()
-    assert facts.sharing is sharing
-    assert facts.prefetches is found.facts.prefetches
-    assert any(name.endswith(f".{storage}") for name in facts.storage_classes)
+        info = database.info()
+    assert info.sharing is sharing
+    assert info.prefetches is found.info.prefetches
+    assert any(name.endswith(f".{storage}") for name in info.storage_classes)
 
 
 def test_servers_are_known_before_they_are_opened() -> None:
@@ -112,7 +111,7 @@ def test_servers_are_known_before_they_are_opened() -> None:
     assert contender("zeo://[::1]").settings["storage.server"] == "::1:9991"
     assert "no ZEO server at /no/socket" in str(contender("zeo:///no/socket").absence())
     postgres = contender("postgres://u:p@h:5432/x?driver=pg8000&read_only=1")
-    assert postgres.facts.read_only
+    assert postgres.info.read_only
     assert "the driver 'pg8000' is not installed" in str(postgres.installation)
     assert "<mysql>: no driver" in str(contender("mysql://u:p@h/x").installation)
     assert "<oracle>: no driver" in str(contender("oracle://?user=u&dsn=x").installation)
@@ -125,7 +124,7 @@ def test_in_oracle_each_user_has_a_database_and_in_mysql_they_share_one() -> Non
 
 
 def test_a_demostorage_by_parameter_is_one() -> None:
-    assert contender("sqlite://?data_dir=x&demostorage=1").facts.sharing is Sharing.VOLATILE
+    assert contender("sqlite://?data_dir=x&demostorage=1").info.sharing is Sharing.VOLATILE
 
 
 def test_trap_9_what_the_uri_says_of_the_db_is_honoured() -> None:
@@ -199,7 +198,7 @@ def test_the_driver_for_sqlite_is_not_left_to_chance(
 
     monkeypatch.setattr("zodburi.resolve_uri", listen)
     with Database(found.storage) as database:
-        assert database.facts().driver == "sqlite3"
+        assert database.info().driver == "sqlite3"
     assert asked[-1] == resolved
 
 
@@ -257,7 +256,7 @@ def test_a_bad_uri_in_a_file_is_told_with_the_line() -> None:
 @pytest.mark.usefixtures("other")
 def test_of_a_scheme_that_is_not_known_opening_tells() -> None:
     found = contender("other:anything")
-    assert found.facts.storage_name == "this storage"
+    assert found.info.storage_name == "this storage"
     assert found.settings["uri"] == "other:anything"
     with Database(found.storage) as database:
         assert database.sharing is Sharing.VOLATILE

@@ -234,12 +234,11 @@ def test_servers_may_need_each_other(tmp_path: Path) -> None:
 
 
 def test_a_look_tells_everything_and_widens_nothing() -> None:
-    before = Contender("x", Storage(), facts=StorageInfo(sharing=Sharing.VOLATILE))
+    before = Contender("x", Storage(), info=StorageInfo(sharing=Sharing.VOLATILE))
     found = StorageInfo(storage_name="Found", sharing=Sharing.CONCURRENT, stores_blobs=True)
-    assert before.inspected(found).facts == replace(found, sharing=Sharing.VOLATILE)
+    assert before.inspected(found).info == replace(found, sharing=Sharing.VOLATILE)
     assert (
-        replace(before, facts=StorageInfo()).inspected(before.facts).facts.sharing
-        is Sharing.VOLATILE
+        replace(before, info=StorageInfo()).inspected(before.info).info.sharing is Sharing.VOLATILE
     )
 
 

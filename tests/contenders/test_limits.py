@@ -10,11 +10,10 @@ import pytest
 from ZODB.DemoStorage import DemoStorage
 
 from zodbshootout.client.opening import open_db
-from zodbshootout.client.parameters import ClientKind, CrewShape, Parameters
-from zodbshootout.client.specification import Storage
-from zodbshootout.client.storage_info import Sharing, StorageInfo
+from zodbshootout.client.specification import ClientKind, CrewShape, Parameters, Storage
+from zodbshootout.client.storage_info import Limit, Sharing, StorageInfo
 from zodbshootout.config.configuration import EMBEDDED, Source, parse, read_source
-from zodbshootout.contenders.contender import Contender, Limit
+from zodbshootout.contenders.contender import Contender
 from zodbshootout.contenders.description import contenders_of
 from zodbshootout.contenders.kind import sharing_of
 
@@ -51,7 +50,7 @@ def refusal(of: Contender, shape: CrewShape) -> str | None:
     [
         (Limit("x"), [CrewShape(1), PROCESSES, SHARED], []),
         (
-            Limit("x", units=GREENLETS),
+            Limit("x", client_kinds=GREENLETS),
             [CrewShape(1, ClientKind.GREENLET), CrewShape(3, ClientKind.GREENLET, shared=True)],
             [CrewShape(1), SHARED],
         ),
@@ -66,7 +65,7 @@ def refusal(of: Contender, shape: CrewShape) -> str | None:
             [CrewShape(1, ClientKind.THREAD, shared=True), PROCESSES],
         ),
         (
-            Limit("x", units=GREENLETS, databases=2),
+            Limit("x", client_kinds=GREENLETS, databases=2),
             [CrewShape(2, ClientKind.GREENLET)],
             [
                 PROCESSES,
@@ -200,7 +199,7 @@ def test_a_contender_behind_a_server_that_is_read_only_is_so(tmp_path: Path) -> 
     )
     names = {"scratch": str(tmp_path), "main": "127.0.0.1:1"}
     (found,) = contenders_of(parse(Source(tmp_path / "x.conf", text), names))
-    assert found.facts.read_only
+    assert found.info.read_only
 
 
 def test_which_dbs_see_what_a_server_holds(tmp_path: Path) -> None:
@@ -228,9 +227,9 @@ def test_a_database_of_a_package_that_is_not_known_is_looked_into(
     text = f"%import otherdb\n<otherdb x>\n<zodb>\n{FS}</zodb>\n</otherdb>\n"
     names = {"scratch": str(tmp_path)}
     (found,) = contenders_of(parse(Source(tmp_path / "x.conf", text), names))
-    assert found.facts.storage_name == "FileStorage"
-    assert found.facts.sharing is Sharing.EXCLUSIVE
-    assert found.facts.prefetches is None
+    assert found.info.storage_name == "FileStorage"
+    assert found.info.sharing is Sharing.EXCLUSIVE
+    assert found.info.prefetches is None
     assert found.storage.section.startswith("%import otherdb\n<otherdb x>\n<zodb>\n")
 
 

@@ -24,17 +24,16 @@ from tests.fakes import (
     plan,
 )
 from zodbshootout.client import session
+from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.benchmarks.benchmark import MAX_AT_ONCE, Benchmark
-from zodbshootout.client.benchmarks.registry import benchmarks
 from zodbshootout.client.client import Client
 from zodbshootout.client.clock import SystemClock
 from zodbshootout.client.data.tree import Dataset
 from zodbshootout.client.database import Database
-from zodbshootout.client.parameters import ClientKind, Parameters
 from zodbshootout.client.populating import populate
 from zodbshootout.client.progress import MAX_POINTS
 from zodbshootout.client.session import StretchTimer
-from zodbshootout.client.specification import Storage
+from zodbshootout.client.specification import ClientKind, Parameters, Storage
 from zodbshootout.client.storages import open_storage
 from zodbshootout.crews.crew import CrewFailed
 from zodbshootout.crews.processes import ProcessCrew

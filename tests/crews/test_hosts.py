@@ -18,10 +18,15 @@ import pytest
 
 from zodbshootout.client import protocol
 from zodbshootout.client.outcome import Failure
-from zodbshootout.client.parameters import ClientKind, CrewShape, Parameters
 from zodbshootout.client.progress import Progress
 from zodbshootout.client.recorder import Latencies
-from zodbshootout.client.specification import Specification, Storage
+from zodbshootout.client.specification import (
+    ClientKind,
+    CrewShape,
+    Parameters,
+    Specification,
+    Storage,
+)
 from zodbshootout.client.tasks import Prepare, carry_out
 from zodbshootout.crews.clocks import Offset
 from zodbshootout.crews.cluster import Cluster, Worker

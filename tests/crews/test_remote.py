@@ -16,8 +16,14 @@ import pytest
 
 from zodbshootout.client import protocol
 from zodbshootout.client.outcome import BadSection
-from zodbshootout.client.parameters import ClientKind, CrewShape, Parameters
-from zodbshootout.client.specification import Interpreter, Specification, Storage
+from zodbshootout.client.specification import (
+    ClientKind,
+    CrewShape,
+    Interpreter,
+    Parameters,
+    Specification,
+    Storage,
+)
 from zodbshootout.client.storage_info import StorageInfo
 from zodbshootout.client.tasks import InspectStorage, Prepare, ValidateSection
 from zodbshootout.contenders.modules import carry_to
@@ -62,10 +68,10 @@ def crew(interpreter: Interpreter, specified: Specification, **more: Any) -> Ite
 
 
 def test_a_look_tells_what_python_it_was(interpreter: Interpreter, storage: Storage) -> None:
-    facts = carried_out(interpreter, InspectStorage(storage), LogSettings())
-    assert isinstance(facts, StorageInfo)
-    assert facts.storage_name == "FileStorage"
-    assert facts.python["python_executable"] == sys.executable
+    info = carried_out(interpreter, InspectStorage(storage), LogSettings())
+    assert isinstance(info, StorageInfo)
+    assert info.storage_name == "FileStorage"
+    assert info.python["python_executable"] == sys.executable
 
 
 def test_a_section_is_read_there(interpreter: Interpreter, storage: Storage) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.integration.command import cells, left_behind, metadata_of, run
-from zodbshootout.client.benchmarks.registry import benchmarks
-from zodbshootout.client.parameters import CrewShape, Parameters
+from zodbshootout.client.benchmarks import benchmarks
+from zodbshootout.client.specification import CrewShape, Parameters
 
 ETC = Path(__file__).parents[2] / "etc"
 BRIEF = ("--object-counts", "20", "-p", "1", "-n", "2", "-l", "2")

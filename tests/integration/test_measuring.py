@@ -17,7 +17,7 @@ from tests.integration.command import (
     pyperf_says,
     run,
 )
-from zodbshootout.client.benchmarks.registry import benchmarks
+from zodbshootout.client.benchmarks import benchmarks
 
 SEVEN = {"add", "update", "warm", "cold", "prefetch_cold", "hot", "steamin"}
 

@@ -29,7 +29,7 @@ from tests.integration.command import Done, cells, run
 from zodbshootout.client.data.btrees import btree_class
 from zodbshootout.client.data.records import Item
 from zodbshootout.client.data.tree import TOP, Dataset, contents, find
-from zodbshootout.client.parameters import CrewShape, MappingType, Parameters
+from zodbshootout.client.specification import CrewShape, MappingType, Parameters
 
 CONTENDERS = ("fs", "zeo", "sqlite")
 FILE = "<filestorage>\npath {0}.fs\nblob-dir {0}.blobs\n</filestorage>\n"

@@ -10,7 +10,7 @@ import pyperf
 import pytest
 
 from tests.integration.command import run
-from zodbshootout.client.parameters import CrewShape
+from zodbshootout.client.specification import CrewShape
 
 VALUES, WARMUPS, LOOPS, OBJECTS = 3, 2, 8, 20
 

@@ -12,7 +12,7 @@ import pytest
 from tests.reports.swept import CLIENTS, ITERATIONS, SWEPT, swept
 from tests.runs import measured
 from zodbshootout.cli.show import headings
-from zodbshootout.client.parameters import CrewShape, Parameters
+from zodbshootout.client.specification import CrewShape, Parameters
 from zodbshootout.reports.chart import Chart, Kind, Point
 from zodbshootout.reports.figures import UNITS
 from zodbshootout.reports.knee import knee_of

@@ -14,7 +14,7 @@ from tests.reports.results import EVERYTHING
 from tests.runs import cell, failed, measured
 from zodbshootout.cli.show import headings
 from zodbshootout.client.outcome import Failure
-from zodbshootout.client.parameters import MappingType
+from zodbshootout.client.specification import MappingType
 from zodbshootout.reports import text
 from zodbshootout.reports.records import Source
 from zodbshootout.reports.tables import make_report

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.runs import cell, failed, measured, run
-from zodbshootout.client.parameters import CrewShape
+from zodbshootout.client.specification import CrewShape
 from zodbshootout.results.comparison import Ambiguous, Verdict, compare, overall
 from zodbshootout.results.ratio import ratio_of
 from zodbshootout.results.result import CellResult

@@ -11,7 +11,7 @@ import pytest
 from tests.reports.results import told
 from tests.runs import cell, failed, measured, run, unsupported
 from zodbshootout.client.outcome import Failure, State
-from zodbshootout.client.parameters import CrewShape, MappingType, Parameters, from_json
+from zodbshootout.client.specification import CrewShape, MappingType, Parameters, from_json
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.files import NotWritten, ResultFiles, Unusable, read_results
 from zodbshootout.results.result import (

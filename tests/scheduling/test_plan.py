@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.runs import contender, plan_of
-from zodbshootout.client.parameters import CrewShape, Parameters
+from zodbshootout.client.specification import CrewShape, Parameters
 from zodbshootout.client.storage_info import Sharing, StorageInfo
 from zodbshootout.results.cell import Cell
 from zodbshootout.scheduling.plan import Sweep, make_plan

@@ -14,8 +14,8 @@ import pytest
 
 from tests.runs import Counting, contender, measured, plan_of, run
 from zodbshootout.client.outcome import Failure, State
+from zodbshootout.client.storage_info import Advice
 from zodbshootout.client.tasks import Prepare
-from zodbshootout.contenders.contender import Advice
 from zodbshootout.results.result import CellResult
 from zodbshootout.scheduling.cells import CellTasks
 from zodbshootout.scheduling.plan import Plan

@@ -21,9 +21,9 @@ from ZODB.MappingStorage import MappingStorage
 
 from tests.fakes import database_of, exactly_started, parameters
 from tests.scheduler import SharedClock, SharedLock, channel_on
+from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.benchmarks.benchmark import Benchmark
-from zodbshootout.client.benchmarks.registry import benchmarks
-from zodbshootout.client.parameters import Parameters
+from zodbshootout.client.specification import Parameters
 from zodbshootout.crews import threads
 from zodbshootout.crews.crew import Crew
 from zodbshootout.crews.sample import Sample

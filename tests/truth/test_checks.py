@@ -21,13 +21,13 @@ from tests.fakes import (
     plan,
 )
 from zodbshootout.client import session
+from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.benchmarks.benchmark import Benchmark, CheckFailed
 from zodbshootout.client.benchmarks.cold import Cold
 from zodbshootout.client.benchmarks.reading import Reading, check_contents, read
-from zodbshootout.client.benchmarks.registry import benchmarks
-from zodbshootout.client.caches import CacheUse
 from zodbshootout.client.data.records import payload
 from zodbshootout.client.outcome import State
+from zodbshootout.client.storage_info import CacheUse
 from zodbshootout.client.storages import open_storage
 from zodbshootout.crews.crew import CrewFailed
 
@@ -219,7 +219,7 @@ def test_hits_of_a_cache_that_are_no_loads_are_allowed_for_and_no_others() -> No
     cold.check_use(polled, 2)
     with pytest.raises(CheckFailed, match="served 7 loads of 2 cold reads; at most 6 can be"):
         cold.check_use(CacheUse(7, None, per_opening=2), 2)
-    both = CacheUse(3, None, per_opening=2).and_of(CacheUse(1, None))
+    both = CacheUse(3, None, per_opening=2) + CacheUse(1, None)
     assert (both.hits, both.per_opening) == (4, 2)
 
 

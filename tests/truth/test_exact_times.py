@@ -27,13 +27,13 @@ from tests.fakes import (
     parameters,
 )
 from zodbshootout.client import session
+from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.benchmarks.benchmark import Benchmark
-from zodbshootout.client.benchmarks.registry import benchmarks
 from zodbshootout.client.data import tree
 from zodbshootout.client.data.tree import Dataset
-from zodbshootout.client.parameters import MappingType, Parameters
 from zodbshootout.client.populating import populate
 from zodbshootout.client.recorder import Latencies
+from zodbshootout.client.specification import MappingType, Parameters
 from zodbshootout.crews.sample import Sample
 
 N = 10

@@ -14,8 +14,7 @@ from tests.fakes import NOTICE, FakeClock, FakeStorage, measure, parameters
 from zodbshootout.client.benchmarks.benchmark import Benchmark
 from zodbshootout.client.clock import SystemClock
 from zodbshootout.client.database import Database
-from zodbshootout.client.parameters import ClientKind
-from zodbshootout.client.specification import Storage
+from zodbshootout.client.specification import ClientKind, Storage
 from zodbshootout.crews.starting import CrewPlan
 from zodbshootout.workers.summary import summarize
 

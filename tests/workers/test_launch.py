@@ -18,8 +18,13 @@ from ZODB.FileStorage import FileStorage
 
 from tests.integration.command import SOURCES, TESTS
 from zodbshootout.client.outcome import State
-from zodbshootout.client.parameters import ClientKind, CrewShape, Parameters
-from zodbshootout.client.specification import Specification, Storage
+from zodbshootout.client.specification import (
+    ClientKind,
+    CrewShape,
+    Parameters,
+    Specification,
+    Storage,
+)
 from zodbshootout.client.storage_info import Sharing
 from zodbshootout.client.tasks import InspectStorage, Prepare
 from zodbshootout.guardian import Guardian
@@ -137,9 +142,9 @@ def cause(failure: pytest.ExceptionInfo[WorkerFailed]) -> str:
 
 def test_a_look_at_a_contender_comes_back_as_facts(place: Place) -> None:
     with place.launcher.fork_server() as fork_server:
-        facts = fork_server.look(InspectStorage(place.storage()))
-        assert facts.sharing is Sharing.EXCLUSIVE
-        assert facts.storage_classes == ("ZODB.FileStorage.FileStorage.FileStorage",)
+        info = fork_server.look(InspectStorage(place.storage()))
+        assert info.sharing is Sharing.EXCLUSIVE
+        assert info.storage_classes == ("ZODB.FileStorage.FileStorage.FileStorage",)
         memory = fork_server.look(
             InspectStorage(Storage("<zodb m>\n<mappingstorage>\n</mappingstorage>\n</zodb>"))
         )

@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 from hdrh.histogram import HdrHistogram
 
-from zodbshootout.client.caches import PICKLE_CACHE
 from zodbshootout.client.progress import Progress
 from zodbshootout.client.protocol import Stretch
 from zodbshootout.client.recorder import Latencies
+from zodbshootout.client.storage_info import PICKLE_CACHE
 from zodbshootout.crews.sample import Sample
 from zodbshootout.workers.summary import storable, summarize
 

@@ -18,8 +18,13 @@ import pytest
 from zodbshootout.client import tasks
 from zodbshootout.client.masking import Mask
 from zodbshootout.client.outcome import Failure, State, Unsupported
-from zodbshootout.client.parameters import ClientKind, CrewShape, Parameters
-from zodbshootout.client.specification import Specification, Storage
+from zodbshootout.client.specification import (
+    ClientKind,
+    CrewShape,
+    Parameters,
+    Specification,
+    Storage,
+)
 from zodbshootout.client.storage_info import StorageInfo
 from zodbshootout.client.storages.relstorage import OpenRelStorage
 from zodbshootout.client.tasks import InspectStorage, Prepare
@@ -79,9 +84,9 @@ def test_corrections_are_among_the_facts(
     corrections: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(OpenRelStorage, "corrections", lambda _: corrections)
-    facts = answer(InspectStorage(sqlite(tmp_path)))
-    assert isinstance(facts, StorageInfo)
-    assert facts.corrections == corrections
+    info = answer(InspectStorage(sqlite(tmp_path)))
+    assert isinstance(info, StorageInfo)
+    assert info.corrections == corrections
 
 
 def test_what_cannot_be_opened_is_a_failure_with_its_traceback(

@@ -16,8 +16,8 @@ from typing import NoReturn
 import pyperf
 
 from zodbshootout.cli import argument_values
-from zodbshootout.client.benchmarks.registry import DEFAULT, benchmarks
-from zodbshootout.client.parameters import COMPRESSIBILITY
+from zodbshootout.client.benchmarks import DEFAULT, benchmarks
+from zodbshootout.client.specification import COMPRESSIBILITY
 from zodbshootout.crews.profiling import PROFILERS
 from zodbshootout.errors import UserError, close_to
 from zodbshootout.scheduling.interleaved_run import RUN_TIME

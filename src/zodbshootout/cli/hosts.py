@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from zodbshootout.client.distributions import installed_versions
-from zodbshootout.contenders.contender import Contender, Limit
+from zodbshootout.client.storage_info import Limit
+from zodbshootout.contenders.contender import Contender
 from zodbshootout.crews.cluster import Cluster, addresses
 from zodbshootout.errors import UserError
 from zodbshootout.scheduling.plan import Plan, Sweep
@@ -28,7 +29,7 @@ def check_alike(cluster: Cluster | None, plan: Plan) -> None:
     """
     if cluster is None:
         return
-    modules = {module for each in plan.contenders for module in each.facts.modules}
+    modules = {module for each in plan.contenders for module in each.info.modules}
     names = distributions_of(modules)
     here = versions(names)
     try:

@@ -58,8 +58,8 @@ def open_all(
     observer.note("starting servers")
     servers = variants.start_servers(stack, present)
     absent |= servers.absent
-    failures, facts = look_at(plan.measurable, launcher, absent, observer)
-    return Opened(plan.knowing(facts), servers, failures)
+    failures, info = look_at(plan.measurable, launcher, absent, observer)
+    return Opened(plan.knowing(info), servers, failures)
 
 
 def look_at(
@@ -68,12 +68,12 @@ def look_at(
     absent: Mapping[str, str],
     observer: NoProgress,
 ) -> tuple[dict[str, Failure], dict[str, StorageInfo]]:
-    """Open every contender once; return why some cannot be opened, and facts of the others.
+    """Open every contender once; return why some cannot be opened, and the info of the others.
 
     *absent* has reasons that are known already.
     """
     failures = {name: Failure(reason) for name, reason in absent.items()}
-    facts: dict[str, StorageInfo] = {}
+    info: dict[str, StorageInfo] = {}
     due = [contender for contender in contenders if contender.name not in failures]
     try:
         with launcher.fork_server() as fork_server:
@@ -84,10 +84,10 @@ def look_at(
                 if isinstance(found, Failure):
                     failures[contender.name] = found
                 else:
-                    facts[contender.name] = found
+                    info[contender.name] = found
     except WorkerFailed as error:
         failures |= {contender.name: error.failure for contender in due}
-    return failures, facts
+    return failures, info
 
 
 def check_sections(
@@ -143,7 +143,7 @@ def _look(contender: Contender, fork_server: ForkServer) -> StorageInfo | Failur
     if reason is not None:
         return Failure(reason)
     try:
-        facts = fork_server.look(InspectStorage(contender.storage))
+        info = fork_server.look(InspectStorage(contender.storage))
     except WorkerFailed as error:
         cause, detail = error.failure.cause, error.failure.detail
         if contender.installation and cause.startswith(_MISSING_DRIVER):
@@ -151,7 +151,7 @@ def _look(contender: Contender, fork_server: ForkServer) -> StorageInfo | Failur
         advice = contender.advice_on(cause)
         return Failure(f"cannot be opened: {cause}{f'; {advice}' if advice else ''}", detail)
     # This Python need not have what that of an environment has imported.
-    return replace(facts, modules=()) if contender.environment else facts
+    return replace(info, modules=()) if contender.environment else info
 
 
 def launcher_for(

@@ -31,8 +31,8 @@ from zodbshootout.cli.words import (
     separated,
     uri_among,
 )
-from zodbshootout.client.benchmarks.registry import benchmarks
-from zodbshootout.client.parameters import ClientKind, CrewShape, MappingType, Parameters
+from zodbshootout.client.benchmarks import benchmarks
+from zodbshootout.client.specification import ClientKind, CrewShape, MappingType, Parameters
 from zodbshootout.config.configuration import EMBEDDED
 from zodbshootout.contenders.environment import BadWord, Environment, of_words
 from zodbshootout.crews.logs import BadLoggers, read_loggers
@@ -210,7 +210,7 @@ def _run_options(found: argparse.Namespace, sweep: Sweep, chosen: Sequence[str])
             "--restart-servers restarts them before what reads cold, which is not among the "
             f"benchmarks; there are {', '.join(cold)}"
         )
-    if found.leaks and sweep.base.crew.unit is ClientKind.PROCESS:
+    if found.leaks and sweep.base.crew.client_kind is ClientKind.PROCESS:
         raise UserError(
             "--leaks looks at the objects of one process, and each client would be another; "
             "add --threads"
@@ -387,7 +387,7 @@ def _memory(found: argparse.Namespace, sweep: Sweep) -> str | None:
         option = "--tracemalloc"
     elif found.track_memory:
         option = "--track-memory"
-    if option and sweep.base.crew.unit is ClientKind.PROCESS:
+    if option and sweep.base.crew.client_kind is ClientKind.PROCESS:
         raise UserError(
             f"{option} measures the worker, and the clients would be other processes; add --threads"
         )

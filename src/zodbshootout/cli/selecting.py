@@ -51,7 +51,7 @@ def shared_databases(contenders: Sequence[Contender]) -> list[str]:
 
     What a contender keeps in its memory, such as the changes of a DemoStorage, is its own.
     """
-    lasting = [each for each in contenders if each.facts.sharing is not Sharing.VOLATILE]
+    lasting = [each for each in contenders if each.info.sharing is not Sharing.VOLATILE]
     return [
         f"{' and '.join(each.name for each in same)} are one database: {', '.join(same[0].place)}"
         for same in by_place(lasting)

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from zodbshootout.cli.arguments import raise_usage_errors
 from zodbshootout.cli.streams import Streams
-from zodbshootout.client.benchmarks.registry import benchmarks
+from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.errors import UserError, suggestion
 from zodbshootout.reports import registry
 from zodbshootout.reports.comparison import compared

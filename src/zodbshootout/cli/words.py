@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from zodbshootout.cli.arguments import ASK, LEVELS, OPTIONAL_VALUES
-from zodbshootout.client.benchmarks.registry import DEFAULT, benchmarks
+from zodbshootout.client.benchmarks import DEFAULT, benchmarks
 from zodbshootout.client.masking import Mask
 from zodbshootout.config.configuration import EMBEDDED
 from zodbshootout.config.secret_values import of_uri

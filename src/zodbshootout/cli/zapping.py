@@ -59,5 +59,5 @@ def _check_named(names: Sequence[str], contenders: Sequence[Contender]) -> None:
 def _question(same: Sequence[Contender]) -> str:
     place = ", ".join(same[0].place)
     names = " and ".join(each.name for each in same)
-    what = f"{same[0].facts.storage_name} ({place})" if place else same[0].facts.storage_name
+    what = f"{same[0].info.storage_name} ({place})" if place else same[0].info.storage_name
     return f"Destroy all data of {names}, {what}?"

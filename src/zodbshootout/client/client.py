@@ -12,7 +12,7 @@ from transaction.interfaces import NoTransaction
 
 from zodbshootout.client.data.records import payload
 from zodbshootout.client.database import Database
-from zodbshootout.client.parameters import Parameters
+from zodbshootout.client.specification import Parameters
 
 
 class Neighbours:

@@ -14,12 +14,18 @@ from ZODB.POSException import POSKeyError
 from ZODB.TimeStamp import TimeStamp
 from ZODB.utils import load_current
 
-from zodbshootout.client.caches import PICKLE_CACHE, Cache, CacheUse
 from zodbshootout.client.data.tree import others
 from zodbshootout.client.distributions import installed_versions
 from zodbshootout.client.opening import open_db
 from zodbshootout.client.specification import Storage
-from zodbshootout.client.storage_info import Sharing, StorageInfo, narrowest
+from zodbshootout.client.storage_info import (
+    PICKLE_CACHE,
+    Cache,
+    CacheUse,
+    Sharing,
+    StorageInfo,
+    narrowest,
+)
 from zodbshootout.client.storages.blob_files import BlobRevision, remove_blobs
 from zodbshootout.client.storages.open_storage import (
     OpenStorage,
@@ -70,7 +76,7 @@ class Database:
         """Return a connection of the DB's pool."""
         return self.db.open(transaction_manager)
 
-    def facts(self) -> StorageInfo:
+    def info(self) -> StorageInfo:
         """Return everything that is worth knowing of it."""
         return StorageInfo(
             storage_name=self.storage_name,
@@ -81,7 +87,6 @@ class Database:
             retry_flaw=_first(each.retry_flaw() for each in self._written_to),
             resolution_flaw=_first(each.resolution_flaw() for each in self._written_to),
             pack_flaw=self.pack_flaw(),
-            emptied=self.own_caches(),
             left=self.caches_left(),
             storage_classes=tuple(qualified(type(each.storage)) for each in self._stack),
             driver=_first(each.driver() for each in self._stack) or "",

@@ -1,14 +1,22 @@
-"""Which distributions are installed, and what those were built from that come from a checkout."""
+"""Installed distributions: their versions, the commits they come from, and their entry points."""
 
 from __future__ import annotations
 
 import functools
 import json
 import subprocess
+import sys
 from collections.abc import Iterable
-from importlib.metadata import Distribution, PackageNotFoundError, distribution
-from typing import Optional
+from importlib.metadata import Distribution, PackageNotFoundError, distribution, entry_points
+from typing import Any, Optional
 from urllib.parse import unquote, urlparse
+
+
+def plugins(group: str) -> list[Any]:
+    """Return the objects that entry points of this group name, loaded."""
+    if sys.version_info >= (3, 10):
+        return [entry.load() for entry in entry_points(group=group)]
+    return [entry.load() for entry in entry_points().get(group, ())]  # type: ignore[unreachable, unused-ignore]
 
 
 def installed_versions(names: Iterable[str]) -> dict[str, str]:

@@ -14,7 +14,7 @@ from zodbshootout.client.data import tree
 from zodbshootout.client.data.filler import fill_up
 from zodbshootout.client.data.tree import Dataset
 from zodbshootout.client.database import Database
-from zodbshootout.client.parameters import Parameters
+from zodbshootout.client.specification import Parameters
 
 TRANSACTION = 1000
 """Objects after which a transaction is committed."""

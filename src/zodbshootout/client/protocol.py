@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from zodbshootout.client.caches import Cache
 from zodbshootout.client.progress import Progress
 from zodbshootout.client.recorder import Latencies
+from zodbshootout.client.storage_info import Cache
 
 
 @dataclass(frozen=True)

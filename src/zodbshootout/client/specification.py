@@ -1,14 +1,142 @@
-"""What a client is told: a benchmark, a storage, and the parameters of a cell."""
+"""Everything that a client needs to know: a benchmark, a storage, and the parameters of a cell.
+
+All classes here are immutable.  Sizes are in bytes.
+"""
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-
-from zodbshootout.client.parameters import Parameters
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
 INSTALLED = "installed"
-"""The name of the environment of contenders that are as they are installed."""
+"""The name of the environment whose contenders use the packages as they are installed."""
+
+COMPRESSIBILITY = 0.5
+"""The default share of the content that compression removes.
+
+LevelDB's benchmark, and RocksDB's after it, write values that compress to about half of their size
+(LevelDB's README, "Performance").  English text, here Debian's texts of licences, cut into pieces
+and compressed with zlib piece by piece, lost 0.35 of pieces of 300 bytes, 0.49 of 999 bytes and
+0.62 of 10000 bytes.
+"""
+
+
+class ClientKind(enum.Enum):
+    """What one client of a crew is to the operating system."""
+
+    PROCESS = "process"
+    THREAD = "thread"
+    GREENLET = "greenlet"
+
+
+class MappingType(enum.Enum):
+    """The mapping that holds a client's objects in the database."""
+
+    PERSISTENT_MAPPING = "PersistentMapping"
+    IO = "IOBTree"
+    OO = "OOBTree"
+
+
+@dataclass(frozen=True)
+class CrewShape:
+    """How many clients run at once, of which kind, where, and whether they share one DB."""
+
+    size: int
+    client_kind: ClientKind = ClientKind.PROCESS
+    shared: bool = False
+    """Whether the clients of one host share one DB."""
+    hosts: int = 0
+    """The number of other hosts over which the clients are spread evenly; 0 means this host."""
+
+    def __str__(self) -> str:
+        noun = self.client_kind.value if self.size == 1 else self._plural
+        text = f"{self.size} {noun}"
+        if self.client_kind is not ClientKind.PROCESS:
+            text += " sharing one DB" if self.shared else " with a DB each"
+        if self.hosts:
+            text += f" on {self.hosts} host{'' if self.hosts == 1 else 's'}"
+        return text
+
+    @property
+    def kind(self) -> str:
+        """The words for any number of such clients: ``threads sharing one DB``."""
+        return str(replace(self, size=2)).partition(" ")[2]
+
+    @property
+    def _plural(self) -> str:
+        name = self.client_kind.value
+        return "processes" if self.client_kind is ClientKind.PROCESS else f"{name}s"
+
+    @property
+    def databases(self) -> int:
+        """The number of DBs that the clients open."""
+        return max(1, min(self.hosts, self.size)) if self.shared else self.size
+
+    @property
+    def code(self) -> str:
+        """The shape in one word, as it stands in the name of a benchmark: ``threads-shared-2``."""
+        sharing = "-shared" if self.shared else "-unique"
+        if self.client_kind is ClientKind.PROCESS:
+            sharing = ""
+        hosts = f"-hosts-{self.hosts}" if self.hosts else ""
+        return f"{self._plural}{sharing}-{self.size}{hosts}"
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """What defines a cell, together with its benchmark and its contender."""
+
+    crew: CrewShape
+    objects: int = 1000
+    """Objects that each client writes or reads in one iteration; 0 if it uses none."""
+    object_size: int = 300
+    """Bytes of one stored object record."""
+    mapping: MappingType = MappingType.PERSISTENT_MAPPING
+    leaf_size: int = 0
+    """Keys in a leaf of the mapping, if that is a BTree; 0 is BTrees' default."""
+    internal_size: int = 0
+    """Children of an inner node of the mapping, if that is a BTree; 0 is BTrees' default."""
+    blobs: bool = False
+    """Whether the objects' content is in blobs of :attr:`object_size` bytes."""
+    compressibility: float = COMPRESSIBILITY
+    """The share of the objects' content that compression removes, from 0 to 1."""
+    min_objects: int = 0
+    """The least number of objects in the database besides those of the benchmarks."""
+    seed: int = 0
+    """The seed from which the objects' content is generated."""
+    owner: str = ""
+    """The contender whose objects are changed.
+
+    Several contenders of one database, which are measured in turn, would otherwise change each
+    other's objects.
+    """
+
+
+_JSON_KEYS = {"client_kind": "unit"}
+"""Attributes that have another name in JSON, which result files keep."""
+
+
+def to_json(parameters: Parameters) -> dict[str, Any]:
+    """Return *parameters* as JSON can hold them."""
+    return asdict(parameters, dict_factory=_plain)
+
+
+def from_json(document: dict[str, Any]) -> Parameters:
+    """Return the parameters that :func:`to_json` wrote."""
+    values = dict(document)
+    crew = values.pop("crew")
+    shape = CrewShape(crew["size"], ClientKind(crew["unit"]), crew["shared"], crew.get("hosts", 0))
+    mapping = MappingType(values.pop("mapping"))
+    return Parameters(crew=shape, mapping=mapping, **values)
+
+
+def _plain(items: list[tuple[str, Any]]) -> dict[str, Any]:
+    return {
+        _JSON_KEYS.get(key, key): value.value if isinstance(value, enum.Enum) else value
+        for key, value in items
+    }
 
 
 @dataclass(frozen=True)
@@ -16,15 +144,15 @@ class Interpreter:
     """Another Python than that of the command, in which a contender is opened."""
 
     name: str
-    """What the user calls it; empty for the Python of a host."""
+    """The user's name for it; empty for the Python of a host."""
     executable: str
     """The path of the program."""
     modules: str
-    """The directory that holds the modules of ours that it needs."""
+    """The directory that holds the modules of zodbshootout that it needs."""
     sees_ours: bool = False
     """Whether it is the Python of the command, and finds modules where that finds them."""
     gevent: bool = False
-    """Whether gevent patches it, if it is installed there: its clients are greenlets."""
+    """Whether gevent, if it is installed there, patches it: its clients are greenlets."""
 
 
 @dataclass(frozen=True)
@@ -34,11 +162,11 @@ class Storage:
     section: str = ""
     """The text of its section in ZConfig's language, after the imports and definitions it needs."""
     uri: str = ""
-    """A ZODB URI in place of that."""
+    """A ZODB URI in place of the section."""
     names: Mapping[str, str] = field(default_factory=dict)
-    """What is defined in the section beside what it defines itself."""
+    """Names that the section uses without defining them, with their values."""
     interpreter: Interpreter | None = None
-    """Where it is opened; ``None`` in the Python of whoever reads this."""
+    """The Python that opens it; ``None`` is the Python of whoever reads this."""
 
 
 @dataclass(frozen=True)

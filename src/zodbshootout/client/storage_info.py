@@ -1,12 +1,20 @@
-"""What is known of a contender: from its section at first, and all of it once it was opened."""
+"""What is known of a contender's storage: who can use it, what it needs, and its caches.
+
+A section says some of it.  The rest is known once the storage was opened.
+"""
 
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Union
 
-from zodbshootout.client.caches import Cache
+from zodbshootout.client.specification import ClientKind, CrewShape
+
+Address = Union[tuple[str, int], str]
+"""A host and a port, or the path of a socket."""
 
 
 class Sharing(enum.Enum):
@@ -17,21 +25,134 @@ class Sharing(enum.Enum):
     VOLATILE = "one DB, until it is closed"
 
 
-def narrowest(kinds: Iterable[Sharing]) -> Sharing:
-    """Return the sharing of a stack whose storages share like that."""
-    found = set(kinds)
+def narrowest(sharings: Iterable[Sharing]) -> Sharing:
+    """Return the sharing of a stack of storages with these *sharings*."""
+    present = set(sharings)
     for narrow in (Sharing.VOLATILE, Sharing.EXCLUSIVE):
-        if narrow in found:
+        if narrow in present:
             return narrow
     return Sharing.CONCURRENT
+
+
+class Place(enum.Enum):
+    """Where a cache is."""
+
+    CLIENT = "client"
+    """In the memory or in the files of a client, which zodbshootout empties."""
+    SERVER = "server"
+    """In a server, whose restart empties it."""
+    SYSTEM = "operating system"
+    """The operating system's cache of files."""
+    UNKNOWN = "unknown"
+    """A storage that zodbshootout does not know may have a cache."""
+
+
+@dataclass(frozen=True)
+class Cache:
+    """A cache of records between an application and the disk."""
+
+    name: str
+    """The users' name for it, such as ``RelStorage cache``; the class of an unknown storage."""
+    place: Place = Place.CLIENT
+
+    def __str__(self) -> str:
+        return f"unknown: {self.name}" if self.place is Place.UNKNOWN else self.name
+
+
+PICKLE_CACHE = Cache("pickle cache")
+OPERATING_SYSTEM = Cache("operating system", Place.SYSTEM)
+
+
+def server_cache(product: str) -> Cache:
+    """Return the cache of a server: ``server_cache("PostgreSQL")``."""
+    return Cache(f"{product} server", Place.SERVER)
+
+
+@dataclass(frozen=True)
+class CacheUse:
+    """How often a storage's own cache was asked, since some moment in the past."""
+
+    hits: int
+    misses: int | None
+    """``None`` if the storage does not count them."""
+    per_opening: int = 0
+    """The most hits that it counts when a connection is opened, although no record is loaded."""
+
+    def since(self, earlier: CacheUse) -> CacheUse:
+        """Return the use between *earlier* and now."""
+        misses = None
+        if self.misses is not None and earlier.misses is not None:
+            misses = self.misses - earlier.misses
+        return CacheUse(self.hits - earlier.hits, misses, self.per_opening)
+
+    def __add__(self, other: CacheUse) -> CacheUse:
+        misses = None
+        if self.misses is not None and other.misses is not None:
+            misses = self.misses + other.misses
+        return CacheUse(self.hits + other.hits, misses, self.per_opening + other.per_opening)
+
+
+def clients_together(shape: CrewShape, hosts_together: int) -> int:
+    """Return the largest number of clients on one machine, on which *hosts_together* hosts are."""
+    hosts = max(1, shape.hosts)
+    return min(shape.size, math.ceil(shape.size / hosts) * min(hosts_together, hosts))
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A restriction: crews that match all of its fields cannot use the storage."""
+
+    reason: str
+    """The reason, which ends with what to type instead."""
+    client_kinds: frozenset[ClientKind] = frozenset(ClientKind)
+    databases: int = 1
+    """The least number of DBs that they open on a machine."""
+    of_process: bool = False
+    """Whether only the DBs of one process count: each host has a process of its own."""
+    sharers: int = 1
+    """The least number of clients that use one DB."""
+
+    def applies_to(self, shape: CrewShape, hosts_together: int = 1) -> bool:
+        """Return whether a crew of that *shape* cannot use the storage.
+
+        Up to *hosts_together* of its hosts are on one machine.
+        """
+        hosts, together = max(1, shape.hosts), 1 if self.of_process else hosts_together
+        if shape.shared:
+            databases, sharers = min(together, hosts), math.ceil(shape.size / hosts)
+        else:
+            databases, sharers = clients_together(shape, together), 1
+        return (
+            shape.client_kind in self.client_kinds
+            and databases >= self.databases
+            and sharers >= self.sharers
+        )
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """A server that has to run before a storage can be opened."""
+
+    addresses: tuple[Address, ...]
+    """Its possible addresses; one that accepts connections is enough."""
+    otherwise: str
+    """The message if it does not run: what is missing, and how to start it."""
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What to write in place of a section whose storage failed in a known way."""
+
+    pattern: str
+    """A regular expression that matches the cause of the failure."""
+    text: str
 
 
 @dataclass(frozen=True)
 class StorageInfo:
     """What decides whether and how a contender can be measured, and what is recorded of it.
 
-    A section tells the first five of them, as far as its kind is known.  A look at the open
-    storage tells everything.
+    The section of a known storage says the first five of them; the open storage says all.
     """
 
     storage_name: str = "this storage"
@@ -43,24 +164,22 @@ class StorageInfo:
     """Whether blobs can be stored in it; ``None`` if that is not known."""
     read_only: bool = False
     retry_flaw: str | None = None
-    """Why a transaction that was refused cannot be tried again."""
+    """Why a transaction that was refused cannot be retried."""
     resolution_flaw: str | None = None
-    """Why conflicts that are resolved spoil its data."""
+    """Why resolved conflicts corrupt its data."""
     pack_flaw: str | None = None
     """Why it cannot be packed."""
-    emptied: tuple[Cache, ...] = ()
-    """The caches that are emptied before cold reads."""
     left: tuple[Cache, ...] = ()
-    """The caches that hold records even after that."""
+    """The caches that hold records even after the client-side caches were emptied."""
     storage_classes: tuple[str, ...] = ()
     """``module.Class`` of every storage in the stack, outermost first."""
     driver: str = ""
-    """The database driver, where there is one."""
+    """The database driver, if it has one."""
     versions: Mapping[str, str] = field(default_factory=dict)
-    """Versions of what it consists of, by product."""
+    """Versions of the software that it consists of, by product."""
     python: Mapping[str, str] = field(default_factory=dict)
-    """What Python it was opened by, in pyperf's words."""
+    """The Python that opened it, as pyperf's metadata describe it."""
     modules: tuple[str, ...] = ()
     """The modules that were imported when it was opened."""
     corrections: tuple[str, ...] = ()
-    """Workarounds: where a storage is not used as it was released, in a few words each."""
+    """Workarounds: how it is used otherwise than as released, in a few words each."""

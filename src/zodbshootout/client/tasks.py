@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import singledispatch
 from typing import Any, Optional
 
-from zodbshootout.client.benchmarks.registry import benchmarks
+from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.database import Database
 from zodbshootout.client.opening import section_of
 from zodbshootout.client.outcome import BadSection, Protected, Unsupported, describe
@@ -61,8 +61,8 @@ def carry_out(task: object) -> Any:
 def _look(task: InspectStorage) -> StorageInfo:
     before = set(sys.modules)
     with Database(task.storage) as database:
-        facts = database.facts()
-    return replace(facts, modules=tuple(sorted(sys.modules.keys() - before)))
+        info = database.info()
+    return replace(info, modules=tuple(sorted(sys.modules.keys() - before)))
 
 
 @carry_out.register

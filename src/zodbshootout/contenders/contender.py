@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from zodbshootout.client.parameters import ClientKind, CrewShape, Parameters
-from zodbshootout.client.specification import Storage
-from zodbshootout.client.storage_info import Sharing, StorageInfo, narrowest
-from zodbshootout.client.storages.cache_servers import Address
+from zodbshootout.client.specification import Parameters, Storage
+from zodbshootout.client.storage_info import (
+    Advice,
+    Limit,
+    Requirement,
+    Sharing,
+    StorageInfo,
+    narrowest,
+)
 from zodbshootout.servers.address import accepts
 
 _LIMITS = {
@@ -30,59 +34,6 @@ OF_SERVER = "server."
 """What the settings of private servers begin with."""
 
 
-def clients_together(shape: CrewShape, hosts_together: int) -> int:
-    """Return how many clients are on one machine, at most, with so many of their hosts."""
-    hosts = max(1, shape.hosts)
-    return min(shape.size, math.ceil(shape.size / hosts) * min(hosts_together, hosts))
-
-
-@dataclass(frozen=True)
-class Limit:
-    """Which crews cannot use a storage, and why: those of whom all of this is true."""
-
-    reason: str
-    """Ends with what to type instead."""
-    units: frozenset[ClientKind] = frozenset(ClientKind)
-    """What the clients are."""
-    databases: int = 1
-    """How many DBs they open on a machine, at least."""
-    of_process: bool = False
-    """Whether only the DBs of one process count: each host has a process of its own."""
-    sharers: int = 1
-    """How many of them use one DB, at least."""
-
-    def applies_to(self, shape: CrewShape, hosts_together: int = 1) -> bool:
-        """Say whether a crew of that shape cannot use the storage.
-
-        So many of its hosts may be on one machine.
-        """
-        hosts, together = max(1, shape.hosts), 1 if self.of_process else hosts_together
-        if shape.shared:
-            databases, sharers = min(together, hosts), math.ceil(shape.size / hosts)
-        else:
-            databases, sharers = clients_together(shape, together), 1
-        return shape.unit in self.units and databases >= self.databases and sharers >= self.sharers
-
-
-@dataclass(frozen=True)
-class Requirement:
-    """A server that has to be there before a storage can be opened."""
-
-    addresses: tuple[Address, ...]
-    """Where it can be; one of them is enough."""
-    otherwise: str
-    """What is missing, and what to type so that it is there."""
-
-
-@dataclass(frozen=True)
-class Advice:
-    """What to write in place of a section, by how its storage failed."""
-
-    pattern: str
-    """A regular expression that is found in the cause of the failure."""
-    text: str
-
-
 @dataclass(frozen=True)
 class Contender:
     """One ``<zodb NAME>`` or ``<zodburi NAME>`` section."""
@@ -92,7 +43,7 @@ class Contender:
     """What a client needs to open it."""
     settings: Mapping[str, str] = field(default_factory=dict)
     """What was configured, secrets left out, with what the run has named as ``$name``."""
-    facts: StorageInfo = field(default_factory=StorageInfo)
+    info: StorageInfo = field(default_factory=StorageInfo)
     servers: tuple[str, ...] = ()
     """The types of the sections of the private servers that it needs, such as ``zeoserver``."""
     server_names: frozenset[str] = frozenset()
@@ -121,18 +72,18 @@ class Contender:
     """Its section in the configuration file, and those of the servers that it needs, secrets
     left out."""
 
-    def inspected(self, facts: StorageInfo) -> Contender:
+    def inspected(self, info: StorageInfo) -> Contender:
         """Return the contender with what a look at its open storage has found."""
-        sharing = narrowest((self.facts.sharing, facts.sharing))
-        return replace(self, facts=replace(facts, sharing=sharing))
+        sharing = narrowest((self.info.sharing, info.sharing))
+        return replace(self, info=replace(info, sharing=sharing))
 
     def refusal(self, parameters: Parameters) -> str | None:
         """Say why it cannot be measured with these parameters, or return ``None``."""
-        name, shape = self.facts.storage_name, parameters.crew
-        if parameters.blobs and self.facts.stores_blobs is False:
+        name, shape = self.info.storage_name, parameters.crew
+        if parameters.blobs and self.info.stores_blobs is False:
             return f"{name} stores no blobs as it is configured here; see blob-dir"
-        if shape.databases > 1 and self.facts.sharing in _LIMITS:
-            limit = _LIMITS[self.facts.sharing]
+        if shape.databases > 1 and self.info.sharing in _LIMITS:
+            limit = _LIMITS[self.info.sharing]
             shared = "use --threads shared, or -c 1"
             otherwise = f"leave out --hosts, and {shared}" if shape.hosts > 1 else shared
             return f"{name}: {limit}; {otherwise}"

@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from zodbshootout.client.opening import inner_sections, nested_sections
-from zodbshootout.client.storage_info import Sharing
-from zodbshootout.contenders.contender import Limit
+from zodbshootout.client.storage_info import Limit, Sharing
 from zodbshootout.contenders.kind import SectionKind, kind_of, written_sections
 
 

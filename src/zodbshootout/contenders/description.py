@@ -53,7 +53,7 @@ def _servers_here(servers: Sequence[ServerSection]) -> tuple[str, ...]:
 
 def _contender(section: Any, configuration: Configuration) -> Contender:
     servers = needed_servers(section, configuration)
-    facts = _facts(section, servers)
+    info = _info(section, servers)
     known = [(kind, each) for each in nested_sections(section) if (kind := kind_of(each))]
     installations = (kind.installation(each) for kind, each in known)
     return Contender(
@@ -61,13 +61,13 @@ def _contender(section: Any, configuration: Configuration) -> Contender:
         storage=_storage(section, configuration),
         settings=settings_of(section, configuration),
         text=_text(configuration.text_of(section).whole, servers, configuration),
-        facts=facts,
+        info=info,
         servers=tuple(server.kind for server in servers),
         server_names=frozenset(server.name for server in servers),
         servers_here=_servers_here(servers),
         limits=tuple(limit for kind, each in known for limit in kind.limits(each)),
         requirements=tuple(need for kind, each in known for need in kind.requirements(each)),
-        zap_obstacle=_zap_obstacle(facts, [kind for kind, _ in known]),
+        zap_obstacle=_zap_obstacle(info, [kind for kind, _ in known]),
         installation=next(filter(None, installations), None),
         advice=tuple(advice for kind, each in known for advice in kind.advice(each)),
     )
@@ -98,7 +98,7 @@ def _storage(section: Any, configuration: Configuration) -> Storage:
     return Storage(section=text.whole, names=names)
 
 
-def _facts(section: Any, servers: Sequence[ServerSection]) -> StorageInfo:
+def _info(section: Any, servers: Sequence[ServerSection]) -> StorageInfo:
     # Of a section that another package defines for databases, nothing is known.
     asked = list(_asked_first(getattr(section.config, "storage", section)))
     names = [kind.storage_name for kind in asked if kind is not None]
@@ -133,10 +133,10 @@ def _read_only(section: Any) -> bool:
     return str(getattr(getattr(section, "config", None), "read_only", False)) == "True"
 
 
-def _zap_obstacle(facts: StorageInfo, kinds: Sequence[type[SectionKind]]) -> str | None:
-    if facts.sharing is Sharing.VOLATILE:
-        return f"{facts.storage_name} has its data in the memory of one process"
-    if facts.read_only:
+def _zap_obstacle(info: StorageInfo, kinds: Sequence[type[SectionKind]]) -> str | None:
+    if info.sharing is Sharing.VOLATILE:
+        return f"{info.storage_name} has its data in the memory of one process"
+    if info.read_only:
         return "it is configured to be read only"
     obstacles = (f"{kind.storage_name}: {kind.zap_obstacle}" for kind in kinds if kind.zap_obstacle)
     return next(obstacles, None)

@@ -8,9 +8,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 from zodbshootout.client.opening import inner_sections
-from zodbshootout.client.storage_info import Sharing, narrowest
+from zodbshootout.client.storage_info import Advice, Limit, Requirement, Sharing, narrowest
 from zodbshootout.client.storages.open_storage import class_names
-from zodbshootout.contenders.contender import Advice, Limit, Requirement
 
 
 class SectionKind:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from zodbshootout.client.caches import Cache, server_cache
-from zodbshootout.client.storage_info import Sharing
+from zodbshootout.client.storage_info import Cache, Sharing, server_cache
 from zodbshootout.config.configuration import Configuration
 from zodbshootout.config.sections import ServerSection
 from zodbshootout.contenders.contender import Contender
@@ -79,6 +78,6 @@ def check_servers_can_restart(
     """
     check_restartable(
         users_of_servers(configuration, contenders),
-        [each.name for each in contenders if each.facts.sharing is Sharing.VOLATILE],
+        [each.name for each in contenders if each.info.sharing is Sharing.VOLATILE],
         {each.name for each in configuration.servers if sharing_of(each) is Sharing.VOLATILE},
     )

@@ -3,9 +3,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from zodbshootout.client.parameters import ClientKind
-from zodbshootout.client.storages.cache_servers import Address, addresses
-from zodbshootout.contenders.contender import Advice, Limit, Requirement
+from zodbshootout.client.specification import ClientKind
+from zodbshootout.client.storage_info import Address, Advice, Limit, Requirement
+from zodbshootout.client.storages.cache_servers import addresses
 from zodbshootout.contenders.kind import SectionKind
 
 _DRIVERS = {
@@ -24,11 +24,11 @@ _PACKAGES = {
 """The packages of other drivers, by their names in lower case."""
 _NO_GREENLETS = Limit(
     "the driver psycopg2 refuses to run with greenlets; use gevent psycopg2",
-    units=frozenset({ClientKind.GREENLET}),
+    client_kinds=frozenset({ClientKind.GREENLET}),
 )
 _GREENLETS_ONLY = Limit(
     "the driver gevent psycopg2 refuses to run without --gevent; use psycopg2",
-    units=frozenset(ClientKind) - {ClientKind.GREENLET},
+    client_kinds=frozenset(ClientKind) - {ClientKind.GREENLET},
 )
 _LIMITS = {"psycopg2": [_NO_GREENLETS], "gevent psycopg2": [_GREENLETS_ONLY]}
 """By driver."""

@@ -3,9 +3,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from zodbshootout.client.parameters import ClientKind
-from zodbshootout.client.storages.cache_servers import Address
-from zodbshootout.contenders.contender import Limit, Requirement
+from zodbshootout.client.specification import ClientKind
+from zodbshootout.client.storage_info import Address, Limit, Requirement
 from zodbshootout.contenders.kind import SectionKind
 
 
@@ -22,7 +21,7 @@ class ZEOSection(SectionKind):
         loops = Limit(
             "ClientStorage: each DB runs an event loop of its own, and in a process patched by "
             "gevent there can be one; use --threads shared",
-            units=frozenset({ClientKind.GREENLET}),
+            client_kinds=frozenset({ClientKind.GREENLET}),
             databases=2,
             of_process=True,
         )

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from zodbshootout.client import protocol
-from zodbshootout.client.benchmarks.registry import benchmarks
+from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.clock import Clock, SystemClock
 from zodbshootout.client.outcome import Failure, failure_of
-from zodbshootout.client.parameters import ClientKind
+from zodbshootout.client.specification import ClientKind
 from zodbshootout.crews.agent import Agent, Equipment
 from zodbshootout.crews.clocks import Offset
 from zodbshootout.crews.cluster import Cluster, addresses
@@ -291,7 +291,7 @@ def hosts_crew(
         except OSError as error:
             cause = f"the cluster's scheduler at {cluster.scheduler} does not answer"
             raise CrewFailed(Failure(cause, failure_of(error).detail)) from error
-        gevent = parameters.crew.unit is ClientKind.GREENLET
+        gevent = parameters.crew.client_kind is ClientKind.GREENLET
         agent = partial(Agent, hello=hello, equipment=sent, gevent=gevent)
         hosts = _hosts(client, cluster, size, agent)
         crew = HostsCrew(size, clock or SystemClock(), hosts, lead)

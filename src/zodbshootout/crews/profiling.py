@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from zodbshootout.client.benchmarks.benchmark import Benchmark
-from zodbshootout.client.parameters import ClientKind
+from zodbshootout.client.specification import ClientKind
 
 PROFILERS = ("cprofile", "vmprof")
 

@@ -7,11 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from zodbshootout.client.benchmarks.registry import benchmarks
+from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.clock import Clock, SystemClock
 from zodbshootout.client.outcome import Failure
-from zodbshootout.client.parameters import ClientKind
-from zodbshootout.client.specification import Interpreter, Specification
+from zodbshootout.client.specification import ClientKind, Interpreter, Specification
 from zodbshootout.crews.crew import Crew, CrewFailed
 from zodbshootout.crews.interpreters import LogSettings, Peer, started
 
@@ -87,7 +86,7 @@ def remote_crew(
     """
     parameters = lead.specification.parameters
     shape = parameters.crew
-    patched = replace(interpreter, gevent=shape.unit is ClientKind.GREENLET)
+    patched = replace(interpreter, gevent=shape.client_kind is ClientKind.GREENLET)
     with started(patched, hello) as peer:
         crew = RemoteCrew(shape.size, clock or SystemClock(), peer, lead)
         crew.most_at_once = benchmarks()[lead.specification.benchmark].most_at_once(parameters)

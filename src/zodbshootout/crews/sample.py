@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from zodbshootout.client.caches import Cache
 from zodbshootout.client.progress import throughput
 from zodbshootout.client.protocol import Stretch
 from zodbshootout.client.recorder import Latencies
+from zodbshootout.client.storage_info import Cache
 
 
 @dataclass

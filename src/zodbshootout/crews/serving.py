@@ -30,8 +30,8 @@ from zodbshootout.client import protocol, tasks
 from zodbshootout.client.clock import SystemClock
 from zodbshootout.client.masking import Mask
 from zodbshootout.client.outcome import Unsupported, failure_of
-from zodbshootout.client.parameters import ClientKind
 from zodbshootout.client.recorder import Latencies
+from zodbshootout.client.specification import ClientKind
 from zodbshootout.crews.crew import Crew, CrewFailed
 from zodbshootout.crews.interpreters import LIFELINE, LogSettings
 from zodbshootout.crews.logs import configure_logging
@@ -104,7 +104,7 @@ def _do(task: Any, connection: Connection) -> None:
 
 @_do.register
 def _lead(task: StartCrew, connection: Connection) -> None:
-    unit = task.specification.parameters.crew.unit
+    unit = task.specification.parameters.crew.client_kind
     if unit is ClientKind.GREENLET and "gevent" not in sys.modules:
         raise Unsupported("gevent is not installed in its environment")
     profiler = _profiler(task)
@@ -157,5 +157,5 @@ def _latencies_together(stretches: Sequence[protocol.Stretch]) -> list[protocol.
 def _profiler(task: StartCrew) -> Profiler:
     if task.profiling is None:
         return Profiler()
-    unit = task.specification.parameters.crew.unit
+    unit = task.specification.parameters.crew.client_kind
     return profiler_for(task.profiling.profiler, unit, Path(task.profiling.directory))

@@ -6,15 +6,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
+from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.benchmarks.benchmark import Benchmark
-from zodbshootout.client.benchmarks.registry import benchmarks
 from zodbshootout.client.client import Client, Neighbours
 from zodbshootout.client.clock import Clock, SystemClock
 from zodbshootout.client.database import Database
 from zodbshootout.client.outcome import Unsupported
-from zodbshootout.client.parameters import ClientKind, Parameters
 from zodbshootout.client.populating import fill, populate
-from zodbshootout.client.specification import Specification
+from zodbshootout.client.specification import ClientKind, Parameters, Specification
 from zodbshootout.client.storage_info import Sharing
 from zodbshootout.crews.crew import Crew
 from zodbshootout.crews.processes import ProcessCrew
@@ -55,7 +54,7 @@ class CrewPlan:
         def open_own(index: int) -> Benchmark:
             return self._open_own(here[index])
 
-        if shape.unit is ClientKind.PROCESS:
+        if shape.client_kind is ClientKind.PROCESS:
             return ProcessCrew(len(here), open_own, self.clock)
         if not shape.shared:
             return ThreadCrew(len(here), open_own, self.clock)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from zodbshootout.client.parameters import Parameters
+from zodbshootout.client.specification import Parameters
 from zodbshootout.results.result import CellResult
 
 

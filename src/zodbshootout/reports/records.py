@@ -59,7 +59,7 @@ def _record(result: CellResult) -> dict[str, Any]:
         "state": result.state.value,
         "reason": result.reason or None,
         "clients": parameters.crew.size,
-        "client_kind": parameters.crew.unit.value,
+        "client_kind": parameters.crew.client_kind.value,
         "shared_db": parameters.crew.shared,
         "hosts": parameters.crew.hosts,
         "objects": parameters.objects,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from zodbshootout.client.parameters import Parameters
+from zodbshootout.client.specification import Parameters
 from zodbshootout.reports.chart import Chart, Kind, Point
 from zodbshootout.reports.figures import OBJECTS, Metric
 from zodbshootout.reports.headings import (

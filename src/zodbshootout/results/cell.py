@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from zodbshootout.client import parameters as shapes
-from zodbshootout.client.parameters import Parameters
+from zodbshootout.client import specification as shapes
+from zodbshootout.client.specification import Parameters
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from zodbshootout.client.parameters import CrewShape, Parameters
+from zodbshootout.client.specification import CrewShape, Parameters
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.differences import Difference, differences
 from zodbshootout.results.estimate import mean_of_estimates, runs_needed
@@ -81,7 +81,7 @@ def compare(
     """Compare the cells that both sides have measured.
 
     These are of the same benchmark and of the same parameters but for the *ignored* ones, which
-    are named as in :class:`~zodbshootout.client.parameters.Parameters`, and those of the crew as
+    are named as in :class:`~zodbshootout.client.specification.Parameters`, and those of the crew as
     the options ``concurrency``, ``threads`` and ``hosts``; and unless it goes *across*
     contenders of the same contender.
 
@@ -137,7 +137,8 @@ def _told(parameters: Parameters) -> dict[str, Any]:
     crew = parameters.crew
     told = {name: value for name, value in vars(parameters).items() if name != "crew"}
     return {
-        **told, "concurrency": crew.size, "threads": (crew.unit, crew.shared), "hosts": crew.hosts
+        **told, "concurrency": crew.size, "threads": (crew.client_kind, crew.shared),
+        "hosts": crew.hosts,
     }  # fmt: skip
 
 

@@ -21,9 +21,9 @@ from urllib.parse import quote
 
 import pyperf
 
-from zodbshootout.client import parameters as shapes
+from zodbshootout.client import specification as shapes
 from zodbshootout.client.outcome import State
-from zodbshootout.client.parameters import ClientKind, CrewShape, MappingType, Parameters
+from zodbshootout.client.specification import ClientKind, CrewShape, MappingType, Parameters
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.kinds import strange_metadata, strange_values
 from zodbshootout.results.result import CellResult, long_name, short_name, varied_parameters

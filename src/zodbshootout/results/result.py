@@ -14,9 +14,8 @@ import pyperf
 from hdrh.histogram import HdrHistogram
 
 from zodbshootout.client.outcome import Failure, State
-from zodbshootout.client.parameters import Parameters
 from zodbshootout.client.recorder import NANOSECONDS
-from zodbshootout.client.specification import INSTALLED
+from zodbshootout.client.specification import INSTALLED, Parameters
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.estimate import Estimate, mean_of
 

@@ -7,13 +7,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.benchmarks.benchmark import Benchmark
-from zodbshootout.client.benchmarks.registry import benchmarks
-from zodbshootout.client.caches import Cache
 from zodbshootout.client.data.records import Item, content_size, record_size
 from zodbshootout.client.distributions import installed_versions
 from zodbshootout.client.specification import Specification
-from zodbshootout.client.storage_info import StorageInfo
+from zodbshootout.client.storage_info import Cache, StorageInfo
 from zodbshootout.client.tasks import Prepare
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.contenders.private_servers import caches_of_server
@@ -49,7 +48,7 @@ class CellTasks:
     def modules(self, cells: Iterable[Cell]) -> list[str]:
         """Return the modules that opening the contenders of some cells imports."""
         contenders = [self.plan.contender(cell) for cell in cells]
-        return list(dict.fromkeys(name for each in contenders for name in each.facts.modules))
+        return list(dict.fromkeys(name for each in contenders for name in each.info.modules))
 
     def specification(self, cell: Cell) -> Specification:
         """Return what the clients of a cell are told."""
@@ -105,8 +104,8 @@ class CellTasks:
                 **({"uncleared_caches": _listed(left)} if benchmark.cold else {}),
                 "configuration": "; ".join(f"{key}={text}" for key, text in settings.items()),
                 "configuration_hash": contender.fingerprint(),
-                **facts_metadata(contender.facts),
-                **(contender.facts.python if contender.environment else {}),
+                **storage_metadata(contender.info),
+                **(contender.info.python if contender.environment else {}),
                 "environment": contender.made_of,
                 "beside": contender.beside,
                 **self.treatment.get(contender.name, {}),
@@ -116,23 +115,23 @@ class CellTasks:
         )
 
 
-def facts_metadata(facts: StorageInfo) -> dict[str, str | bool]:
+def storage_metadata(info: StorageInfo) -> dict[str, str | bool]:
     """Return what the metadata keep of what was found when a contender was opened."""
-    versions = {**installed_versions(["zodbshootout"]), **facts.versions}
+    versions = {**installed_versions(["zodbshootout"]), **info.versions}
     return {
         **{f"version_{name}": text for name, text in versions.items()},
-        "driver": facts.driver,
-        "sharing": facts.sharing.value,
-        "stores_blobs": bool(facts.stores_blobs),
-        "storage_classes": " over ".join(facts.storage_classes),
-        "corrections": "; ".join(facts.corrections),
+        "driver": info.driver,
+        "sharing": info.sharing.value,
+        "stores_blobs": bool(info.stores_blobs),
+        "storage_classes": " over ".join(info.storage_classes),
+        "corrections": "; ".join(info.corrections),
     }
 
 
 def caches_left(contender: Contender, *, restarted: bool) -> list[Cache]:
     """Return the caches of a contender that hold records even when it is read cold."""
     emptied = {cache for kind in contender.servers for cache in caches_of_server(kind)}
-    return [cache for cache in contender.facts.left if not (restarted and cache in emptied)]
+    return [cache for cache in contender.info.left if not (restarted and cache in emptied)]
 
 
 def _listed(caches: Sequence[Cache]) -> str:

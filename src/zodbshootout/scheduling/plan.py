@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
-from zodbshootout.client.benchmarks.registry import benchmarks
-from zodbshootout.client.parameters import Parameters
-from zodbshootout.client.specification import Interpreter
+from zodbshootout.client.benchmarks import benchmarks
+from zodbshootout.client.specification import Interpreter, Parameters
 from zodbshootout.client.storage_info import StorageInfo
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.results.cell import Cell
@@ -83,10 +82,10 @@ class Plan:
     rows: Sequence[Row]
     effort: Effort
 
-    def knowing(self, facts: Mapping[str, StorageInfo]) -> Plan:
+    def knowing(self, info: Mapping[str, StorageInfo]) -> Plan:
         """Return the plan with what was learnt when the contenders were opened."""
         contenders = [
-            each.inspected(facts[each.name]) if each.name in facts else each
+            each.inspected(info[each.name]) if each.name in info else each
             for each in self.contenders
         ]
         return replace(self, contenders=contenders)
@@ -113,7 +112,7 @@ class Plan:
         contender = self.contender(cell)
         benchmark = benchmarks()[cell.benchmark]
         return contender.refusal(cell.parameters) or benchmark.refusal(
-            contender.facts, cell.parameters
+            contender.info, cell.parameters
         )
 
     @property

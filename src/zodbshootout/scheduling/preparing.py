@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from zodbshootout.client.benchmarks.registry import benchmarks
+from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.data.tree import Dataset
-from zodbshootout.client.parameters import Parameters
+from zodbshootout.client.specification import Parameters
 from zodbshootout.client.storage_info import Sharing
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.results.cell import Cell
@@ -49,7 +49,7 @@ class Preparations:
         A contender that is zapped is so before each run of ``add``: where several contenders are
         one and the same database, each of their runs finds it empty.
         """
-        if contender.facts.sharing is Sharing.VOLATILE:
+        if contender.info.sharing is Sharing.VOLATILE:
             return None
         step = Step(
             zap=cell.benchmark == ZAPPED_BEFORE and cell.contender in self.zapped,

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from zodbshootout.client.benchmarks.registry import benchmarks
+from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.outcome import Failure, State
-from zodbshootout.contenders.contender import clients_together
+from zodbshootout.client.storage_info import clients_together
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.estimate import runs_needed
 from zodbshootout.results.ratio import ratio_of

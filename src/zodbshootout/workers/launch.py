@@ -140,8 +140,8 @@ class ForkServer:
         :raises WorkerFailed: when it could not
         """
         with self._worker(task) as worker:
-            facts: StorageInfo = worker.answer()
-        return facts
+            info: StorageInfo = worker.answer()
+        return info
 
     def check(self, task: ValidateSection) -> BadSection | None:
         """Have a worker read the section of a contender; return what is wrong with it.

@@ -17,7 +17,7 @@ from typing import Any
 
 import pyperf
 
-from zodbshootout.client.benchmarks.registry import benchmarks
+from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.masking import Mask
 from zodbshootout.client.outcome import failure_of
 from zodbshootout.client.tasks import carry_out
@@ -215,7 +215,7 @@ def _profiler(task: Measure, parts: Path) -> Profiler:
     parts.mkdir()
     if task.storage.interpreter is not None:
         return Profiler()  # the other Python has one
-    unit = task.specification.parameters.crew.unit
+    unit = task.specification.parameters.crew.client_kind
     return profiler_for(task.profiling.profiler, unit, parts)
 
 

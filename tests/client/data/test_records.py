@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from zodbshootout.client.data.records import Item, content_size, record_size, smallest_record
 from zodbshootout.client.data.tree import Dataset, fill, find, key_at, make
-from zodbshootout.client.parameters import CrewShape, MappingType, Parameters
+from zodbshootout.client.specification import CrewShape, MappingType, Parameters
 
 
 @given(st.integers(min_value=smallest_record(), max_value=100_000))

@@ -12,8 +12,9 @@ import pytest
 
 from zodbshootout.client.database import Database
 from zodbshootout.client.specification import Storage
+from zodbshootout.client.storage_info import Address
 from zodbshootout.client.storages import cache_servers
-from zodbshootout.client.storages.cache_servers import Address, address_of, version_of, versions
+from zodbshootout.client.storages.cache_servers import address_of, version_of, versions
 
 
 @pytest.mark.parametrize(
@@ -107,9 +108,9 @@ def test_the_version_of_memcached_is_one_of_the_contender(
         f"data-dir {tmp_path}/s\n</sqlite3>\n</relstorage>\n</zodb>\n"
     )
     with serving(memcached("1.6.18")) as address, Database(Storage(text)) as database:
-        assert "memcached" not in database.facts().versions
+        assert "memcached" not in database.info().versions
         options = database.db.storage._options
         monkeypatch.setattr(options, "cache_servers", f"{address[0]}:{address[1]}", raising=False)
-        facts = database.facts()
-        assert facts.versions["memcached"] == "1.6.18"
-        assert "memcached" in map(str, facts.emptied)
+        info = database.info()
+        assert info.versions["memcached"] == "1.6.18"
+        assert "memcached" in map(str, database.own_caches())

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from zodbshootout.client.caches import OPERATING_SYSTEM, Cache, Place
+from zodbshootout.client.storage_info import OPERATING_SYSTEM, Cache, Place
 from zodbshootout.client.storages.relstorage import OpenRelStorage
 from zodbshootout.client.storages.sql_servers import Product, product_of
 

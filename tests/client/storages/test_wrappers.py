@@ -15,9 +15,8 @@ from transaction import TransactionManager
 from ZODB.POSException import StateLoadError
 from ZODB.utils import u64
 
-from zodbshootout.client.caches import Cache, CacheUse
 from zodbshootout.client.database import Database, NotZapped
-from zodbshootout.client.storage_info import Sharing
+from zodbshootout.client.storage_info import Cache, CacheUse, Sharing
 from zodbshootout.client.storages.open_storage import OpenStorage
 from zodbshootout.config.configuration import Source, parse
 from zodbshootout.contenders.contender import Contender
@@ -137,17 +136,17 @@ def test_what_is_known_of_a_wrapped_storage_before_and_after_it_is_opened(
     stack: Stack, tmp_path: Path
 ) -> None:
     found = contender(stack.storage, tmp_path)
-    assert (found.facts.storage_name, found.facts.sharing) == (stack.name, stack.sharing)
-    assert found.facts.prefetches in {None, stack.prefetches}
+    assert (found.info.storage_name, found.info.sharing) == (stack.name, stack.sharing)
+    assert found.info.prefetches in {None, stack.prefetches}
     with Database(found.storage) as database:
-        facts = database.facts()
-        assert " over ".join(facts.storage_classes) == stack.classes
-        assert facts.storage_name == stack.opened_name
-        assert facts.sharing is stack.sharing
-        assert facts.prefetches is stack.prefetches
-        assert facts.stores_blobs is stack.blobs
-        assert tuple(map(str, facts.emptied)) == ("pickle cache", *stack.cleared)
-        assert tuple(map(str, facts.left)) == stack.left
+        info = database.info()
+        assert " over ".join(info.storage_classes) == stack.classes
+        assert info.storage_name == stack.opened_name
+        assert info.sharing is stack.sharing
+        assert info.prefetches is stack.prefetches
+        assert info.stores_blobs is stack.blobs
+        assert tuple(map(str, database.own_caches())) == ("pickle cache", *stack.cleared)
+        assert tuple(map(str, info.left)) == stack.left
         assert database.knows_caches == ("foreign" not in stack.classes)
 
 
@@ -288,7 +287,7 @@ def test_other_wrapped_storages_can_be_packed(storage: str, tmp_path: Path) -> N
 def test_serverzlibstorage_resolves_no_conflict_of_a_contender(tmp_path: Path) -> None:
     found = contender(in_("serverzlibstorage", FS), tmp_path)
     with Database(found.storage) as database:
-        assert "ServerZlibStorage compresses what it has" in str(database.facts().resolution_flaw)
+        assert "ServerZlibStorage compresses what it has" in str(database.info().resolution_flaw)
         with database.db.transaction() as connection:
             connection.root()["tally"] = tally = Tally()
             tally.content = b"a" * 1000

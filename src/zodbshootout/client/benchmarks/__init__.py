@@ -1,0 +1,32 @@
+"""The benchmarks, in the order in which they run.
+
+A new one is one module in this package and its name in ``_MODULES``, or an entry point in the group
+``zodbshootout.benchmarks`` of any other package.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Mapping
+
+from zodbshootout.client.benchmarks.benchmark import Benchmark
+from zodbshootout.client.distributions import plugins
+
+ENTRY_POINTS = "zodbshootout.benchmarks"
+
+DEFAULT = ("add", "update", "warm", "cold", "prefetch_cold", "hot", "steamin")
+"""The benchmarks that run by default: reading and writing as applications do."""
+
+_MODULES = (
+    "add", "update", "warm", "cold", "prefetch_cold", "hot", "steamin", "load", "store", "tpc",
+    "empty_commits", "read_current", "new_oid", "conflicts", "read_current_conflicts",
+)  # fmt: skip
+
+
+@functools.cache
+def benchmarks() -> Mapping[str, type[Benchmark]]:
+    """Return every benchmark by its name; those of other packages replace ours of equal names."""
+    modules = (importlib.import_module(f"{__name__}.{name}") for name in _MODULES)
+    ours = [benchmark for module in modules for benchmark in module.BENCHMARKS]
+    return {benchmark.name: benchmark for benchmark in (*ours, *plugins(ENTRY_POINTS))}

@@ -8,7 +8,7 @@ from zodbshootout.client.benchmarks.sampling import IterationSample
 from zodbshootout.client.data import tree
 from zodbshootout.client.data.records import records_each
 from zodbshootout.client.data.tree import Dataset
-from zodbshootout.client.parameters import Parameters
+from zodbshootout.client.specification import Parameters
 
 MAX_MAPPINGS = 128
 """Mappings that are made and loaded in advance: a small pickle cache has room for so many."""

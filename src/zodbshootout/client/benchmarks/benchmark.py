@@ -7,11 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from zodbshootout.client.caches import Cache
 from zodbshootout.client.data.tree import Dataset
 from zodbshootout.client.outcome import CheckFailed, Unsupported
-from zodbshootout.client.parameters import Parameters
-from zodbshootout.client.storage_info import StorageInfo
+from zodbshootout.client.specification import Parameters
+from zodbshootout.client.storage_info import Cache, StorageInfo
 
 if TYPE_CHECKING:
     from zodbshootout.client.client import Client
@@ -89,8 +88,8 @@ class Benchmark:
         return parameters
 
     @classmethod
-    def refusal(cls, facts: StorageInfo, parameters: Parameters) -> str | None:  # noqa: ARG003
-        """Say why a contender of which *facts* are known cannot run it so, or return ``None``."""
+    def refusal(cls, info: StorageInfo, parameters: Parameters) -> str | None:  # noqa: ARG003
+        """Say why a contender of which *info* is known cannot run it so, or return ``None``."""
         return None
 
     @classmethod

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from zodbshootout.client.benchmarks.benchmark import CheckFailed
 from zodbshootout.client.benchmarks.reading import ColdReading
-from zodbshootout.client.caches import CacheUse
+from zodbshootout.client.storage_info import CacheUse
 
 
 class Cold(ColdReading):

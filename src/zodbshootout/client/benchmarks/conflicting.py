@@ -11,7 +11,7 @@ from zodbshootout.client.benchmarks.benchmark import Benchmark, CheckFailed
 from zodbshootout.client.benchmarks.reading import check_contents
 from zodbshootout.client.data import tree
 from zodbshootout.client.data.records import Tally
-from zodbshootout.client.parameters import Parameters
+from zodbshootout.client.specification import Parameters
 from zodbshootout.client.storage_info import StorageInfo
 
 MAX_ATTEMPTS = 10_000
@@ -24,7 +24,7 @@ class Conflicting(Benchmark):
     obstructs = True
 
     @classmethod
-    def refusal(cls, facts: StorageInfo, parameters: Parameters) -> str | None:  # noqa: ARG003
+    def refusal(cls, info: StorageInfo, parameters: Parameters) -> str | None:  # noqa: ARG003
         if parameters.blobs:
             return "blobs do not resolve conflicts; leave out --blobs"
         return None

@@ -7,7 +7,7 @@ from typing import Any
 from zodbshootout.client.benchmarks.conflicting import Conflicting
 from zodbshootout.client.data.records import Tally
 from zodbshootout.client.data.tree import Dataset, key_at
-from zodbshootout.client.parameters import MappingType, Parameters
+from zodbshootout.client.specification import MappingType, Parameters
 from zodbshootout.client.storage_info import StorageInfo
 
 
@@ -19,8 +19,8 @@ class Conflicts(Conflicting):
     purpose = Dataset.CONFLICTS
 
     @classmethod
-    def refusal(cls, facts: StorageInfo, parameters: Parameters) -> str | None:
-        return super().refusal(facts, parameters) or facts.resolution_flaw
+    def refusal(cls, info: StorageInfo, parameters: Parameters) -> str | None:
+        return super().refusal(info, parameters) or info.resolution_flaw
 
     @classmethod
     def work(cls, parameters: Parameters) -> int:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from zodbshootout.client.benchmarks.benchmark import CheckFailed
 from zodbshootout.client.benchmarks.reading import Reading, check_contents
-from zodbshootout.client.caches import PICKLE_CACHE
+from zodbshootout.client.storage_info import PICKLE_CACHE
 
 
 class Hot(Reading):

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from zodbshootout.client.benchmarks.benchmark import CheckFailed
 from zodbshootout.client.benchmarks.reading import ColdReading
-from zodbshootout.client.parameters import Parameters
+from zodbshootout.client.specification import Parameters
 
 
 class Load(ColdReading):

@@ -7,7 +7,7 @@ from dataclasses import replace
 from ZODB.utils import u64
 
 from zodbshootout.client.benchmarks.benchmark import Benchmark, CheckFailed, without_objects
-from zodbshootout.client.parameters import Parameters
+from zodbshootout.client.specification import Parameters
 
 OIDS_WORTH_TIMING = 1000
 """Storages fetch OIDs from their server in advance, 16 or 100 at a time: in so many each fetch has

@@ -2,9 +2,8 @@ from __future__ import annotations
 
 from zodbshootout.client.benchmarks.benchmark import CheckFailed, Unsupported
 from zodbshootout.client.benchmarks.reading import ColdReading
-from zodbshootout.client.caches import CacheUse
-from zodbshootout.client.parameters import Parameters
-from zodbshootout.client.storage_info import StorageInfo
+from zodbshootout.client.specification import Parameters
+from zodbshootout.client.storage_info import CacheUse, StorageInfo
 
 
 class PrefetchCold(ColdReading):
@@ -14,9 +13,9 @@ class PrefetchCold(ColdReading):
     title = "Read {objects} Cold Prefetched Objects"
 
     @classmethod
-    def refusal(cls, facts: StorageInfo, parameters: Parameters) -> str | None:  # noqa: ARG003
-        if facts.prefetches is False:
-            return f"{facts.storage_name} has no prefetch"
+    def refusal(cls, info: StorageInfo, parameters: Parameters) -> str | None:  # noqa: ARG003
+        if info.prefetches is False:
+            return f"{info.storage_name} has no prefetch"
         return None
 
     def set_up(self) -> None:

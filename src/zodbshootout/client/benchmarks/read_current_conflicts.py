@@ -3,7 +3,7 @@ from __future__ import annotations
 from zodbshootout.client.benchmarks.benchmark import CheckFailed
 from zodbshootout.client.benchmarks.conflicting import Conflicting
 from zodbshootout.client.data.tree import Dataset
-from zodbshootout.client.parameters import Parameters
+from zodbshootout.client.specification import Parameters
 from zodbshootout.client.storage_info import StorageInfo
 
 
@@ -15,8 +15,8 @@ class ReadCurrentConflicts(Conflicting):
     purpose = Dataset.NEIGHBOURS
 
     @classmethod
-    def refusal(cls, facts: StorageInfo, parameters: Parameters) -> str | None:
-        return super().refusal(facts, parameters) or facts.retry_flaw
+    def refusal(cls, info: StorageInfo, parameters: Parameters) -> str | None:
+        return super().refusal(info, parameters) or info.retry_flaw
 
     def load(self) -> None:
         super().load()

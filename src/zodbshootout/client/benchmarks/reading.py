@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from zodbshootout.client.benchmarks.benchmark import Benchmark, CheckFailed
-from zodbshootout.client.caches import Cache, CacheUse
 from zodbshootout.client.data import tree
 from zodbshootout.client.data.records import holder
 from zodbshootout.client.data.tree import Dataset
-from zodbshootout.client.parameters import Parameters
-from zodbshootout.client.storage_info import Sharing
+from zodbshootout.client.specification import Parameters
+from zodbshootout.client.storage_info import Cache, CacheUse, Sharing
 from zodbshootout.client.storages.blob_files import BlobRevision
 
 

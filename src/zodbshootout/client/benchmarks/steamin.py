@@ -3,7 +3,7 @@ from __future__ import annotations
 import math
 
 from zodbshootout.client.benchmarks.reading import Reading, check_contents
-from zodbshootout.client.parameters import Parameters
+from zodbshootout.client.specification import Parameters
 
 READS_WORTH_TIMING = 500
 """Reading an attribute takes some 30 ns and asking the clock some 100 ns: so many reads keep the

@@ -8,7 +8,7 @@ from zodbshootout.client.benchmarks.benchmark import Benchmark, CheckFailed
 from zodbshootout.client.benchmarks.sampling import IterationSample
 from zodbshootout.client.data.filler import blob_file
 from zodbshootout.client.data.records import Item, pickled
-from zodbshootout.client.parameters import Parameters
+from zodbshootout.client.specification import Parameters
 
 MAX_RECORDS = 50_000
 """OIDs that are allocated in advance."""

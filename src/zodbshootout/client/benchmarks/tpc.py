@@ -3,7 +3,7 @@ from __future__ import annotations
 from ZODB.Connection import TransactionMetaData
 
 from zodbshootout.client.benchmarks.benchmark import BareTransaction
-from zodbshootout.client.parameters import Parameters
+from zodbshootout.client.specification import Parameters
 
 
 class TwoPhaseCommit(BareTransaction):

@@ -7,7 +7,7 @@ from zodbshootout.client.benchmarks.reading import blob_revisions, check_content
 from zodbshootout.client.data import tree
 from zodbshootout.client.data.records import holder
 from zodbshootout.client.data.tree import Dataset
-from zodbshootout.client.parameters import Parameters
+from zodbshootout.client.specification import Parameters
 
 MAX_BYTES = 32 * 1024**2
 """Bytes of content that are made in advance."""

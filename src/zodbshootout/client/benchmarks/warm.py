@@ -1,9 +1,8 @@
 from __future__ import annotations
 
 from zodbshootout.client.benchmarks.reading import OpeningReading
-from zodbshootout.client.caches import PICKLE_CACHE, Cache
-from zodbshootout.client.parameters import Parameters
-from zodbshootout.client.storage_info import Sharing, StorageInfo
+from zodbshootout.client.specification import Parameters
+from zodbshootout.client.storage_info import PICKLE_CACHE, Cache, Sharing, StorageInfo
 
 
 class Warm(OpeningReading):
@@ -16,10 +15,10 @@ class Warm(OpeningReading):
     title = "Read {objects} Warm Objects"
 
     @classmethod
-    def refusal(cls, facts: StorageInfo, parameters: Parameters) -> str | None:
-        if facts.sharing is Sharing.VOLATILE and not parameters.crew.shared:
+    def refusal(cls, info: StorageInfo, parameters: Parameters) -> str | None:
+        if info.sharing is Sharing.VOLATILE and not parameters.crew.shared:
             return (
-                f"{facts.storage_name}: closing it loses its data, so no other DB can read "
+                f"{info.storage_name}: closing it loses its data, so no other DB can read "
                 "what one wrote; use --threads shared"
             )
         return None

@@ -24,7 +24,7 @@ from ZODB.utils import z64
 
 from zodbshootout.client.data.records import Item, payload, pickled
 from zodbshootout.client.data.tree import top
-from zodbshootout.client.parameters import Parameters
+from zodbshootout.client.specification import Parameters
 
 CHUNK = 1000
 """Objects that are written in one transaction, at most."""

@@ -13,7 +13,7 @@ from ZODB.blob import Blob
 from ZODB.serialize import ObjectWriter
 
 from zodbshootout.client.data.payload import SHORTEST_CONTENT, Payload
-from zodbshootout.client.parameters import Parameters
+from zodbshootout.client.specification import Parameters
 
 
 class Item(Persistent):

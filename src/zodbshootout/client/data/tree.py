@@ -27,7 +27,7 @@ from persistent.mapping import PersistentMapping
 from zodbshootout.client.data.btrees import btree_class
 from zodbshootout.client.data.payload import BLOCK
 from zodbshootout.client.data.records import Class, Document, Item, Tally, payload
-from zodbshootout.client.parameters import MappingType, Parameters
+from zodbshootout.client.specification import MappingType, Parameters
 
 TOP = "zodbshootout"
 """The key in the root under which everything of ours is kept."""

@@ -5,15 +5,12 @@ from __future__ import annotations
 import re
 import socket
 from collections.abc import Iterable, Sequence
-from typing import Union
+
+from zodbshootout.client.storage_info import Address
 
 DEFAULT_PORT = 11211
 TIMEOUT = 3.0
 """Seconds that a server has to answer."""
-
-Address = Union[tuple[str, int], str]
-"""A host and a port, or the path of a socket."""
-
 
 _NETWORK = re.compile(
     r"((inet6?|tcp):)?(?P<host>\[[^]]+\]|[^:\[\]/]+)(:(?P<port>\d+))?(:(?P<weight>\d+))?"

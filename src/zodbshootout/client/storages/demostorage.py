@@ -2,8 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from zodbshootout.client.caches import Cache
-from zodbshootout.client.storage_info import Sharing
+from zodbshootout.client.storage_info import Cache, Sharing
 from zodbshootout.client.storages.open_storage import OpenStorage
 
 

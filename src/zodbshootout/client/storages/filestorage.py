@@ -2,8 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from zodbshootout.client.caches import OPERATING_SYSTEM, Cache
-from zodbshootout.client.storage_info import Sharing
+from zodbshootout.client.storage_info import OPERATING_SYSTEM, Cache, Sharing
 from zodbshootout.client.storages.blob_files import remove_blobs
 from zodbshootout.client.storages.open_storage import OpenStorage
 

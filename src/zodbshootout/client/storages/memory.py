@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-from zodbshootout.client.caches import Cache
-from zodbshootout.client.storage_info import Sharing
+from zodbshootout.client.storage_info import Cache, Sharing
 from zodbshootout.client.storages.open_storage import OpenStorage
 
 

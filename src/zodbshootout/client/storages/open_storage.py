@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import functools
 import importlib
+import operator
 from collections.abc import Iterable, Iterator, Sequence
-from importlib.metadata import entry_points
 from typing import Any, ClassVar
 
-from zodbshootout.client.caches import Cache, CacheUse, Place
-from zodbshootout.client.distributions import installed_versions
-from zodbshootout.client.storage_info import Sharing
+from zodbshootout.client.distributions import installed_versions, plugins
+from zodbshootout.client.storage_info import Cache, CacheUse, Place, Sharing
 from zodbshootout.client.storages.blob_files import BlobRevision
 
 GROUP = "zodbshootout.storages"
@@ -73,7 +72,7 @@ class OpenStorage:
             return own
         uses = [each.combined_cache_use() for each in self.inner]
         counted = [use for use in uses if use is not None]
-        return functools.reduce(CacheUse.and_of, counted) if len(counted) == len(uses) else None
+        return functools.reduce(operator.add, counted) if len(counted) == len(uses) else None
 
     def own_caches(self) -> tuple[Cache, ...]:
         """Return what the storage caches on the client's side, as far as it can be emptied."""
@@ -153,16 +152,7 @@ def known_storages() -> tuple[type[OpenStorage], ...]:
     """Return the classes that are registered, those of other packages first."""
     modules = (importlib.import_module(f"zodbshootout.client.storages.{name}") for name in _MODULES)
     own = [each for module in modules for each in module.STORAGES]
-    return (*(entry.load() for entry in _entry_points()), *own)
-
-
-def _entry_points() -> Iterable[Any]:
-    found: Any = entry_points()
-    # Python 3.9 has a dictionary.
-    ours: Iterable[Any] = (
-        found.select(group=GROUP) if hasattr(found, "select") else found.get(GROUP, ())
-    )
-    return ours
+    return (*plugins(GROUP), *own)
 
 
 def open_storage(storage: Any) -> OpenStorage:

@@ -6,8 +6,8 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from typing import Any
 
-from zodbshootout.client.caches import OPERATING_SYSTEM, Cache, CacheUse, server_cache
 from zodbshootout.client.distributions import installed_versions
+from zodbshootout.client.storage_info import OPERATING_SYSTEM, Cache, CacheUse, server_cache
 from zodbshootout.client.storages import cache_servers
 from zodbshootout.client.storages.blob_files import BlobRevision, forget
 from zodbshootout.client.storages.open_storage import OpenStorage, class_names

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from zodbshootout.client.caches import OPERATING_SYSTEM, Cache
+from zodbshootout.client.storage_info import OPERATING_SYSTEM, Cache
 from zodbshootout.client.storages.open_storage import OpenStorage
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from zodbshootout.client.caches import OPERATING_SYSTEM, Cache, CacheUse, server_cache
+from zodbshootout.client.storage_info import OPERATING_SYSTEM, Cache, CacheUse, server_cache
 from zodbshootout.client.storages.blob_files import BlobRevision, forget
 from zodbshootout.client.storages.open_storage import OpenStorage
 

@@ -14,11 +14,10 @@ from zodbshootout.cli.launching import _relay, look_at
 from zodbshootout.cli.options import parse
 from zodbshootout.cli.progress import NoProgress
 from zodbshootout.client.masking import Mask
-from zodbshootout.client.outcome import Failure
+from zodbshootout.client.outcome import Failed, Failure
 from zodbshootout.client.storage_info import Advice, Requirement, StorageInfo
 from zodbshootout.client.tasks import InspectStorage
 from zodbshootout.workers import leaks
-from zodbshootout.workers.task import WorkerFailed
 
 INFO = StorageInfo("SomeStorage", driver="some driver")
 
@@ -36,13 +35,13 @@ class FakeLauncher:
     @contextmanager
     def fork_server(self) -> Iterator[FakeLauncher]:
         if self.cannot_start is not None:
-            raise WorkerFailed(self.cannot_start)
+            raise Failed(self.cannot_start)
         yield self
 
     def look(self, task: InspectStorage) -> StorageInfo:
         self.inspected.append(task.storage.section)
         if task.storage.section in self.failures:
-            raise WorkerFailed(self.failures[task.storage.section])
+            raise Failed(self.failures[task.storage.section])
         return INFO
 
 

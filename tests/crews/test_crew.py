@@ -30,12 +30,12 @@ from zodbshootout.client.client import Client
 from zodbshootout.client.clock import SystemClock
 from zodbshootout.client.data.tree import Dataset
 from zodbshootout.client.database import Database
+from zodbshootout.client.outcome import Failed
 from zodbshootout.client.populating import populate
 from zodbshootout.client.progress import MAX_POINTS
 from zodbshootout.client.session import StretchTimer
 from zodbshootout.client.specification import ClientKind, Parameters, Storage
 from zodbshootout.client.storages import open_storage
-from zodbshootout.crews.crew import CrewFailed
 from zodbshootout.crews.processes import ProcessCrew
 from zodbshootout.crews.starting import CrewPlan
 
@@ -116,13 +116,13 @@ def test_a_client_that_could_obstruct_others_goes_on_for_as_long_as_it_was_measu
 
 
 def test_a_killed_client_is_named_with_the_signal() -> None:
-    expected = pytest.raises(CrewFailed, match=r"client 1 \(pid \d+\) was killed by SIGKILL")
+    expected = pytest.raises(Failed, match=r"client 1 \(pid \d+\) was killed by SIGKILL")
     with expected, crew_of_processes(Deadly, 3) as crew:
         crew.measure(3)
 
 
 def test_a_client_that_ends_before_it_is_set_up_is_noticed() -> None:
-    expected = pytest.raises(CrewFailed, match=r"client \d \(pid \d+\) ended with exit status 7")
+    expected = pytest.raises(Failed, match=r"client \d \(pid \d+\) ended with exit status 7")
     with expected, crew_of_processes(Leaving, 2):
         pytest.fail("the crew cannot be complete")
 
@@ -148,7 +148,7 @@ def test_trap_16_clients_are_forked_from_a_process_that_has_opened_nothing() -> 
 def test_no_process_is_left_of_a_crew_that_failed() -> None:
     crew = crew_of_processes(Deadly, 3)
     pids: list[int | None] = []
-    with pytest.raises(CrewFailed), crew:
+    with pytest.raises(Failed), crew:
         pids.extend(process.pid for process in crew._processes)
         crew.measure(3)
     assert len(pids) == 3
@@ -369,5 +369,5 @@ def test_who_was_prepared_for_too_little_says_so(clock: FakeClock) -> None:
         def supply(self, iterations: int) -> int:
             return 3
 
-    with pytest.raises(CrewFailed, match="nothing: prepared for 3 iterations only"):
+    with pytest.raises(Failed, match="nothing: prepared for 3 iterations only"):
         measure(Scarce, FakeStorage(clock), parameters(), clock, [3, 4])

@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 from zodbshootout.client import protocol
-from zodbshootout.client.outcome import Failure
+from zodbshootout.client.outcome import Failed, Failure
 from zodbshootout.client.progress import Progress
 from zodbshootout.client.recorder import Latencies
 from zodbshootout.client.specification import (
@@ -30,7 +30,6 @@ from zodbshootout.client.specification import (
 from zodbshootout.client.tasks import Prepare, carry_out
 from zodbshootout.crews.clocks import Offset
 from zodbshootout.crews.cluster import Cluster, Worker
-from zodbshootout.crews.crew import CrewFailed
 from zodbshootout.crews.hosts import (
     MAX_UNCERTAIN,
     ROUND_TRIPS,
@@ -158,7 +157,7 @@ def test_clients_are_spread_evenly(
 
 
 def test_clients_for_whom_there_is_no_room_are_refused() -> None:
-    with pytest.raises(CrewFailed, match="the hosts have room for 3 clients only"):
+    with pytest.raises(Failed, match="the hosts have room for 3 clients only"):
         cluster_of(1, 2).shares(4)
 
 
@@ -211,7 +210,7 @@ def test_a_clock_that_jumps_fails_the_cell() -> None:
     crew.prepare(1)
     crew.measure(1)
     jumping.ahead = 0.5
-    with pytest.raises(CrewFailed, match=r"host host-1: its clock has jumped by \+500.0 ms"):
+    with pytest.raises(Failed, match=r"host host-1: its clock has jumped by \+500.0 ms"):
         crew.prepare(1)
 
 
@@ -239,9 +238,7 @@ def test_a_slice_too_short_for_what_is_known_of_clocks_is_refused() -> None:
     actor = ExactActor(clock, there=0.04, back=0.04)
     crew = exact(clock, actor)
     crew.prepare(1)
-    with pytest.raises(
-        CrewFailed, match=r"host host-0: its clock is known within 4\d\.\d ms"
-    ) as no:
+    with pytest.raises(Failed, match=r"host host-0: its clock is known within 4\d\.\d ms") as no:
         crew.measure(1)
     assert "a slice took only 250.0 ms; give slices more time with --min-time" in str(no.value)
     assert str(no.value).endswith("in 3 attempts")
@@ -275,7 +272,7 @@ def test_a_clock_that_jumps_in_the_only_slice_is_noticed() -> None:
 
     clock = ExactClock()
     crew = exact(clock, ExactActor(clock), Jumping(clock))
-    with pytest.raises(CrewFailed, match="host host-1: its clock has jumped by "):
+    with pytest.raises(Failed, match="host host-1: its clock has jumped by "):
         crew.measure(1)
 
 
@@ -342,7 +339,7 @@ def test_a_failure_names_its_host(answer: Any, said: str) -> None:
     clock = ExactClock()
     broken = ExactActor(clock, answers={protocol.Prepare: answer})
     crew = exact(clock, ExactActor(clock), broken)
-    with pytest.raises(CrewFailed) as failed:
+    with pytest.raises(Failed) as failed:
         crew.prepare(1)
     assert failed.value.failure.cause.startswith(said)
 
@@ -441,7 +438,7 @@ def test_hosts_here_are_groups_of_one_session_with_the_same_addresses(
 def test_a_process_that_is_killed_on_a_host_fails_the_cell(
     cluster: Cluster, tmp_path: Path
 ) -> None:
-    with pytest.raises(CrewFailed) as failed, at_work(cluster, tmp_path) as (crew, processes):
+    with pytest.raises(Failed) as failed, at_work(cluster, tmp_path) as (crew, processes):
         leaders = [each for each in processes if each.children()]
         os.kill(leaders[0].pid, signal.SIGKILL)
         crew.measure(2)

@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from zodbshootout.client import protocol
-from zodbshootout.client.outcome import BadSection
+from zodbshootout.client.outcome import BadSection, Failed
 from zodbshootout.client.specification import (
     ClientKind,
     CrewShape,
@@ -27,7 +27,7 @@ from zodbshootout.client.specification import (
 from zodbshootout.client.storage_info import StorageInfo
 from zodbshootout.client.tasks import InspectStorage, Prepare, ValidateSection
 from zodbshootout.contenders.modules import carry_to
-from zodbshootout.crews.crew import Crew, CrewFailed
+from zodbshootout.crews.crew import Crew
 from zodbshootout.crews.interpreters import LogSettings, carried_out, started
 from zodbshootout.crews.remote import Recording, StartCrew, remote_crew
 
@@ -102,7 +102,7 @@ def test_what_fails_there_is_told_with_its_traceback(
     interpreter: Interpreter, storage: Storage
 ) -> None:
     nowhere = replace(storage, section=SECTION.replace("path", "read-only true\npath"))
-    with pytest.raises(CrewFailed) as caught:
+    with pytest.raises(Failed) as caught:
         carried_out(interpreter, InspectStorage(nowhere), LogSettings())
     assert "No such file" in caught.value.failure.cause
     assert "Traceback" in caught.value.failure.detail
@@ -111,7 +111,7 @@ def test_what_fails_there_is_told_with_its_traceback(
 def test_a_python_that_is_killed_is_a_crash(interpreter: Interpreter, storage: Storage) -> None:
     known = children_but(set())
     with (
-        pytest.raises(CrewFailed) as caught,
+        pytest.raises(Failed) as caught,
         crew(interpreter, specification(storage, "add", SHARED)) as clients,
     ):
         (process,) = children_but(known)
@@ -124,7 +124,7 @@ def test_a_python_that_is_killed_is_a_crash(interpreter: Interpreter, storage: S
 
 def test_a_program_that_is_not_there(storage: Storage) -> None:
     gone = Interpreter("gone", "/no/such/python", "/tmp")
-    with pytest.raises(CrewFailed, match="the Python of environment gone cannot be started"):
+    with pytest.raises(Failed, match="the Python of environment gone cannot be started"):
         carried_out(gone, InspectStorage(storage), LogSettings())
 
 
@@ -146,7 +146,7 @@ class AnotherClock:
 def test_clocks_that_differ_are_told_of(interpreter: Interpreter, storage: Storage) -> None:
     specified = specification(storage, "tpc", SHARED)
     with (
-        pytest.raises(CrewFailed, match="its clock is not the one that is read here"),
+        pytest.raises(Failed, match="its clock is not the one that is read here"),
         remote_crew(interpreter, StartCrew(specified), LogSettings(), AnotherClock()),
     ):
         pass

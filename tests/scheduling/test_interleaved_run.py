@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from zodbshootout.client.outcome import Failure
+from zodbshootout.client.outcome import Failed, Failure
 from zodbshootout.scheduling.interleaved_run import Effort, InterleavedRun, RowCalibration
-from zodbshootout.workers.task import WorkerFailed
 
 Event = tuple[str, str, int]
 """What a worker was told, which worker, and the loops or the number of the slice."""
@@ -106,7 +105,7 @@ class FakeWorker:
         nth = sum(each[:2] == (what, self.name) for each in self.machine.events)
         self.machine.events.append((what, self.name, number))
         if self.fails_at == (what, nth):
-            raise WorkerFailed(Failure(f"{self.name} broke"))
+            raise Failed(Failure(f"{self.name} broke"))
 
 
 EFFORT = Effort(processes=1, values=5, warmups=0, loops=4, min_time=0.1)
@@ -386,7 +385,7 @@ def test_something_is_done_before_each_slice_that_counts_and_it_may_fail() -> No
     def before(name: str) -> None:
         machine.events.append(("before", name, 0))
         if name == "b" and len([x for x in machine.told("before") if x[0] == "b"]) == 3:
-            raise WorkerFailed(Failure("no restart"))
+            raise Failed(Failure("no restart"))
 
     workers = workers_of(machine, "ab")
     outcome = run(machine, workers, RowCalibration(EFFORT), before_slice=before)

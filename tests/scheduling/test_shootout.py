@@ -13,7 +13,7 @@ import pyperf
 import pytest
 
 from tests.runs import Counting, contender, measured, plan_of, run
-from zodbshootout.client.outcome import Failure, State
+from zodbshootout.client.outcome import Failed, Failure, State
 from zodbshootout.client.storage_info import Advice
 from zodbshootout.client.tasks import Prepare
 from zodbshootout.results.result import CellResult
@@ -27,7 +27,7 @@ from zodbshootout.scheduling.shootout import (
     Shootout,
 )
 from zodbshootout.servers import ServerFailed
-from zodbshootout.workers.task import Measure, Slice, WorkerFailed
+from zodbshootout.workers.task import Measure, Slice
 
 BROKE = Failure("it broke", "Traceback")
 
@@ -71,7 +71,7 @@ class Site:
         self.events.append(event)
         failure = self.fails(event, nth)
         if failure is not None:
-            raise WorkerFailed(failure)
+            raise Failed(failure)
 
     def did(self, *kinds: str) -> list[Event]:
         return [event for event in self.events if event.what in kinds]

@@ -26,10 +26,9 @@ from zodbshootout.client.benchmarks.benchmark import Benchmark, CheckFailed
 from zodbshootout.client.benchmarks.cold import Cold
 from zodbshootout.client.benchmarks.reading import Reading, check_contents, read
 from zodbshootout.client.data.records import payload
-from zodbshootout.client.outcome import State
+from zodbshootout.client.outcome import Failed, State
 from zodbshootout.client.storage_info import CacheUse
 from zodbshootout.client.storages import open_storage
-from zodbshootout.crews.crew import CrewFailed
 
 
 @pytest.fixture
@@ -50,7 +49,7 @@ def failure(
     of = parameters(shared=shared, size=size)
     chosen = benchmarks()[name]
     with (
-        pytest.raises(CrewFailed) as caught,
+        pytest.raises(Failed) as caught,
         plan(chosen, storage, of, storage.clock).started() as crew,
     ):
         crew.measure(loops)
@@ -120,7 +119,7 @@ def test_a_raw_record_that_comes_back_changed(storage: FakeStorage) -> None:
 def test_an_oid_that_is_allocated_twice_to_one_client(storage: FakeStorage) -> None:
     oids = itertools.cycle([p64(number) for number in (7, 8, 9)])
     storage.new_oid = lambda: next(oids)  # type: ignore[method-assign]
-    with pytest.raises(CrewFailed, match="OID 0x7 was allocated twice"):
+    with pytest.raises(Failed, match="OID 0x7 was allocated twice"):
         measure(benchmarks()["new_oid"], storage, parameters(), storage.clock)
 
 
@@ -261,7 +260,7 @@ def test_missing_objects_are_told_from_changed_ones() -> None:
 
 
 def test_a_storage_without_prefetch_is_unsupported_and_not_failed(storage: FakeStorage) -> None:
-    with pytest.raises(CrewFailed) as caught:
+    with pytest.raises(Failed) as caught:
         measure(benchmarks()["prefetch_cold"], storage, parameters(), storage.clock)
     assert caught.value.failure.state is State.UNSUPPORTED
     assert caught.value.failure.cause == "FakeStorage has no prefetch"
@@ -271,5 +270,5 @@ def test_the_failure_of_one_client_is_told_rather_than_the_broken_wait_of_the_ot
     storage: FakeStorage,
 ) -> None:
     storage.corrupt = flipping(3)
-    with pytest.raises(CrewFailed, match="object 3"):
+    with pytest.raises(Failed, match="object 3"):
         measure(benchmarks()["cold"], storage, parameters(size=4, shared=True), storage.clock, [5])

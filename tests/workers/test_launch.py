@@ -17,7 +17,7 @@ import pytest
 from ZODB.FileStorage import FileStorage
 
 from tests.integration.command import SOURCES, TESTS
-from zodbshootout.client.outcome import State
+from zodbshootout.client.outcome import Failed, State
 from zodbshootout.client.specification import (
     ClientKind,
     CrewShape,
@@ -29,7 +29,7 @@ from zodbshootout.client.storage_info import Sharing
 from zodbshootout.client.tasks import InspectStorage, Prepare
 from zodbshootout.guardian import Guardian
 from zodbshootout.workers.launch import ForkServer, Launcher, Worker
-from zodbshootout.workers.task import Measure, Profiling, WorkerFailed
+from zodbshootout.workers.task import Measure, Profiling
 
 
 class Place:
@@ -136,7 +136,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
         yield Place(tmp_path, guardian)
 
 
-def cause(failure: pytest.ExceptionInfo[WorkerFailed]) -> str:
+def cause(failure: pytest.ExceptionInfo[Failed]) -> str:
     return failure.value.failure.cause
 
 
@@ -149,7 +149,7 @@ def test_a_look_at_a_contender_comes_back_as_facts(place: Place) -> None:
             InspectStorage(Storage("<zodb m>\n<mappingstorage>\n</mappingstorage>\n</zodb>"))
         )
         assert memory.sharing is Sharing.VOLATILE
-        with pytest.raises(WorkerFailed) as failure:
+        with pytest.raises(Failed) as failure:
             fork_server.look(
                 InspectStorage(Storage("<zodb x>\n<nonsense>\n</nonsense>\n</zodb>\n"))
             )
@@ -237,7 +237,7 @@ def test_what_fails_in_a_client_is_told_with_its_traceback(place: Place) -> None
     with (
         place.launcher.fork_server() as fork_server,
         place.measuring(fork_server, fault="raise", commit=6) as worker,
-        pytest.raises(WorkerFailed) as failure,
+        pytest.raises(Failed) as failure,
     ):
         worker.attempt(20)
     assert cause(failure) == "StorageError: the disk is on fire"
@@ -248,7 +248,7 @@ def test_what_fails_in_a_client_is_told_with_its_traceback(place: Place) -> None
 def test_what_cannot_be_set_up_is_told(place: Place) -> None:
     with (
         place.launcher.fork_server() as fork_server,
-        pytest.raises(WorkerFailed) as failure,
+        pytest.raises(Failed) as failure,
         fork_server.measure(lambda path: Measure(place.specification("cold"), {}, path)) as worker,
     ):
         worker.wait()
@@ -263,7 +263,7 @@ def test_a_worker_that_is_killed_is_told_of_and_its_clients_are_ended(place: Pla
             leader, *clients = place.worker_group()
             assert len(clients) >= 2
             os.kill(leader, signal.SIGKILL)
-            with pytest.raises(WorkerFailed) as failure:
+            with pytest.raises(Failed) as failure:
                 worker.attempt(1)
             assert cause(failure) == "the worker was killed by SIGKILL"
         assert [pid for pid in clients if psutil.pid_exists(pid)
@@ -279,7 +279,7 @@ def test_a_worker_that_ends_by_itself_is_told_of_with_what_it_printed_last(place
         place.measuring(
             fork_server, fault="exit", commit=6, unit=ClientKind.THREAD, size=2
         ) as worker,
-        pytest.raises(WorkerFailed) as failure,
+        pytest.raises(Failed) as failure,
     ):
         worker.attempt(20)
     assert cause(failure) == "the worker ended with exit status 7: there is no more room"
@@ -305,7 +305,7 @@ def test_a_worker_that_is_killed_while_it_waits_does_not_harm_another(place: Pla
             second.take_slice(0)
             second.start_finishing()
             assert len(second.finish().get_values()) == 1
-        with pytest.raises(WorkerFailed) as failure:
+        with pytest.raises(Failed) as failure:
             first.attempt(1)
         assert cause(failure) == "the worker was killed by SIGKILL"
     place.assert_tidy()
@@ -315,7 +315,7 @@ def test_a_client_that_is_killed_is_the_failure_of_its_worker(place: Place) -> N
     with (
         place.launcher.fork_server() as fork_server,
         place.measuring(fork_server, fault="kill", commit=6) as worker,
-        pytest.raises(WorkerFailed) as failure,
+        pytest.raises(Failed) as failure,
     ):
         worker.attempt(20)
     assert "was killed by SIGKILL" in cause(failure)
@@ -332,10 +332,10 @@ def test_the_host_that_is_killed_fails_what_it_has_started_and_nothing_is_left(
         (host_pid,) = [x.pid for x in place.processes() if x.ppid() == os.getpid()]
         mine = place.worker_group()
         os.kill(host_pid, signal.SIGKILL)
-        with pytest.raises(WorkerFailed) as failure:
+        with pytest.raises(Failed) as failure:
             worker.attempt(1)
         assert cause(failure) == "the process that starts workers was killed by SIGKILL"
-        with pytest.raises(WorkerFailed):
+        with pytest.raises(Failed):
             fork_server.look(InspectStorage(place.storage()))
     assert [pid for pid in mine if psutil.pid_exists(pid)
             and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE] == []  # fmt: skip
@@ -347,7 +347,7 @@ def test_a_worker_that_takes_longer_than_its_time_limit_is_ended(place: Place) -
     with place.launcher.fork_server() as fork_server:
         with (
             place.measuring(fork_server, fault="hang", commit=6) as worker,
-            pytest.raises(WorkerFailed) as failure,
+            pytest.raises(Failed) as failure,
         ):
             worker.attempt(20)
         assert cause(failure) == "not done within its time limit of 3 s (--timeout)"
@@ -360,7 +360,7 @@ def test_a_worker_is_ended_at_once_when_it_is_abandoned(place: Place) -> None:
         worker.abandon()
         assert [pid for pid in group if psutil.pid_exists(pid)
                 and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE] == []  # fmt: skip
-        with pytest.raises(WorkerFailed):
+        with pytest.raises(Failed):
             worker.attempt(1)
     place.assert_tidy()
 
@@ -424,7 +424,7 @@ def test_profiles_are_where_they_were_wanted(place: Place) -> None:
 
 def test_a_python_that_is_none_cannot_start_anything(place: Place) -> None:
     launcher = replace(place.launcher, python=str(place.path / "no-python"))
-    with pytest.raises(WorkerFailed, match="no worker can be started: "), launcher.fork_server():
+    with pytest.raises(Failed, match="no worker can be started: "), launcher.fork_server():
         raise AssertionError("there is no such Python")
     place.assert_tidy()
 
@@ -434,7 +434,7 @@ def test_a_host_that_ends_at_once_says_what_it_said_last(place: Place) -> None:
     python.write_text("#!/bin/sh\necho not today\nexit 7\n")
     python.chmod(0o755)
     launcher = replace(place.launcher, python=str(python))
-    with launcher.fork_server() as fork_server, pytest.raises(WorkerFailed) as failure:
+    with launcher.fork_server() as fork_server, pytest.raises(Failed) as failure:
         fork_server.look(InspectStorage(place.storage()))
     assert "ended with exit status 7: not today" in cause(failure)
     place.assert_tidy()
@@ -462,7 +462,7 @@ def test_greenlets_are_clients_of_a_host_that_gevent_has_patched(place: Place) -
         with place.measuring(
             fork_server, fault="kill", commit=8, unit=ClientKind.GREENLET, size=2
         ) as worker:
-            with pytest.raises(WorkerFailed) as failure:
+            with pytest.raises(Failed) as failure:
                 worker.attempt(20)
             assert cause(failure) == "the worker was killed by SIGKILL"
     place.assert_tidy()

@@ -13,7 +13,7 @@ from zodbshootout.cli.options import Options
 from zodbshootout.cli.progress import NoProgress
 from zodbshootout.cli.variants import Variants
 from zodbshootout.client.masking import Mask
-from zodbshootout.client.outcome import Failure
+from zodbshootout.client.outcome import Failed, Failure
 from zodbshootout.client.storage_info import StorageInfo
 from zodbshootout.client.tasks import InspectStorage, ValidateSection
 from zodbshootout.config.configuration import path_of
@@ -27,7 +27,6 @@ from zodbshootout.servers.server import ServerContext
 from zodbshootout.workers import leaks, profiles
 from zodbshootout.workers.environment import worker_environment
 from zodbshootout.workers.launch import ForkServer, Launcher
-from zodbshootout.workers.task import WorkerFailed
 
 PATIENCE = 5.0
 """Seconds after which it is told what is waited for."""
@@ -85,7 +84,7 @@ def look_at(
                     failures[contender.name] = found
                 else:
                     info[contender.name] = found
-    except WorkerFailed as error:
+    except Failed as error:
         failures |= {contender.name: error.failure for contender in due}
     return failures, info
 
@@ -102,11 +101,11 @@ def check_sections(
     due = [contender for contender in contenders if contender.name in outside]
     if not due:
         return
-    with suppress(WorkerFailed), launcher.fork_server() as fork_server:
+    with suppress(Failed), launcher.fork_server() as fork_server:
         for contender in due:
             try:
                 flaw = fork_server.check(ValidateSection(contender.storage))
-            except WorkerFailed:
+            except Failed:
                 continue  # what the look says of it fails the contender, and no other
             if flaw is not None:
                 url, line = outside[contender.name].place(flaw.line)
@@ -144,7 +143,7 @@ def _look(contender: Contender, fork_server: ForkServer) -> StorageInfo | Failur
         return Failure(reason)
     try:
         info = fork_server.look(InspectStorage(contender.storage))
-    except WorkerFailed as error:
+    except Failed as error:
         cause, detail = error.failure.cause, error.failure.detail
         if contender.installation and cause.startswith(_MISSING_DRIVER):
             return Failure(contender.installation, detail)

@@ -60,6 +60,17 @@ class Failure:
     be."""
 
 
+class Failed(Exception):  # noqa: N818
+    """A client, a worker or the process of one could not go on; ``failure`` says why."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.cause)
+        self.failure = failure
+
+    def __reduce__(self) -> tuple[type[Failed], tuple[Failure]]:
+        return Failed, (self.failure,)
+
+
 def describe(error: BaseException) -> str:
     """Return an exception as one line: its class, unless the message says it all, and message."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
@@ -71,7 +82,9 @@ def describe(error: BaseException) -> str:
 
 
 def failure_of(error: BaseException, *, secondary: bool = False) -> Failure:
-    """Return an exception as the failure that it is."""
+    """Return the failure that an exception stands for."""
+    if isinstance(error, Failed):
+        return error.failure
     detail = "".join(traceback.format_exception(type(error), error, error.__traceback__))
     state = State.UNSUPPORTED if isinstance(error, Unsupported) else State.FAILED
     return Failure(

@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from zodbshootout.client.clock import SystemClock
-from zodbshootout.crews.crew import CrewFailed
+from zodbshootout.client.outcome import Failed
 from zodbshootout.crews.interpreters import LogSettings, own_interpreter, started
 from zodbshootout.crews.remote import StartCrew
 
@@ -67,7 +67,7 @@ class Agent:
                 return None
         try:
             return await asyncio.to_thread(self._peer.answer)
-        except CrewFailed as error:
+        except Failed as error:
             return error.failure
 
     def _with_names_here(self, message: object) -> object:

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from zodbshootout.client.outcome import Failure
-from zodbshootout.crews.crew import CrewFailed
+from zodbshootout.client.outcome import Failed, Failure
 
 CONNECTING = 10.0
 """Seconds in which a scheduler has to answer that has answered before."""
@@ -61,10 +60,10 @@ class Cluster:
     def shares(self, size: int) -> list[range]:
         """Return which of *size* clients live on each worker: as evenly as there is room.
 
-        :raises CrewFailed: when there is no room for them
+        :raises Failed: when there is no room for them
         """
         if self.room is not None and size > self.room:
-            raise CrewFailed(Failure(f"the hosts have room for {self.room} clients only"))
+            raise Failed(Failure(f"the hosts have room for {self.room} clients only"))
         lengths = dict.fromkeys(range(len(self.workers)), 0)
         for _ in range(size):
             free = [number for number in lengths if self._has_room(number, lengths[number])]

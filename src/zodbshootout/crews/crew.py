@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 from zodbshootout.client import protocol
 from zodbshootout.client.benchmarks.benchmark import MAX_AT_ONCE
 from zodbshootout.client.clock import Clock
-from zodbshootout.client.outcome import Failure
 from zodbshootout.crews.sample import Sample
 
 R = TypeVar("R")
@@ -17,17 +16,6 @@ R = TypeVar("R")
 NOTICE = 0.001
 NOTICE_PER_CLIENT = 0.0002
 """Seconds between the order to start and the start: by then all clients are to have received it."""
-
-
-class CrewFailed(Exception):  # noqa: N818
-    """A client could not go on.  ``failure`` says why."""
-
-    def __init__(self, failure: Failure) -> None:
-        super().__init__(failure.cause)
-        self.failure = failure
-
-    def __reduce__(self) -> tuple[type[CrewFailed], tuple[Failure]]:
-        return CrewFailed, (self.failure,)
 
 
 class Crew(ABC):
@@ -53,7 +41,7 @@ class Crew(ABC):
     def start(self) -> None:
         """Start the clients, and wait until every one is set up.
 
-        :raises CrewFailed: when one cannot be
+        :raises Failed: when one cannot be
         """
 
     @abstractmethod
@@ -65,7 +53,7 @@ class Crew(ABC):
     ) -> list[R]:
         """Send an order to all clients, or to those named; return their reports in this order.
 
-        :raises CrewFailed: when one does not *answer* as it should, or is gone
+        :raises Failed: when one does not *answer* as it should, or is gone
         """
 
     def join(self) -> None:  # noqa: B027
@@ -102,7 +90,7 @@ class Crew(ABC):
     def prepare(self, iterations: int) -> None:
         """Have every client prepare what :meth:`measure` begins with, called like this next.
 
-        :raises CrewFailed: when a client fails or is gone
+        :raises Failed: when a client fails or is gone
         """
         self._prepare(protocol.Prepare(min(iterations, self.most_at_once)))
 
@@ -114,7 +102,7 @@ class Crew(ABC):
 
         What is more than :attr:`most_at_once` is done in several stretches, with a start each.
 
-        :raises CrewFailed: when a client fails or is gone
+        :raises Failed: when a client fails or is gone
         """
         sample = Sample(self.size)
         left = iterations
@@ -142,21 +130,21 @@ class Crew(ABC):
     def close_databases(self) -> None:
         """Have every client close its database.
 
-        :raises CrewFailed: when a client fails or is gone
+        :raises Failed: when a client fails or is gone
         """
         self.ask(protocol.CloseDatabase(), protocol.Closed)
 
     def reopen_databases(self) -> None:
         """Have every client open its database again.
 
-        :raises CrewFailed: when a client fails or is gone
+        :raises Failed: when a client fails or is gone
         """
         self.ask(protocol.ReopenDatabase(), protocol.Ready)
 
     def verify(self) -> None:
         """Have what the clients did checked in the database.
 
-        :raises CrewFailed: when it is not what it should be, or a client is gone
+        :raises Failed: when it is not what it should be, or a client is gone
         """
         accounts = [each.account for each in self.ask(protocol.Verify(), protocol.Verified)]
         self.ask(protocol.Audit(accounts), protocol.Audited, [0])

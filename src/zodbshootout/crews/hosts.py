@@ -16,12 +16,12 @@ from typing import Any, Protocol, TypeVar
 from zodbshootout.client import protocol
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.clock import Clock, SystemClock
-from zodbshootout.client.outcome import Failure, failure_of
+from zodbshootout.client.outcome import Failed, Failure, failure_of
 from zodbshootout.client.specification import ClientKind
 from zodbshootout.crews.agent import Agent, Equipment
 from zodbshootout.crews.clocks import Offset
 from zodbshootout.crews.cluster import Cluster, addresses
-from zodbshootout.crews.crew import Crew, CrewFailed
+from zodbshootout.crews.crew import Crew
 from zodbshootout.crews.interpreters import LogSettings
 from zodbshootout.crews.remote import Order, StartCrew
 
@@ -83,7 +83,7 @@ class HostsCrew(Crew):
     def start(self) -> None:
         """Have the clients started, and set up.
 
-        :raises CrewFailed: when one cannot be
+        :raises Failed: when one cannot be
         """
         self._answers(
             {host.name: replace(self._lead, clients=host.clients) for host in self._hosts}
@@ -94,7 +94,7 @@ class HostsCrew(Crew):
     def ask(self, order: Any, answer: type[R], clients: Sequence[int] | None = None) -> list[R]:
         """Send an order to all clients, or to those named; return their reports in this order.
 
-        :raises CrewFailed: when one does not *answer* as it should, or is gone
+        :raises Failed: when one does not *answer* as it should, or is gone
         """
         asked = range(self.size) if clients is None else clients
         orders: dict[str, object] = {}
@@ -115,7 +115,7 @@ class HostsCrew(Crew):
     def _answers(self, messages: Mapping[str, object]) -> dict[str, Any]:
         """Return what hosts answer, by their names; all are asked at once.
 
-        :raises CrewFailed: naming the host
+        :raises Failed: naming the host
         """
         asked = []
         for host in self._hosts:
@@ -134,14 +134,14 @@ class HostsCrew(Crew):
     def _compare_clocks(self) -> None:
         """Find the offsets of all hosts.
 
-        :raises CrewFailed: when one is not what it was
+        :raises Failed: when one is not what it was
         """
         for host in self._hosts:
             found = self._offset(host)
             if found.contradicts(host.offset):
                 jump = 1000 * (found.seconds - host.offset.seconds)
                 cause = f"host {host.name}: its clock has jumped by {jump:+.1f} ms"
-                raise CrewFailed(Failure(cause))
+                raise Failed(Failure(cause))
             host.offset = found
 
     def _offset(self, host: Host) -> Offset:
@@ -168,7 +168,7 @@ class HostsCrew(Crew):
             refusal = self._refusal(stretches, prepare, offsets)
             if refusal is None:
                 return stretches
-        raise CrewFailed(Failure(f"{refusal}; in {ATTEMPTS} attempts"))
+        raise Failed(Failure(f"{refusal}; in {ATTEMPTS} attempts"))
 
     def _refusal(
         self,
@@ -207,33 +207,33 @@ class HostsCrew(Crew):
 def _host_called(name: str) -> Iterator[None]:
     """Raise what goes wrong meanwhile as the failure of a host.
 
-    :raises CrewFailed: naming the host
+    :raises Failed: naming the host
     """
     try:
         yield
-    except CrewFailed as error:
+    except Failed as error:
         cause = f"host {name}: {error.failure.cause}"
-        raise CrewFailed(replace(error.failure, cause=cause)) from error
+        raise Failed(replace(error.failure, cause=cause)) from error
     except TimeoutError as error:
         cause = f"host {name} has started no process for its clients within {SETTING_UP:g} s"
-        raise CrewFailed(Failure(cause)) from error
+        raise Failed(Failure(cause)) from error
     except Exception as error:
         # What went wrong on the host itself has a number; a connection that is gone has none.
         at_work = isinstance(error, OSError) and error.errno is not None
         lost = not at_work or isinstance(error, ConnectionError)
         cause = f"host {name}{' was lost' if lost else ''}: {failure_of(error).cause}"
-        raise CrewFailed(Failure(cause)) from error
+        raise Failed(Failure(cause)) from error
 
 
 def _result(name: str, future: Future, timeout: float | None = None) -> Any:
     """Wait for an answer, so many seconds at most.
 
-    :raises CrewFailed: naming the host, when that is a failure or the host is lost
+    :raises Failed: naming the host, when that is a failure or the host is lost
     """
     with _host_called(name):
         found = future.result(timeout)
         if isinstance(found, Failure):
-            raise CrewFailed(found)
+            raise Failed(found)
         return found
 
 
@@ -279,7 +279,7 @@ def hosts_crew(
 
     The clients have more *variables* in their environment than their host has.
 
-    :raises CrewFailed: when a client fails, or a host is lost
+    :raises Failed: when a client fails, or a host is lost
     """
     specification = lead.specification
     parameters = specification.parameters
@@ -290,7 +290,7 @@ def hosts_crew(
             client = stack.enter_context(cluster.client())
         except OSError as error:
             cause = f"the cluster's scheduler at {cluster.scheduler} does not answer"
-            raise CrewFailed(Failure(cause, failure_of(error).detail)) from error
+            raise Failed(Failure(cause, failure_of(error).detail)) from error
         gevent = parameters.crew.client_kind is ClientKind.GREENLET
         agent = partial(Agent, hello=hello, equipment=sent, gevent=gevent)
         hosts = _hosts(client, cluster, size, agent)
@@ -303,7 +303,7 @@ def hosts_crew(
 def _hosts(client: Any, cluster: Cluster, size: int, agent: Callable[[], Agent]) -> list[Host]:
     """Return the hosts of *size* clients, with an agent on each.
 
-    :raises CrewFailed: when one cannot be had
+    :raises Failed: when one cannot be had
     """
     there = addresses(client)
     begun = []
@@ -311,7 +311,7 @@ def _hosts(client: Any, cluster: Cluster, size: int, agent: Callable[[], Agent])
         if not clients:
             continue
         if worker.name not in there:
-            raise CrewFailed(Failure(f"host {worker} has left the cluster"))
+            raise Failed(Failure(f"host {worker} has left the cluster"))
         future = client.submit(
             agent, actor=True, pure=False,
             workers=[there[worker.name]], allow_other_workers=False, retries=0,

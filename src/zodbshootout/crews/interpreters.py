@@ -18,9 +18,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from zodbshootout.client.outcome import Failure
+from zodbshootout.client.outcome import Failed, Failure
 from zodbshootout.client.specification import Interpreter
-from zodbshootout.crews.crew import CrewFailed
 from zodbshootout.guardian import describe_exit
 
 _PATIENCE = 5.0
@@ -72,7 +71,7 @@ class Peer:
     def ask(self, message: object) -> Any:
         """Return what it answers.
 
-        :raises CrewFailed: when that is a failure, or it has ended
+        :raises Failed: when that is a failure, or it has ended
         """
         self.tell(message)
         self.poll()
@@ -87,14 +86,14 @@ class Peer:
     def answer(self) -> Any:
         """Return what it has answered.
 
-        :raises CrewFailed: when that is a failure, or it has ended
+        :raises Failed: when that is a failure, or it has ended
         """
         try:
             answer = self._connection.recv()
         except (EOFError, OSError):  # an answer can be cut off, too
             answer = self._end()
         if isinstance(answer, Failure):
-            raise CrewFailed(answer)
+            raise Failed(answer)
         return answer
 
     def _end(self) -> Failure:
@@ -117,7 +116,7 @@ def started(
     Its *environment* has that beside what this one has.  With a group of its own, the process and
     all that it starts are killed when this process ends, however it does.
 
-    :raises CrewFailed: when it cannot be started
+    :raises Failed: when it cannot be started
     """
     ours, theirs = socket.socketpair()
     command = [
@@ -135,7 +134,7 @@ def started(
             )
         except OSError as error:
             cause = f"{_name_of(interpreter)} cannot be started: {error}"
-            raise CrewFailed(Failure(cause)) from error
+            raise Failed(Failure(cause)) from error
         theirs.close()
         connection = Connection(ours.detach())
         peer = Peer(_name_of(interpreter), connection, process)
@@ -163,7 +162,7 @@ def _name_of(interpreter: Interpreter) -> str:
 def carried_out(interpreter: Interpreter, task: Any, hello: LogSettings) -> Any:
     """Have another Python do a task of :mod:`~zodbshootout.client.tasks`; return what it gives.
 
-    :raises CrewFailed: when it cannot be done there
+    :raises Failed: when it cannot be done there
     """
     with started(interpreter, hello) as peer:
         return peer.ask(task)

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from zodbshootout.client import protocol
-from zodbshootout.client.outcome import Failure
-from zodbshootout.crews.crew import Crew, CrewFailed
+from zodbshootout.client.outcome import Failed, Failure
+from zodbshootout.crews.crew import Crew
 
 R = TypeVar("R")
 
@@ -34,7 +34,7 @@ class LocalCrew(Crew):
     def start(self) -> None:
         """Start the clients, and wait until every one is set up.
 
-        :raises CrewFailed: when one cannot be
+        :raises Failed: when one cannot be
         """
         self.launch()
         self._gather(protocol.Ready, range(self.size))
@@ -47,7 +47,7 @@ class LocalCrew(Crew):
     ) -> list[R]:
         """Send an order to all clients, or to those named; return their reports in this order.
 
-        :raises CrewFailed: when one does not *answer* as it should, or is gone
+        :raises Failed: when one does not *answer* as it should, or is gone
         """
         asked = range(self.size) if clients is None else clients
         for client in asked:
@@ -68,5 +68,5 @@ class LocalCrew(Crew):
             if not report.secondary:
                 break
         if failures:
-            raise CrewFailed(failures[-1])
+            raise Failed(failures[-1])
         return [reports[client] for client in asked]

@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.clock import Clock, SystemClock
-from zodbshootout.client.outcome import Failure
+from zodbshootout.client.outcome import Failed, Failure
 from zodbshootout.client.specification import ClientKind, Interpreter, Specification
-from zodbshootout.crews.crew import Crew, CrewFailed
+from zodbshootout.crews.crew import Crew
 from zodbshootout.crews.interpreters import LogSettings, Peer, started
 
 R = TypeVar("R")
@@ -58,19 +58,19 @@ class RemoteCrew(Crew):
     def start(self) -> None:
         """Have the clients started, and set up.
 
-        :raises CrewFailed: when one cannot be, or does not read the clock that is read here
+        :raises Failed: when one cannot be, or does not read the clock that is read here
         """
         before = self._clock.now()
         there = self._peer.ask(self._lead)
         if not before <= there <= self._clock.now():
-            raise CrewFailed(
+            raise Failed(
                 Failure("its clock is not the one that is read here, so no start can be agreed on")
             )
 
     def ask(self, order: Any, answer: type[R], clients: Sequence[int] | None = None) -> list[R]:
         """Send an order to all clients, or to those named; return their reports in this order.
 
-        :raises CrewFailed: when one does not *answer* as it should, or is gone
+        :raises Failed: when one does not *answer* as it should, or is gone
         """
         reports: list[R] = self._peer.ask(Order(order, answer, clients))
         return reports
@@ -82,7 +82,7 @@ def remote_crew(
 ) -> Iterator[Crew]:
     """Have a crew in another Python, every client of which is set up.
 
-    :raises CrewFailed: when a client fails
+    :raises Failed: when a client fails
     """
     parameters = lead.specification.parameters
     shape = parameters.crew

@@ -32,7 +32,7 @@ from zodbshootout.client.masking import Mask
 from zodbshootout.client.outcome import Unsupported, failure_of
 from zodbshootout.client.recorder import Latencies
 from zodbshootout.client.specification import ClientKind
-from zodbshootout.crews.crew import Crew, CrewFailed
+from zodbshootout.crews.crew import Crew
 from zodbshootout.crews.interpreters import LIFELINE, LogSettings
 from zodbshootout.crews.logs import configure_logging
 from zodbshootout.crews.profiling import Profiler, profiler_for
@@ -79,8 +79,6 @@ def _serve(connection: Connection) -> None:
         _do(_received(connection), connection)
     except _Ended:
         raise
-    except CrewFailed as error:
-        connection.send(error.failure)
     except BaseException as error:  # noqa: BLE001 - whatever it is, it is this cell's failure
         connection.send(failure_of(error))
 
@@ -128,7 +126,7 @@ class Leading:
     def answer(self, asked: Order) -> Sequence[Any]:
         """Return the reports of the clients.
 
-        :raises CrewFailed: when one does not answer as it should, or is gone
+        :raises Failed: when one does not answer as it should, or is gone
         """
         order = asked.order
         if isinstance(order, protocol.Prepare):

@@ -40,7 +40,7 @@ class CrewPlan:
         The objects were written before, by another process, unless the contender keeps them in
         the memory of this one.
 
-        :raises CrewFailed: when a client fails
+        :raises Failed: when a client fails
         """
         with ExitStack() as stack:
             crew = self._crew(stack)

@@ -13,14 +13,13 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
-from zodbshootout.client.outcome import Failure
+from zodbshootout.client.outcome import Failed, Failure
 from zodbshootout.scheduling.calibration import (
     MAX_LOOPS,
     choose_loops,
     choose_turns,
     turn_strides,
 )
-from zodbshootout.workers.task import WorkerFailed
 
 C = TypeVar("C", bound=Hashable)
 
@@ -40,7 +39,7 @@ class Taken(Protocol):
 class Worker(Protocol):
     """A crew that is set up, and does nothing until it is told to.
 
-    Every method raises :class:`WorkerFailed` when something went wrong; the worker then ends.
+    Every method raises :class:`Failed` when something went wrong; the worker then ends.
     """
 
     def start_attempt(self, loops: int) -> None:
@@ -176,7 +175,7 @@ class InterleavedRun(Generic[C]):
     """Called when a worker has failed, after which it takes no part any more."""
     clock: Callable[[], float] = time.monotonic
     before_slice: Callable[[C], None] = lambda _: None
-    """Called before each slice is prepared; it may raise :class:`WorkerFailed`."""
+    """Called before each slice is prepared; it may raise :class:`Failed`."""
 
     def run(
         self, calibration: RowCalibration[C], order: random.Random, first: int = 0
@@ -285,7 +284,7 @@ class InterleavedRun(Generic[C]):
     def _one(self, key: C, action: Callable[[C], Any]) -> Any:
         try:
             return action(key)
-        except WorkerFailed as error:
+        except Failed as error:
             self.workers.pop(key).abandon()
             self.failed(key, error.failure)
             return None

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from zodbshootout.client.benchmarks import benchmarks
-from zodbshootout.client.outcome import Failure, State
+from zodbshootout.client.outcome import Failed, Failure, State
 from zodbshootout.client.storage_info import clients_together
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.estimate import runs_needed
@@ -24,7 +24,6 @@ from zodbshootout.scheduling.preparing import ZAPPED_BEFORE, Preparations
 from zodbshootout.scheduling.result_store import ResultStore
 from zodbshootout.scheduling.rounds import Rounds
 from zodbshootout.servers import ServerFailed
-from zodbshootout.workers.task import WorkerFailed
 
 MAX_CLIENTS = 128
 """Clients that wait for their turn at once, at most: each process of them takes some 15 MiB, and
@@ -213,7 +212,7 @@ class Shootout:
                     )
                     waiting += [[cell] for cell in left]
                     first += calibration.all_turns  # only slices of one number are taken in turn
-        except WorkerFailed as error:
+        except Failed as error:
             first += calibration.all_turns
             for cell in self._without_run(self.store.unsettled(cells), number):
                 if cell not in self._again:
@@ -302,12 +301,12 @@ class Shootout:
             task = self.tasks.measuring(cell, name, restarted=self._is_restarted(cell))
             try:
                 workers[cell] = stack.enter_context(fork_server.measure(task))
-            except WorkerFailed as error:
+            except Failed as error:
                 failures[cell] = error.failure
         for cell, worker in list(workers.items()):
             try:
                 worker.wait()
-            except WorkerFailed as error:
+            except Failed as error:
                 workers.pop(cell).abandon()
                 failures[cell] = error.failure
         return workers, failures
@@ -322,7 +321,7 @@ class Shootout:
         self.store.observer.working_on([cell], "preparing the database")
         try:
             fork_server.prepare(self.tasks.preparing(cell, step))
-        except WorkerFailed as error:
+        except Failed as error:
             self._fail(cell, error.failure)
             return False
         self._preparations.done(cell, step)
@@ -342,7 +341,7 @@ class Shootout:
         try:
             self.servers.restart_for(cell.contender)
         except ServerFailed as error:
-            raise WorkerFailed(Failure(str(error))) from error
+            raise Failed(Failure(str(error))) from error
         worker.reopen_databases()
 
     def _fail(self, cell: Cell, failure: Failure) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 
 import pyperf
 
-from zodbshootout.client.outcome import BadSection, Failure
+from zodbshootout.client.outcome import BadSection, Failed, Failure
 from zodbshootout.client.storage_info import StorageInfo
 from zodbshootout.client.tasks import InspectStorage, Prepare, ValidateSection
 from zodbshootout.guardian import Guardian, describe_exit, end_group
@@ -35,7 +35,6 @@ from zodbshootout.workers.task import (
     TakeSlice,
     Task,
     Try,
-    WorkerFailed,
 )
 
 RUN_FILE = "run.json"
@@ -78,7 +77,7 @@ class Launcher:
     def fork_server(self, modules: Sequence[str] = ()) -> Iterator[ForkServer]:
         """Have an interpreter that forks workers; it has imported *modules* besides what all need.
 
-        :raises WorkerFailed: when it cannot be started
+        :raises Failed: when it cannot be started
         """
         ours, theirs = socket.socketpair()
         with ours, theirs:
@@ -101,7 +100,7 @@ class Launcher:
                     )
             except OSError as error:
                 path.unlink(missing_ok=True)
-                raise WorkerFailed(Failure(f"no worker can be started: {error}")) from error
+                raise Failed(Failure(f"no worker can be started: {error}")) from error
             theirs.close()
             try:
                 yield ForkServer(self, ours, process, path)
@@ -137,7 +136,7 @@ class ForkServer:
     def look(self, task: InspectStorage) -> StorageInfo:
         """Have a worker look at a contender.
 
-        :raises WorkerFailed: when it could not
+        :raises Failed: when it could not
         """
         with self._worker(task) as worker:
             info: StorageInfo = worker.answer()
@@ -146,7 +145,7 @@ class ForkServer:
     def check(self, task: ValidateSection) -> BadSection | None:
         """Have a worker read the section of a contender; return what is wrong with it.
 
-        :raises WorkerFailed: when it could not
+        :raises Failed: when it could not
         """
         with self._worker(task) as worker:
             flaw: BadSection | None = worker.answer()
@@ -155,7 +154,7 @@ class ForkServer:
     def prepare(self, task: Prepare) -> None:
         """Have a worker prepare a database.
 
-        :raises WorkerFailed: when it could not
+        :raises Failed: when it could not
         """
         with self._worker(task) as worker:
             worker.answer()
@@ -166,7 +165,7 @@ class ForkServer:
 
         *make_task* is told where its run goes.
 
-        :raises WorkerFailed: when no worker can be had
+        :raises Failed: when no worker can be had
         """
         directory = self._launcher.directory / f"run-{next(self._launcher._numbers)}"
         directory.mkdir(mode=0o700)
@@ -204,9 +203,9 @@ class ForkServer:
         except BrokenPipeError:
             said = None
         except OSError as error:
-            raise WorkerFailed(Failure(f"no worker can be started: {error}")) from error
+            raise Failed(Failure(f"no worker can be started: {error}")) from error
         if not said:
-            raise WorkerFailed(self.failure())
+            raise Failed(self.failure())
         pid = said["started"]
         self._launcher.guardian.watch_group(pid)
         return pid
@@ -294,14 +293,14 @@ class Worker:
     def wait(self) -> None:
         """Wait until what was begun is done, at first the crew's being set up.
 
-        :raises WorkerFailed: when it could not be done
+        :raises Failed: when it could not be done
         """
         self.answer()
 
     def attempt(self, loops: int) -> Slice:
         """Have a slice taken that does not count.
 
-        :raises WorkerFailed: when it could not be
+        :raises Failed: when it could not be
         """
         found: Slice = self._ask(Try(loops))
         return found
@@ -309,14 +308,14 @@ class Worker:
     def begin(self, loops: int, values: int, warmups: int) -> None:
         """Get ready for the slices that count.
 
-        :raises WorkerFailed: when it cannot
+        :raises Failed: when it cannot
         """
         self._ask(Begin(loops, values, warmups))
 
     def take_slice(self, number: int) -> Slice:
         """Have the slice taken that was prepared.
 
-        :raises WorkerFailed: when it could not be
+        :raises Failed: when it could not be
         """
         found: Slice = self._ask(TakeSlice(number))
         return found
@@ -324,14 +323,14 @@ class Worker:
     def close_databases(self) -> None:
         """Have all clients close their databases.
 
-        :raises WorkerFailed: when they could not
+        :raises Failed: when they could not
         """
         self._ask(CloseDatabases())
 
     def reopen_databases(self) -> None:
         """Have all clients open their databases again.
 
-        :raises WorkerFailed: when they could not
+        :raises Failed: when they could not
         """
         self._ask(ReopenDatabases())
 
@@ -342,14 +341,14 @@ class Worker:
     def finish(self) -> pyperf.Benchmark:
         """Wait until everything is checked; return the run as pyperf has it.
 
-        :raises WorkerFailed: when something is not as it should be
+        :raises Failed: when something is not as it should be
         """
         self.answer()
         assert isinstance(self.task, Measure)
         try:
             return pyperf.Benchmark.load(str(self.task.run_file))
         except (OSError, ValueError, KeyError) as error:
-            raise WorkerFailed(Failure(f"the worker's run cannot be read: {error}")) from error
+            raise Failed(Failure(f"the worker's run cannot be read: {error}")) from error
 
     def abandon(self) -> None:
         """End the worker and its clients at once, whatever they are doing."""
@@ -366,7 +365,7 @@ class Worker:
     def answer(self) -> Any:
         """Wait for an answer, or for the end of the worker or of its time.
 
-        :raises WorkerFailed: when it failed
+        :raises Failed: when it failed
         """
         began = time.monotonic()
         answer = self._received()
@@ -374,7 +373,7 @@ class Worker:
         if self._left is not None:
             self._left -= time.monotonic() - began
         if isinstance(answer, Failure):
-            raise WorkerFailed(self._with_what_was_printed(answer))
+            raise Failed(self._with_what_was_printed(answer))
         return answer
 
     def _with_what_was_printed(self, failure: Failure) -> Failure:

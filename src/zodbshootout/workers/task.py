@@ -6,18 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from zodbshootout.client.outcome import Failure
 from zodbshootout.client.specification import Specification, Storage
 from zodbshootout.client.tasks import InspectStorage, Prepare, ValidateSection
 from zodbshootout.crews.cluster import Cluster
-
-
-class WorkerFailed(Exception):  # noqa: N818
-    """A worker that did not do what it was told; ``failure`` says why."""
-
-    def __init__(self, failure: Failure) -> None:
-        super().__init__(failure.cause)
-        self.failure = failure
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.masking import Mask
 from zodbshootout.client.outcome import failure_of
 from zodbshootout.client.tasks import carry_out
-from zodbshootout.crews.crew import Crew, CrewFailed
+from zodbshootout.crews.crew import Crew
 from zodbshootout.crews.hosts import hosts_crew
 from zodbshootout.crews.interpreters import LogSettings, carried_out
 from zodbshootout.crews.logs import configure_logging
@@ -63,8 +63,6 @@ def work(connection: Connection, runner: pyperf.Runner) -> int:
         configure_logging(hello.log, Mask(hello.secrets))
         runner_with = partial(_started, runner, assignment.options)
         _carry_out(assignment.task, Orders(connection), hello, runner_with)
-    except CrewFailed as error:
-        connection.send(error.failure)
     except BaseException as error:  # noqa: BLE001 - whatever it is, it is this cell's failure
         connection.send(failure_of(error))
     else:

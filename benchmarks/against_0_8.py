@@ -22,7 +22,8 @@ import pyperf
 from benchmarks import share
 from benchmarks.contenders import IMPORTS
 from benchmarks.figure import Figure, NotMeasured, at_most, told
-from zodbshootout.config.configuration import Source, parse, prelude
+from zodbshootout.client.opening import prelude
+from zodbshootout.config.configuration import Source, parse
 from zodbshootout.guardian import Guardian
 from zodbshootout.servers.naming import given_names
 from zodbshootout.servers.running import start_servers

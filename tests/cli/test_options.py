@@ -174,7 +174,7 @@ def test_whose_data_is_to_be_destroyed() -> None:
     assert parse(["--zap", "add", "cold"]).zap == Zap(asked_for=True)
     assert parse(["--zap", "zeo://localhost:8100"]).zap == Zap(asked_for=True)
     assert parse(["x.conf", "--zap", "force"]).zap == Zap(asked_for=True, force=True)
-    assert parse(["x.conf", "--zap", "a,B"]).zap == Zap(asked_for=True, names=["a", "b"])
+    assert parse(["x.conf", "--zap", "a,B"]).zap == Zap(asked_for=True, names=["a,b"])
 
 
 def test_what_is_done_beside_measuring() -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from zodbshootout.contenders.environment import BadWord, Environment, of_words
+from zodbshootout.contenders.environment import Environment, of_words
+from zodbshootout.errors import UserError
 
 
 @pytest.fixture(autouse=True)
@@ -89,9 +90,9 @@ def test_a_python_and_a_virtual_environment_are_used_as_they_are(tmp_path: Path)
     ],
 )
 def test_what_is_none_of_these(words: list[str], message: str) -> None:
-    with pytest.raises(BadWord) as caught:
+    with pytest.raises(UserError) as caught:
         of_words(words)
-    assert str(caught.value).startswith(message)
+    assert str(caught.value).startswith(f"--against: {message}")
 
 
 def test_what_an_environment_is_made_of() -> None:

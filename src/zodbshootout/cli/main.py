@@ -22,19 +22,24 @@ from zodbshootout.cli.compare import compare_files
 from zodbshootout.cli.destination import check_like, check_other_files, result_files
 from zodbshootout.cli.hosts import check_alike, on_hosts, reachable
 from zodbshootout.cli.launching import launcher_for, open_all
-from zodbshootout.cli.options import Options
+from zodbshootout.cli.options import Options, Zap
 from zodbshootout.cli.progress import Bar, Lines, NoProgress
 from zodbshootout.cli.report import format_for, report, write_report
-from zodbshootout.cli.selecting import check_baseline, may_write, shared_databases
 from zodbshootout.cli.show import report_of, show
 from zodbshootout.cli.streams import Streams, console_on, print_line
 from zodbshootout.cli.variants import Variants, variants_of
-from zodbshootout.cli.zapping import to_be_zapped
 from zodbshootout.client.outcome import State
 from zodbshootout.config.configuration import Source, read_source
-from zodbshootout.config.secret_values import of_words
+from zodbshootout.config.secrets import of_words
 from zodbshootout.config.uri import source_of
+from zodbshootout.contenders.contender import Contender
 from zodbshootout.contenders.making import Maker
+from zodbshootout.contenders.selection import (
+    check_baseline,
+    named,
+    shared_databases,
+    to_be_zapped,
+)
 from zodbshootout.crews.cluster import Cluster
 from zodbshootout.errors import UserError
 from zodbshootout.guardian import Guardian, GuardianLost
@@ -109,8 +114,9 @@ def _shoot_out(options: Options, streams: Streams) -> int:
     with ExitStack() as places, Guardian() as guardian, ExitStack() as stack:
         variants = variants_of(_source(options), options, places, guardian, streams.mask)
         directory = variants.context.directory
-        check_baseline(variants.contenders, options)
-        to_write = may_write(variants.contenders, options)
+        names = [each.name for each in variants.contenders]
+        check_baseline(options.run.baseline, names)
+        may_write = named("--may-write", options.run.may_write, names)
         cluster = stack.enter_context(
             cluster_for(options.hosts, guardian, directory, start=not options.list_only)
         )
@@ -128,8 +134,9 @@ def _shoot_out(options: Options, streams: Streams) -> int:
             return _after_printing(streams, ALL_MEASURED)
         files = result_files(options, plan)
         check_other_files(options)
-        zapped = to_be_zapped(options.zap, contenders, streams.ask if streams.can_ask else None)
-        run = replace(options.run, zapped=zapped, may_write=to_write)
+        run = replace(
+            options.run, zapped=_zapped(options.zap, contenders, streams), may_write=may_write
+        )
         observer = _observer(options, streams.err, plan)
         with observer:
             launcher = launcher_for(options, variants.context, observer, streams.mask)
@@ -156,6 +163,13 @@ def _shoot_out(options: Options, streams: Streams) -> int:
             streams.complain(message)
         _report(shootout, files, options, streams)
     return _after_printing(streams, status, files.combined)
+
+
+def _zapped(zap: Zap, contenders: Sequence[Contender], streams: Streams) -> frozenset[str]:
+    if not zap.asked_for:
+        return frozenset()
+    ask = streams.ask if streams.can_ask else None
+    return to_be_zapped(contenders, zap.names, ask, force=zap.force)
 
 
 def _relay_log(cluster: Cluster | None, relay: Callable[[str], None]) -> None:

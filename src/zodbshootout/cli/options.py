@@ -34,7 +34,7 @@ from zodbshootout.cli.words import (
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.specification import ClientKind, CrewShape, MappingType, Parameters
 from zodbshootout.config.configuration import EMBEDDED
-from zodbshootout.contenders.environment import BadWord, Environment, of_words
+from zodbshootout.contenders.environment import Environment, of_words
 from zodbshootout.crews.logs import BadLoggers, read_loggers
 from zodbshootout.errors import UserError
 from zodbshootout.scheduling.interleaved_run import RUN_TIME, Effort
@@ -56,7 +56,7 @@ class Zap:
 
     asked_for: bool = False
     names: Sequence[str] = ()
-    """The contenders that are named."""
+    """Names of contenders, separated by commas unless a name has commas in it."""
     force: bool = False
     """All of them, without a question."""
 
@@ -259,7 +259,7 @@ def _zap(value: str | None, chosen: Sequence[str]) -> Zap:
         return Zap(asked_for=True, force=True)
     if value == ASK:
         return Zap(asked_for=True)
-    return Zap(asked_for=True, names=[name.lower() for name in value.split(",")])
+    return Zap(asked_for=True, names=[value.lower()])
 
 
 def _flat(given: Sequence[Sequence[int]] | None, default: int) -> list[int]:
@@ -344,10 +344,7 @@ def _against(found: argparse.Namespace) -> list[Environment]:
         if getattr(found, option) not in {None, False, sys.executable}:
             name = option.replace("_", "-")
             raise UserError(f"--{name} is about this Python; leave it out with --against")
-    try:
-        return of_words(found.against)
-    except BadWord as error:
-        raise UserError(f"--against: {error}") from error
+    return of_words(found.against)
 
 
 def _hosts(found: argparse.Namespace) -> str | None:

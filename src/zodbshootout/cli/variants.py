@@ -15,12 +15,11 @@ from itertools import chain
 from pathlib import Path
 
 from zodbshootout.cli.options import Options
-from zodbshootout.cli.selecting import selected
 from zodbshootout.client.masking import Mask
 from zodbshootout.client.specification import INSTALLED, Interpreter
 from zodbshootout.config.configuration import Configuration, Source, parse
 from zodbshootout.config.loader import OutsideSection
-from zodbshootout.config.secret_values import of_configuration
+from zodbshootout.config.secrets import of_configuration
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.contenders.description import contenders_of
 from zodbshootout.contenders.environment import Environment, of_section
@@ -31,6 +30,7 @@ from zodbshootout.contenders.private_servers import (
     needs_of_servers,
     users_of_servers,
 )
+from zodbshootout.contenders.selection import named
 from zodbshootout.crews.interpreters import own_interpreter
 from zodbshootout.errors import UserError
 from zodbshootout.guardian import Guardian
@@ -154,7 +154,7 @@ def variants_of(
         names = configuration.names
         if environment is not None:
             _check_servers(configuration)
-        contenders = selected(contenders_of(configuration), options)
+        contenders = _selected(contenders_of(configuration), options)
         _check_same_python(contenders, options)
         if environment is not None:
             contenders = _in(environment, contenders, first=not number)
@@ -185,6 +185,20 @@ def _read(source: Source, directory: Path, places: ExitStack, mask: Mask) -> Con
         if found == listen:
             return configuration
         listen = found
+
+
+def _selected(contenders: Sequence[Contender], options: Options) -> list[Contender]:
+    """Return the contenders that ``--only`` names, or all.
+
+    :raises UserError: if there is none, or a name is not that of a contender
+    """
+    names = [contender.name for contender in contenders]
+    if not names:
+        raise UserError(
+            f"{options.path}: no contender; each is a section <zodb NAME> with a storage in it"
+        )
+    only = named("--only", options.only, names)
+    return [each for each in contenders if each.name in (only or names)]
 
 
 def _check_same_python(contenders: Sequence[Contender], options: Options) -> None:

@@ -15,7 +15,7 @@ from zodbshootout.cli.arguments import ASK, LEVELS, OPTIONAL_VALUES
 from zodbshootout.client.benchmarks import DEFAULT, benchmarks
 from zodbshootout.client.masking import Mask
 from zodbshootout.config.configuration import EMBEDDED
-from zodbshootout.config.secret_values import of_uri
+from zodbshootout.config.secrets import of_uri
 from zodbshootout.config.uri import is_uri, scheme_of
 from zodbshootout.errors import UserError, close_to, suggestion
 

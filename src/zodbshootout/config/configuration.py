@@ -22,13 +22,16 @@ import ZConfig
 from ZODB.config import ZODBDatabase
 
 from zodbshootout.client.masking import Mask
-from zodbshootout.client.opening import prelude as prelude  # noqa: PLC0414
 from zodbshootout.client.outcome import describe
 from zodbshootout.config.explanation import explain, key_in_line
-from zodbshootout.config.loader import OutsideSection, SectionText, TextLoader, keys_in
-from zodbshootout.config.secret_values import SECRET_KEY, of_configuration
-from zodbshootout.config.sections import EnvironmentSection, ServerSection
-from zodbshootout.config.structure import lines_in_sections
+from zodbshootout.config.loader import (
+    OutsideSection,
+    SectionText,
+    TextLoader,
+    keys_in,
+    lines_in_sections,
+)
+from zodbshootout.config.secrets import SECRET_KEY, of_configuration
 from zodbshootout.errors import UserError, suggestion
 
 SCRATCH = "scratch"
@@ -45,6 +48,61 @@ _BESIDE_STORAGE = {(), ("settings",)}
 _ENVIRONMENT_NAME = re.compile(r"\$\(\s*(\w+)\s*\)")
 _INCLUDE = re.compile(r"^[ \t]*%include[ \t]+(?P<path>[^\s$:]+)[ \t]*$", re.MULTILINE)
 _DIRECTIVE = re.compile(r"^[ \t]*%(?:import|define)\b.*$", re.MULTILINE)
+
+
+class ServerSection:
+    """A section that describes a server; :mod:`zodbshootout.servers` knows how to start it."""
+
+    def __init__(self, section: Any) -> None:
+        self.config = section
+        self.name: str = section.getSectionName()
+        self.kind: str = section.getSectionType()
+        """The section's type, such as ``zeoserver``."""
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """What is passed on to the server, by name."""
+        section = self.config.settings
+        return section.config.values if section is not None else {}
+
+    @property
+    def programs(self) -> str | None:
+        """The directory of the server's programs, where they are not to be looked for."""
+        return getattr(self.config, "programs", None)
+
+    @property
+    def directory(self) -> str | None:
+        """The directory in which the server keeps its data beyond the run, if it does."""
+        return getattr(self.config, "directory", None)
+
+    @property
+    def listen(self) -> str | None:
+        """The address of this host on which the server is to listen."""
+        return getattr(self.config, "listen", None)
+
+    @property
+    def run_as(self) -> str | None:
+        """The user as whom root is to run the server."""
+        return getattr(self.config, "run_as", None)
+
+
+class Settings:
+    """A ``<settings>`` section."""
+
+    def __init__(self, section: Any) -> None:
+        self.config = section
+
+
+class EnvironmentSection:
+    """An ``<environment>`` section; :mod:`zodbshootout.environments` knows how to make it."""
+
+    def __init__(self, section: Any) -> None:
+        self.config = section
+        self.name: str = section.getSectionName()
+        self.python: str | None = section.python
+        self.requirements: tuple[str, ...] = tuple(section.requirements)
+        if not self.python and not self.requirements:
+            raise ValueError("it needs requirements, or python")
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 import ZConfig
 
-from zodbshootout.config.structure import lines_in_sections
+from zodbshootout.config.loader import lines_in_sections
 from zodbshootout.errors import close_to, suggestion
 
 _RULES: Mapping[str, str] = {

@@ -16,8 +16,7 @@ from ZConfig.cfgparser import ZConfigParser
 from ZConfig.loader import CompositeHandler, ConfigLoader
 from ZConfig.substitution import substitute
 
-from zodbshootout.config.structure import lines_in_sections
-
+_START = re.compile(r"^\s*<(?P<type>[^\s/>]+)[^>]*?(?P<empty>/)?>\s*$")
 _KEY_AND_VALUE = re.compile(r"(?P<key>[^\s()]+)\s*(?P<value>\S.*)?")
 _HEADER = re.compile(r"(?P<type>[^\s()/]+)(?:\s+(?P<name>[^\s()]*[^\s()/]))?")
 _DEFINITION = re.compile(r"\s*%define\s+(?P<name>\w+)")
@@ -100,6 +99,22 @@ class OutsideSection:
             _, url, number = self.imports[line - 1]
             return url, number
         return self.url, self.first_line + line - len(self.imports) - 1
+
+
+def lines_in_sections(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Return each line with the types of the sections that it belongs to, outermost first.
+
+    The lines with which a section starts and ends belong to it.
+    """
+    stack: list[str] = []
+    for line in text.splitlines():
+        start = _START.match(line)
+        end = line.lstrip().startswith("</")
+        if start and not end:
+            stack.append(start["type"].lower())
+        yield line, tuple(stack)
+        if stack and (end or (start and start["empty"])):
+            stack.pop()
 
 
 def keys_in(lines: Iterable[str]) -> Iterator[tuple[str, str, tuple[str, ...]]]:

@@ -21,7 +21,7 @@ from ZConfig.matcher import SectionValue
 
 from zodbshootout.client.masking import Mask
 from zodbshootout.config.configuration import Source
-from zodbshootout.config.secret_values import of_uri
+from zodbshootout.config.secrets import of_uri
 from zodbshootout.errors import UserError
 
 _BEGINNING = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*):(?P<rest>//|\()?", re.IGNORECASE)
@@ -31,11 +31,9 @@ _ZEO_PORT = 9991
 """The port that zodburi takes where a URI has none."""
 
 
-class BadURI(ValueError):  # noqa: N818
-    """A URI that cannot be used.  The message is one line."""
-
-    def __init__(self, uri: str, reason: str) -> None:
-        super().__init__(Mask(of_uri(uri))(f"{uri.rstrip(':')}: {reason}"))
+def _unusable(uri: str, reason: str) -> ValueError:
+    """Return an error of one line, of the type that ZConfig adds the place in the file to."""
+    return ValueError(Mask(of_uri(uri))(f"{uri.rstrip(':')}: {reason}"))
 
 
 def is_uri(word: str) -> bool:
@@ -61,7 +59,7 @@ def source_of(uri: str) -> Source:
     """
     try:
         checked(uri)
-    except BadURI as error:
+    except ValueError as error:
         raise UserError(str(error)) from error
     name = scheme_of(uri)
     literal = uri.replace("$", "$$")
@@ -71,7 +69,7 @@ def source_of(uri: str) -> Source:
 def checked(uri: str) -> str:
     """Return *uri* as it is.  ZConfig calls this, and knows in which line.
 
-    :raises BadURI: when no storage can be made of it
+    :raises ValueError: when no storage can be made of it
     """
     _described(uri)
     return uri
@@ -107,18 +105,18 @@ def _section_of(uri: str, factory: Callable[[], Any]) -> Any:
 def _check_form(uri: str) -> None:
     """Say what to type in place of what zodburi gives no reason for, or takes for something else.
 
-    :raises BadURI: with that
+    :raises ValueError: with that
     """
     scheme = scheme_of(uri)
     if not uri.isprintable():
-        raise BadURI(scheme, "a URI is one line, and has nothing in it that cannot be printed")
+        raise _unusable(scheme, "a URI is one line, and has nothing in it that cannot be printed")
     slashed = {"zconfig", *_DESCRIPTIONS} - {"demo"}
     if scheme in slashed and not uri.startswith(f"{scheme}://"):
-        raise BadURI(uri, f"it has to begin with {scheme}://")
+        raise _unusable(uri, f"it has to begin with {scheme}://")
     if scheme == "demo":
         found = _DEMO.fullmatch(uri)
         if found is None:
-            raise BadURI(uri, "write demo:(BASE)/(CHANGES), with a URI for each")
+            raise _unusable(uri, "write demo:(BASE)/(CHANGES), with a URI for each")
         checked(found["base"])
         checked(found["changes"])
 
@@ -128,16 +126,16 @@ def _resolved(uri: str) -> tuple[Callable[[], Any], dict[str, Any]]:
     try:
         import zodburi
     except ImportError:
-        raise BadURI(uri, "zodburi is not installed; install it: pip install zodburi") from None
+        raise _unusable(uri, "zodburi is not installed; install it: pip install zodburi") from None
     if scheme_of(uri) not in schemes():
-        raise BadURI(
+        raise _unusable(
             uri,
             f"no resolver knows the scheme {scheme_of(uri)!r}; there are {', '.join(schemes())}",
         )
     try:
         factory, options = zodburi.resolve_uri(uri)
     except Exception as error:  # a resolver can be anybody's
-        raise BadURI(uri, _reason(error, uri)) from error
+        raise _unusable(uri, _reason(error, uri)) from error
     return factory, options
 
 
@@ -174,11 +172,11 @@ def _of_file(uri: str) -> Any:
     path = uri.removeprefix("file://").partition("?")[0]
     # Of a name that is too long a Path would raise.
     if os.path.isdir(path or "."):  # noqa: PTH112
-        raise BadURI(uri, "this is a directory; name a file in it")
+        raise _unusable(uri, "this is a directory; name a file in it")
     parent = os.path.dirname(path) or "."  # noqa: PTH120
     if not os.path.isdir(parent):  # noqa: PTH112
         advice = "" if path.startswith("/") else f"; did you mean file:///{path}?"
-        raise BadURI(uri, f"there is no directory {parent}{advice}")
+        raise _unusable(uri, f"there is no directory {parent}{advice}")
     return _demo(ZODB.config.FileStorage(_settings(path=path, **query)), query)
 
 
@@ -189,7 +187,7 @@ def _of_zeo(uri: str) -> Any:
     if parts.netloc:
         address = (parts.hostname or "", parts.port or _ZEO_PORT)
     elif not parts.path:
-        raise BadURI(uri, "name the server, as in zeo://localhost:8100 or zeo:///path/of/socket")
+        raise _unusable(uri, "name the server, as in zeo://localhost:8100 or zeo:///path/of/socket")
     server = [SimpleNamespace(address=address)]
     return _demo(ZODB.config.ZEOClient(_settings(server=server, **query)), query)
 
@@ -207,7 +205,7 @@ def _of_sqlite(uri: str) -> Any:
     query = _query(uri)
     if "data_dir" not in query:
         path = uri.removeprefix("sqlite://").partition("?")[0]
-        raise BadURI(
+        raise _unusable(
             uri, f"name its directory like this: sqlite://?data_dir={path or '/some/directory'}"
         )
     return _of_relstorage("Sqlite3AdapterFactory", query, data_dir=query.pop("data_dir"))
@@ -216,7 +214,7 @@ def _of_sqlite(uri: str) -> Any:
 def _of_postgres(uri: str) -> Any:
     parts = urlsplit(uri)
     if not (parts.hostname and parts.port and parts.username):
-        raise BadURI(
+        raise _unusable(
             uri,
             "RelStorage has no defaults for its parts; write "
             "postgres://USER:PASSWORD@HOST:PORT/DATABASE",

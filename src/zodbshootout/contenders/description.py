@@ -9,9 +9,8 @@ from typing import Any
 from zodbshootout.client.opening import inner_sections, nested_sections
 from zodbshootout.client.specification import Storage
 from zodbshootout.client.storage_info import Sharing, StorageInfo
-from zodbshootout.config.configuration import Configuration
+from zodbshootout.config.configuration import Configuration, ServerSection
 from zodbshootout.config.loader import OutsideSection
-from zodbshootout.config.sections import ServerSection
 from zodbshootout.config.uri import URISection
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.contenders.kind import SectionKind, kind_of, sharing_of, written_sections

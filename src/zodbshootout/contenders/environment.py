@@ -17,16 +17,13 @@ from urllib.parse import urlsplit
 from packaging.requirements import InvalidRequirement, Requirement
 
 from zodbshootout.client.specification import INSTALLED
-from zodbshootout.config.sections import EnvironmentSection
+from zodbshootout.config.configuration import EnvironmentSection
+from zodbshootout.errors import UserError
 
 _ARCHIVES = (".whl", ".tar.gz", ".zip")
 _LOGIN = re.compile(r"://[^/\s]*@")
 _DIRECT = re.compile(r"[\w.+-]+://|[\w.-]+(\[[\w.,\s-]*\])?\s*@\s*\S")
 """How a requirement begins that tells where a package comes from."""
-
-
-class BadWord(ValueError):  # noqa: N818
-    """A word that stands for no environment; the message says what one looks like."""
 
 
 @dataclass(frozen=True)
@@ -71,13 +68,13 @@ def of_words(words: Sequence[str]) -> list[Environment]:
 
     A word is a requirement, the path of something that pip installs, or a Python.
 
-    :raises BadWord: when one is none of these, or several are the same
+    :raises UserError: if one is none of these, or several are the same
     """
     found = [_of_word(word) for word in words]
     found = [replace(each, name=each.name.lower()) for each in found]  # as ZConfig has names
     for number, each in enumerate(found):
         if each in found[:number]:
-            raise BadWord(f"{words[number]!r} is there twice")
+            raise UserError(f"--against: {words[number]!r} is there twice")
         taken = {INSTALLED, *(other.name for other in found[:number])}
         others = (f"{each.name}-{more}" for more in count(2))
         free = next(name for name in chain([each.name], others) if name not in taken)
@@ -90,10 +87,10 @@ def _of_word(word: str) -> Environment:
     if path.exists():
         return _of_path(word, path)
     if os.sep in word and not _DIRECT.match(word):
-        raise BadWord(f"there is no {word}")
+        raise UserError(f"--against: there is no {word}")
     if re.fullmatch(r"(python|pypy)[\d.]*", word):
         if shutil.which(word) is None:
-            raise BadWord(f"there is no Python {word}")
+            raise UserError(f"--against: there is no Python {word}")
         return Environment(word, word)
     return Environment(_name_of_requirement(word), requirements=(word,), upon_ours=True)
 
@@ -105,15 +102,15 @@ def _of_path(word: str, path: Path) -> Environment:
     if path.is_dir():
         python = path / "bin" / "python"
         if not python.exists():
-            raise BadWord(
-                f"{word!r} is neither a checkout, with pyproject.toml or setup.py, nor a virtual "
+            raise UserError(
+                f"--against: {word!r} is neither a checkout, with pyproject.toml or setup.py, nor a virtual "
                 "environment"
             )
         return Environment(path.resolve().name, str(python.absolute()))
     if word.endswith(_ARCHIVES):
         return Environment(path.name, requirements=(str(path.absolute()),), upon_ours=True)
     if not os.access(path, os.X_OK):
-        raise BadWord(f"{word!r} is neither a wheel nor a Python")
+        raise UserError(f"--against: {word!r} is neither a wheel nor a Python")
     return Environment(_name_of_python(path), str(path.absolute()))
 
 
@@ -132,8 +129,8 @@ def _name_of_requirement(word: str) -> str:
     try:
         requirement = Requirement(word)
     except InvalidRequirement:
-        raise BadWord(
-            f"{word!r} is no requirement such as RelStorage==4.2.0, and there is no such file"
+        raise UserError(
+            f"--against: {word!r} is no requirement such as RelStorage==4.2.0, and there is no such file"
         ) from None
     # Commas separate the names of contenders in options.
     return f"{requirement.name}{requirement.specifier}".replace(",", "")

@@ -6,8 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from zodbshootout.client.storage_info import Cache, Sharing, server_cache
-from zodbshootout.config.configuration import Configuration
-from zodbshootout.config.sections import ServerSection
+from zodbshootout.config.configuration import Configuration, ServerSection
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.contenders.kind import sharing_of
 from zodbshootout.servers.running import check_restartable

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from zodbshootout.config.configuration import Configuration
+from zodbshootout.config.configuration import Configuration, ServerSection
 from zodbshootout.config.loader import OutsideSection, SectionText, keys_in, with_names
-from zodbshootout.config.secret_values import SECRET_KEY
-from zodbshootout.config.sections import ServerSection
+from zodbshootout.config.secrets import SECRET_KEY
 from zodbshootout.contenders.contender import OF_SERVER
 from zodbshootout.contenders.private_servers import needed_servers, servers_of
 

@@ -4,7 +4,7 @@ import signal
 from collections.abc import Sequence
 from pathlib import Path
 
-from zodbshootout.config.sections import ServerSection
+from zodbshootout.config.configuration import ServerSection
 from zodbshootout.errors import UserError
 from zodbshootout.guardian import Ending
 from zodbshootout.servers import ServerFailed

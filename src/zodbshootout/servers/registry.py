@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from zodbshootout.config.sections import ServerSection
+from zodbshootout.config.configuration import ServerSection
 from zodbshootout.servers.memcached import MemcachedServer
 from zodbshootout.servers.mysql import MySQLServer
 from zodbshootout.servers.postgresql import PostgreSQLServer

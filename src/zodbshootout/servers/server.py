@@ -14,8 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any, ClassVar
 
-from zodbshootout.config.configuration import Source
-from zodbshootout.config.sections import ServerSection
+from zodbshootout.config.configuration import ServerSection, Source
 from zodbshootout.errors import UserError
 from zodbshootout.guardian import GENTLE, Child, Ending, Guardian, GuardianLost, last_lines
 from zodbshootout.servers import ServerFailed

@@ -4,8 +4,8 @@ import re
 import sys
 from collections.abc import Sequence
 
-from zodbshootout.config.configuration import prelude
-from zodbshootout.config.sections import ServerSection
+from zodbshootout.client.opening import prelude
+from zodbshootout.config.configuration import ServerSection
 from zodbshootout.errors import UserError
 from zodbshootout.servers.address import is_loopback, joined
 from zodbshootout.servers.server import Server, ServerContext

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zodbshootout.client.masking import Mask
-from zodbshootout.config.secret_values import of_configuration, of_dsn, of_uri
+from zodbshootout.config.secrets import of_configuration, of_dsn, of_uri
 
 PRINTABLE = [chr(code) for code in range(0x20, 0x7F)]
 PASSWORDS = st.text(PRINTABLE, min_size=6, max_size=20).filter(lambda text: text == text.strip())

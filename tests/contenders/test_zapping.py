@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from zodbshootout.cli.options import Zap
-from zodbshootout.cli.zapping import to_be_zapped
 from zodbshootout.client.specification import Storage
 from zodbshootout.contenders.contender import Contender
+from zodbshootout.contenders.selection import to_be_zapped
 from zodbshootout.errors import UserError
 
 
@@ -26,10 +25,6 @@ def refuse_to_ask(question: str) -> bool:
     raise AssertionError(question)
 
 
-def test_without_the_option_nothing_is_asked_and_nothing_destroyed() -> None:
-    assert to_be_zapped(Zap(), [A, B], refuse_to_ask) == frozenset()
-
-
 def test_each_database_is_asked_for_and_told_apart() -> None:
     asked: list[str] = []
 
@@ -37,7 +32,7 @@ def test_each_database_is_asked_for_and_told_apart() -> None:
         asked.append(question)
         return len(asked) == 2
 
-    assert to_be_zapped(Zap(asked_for=True), [A, B, MEMORY], yes_to_the_second) == {"b"}
+    assert to_be_zapped([A, B, MEMORY], [], yes_to_the_second) == {"b"}
     assert asked == [
         "Destroy all data of a, this storage (/var/a.fs)?",
         "Destroy all data of b, this storage (/var/b.fs)?",
@@ -45,17 +40,23 @@ def test_each_database_is_asked_for_and_told_apart() -> None:
 
 
 def test_force_asks_for_none_and_takes_all_that_last() -> None:
-    found = to_be_zapped(Zap(asked_for=True, force=True), [A, B, MEMORY], refuse_to_ask)
+    found = to_be_zapped([A, B, MEMORY], [], refuse_to_ask, force=True)
     assert found == {"a", "b"}
 
 
 def test_names_ask_for_none_and_take_those() -> None:
-    assert to_be_zapped(Zap(asked_for=True, names=["b"]), [A, B], refuse_to_ask) == {"b"}
+    assert to_be_zapped([A, B], ["b"], refuse_to_ask) == {"b"}
+
+
+def test_a_name_can_have_a_comma() -> None:
+    both = contender("a,b", path="/var/ab.fs")
+    assert to_be_zapped([A, B, both], ["a,b"], refuse_to_ask) == {"a,b"}
+    assert to_be_zapped([A, B], ["a,b"], refuse_to_ask) == {"a", "b"}
 
 
 def test_a_name_that_is_none_destroys_nothing() -> None:
     with pytest.raises(UserError, match="--zap: no contender 'c'; there are a, b"):
-        to_be_zapped(Zap(asked_for=True, names=["a", "c"]), [A, B], refuse_to_ask)
+        to_be_zapped([A, B], ["a", "c"], refuse_to_ask)
 
 
 def test_contenders_that_are_one_database_are_one_question() -> None:
@@ -65,10 +66,10 @@ def test_contenders_that_are_one_database_are_one_question() -> None:
         asked.append(question)
         return True
 
-    assert to_be_zapped(Zap(asked_for=True), [A, B, ANOTHER_A], yes) == {"a", "b", "again"}
+    assert to_be_zapped([A, B, ANOTHER_A], [], yes) == {"a", "b", "again"}
     assert asked[0] == "Destroy all data of a and again, this storage (/var/a.fs)?"
     assert len(asked) == 2
-    no = to_be_zapped(Zap(asked_for=True), [A, ANOTHER_A], lambda question: False)
+    no = to_be_zapped([A, ANOTHER_A], [], lambda question: False)
     assert no == frozenset()
 
 
@@ -80,7 +81,7 @@ def test_servers_of_the_same_database_name_are_told_apart() -> None:
         asked.append(question)
         return False
 
-    to_be_zapped(Zap(asked_for=True), [here, there], no)
+    to_be_zapped([here, there], [], no)
     assert ["x.example.com" in asked[0], "y.example.com" in asked[1]] == [True, True]
 
 
@@ -93,7 +94,7 @@ def test_a_uri_tells_which_database_it_is_where_nothing_else_does() -> None:
 
     unknown = Contender("other", Storage(), {"uri": "other://x"})
     known = Contender("file", Storage(), {"uri": "file:///var/a.fs", "storage.path": "/var/a.fs"})
-    to_be_zapped(Zap(asked_for=True), [unknown, known, A], no)
+    to_be_zapped([unknown, known, A], [], no)
     assert asked == [
         "Destroy all data of other, this storage (other://x)?",
         "Destroy all data of file and a, this storage (/var/a.fs)?",
@@ -102,26 +103,26 @@ def test_a_uri_tells_which_database_it_is_where_nothing_else_does() -> None:
 
 def test_where_nobody_can_answer_it_is_told_what_to_type() -> None:
     with pytest.raises(UserError, match="no terminal to ask on; name the contenders, as in"):
-        to_be_zapped(Zap(asked_for=True), [A, B, MEMORY], None)
-    assert to_be_zapped(Zap(asked_for=True, names=["a"]), [A, B], None) == {"a"}
+        to_be_zapped([A, B, MEMORY], [], None)
+    assert to_be_zapped([A, B], ["a"], None) == {"a"}
 
 
 def test_what_is_read_only_is_neither_asked_for_nor_destroyed() -> None:
-    assert to_be_zapped(Zap(asked_for=True), [READ_ONLY], refuse_to_ask) == frozenset()
-    assert to_be_zapped(Zap(asked_for=True, force=True), [READ_ONLY], refuse_to_ask) == frozenset()
+    assert to_be_zapped([READ_ONLY], [], refuse_to_ask) == frozenset()
+    assert to_be_zapped([READ_ONLY], [], refuse_to_ask, force=True) == frozenset()
 
 
 @pytest.mark.parametrize(
-    ("zap", "message"),
+    ("words", "force", "message"),
     [
-        (Zap(asked_for=True, names=["precious"]), "precious cannot be zapped: it is configured to"),
-        (Zap(asked_for=True, names=["memory"]), "memory cannot be zapped: this storage has its"),
-        (Zap(asked_for=True, names=["a"]), "a and again are one database; name both or"),
-        (Zap(asked_for=True, force=True), "a contender has that name; give it another one"),
+        (["precious"], False, "precious cannot be zapped: it is configured to"),
+        (["memory"], False, "memory cannot be zapped: this storage has its"),
+        (["a"], False, "a and again are one database; name both or"),
+        ([], True, "a contender has that name; give it another one"),
     ],
 )
-def test_what_would_surprise_is_refused(zap: Zap, message: str) -> None:
-    force = contender("force", path="/var/f.fs")
-    contenders = [A, B, ANOTHER_A, READ_ONLY, MEMORY, *([force] if zap.force else [])]
+def test_what_would_surprise_is_refused(words: list[str], force: bool, message: str) -> None:
+    named_force = contender("force", path="/var/f.fs")
+    contenders = [A, B, ANOTHER_A, READ_ONLY, MEMORY, *([named_force] if force else [])]
     with pytest.raises(UserError, match=message):
-        to_be_zapped(zap, contenders, refuse_to_ask)
+        to_be_zapped(contenders, words, refuse_to_ask, force=force)

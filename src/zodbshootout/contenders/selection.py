@@ -1,0 +1,103 @@
+"""The contenders that options name: to be measured, to be written to, to be zapped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+
+from zodbshootout.client.storage_info import Sharing
+from zodbshootout.contenders.contender import Contender, by_place
+from zodbshootout.errors import UserError, suggestion
+
+
+def named(option: str, words: Collection[str], names: Sequence[str]) -> list[str]:
+    """Return those of the *names* that the *words* of an option name.
+
+    Commas separate the names in a word, unless the whole word is a name.
+
+    :raises UserError: if a name is not one of *names*
+    """
+    wanted = [name for word in words for name in ([word] if word in names else word.split(","))]
+    for name in wanted:
+        if name not in names:
+            raise UserError(f"{option}: no contender {name!r}; {suggestion(name, names)}")
+    return list(dict.fromkeys(wanted))
+
+
+def check_baseline(baseline: str | None, measured: Sequence[str]) -> None:
+    """Check that the baseline, if there is one, is among the contenders to be measured.
+
+    :raises UserError: if it is not
+    """
+    if baseline is not None and baseline not in measured:
+        raise UserError(
+            f"--baseline: {baseline!r} is not measured; {suggestion(baseline, measured)}"
+        )
+
+
+def shared_databases(contenders: Sequence[Contender]) -> list[str]:
+    """Return a sentence for each database that several contenders share.
+
+    What a contender keeps in its memory, such as the changes of a DemoStorage, is its own.
+    """
+    lasting = [each for each in contenders if each.info.sharing is not Sharing.VOLATILE]
+    return [
+        f"{' and '.join(each.name for each in same)} are one database: {', '.join(same[0].place)}"
+        for same in by_place(lasting)
+        if len(same) > 1
+    ]
+
+
+def to_be_zapped(
+    contenders: Sequence[Contender],
+    words: Sequence[str],
+    ask: Callable[[str], bool] | None,
+    *,
+    force: bool = False,
+) -> frozenset[str]:
+    """Return the names of the contenders whose data ``--zap`` destroys.
+
+    These are the contenders that *words* name; without words all that can be zapped, after
+    asking for each database unless *force* is set.  *ask* is ``None`` if nobody can answer.
+
+    :raises UserError: if a name is not that of a contender, or of one that cannot be zapped, or
+        nobody can be asked
+    """
+    names = [contender.name for contender in contenders]
+    if force and "force" in names:
+        raise UserError("--zap force: a contender has that name; give it another one")
+    if words:
+        wanted = named("--zap", words, names)
+        _check_can_be_zapped(wanted, contenders)
+        return frozenset(wanted)
+    candidates = [each for each in contenders if each.zap_obstacle is None]
+    if force:
+        return frozenset(each.name for each in candidates)
+    if ask is None:
+        raise UserError(
+            "--zap asks before it destroys anything, and there is no terminal to ask on; "
+            f"name the contenders, as in --zap {','.join(each.name for each in candidates)}"
+        )
+    chosen = [same for same in by_place(candidates) if ask(_question(same))]
+    return frozenset(each.name for same in chosen for each in same)
+
+
+def _check_can_be_zapped(names: Sequence[str], contenders: Sequence[Contender]) -> None:
+    for same in by_place(contenders):
+        wanted = [each for each in same if each.name in names]
+        for contender in wanted:
+            if contender.zap_obstacle is not None:
+                raise UserError(
+                    f"--zap: {contender.name} cannot be zapped: {contender.zap_obstacle}"
+                )
+        if wanted and len(wanted) < len(same):
+            other = next(each.name for each in same if each.name not in names)
+            raise UserError(
+                f"--zap: {wanted[0].name} and {other} are one database; name both or neither"
+            )
+
+
+def _question(same: Sequence[Contender]) -> str:
+    place = ", ".join(same[0].place)
+    names = " and ".join(each.name for each in same)
+    storage = same[0].info.storage_name
+    return f"Destroy all data of {names}, {f'{storage} ({place})' if place else storage}?"

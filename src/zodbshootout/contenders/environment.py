@@ -103,8 +103,8 @@ def _of_path(word: str, path: Path) -> Environment:
         python = path / "bin" / "python"
         if not python.exists():
             raise UserError(
-                f"--against: {word!r} is neither a checkout, with pyproject.toml or setup.py, nor a virtual "
-                "environment"
+                f"--against: {word!r} is neither a checkout, with pyproject.toml or setup.py, nor "
+                "a virtual environment"
             )
         return Environment(path.resolve().name, str(python.absolute()))
     if word.endswith(_ARCHIVES):
@@ -130,7 +130,8 @@ def _name_of_requirement(word: str) -> str:
         requirement = Requirement(word)
     except InvalidRequirement:
         raise UserError(
-            f"--against: {word!r} is no requirement such as RelStorage==4.2.0, and there is no such file"
+            f"--against: {word!r} is no requirement such as RelStorage==4.2.0, and there is no "
+            "such file"
         ) from None
     # Commas separate the names of contenders in options.
     return f"{requirement.name}{requirement.specifier}".replace(",", "")

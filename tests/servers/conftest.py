@@ -26,12 +26,12 @@ def make_server(tmp_path: Path) -> Iterator[MakeServer]:
             text: str,
             cls: Callable[..., Server] = server_of,
             listen: Mapping[str, str] | None = None,
+            clients: int = 1,
         ) -> Server:
             source = Source(tmp_path / "x.conf", text)
             names = stack.enter_context(given_names(source, scratch, listen))
-            server = cls(
-                parse(source, names).servers[0], ServerContext(scratch, source, names, guardian)
-            )
+            context = ServerContext(scratch, source, names, guardian, clients)
+            server = cls(parse(source, names).servers[0], context)
             stack.callback(server.stop)
             return server
 

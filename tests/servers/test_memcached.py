@@ -15,6 +15,7 @@ def test_settings_are_long_options_beside_those_of_the_run(
         "--listen=127.0.0.1",
         f"--port={server.port}",
         "--udp-port=0",
+        "--conn-limit=1024",
         "--memory-limit=64",
         "--disable-evictions",
     ]

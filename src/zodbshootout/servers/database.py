@@ -8,9 +8,6 @@ from pathlib import Path
 
 from zodbshootout.servers.server import DATA, Server
 
-CONNECTIONS = 300
-"""Connections that a server accepts at a time: RelStorage opens up to two for each client."""
-
 _UNFINISHED = f"{DATA}.unfinished"
 
 

@@ -14,6 +14,7 @@ class MemcachedServer(Server):
 
     own_settings = frozenset({"daemon", "listen", "port", "udp_port", "user"})
     orderly = abrupt = Ending(signal.SIGKILL)  # a second faster, and it keeps no data either way
+    default_connections = 1024
     system_accounts = ("memcache", "memcached", NOBODY)
 
     def command(self) -> Sequence[str]:
@@ -23,5 +24,6 @@ class MemcachedServer(Server):
             f"--listen={self.host}",
             f"--port={self.port}",
             "--udp-port=0",
+            f"--conn-limit={self.connections}",
             *(f"--{name}={text}" if text else f"--{name}" for name, text in settings),
         ]

@@ -10,7 +10,7 @@ from zodbshootout.guardian import Ending
 from zodbshootout.servers import ServerFailed
 from zodbshootout.servers.account import NOBODY
 from zodbshootout.servers.address import greets, is_loopback, network_of
-from zodbshootout.servers.database import CONNECTIONS, DatabaseServer
+from zodbshootout.servers.database import DatabaseServer
 from zodbshootout.servers.programs import MYSQL
 
 _ACCOUNTS_FILE = "accounts.sql"
@@ -25,6 +25,7 @@ class MySQLServer(DatabaseServer):
         {"bind_address", "datadir", "init_file", "pid_file", "port", "socket", "user", "daemonize"}
     )
     system_accounts = ("mysql", NOBODY)
+    own_resources = 850  # or it would accept fewer connections, so as to keep files of tables open
     error_mark = "[ERROR]"  # mariadb-install-db always ends with where to find help
 
     orderly = Ending(signal.SIGTERM, grace=60.0)
@@ -79,7 +80,7 @@ class MySQLServer(DatabaseServer):
             "loose-mysqlx": "OFF",
         }
         settings = {
-            "max-connections": str(CONNECTIONS),
+            "max-connections": str(self.connections),
             # By default it reads back, when it starts, the pages that it had in memory before.
             "innodb-buffer-pool-load-at-startup": "OFF",
             **self.section.settings,

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import resource
 import signal
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +11,7 @@ from zodbshootout.guardian import Ending
 from zodbshootout.servers import ServerFailed
 from zodbshootout.servers.account import NOBODY
 from zodbshootout.servers.address import is_loopback, network_of
-from zodbshootout.servers.database import CONNECTIONS, DatabaseServer
+from zodbshootout.servers.database import DatabaseServer
 from zodbshootout.servers.programs import POSTGRESQL
 from zodbshootout.servers.server import ServerContext
 
@@ -29,6 +30,7 @@ class PostgreSQLServer(DatabaseServer):
         {"data_directory", "hba_file", "listen_addresses", "port", "unix_socket_directories"}
     )
     system_accounts = ("postgres", NOBODY)
+    connection_limit = resource.RLIMIT_NPROC
 
     # Its "fast" and "immediate" shutdowns.
     orderly = Ending(signal.SIGINT, grace=60.0)
@@ -92,7 +94,7 @@ class PostgreSQLServer(DatabaseServer):
 
     def command(self) -> Sequence[str]:
         settings = {
-            "max_connections": str(CONNECTIONS),
+            "max_connections": str(self.connections),
             **self.section.settings,
             "hba_file": str(self.directory.path / _ACCESS_FILE),
             "listen_addresses": self.host,

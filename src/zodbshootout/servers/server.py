@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 import subprocess
 import threading
 import time
@@ -26,6 +27,8 @@ START_TIMEOUT = 60.0
 """Seconds that a server may take until it is ready."""
 PREPARATION_TIMEOUT = 120.0
 """Seconds that a program may take that prepares a server, such as ``initdb``."""
+CONNECTIONS_PER_CLIENT = 3
+"""RelStorage opens up to two, and those of a database that was closed end a little later."""
 DATA = "data"
 """The subdirectory of a server's directory that holds its data."""
 _NO_SIGNAL = Ending(signal=0, grace=10.0)
@@ -44,6 +47,8 @@ class ServerContext:
     names: Mapping[str, str]
     """The names that the run defines for the source, as :func:`given_names` returns them."""
     guardian: Guardian
+    clients: int = 1
+    """The clients of the run's largest crew."""
     interrupted: threading.Event = field(default_factory=threading.Event)
     """Set when the run is interrupted: servers that start are then not waited for."""
 
@@ -51,6 +56,12 @@ class ServerContext:
 class Server(ABC):
     """The server that a section describes.  Subclasses say how it is prepared and started."""
 
+    default_connections: ClassVar[int] = 300
+    """Connections that it accepts if the crews are small; some wait while others are measured."""
+    connection_limit: ClassVar[int] = resource.RLIMIT_NOFILE
+    """The resource of the operating system of which a connection uses one."""
+    own_resources: ClassVar[int] = 100
+    """How many of this resource it uses besides."""
     own_settings: ClassVar[frozenset[str]] = frozenset()
     """Settings that only the run sets, never the section."""
     system_accounts: ClassVar[Sequence[str] | None] = None
@@ -66,7 +77,8 @@ class Server(ABC):
     def __init__(self, section: ServerSection, context: ServerContext) -> None:
         """Take a section; nothing is started.
 
-        :raises UserError: when it sets what only the run may set
+        :raises UserError: if it sets what only the run may set, or the operating system allows
+            fewer connections than the run's clients open
         """
         self.name = section.name
         self.section = section
@@ -81,6 +93,7 @@ class Server(ABC):
         self._process: Child | None = None
         self._process_options: dict[str, Any] = {}
         self._log_start = 0
+        self._raise_limit()
         for name in section.settings:
             # The long options of programs may be abbreviated.
             if any(own.startswith(name.replace("-", "_")) for own in self.own_settings):
@@ -88,6 +101,31 @@ class Server(ABC):
                     f"{context.source.path}: server {self.name}: {name} is set by the run; "
                     "leave it out of <settings>"
                 )
+
+    @property
+    def connections(self) -> int:
+        """How many connections it accepts at a time."""
+        return max(self.default_connections, CONNECTIONS_PER_CLIENT * self.context.clients)
+
+    def _raise_limit(self) -> None:
+        """Raise the limit of this process, which the server inherits, to what connections need."""
+        needed = CONNECTIONS_PER_CLIENT * self.context.clients + self.own_resources
+        soft, hard = resource.getrlimit(self.connection_limit)
+        if soft == resource.RLIM_INFINITY or soft >= needed:
+            return
+        unlimited = hard == resource.RLIM_INFINITY
+        try:
+            limits = (needed, hard if unlimited else max(hard, needed))
+            resource.setrlimit(self.connection_limit, limits)
+        except (OSError, ValueError):
+            things = (
+                "open files" if self.connection_limit == resource.RLIMIT_NOFILE else "processes"
+            )
+            raise UserError(
+                f"{self.context.source.path}: server {self.name}: {self.context.clients} clients "
+                f"need {needed} {things} of it, and this machine allows {hard}; use fewer clients "
+                "(-c), or raise the limit (ulimit)"
+            ) from None
 
     def prepare(self) -> None:  # noqa: B027 - not every server needs it
         """Create in :attr:`directory` what the server needs before it starts.

@@ -22,7 +22,7 @@ from zodbshootout.client.clock import Clock
 from zodbshootout.client.database import Database
 from zodbshootout.client.specification import ClientKind, CrewShape, Parameters, Storage
 from zodbshootout.client.storage_info import Cache, CacheUse, Sharing
-from zodbshootout.client.storages.open_storage import OpenStorage
+from zodbshootout.client.storages.storage_type import StorageType
 from zodbshootout.crews.crew import Crew
 from zodbshootout.crews.sample import Sample
 from zodbshootout.crews.starting import CrewPlan
@@ -170,7 +170,7 @@ class CachingStorage(FakeStorage):
         return super().loadBefore(oid, tid)
 
 
-class OpenCachingStorage(OpenStorage):
+class CachingStorageType(StorageType):
     """What is known of a CachingStorage."""
 
     storage_class = "tests.fakes.CachingStorage"

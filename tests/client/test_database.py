@@ -21,7 +21,7 @@ from zodbshootout.client.storage_info import (
     Sharing,
     StorageInfo,
 )
-from zodbshootout.client.storages import open_storage
+from zodbshootout.client.storages import storage_type
 
 OURS = {name: version(name) for name in ("ZODB", "persistent", "BTrees", "transaction")}
 FS = "ZODB.FileStorage.FileStorage.FileStorage"
@@ -110,13 +110,18 @@ def test_a_storage_that_is_not_known_is_opened_anew_to_be_cold(
 
 
 THIRD_PARTY = """
-from zodbshootout.client.storage_info import Cache
-from zodbshootout.client.storages.open_storage import OpenStorage
+from zodbshootout.client.storage_info import Cache, Sharing
+from zodbshootout.client.storages.storage_type import StorageType
 
-class OpenForeign(OpenStorage):
+class ForeignType(StorageType):
     storage_class = "foreign.ForeignStorage"
     section_classes = ("foreign.ForeignSection",)
+    prefetches = False
     settled = []
+
+    @classmethod
+    def sharing_of(cls, section):
+        return Sharing.VOLATILE
 
     def caches_left(self):
         return ()
@@ -137,17 +142,20 @@ def test_another_package_can_make_a_storage_known(
     described.mkdir()
     (tmp_path / "knows_foreign.py").write_text(THIRD_PARTY)
     (described / "METADATA").write_text("Metadata-Version: 2.1\nName: more\nVersion: 1\n")
-    entry_points = f"[{open_storage.GROUP}]\nforeign = knows_foreign:OpenForeign\n"
+    entry_points = f"[{storage_type.ENTRY_POINTS}]\nforeign = knows_foreign:ForeignType\n"
     (described / "entry_points.txt").write_text(entry_points)
     monkeypatch.syspath_prepend(str(Path(__file__).parents[1]))
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(open_storage, "known_storages", open_storage.known_storages.__wrapped__)
+    monkeypatch.setattr(storage_type, "storage_types", storage_type.storage_types.__wrapped__)
     with opened(f"<foreign>\n{FILESTORAGE}</foreign>\n", tmp_path, "%import foreign\n") as database:
         assert database.knows_caches
         assert database.info().left == (OPERATING_SYSTEM,)
         assert database.own_caches() == (PICKLE_CACHE, Cache("foreign cache"))
-        (section,) = sys.modules["knows_foreign"].OpenForeign.settled
+        (section,) = sys.modules["knows_foreign"].ForeignType.settled
         assert type(section).__name__ == "ForeignSection"
+        ((found, _),) = storage_type.known_types([section])
+        assert found.storage_name() == "ForeignStorage"
+        assert storage_type.sharing_of(section) is Sharing.VOLATILE
 
 
 def test_blobs_are_forgotten_where_they_are_cached(tmp_path: Path) -> None:

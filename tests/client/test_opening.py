@@ -12,6 +12,7 @@ import pytest
 from zodbshootout.client.opening import open_db, prelude
 from zodbshootout.client.outcome import BadSection
 from zodbshootout.client.specification import Storage
+from zodbshootout.client.storages.relstorage import RelStorageType
 
 FILE = (
     "<zodb a>\ncache-size 77\npool-size 3\n<filestorage>\npath ${here}/x.fs\n</filestorage>\n"
@@ -68,11 +69,11 @@ def test_a_file_that_a_uri_names_leaves_no_driver_to_chance(
 ) -> None:
     settled: list[str] = []
     monkeypatch.setattr(
-        "zodbshootout.client.opening.settle", lambda each: settled.append(type(each).__name__)
+        RelStorageType, "settle", lambda section: settled.append(type(section).__name__)
     )
     (tmp_path / "zodb.conf").write_text(SQLITE.replace("$here", str(tmp_path)))
     open_db(Storage(uri=f"zconfig://{tmp_path}/zodb.conf")).close()
-    assert "RelStorageFactory" in settled
+    assert settled == ["RelStorageFactory"]
 
 
 def test_a_storage_is_closed_whose_db_cannot_be_opened(
@@ -96,8 +97,8 @@ def test_names_are_defined_literally() -> None:
 def test_a_client_imports_nothing_of_ours_but_the_client() -> None:
     code = (
         "import sys, zodbshootout.client.database\n"
-        "from zodbshootout.client.storages.open_storage import known_storages\n"
-        "known_storages()\n"
+        "from zodbshootout.client.storages.storage_type import storage_types\n"
+        "storage_types()\n"
         "print(*sorted(name for name in sys.modules if name.startswith('zodbshootout.')\n"
         "      and not name.startswith('zodbshootout.client')))\n"
         "print(*sorted({'ZEO', 'relstorage', 'zodburi', 'pyperf', 'rich'} & set(sys.modules)))"

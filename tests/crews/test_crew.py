@@ -15,9 +15,9 @@ import ZODB
 
 from tests.fakes import (
     CachingStorage,
+    CachingStorageType,
     FakeClock,
     FakeStorage,
-    OpenCachingStorage,
     database_of,
     measure,
     parameters,
@@ -35,7 +35,7 @@ from zodbshootout.client.populating import populate
 from zodbshootout.client.progress import MAX_POINTS
 from zodbshootout.client.session import StretchTimer
 from zodbshootout.client.specification import ClientKind, Parameters, Storage
-from zodbshootout.client.storages import open_storage
+from zodbshootout.client.storages import storage_type
 from zodbshootout.crews.processes import ProcessCrew
 from zodbshootout.crews.starting import CrewPlan
 
@@ -209,7 +209,7 @@ def test_populating_twice_writes_once(clock: FakeClock) -> None:
 def test_the_use_of_a_shared_cache_is_counted_once(
     name: str, hits: int, clients: int, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(open_storage, "known_storages", lambda: [OpenCachingStorage])
+    monkeypatch.setattr(storage_type, "storage_types", lambda: [CachingStorageType])
     of = parameters(size=clients, shared=True)
     samples = measure(benchmarks()[name], CachingStorage(clock), of, clock, [1, 2, 20])
     for sample in samples[1:]:  # the first one filled the cache

@@ -13,9 +13,9 @@ from ZODB.utils import p64
 
 from tests.fakes import (
     CachingStorage,
+    CachingStorageType,
     FakeClock,
     FakeStorage,
-    OpenCachingStorage,
     measure,
     parameters,
     plan,
@@ -28,7 +28,7 @@ from zodbshootout.client.benchmarks.reading import Reading, check_contents, read
 from zodbshootout.client.data.records import payload
 from zodbshootout.client.outcome import Failed, State
 from zodbshootout.client.storage_info import CacheUse
-from zodbshootout.client.storages import open_storage
+from zodbshootout.client.storages import storage_type
 
 
 @pytest.fixture
@@ -208,7 +208,7 @@ def test_a_transaction_that_is_never_let_through_ends(
 def test_trap_3_a_cold_read_that_the_storages_cache_serves(
     name: str, said: str, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(open_storage, "known_storages", lambda: [OpenCachingStorage])
+    monkeypatch.setattr(storage_type, "storage_types", lambda: [CachingStorageType])
     assert failure(name, CachingStorage(clock)) == said
 
 

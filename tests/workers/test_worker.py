@@ -26,7 +26,7 @@ from zodbshootout.client.specification import (
     Storage,
 )
 from zodbshootout.client.storage_info import StorageInfo
-from zodbshootout.client.storages.relstorage import OpenRelStorage
+from zodbshootout.client.storages.relstorage import RelStorageType
 from zodbshootout.client.tasks import InspectStorage, Prepare
 from zodbshootout.crews.interpreters import LogSettings
 from zodbshootout.crews.logs import configure_logging
@@ -83,7 +83,7 @@ def sqlite(directory: Path) -> Storage:
 def test_corrections_are_among_the_facts(
     corrections: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(OpenRelStorage, "corrections", lambda _: corrections)
+    monkeypatch.setattr(RelStorageType, "corrections", lambda _: corrections)
     info = answer(InspectStorage(sqlite(tmp_path)))
     assert isinstance(info, StorageInfo)
     assert info.corrections == corrections

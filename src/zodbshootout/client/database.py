@@ -26,11 +26,12 @@ from zodbshootout.client.storage_info import (
     StorageInfo,
     narrowest,
 )
-from zodbshootout.client.storages.blob_files import BlobRevision, remove_blobs
-from zodbshootout.client.storages.open_storage import (
-    OpenStorage,
-    open_storage,
+from zodbshootout.client.storages.storage_type import (
+    BlobRevision,
+    StorageType,
     qualified,
+    remove_blobs,
+    typed,
 )
 
 
@@ -53,7 +54,7 @@ class Database:
     def open(self) -> None:
         """Open the DB again after it was closed."""
         self.db = self._open_db(self.specification)
-        self._outermost = open_storage(self.db.storage)
+        self._outermost = typed(self.db.storage)
         self._stack = tuple(self._outermost.stack())
         self._written_to = tuple(self._outermost.written_to())
 
@@ -129,7 +130,7 @@ class Database:
         Where it does not, only closing the DB and opening it again makes sure that no cache on the
         client's side holds records, if even that does.
         """
-        return all(type(each) is not OpenStorage for each in self._stack)
+        return all(type(each) is not StorageType for each in self._stack)
 
     def pack_flaw(self) -> str | None:
         """Say why it cannot be packed, as far as that is known, or return ``None``."""
@@ -207,7 +208,7 @@ class Database:
     def caches_left(self) -> tuple[Cache, ...]:
         """Return the caches that hold records even after :meth:`empty_caches`."""
         # A DemoStorage may wrap more than it did when it was opened.
-        stack = open_storage(self.db.storage).stack()
+        stack = typed(self.db.storage).stack()
         return tuple(dict.fromkeys(cache for each in stack for cache in each.caches_left()))
 
     def forget_blobs(self, blobs: Sequence[BlobRevision]) -> tuple[Cache, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qsl, quote_plus
 
@@ -12,8 +12,8 @@ import ZODB.config
 
 from zodbshootout.client.outcome import BadSection
 from zodbshootout.client.specification import Storage
-from zodbshootout.client.storages.open_storage import settle
 from zodbshootout.client.storages.relstorage import suitable_driver
+from zodbshootout.client.storages.storage_type import settle
 
 
 def open_db(storage: Storage) -> Any:
@@ -23,7 +23,7 @@ def open_db(storage: Storage) -> Any:
 
 def _open_section(storage: Storage) -> Any:
     section = section_of(storage)
-    _settle_all(section)
+    settle(section)
     return section.open()
 
 
@@ -62,33 +62,11 @@ def prelude(names: Mapping[str, str]) -> str:
     return "".join(f"%define {name} {value}\n" for name, value in literal.items())
 
 
-def inner_sections(section: Any) -> list[Any]:
-    """Return the sections that stand in what ZConfig has made of a section."""
-    settings = getattr(section, "config", None)
-    if settings is None or not hasattr(settings, "getSectionAttributes"):
-        return []
-    values = (getattr(settings, attribute) for attribute in settings.getSectionAttributes())
-    listed = (value if isinstance(value, list) else [value] for value in values)
-    return [inner for inners in listed for inner in inners if hasattr(inner, "config")]
-
-
-def nested_sections(section: Any) -> Iterator[Any]:
-    """Return *section* and every section within it, outermost first."""
-    yield section
-    for inner in inner_sections(section):
-        yield from nested_sections(inner)
-
-
-def _settle_all(section: Any) -> None:
-    for each in nested_sections(section):
-        settle(each)
-
-
 def _open_uri(uri: str) -> Any:
     import zodburi
 
     factory, options = zodburi.resolve_uri(_with_driver(uri))
-    _settle_all(getattr(factory, "__self__", None))  # the section that a zconfig: URI names
+    settle(getattr(factory, "__self__", None))  # the section that a zconfig: URI names
     storage = factory()
     try:
         return ZODB.DB(storage, **options)

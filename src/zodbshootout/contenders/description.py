@@ -6,14 +6,21 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from zodbshootout.client.opening import inner_sections, nested_sections
 from zodbshootout.client.specification import Storage
 from zodbshootout.client.storage_info import Sharing, StorageInfo
+from zodbshootout.client.storages.storage_type import (
+    StorageType,
+    inner_sections,
+    known_types,
+    nested_sections,
+    sharing_of,
+    type_of_section,
+    written_sections,
+)
 from zodbshootout.config.configuration import Configuration, ServerSection
 from zodbshootout.config.loader import OutsideSection
 from zodbshootout.config.uri import URISection
 from zodbshootout.contenders.contender import Contender
-from zodbshootout.contenders.kind import SectionKind, kind_of, sharing_of, written_sections
 from zodbshootout.contenders.private_servers import needed_servers, servers_of
 from zodbshootout.contenders.settings import settings_of, settings_of_outside
 from zodbshootout.servers.address import HOST, is_loopback
@@ -53,7 +60,7 @@ def _servers_here(servers: Sequence[ServerSection]) -> tuple[str, ...]:
 def _contender(section: Any, configuration: Configuration) -> Contender:
     servers = needed_servers(section, configuration)
     info = _info(section, servers)
-    known = [(kind, each) for each in nested_sections(section) if (kind := kind_of(each))]
+    known = list(known_types(nested_sections(section)))
     installations = (kind.installation(each) for kind, each in known)
     return Contender(
         name=section.name,
@@ -100,7 +107,7 @@ def _storage(section: Any, configuration: Configuration) -> Storage:
 def _info(section: Any, servers: Sequence[ServerSection]) -> StorageInfo:
     # Of a section that another package defines for databases, nothing is known.
     asked = list(_asked_first(getattr(section.config, "storage", section)))
-    names = [kind.storage_name for kind in asked if kind is not None]
+    names = [kind.storage_name() for kind in asked if kind is not None]
     return StorageInfo(
         storage_name=" over ".join(names) or StorageInfo.storage_name,
         sharing=sharing_of(section),
@@ -111,16 +118,16 @@ def _info(section: Any, servers: Sequence[ServerSection]) -> StorageInfo:
     )
 
 
-def _asked_first(storage: Any) -> Iterator[type[SectionKind] | None]:
+def _asked_first(storage: Any) -> Iterator[type[StorageType] | None]:
     """Return what is known of a section, and of those that its storage passes on to."""
     sections = [storage]
     while sections:
-        kind = kind_of(sections[0])
+        kind = type_of_section(sections[0])
         yield kind
         sections = inner_sections(sections[0]) if kind is None or kind.transparent else []
 
 
-def _prefetches(asked: Sequence[type[SectionKind] | None]) -> bool | None:
+def _prefetches(asked: Sequence[type[StorageType] | None]) -> bool | None:
     for kind in asked:
         if kind is None or kind.prefetches is not None:
             return kind.prefetches if kind is not None else None
@@ -132,10 +139,10 @@ def _read_only(section: Any) -> bool:
     return str(getattr(getattr(section, "config", None), "read_only", False)) == "True"
 
 
-def _zap_obstacle(info: StorageInfo, kinds: Sequence[type[SectionKind]]) -> str | None:
+def _zap_obstacle(info: StorageInfo, kinds: Sequence[type[StorageType]]) -> str | None:
     if info.sharing is Sharing.VOLATILE:
         return f"{info.storage_name} has its data in the memory of one process"
     if info.read_only:
         return "it is configured to be read only"
-    obstacles = (f"{kind.storage_name}: {kind.zap_obstacle}" for kind in kinds if kind.zap_obstacle)
-    return next(obstacles, None)
+    fixed = (kind for kind in kinds if kind.zap_obstacle)
+    return next((f"{kind.storage_name()}: {kind.zap_obstacle}" for kind in fixed), None)

@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from zodbshootout.client.storage_info import Cache, Sharing, server_cache
+from zodbshootout.client.storages.storage_type import sharing_of
 from zodbshootout.config.configuration import Configuration, ServerSection
 from zodbshootout.contenders.contender import Contender
-from zodbshootout.contenders.kind import sharing_of
 from zodbshootout.servers.running import check_restartable
 
 _PARTS = ("", "_host", "_port", "_password", "_certificate", "_key", "_authority")

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from relstorage import config
 
-from zodbshootout.client.storages import open_storage, relstorage
-from zodbshootout.client.storages.relstorage import OpenRelStorage
+from zodbshootout.client.storages import relstorage, storage_type
+from zodbshootout.client.storages.relstorage import RelStorageType
 from zodbshootout.mysql.section import MySQLOrMariaDBAdapterFactory
 
 
@@ -41,7 +41,7 @@ def test_of_two_drivers_of_the_same_rank_the_one_that_suits_is_taken(
     monkeypatch.setattr(relstorage, "find_spec", found.__getitem__)
     monkeypatch.setattr(relstorage, "_patched_by_gevent", lambda: patched)
     section = config.RelStorageFactory(Settings(adapter=adapter(Settings(driver=written))))
-    open_storage.settle(section)
+    storage_type.settle(section)
     assert section.config.adapter.config.driver == taken
 
 
@@ -49,15 +49,15 @@ def test_where_relstorage_ranks_all_drivers_the_choice_is_its_own() -> None:
     section = config.RelStorageFactory(
         Settings(adapter=config.PostgreSQLAdapterFactory(Settings(driver="auto")))
     )
-    open_storage.settle(section)
+    storage_type.settle(section)
     assert section.config.adapter.config.driver == "auto"
 
 
 def test_what_the_adapter_corrects_is_told_and_other_adapters_correct_nothing() -> None:
     ours = SimpleNamespace(_adapter=SimpleNamespace(corrections=("this", "that")))
     plain = SimpleNamespace(_adapter=SimpleNamespace())
-    assert OpenRelStorage(ours).corrections() == ("this", "that")
-    assert OpenRelStorage(plain).corrections() == ()
+    assert RelStorageType(ours).corrections() == ("this", "that")
+    assert RelStorageType(plain).corrections() == ()
 
 
 class Sqlite3Adapter: ...
@@ -78,6 +78,6 @@ def test_the_version_that_is_open_tells_whether_a_refused_transaction_can_be_tri
     adapter: Any, version: str, flawed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(relstorage, "version", lambda _: version)
-    flaw = OpenRelStorage(SimpleNamespace(_adapter=adapter)).retry_flaw()
+    flaw = RelStorageType(SimpleNamespace(_adapter=adapter)).retry_flaw()
     assert (flaw is not None) == flawed
     assert not flawed or f"RelStorage {version} on SQLite" in str(flaw)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from zodbshootout.client.storage_info import OPERATING_SYSTEM, Cache, Place
-from zodbshootout.client.storages.relstorage import OpenRelStorage
+from zodbshootout.client.storages.relstorage import RelStorageType
 from zodbshootout.client.storages.sql_servers import Product, product_of
 
 
@@ -73,7 +73,7 @@ def test_what_a_server_says_of_itself_and_whose_cache_is_left(
     adapter: Adapter, product: tuple[str, str | None], left: str
 ) -> None:
     assert product_of(adapter) == Product(*product)
-    opened = OpenRelStorage(SimpleNamespace(_adapter=adapter))
+    opened = RelStorageType(SimpleNamespace(_adapter=adapter))
     first, last = opened.caches_left()
     assert (str(first), last) == (f"{product[0]} {left}", OPERATING_SYSTEM)
     assert (first.place is Place.SERVER) == (left == "server")
@@ -81,7 +81,7 @@ def test_what_a_server_says_of_itself_and_whose_cache_is_left(
 
 def test_an_adapter_that_nobody_knows_connects_to_what_nobody_knows() -> None:
     assert product_of(Adapter()) is None
-    opened = OpenRelStorage(SimpleNamespace(_adapter=Adapter()))
+    opened = RelStorageType(SimpleNamespace(_adapter=Adapter()))
     assert opened.caches_left() == (Cache("types.SimpleNamespace", Place.UNKNOWN), OPERATING_SYSTEM)
     assert str(opened.caches_left()[0]) == "unknown: types.SimpleNamespace"
 
@@ -89,7 +89,7 @@ def test_an_adapter_that_nobody_knows_connects_to_what_nobody_knows() -> None:
 def test_a_version_that_is_not_told_is_left_out() -> None:
     options = SimpleNamespace(cache_servers=(), cache_module_name="")
     for adapter, told in ((PostgreSQLAdapter(), {}), (MySQLAdapter(SELECT, "9"), {"MySQL": "9"})):
-        versions = OpenRelStorage(SimpleNamespace(_adapter=adapter, _options=options)).versions()
+        versions = RelStorageType(SimpleNamespace(_adapter=adapter, _options=options)).versions()
         assert {key: versions[key] for key in versions if key != "RelStorage"} == told
 
 
@@ -103,9 +103,9 @@ def test_the_client_library_of_memcached_is_one_of_the_versions_where_it_is_used
     monkeypatch.setattr("zodbshootout.client.distributions._version", lambda name: f"of {name}")
     options = SimpleNamespace(cache_servers="udp:x", cache_module_name=module)
     storage = SimpleNamespace(_adapter=Adapter(), _options=options)
-    assert OpenRelStorage(storage).versions() == {
+    assert RelStorageType(storage).versions() == {
         "RelStorage": "of RelStorage",
         distribution: f"of {distribution}",
     }
     options.cache_servers = ()
-    assert set(OpenRelStorage(storage).versions()) == {"RelStorage"}
+    assert set(RelStorageType(storage).versions()) == {"RelStorage"}

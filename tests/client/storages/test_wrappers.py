@@ -17,7 +17,7 @@ from ZODB.utils import u64
 
 from zodbshootout.client.database import Database, NotZapped
 from zodbshootout.client.storage_info import Cache, CacheUse, Sharing
-from zodbshootout.client.storages.open_storage import OpenStorage
+from zodbshootout.client.storages.storage_type import StorageType
 from zodbshootout.config.configuration import Source, parse
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.contenders.description import contenders_of
@@ -225,7 +225,7 @@ class Counting:
     def tpc_begin(self) -> None: ...
 
 
-class OpenCounting(OpenStorage):
+class CountingType(StorageType):
     storage_class = "tests.client.storages.test_wrappers.Counting"
     wraps = ("changes", "base")
     use: CacheUse | None = None
@@ -252,9 +252,9 @@ def test_the_use_of_two_caches_is_known_where_both_are(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(
-        "zodbshootout.client.storages.open_storage.known_storages", lambda: [OpenCounting]
+        "zodbshootout.client.storages.storage_type.storage_types", lambda: [CountingType]
     )
-    outermost = OpenCounting(Counting(Counting(), Counting()))
+    outermost = CountingType(Counting(Counting(), Counting()))
     changes, base = outermost.inner
     for each, use in ((outermost, own), (changes, of_changes), (base, of_base)):
         monkeypatch.setattr(each, "use", use)

@@ -10,8 +10,8 @@ from ZODB.blob import Blob
 
 from zodbshootout.client.database import Database, NotZapped
 from zodbshootout.client.specification import Storage
-from zodbshootout.client.storages.blob_files import remove_blobs
-from zodbshootout.client.storages.filestorage import OpenFileStorage
+from zodbshootout.client.storages.filestorage import FileStorageType
+from zodbshootout.client.storages.storage_type import remove_blobs
 
 FILE = "<filestorage>\npath {place}/x.fs\n{blobs}</filestorage>\n"
 IMPORT = "%import relstorage\n%import zc.zlibstorage\n"
@@ -73,7 +73,7 @@ def test_a_zap_that_has_left_something_is_a_failure(
     with opened(storage) as database:
         with database.db.transaction() as connection:
             connection.root()["theirs"] = PersistentMapping(what="treasure")
-        monkeypatch.setattr(OpenFileStorage, "zap", lambda *_: False)
+        monkeypatch.setattr(FileStorageType, "zap", lambda *_: False)
         monkeypatch.setattr("ZODB.DB.pack", lambda *_: None)
         with pytest.raises(NotZapped, match="does the server pack without collecting garbage"):
             database.zap()

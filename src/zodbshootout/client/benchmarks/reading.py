@@ -12,7 +12,7 @@ from zodbshootout.client.data.records import holder
 from zodbshootout.client.data.tree import Dataset
 from zodbshootout.client.specification import Parameters
 from zodbshootout.client.storage_info import Cache, CacheUse, Sharing
-from zodbshootout.client.storages.blob_files import BlobRevision
+from zodbshootout.client.storages.storage_type import BlobRevision
 
 
 def read(mapping: Any) -> list[bytes]:

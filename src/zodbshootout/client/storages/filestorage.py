@@ -3,15 +3,16 @@ from __future__ import annotations
 from typing import Any
 
 from zodbshootout.client.storage_info import OPERATING_SYSTEM, Cache, Sharing
-from zodbshootout.client.storages.blob_files import remove_blobs
-from zodbshootout.client.storages.open_storage import OpenStorage
+from zodbshootout.client.storages.storage_type import StorageType, remove_blobs
 
 
-class OpenFileStorage(OpenStorage):
+class FileStorageType(StorageType):
     """FileStorage: an append-only file and its index in memory; it caches no records itself."""
 
     storage_class = "ZODB.FileStorage.FileStorage.FileStorage"
+    section_classes = ("ZODB.config.FileStorage",)
     sharing = Sharing.EXCLUSIVE
+    prefetches = False
 
     def caches_left(self) -> tuple[Cache, ...]:
         return (OPERATING_SYSTEM,)
@@ -20,8 +21,8 @@ class OpenFileStorage(OpenStorage):
         db.close()
         self.storage.cleanup()
         if self.storage.blob_dir:
-            remove_blobs(f"{self.storage.blob_dir}.old")  # what packing has taken away
+            remove_blobs(f"{self.storage.blob_dir}.old")  # the blobs that packing has removed
         return True
 
 
-STORAGES = (OpenFileStorage,)
+STORAGES = (FileStorageType,)

@@ -1,17 +1,19 @@
 from __future__ import annotations
 
 from zodbshootout.client.storage_info import Cache, Sharing
-from zodbshootout.client.storages.open_storage import OpenStorage
+from zodbshootout.client.storages.storage_type import StorageType
 
 
-class OpenMappingStorage(OpenStorage):
+class MappingStorageType(StorageType):
     """MappingStorage: dictionaries in the memory of one process."""
 
     storage_class = "ZODB.MappingStorage.MappingStorage"
+    section_classes = ("ZODB.config.MappingStorage",)
     sharing = Sharing.VOLATILE
+    prefetches = False
 
     def caches_left(self) -> tuple[Cache, ...]:
         return ()
 
 
-STORAGES = (OpenMappingStorage,)
+STORAGES = (MappingStorageType,)

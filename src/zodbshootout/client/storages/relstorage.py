@@ -7,12 +7,40 @@ from importlib.util import find_spec
 from typing import Any
 
 from zodbshootout.client.distributions import installed_versions
-from zodbshootout.client.storage_info import OPERATING_SYSTEM, Cache, CacheUse, server_cache
+from zodbshootout.client.specification import ClientKind
+from zodbshootout.client.storage_info import (
+    OPERATING_SYSTEM,
+    Address,
+    Advice,
+    Cache,
+    CacheUse,
+    Limit,
+    Requirement,
+    server_cache,
+)
 from zodbshootout.client.storages import cache_servers
-from zodbshootout.client.storages.blob_files import BlobRevision, forget
-from zodbshootout.client.storages.open_storage import OpenStorage, class_names
 from zodbshootout.client.storages.sql_servers import SQLITE, driver_of, kind_of, product_of
+from zodbshootout.client.storages.storage_type import (
+    BlobRevision,
+    StorageType,
+    class_names,
+    remove_cached_blobs,
+)
 
+_ADAPTERS = {
+    "PostgreSQLAdapterFactory": ("postgresql", "psycopg2-binary"),
+    "MySQLAdapterFactory": ("mysql", "mysqlclient"),
+    "OracleAdapterFactory": ("oracle", "cx_Oracle"),
+}
+"""The section of an adapter, and the package with the driver that it prefers."""
+_DRIVER_PACKAGES = {
+    "pg8000": "pg8000",
+    "psycopg2cffi": "psycopg2cffi",
+    "pymysql": "PyMySQL",
+    "c mysql connector/python": "mysql-connector-python",
+    "py mysql connector/python": "mysql-connector-python",
+}
+"""The packages of other drivers, by the drivers' names in lower case."""
 _DRIVER_DISTRIBUTIONS = {
     "MySQLdb": ("mysqlclient",),
     "PyMySQL": ("PyMySQL",),
@@ -21,11 +49,12 @@ _DRIVER_DISTRIBUTIONS = {
     "pg8000": ("pg8000",),
     "cx_Oracle": ("cx_Oracle",),
 }
+"""The packages that may contain a driver, by part of the name of the open driver."""
 _MEMCACHED_DISTRIBUTIONS = {
     "relstorage.pylibmc_wrapper": ("pylibmc",),
     "memcache": ("python-memcached",),
 }
-"""What brings the client library, by what ``cache-module-name`` says."""
+"""The package with the client library, by ``cache-module-name``."""
 _TWO_DRIVERS = {
     "relstorage.config.Sqlite3AdapterFactory": "sqlite3",
     "relstorage.config.MySQLAdapterFactory": "MySQLdb",
@@ -35,19 +64,75 @@ _TWO_DRIVERS = {
 """Modules for which RelStorage has two drivers of the same rank, of that name and for gevent, by
 the class of the adapter's section and by the scheme of a URI."""
 _LEAKY = frozenset({"4.3.0"})
-"""Versions of which it was seen that stores outlive their transaction in SQLite.
+"""Versions in which stores were seen to outlive their transaction in SQLite.
 
 Client A reads object R, client B commits a change of R, A changes object S and calls readCurrent
 on R.  A is refused; its next transaction, which is about another object, commits S.
 """
+_DRIVER_LIMITS = {
+    "psycopg2": Limit(
+        "the driver psycopg2 refuses to run with greenlets; use gevent psycopg2",
+        client_kinds=frozenset({ClientKind.GREENLET}),
+    ),
+    "gevent psycopg2": Limit(
+        "the driver gevent psycopg2 refuses to run without --gevent; use psycopg2",
+        client_kinds=frozenset(ClientKind) - {ClientKind.GREENLET},
+    ),
+}
+_OUR_SECTION = Advice(
+    r"Error: \(?(1005\b.*object_state.*errno: 150\b|1064\b.*'AS excluded\b|3780\b.*'object_state_"
+    r"|invalid literal for int\(\).*\+maria)",  # a version that RelStorage cannot read
+    "for this server write '%import zodbshootout.mysql' and <mysql-or-mariadb>",
+)
+"""RelStorage 4.3 fails on MariaDB, and on MySQL from 9.0 on, with these errors of the servers."""
 
 
-class OpenRelStorage(OpenStorage):
+class RelStorageType(StorageType):
     """RelStorage, with its cache in memory and, with ``cache-local-dir``, in files."""
 
     storage_class = "relstorage.storage.RelStorage"
     section_classes = ("relstorage.config.RelStorageFactory",)
+    prefetches = True
+    serves_threads = False
+    holds_changes = False
     distributions = ("RelStorage",)
+
+    @classmethod
+    def limits(cls, section: Any) -> Sequence[Limit]:
+        limit = _DRIVER_LIMITS.get(getattr(section.config.adapter.config, "driver", None) or "")
+        return [] if limit is None else [limit]
+
+    @classmethod
+    def requirements(cls, section: Any) -> Sequence[Requirement]:
+        # Without this RelStorage would be measured as if no memcached were configured.
+        servers = cache_servers.addresses(getattr(section.config, "cache_servers", None))
+        return [Requirement((address,), _no_memcached(address)) for address in servers]
+
+    @classmethod
+    def installation(cls, section: Any) -> str | None:
+        adapter = section.config.adapter
+        own = (c.__name__ for c in type(adapter).__mro__ if c.__module__ == "relstorage.config")
+        name, preferred = _ADAPTERS.get(next(own, ""), ("", ""))
+        if not name:
+            return None
+        driver = adapter.config.driver
+        package = _DRIVER_PACKAGES.get(driver.lower(), preferred)
+        missing = f"the driver {driver!r} is not installed"
+        if driver == "auto":
+            missing = "no driver for it is installed"
+        return f"<{name}>: {missing}; install it: pip install {package}"
+
+    @classmethod
+    def advice(cls, section: Any) -> Sequence[Advice]:
+        adapter = type(section.config.adapter).__name__
+        return [_OUR_SECTION] if adapter == "MySQLAdapterFactory" else []
+
+    @classmethod
+    def settle(cls, section: Any) -> None:
+        adapter = section.config.adapter
+        if adapter.config.driver == "auto":
+            suitable = map(suitable_driver, class_names(type(adapter)))
+            adapter.config.driver = next(filter(None, suitable), "auto")
 
     def own_caches(self) -> tuple[Cache, ...]:
         memcached = (Cache("memcached"),) if self.storage._options.cache_servers else ()
@@ -69,7 +154,7 @@ class OpenRelStorage(OpenStorage):
         options = self.storage._options
         if not options.blob_dir or options.shared_blob_dir:
             return ()
-        forget(self.storage.blobhelper.fshelper, blobs)
+        remove_cached_blobs(self.storage.blobhelper.fshelper, blobs)
         return (Cache("RelStorage blob cache"),)
 
     def zap(self, db: Any) -> bool:
@@ -79,30 +164,29 @@ class OpenRelStorage(OpenStorage):
 
     def cache_use(self) -> CacheUse:
         statistics = self.storage._cache.stats()
-        # Before RelStorage 3 it looks for its checkpoints there when it polls: as a connection is
-        # opened, and as a transaction begins.
+        # RelStorage before 3 looks for its checkpoints in the cache when it polls: when a
+        # connection is opened, and when a transaction begins.
         polls = 2 if hasattr(self.storage._cache, "checkpoints_key") else 0
         return CacheUse(statistics["hits"], statistics["misses"], polls)
 
     def versions(self) -> dict[str, str]:
-        driver = self.driver()
+        driver, options = self.driver(), self.storage._options
         names = [
-            dist
-            for name, dists in _DRIVER_DISTRIBUTIONS.items()
-            if name in driver
-            for dist in dists
+            name
+            for part, packages in _DRIVER_DISTRIBUTIONS.items()
+            if part in driver
+            for name in packages
         ]
-        options = self.storage._options
         if options.cache_servers:
             names += _MEMCACHED_DISTRIBUTIONS.get(options.cache_module_name, ())
-        found = {**super().versions(), **installed_versions(names)}
+        versions = {**super().versions(), **installed_versions(names)}
         product = product_of(self.storage._adapter)
         if product is not None and product.version is not None:
-            found[product.name] = product.version
-        told = cache_servers.versions(cache_servers.addresses(options.cache_servers))
-        if told:
-            found["memcached"] = ", ".join(told)
-        return found
+            versions[product.name] = product.version
+        memcached = cache_servers.versions(cache_servers.addresses(options.cache_servers))
+        if memcached:
+            versions["memcached"] = ", ".join(memcached)
+        return versions
 
     def driver(self) -> str:
         driver = driver_of(self.storage._adapter)
@@ -119,20 +203,13 @@ class OpenRelStorage(OpenStorage):
             "stored together with the next one"
         )
 
-    @classmethod
-    def settle(cls, section: Any) -> None:
-        adapter = section.config.adapter
-        if adapter.config.driver == "auto":
-            chosen = map(suitable_driver, class_names(type(adapter)))
-            adapter.config.driver = next(filter(None, chosen), "auto")
-
 
 def suitable_driver(kind: str) -> str | None:
-    """Return the driver to take where none is named, ``None`` where RelStorage is to choose.
+    """Return the driver to use if none is named, or ``None`` to leave the choice to RelStorage.
 
     *kind* is the class of an adapter's section, or the scheme of a URI.
     """
-    # Where gevent is installed RelStorage takes either, as it happens.
+    # If gevent is installed, RelStorage would take either of them by chance.
     driver = _TWO_DRIVERS.get(kind)
     if driver is None or find_spec(driver) is None:
         return None
@@ -144,4 +221,11 @@ def _patched_by_gevent() -> bool:
     return monkey is not None and bool(monkey.is_module_patched("threading"))
 
 
-STORAGES = (OpenRelStorage,)
+def _no_memcached(address: Address) -> str:
+    if isinstance(address, str):
+        return f"no memcached at {address}; start one there: memcached -s {address}"
+    host, port = address
+    return f"no memcached at {host}:{port}; start one there: memcached -l {host} -p {port}"
+
+
+STORAGES = (RelStorageType,)

@@ -1,23 +1,24 @@
-"""Storages that change what another storage is given, or add to it, and pass on the rest."""
+"""Storages that transform what another storage stores, or add to it, and delegate the rest."""
 
 from __future__ import annotations
 
 from zodbshootout.client.storage_info import OPERATING_SYSTEM, Cache
-from zodbshootout.client.storages.open_storage import OpenStorage
+from zodbshootout.client.storages.storage_type import StorageType
 
 
-class OpenBlobStorage(OpenStorage):
+class BlobStorageType(StorageType):
     """ZODB's wrapper that keeps blobs in a directory, for storages that keep none."""
 
     storage_class = "ZODB.blob.BlobStorage"
-    wraps = ("_BlobStorage__storage",)  # it has no public name for it
+    section_classes = ("ZODB.config.BlobStorage",)
+    wraps = ("_BlobStorage__storage",)  # it has no public name
     transparent = True
 
     def caches_left(self) -> tuple[Cache, ...]:
         return (OPERATING_SYSTEM,)
 
     def keeps_blobs(self) -> bool:
-        # What it needs to know of the transaction it takes from what it wraps.
+        # It takes the transaction's ID from the storage that it wraps.
         return hasattr(self.storage, "_tid")
 
     def pack_flaw(self) -> str | None:
@@ -27,10 +28,11 @@ class OpenBlobStorage(OpenStorage):
         return f"BlobStorage cannot pack {wrapped.name}, which has no lock for it"
 
 
-class OpenZlibStorage(OpenStorage):
+class ZlibStorageType(StorageType):
     """zc.zlibstorage, which compresses records."""
 
     storage_class = "zc.zlibstorage.ZlibStorage"
+    section_classes = ("zc.zlibstorage.ZConfig",)
     transparent = True
     distributions = ("zc.zlibstorage",)
 
@@ -38,10 +40,11 @@ class OpenZlibStorage(OpenStorage):
         return ()
 
 
-class OpenServerZlibStorage(OpenZlibStorage):
+class ServerZlibStorageType(ZlibStorageType):
     """Its counterpart for a ZEO server whose clients compress: it looks into their records."""
 
     storage_class = "zc.zlibstorage.ServerZlibStorage"
+    section_classes = ("zc.zlibstorage.ZConfigServer",)
 
     def resolution_flaw(self) -> str | None:
         return (
@@ -50,5 +53,5 @@ class OpenServerZlibStorage(OpenZlibStorage):
         )
 
 
-# The more special class comes first: it is one of the other, too.
-STORAGES = (OpenServerZlibStorage, OpenZlibStorage, OpenBlobStorage)
+# A ServerZlibStorage is a ZlibStorage, too: the more special class comes first.
+STORAGES = (ServerZlibStorageType, ZlibStorageType, BlobStorageType)

@@ -1,17 +1,60 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
-from zodbshootout.client.storage_info import OPERATING_SYSTEM, Cache, CacheUse, server_cache
-from zodbshootout.client.storages.blob_files import BlobRevision, forget
-from zodbshootout.client.storages.open_storage import OpenStorage
+from zodbshootout.client.specification import ClientKind
+from zodbshootout.client.storage_info import (
+    OPERATING_SYSTEM,
+    Address,
+    Cache,
+    CacheUse,
+    Limit,
+    Requirement,
+    server_cache,
+)
+from zodbshootout.client.storages.storage_type import (
+    BlobRevision,
+    StorageType,
+    remove_cached_blobs,
+)
+
+_ONE_LOOP = Limit(
+    "ClientStorage: each DB runs an event loop of its own, and in a process patched by "
+    "gevent there can be one; use --threads shared",
+    client_kinds=frozenset({ClientKind.GREENLET}),
+    databases=2,
+    of_process=True,
+)
+_ONE_DB_FOR_A_FILE = Limit(
+    "ClientStorage: its persistent cache file serves one DB at a time; "
+    "use --threads shared, or -c 1",
+    databases=2,
+)
 
 
-class OpenClientStorage(OpenStorage):
+class ClientStorageType(StorageType):
     """ZEO's ClientStorage, with its cache in a temporary or a persistent file."""
 
     storage_class = "ZEO.ClientStorage.ClientStorage"
+    section_classes = ("ZODB.config.ZEOClient", "ZEO.zconfig.ClientStorageConfig")
+    prefetches = True
+    holds_changes = False
     distributions = ("ZEO",)
+
+    @classmethod
+    def limits(cls, section: Any) -> Sequence[Limit]:
+        has_file = any(getattr(section.config, name, None) for name in ("client", "cache_path"))
+        return [_ONE_LOOP, _ONE_DB_FOR_A_FILE] if has_file else [_ONE_LOOP]
+
+    @classmethod
+    def requirements(cls, section: Any) -> Sequence[Requirement]:
+        addresses = tuple(server.address for server in section.config.server)
+        names = [_printable(address) for address in addresses]
+        # With the port alone it would listen on every interface, and let everybody in.
+        command = f"runzeo -a {names[0]} -f Data.fs"
+        missing = f"no ZEO server at {' or '.join(names)}; start one there: {command}"
+        return [Requirement(addresses, missing)]
 
     def own_caches(self) -> tuple[Cache, ...]:
         return (Cache("ZEO client cache"),)
@@ -25,7 +68,7 @@ class OpenClientStorage(OpenStorage):
     def forget_blobs(self, blobs: Sequence[BlobRevision]) -> tuple[Cache, ...]:
         if not self.storage.blob_dir or self.storage.shared_blob_dir:
             return ()
-        forget(self.storage.fshelper, blobs)
+        remove_cached_blobs(self.storage.fshelper, blobs)
         return (Cache("ZEO blob cache"),)
 
     def keeps_blobs(self) -> bool:
@@ -33,8 +76,12 @@ class OpenClientStorage(OpenStorage):
         return bool(self.storage.blob_dir)
 
     def cache_use(self) -> CacheUse:
-        # ZEO counts an access only where the record was found.
+        # ZEO counts an access only if the record was there.
         return CacheUse(hits=self.storage._cache.getStats()[4], misses=None)
 
 
-STORAGES = (OpenClientStorage,)
+def _printable(address: Address) -> str:
+    return address if isinstance(address, str) else f"{address[0] or 'localhost'}:{address[1]}"
+
+
+STORAGES = (ClientStorageType,)

@@ -8,6 +8,7 @@ import shlex
 import shutil
 import textwrap
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -15,9 +16,8 @@ from unittest import mock
 import pytest
 import ZConfig
 
-from zodbshootout.cli import arguments, options, show
-from zodbshootout.cli import compare as comparing
-from zodbshootout.cli import report as reporting
+from zodbshootout.cli import arguments, options
+from zodbshootout.cli.main import parser_of
 from zodbshootout.config.configuration import Source, parse
 from zodbshootout.contenders.description import contenders_of
 from zodbshootout.guardian import Guardian
@@ -113,12 +113,8 @@ def test_every_command_can_be_typed(
         Path(checkout).mkdir(exist_ok=True)
         (Path(checkout) / "pyproject.toml").touch()
     typed = [word for word in shlex.split(words, comments=True) if word != OF_AN_EXAMPLE]
-    if typed[:1] == ["show"]:
-        show.parser().parse_args(typed[1:])
-    elif typed[:1] == ["report"]:
-        reporting.parser().parse_args(typed[1:])
-    elif typed[:1] == ["compare"]:
-        comparing.parser().parse_args(typed[1:])
+    if typed and typed[0] in {"show", "report", "compare"}:
+        parser_of(typed[0]).parse_args(typed[1:])
     else:
         options.parse(typed)
 
@@ -127,9 +123,9 @@ def test_every_command_can_be_typed(
     ("page", "parser"),
     [
         ("manual.rst", arguments.parser),
-        ("results.rst", show.parser),
-        ("comparing.rst", comparing.parser),
-        ("report.rst", reporting.parser),
+        ("results.rst", partial(parser_of, "show")),
+        ("comparing.rst", partial(parser_of, "compare")),
+        ("report.rst", partial(parser_of, "report")),
     ],
 )
 def test_every_option_is_on_its_page_and_no_other(

@@ -14,17 +14,14 @@ from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 
 from benchmarks.published.experiments import Experiment, Published, Run
-from zodbshootout.cli.show import headings, report_of
 from zodbshootout.client.specification import Parameters
-from zodbshootout.reports import rst, svg, text
-from zodbshootout.reports.chart import Chart
+from zodbshootout.reports import Write, format_named
 from zodbshootout.reports.comparison import comparison_report
-from zodbshootout.reports.figures import OBJECTS
-from zodbshootout.reports.headings import title_of
-from zodbshootout.reports.records import Source
-from zodbshootout.reports.registry import Write
-from zodbshootout.reports.report import Entry, Report, Row, Table
-from zodbshootout.reports.sections import Sections
+from zodbshootout.reports.headings import ResultSet, title_of
+from zodbshootout.reports.metrics import OBJECTS
+from zodbshootout.reports.report import Chart, Entry, Report, Row, Table
+from zodbshootout.reports.sections import throughput_charts
+from zodbshootout.reports.tables import tables_with_comparisons
 from zodbshootout.results.comparison import compare
 from zodbshootout.results.files import read_results
 from zodbshootout.results.result import CellResult
@@ -57,12 +54,18 @@ def make_pages(experiments: Sequence[Experiment], data: Path, into: Path) -> lis
 
 def _write_texts(run: Run, results: Sequence[CellResult], data: Path, into: Path) -> None:
     """Write what the command has printed, and prints of comparisons, and pyperf of the tutorial."""
-    _write(text.write, report_of([Source(results)]), into / f"{run.name}.txt")
+    _write(
+        format_named("text"),
+        tables_with_comparisons([ResultSet(results)]),
+        into / f"{run.name}.txt",
+    )
     if run.terminal:
-        _picture_terminal(run, report_of([Source(results)]), into / f"{run.name}-table.svg")
+        _picture_terminal(
+            run, tables_with_comparisons([ResultSet(results)]), into / f"{run.name}-table.svg"
+        )
     comparisons = list(_comparisons(run, results))
     if comparisons:
-        _write(text.write, Report([], further=comparisons), into / f"{run.name}-compare.txt")
+        _write(format_named("text"), Report(further=comparisons), into / f"{run.name}-compare.txt")
     if run.name == TUTORIAL:
         shown = subprocess.run(
             [sys.executable, "-m", "pyperf", "show", "--quiet", str(data / f"{run.name}{ENDING}")],
@@ -74,7 +77,7 @@ def _write_texts(run: Run, results: Sequence[CellResult], data: Path, into: Path
 def _comparisons(run: Run, results: Sequence[CellResult]) -> Iterator[Report]:
     for names in run.compared:
         base, new = ([each for each in results if each.cell.contender == name] for name in names)
-        yield comparison_report(compare(base, new, across=True), *names, headings())
+        yield comparison_report(compare(base, new, across=True), *names)
 
 
 def _picture_terminal(run: Run, report: Report, path: Path) -> None:
@@ -82,7 +85,7 @@ def _picture_terminal(run: Run, report: Report, path: Path) -> None:
     width = max(map(len, report.notes), default=0)
     console = Console(record=True, width=width, file=io.StringIO(), force_terminal=True)
     console.print(f"$ {run.command}", highlight=False)
-    text.write(report, console)
+    format_named("text")(report, console)
     code = re.sub(r"@font-face \{\{.*?\n    \}\}\n", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
     path.write_text(console.export_svg(title="", code_format=code, unique_id="t"), encoding="utf-8")
 
@@ -91,11 +94,11 @@ def _blocks(run: Run, results: Sequence[CellResult], into: Path) -> Iterator[str
     yield f"{run.title}\n{'-' * len(run.title)}"
     yield f".. code-block:: console\n\n    $ {run.command}"
     yield _where(results)
-    yield _written(report_of([Source(results)]))
-    charts = Sections([Source(results)], headings()).throughput_charts()
+    yield _written(tables_with_comparisons([ResultSet(results)]))
+    charts = throughput_charts([ResultSet(results)])
     if charts:
         picture = into / f"{run.name}.svg"
-        _write(svg.write, Report([], charts=charts), picture)
+        _write(format_named("svg"), Report(charts=charts), picture)
         yield _image(f"{into.name}/{picture.name}", charts)
     for comparison in _comparisons(run, results):
         yield _written(replace(comparison, notes=comparison.notes[:1]))
@@ -140,7 +143,7 @@ def _then_and_now(published: Published, results: Sequence[CellResult]) -> Table:
         for column in others:
             then = figures[published.columns.index(column)] / figures[base]
             entries += [Entry(f"{then:.2f}"), Entry(_times(now, column, published.relative_to))]
-        rows.append(Row(title_of(next(iter(now.values())), headings()), entries))
+        rows.append(Row(title_of(next(iter(now.values()))), entries))
     columns = [f"{column} {when}" for column in others for when in ("then", "now")]
     caption = (
         f"Times as fast as {published.relative_to}, then ({published.where}) and now: "
@@ -163,7 +166,7 @@ def _times(now: dict[str, CellResult], column: str, base: str) -> str:
 
 def _written(report: Report) -> str:
     stream = io.StringIO()
-    rst.write(report, Console(file=stream, width=1000))
+    format_named("rst")(report, Console(file=stream, width=1000))
     return stream.getvalue().rstrip()
 
 

@@ -18,7 +18,8 @@ from tests.reports.results import EVERYTHING, told
 from tests.reports.swept import CLIENTS, SWEPT, swept
 from tests.runs import failed
 from zodbshootout.cli.report import write_report
-from zodbshootout.reports.records import Source
+from zodbshootout.reports import format_named
+from zodbshootout.reports.headings import ResultSet
 from zodbshootout.results.result import CellResult
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
@@ -84,10 +85,10 @@ def page_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
         path = tmp_path_factory.mktemp("page") / "page.html"
         labels = "ab" if len(sources) > 1 else [""]
         named = [
-            Source(results, label, f"{label or 'out'}.json")
+            ResultSet(results, label, f"{label or 'out'}.json")
             for results, label in zip(sources, labels, strict=False)
         ]
-        write_report(named, path, "html")
+        write_report(named, path, format_named("html"))
         return path
 
     return write

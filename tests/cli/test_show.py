@@ -12,11 +12,10 @@ import pytest
 from tests.reports.results import EVERYTHING, told
 from tests.runs import cell, measured
 from zodbshootout.cli.main import main
-from zodbshootout.cli.show import headings
 from zodbshootout.cli.streams import console_on
 from zodbshootout.client.specification import MappingType
 from zodbshootout.reports import text
-from zodbshootout.reports.records import Source
+from zodbshootout.reports.headings import ResultSet
 from zodbshootout.reports.tables import make_report
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.files import ResultFiles, read_results
@@ -41,7 +40,7 @@ def run(*arguments: str | Path) -> tuple[int, str, str]:
 
 def test_what_a_run_printed_is_printed_again_byte_for_byte(out: Path) -> None:
     stream = io.StringIO()
-    text.write(make_report([Source(EVERYTHING)], headings()), console_on(stream))
+    text.write(make_report([ResultSet(EVERYTHING)]), console_on(stream))
     assert run("show", out) == (0, stream.getvalue(), "")
 
 

@@ -11,15 +11,12 @@ import pytest
 
 from tests.reports.swept import CLIENTS, ITERATIONS, SWEPT, swept
 from tests.runs import measured
-from zodbshootout.cli.show import headings
 from zodbshootout.client.specification import CrewShape, Parameters
-from zodbshootout.reports.chart import Chart, Kind, Point
-from zodbshootout.reports.figures import UNITS
-from zodbshootout.reports.knee import knee_of
-from zodbshootout.reports.latency import distributions
-from zodbshootout.reports.records import Source, placed
-from zodbshootout.reports.sections import Sections
-from zodbshootout.reports.throughput import Figures
+from zodbshootout.reports.charts import MetricCharts, distributions, knee_of
+from zodbshootout.reports.headings import ResultSet, in_columns
+from zodbshootout.reports.metrics import METRICS
+from zodbshootout.reports.report import Chart, Kind, Point
+from zodbshootout.reports.sections import throughput_charts, whole_report
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.files import read_results
 from zodbshootout.results.result import CellResult
@@ -70,11 +67,11 @@ def test_where_a_point_is_drawn_tells_whether_it_is_a_knee() -> None:
     assert knee_of(curve, [1, 10, 100]) is curve[1]
 
 
-def figures(results: Sequence[CellResult], unit: str = "objects") -> Figures:
-    found = placed([Source(results)])
+def figures(results: Sequence[CellResult], unit: str = "objects") -> MetricCharts:
+    found = in_columns([ResultSet(results)])
     columns = list(dict.fromkeys(column for column, _ in found))
     timed = [(column, each) for column, each in found if each.measured]
-    return Figures(timed, columns, headings(), None, UNITS[unit])
+    return MetricCharts(timed, columns, METRICS[unit])
 
 
 def grid() -> list[CellResult]:
@@ -159,7 +156,7 @@ def test_an_interval_of_rates_is_that_of_the_times_turned_over() -> None:
 
 def test_a_distribution_goes_from_the_median_to_the_longest() -> None:
     result = swept()[0]
-    (chart,) = distributions([("fs", result)], ["fs"], headings())
+    (chart,) = distributions([("fs", result)], ["fs"])
     first, *_, last = chart.points
     assert first.x == 2
     assert first.y == pytest.approx(result.latency(50), rel=1e-2)
@@ -181,7 +178,7 @@ def test_percentiles_that_are_asked_for_at_once_are_those_of_the_histogram() -> 
 
 
 def test_a_cell_without_latencies_has_no_distribution() -> None:
-    assert not list(distributions([("fs", measured(swept()[0].cell, [1.0]))], ["fs"], headings()))
+    assert not list(distributions([("fs", measured(swept()[0].cell, [1.0]))], ["fs"]))
 
 
 def test_a_summary_says_what_a_chart_shows() -> None:
@@ -194,19 +191,19 @@ def test_a_summary_says_what_a_chart_shows() -> None:
 
 
 def test_parts_without_anything_in_them_are_left_out() -> None:
-    whole = Sections([Source(SWEPT, name="out.json")], headings()).report()
+    whole = whole_report([ResultSet(SWEPT, name="out.json")])
     assert whole.title == "out.json"
     assert [part.title for part in whole.further] == [
         "Throughput", "Which is faster", "Latency", "Conflicts, retries and caches",
         "Contenders", "Machine and command",
     ]  # fmt: skip
-    bare = Sections([Source([measured(swept()[0].cell, [1.0])])], headings()).report()
+    bare = whole_report([ResultSet([measured(swept()[0].cell, [1.0])])])
     titles = [part.title for part in bare.further]
     assert titles == ["Throughput", "Contenders", "Machine and command"]
 
 
 def test_counts_are_shown_by_the_iteration() -> None:
-    whole = Sections([Source(SWEPT)], headings()).report()
+    whole = whole_report([ResultSet(SWEPT)])
     counts = next(part for part in whole.further if part.title.startswith("Conflicts"))
     told = {table.caption.partition(":")[0]: table.rows for table in counts.tables}
     # Two runs of 10 iterations each, both with 30 conflicts, 20 resolved ones and 10 retries.
@@ -222,7 +219,7 @@ def test_counts_are_shown_by_the_iteration() -> None:
 
 
 def test_the_configuration_and_the_command_are_there() -> None:
-    whole = Sections([Source(SWEPT)], headings()).report()
+    whole = whole_report([ResultSet(SWEPT)])
     contenders, machine = whole.further[-2:]
     assert contenders.listings[0].caption == "fs"
     assert contenders.listings[0].text.splitlines()[:2] == ["<zodb fs>", "  <filestorage>"]
@@ -231,8 +228,8 @@ def test_the_configuration_and_the_command_are_there() -> None:
 
 def test_where_a_time_could_be_0_a_rate_has_no_interval() -> None:
     of = Cell("add", "fs", Parameters(CrewShape(1)))
-    source = Source([measured(of, [0.1], [0.3], work_per_iteration=10)])
-    (chart,) = Sections([source], headings()).throughput_charts()
+    source = ResultSet([measured(of, [0.1], [0.3], work_per_iteration=10)])
+    (chart,) = throughput_charts([source])
     (point,) = chart.points
     assert point.y == pytest.approx(50)
     assert point.low is None

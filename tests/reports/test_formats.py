@@ -13,21 +13,21 @@ from rich.console import Console
 
 from tests.reports.results import EVERYTHING
 from tests.runs import cell, failed, measured
-from zodbshootout.cli.show import headings
-from zodbshootout.reports.figures import UNITS
-from zodbshootout.reports.records import Source
-from zodbshootout.reports.registry import format_named
-from zodbshootout.reports.tables import NoSuchContender, make_report
+from zodbshootout.errors import UserError
+from zodbshootout.reports import format_named
+from zodbshootout.reports.headings import ResultSet
+from zodbshootout.reports.metrics import METRICS
+from zodbshootout.reports.tables import make_report
 
 GOLDEN = Path(__file__).parent / "golden"
 OTHERS = [measured(cell("add", "fs"), [0.04]), failed(cell("add", "zeo"), "gone | away")]
 
 
-def written(name: str, *sources: Source, unit: str = "objects", relative_to: str = "") -> str:
+def written(
+    name: str, *result_sets: ResultSet, unit: str = "objects", relative_to: str = ""
+) -> str:
     stream = io.StringIO()
-    report = make_report(
-        sources or [Source(EVERYTHING)], headings(), UNITS[unit], relative_to or None
-    )
+    report = make_report(result_sets or [ResultSet(EVERYTHING)], METRICS[unit], relative_to or None)
     format_named(name)(report, Console(file=stream, width=1000))
     return "".join(f"{line.rstrip()}\n" for line in stream.getvalue().splitlines())
 
@@ -40,8 +40,10 @@ CASES = {
     "everything.json": lambda: written("json"),
     "seconds.txt": lambda: written("text", unit="seconds"),
     "relative.txt": lambda: written("text", relative_to="zeo"),
-    "side_by_side.txt": lambda: written("text", Source(EVERYTHING, "a"), Source(OTHERS, "b")),
-    "side_by_side.md": lambda: written("markdown", Source(OTHERS, "a_1"), Source(OTHERS, "b")),
+    "side_by_side.txt": lambda: written("text", ResultSet(EVERYTHING, "a"), ResultSet(OTHERS, "b")),
+    "side_by_side.md": lambda: written(
+        "markdown", ResultSet(OTHERS, "a_1"), ResultSet(OTHERS, "b")
+    ),
 }
 
 
@@ -74,7 +76,7 @@ def test_json_has_null_where_there_is_no_figure() -> None:
 
 def test_restructured_text_is_read_by_docutils_as_it_was_meant() -> None:
     odd = [measured(cell("add", "a_b*|c`"), [1.0]), failed(cell("hot", "a_b*|c`"), "x_ *y |z|")]
-    tree = publish_doctree(written("rst", Source(odd)), settings_overrides={"report_level": 5})
+    tree = publish_doctree(written("rst", ResultSet(odd)), settings_overrides={"report_level": 5})
     assert not list(tree.findall(lambda node: node.tagname == "system_message"))
     (table,) = tree.findall(lambda node: node.tagname == "table")
     entries = [entry.astext() for entry in table.findall(lambda node: node.tagname == "entry")]
@@ -99,27 +101,29 @@ def test_latencies_of_all_runs_are_merged() -> None:
         )  # fmt: skip
     both = runs[0].with_run(runs[1].benchmark())
     # 99 iterations of both runs took 1 ms, and the 100th of 200 took 2 ms.
-    assert UNITS["p50"].value(both) == pytest.approx(0.002, rel=0.01)
-    assert UNITS["p50"].value(runs[0]) == pytest.approx(0.001, rel=0.01)
-    assert UNITS["p90"].value(both) == pytest.approx(0.002, rel=0.01)
-    assert UNITS["max"].value(both) == pytest.approx(0.5)
-    assert UNITS["p99"].text(both, 0.002) == "2.00 ms"
+    assert METRICS["p50"].value(both) == pytest.approx(0.002, rel=0.01)
+    assert METRICS["p50"].value(runs[0]) == pytest.approx(0.001, rel=0.01)
+    assert METRICS["p90"].value(both) == pytest.approx(0.002, rel=0.01)
+    assert METRICS["max"].value(both) == pytest.approx(0.5)
+    assert METRICS["p99"].text(both, 0.002) == "2.00 ms"
 
 
 def test_what_figures_are_relative_to_has_to_be_there() -> None:
-    with pytest.raises(NoSuchContender, match="no contender 'nobody'; there are fs, zeo, pg"):
+    with pytest.raises(UserError, match="no contender 'nobody'; there are fs, zeo, pg"):
         written("text", relative_to="nobody")
 
 
 def test_memory_is_shown_in_bytes_whatever_is_asked_for() -> None:
     traced = [measured(cell("add", "fs"), [2_000_000], unit="byte")]
     for unit in ("objects", "seconds"):
-        shown = written("text", Source(traced), unit=unit)
+        shown = written("text", ResultSet(traced), unit=unit)
         assert "Memory of a worker (less is better)" in shown
         assert "1953.1 KiB" in shown
-    record = json.loads(written("json", Source(traced)))[0]
+    record = json.loads(written("json", ResultSet(traced)))[0]
     assert (record["memory_bytes"], record["objects_per_second"]) == (2_000_000, None)
 
 
 def test_a_benchmark_that_is_not_installed_here_has_its_name_for_a_title() -> None:
-    assert "their_own 1000" in written("text", Source([measured(cell("their_own", "fs"), [1.0])]))
+    assert "their_own 1000" in written(
+        "text", ResultSet([measured(cell("their_own", "fs"), [1.0])])
+    )

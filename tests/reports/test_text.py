@@ -12,11 +12,10 @@ from rich.console import Console
 
 from tests.reports.results import EVERYTHING
 from tests.runs import cell, failed, measured
-from zodbshootout.cli.show import headings
 from zodbshootout.client.outcome import Failure
 from zodbshootout.client.specification import MappingType
 from zodbshootout.reports import text
-from zodbshootout.reports.records import Source
+from zodbshootout.reports.headings import ResultSet
 from zodbshootout.reports.tables import make_report
 from zodbshootout.results.result import CellResult
 
@@ -24,7 +23,7 @@ GOLDEN = Path(__file__).parent / "golden"
 
 
 def print_table(console: Console, results: list[CellResult]) -> None:
-    text.write(make_report([Source(results)], headings()), console)
+    text.write(make_report([ResultSet(results)]), console)
 
 
 def printed(results: list[CellResult]) -> str:

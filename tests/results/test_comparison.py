@@ -11,7 +11,8 @@ import pytest
 
 from tests.runs import cell, failed, measured, run
 from zodbshootout.client.specification import CrewShape
-from zodbshootout.results.comparison import Ambiguous, Verdict, compare, overall
+from zodbshootout.errors import UserError
+from zodbshootout.results.comparison import Verdict, compare, overall
 from zodbshootout.results.ratio import ratio_of
 from zodbshootout.results.result import CellResult
 
@@ -139,7 +140,7 @@ def test_cells_of_other_parameters_are_compared_only_if_these_are_ignored() -> N
 
 def test_it_is_not_guessed_which_cells_are_meant() -> None:
     several = [measured(cell("add", "a", objects=count), [1.0]) for count in (10, 100)]
-    with pytest.raises(Ambiguous, match=r"a: add 10x300B .*, a: add 100x300B"):
+    with pytest.raises(UserError, match=r"a: add 10x300B .*, a: add 100x300B"):
         compare(several, several, ["objects"])
 
 

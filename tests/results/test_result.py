@@ -12,8 +12,9 @@ from tests.reports.results import told
 from tests.runs import cell, failed, measured, run, unsupported
 from zodbshootout.client.outcome import Failure, State
 from zodbshootout.client.specification import CrewShape, MappingType, Parameters, from_json
+from zodbshootout.errors import UserError
 from zodbshootout.results.cell import Cell
-from zodbshootout.results.files import NotWritten, ResultFiles, Unusable, read_results
+from zodbshootout.results.files import NotWritten, ResultFiles, read_results
 from zodbshootout.results.result import (
     CellResult,
     file_name,
@@ -179,7 +180,7 @@ def test_contenders_with_names_alike_have_files_of_their_own(files: ResultFiles)
 @pytest.mark.parametrize("content", ["", "{", "[]", '"x"', '{"benchmarks": [1]}'])
 def test_a_file_that_is_not_pyperfs_is_not_added_to(files: ResultFiles, content: str) -> None:
     files.combined.write_text(content)
-    with pytest.raises(Unusable, match=r"out\.json"):
+    with pytest.raises(UserError, match=r"out\.json"):
         files.appending()
 
 

@@ -1,4 +1,4 @@
-"""``zodbshootout compare``: say which of two is faster, by how much, and whether that is sure."""
+"""``zodbshootout compare``: say which side is faster, by how much, and whether that is certain."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from zodbshootout.cli import argument_values
-from zodbshootout.cli.arguments import raise_usage_errors
-from zodbshootout.cli.show import TEXTS, check_format, headings, labels, results_in, write_as
+from zodbshootout.cli.show import labels
 from zodbshootout.cli.streams import Streams
 from zodbshootout.client.specification import INSTALLED
 from zodbshootout.errors import UserError, suggestion
+from zodbshootout.reports import checked_format
 from zodbshootout.reports.comparison import comparison_report
-from zodbshootout.results.comparison import Ambiguous, Comparison, compare, differing
+from zodbshootout.results.comparison import Comparison, compare, differing
+from zodbshootout.results.files import read_results
 from zodbshootout.results.result import CellResult, long_name
 
 PARAMETERS = {
@@ -31,52 +32,52 @@ PARAMETERS = {
     "min-objects": "min_objects",
     "seed": "seed",
 }
-"""The options that are parameters of a cell, and what these are called."""
-TWO = 2
+"""The names of a cell's parameters, by the options that set them."""
+SLOWDOWN = 1
+"""The exit status if ``--fail-above`` finds a slowdown."""
 
 
-def compare_files(arguments: Sequence[str], streams: Streams) -> bool:
-    """Print a comparison; return whether it found what ``--fail-above`` forbids.
+def run(options: argparse.Namespace, streams: Streams) -> int:
+    """Print a comparison; return the exit status.
 
-    :raises UserError: with one line for the user
-    :raises SystemExit: after ``--help``
+    :raises UserError: if something cannot be read, compared or shown
     """
-    found = parser().parse_args(arguments)
-    check_format(found.format, TEXTS)
-    if len(found.files) > TWO:
+    write = checked_format(options.format, pictures=False)
+    files = options.files
+    if len(files) > 2:  # noqa: PLR2004
         raise UserError("compare: give two files, or one and --contender A B")
-    names = labels(found.files) if len(found.files) == TWO else ["", ""]
-    sides = [_timed(path) for path in found.files]
-    base, new = sides if len(sides) == TWO else sides * 2
-    chosen = found.contender
-    if not (chosen or found.environment):
-        chosen = _only_contenders(base, new, found.files)
-    if chosen or found.environment:
-        words = chosen or found.environment
-        part = _of if chosen else _of_environment
-        base = part(words[0], base, found.files[0])
-        new = part(words[1], new, found.files[-1])
-        names = [": ".join(filter(None, each)) for each in zip(names, words, strict=True)]
-    comparison = _compared(base, new, found.ignore, across=bool(chosen))
-    _check_comparable(comparison, found.files)
-    report = comparison_report(comparison, names[0], names[1], headings())
-    write_as(found.format, report, streams.out)
-    return _failing(comparison, found.fail_above, streams)
+    titles = labels(files) if len(files) > 1 else ["", ""]
+    results = [_timed(path) for path in files]
+    base, new = results[0], results[-1]
+    contenders, environments = options.contender, options.environment
+    if not (contenders or environments):
+        contenders = _only_contenders(base, new, files)
+    if contenders or environments:
+        names = contenders or environments
+        select = _of_contender if contenders else _of_environment
+        base = select(names[0], base, files[0])
+        new = select(names[1], new, files[-1])
+        titles = [": ".join(filter(None, words)) for words in zip(titles, names, strict=True)]
+    ignored = [PARAMETERS[name] for name in options.ignore]
+    comparison = compare(base, new, ignored, across=bool(contenders))
+    _check_comparable(comparison, files)
+    write(comparison_report(comparison, *titles), streams.out)
+    return _status(comparison, options.fail_above, streams)
 
 
-def _failing(comparison: Comparison, above: float | None, streams: Streams) -> bool:
-    if above is None:
-        return False
-    slower = [pair for pair in comparison.pairs if pair.slower_than(above)]
+def _status(comparison: Comparison, limit: float | None, streams: Streams) -> int:
+    if limit is None:
+        return 0
+    slower = [pair for pair in comparison.pairs if pair.slower_than(limit)]
     if slower:
         cells = ", ".join(long_name(pair.new.cell) for pair in slower)
-        streams.complain(f"significantly slower by more than {100 * above:g} %: {cells}")
-    return bool(slower)
+        streams.complain(f"significantly slower by more than {100 * limit:g} %: {cells}")
+    return SLOWDOWN if slower else 0
 
 
 def _timed(path: Path) -> list[CellResult]:
-    results = results_in(path)
-    if any(result.measured and result.unit != "second" for result in results):
+    results = read_results(path)
+    if any(result.measured and not result.timed for result in results):
         raise UserError(f"{path} holds memory, not time: compare it with pyperf compare_to")
     return results
 
@@ -88,19 +89,19 @@ def _contenders(results: Sequence[CellResult]) -> list[str]:
 def _only_contenders(
     base: Sequence[CellResult], new: Sequence[CellResult], files: Sequence[Path]
 ) -> list[str] | None:
-    """Return whom to compare where nobody said so, or ``None`` for those of the same name."""
-    found = [_contenders(side) for side in (base, new)]
+    """Return the contenders to compare by default, ``None`` for all that have the same name."""
+    of_base, of_new = _contenders(base), _contenders(new)
     if len(files) == 1:
         raise UserError(
             f"compare: {files[0]} is one file; name two of its contenders with --contender: "
-            f"{', '.join(found[0])}"
+            f"{', '.join(of_base)}"
         )
-    if len(found[0]) == len(found[1]) == 1 and found[0] != found[1]:
-        return [found[0][0], found[1][0]]
+    if len(of_base) == len(of_new) == 1 and of_base != of_new:
+        return [*of_base, *of_new]
     return None
 
 
-def _of(contender: str, results: Sequence[CellResult], path: Path) -> list[CellResult]:
+def _of_contender(contender: str, results: Sequence[CellResult], path: Path) -> list[CellResult]:
     names = _contenders(results)
     if contender not in names:
         raise UserError(f"--contender: no {contender!r} in {path}; {suggestion(contender, names)}")
@@ -110,30 +111,24 @@ def _of(contender: str, results: Sequence[CellResult], path: Path) -> list[CellR
 def _of_environment(
     environment: str, results: Sequence[CellResult], path: Path
 ) -> list[CellResult]:
-    """Return what was measured in an environment, under the names of what is installed."""
+    """Return the results of an environment, under the names of the original contenders."""
     known = list(dict.fromkeys(result.environment for result in results))
     if environment not in known:
         raise UserError(
             f"--environment: no {environment!r} in {path}; {suggestion(environment, known)}"
         )
     return [
-        replace(result, cell=replace(result.cell, contender=result.beside or result.cell.contender))
+        replace(
+            result,
+            cell=replace(result.cell, contender=result.variant_of or result.cell.contender),
+        )
         for result in results
         if result.environment == environment
     ]
 
 
-def _compared(
-    base: Sequence[CellResult], new: Sequence[CellResult], ignore: Sequence[str], *, across: bool
-) -> Comparison:
-    try:
-        return compare(base, new, [PARAMETERS[name] for name in ignore], across=across)
-    except Ambiguous as error:
-        raise UserError(f"--ignore: which of these is meant: {error}?") from None
-
-
 def _check_comparable(comparison: Comparison, files: Sequence[Path]) -> None:
-    """Refuse what has no cell in common, and say why it has none."""
+    """Check that the sides have a cell in common, or explain why they have none."""
     if comparison.pairs:
         return
     if not (comparison.only_base and comparison.only_new):
@@ -156,24 +151,22 @@ def _check_comparable(comparison: Comparison, files: Sequence[Path]) -> None:
     )
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of the arguments after ``compare``."""
-    made = argparse.ArgumentParser(
-        prog="zodbshootout compare",
-        usage="zodbshootout compare BASE NEW [option ...]\n"
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the usage, the description and the arguments of the command to its parser."""
+    parser.usage = (
+        "zodbshootout compare BASE NEW [option ...]\n"
         "       zodbshootout compare FILE --contender A B [option ...]\n"
-        "       zodbshootout compare FILE --environment A B [option ...]",
-        description="Say which of two is faster, by how much, and whether the difference is "
-        "significant.",
-        epilog="Exit status: 0, or 1 where --fail-above finds a slowdown; 2 bad usage.",
-        allow_abbrev=False,
+        "       zodbshootout compare FILE --environment A B [option ...]"
     )
-    raise_usage_errors(made)
-    made.add_argument(
+    parser.description = (
+        "Say which of two is faster, by how much, and whether the difference is significant."
+    )
+    parser.epilog = "Exit status: 0, or 1 where --fail-above finds a slowdown; 2 bad usage."
+    parser.add_argument(
         "files", nargs="+", type=Path, metavar="FILE",
         help="files that -o or --append has named, or those of a contender beside them",
     )  # fmt: skip
-    sides = made.add_mutually_exclusive_group()
+    sides = parser.add_mutually_exclusive_group()
     sides.add_argument(
         "--contender", nargs=2, metavar=("A", "B"),
         help="compare contender B of NEW with A of BASE; both may be in one file",
@@ -183,17 +176,16 @@ def parser() -> argparse.ArgumentParser:
         help="compare each contender in environment B with itself in A, as --against has named "
         f"them; {INSTALLED!r} is the one without --against",
     )  # fmt: skip
-    made.add_argument(
+    parser.add_argument(
         "--ignore", action="append", default=[], metavar="OPTION", choices=list(PARAMETERS),
         help="compare cells that differ in this option of the run (repeatable): "
         f"{', '.join(PARAMETERS)}",
     )  # fmt: skip
-    made.add_argument(
+    parser.add_argument(
         "--fail-above", type=argument_values.percentage, metavar="PERCENT",
         help="exit with status 1 if NEW takes more than PERCENT longer: the difference is "
         "significant, and its whole interval lies above PERCENT",
     )  # fmt: skip
-    made.add_argument(
+    parser.add_argument(
         "--format", default="text", metavar="FORMAT", help="as that of zodbshootout show"
     )
-    return made

@@ -15,7 +15,7 @@ from zodbshootout.cli.options import Options
 from zodbshootout.cli.report import format_for
 from zodbshootout.errors import UserError
 from zodbshootout.results.cell import Cell
-from zodbshootout.results.files import ResultFiles, Unusable
+from zodbshootout.results.files import ResultFiles
 from zodbshootout.results.result import long_name
 from zodbshootout.scheduling.plan import Plan
 
@@ -52,7 +52,7 @@ def _files_there(options: Options, plan: Plan) -> ResultFiles:
     try:
         files = ResultFiles(path)
         files = files.appending() if options.append else files.resuming()
-    except Unusable as error:
+    except UserError as error:
         raise UserError(f"{option}: {error}") from None
     _check_writable(path.parent)
     # What is known before anything is opened.  There is a second check when all is known.

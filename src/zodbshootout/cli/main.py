@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
+import argparse
 import errno
 import shlex
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
-from typing import TextIO
+from typing import Any, TextIO
 
 from rich.console import Console
 
+from zodbshootout.cli import compare, report, show
 from zodbshootout.cli import options as command_line
-from zodbshootout.cli.compare import compare_files
+from zodbshootout.cli.arguments import raise_usage_errors
 from zodbshootout.cli.destination import check_like, check_other_files, result_files
 from zodbshootout.cli.hosts import check_alike, on_hosts, reachable
 from zodbshootout.cli.launching import launcher_for, open_all
 from zodbshootout.cli.options import Options, Zap
 from zodbshootout.cli.progress import Bar, Lines, NoProgress
-from zodbshootout.cli.report import format_for, report, write_report
-from zodbshootout.cli.show import report_of, show
+from zodbshootout.cli.report import format_for, write_report
 from zodbshootout.cli.streams import Streams, console_on, print_line
 from zodbshootout.cli.variants import Variants, variants_of
 from zodbshootout.client.outcome import State
@@ -44,8 +45,8 @@ from zodbshootout.crews.cluster import Cluster
 from zodbshootout.errors import UserError
 from zodbshootout.guardian import Guardian, GuardianLost
 from zodbshootout.reports import text
-from zodbshootout.reports.records import Source as Results
-from zodbshootout.reports.report import NothingToShow
+from zodbshootout.reports.headings import ResultSet
+from zodbshootout.reports.tables import tables_with_comparisons
 from zodbshootout.results.files import NotWritten, ResultFiles
 from zodbshootout.results.result import CellResult, long_name
 from zodbshootout.scheduling.cells import CellTasks
@@ -55,10 +56,10 @@ from zodbshootout.scheduling.shootout import RunOptions, Shootout
 from zodbshootout.servers.dask import cluster_for
 
 ALL_MEASURED = 0
-FORBIDDEN = 1
 BAD_USAGE = 2
 SOME_FAILED = 3
 INTERRUPTED = 130
+_COMMANDS: Mapping[str, Any] = {"show": show, "report": report, "compare": compare}
 
 
 def main(
@@ -93,20 +94,22 @@ def main(
 
 
 def _command(arguments: Sequence[str], streams: Streams) -> int:
-    match arguments:
-        case ["show", *rest]:
-            show(rest, streams)
-            return _after_printing(streams, ALL_MEASURED)
-        case ["report", *rest]:
-            report(rest, streams)
-            return _after_printing(streams, ALL_MEASURED)
-        case ["compare", *rest]:
-            forbidden = compare_files(rest, streams)
-            return _after_printing(streams, FORBIDDEN if forbidden else ALL_MEASURED)
+    if arguments and arguments[0] in _COMMANDS:
+        name, *words = arguments
+        status = _COMMANDS[name].run(parser_of(name).parse_args(words), streams)
+        return _after_printing(streams, status)
     streams.mask.hide(of_words(arguments))
     options = command_line.parse(arguments)
     with _termination_as_interrupt():
         return _shoot_out(options, streams)
+
+
+def parser_of(command: str) -> argparse.ArgumentParser:
+    """Return the parser of the arguments after ``show``, ``compare`` or ``report``."""
+    parser = argparse.ArgumentParser(prog=f"zodbshootout {command}", allow_abbrev=False)
+    raise_usage_errors(parser)
+    _COMMANDS[command].add_arguments(parser)
+    return parser
 
 
 def _shoot_out(options: Options, streams: Streams) -> int:
@@ -285,7 +288,8 @@ def _report(shootout: Shootout, files: ResultFiles, options: Options, streams: S
         for result in results:
             if result.detail:
                 print_line(streams.err, f"{long_name(result.cell)}: {result.detail}")
-    text.write(report_of([Results(results)], baseline=options.run.baseline), streams.out)
+    tables = tables_with_comparisons([ResultSet(results)], baseline=options.run.baseline)
+    text.write(tables, streams.out)
     if not any(result.measured for result in results):
         return
     for shown in options.show:
@@ -299,11 +303,11 @@ def _write_page(
     results: Sequence[CellResult], files: ResultFiles, options: Options, streams: Streams
 ) -> None:
     assert options.report is not None
-    sources = [Results(results, name=files.combined.name)]
-    name = format_for("--report", options.report)
+    result_sets = [ResultSet(results, name=files.combined.name)]
+    write = format_for("--report", options.report)
     try:
-        write_report(sources, options.report, name, options.run.baseline)
-    except (OSError, NothingToShow) as error:
+        write_report(result_sets, options.report, write, options.run.baseline)
+    except (OSError, UserError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise NotWritten(f"--report: cannot write {options.report}: {reason}") from None
     streams.say(f"Report: {options.report}")

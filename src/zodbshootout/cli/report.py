@@ -1,4 +1,4 @@
-"""``zodbshootout report``: write a page with charts, or pictures, of what result files hold."""
+"""``zodbshootout report``: write a page with charts, or pictures, from result files."""
 
 from __future__ import annotations
 
@@ -9,115 +9,91 @@ from pathlib import Path
 
 from rich.console import Console
 
-from zodbshootout.cli.arguments import raise_usage_errors
-from zodbshootout.cli.show import REPORTS, check_format, headings, labels, results_in
+from zodbshootout.cli.show import read_files
 from zodbshootout.cli.streams import Streams
 from zodbshootout.errors import UserError
-from zodbshootout.reports import registry
-from zodbshootout.reports.records import Source
-from zodbshootout.reports.report import NothingToShow
-from zodbshootout.reports.sections import Sections
-from zodbshootout.reports.tables import NoSuchContender
+from zodbshootout.reports import Write, checked_format, format_of_file, formats
+from zodbshootout.reports.headings import ResultSet
+from zodbshootout.reports.sections import whole_report
 from zodbshootout.results.files import temporary_beside
 
 WIDTH = 1000
-"""Of plain text: lines are not broken."""
+"""The width of plain text: lines are not broken."""
 
 
-def report(arguments: Sequence[str], streams: Streams) -> None:
-    """Write the report of some files.
+def run(options: argparse.Namespace, streams: Streams) -> int:
+    """Write the report of the files; return the exit status.
 
-    :raises UserError: with one line for the user
-    :raises SystemExit: after ``--help``
+    :raises UserError: if something cannot be read, shown or written
     """
-    found = parser().parse_args(arguments)
-    name = format_for("-o", found.output, found.format)
-    sources = [
-        Source(results_in(path), label, path.name)
-        for path, label in zip(found.files, labels(found.files), strict=True)
-    ]
+    write = format_for("-o", options.output, options.format)
+    result_sets = read_files(options.files)
     try:
-        write_report(sources, found.output, name, found.baseline, found.ceiling)
-    except (NoSuchContender, NothingToShow) as error:
-        raise UserError(f"report: {error}") from None
+        write_report(result_sets, options.output, write, options.baseline, options.ceiling)
     except OSError as error:
-        raise UserError(f"-o: cannot write {found.output}: {error.strerror}") from None
-    streams.say(f"Report: {found.output}")
+        raise UserError(f"-o: cannot write {options.output}: {error.strerror}") from None
+    streams.say(f"Report: {options.output}")
+    return 0
 
 
-def format_for(option: str, path: Path, given: str | None = None) -> str:
-    """Return the name of the format of a file: what is *given*, or what its ending stands for.
+def format_for(option: str, path: Path, name: str | None = None) -> Write:
+    """Return the function that writes the format with a *name*, or that of a file's ending.
 
-    :raises UserError: when there is no such format or file, or what it needs is not installed
+    :raises UserError: if the path is a directory, if there is no such format, or if it needs a
+        package that is not installed; *option* has named the path
     """
     if path.is_dir():
         raise UserError(f"{option}: {path} is a directory; name a file, such as page.html")
-    if given is not None:
-        check_format(given, REPORTS)
-        return given
-    name = registry.format_of(path)
-    if name is None:
-        raise UserError(
-            f"{option}: {path}: no format ends in {path.suffix or 'nothing'!r}; name a file such "
-            "as page.html"
-        )
-    try:
-        registry.format_named(name)
-    except registry.NotInstalled as error:
-        raise UserError(f"{option}: {error}") from None
-    return name
+    if name is not None:
+        return checked_format(name, pictures=True)
+    return format_of_file(path, option)
 
 
 def write_report(
-    sources: Sequence[Source],
+    result_sets: Sequence[ResultSet],
     path: Path,
-    name: str,
+    write: Write,
     baseline: str | None = None,
     ceiling: str | None = None,
 ) -> None:
-    """Write the whole report of some results to a file, in place of what is there.
+    """Replace a file with the whole report of some results.
 
-    :raises NoSuchContender: when no column has the title *baseline* or *ceiling*
-    :raises NothingToShow: when the format can show nothing of them
-    :raises OSError: when the file cannot be written; what was there before is still there
+    :raises UserError: if no column has the title *baseline* or *ceiling*, or if the format can show
+        nothing of the results
+    :raises OSError: if the file cannot be written; its former content is unchanged
     """
-    whole = Sections(sources, headings(), baseline, ceiling).report()
+    report = whole_report(result_sets, baseline, ceiling)
     temporary = temporary_beside(path)
     try:
         with temporary.open("wb") as binary, TextIOWrapper(binary, encoding="utf-8") as file:
-            registry.format_named(name)(whole, Console(file=file, width=WIDTH))
+            write(report, Console(file=file, width=WIDTH))
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of the arguments after ``report``."""
-    made = argparse.ArgumentParser(
-        prog="zodbshootout report",
-        description="Write a page with tables and charts of result files; several are shown side "
-        "by side.",
-        allow_abbrev=False,
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the description and the arguments of the command to its parser."""
+    parser.description = (
+        "Write a page with tables and charts of result files; several are shown side by side."
     )
-    raise_usage_errors(made)
-    made.add_argument(
+    parser.add_argument(
         "files", nargs="+", type=Path, metavar="FILE", help="a file that -o or --append has named"
     )
-    made.add_argument(
+    parser.add_argument(
         "-o", "--output", type=Path, required=True, metavar="PAGE",
         help="write to this file; its ending tells the format: .html, .md, .svg, .png and so on",
     )  # fmt: skip
-    made.add_argument(
+    parser.add_argument(
         "--format", metavar="FORMAT",
-        help=f"write in this format whatever the ending is: {', '.join(REPORTS)}",
+        help=f"write in this format whatever the ending is: {', '.join(formats())}",
     )  # fmt: skip
-    made.add_argument(
+    parser.add_argument(
         "--baseline", metavar="NAME",
         help="compare the others with that contender (default: the first)",
     )  # fmt: skip
-    made.add_argument(
+    parser.add_argument(
         "--ceiling", metavar="NAME",
         help="draw that contender as the limit of the others, such as one that does nearly nothing",
     )  # fmt: skip
-    return made

@@ -1,6 +1,124 @@
-"""What is made of results for people and programs to read.
+"""Reports for people and for programs, and the formats that they are written in.
 
-:mod:`~zodbshootout.reports.report` makes a :class:`~zodbshootout.reports.report.Report` of them,
-whatever it is written as; each format is a module that writes one, named in
-:mod:`~zodbshootout.reports.registry`.
+:mod:`~zodbshootout.reports.tables` and :mod:`~zodbshootout.reports.sections` make a
+:class:`~zodbshootout.reports.report.Report` from results.  A format is a function that writes one.
+A new format is a function in a module of this package and a line in ``_FORMATS``, or a function of
+any other package, named by an entry point in the group ``zodbshootout.formats``.
 """
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Callable, Mapping
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import PurePath
+from typing import TYPE_CHECKING, cast
+
+from zodbshootout.errors import UserError, suggestion
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from zodbshootout.reports.report import Report
+
+
+Write = Callable[["Report", "Console"], None]
+"""Writes a report to a console, or to the console's ``file``."""
+
+_FORMATS = {
+    "text": "text:write",
+    "csv": "records:write_csv",
+    "csv-table": "records:write_csv_table",
+    "markdown": "markup:write_markdown",
+    "rst": "markup:write_rst",
+    "json": "records:write_json",
+    "html": "html:write",
+    "svg": "drawing:write_svg",
+    "png": "drawing:write_png",
+}
+"""The module and the function of each format."""
+TABLE = "-table"
+"""The ending of formats whose layout is that of the tables, with a line for each row."""
+PICTURES = frozenset({"svg", "png"})
+"""Image formats; only whole reports contain charts."""
+_ENDINGS = {"md": "markdown", "txt": "text", "htm": "html"}
+"""Endings of files that differ from the name of the format."""
+_PACKAGES = {"altair": "altair", "vl_convert": "vl-convert-python", "jinja2": "Jinja2"}
+"""The packages of the extra ``report``, by module."""
+ENTRY_POINTS = "zodbshootout.formats"
+
+
+@functools.cache
+def formats(*, pictures: bool = True) -> tuple[str, ...]:
+    """Return the names of the formats, without those of another layout."""
+    names = dict.fromkeys([*_FORMATS, *_entry_points()])
+    return tuple(
+        name for name in names if not name.endswith(TABLE) and (pictures or name not in PICTURES)
+    )
+
+
+def format_named(name: str, option: str = "--format") -> Write:
+    """Return the function that writes a format.
+
+    :raises UserError: if the format needs a package that is not installed; *option* has named it
+    """
+    if name in _entry_points():
+        return cast("Write", _entry_points()[name].load())
+    module, _, function = _FORMATS[name].partition(":")
+    try:
+        return cast("Write", getattr(importlib.import_module(f"{__name__}.{module}"), function))
+    except ModuleNotFoundError as error:
+        if error.name not in _PACKAGES:
+            raise
+        raise UserError(
+            f"{option}: {name} needs {_PACKAGES[error.name]}, which is in the extra report; "
+            f"install it: pip install {' '.join(_PACKAGES.values())}"
+        ) from None
+
+
+def checked_format(name: str, *, pictures: bool) -> Write:
+    """Return the function that writes the format of ``--format``.
+
+    :raises UserError: if there is no such format, if it is one of *pictures* and they are not
+        allowed, or if it needs a package that is not installed
+    """
+    known = formats(pictures=pictures)
+    if name in PICTURES - {*known}:
+        raise UserError(
+            f"--format: {name} is for charts; write it with zodbshootout report FILE -o page.{name}"
+        )
+    if name not in known:
+        raise UserError(f"--format: no {name!r}; {suggestion(name, known)}")
+    return format_named(name)
+
+
+def table_layout(name: str) -> Write:
+    """Return the function that writes a format in the layout of the tables.
+
+    :raises UserError: if the format has no such layout
+    """
+    if f"{name}{TABLE}" not in {*_FORMATS, *_entry_points()}:
+        raise UserError("--layout table: only csv has it")
+    return format_named(f"{name}{TABLE}")
+
+
+def format_of_file(path: PurePath, option: str) -> Write:
+    """Return the function that writes the format that a file's ending stands for.
+
+    :raises UserError: if there is none, or if it needs a package that is not installed; *option*
+        has named the file
+    """
+    ending = path.suffix[1:].lower()
+    name = _ENDINGS.get(ending, ending)
+    if name not in {*_FORMATS, *_entry_points()}:
+        raise UserError(
+            f"{option}: {path}: no format ends in {path.suffix or 'nothing'!r}; name a file such "
+            "as page.html"
+        )
+    return format_named(name, option)
+
+
+@functools.cache
+def _entry_points() -> Mapping[str, EntryPoint]:
+    return {entry_point.name: entry_point for entry_point in entry_points(group=ENTRY_POINTS)}

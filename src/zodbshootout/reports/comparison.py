@@ -3,21 +3,35 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
-from zodbshootout.reports.figures import OBJECTS
-from zodbshootout.reports.headings import Heading, description, group_of, heading_of, title_of
+from zodbshootout.reports.headings import (
+    ResultSet,
+    counted,
+    description,
+    group_of,
+    in_columns,
+    title_of,
+)
+from zodbshootout.reports.metrics import OBJECTS
 from zodbshootout.reports.report import Entry, Report, Row, Style, Table
-from zodbshootout.results.comparison import FALSE_CALLS, Comparison, Pair, Verdict, compare
+from zodbshootout.results.comparison import (
+    FALSE_CALLS,
+    Comparison,
+    Pair,
+    Verdict,
+    compare,
+    pairs_to_compare,
+)
 from zodbshootout.results.differences import Difference
 from zodbshootout.results.ratio import Ratio
 from zodbshootout.results.result import CellResult, long_name
 
 VERDICT = "verdict"
 MAX_SETTINGS = 4
-"""Settings of the configuration that are named where they differ."""
+"""The most differing settings of the configuration that are listed."""
 _STYLES = {
     Verdict.FASTER: Style.GOOD,
     Verdict.SLOWER: Style.BAD,
@@ -26,84 +40,105 @@ _STYLES = {
 }
 
 
-def compared(
-    of_base: Sequence[CellResult],
-    of_new: Sequence[CellResult],
-    base: str,
-    new: str,
-    headings: Mapping[str, Heading],
-) -> Report | None:
-    """Return what is printed of a comparison of two contenders, ``None`` if they share no cell.
+class Column(NamedTuple):
+    """The timed results of one contender."""
 
-    Its title says how much faster *new* is on average.
+    title: str
+    results: list[CellResult]
+
+
+def columns_to_compare(
+    result_sets: Sequence[ResultSet], baseline: str | None = None
+) -> Iterator[tuple[Column, Column]]:
+    """Return pairs of columns, the base of each comparison first.
+
+    *baseline* is the title of the column to compare the others with; see
+    :func:`~zodbshootout.results.comparison.pairs_to_compare`.
     """
-    comparison = compare(of_base, of_new, across=True)
-    if not comparison.pairs:
+    timed: dict[str, list[CellResult]] = {}
+    originals: dict[str, str] = {}
+    for results in result_sets:
+        for result in results.results:
+            if result.timed:
+                title = results.column(result.cell.contender)
+                timed.setdefault(title, []).append(result)
+                originals[title] = results.column(result.variant_of) if result.variant_of else ""
+    titles = dict.fromkeys(title for title, _ in in_columns(result_sets) if title in timed)
+    ordered = {title: originals[title] for title in titles}
+    for base, new in pairs_to_compare(ordered, baseline):
+        yield Column(base, timed[base]), Column(new, timed[new])
+
+
+def column_report(base: Column, new: Column) -> Report | None:
+    """Return the report of a comparison of two columns, ``None`` if they share no cell.
+
+    Its title says how many times as fast *new* is on average.
+    """
+    comparison = compare(base.results, new.results, across=True)
+    if comparison.mean is None:
         return None
-    mean = f": {in_words(comparison.mean)} times as fast" if comparison.mean else ""
-    made = comparison_report(comparison, base, new, headings)
-    return replace(made, title=f"{new} against {base}{mean}", sides=(base, new))
+    return replace(
+        comparison_report(comparison, base.title, new.title),
+        title=f"{new.title} against {base.title}: {in_words(comparison.mean)} times as fast",
+        sides=(base.title, new.title),
+    )
 
 
-def comparison_report(
-    comparison: Comparison, base: str, new: str, headings: Mapping[str, Heading]
-) -> Report:
-    """Return what is printed of a comparison; *base* and *new* are what its sides are called.
+def comparison_report(comparison: Comparison, base: str, new: str) -> Report:
+    """Return the report of a comparison whose sides have the titles *base* and *new*.
 
     There is a table for each contender, crew and kind of objects.
     """
     groups: dict[tuple[object, ...], list[Pair]] = {}
     for pair in comparison.pairs:
-        heading = heading_of(headings, pair.base)
-        key = (pair.base.cell.contender, *group_of(pair.base, heading))
+        key = (pair.base.cell.contender, *group_of(pair.base))
         groups.setdefault(key, []).append(pair)
     return Report(
-        [_table(group, base, new, headings) for group in groups.values()],
+        [_table(group, base, new) for group in groups.values()],
         list(_notes(comparison, base, new)),
         [_record(pair) for pair in comparison.pairs],
     )
 
 
 def in_words(ratio: Ratio) -> str:
-    """Return a ratio and its interval, if that is known."""
+    """Return a ratio, and its interval if that is known."""
     low, high = ratio.interval
     interval = "" if high == math.inf else f" ({low:.2f} to {high:.2f})"
     return f"{ratio.value:.2f}{interval}"
 
 
-def _table(pairs: Sequence[Pair], base: str, new: str, headings: Mapping[str, Heading]) -> Table:
+def _table(pairs: Sequence[Pair], base: str, new: str) -> Table:
     first = pairs[0]
-    heading = heading_of(headings, first.base)
-    names = dict.fromkeys(each.cell.contender for each in (first.base, first.new))
-    counted = f"{heading.counted} per second (more is better)"
+    names = dict.fromkeys(result.cell.contender for result in (first.base, first.new))
+    rate = f"{counted(first.base)} per second (more is better)"
     return Table(
-        f"{' and '.join(names)}, {counted}: {description(first.base, heading)}",
+        f"{' and '.join(names)}, {rate}: {description(first.base)}",
         [base, new, "ratio", "95 % interval", VERDICT],
-        [_row(pair, headings) for pair in pairs],
+        [_row(pair) for pair in pairs],
         words=frozenset({VERDICT}),
     )
 
 
-def _row(pair: Pair, headings: Mapping[str, Heading]) -> Row:
+def _row(pair: Pair) -> Row:
     needed = f": needs about {pair.runs_needed} runs" if pair.runs_needed else ""
     return Row(
-        title_of(pair.base, headings),
+        title_of(pair.base),
         [
-            _figure(pair.base),
-            _figure(pair.new),
+            _rate(pair.base),
+            _rate(pair.new),
             Entry(f"{pair.speed.value:.3f}", pair.speed.value),
-            Entry(_precise(pair.speed)),
+            Entry(_interval(pair.speed)),
             Entry(f"{pair.verdict.value}{needed}", style=_STYLES[pair.verdict]),
         ],
     )
 
 
-def _precise(ratio: Ratio) -> str:
+def _interval(ratio: Ratio) -> str:
     low, high = ratio.interval
     return "unknown" if high == math.inf else f"{low:.3f} to {high:.3f}"
 
 
-def _figure(result: CellResult) -> Entry:
+def _rate(result: CellResult) -> Entry:
     value = result.objects_per_second
     return Entry(OBJECTS.text(result, value), value)
 
@@ -118,12 +153,14 @@ def _notes(comparison: Comparison, base: str, new: str) -> Iterator[str]:
             f"{VERDICT}: at most {FALSE_CALLS:.0%} of those that are called faster or slower are "
             "so by chance (Benjamini-Hochberg)"
         )
-    settings = [each for each in comparison.differences if each.setting]
-    yield from (f"differs: {each}" for each in comparison.differences if not each.setting)
+    settings = [difference for difference in comparison.differences if difference.setting]
+    for difference in comparison.differences:
+        if not difference.setting:
+            yield f"differs: {difference}"
     if settings:
         yield f"differs: configuration: {_some(settings)}"
-    yield from _alone(base, comparison.only_base)
-    yield from _alone(new, comparison.only_new)
+    yield from _only(base, comparison.only_base)
+    yield from _only(new, comparison.only_new)
 
 
 def _method(pairs: Sequence[Pair]) -> str:
@@ -136,12 +173,12 @@ def _method(pairs: Sequence[Pair]) -> str:
 
 
 def _some(settings: Sequence[Difference]) -> str:
-    told = "; ".join(map(str, settings[:MAX_SETTINGS]))
+    listed = "; ".join(map(str, settings[:MAX_SETTINGS]))
     more = len(settings) - MAX_SETTINGS
-    return f"{told}; and {more} more" if more > 0 else told
+    return f"{listed}; and {more} more" if more > 0 else listed
 
 
-def _alone(side: str, results: Iterable[CellResult]) -> Iterator[str]:
+def _only(side: str, results: Iterable[CellResult]) -> Iterator[str]:
     names = ", ".join(long_name(result.cell) for result in results)
     if names:
         yield f"only in {side}: {names}"

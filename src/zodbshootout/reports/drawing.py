@@ -1,37 +1,40 @@
-"""Charts as Altair draws them."""
+"""Charts drawn with Altair, and pictures of them in SVG and PNG."""
 
 from __future__ import annotations
 
+import json
 import math
 from typing import Any, Literal
 
 import altair as alt
+import vl_convert
+from rich.console import Console
 
-from zodbshootout.reports.chart import Chart, Kind, Point
-from zodbshootout.reports.report import NothingToShow, Report
+from zodbshootout.errors import UserError
+from zodbshootout.reports.report import Chart, Kind, Point, Report
 
 LIGHT = (
     "#0067a5", "#b84a00", "#007a55", "#a0328c", "#7d5a00", "#4d4d4d", "#00788c", "#b01030",
 )  # fmt: skip
-"""The colours of columns, in their order, each of which has a contrast of 4.5 to 1 on white."""
+"""The colours of columns, in order; each has a contrast of at least 4.5 to 1 on white."""
 DARK = (
     "#5ab4f0", "#ff9f5a", "#4fd0a5", "#e596d6", "#dcbf55", "#bdbdbd", "#66d1e6", "#ff8a9c",
 )  # fmt: skip
-"""The same on a dark ground."""
+"""The same on a dark background."""
 SHOWN = "shown"
-"""The parameter of a chart that has the names of the columns which are to be seen."""
+"""The parameter of a chart that holds the names of the visible columns."""
 BAR_STEP = 28
 HEIGHT = 220
 WIDTH = 420
-"""Of a picture; on a page the place decides."""
+"""The width of a chart in a picture, in pixels; on a page it is that of its container."""
 ROOM = 1.5
-"""How much wider than the longest bar its place is: the figures stand beside the bars."""
+"""The width of a chart as a multiple of its longest bar: the figures stand right of the bars."""
 MARGIN = 1.3
-"""How far a logarithmic axis goes beyond the figures."""
+"""The factor by which a logarithmic axis extends beyond the figures."""
 SHORTEST = 1e-9
-"""Seconds that a logarithmic axis has where all figures are 0."""
-MANY = 1000.0
-"""From such a ratio on, a logarithmic axis is marked at powers of ten alone."""
+"""The only value, in seconds, on a logarithmic axis if all figures are 0."""
+WIDE = 1000.0
+"""The least ratio of a logarithmic axis with ticks at powers of ten alone."""
 _SECONDS = "format(datum.value, '~s') + 's'"
 _NUMBER = "format(datum.value, ',~r')"
 _PERCENTILE = "format(1 - 1 / datum.value, '.5~%')"
@@ -42,9 +45,9 @@ _KNOWN = "isValid(datum.low)"
 def draw(
     chart: Chart, width: int | str = "container", *, filtered: bool = True
 ) -> alt.LayerChart | alt.FacetChart:
-    """Return a chart as Altair has it, as wide as the place it is put in unless told a *width*.
+    """Return Altair's chart, by default as wide as its container.
 
-    If it can be *filtered*, a signal :data:`SHOWN` has the columns that are to be seen.
+    If it can be *filtered*, a signal :data:`SHOWN` holds the names of the visible columns.
     """
     layers = {Kind.BARS: _bars, Kind.CURVES: _curves, Kind.PERCENTILES: _percentiles}
     data = alt.InlineData(values=[_row(chart, point) for point in chart.points])
@@ -86,7 +89,7 @@ def _bars(base: alt.Chart, chart: Chart) -> list[alt.Chart]:
         bars.transform_calculate(end=f"{_KNOWN} ? datum.high : datum.y")
         .mark_text(align="left", dx=6)
         .encode(y=place, x=alt.X("end:Q", title=None), text="text:N"),
-        *(each.mark_rule(strokeDash=[4, 3]).encode(x="y:Q") for each in _ceiling(base, chart)),
+        *(limit.mark_rule(strokeDash=[4, 3]).encode(x="y:Q") for limit in _ceiling(base, chart)),
     ]
     if any(point.low is not None for point in chart.points):
         intervals = bars.transform_filter(_KNOWN).mark_rule(strokeWidth=2)
@@ -109,13 +112,13 @@ def _curves(base: alt.Chart, chart: Chart) -> list[alt.Chart]:
     layers = [
         lines.mark_line(),
         lines.mark_point(filled=True, size=60, opacity=1).encode(shape=_shape(chart)),
-        lines.mark_circle(size=400, opacity=0).encode(tooltip=_told(chart)),
+        lines.mark_circle(size=400, opacity=0).encode(tooltip=_tooltip(chart)),
         *(
-            each.mark_line(strokeDash=[4, 3]).encode(x=across, y=figure)
-            for each in _ceiling(base, chart)
+            limit.mark_line(strokeDash=[4, 3]).encode(x=across, y=figure)
+            for limit in _ceiling(base, chart)
         ),
     ]
-    # Vega says so on the console where a layer has nothing in it.
+    # Vega warns on the console about a layer with nothing in it.
     if any(point.knee for point in chart.points):
         knees = lines.transform_filter("datum.knee")
         layers.insert(2, knees.mark_point(size=300, strokeWidth=1.5, filled=False))
@@ -133,7 +136,7 @@ def _percentiles(base: alt.Chart, chart: Chart) -> list[alt.Chart]:
         scale=alt.Scale(type="log", domain=[2, last], nice=False),
         title=chart.x_title,
         axis=alt.Axis(
-            values=[2.0, *(each for each in _POWERS_OF_TEN if each <= last)],
+            values=[2.0, *(power for power in _POWERS_OF_TEN if power <= last)],
             labelExpr=_PERCENTILE,
         ),
     )
@@ -142,18 +145,18 @@ def _percentiles(base: alt.Chart, chart: Chart) -> list[alt.Chart]:
     return [
         lines.mark_line(interpolate="step-before"),
         lines.mark_point(filled=True, size=40, opacity=1).encode(shape=_shape(chart)),
-        lines.mark_circle(size=300, opacity=0).encode(tooltip=_told(chart)),
+        lines.mark_circle(size=300, opacity=0).encode(tooltip=_tooltip(chart)),
     ]
 
 
 def _measured(chart: Chart) -> alt.Y:
-    """Return the axis of curves, from 0 on for rates; times are too different for that."""
+    """Return the vertical axis: from 0 on for rates, logarithmic for times, which differ widely."""
     if not chart.in_seconds:
         return alt.Y("y:Q", scale=alt.Scale(zero=True), title=None, axis=_axis(chart, 5))
     seconds = [point.y for point in chart.points if point.y > 0] or [SHORTEST]
     low, high = min(seconds), max(seconds)
     scale = alt.Scale(type="log", domain=[low / MARGIN, high * MARGIN], nice=False)
-    ticks = [each for each in _round_numbers(low, high) if low / MARGIN <= each <= high * MARGIN]
+    ticks = [tick for tick in _round_numbers(low, high) if low / MARGIN <= tick <= high * MARGIN]
     axis = alt.Axis(values=ticks, labelExpr=_SECONDS) if ticks else _axis(chart, 3)
     return alt.Y("y:Q", scale=scale, title=None, axis=axis)
 
@@ -161,7 +164,7 @@ def _measured(chart: Chart) -> alt.Y:
 def _round_numbers(low: float, high: float) -> list[float]:
     """Return 1, 2 and 5 times the powers of ten from *low* to *high*."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    steps = (1, 2, 5) if high / low < MANY else (1,)
+    steps = (1, 2, 5) if high / low < WIDE else (1,)
     return [step * 10.0**power for power in powers for step in steps]
 
 
@@ -186,13 +189,12 @@ def _shape(chart: Chart) -> alt.Shape:
     return alt.Shape("column:N", scale=alt.Scale(domain=list(chart.columns)))
 
 
-def _told(chart: Chart) -> list[alt.Tooltip]:
-    """Return what is shown of a point under the pointer."""
+def _tooltip(chart: Chart) -> list[alt.Tooltip]:
     column, figure = (
         alt.Tooltip("column:N", title="contender"),
         alt.Tooltip("text:N", title="figure"),
     )
-    if chart.kind is Kind.PERCENTILES:  # the figure says of which
+    if chart.kind is Kind.PERCENTILES:  # x is the inverse of a fraction
         return [column, figure]
     return [column, alt.Tooltip("x:Q", title=chart.x_title, format=",~r"), figure]
 
@@ -209,21 +211,37 @@ def _ceiling(base: alt.Chart, chart: Chart) -> list[alt.Chart]:
     return [base.transform_filter(alt.datum.column == chart.ceiling)]
 
 
-def picture(report: Report) -> alt.ConcatChart:
-    """Return the charts of a report and of its parts, two beside each other.
+def write_svg(report: Report, console: Console) -> None:
+    """Write the charts as one picture in SVG.
 
-    :raises NothingToShow: when it has none
+    :raises UserError: if the report has no charts
     """
+    console.file.write(vl_convert.vegalite_to_svg(_picture(report)))
+
+
+def write_png(report: Report, console: Console) -> None:
+    """Write the charts as one picture in PNG.
+
+    :raises UserError: if the report has no charts
+    """
+    file: Any = console.file
+    picture = vl_convert.vegalite_to_png(_picture(report), scale=2)
+    file.flush()
+    file.buffer.write(picture)
+
+
+def _picture(report: Report) -> str:
+    """Return the charts of a report and of its parts in two columns, as JSON for Vega-Lite."""
     charts = [chart for part in (report, *report.further) for chart in part.charts]
     if not charts:
-        raise NothingToShow("no chart can be drawn: there are no figures")
+        raise UserError("no chart can be drawn: there are no figures")
     drawn = [
         draw(chart, WIDTH, filtered=False).properties(
             title=alt.Title(chart.title, subtitle=[chart.y_title, chart.subtitle])
         )
         for chart in charts
     ]
-    whole: alt.ConcatChart = (
+    picture = (
         alt.concat(*drawn, columns=2)
         .resolve_scale(color="independent", shape="independent")
         .configure(background="white", font="sans-serif", padding=16)
@@ -231,4 +249,4 @@ def picture(report: Report) -> alt.ConcatChart:
         .configure_view(stroke=None)
         .configure_title(anchor="start", subtitleColor="#555555")
     )
-    return whole
+    return json.dumps(picture.to_dict())

@@ -1,79 +1,97 @@
-"""What stands above tables and before rows: crews, objects, benchmarks."""
+"""The titles of columns and rows, and the captions of tables."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.specification import Parameters
 from zodbshootout.results.result import CellResult
 
 
 @dataclass(frozen=True)
-class Heading:
-    """What the row of a benchmark says."""
+class ResultSet:
+    """The results of one file, or of the current run."""
 
-    title: str
-    """``{objects}`` in it stands for the number of objects."""
-    counted: str = "objects"
-    """What the figures in the row count: they are so many per second."""
+    results: Sequence[CellResult]
+    label: str = ""
+    """A prefix for the column titles, if there are several files."""
+    name: str = ""
+    """The name of the file."""
+
+    def column(self, contender: str) -> str:
+        """Return the title of a contender's column."""
+        return f"{self.label}: {contender}" if self.label else contender
 
 
-def heading_of(headings: Mapping[str, Heading], result: CellResult) -> Heading:
-    """Return the heading of a benchmark, even of one that is installed elsewhere."""
-    return headings.get(result.cell.benchmark) or Heading(f"{result.cell.benchmark} {{objects}}")
+def in_columns(result_sets: Iterable[ResultSet]) -> list[tuple[str, CellResult]]:
+    """Return every result with the title of its column."""
+    return [
+        (results.column(result.cell.contender), result)
+        for results in result_sets
+        for result in results.results
+    ]
 
 
-def group_of(result: CellResult, heading: Heading) -> tuple[object, ...]:
-    """Return what the cells of one table have in common."""
+def counted(result: CellResult) -> str:
+    """Return the plural noun for the things that the benchmark of a cell counts."""
+    benchmark = benchmarks().get(result.cell.benchmark)
+    return benchmark.counted if benchmark else "objects"
+
+
+def group_of(result: CellResult) -> tuple[object, ...]:
+    """Return a key that the cells of one table have in common."""
     parameters = result.cell.parameters
-    data = _data(parameters) if _depends_on_data(heading.counted, parameters) else ""
-    return heading.counted, parameters.crew, data
+    data = _data(parameters) if _depends_on_data(result) else ""
+    return counted(result), parameters.crew, data
 
 
-def title_of(result: CellResult, headings: Mapping[str, Heading], *, swept: bool = False) -> str:
-    """Return what stands before the figures of a row; *swept*, of any number of objects."""
-    title = heading_of(headings, result).title
+def title_of(result: CellResult, *, swept: bool = False) -> str:
+    """Return the title of a row, without the number of objects if that is *swept*."""
+    benchmark = benchmarks().get(result.cell.benchmark)
+    # A file may come from an installation with other plug-ins.
+    title = benchmark.title if benchmark else f"{result.cell.benchmark} {{objects}}"
     if swept:
         return " ".join(title.replace("{objects}", "").split())
     return title.replace("{objects}", str(result.cell.parameters.objects))
 
 
 def row_of(result: CellResult) -> tuple[str, int]:
-    """Return what the cells of one row of a table have in common."""
+    """Return a key that the cells of one row of a table have in common."""
     return result.cell.benchmark, result.cell.parameters.objects
 
 
 def extent(result: CellResult) -> tuple[int, int]:
-    """Return by what tables, and the charts of their rows, are in order."""
+    """Return the key by which tables and charts are sorted."""
     parameters = result.cell.parameters
     return parameters.crew.size, parameters.object_size
 
 
 CLIENTS_AXIS = "clients"
 SIZE_AXIS = "bytes per object"
-"""What axes are called that descriptions then leave out."""
+"""The titles of axes whose parameter :func:`description` leaves out."""
 
 
-def description(result: CellResult, heading: Heading, over: str = "") -> str:
-    """Return the words for the clients and the objects of a table's cells.
+def description(result: CellResult, axis: str = "") -> str:
+    """Describe the clients and the objects of a cell.
 
-    *over* is the axis of a chart that has several numbers of one of them.
+    *axis* is the title of the axis of a chart, over which one of their parameters varies.
     """
     parameters = result.cell.parameters
-    crew = parameters.crew.kind if over == CLIENTS_AXIS else str(parameters.crew)
-    if not _depends_on_data(heading.counted, parameters):
+    crew = parameters.crew.kind if axis == CLIENTS_AXIS else str(parameters.crew)
+    if not _depends_on_data(result):
         return crew
-    return f"{crew}, {_data(parameters, sized=over != SIZE_AXIS)}"
+    return f"{crew}, {_data(parameters, sized=axis != SIZE_AXIS)}"
 
 
-def _depends_on_data(counted: str, parameters: Parameters) -> bool:
-    return counted == "objects" or parameters.min_objects > 0
+def _depends_on_data(result: CellResult) -> bool:
+    return counted(result) == "objects" or result.cell.parameters.min_objects > 0
 
 
 def _data(parameters: Parameters, *, sized: bool = True) -> str:
     mapping = parameters.mapping.value
     article = "an" if mapping[0] in "IO" else "a"
-    what = "blobs" if parameters.blobs else "objects"
+    noun = "blobs" if parameters.blobs else "objects"
     size = f" of {parameters.object_size} bytes" if sized else ""
-    return f"{what}{size} in {article} {mapping}"
+    return f"{noun}{size} in {article} {mapping}"

@@ -1,4 +1,4 @@
-"""A report as one page with charts that can be filtered, which needs nothing but a browser."""
+"""A page with charts that can be filtered, which needs nothing but a browser."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib.resources import files
+from itertools import accumulate
 
 import altair as alt
 import vl_convert
@@ -14,15 +15,14 @@ from jinja2 import Environment
 from markupsafe import Markup
 from rich.console import Console
 
-from zodbshootout.reports.chart import Chart, Kind
 from zodbshootout.reports.drawing import DARK, LIGHT, draw
-from zodbshootout.reports.report import Entry, Report, Row, Table
+from zodbshootout.reports.report import Chart, Entry, Kind, Report, Row, Table
 
 _PAGE = files("zodbshootout.reports") / "page"
 
 
 def write(report: Report, console: Console) -> None:
-    """Write a page that loads nothing from anywhere."""
+    """Write a page that loads nothing over the network."""
     parts = [replace(report, title="Results"), *report.further]
     charts = [chart for part in parts for chart in part.charts]
     # Each chart is a document of its own.
@@ -49,7 +49,7 @@ def points_of(chart: Chart) -> Table:
     """Return the figures of a chart as a table."""
     columns = [chart.x_title, "figure"]
     rows = [
-        Row(point.column, [Entry(_across(chart, point.x)), Entry(point.text)])
+        Row(point.column, [Entry(_position(chart, point.x)), Entry(point.text)])
         for column in chart.drawn()
         for point in chart.of(column)
     ]
@@ -59,17 +59,13 @@ def points_of(chart: Chart) -> Table:
     return Table("", columns, rows, title="Contender")
 
 
-def _across(chart: Chart, x: float) -> str:
+def _position(chart: Chart, x: float) -> str:
     return f"{100 * (1 - 1 / x):.5g} %" if chart.kind is Kind.PERCENTILES else f"{x:,g}"
 
 
 def _first_charts(parts: Sequence[Report]) -> list[int]:
-    """Return how many charts come before those of each part."""
-    found, count = [], 0
-    for part in parts:
-        found.append(count)
-        count += len(part.charts)
-    return found
+    """Return the number of charts before those of each part."""
+    return list(accumulate((len(part.charts) for part in parts[:-1]), initial=0))
 
 
 def _bundle() -> str:
@@ -82,9 +78,9 @@ def _text(name: str) -> str:
     return (_PAGE / name).read_text(encoding="utf-8")
 
 
-def _json(found: object) -> Markup:
-    # A browser ends a script at the first "</script", whatever that is part of.
-    return Markup(json.dumps(found, separators=(",", ":")).replace("<", r"\u003c"))  # noqa: S704
+def _json(document: object) -> Markup:
+    # A browser ends a script at the first "</script", even inside a string.
+    return Markup(json.dumps(document, separators=(",", ":")).replace("<", r"\u003c"))  # noqa: S704
 
 
 def _anchor(title: str) -> str:

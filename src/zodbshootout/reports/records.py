@@ -1,47 +1,55 @@
-"""Everything that is known of cells, as records, which several formats are made of."""
+"""Everything that is known about each cell as records, and the formats CSV and JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+import csv
+import json
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from zodbshootout.reports.figures import UNITS
+from rich.console import Console
+
+from zodbshootout.reports.headings import ResultSet
+from zodbshootout.reports.metrics import METRICS
+from zodbshootout.reports.report import Report
 from zodbshootout.results.result import CellResult
 
 
-@dataclass(frozen=True)
-class Source:
-    """Results of one file, or of the run that ends."""
-
-    results: Sequence[CellResult]
-    label: str = ""
-    """What stands before the names of its contenders where there are several files."""
-    name: str = ""
-    """What the file is called."""
-
-    def column(self, contender: str) -> str:
-        """Return what stands above the figures of a contender."""
-        return f"{self.label}: {contender}" if self.label else contender
+def write_csv(report: Report, console: Console) -> None:
+    """Write a line of comma-separated values for each record."""
+    records = report.records
+    writer = csv.DictWriter(console.file, list(records[0]) if records else [], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(records)
 
 
-def placed(sources: Iterable[Source]) -> list[tuple[str, CellResult]]:
-    """Return every result, and what stands above its figures."""
-    return [
-        (source.column(result.cell.contender), result)
-        for source in sources
-        for result in source.results
-    ]
+def write_csv_table(report: Report, console: Console) -> None:
+    """Write the tables as comma-separated values; an entry without a number is a word."""
+    writer = csv.writer(console.file, lineterminator="\n")
+    for number, table in enumerate(report.tables):
+        if number:
+            writer.writerow([])
+        writer.writerow([table.caption])
+        writer.writerow([table.title, *table.columns])
+        for row in table.rows:
+            entries = (entry.text if entry.value is None else entry.value for entry in row.entries)
+            writer.writerow([row.title, *entries])
 
 
-def records_of(sources: Iterable[Source]) -> Iterator[dict[str, Any]]:
-    """Return everything that is known of each cell: parameters, figures, state and reason.
+def write_json(report: Report, console: Console) -> None:
+    """Write a list with an object for each record."""
+    json.dump(list(report.records), console.file, indent=1)
+    console.file.write("\n")
 
-    Times are seconds, sizes bytes; ``None`` is what a cell does not have.
+
+def records_of(result_sets: Iterable[ResultSet]) -> Iterator[dict[str, Any]]:
+    """Return the parameters, figures, state and reason of each cell.
+
+    Times are in seconds, sizes in bytes; a cell's missing values are ``None``.
     """
-    for source in sources:
-        for result in source.results:
-            yield {"file": source.label or None, **_record(result)}
+    for results in result_sets:
+        for result in results.results:
+            yield {"file": results.label or None, **_record(result)}
 
 
 def _record(result: CellResult) -> dict[str, Any]:
@@ -50,8 +58,8 @@ def _record(result: CellResult) -> dict[str, Any]:
     memory = result.measured and result.unit == "byte"
     interval = None if memory else result.interval
     figures = {
-        name: unit.value(result) if result.measured and not memory else None
-        for name, unit in UNITS.items()
+        name: metric.value(result) if result.measured and not memory else None
+        for name, metric in METRICS.items()
     }
     return {
         "benchmark": cell.benchmark,

@@ -1,21 +1,15 @@
-"""A report: tables of words and numbers, notes below them and charts, before it is written."""
+"""A report as data: tables, notes, charts and listings, before a format writes it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from zodbshootout.reports.chart import Chart
-
-
-class NothingToShow(Exception):  # noqa: N818
-    """A format cannot show anything of a report; the message tells why."""
-
 
 class Style(Enum):
-    """How an entry is to stand out, where a format can do that.  Words say the same."""
+    """How an entry stands out in formats that can show it.  Its words say the same."""
 
     PLAIN = "plain"
     DIM = "dim"
@@ -26,24 +20,31 @@ class Style(Enum):
 
 @dataclass(frozen=True)
 class Entry:
-    """What a table shows in one place."""
+    """The content of one place in a table."""
 
     text: str = ""
     value: float | None = None
-    """The number that the text is about, if there is one."""
+    """The number that the text shows, if it shows one."""
     style: Style = Style.PLAIN
-    within: str = ""
-    """How well the number is known, and a mark if it is not known well."""
+    precision: str = ""
+    """Half of the width of the number's interval, if it is known, as in ``± 2%``."""
+    mark: str = ""
+    """The word for a number that is not known well: ``missed`` or ``unstable``."""
     note: int = 0
-    """The number of the note that belongs to it, if one does."""
+    """The number of the note that belongs to the entry; 0 if there is none."""
 
     @property
     def noted(self) -> str:
-        """Return the text, and the number of the note."""
+        """The text and the number of the note."""
         return f"{self.text} [{self.note}]" if self.note else self.text
 
+    @property
+    def within(self) -> str:
+        """The precision and the mark."""
+        return f"{self.precision} {self.mark}".strip()
+
     def line(self) -> str:
-        """Return everything that is shown."""
+        """Return everything that a format without columns shows."""
         return " ".join(f"{self.noted} {self.within}".split())
 
 
@@ -64,19 +65,96 @@ class Table:
     columns: Sequence[str]
     rows: Sequence[Row]
     title: str = "Transaction"
-    """What stands above the titles of the rows."""
+    """The heading of the column of row titles."""
     words: frozenset[str] = frozenset()
     """The columns that hold words rather than numbers."""
 
-    def lines(self) -> Iterator[list[str]]:
-        """Return each row's title and entries, as they are printed."""
-        for row in self.rows:
-            yield [row.title, *(entry.line() for entry in row.entries)]
+    def lines(self) -> list[list[str]]:
+        """Return the headings, then each row's title and entries, as text."""
+        return [
+            [self.title, *self.columns],
+            *([row.title, *(entry.line() for entry in row.entries)] for row in self.rows),
+        ]
+
+
+class Kind(Enum):
+    """How the points of a chart are drawn."""
+
+    BARS = "bars"
+    """A bar for each column."""
+    CURVES = "curves"
+    """A line for each column, over a parameter."""
+    PERCENTILES = "percentiles"
+    """A line for each column, over the fraction of iterations that took longer."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """One figure."""
+
+    column: str
+    """The title of the column that has the same figure in the table."""
+    x: float
+    """The value of the parameter; 0 for bars.  For percentiles 1 / the fraction of iterations that
+    took longer: 2 for the median, 100 for the 99th percentile."""
+    y: float
+    """Objects per second, or seconds."""
+    text: str
+    """The figure as it is printed."""
+    low: float | None = None
+    high: float | None = None
+    """The ends of the 95 % confidence interval, if it is known."""
+    knee: bool = False
+    """Whether the curve bends here."""
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Points and their meaning."""
+
+    kind: Kind
+    title: str
+    subtitle: str
+    x_title: str
+    y_title: str
+    points: Sequence[Point]
+    columns: Sequence[str]
+    """Every column of the report, in order: a column has the same colour in all charts."""
+    in_seconds: bool = False
+    """Whether the figures are times; otherwise they are rates."""
+    ceiling: str | None = None
+    """The column that is drawn as the limit of the others, if there is one."""
+    x_logarithmic: bool = False
+
+    def drawn(self) -> list[str]:
+        """Return the columns that have points, in order."""
+        with_points = {point.column for point in self.points}
+        return [column for column in self.columns if column in with_points]
+
+    def of(self, column: str) -> list[Point]:
+        """Return the points of a column."""
+        return [point for point in self.points if point.column == column]
+
+    def summary(self) -> str:
+        """Describe the chart in words."""
+        return f"{self.title}, {self.y_title}, {self.subtitle}: " + "; ".join(
+            self._summary_of(column) for column in self.drawn()
+        )
+
+    def _summary_of(self, column: str) -> str:
+        points = self.of(column)
+        if self.kind is Kind.BARS:
+            return f"{column} {points[0].text}"
+        first, last = points[0], points[-1]
+        if self.kind is Kind.PERCENTILES:
+            return f"{column} median {first.text}, longest {last.text}"
+        bend = "".join(f", knee at {point.x:g}" for point in points if point.knee)
+        return f"{column} {first.text} at {first.x:g}, {last.text} at {last.x:g}{bend}"
 
 
 @dataclass(frozen=True)
 class Listing:
-    """Lines that are to be shown as they are."""
+    """Lines that are shown unchanged."""
 
     caption: str
     text: str
@@ -84,23 +162,24 @@ class Listing:
 
 @dataclass(frozen=True)
 class Report:
-    """Tables, notes, and everything that is known of each cell."""
+    """Tables, notes, and everything that is known about each cell."""
 
-    tables: Sequence[Table]
+    tables: Sequence[Table] = ()
     notes: Sequence[str] = ()
     records: Sequence[Mapping[str, Any]] = ()
-    """Alike in their keys.  Times are seconds, sizes bytes; ``None`` is what is not known."""
+    """One for each cell, all with the same keys.  Times are in seconds, sizes in bytes; unknown
+    values are ``None``."""
     further: Sequence[Report] = ()
-    """What prose goes on with after the notes; its records are not among these."""
+    """Sub-reports, shown after the notes.  Their records are not in :attr:`records`."""
     title: str = ""
-    """What stands above it; empty for what is not one of several parts."""
+    """The title; empty for a report that is not one of several parts."""
     charts: Sequence[Chart] = ()
-    """Pictures.  A format without them loses none of the figures, which are in tables."""
+    """Pictures.  All of their figures are in tables too, for formats without pictures."""
     listings: Sequence[Listing] = ()
     sides: tuple[str, ...] = ()
-    """The contenders that are compared in it."""
+    """The titles of the two columns, if the report compares two."""
 
     @property
     def without_charts(self) -> list[Report]:
-        """Return the parts that follow, but for those of which nothing is left without charts."""
-        return [each for each in self.further if each.tables or each.listings or each.further]
+        """The sub-reports that hold more than charts."""
+        return [part for part in self.further if part.tables or part.listings or part.further]

@@ -1,24 +1,18 @@
-"""The parts of a whole report: tables, who is faster, charts, and where the figures come from."""
+"""A whole report: tables, comparisons, charts, and the circumstances of the measurements."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-from zodbshootout.reports.baseline import against_baseline
-from zodbshootout.reports.chart import Chart
-from zodbshootout.reports.comparison import compared
-from zodbshootout.reports.counts import COUNTS
-from zodbshootout.reports.figures import UNITS, Metric
-from zodbshootout.reports.headings import Heading
-from zodbshootout.reports.latency import distributions
-from zodbshootout.reports.records import Source, placed
-from zodbshootout.reports.report import Entry, Listing, Report, Row, Table
-from zodbshootout.reports.tables import NoSuchContender, make_report
-from zodbshootout.reports.throughput import Figures
-from zodbshootout.results.result import CellResult
+from zodbshootout.reports.charts import Columned, MetricCharts, distributions
+from zodbshootout.reports.comparison import column_report, columns_to_compare
+from zodbshootout.reports.headings import ResultSet, in_columns
+from zodbshootout.reports.metrics import COUNTS, METRICS, OBJECTS, Metric
+from zodbshootout.reports.report import Chart, Entry, Listing, Report, Row, Table
+from zodbshootout.reports.tables import check_columns, make_report
 
 _MACHINE = {
     "date": "date",
@@ -31,7 +25,7 @@ _MACHINE = {
     "version_zodbshootout": "zodbshootout",
     "label": "label",
 }
-"""What is told of the run that a file is of, and what that is called."""
+"""The titles of rows about a run, by metadata key."""
 _CONTENDER = {
     "storage_classes": "storage",
     "driver": "driver",
@@ -40,155 +34,148 @@ _CONTENDER = {
     "corrections": "workarounds",
     "configuration_hash": "hash of the configuration",
 }
-"""What is told of a contender beside versions, and what that is called."""
+"""The titles of rows about a contender, by metadata key; those about versions follow."""
 
 
-@dataclass(frozen=True)
-class Sections:
-    """Makes the parts of a report of some results."""
+def whole_report(
+    result_sets: Sequence[ResultSet], baseline: str | None = None, ceiling: str | None = None
+) -> Report:
+    """Return the whole report.
 
-    sources: Sequence[Source]
-    headings: Mapping[str, Heading]
-    baseline: str | None = None
-    """The column that the others are compared with."""
-    ceiling: str | None = None
-    """The column that charts have as the limit of the others."""
+    The other columns are compared with *baseline*, by default the first, and charts show *ceiling*
+    as the limit of the others.
 
-    def report(self) -> Report:
-        """Return the whole report.
+    :raises UserError: if no column has the title *baseline* or *ceiling*
+    """
+    main = make_report(result_sets, baseline=baseline)
+    cells = in_columns(result_sets)
+    columns = list(dict.fromkeys(column for column, _ in cells))
+    check_columns(columns, ceiling)
+    timed = [(column, result) for column, result in cells if result.timed]
+    sections = [
+        _throughput(throughput_charts(result_sets, ceiling), ceiling),
+        _comparisons(result_sets, baseline),
+        _latency(result_sets, timed, columns, ceiling),
+        Report(_tables(result_sets, COUNTS), title="Conflicts, retries and caches"),
+        _contenders(cells),
+        _runs(result_sets),
+    ]
+    title = " and ".join(results.name for results in result_sets if results.name)
+    return replace(
+        main,
+        title=title or "zodbshootout",
+        further=[
+            section
+            for section in sections
+            if section.tables or section.charts or section.listings or section.further
+        ],
+    )
 
-        :raises NoSuchContender: when no column has the title *baseline* or *ceiling*
-        """
-        main = make_report(self.sources, self.headings, baseline=self.baseline)
-        if self.ceiling not in {None, *self._columns}:
-            raise NoSuchContender(
-                f"no contender {self.ceiling!r}; there are {', '.join(self._columns)}"
-            )
-        parts = [
-            self._throughput(),
-            self._comparisons(),
-            self._latency(),
-            self._counts(),
-            self._contenders(),
-            self._runs(),
-        ]
-        shown = [
-            part for part in parts if part.tables or part.charts or part.listings or part.further
-        ]
-        name = " and ".join(source.name for source in self.sources if source.name)
-        return replace(main, title=name or "zodbshootout", further=shown)
 
-    def _comparisons(self) -> Report:
-        found = (
-            compared(each.of_base, each.of_new, each.base, each.new, self.headings)
-            for each in against_baseline(self.sources, self.baseline)
-        )
-        return Report([], title="Which is faster", further=list(filter(None, found)))
+def throughput_charts(result_sets: Sequence[ResultSet], ceiling: str | None = None) -> list[Chart]:
+    """Return the charts of objects per second."""
+    cells = in_columns(result_sets)
+    columns = list(dict.fromkeys(column for column, _ in cells))
+    timed = [(column, result) for column, result in cells if result.timed]
+    charts = MetricCharts(timed, columns, OBJECTS, ceiling)
+    return [*charts.curves(), *charts.bars()]
 
-    def throughput_charts(self) -> list[Chart]:
-        """Return the charts of objects per second."""
-        figures = self._figures(UNITS["objects"])
-        return [*figures.curves(), *figures.bars()]
 
-    def _throughput(self) -> Report:
-        charts = self.throughput_charts()
-        points = [point for chart in charts for point in chart.points]
-        notes = {
-            "lines on bars and bands around curves: 95 % confidence intervals": any(
-                point.low is not None for point in points
-            ),
-            "circle: the knee of a curve, from which on it rises less: the point farthest above "
-            "the straight line from its first to its last one": any(point.knee for point in points),
-            f"dashed: {self.ceiling}": self.ceiling is not None,
-        }
-        told = [note for note, applies in notes.items() if applies]
-        return Report([], told, title="Throughput", charts=charts)
+def _throughput(charts: Sequence[Chart], ceiling: str | None) -> Report:
+    points = [point for chart in charts for point in chart.points]
+    notes = {
+        "lines on bars and bands around curves: 95 % confidence intervals": any(
+            point.low is not None for point in points
+        ),
+        "circle: the knee of a curve, from which on it rises less: the point farthest above "
+        "the straight line from its first to its last one": any(point.knee for point in points),
+        f"dashed: {ceiling}": ceiling is not None,
+    }
+    applicable = [note for note, applies in notes.items() if applies]
+    return Report(notes=applicable, title="Throughput", charts=charts)
 
-    def _latency(self) -> Report:
-        units = [UNITS[name] for name in ("p50", "p99", "max")]
-        charts = [
-            *self._figures(UNITS["p99"]).curves(),
-            *distributions(self._timed, self._columns, self.headings),
-        ]
-        tables = [table for unit in units for table in self._tables(unit)]
-        return Report(tables, title="Latency", charts=charts)
 
-    def _counts(self) -> Report:
-        tables = [table for unit in COUNTS for table in self._tables(unit)]
-        return Report(tables, title="Conflicts, retries and caches")
+def _comparisons(result_sets: Sequence[ResultSet], baseline: str | None) -> Report:
+    reports = (column_report(base, new) for base, new in columns_to_compare(result_sets, baseline))
+    return Report(title="Which is faster", further=list(filter(None, reports)))
 
-    def _contenders(self) -> Report:
-        told = {
-            column: result.runs[0].get_metadata()
-            for column, result in reversed(placed(self.sources))
-            if result.measured
-        }
-        columns = [column for column in self._columns if column in told]
-        versions = sorted({key for each in told.values() for key in each if _is_version(key)})
-        words = {**_CONTENDER, **{key: key.removeprefix("version_") for key in versions}}
-        table = _facts("Contender", columns, [told[column] for column in columns], words)
-        return Report(
-            [table] if columns else [],
-            title="Contenders",
-            listings=[
-                Listing(column, text)
-                for column in columns
-                if (text := _configuration(told[column]))
-            ],
-        )
 
-    def _runs(self) -> Report:
-        first: list[Mapping[str, Any]] = [
-            next((each.runs[0].get_metadata() for each in source.results if each.measured), {})
-            for source in self.sources
-        ]
-        columns = [source.label or "this run" for source in self.sources]
-        commands = [
-            Listing(f"Command{f' of {source.label}' if source.label else ''}", told["command_line"])
-            for source, told in zip(self.sources, first, strict=True)
-            if "command_line" in told
-        ]
-        table = _facts("Run", columns, first, _MACHINE)
-        return Report([table], title="Machine and command", listings=commands)
+def _latency(
+    result_sets: Sequence[ResultSet],
+    timed: Sequence[Columned],
+    columns: Sequence[str],
+    ceiling: str | None,
+) -> Report:
+    charts = [
+        *MetricCharts(timed, columns, METRICS["p99"], ceiling).curves(),
+        *distributions(timed, columns),
+    ]
+    metrics = [METRICS[name] for name in ("p50", "p99", "max")]
+    return Report(_tables(result_sets, metrics), title="Latency", charts=charts)
 
-    def _tables(self, unit: Metric) -> Iterator[Table]:
-        """Return the tables of a unit, without the rows that have no figure."""
-        for table in make_report(self.sources, self.headings, unit).tables:
-            rows = [
-                row for row in table.rows if any(entry.value is not None for entry in row.entries)
-            ]
-            if rows:
-                yield replace(table, rows=rows)
 
-    def _figures(self, unit: Metric) -> Figures:
-        return Figures(self._timed, self._columns, self.headings, self.ceiling, unit)
+def _tables(result_sets: Sequence[ResultSet], metrics: Sequence[Metric]) -> list[Table]:
+    """Return the tables of some metrics, without rows that have no figure."""
+    return [
+        replace(table, rows=rows)
+        for metric in metrics
+        for table in make_report(result_sets, metric).tables
+        if (rows := [row for row in table.rows if _has_figure(row)])
+    ]
 
-    @property
-    def _columns(self) -> list[str]:
-        return list(dict.fromkeys(column for column, _ in placed(self.sources)))
 
-    @property
-    def _timed(self) -> list[tuple[str, CellResult]]:
-        return [
-            (column, result)
-            for column, result in placed(self.sources)
-            if result.measured and result.unit == "second"
-        ]
+def _has_figure(row: Row) -> bool:
+    return any(entry.value is not None for entry in row.entries)
+
+
+def _contenders(cells: Sequence[Columned]) -> Report:
+    first: dict[str, Mapping[str, Any]] = {}
+    for column, result in cells:
+        if result.measured:
+            first.setdefault(column, result.runs[0].get_metadata())
+    metadata = {column: first[column] for column, _ in cells if column in first}
+    versions = sorted({key for keys in metadata.values() for key in keys if _is_version(key)})
+    titles = {**_CONTENDER, **{key: key.removeprefix("version_") for key in versions}}
+    table = _facts("Contender", metadata, titles)
+    return Report(
+        [table] if metadata else [],
+        title="Contenders",
+        listings=[
+            Listing(column, text)
+            for column, facts in metadata.items()
+            if (text := _configuration(facts))
+        ],
+    )
+
+
+def _runs(result_sets: Sequence[ResultSet]) -> Report:
+    metadata = {results.label or "this run": _first_metadata(results) for results in result_sets}
+    commands = [
+        Listing(f"Command{f' of {results.label}' if results.label else ''}", command)
+        for results in result_sets
+        if (command := _first_metadata(results).get("command_line"))
+    ]
+    table = _facts("Run", metadata, _MACHINE)
+    return Report([table], title="Machine and command", listings=commands)
+
+
+def _first_metadata(results: ResultSet) -> Mapping[str, Any]:
+    metadata: Iterator[Mapping[str, Any]] = (
+        result.runs[0].get_metadata() for result in results.results if result.measured
+    )
+    return next(metadata, {})
 
 
 def _facts(
-    title: str,
-    columns: Sequence[str],
-    told: Sequence[Mapping[str, Any]],
-    words: Mapping[str, str],
+    title: str, metadata: Mapping[str, Mapping[str, Any]], titles: Mapping[str, str]
 ) -> Table:
-    """Return a table of what metadata tell: a row for each key of *words* that any of them has."""
+    """Return a table of metadata with a column for each item and a row for each title in use."""
     rows = [
-        Row(word, [Entry(str(each.get(key, "-"))) for each in told])
-        for key, word in words.items()
-        if any(key in each for each in told)
+        Row(row, [Entry(str(facts.get(key, "-"))) for facts in metadata.values()])
+        for key, row in titles.items()
+        if any(key in facts for facts in metadata.values())
     ]
-    return Table("", columns, rows, title=title, words=frozenset(columns))
+    return Table("", list(metadata), rows, title=title, words=frozenset(metadata))
 
 
 def _is_version(key: str) -> bool:

@@ -1,157 +1,186 @@
-"""The table of figures: what was measured, in one unit, and the notes below it."""
+"""The tables of figures, and the notes below them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from zodbshootout.client.outcome import State
-from zodbshootout.reports.baseline import against_baseline
-from zodbshootout.reports.comparison import in_words
-from zodbshootout.reports.figures import OBJECTS, Metric
+from zodbshootout.errors import UserError
+from zodbshootout.reports.comparison import column_report, columns_to_compare, in_words
 from zodbshootout.reports.headings import (
-    Heading,
+    ResultSet,
+    counted,
     description,
     extent,
     group_of,
-    heading_of,
+    in_columns,
     row_of,
     title_of,
 )
-from zodbshootout.reports.records import Source, placed, records_of
+from zodbshootout.reports.metrics import OBJECTS, Metric
+from zodbshootout.reports.records import records_of
 from zodbshootout.reports.report import Entry, Report, Row, Style, Table
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.comparison import overall
 from zodbshootout.results.result import CellResult
 
 UNSTABLE = 0.1
-"""From such a part of a figure on, its interval is called unstable where no precision was asked."""
+"""The least half width, as a fraction of the mean, of a figure that is called unstable if no
+precision was asked for."""
 _MEANS = {"objects", "seconds"}
-"""The units whose figures are means, of which an interval can be given."""
+"""The metrics whose figures are means, which have an interval."""
 _STYLES = {State.FAILED: Style.BAD, State.UNSUPPORTED: Style.DIM, State.NOT_RUN: Style.DIM}
 SLOW_HOST = 1.2
-"""How many times as long as all clients those of a host take where that is told of."""
+"""The least ratio of a host's time to that of all clients for a note about the host."""
 WARMING_UP = 1.2
-"""How many times as long a run's first value takes where that is told of."""
+"""The least ratio of a run's first value to the later ones for a note about warming up."""
+
+Columned = tuple[str, CellResult]
+"""The title of a column, and a result in it."""
 
 
-class NoSuchContender(Exception):  # noqa: N818
-    """Figures were to be relative to a contender that there is not; the message tells which."""
-
-
-def make_report(
-    sources: Sequence[Source],
-    headings: Mapping[str, Heading],
-    unit: Metric = OBJECTS,
+def tables_with_comparisons(
+    result_sets: Sequence[ResultSet],
+    metric: Metric = OBJECTS,
     relative_to: str | None = None,
     baseline: str | None = None,
 ) -> Report:
-    """Return the report of some results.
+    """Return the report that a run prints: tables, then variants compared with their originals.
 
-    There is a table for each crew, for each kind of objects, and for what the figures count.
-    *headings* has the row of each benchmark.  With *relative_to*, a column's title, figures are
-    multiples of that contender's.  A line for each contender says how it compares with that of the
-    column *baseline*, the first one unless told otherwise.
-
-    :raises NoSuchContender: when no column has that title
+    :raises UserError: if no column has the title *relative_to* or *baseline*
     """
-    cells = placed(sources)
+    report = make_report(result_sets, metric, relative_to, baseline)
+    if metric is not OBJECTS:
+        return report
+    variants = {
+        results.column(result.cell.contender)
+        for results in result_sets
+        for result in results.results
+        if result.variant_of
+    }
+    comparisons = [
+        column_report(base, new)
+        for base, new in columns_to_compare(result_sets)
+        if new.title in variants
+    ]
+    return replace(report, further=[replace(part, title="") for part in comparisons if part])
+
+
+def make_report(
+    result_sets: Sequence[ResultSet],
+    metric: Metric = OBJECTS,
+    relative_to: str | None = None,
+    baseline: str | None = None,
+) -> Report:
+    """Return the tables of results, and notes.
+
+    There is a table for each crew, each kind of objects, and each kind of things that are counted.
+    Figures are multiples of those in the column *relative_to*, if it is given.  A note for each
+    contender compares it with the column *baseline*, by default with the first.
+
+    :raises UserError: if no column has the title *relative_to* or *baseline*
+    """
+    cells = in_columns(result_sets)
     columns = list(dict.fromkeys(column for column, _ in cells))
-    for wanted in filter(None, (relative_to, baseline)):
-        if wanted not in columns:
-            raise NoSuchContender(f"no contender {wanted!r}; there are {', '.join(columns)}")
-    notes = _Notes(columns)
-    groups: dict[tuple[object, ...], list[tuple[str, CellResult]]] = {}
+    check_columns(columns, relative_to, baseline)
+    footnotes = _Footnotes(columns)
+    groups: dict[tuple[object, ...], list[Columned]] = {}
     for column, result in cells:
-        heading = heading_of(headings, result)
-        groups.setdefault(group_of(result, heading), []).append((column, result))
-    scale = _Scale(unit, relative_to, notes)
-    # A sweep begins with the ends of what it covers.
+        groups.setdefault(group_of(result), []).append((column, result))
+    scale = _Scale(metric, relative_to, footnotes)
+    # A sweep begins with its smallest crews and objects.
     ordered = sorted(groups.values(), key=lambda group: extent(group[0][1]))
-    tables = [_table(group, headings, scale) for group in ordered]
-    told = notes.lines(cells)
-    if relative_to is None and unit.name in _MEANS:
-        told += _precision([result for _, result in cells])
-    if unit is OBJECTS:
-        told += _against_baseline(sources, baseline)
-    return Report(tables, told, list(records_of(sources)))
+    tables = [_table(group, scale) for group in ordered]
+    notes = [*footnotes.lines(cells), *_remarks(cells)]
+    if relative_to is None and metric.name in _MEANS:
+        notes += _precision([result for _, result in cells])
+    if metric is OBJECTS:
+        notes += _against_baseline(result_sets, baseline)
+    return Report(tables, notes, list(records_of(result_sets)))
+
+
+def check_columns(columns: Sequence[str], *titles: str | None) -> None:
+    """Check that there is a column with each of the titles that the user has named.
+
+    :raises UserError: if there is none
+    """
+    for title in filter(None, titles):
+        if title not in columns:
+            raise UserError(f"no contender {title!r}; there are {', '.join(columns)}")
 
 
 @dataclass(frozen=True)
 class _Scale:
     """How figures are shown."""
 
-    unit: Metric
+    metric: Metric
     relative_to: str | None
-    """The column of which figures are multiples, if they are."""
-    notes: _Notes
+    """The column of which figures are multiples, if there is one."""
+    footnotes: _Footnotes
 
-    def entry(self, by_column: Mapping[str, CellResult], column: str) -> Entry:
-        """Return what stands in a column of a row of which *by_column* has the cells."""
-        result = by_column.get(column)
+    def entry(self, row: Mapping[str, CellResult], column: str) -> Entry:
+        """Return the entry in a column of a row, whose results are given by column."""
+        result = row.get(column)
         if result is None:
             return Entry()
-        note = self.notes.number(column, result) if result.reason else 0
+        note = self.footnotes.number(column, result) if result.reason else 0
         if not result.measured:
             return Entry(result.state.value, style=_STYLES[result.state], note=note)
         value = self._value(result)
         if value is not None and self.relative_to is not None:
-            base = self._value(by_column.get(self.relative_to))
+            base = self._value(row.get(self.relative_to))
             value = value / base if base else None
         if value is None:
             return Entry("-", note=note)
         style = Style.NOTABLE if result.reason else Style.PLAIN
         if self.relative_to is not None:
             return Entry(f"{value:.2f}", value, style, note=note)
-        return Entry(self.unit.text(result, value), value, style, self._within(result), note)
-
-    def _within(self, result: CellResult) -> str:
-        """Return how well the figure is known, where it is a mean."""
-        if self.unit.name not in _MEANS:
-            return ""
+        text = self.metric.text(result, value)
+        if self.metric.name not in _MEANS:
+            return Entry(text, value, style, note=note)
         half_width = result.half_width
-        known = "" if half_width is None else f"±{half_width:3.0%}"
-        return f"{known} {mark_of(result)}".strip()
+        precision = "" if half_width is None else f"±{half_width:3.0%}"
+        return Entry(text, value, style, precision, mark_of(result), note)
 
     def _value(self, result: CellResult | None) -> float | None:
-        return self.unit.value(result) if result is not None and result.measured else None
+        return self.metric.value(result) if result is not None and result.measured else None
 
 
-def _table(
-    group: Sequence[tuple[str, CellResult]], headings: Mapping[str, Heading], scale: _Scale
-) -> Table:
+def _table(group: Sequence[Columned], scale: _Scale) -> Table:
     columns = list(dict.fromkeys(column for column, _ in group))
-    rows: dict[tuple[str, int], dict[str, CellResult]] = {}
+    results: dict[tuple[str, int], dict[str, CellResult]] = {}
     for column, result in group:
-        rows.setdefault(row_of(result), {})[column] = result
-    made = [
+        results.setdefault(row_of(result), {})[column] = result
+    rows = [
         Row(
-            title_of(next(iter(by_column.values())), headings),
-            [scale.entry(by_column, column) for column in columns],
+            title_of(next(iter(row.values()))),
+            [scale.entry(row, column) for column in columns],
         )
-        for _, by_column in sorted(rows.items(), key=lambda row: row[0][1])
+        for _, row in sorted(results.items(), key=lambda item: item[0][1])
     ]
-    return Table(_caption([result for _, result in group], headings, scale), columns, made)
+    return Table(_caption([result for _, result in group], scale), columns, rows)
 
 
-def _caption(results: Sequence[CellResult], headings: Mapping[str, Heading], scale: _Scale) -> str:
-    heading = heading_of(headings, results[0])
-    better = scale.unit.better
-    what = scale.unit.caption.format(counted=f"{heading.counted[0].upper()}{heading.counted[1:]}")
+def _caption(results: Sequence[CellResult], scale: _Scale) -> str:
+    noun = counted(results[0])
+    better = scale.metric.better
+    figures = scale.metric.caption.format(counted=f"{noun[0].upper()}{noun[1:]}")
     if any(result.measured and result.unit == "byte" for result in results):
-        what, better = "Memory of a worker", "less"
+        figures, better = "Memory of a worker", "less"
     if scale.relative_to is not None:
-        what = f"{what}, relative to {scale.relative_to}"
-    told = f"{what} ({better} is better)" if better else what
-    return f"{told}: {description(results[0], heading)}"
+        figures = f"{figures}, relative to {scale.relative_to}"
+    if better:
+        figures = f"{figures} ({better} is better)"
+    return f"{figures}: {description(results[0])}"
 
 
 @dataclass
-class _Notes:
-    """Reasons, numbered in the order in which they are first referred to."""
+class _Footnotes:
+    """The reasons of failures and warnings, numbered by their first reference."""
 
     columns: Sequence[str]
-    """All that there are."""
+    """All columns of the report."""
     reasons: dict[tuple[State, str], list[tuple[str, Cell]]] = field(default_factory=dict)
 
     def number(self, column: str, result: CellResult) -> int:
@@ -164,107 +193,100 @@ class _Notes:
         self.reasons.setdefault(key, []).append((column, result.cell))
         return list(self.reasons).index(key) + 1
 
-    def lines(self, results: Sequence[tuple[str, CellResult]]) -> list[str]:
-        """Return the notes, one line each, and what else is to be said of all results."""
-        names = list(dict.fromkeys(result.cell.benchmark for _, result in results))
-        return [
-            *self._reasons(names),
-            *_restarted(results, names),
-            *_not_emptied(results),
-            *_warming_up(results),
-            *_slow_hosts(results),
-        ]
-
-    def _reasons(self, benchmarks: Sequence[str]) -> Iterable[str]:
-        for number, ((state, reason), cells) in enumerate(self.reasons.items(), 1):
-            advice = self._advice(cells) if state is State.UNSUPPORTED else ""
-            where = _where(cells, benchmarks)
+    def lines(self, cells: Sequence[Columned]) -> Iterator[str]:
+        """Return a line for each reason; *cells* are all of the report."""
+        benchmarks = _benchmarks(cells)
+        for number, ((state, reason), refused) in enumerate(self.reasons.items(), 1):
+            advice = self._advice(refused) if state is State.UNSUPPORTED else ""
+            places = _places(refused, benchmarks)
             word = "" if state is State.MEASURED else f"{state.value}: "
-            yield f"[{number}] {where}: {word}{reason}{advice}"
+            yield f"[{number}] {places}: {word}{reason}{advice}"
 
     def _advice(self, cells: Sequence[tuple[str, Cell]]) -> str:
-        """Return the words that leave out a row which no contender of the table can run."""
+        """Return the option that leaves out a row which no contender of the table can run."""
         names = {cell.benchmark for _, cell in cells}
         if len(names) > 1 or len({column for column, _ in cells}) < len(self.columns):
             return ""
         return f" (leave it out: -{names.pop()})"
 
 
-def _where(cells: Sequence[tuple[str, Cell]], all_benchmarks: Sequence[str]) -> str:
-    """Return the columns of some cells with their benchmarks, those together that have the same."""
+def _benchmarks(cells: Sequence[Columned]) -> list[str]:
+    return list(dict.fromkeys(result.cell.benchmark for _, result in cells))
+
+
+def _places(cells: Sequence[tuple[str, Cell]], all_benchmarks: Sequence[str]) -> str:
+    """Return the columns and benchmarks of cells; columns with the same benchmarks are joined."""
     benchmarks: dict[str, list[str]] = {}
     for column, cell in cells:
         if cell.benchmark not in benchmarks.setdefault(column, []):
             benchmarks[column].append(cell.benchmark)
     columns: dict[str, list[str]] = {}
     for column, names in benchmarks.items():
-        columns.setdefault(_which(names, all_benchmarks), []).append(column)
-    return "; ".join(f"{', '.join(each)}{which}" for which, each in columns.items())
+        columns.setdefault(_listed(names, all_benchmarks), []).append(column)
+    return "; ".join(f"{', '.join(titles)}{listed}" for listed, titles in columns.items())
 
 
-def _which(names: Sequence[str], all_benchmarks: Sequence[str]) -> str:
+def _listed(names: Sequence[str], all_benchmarks: Sequence[str]) -> str:
     if set(names) == set(all_benchmarks):
         return ", every benchmark" if len(all_benchmarks) > 1 else ""
     return f", {', '.join(names)}"
 
 
-def _restarted(
-    results: Sequence[tuple[str, CellResult]], all_benchmarks: Sequence[str]
-) -> Iterable[str]:
-    """Return a line that tells which figures were measured with servers newly started."""
-    cells = [(column, result.cell) for column, result in results if result.servers_restarted]
-    if cells:
-        yield f"{_where(cells, all_benchmarks)}: servers restarted before each value"
+def _remarks(cells: Sequence[Columned]) -> Iterator[str]:
+    """Return lines about the circumstances of the measurements."""
+    restarted = [(column, result.cell) for column, result in cells if result.servers_restarted]
+    if restarted:
+        places = _places(restarted, _benchmarks(cells))
+        yield f"{places}: servers restarted before each value"
+    uncleared = [(column, result) for column, result in cells if result.uncleared_caches]
+    if uncleared:
+        caches = dict.fromkeys(
+            f"{column}: {result.uncleared_caches}" for column, result in uncleared
+        )
+        yield f"{', '.join(_benchmarks(uncleared))}: not emptied: {'; '.join(caches)}"
+    yield from _warming_up(cells)
+    yield from _slow_hosts(cells)
 
 
-def _not_emptied(results: Sequence[tuple[str, CellResult]]) -> Iterable[str]:
-    """Return a line that tells which caches a cold read may have come from all the same."""
-    cold = [(column, result) for column, result in results if result.uncleared_caches]
-    if cold:
-        names = ", ".join(dict.fromkeys(result.cell.benchmark for _, result in cold))
-        left = dict.fromkeys(f"{column}: {result.uncleared_caches}" for column, result in cold)
-        yield f"{names}: not emptied: {'; '.join(left)}"
-
-
-def _warming_up(results: Sequence[tuple[str, CellResult]]) -> Iterable[str]:
+def _warming_up(cells: Sequence[Columned]) -> Iterator[str]:
     """Return a line for each contender whose Python becomes faster while it runs."""
     slower: dict[str, list[tuple[float, str]]] = {}
-    for column, result in results:
+    for column, result in cells:
         times = result.first_value
         if times is not None and times >= WARMING_UP:
             slower.setdefault(column, []).append((times, result.cell.benchmark))
-    for column, cells in slower.items():
-        told = ", ".join(f"{times:.1f} times in {name}" for times, name in sorted(cells)[::-1])
+    for column, factors in slower.items():
+        listed = ", ".join(f"{times:.1f} times in {name}" for times, name in sorted(factors)[::-1])
         yield (
             f"{column}: warming up: the first value of a run takes longer than the later ones: "
-            f"{told}; -w leaves values out"
+            f"{listed}; -w leaves values out"
         )
 
 
-def _slow_hosts(results: Sequence[tuple[str, CellResult]]) -> Iterable[str]:
-    """Return a line for each host whose clients are slower than those of others."""
-    found: dict[str, list[tuple[float, str]]] = {}
-    for column, result in results:
-        times, name = result.slowest_host or (0.0, "")
+def _slow_hosts(cells: Sequence[Columned]) -> Iterator[str]:
+    """Return a line for each host whose clients are slower than those of the others."""
+    slower: dict[str, list[tuple[float, str]]] = {}
+    for column, result in cells:
+        times, host = result.slowest_host or (0.0, "")
         if times >= SLOW_HOST:
-            found.setdefault(name, []).append((times, f"{column}, {result.cell.benchmark}"))
-    for name, cells in found.items():
-        told = "; ".join(f"{where}: {times:.1f} times" for times, where in sorted(cells)[::-1])
-        yield f"{name}: slower than the clients of all hosts together: {told}"
+            slower.setdefault(host, []).append((times, f"{column}, {result.cell.benchmark}"))
+    for host, factors in slower.items():
+        listed = "; ".join(f"{place}: {times:.1f} times" for times, place in sorted(factors)[::-1])
+        yield f"{host}: slower than the clients of all hosts together: {listed}"
 
 
-def _against_baseline(sources: Sequence[Source], baseline: str | None) -> Iterable[str]:
-    """Return a line for each contender that says how fast it is beside the one of *baseline*."""
-    for sides in against_baseline(sources, baseline):
-        found = overall(sides.of_base, sides.of_new)
-        if found is not None:
-            ratio, cells = found
+def _against_baseline(result_sets: Sequence[ResultSet], baseline: str | None) -> Iterable[str]:
+    """Return a line for each comparison of two columns."""
+    for base, new in columns_to_compare(result_sets, baseline):
+        mean = overall(base.results, new.results)
+        if mean is not None:
+            ratio, cells = mean
             of = f", the geometric mean of {cells} benchmarks" if cells > 1 else ""
-            yield f"{sides.new}: {in_words(ratio)} times as fast as {sides.base}{of}"
+            yield f"{new.title}: {in_words(ratio)} times as fast as {base.title}{of}"
 
 
 def mark_of(result: CellResult) -> str:
-    """Return the word for a figure that is not known well, and nothing for any other."""
+    """Return the word for a figure that is not known well, and an empty one for any other."""
     half_width = result.half_width
     if result.precision:
         return "missed" if half_width is None or half_width > result.precision else ""
@@ -272,12 +294,12 @@ def mark_of(result: CellResult) -> str:
 
 
 def _precision(results: Sequence[CellResult]) -> Iterable[str]:
-    """Return the line that says what the figures after ± and the words beside them mean."""
+    """Return lines that explain the sign ± and the marks."""
     measured = [result for result in results if result.measured]
     known = [result for result in measured if result.half_width is not None]
     marks = set(map(mark_of, measured))
     missed = [result for result in measured if mark_of(result) == "missed"]
-    asked = ", ".join(dict.fromkeys(f"{100 * each.precision:g} %" for each in missed))
+    asked = ", ".join(dict.fromkeys(f"{100 * result.precision:g} %" for result in missed))
     words = {
         "missed": f"missed: wider than the {asked} of --precision; --at-most gives it more time",
         "unstable": f"unstable: {UNSTABLE:.0%} or more",

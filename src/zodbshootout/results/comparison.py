@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
 from zodbshootout.client.specification import CrewShape, Parameters
+from zodbshootout.errors import UserError
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.differences import Difference, differences
 from zodbshootout.results.estimate import mean_of_estimates, runs_needed
@@ -22,10 +23,6 @@ And where none of them differs, this is how often any of a comparison is called 
 """
 TELLING = math.log(1.1)
 """No difference can be told where the interval of a ratio is wider than this to either side."""
-
-
-class Ambiguous(Exception):  # noqa: N818
-    """It cannot be told which cells are to be compared; the message names some that are alike."""
 
 
 class Verdict(Enum):
@@ -71,6 +68,23 @@ class Comparison:
         return Ratio(mean_of_estimates([pair.speed.log for pair in self.pairs]))
 
 
+def pairs_to_compare(
+    originals: Mapping[str, str], baseline: str | None = None
+) -> list[tuple[str, str]]:
+    """Return the pairs of contenders to compare, the base of each comparison first.
+
+    *originals* are the measured contenders in order, with the contender of which each is a variant,
+    or an empty string.  A variant is compared with its original, any other contender with the
+    first; if the user has named a *baseline*, all others are compared with that.
+    """
+    usual = baseline or next(iter(originals), "")
+    bases = {
+        name: usual if baseline or not original else original
+        for name, original in originals.items()
+    }
+    return [(base, name) for name, base in bases.items() if base != name and base in originals]
+
+
 def compare(
     base: Sequence[CellResult],
     new: Sequence[CellResult],
@@ -85,7 +99,7 @@ def compare(
     the options ``concurrency``, ``threads`` and ``hosts``; and unless it goes *across*
     contenders of the same contender.
 
-    :raises Ambiguous: when several cells of a side are alike then
+    :raises UserError: if several cells of a side are alike then
     """
     of_base = _by_key(base, ignored, across=across)
     of_new = _by_key(new, ignored, across=across)
@@ -120,7 +134,10 @@ def _by_key(
             continue
         key = _key(result.cell, ignored, across=across)
         if key in found:
-            raise Ambiguous(f"{long_name(found[key].cell)}, {long_name(result.cell)}")
+            raise UserError(
+                "--ignore: which of these is meant: "
+                f"{long_name(found[key].cell)}, {long_name(result.cell)}?"
+            )
         found[key] = result
     return found
 

@@ -24,6 +24,7 @@ import pyperf
 from zodbshootout.client import specification as shapes
 from zodbshootout.client.outcome import State
 from zodbshootout.client.specification import ClientKind, CrewShape, MappingType, Parameters
+from zodbshootout.errors import UserError
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.kinds import strange_metadata, strange_values
 from zodbshootout.results.result import CellResult, long_name, short_name, varied_parameters
@@ -35,10 +36,6 @@ configuration is written whose settings, of which there is a hash, are the same.
 
 class NotWritten(Exception):  # noqa: N818
     """Results could not be written; the message tells why."""
-
-
-class Unusable(Exception):  # noqa: N818
-    """A file cannot be read or added to; the message tells why."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +79,7 @@ class ResultFiles:
     def appending(self) -> ResultFiles:
         """Return the same files, set to keep what they hold.
 
-        :raises Unusable: when a file is there and is not one of ours
+        :raises UserError: if a file is there and is not one of ours
         """
         there = self.combined.exists() or self.cells.exists()
         return replace(self, existing=read_results(self.combined) if there else ())
@@ -90,7 +87,7 @@ class ResultFiles:
     def resuming(self) -> ResultFiles:
         """Return the same files, set to go on with the run whose results they hold.
 
-        :raises Unusable: when no file is there, or it is not one of ours
+        :raises UserError: if no file is there, or it is not one of ours
         """
         return replace(self, begun=read_results(self.combined))
 
@@ -178,23 +175,23 @@ def read_results(path: Path) -> list[CellResult]:
     Beside a combined file stands which cells have no number and why; without that list there are
     those that do.
 
-    :raises Unusable: when the file is not there, or was not written by this program
+    :raises UserError: if the file is not there, or was not written by this program
     """
     if path.is_dir() or not path.name:
-        raise Unusable(f"{path} is a directory; name a file of results")
+        raise UserError(f"{path} is a directory; name a file of results")
     listed = ResultFiles(path).cells
     if not path.is_file() and not listed.is_file():  # where nothing was measured there is the list
-        raise Unusable(f"there is no file {path}")
+        raise UserError(f"there is no file {path}")
     found = {result.cell: result for result in _load_cells(listed)}
     for benchmark in _load(path):
         cell = _cell_of(benchmark)
         if cell is None:
-            raise Unusable(
+            raise UserError(
                 f"{path} was not written by zodbshootout; pyperf shows it: pyperf show {path}"
             )
         strange = strange_values(benchmark.get_runs())
         if strange:
-            raise Unusable(f"{path} is damaged: {strange} has an unexpected value")
+            raise UserError(f"{path} is damaged: {strange} has an unexpected value")
         before = found.get(cell, CellResult(cell))
         state = State.FAILED if before.state is State.FAILED else State.MEASURED
         found[cell] = replace(before.with_run(benchmark), state=state)
@@ -268,9 +265,9 @@ def _load(path: Path) -> list[pyperf.Benchmark]:
     try:
         return list(pyperf.BenchmarkSuite.load(str(path)))
     except (OSError, EOFError, zlib.error) as error:
-        raise Unusable(f"cannot read {path}: {error}") from error
+        raise UserError(f"cannot read {path}: {error}") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise Unusable(f"{path} is not a file of pyperf's") from error
+        raise UserError(f"{path} is not a file of pyperf's") from error
 
 
 def _load_cells(path: Path) -> list[CellResult]:
@@ -280,7 +277,7 @@ def _load_cells(path: Path) -> list[CellResult]:
         lines = path.read_text(encoding="utf-8").splitlines()
         return [_result_of(json.loads(line)) for line in lines]
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-        raise Unusable(f"cannot read {path}: {error}") from error
+        raise UserError(f"cannot read {path}: {error}") from error
 
 
 def _write_suite(path: Path, benchmarks: Sequence[pyperf.Benchmark]) -> None:

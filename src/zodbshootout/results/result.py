@@ -82,6 +82,11 @@ class CellResult:
         """Whether there is a number."""
         return bool(self.runs)
 
+    @property
+    def timed(self) -> bool:
+        """Whether there is a figure and it is a time."""
+        return self.measured and self.unit == "second"
+
     def benchmark(self, name: str = NAME) -> pyperf.Benchmark:
         """Return the runs as pyperf has them, under some name."""
         benchmark = pyperf.Benchmark(self.runs)
@@ -105,14 +110,15 @@ class CellResult:
         return "" if left == "none" else str(left)
 
     @property
-    def beside(self) -> str:
-        """Return the contender that this one is compared with, empty where it has none."""
+    def variant_of(self) -> str:
+        """The contender of which this is one in another environment; empty if there is none."""
         return str(self.runs[0].get_metadata().get("beside", "")) if self.runs else ""
 
     @property
     def environment(self) -> str:
-        """Return what the environment is called in which it is compared with another one."""
-        return self.cell.contender.removeprefix(f"{self.beside}@") if self.beside else INSTALLED
+        """The name of the contender's environment."""
+        original = self.variant_of
+        return self.cell.contender.removeprefix(f"{original}@") if original else INSTALLED
 
     @property
     def first_value(self) -> float | None:

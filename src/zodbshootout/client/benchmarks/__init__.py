@@ -9,9 +9,12 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from zodbshootout.client.benchmarks.benchmark import Benchmark
 from zodbshootout.client.distributions import plugins
+
+if TYPE_CHECKING:
+    from zodbshootout.client.benchmarks.benchmark import Benchmark
 
 ENTRY_POINTS = "zodbshootout.benchmarks"
 

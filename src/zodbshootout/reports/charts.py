@@ -1,0 +1,238 @@
+"""Charts made from results: rates as bars or as curves, and the distributions of latencies."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from zodbshootout.client.specification import Parameters
+from zodbshootout.reports.headings import (
+    CLIENTS_AXIS,
+    SIZE_AXIS,
+    counted,
+    description,
+    extent,
+    title_of,
+)
+from zodbshootout.reports.metrics import METRICS, OBJECTS, Metric
+from zodbshootout.reports.report import Chart, Kind, Point
+from zodbshootout.results.result import CellResult
+
+FAR_APART = 4.0
+"""The least ratio of the widest gap between values to the narrowest for a logarithmic axis."""
+MIN_POINTS = 3
+"""The least number of points of a curve with a knee; two are a straight line."""
+STEPS_PER_OCTAVE = 2
+"""Points of a distribution for each halving of the fraction of iterations that took longer."""
+_SECONDS = METRICS["p50"]
+
+Columned = tuple[str, CellResult]
+"""The title of a column, and a result in it."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A parameter over which figures are drawn."""
+
+    title: str
+    value: Callable[[Parameters], int]
+    without: Callable[[Parameters], Parameters]
+    """Return equal parameters for parameters that differ in this one alone."""
+
+
+CLIENTS = Axis(
+    CLIENTS_AXIS,
+    lambda parameters: parameters.crew.size,
+    lambda parameters: replace(parameters, crew=replace(parameters.crew, size=0)),
+)
+OBJECTS_AXIS = Axis(
+    "objects per transaction",
+    lambda parameters: parameters.objects,
+    lambda parameters: replace(parameters, objects=0),
+)
+SIZE = Axis(
+    SIZE_AXIS,
+    lambda parameters: parameters.object_size,
+    lambda parameters: replace(parameters, object_size=0),
+)
+AXES = (CLIENTS, OBJECTS_AXIS, SIZE)
+"""The parameters that a sweep varies."""
+
+_Key = tuple[str, Parameters]
+
+
+@dataclass(frozen=True)
+class MetricCharts:
+    """The charts of one metric."""
+
+    cells: Sequence[Columned]
+    """The measured cells."""
+    columns: Sequence[str]
+    """All columns of the report."""
+    metric: Metric = OBJECTS
+    ceiling: str | None = None
+    """The column that is drawn as the limit of the others, if there is one."""
+
+    def bars(self) -> Iterator[Chart]:
+        """Return a chart for each row of the tables that is in no curve."""
+        swept = {
+            _key(result)
+            for axis in AXES
+            for group in self._swept(axis).values()
+            for _, result in group
+        }
+        rows: dict[_Key, list[Columned]] = {}
+        for column, result in self.cells:
+            rows.setdefault(_key(result), []).append((column, result))
+        for key, group in sorted(rows.items(), key=lambda row: extent(row[1][0][1])):
+            if key not in swept:
+                yield self._chart(Kind.BARS, group, title_of(group[0][1]))
+
+    def curves(self) -> Iterator[Chart]:
+        """Return a chart for each benchmark, each parameter that varies, and each other value."""
+        for axis in AXES:
+            for group in self._swept(axis).values():
+                title = title_of(group[0][1], swept=axis is OBJECTS_AXIS)
+                chart = self._chart(Kind.CURVES, group, title, axis)
+                if len({point.x for point in chart.points}) > 1:
+                    yield chart
+
+    def _swept(self, axis: Axis) -> dict[_Key, list[Columned]]:
+        """Return groups of results that differ in the value of an axis alone, and do differ."""
+        groups: dict[_Key, list[Columned]] = {}
+        for column, result in self.cells:
+            key = (result.cell.benchmark, axis.without(result.cell.parameters))
+            groups.setdefault(key, []).append((column, result))
+        return {
+            key: sorted(group, key=lambda cell: axis.value(cell[1].cell.parameters))
+            for key, group in groups.items()
+            if len({axis.value(result.cell.parameters) for _, result in group}) > 1
+        }
+
+    def _chart(
+        self, kind: Kind, group: Sequence[Columned], title: str, axis: Axis | None = None
+    ) -> Chart:
+        result = group[0][1]
+        points = [
+            point
+            for column, result_of_column in group
+            if (point := self._point(column, result_of_column, axis)) is not None
+        ]
+        rates = self.metric.better == "more"
+        caption = self.metric.caption.format(counted=counted(result))
+        chart = Chart(
+            kind,
+            title,
+            subtitle=description(result, axis.title if axis else ""),
+            x_title=axis.title if axis else "",
+            y_title=f"{caption[0].lower()}{caption[1:]} ({self.metric.better} is better)",
+            points=points,
+            columns=self.columns,
+            in_seconds=not rates,
+            ceiling=self.ceiling,
+            x_logarithmic=_far_apart({point.x for point in points}),
+        )
+        return _with_knees(chart) if kind is Kind.CURVES and rates else chart
+
+    def _point(self, column: str, result: CellResult, axis: Axis | None) -> Point | None:
+        value = self.metric.value(result)
+        if value is None:
+            return None
+        x = axis.value(result.cell.parameters) if axis else 0
+        text = self.metric.text(result, value)
+        if self.metric is not OBJECTS:
+            return Point(column, x, value, text)
+        if result.half_width is not None:
+            text = f"{text} ±{100 * result.half_width:.0f}%"
+        return Point(column, x, value, text, *_interval_of_rate(result))
+
+
+def _interval_of_rate(result: CellResult) -> tuple[float, float] | tuple[None, None]:
+    """Return the ends of the interval, which are unknown if the time could be 0."""
+    if result.interval is None or result.interval[0] <= 0:
+        return None, None
+    shortest, longest = result.interval
+    return result.work / longest, result.work / shortest
+
+
+def _key(result: CellResult) -> _Key:
+    return result.cell.benchmark, result.cell.parameters
+
+
+def _far_apart(numbers: set[float]) -> bool:
+    ordered = sorted(numbers)
+    gaps = [second - first for first, second in pairwise(ordered)]
+    return len(gaps) > 1 and ordered[0] > 0 and max(gaps) / min(gaps) >= FAR_APART
+
+
+def _with_knees(chart: Chart) -> Chart:
+    marked = []
+    for column in chart.drawn():
+        points = chart.of(column)
+        positions = [math.log(point.x) if chart.x_logarithmic else point.x for point in points]
+        knee = knee_of(points, positions)
+        marked += [replace(point, knee=point is knee) for point in points]
+    return replace(chart, points=marked)
+
+
+def knee_of(points: Sequence[Point], positions: Sequence[float]) -> Point | None:
+    """Return the point after which a curve rises less, or falls, if there is one.
+
+    It is the point farthest above the straight line between the first one and the last one
+    (Satopaa et al., "Finding a 'Kneedle' in a Haystack", ICDCS Workshops 2011); *positions* are the
+    distances of the points from the left.  It has to be above that line for certain: the lower end
+    of its interval lies above the line through the upper ends of the intervals of the other two.
+    """
+    if len(points) < MIN_POINTS:
+        return None
+    knee, height = None, 0.0
+    first, last = points[0], points[-1]
+    for point, position in zip(points[1:-1], positions[1:-1], strict=True):
+        part = (position - positions[0]) / (positions[-1] - positions[0])
+        if point.low is None or first.high is None or last.high is None:
+            return None
+        above = point.y - _between(first.y, last.y, part)
+        if point.low > _between(first.high, last.high, part) and above > height:
+            knee, height = point, above
+    return knee
+
+
+def _between(first: float, last: float, part: float) -> float:
+    return first + (last - first) * part
+
+
+def distributions(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[Chart]:
+    """Return a chart for each row of the tables whose latencies were recorded."""
+    rows: dict[_Key, list[Columned]] = {}
+    for column, result in cells:
+        if result.latencies is not None and result.latencies.get_total_count():
+            rows.setdefault(_key(result), []).append((column, result))
+    for group in sorted(rows.values(), key=lambda row: extent(row[0][1])):
+        result = group[0][1]
+        yield Chart(
+            Kind.PERCENTILES,
+            title_of(result),
+            subtitle=description(result),
+            x_title="percentile of the iterations",
+            y_title="latency of an iteration (less is better)",
+            points=[point for cell in group for point in _percentiles(*cell)],
+            columns=columns,
+            in_seconds=True,
+            x_logarithmic=True,
+        )
+
+
+def _percentiles(column: str, result: CellResult) -> Iterator[Point]:
+    """Return points from the median to the longest latency."""
+    iterations = result.latencies.get_total_count()
+    steps = math.ceil(STEPS_PER_OCTAVE * math.log2(iterations))
+    positions = [2 ** (step / STEPS_PER_OCTAVE) for step in range(STEPS_PER_OCTAVE, steps)]
+    latencies = result.latencies_at([100.0, *(100 * (1 - 1 / x) for x in positions)])
+    longest = result.longest_latency or latencies[100.0]
+    for x in positions:
+        # A bucket of the histogram may reach beyond the latencies in it.
+        seconds = min(latencies[100 * (1 - 1 / x)], longest)
+        yield Point(column, x, seconds, _SECONDS.text(result, seconds))
+    yield Point(column, max(2.0, iterations), longest, _SECONDS.text(result, longest))

@@ -1,0 +1,97 @@
+"""The figures that a table or a chart can show of a cell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from zodbshootout.results.result import CellResult
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One kind of figure."""
+
+    name: str
+    """Its name on the command line."""
+    caption: str
+    """Its description; ``{counted}`` in it stands for the things that a benchmark counts."""
+    value: Callable[[CellResult], float | None]
+    """Return the figure of a measured cell, ``None`` if it has none."""
+    better: str = "less"
+    """The direction of better figures, ``more`` or ``less``; empty if neither is better."""
+    format: str = ""
+    """Python's format for a figure that is neither a rate nor a time."""
+
+    def text(self, result: CellResult, value: float) -> str:
+        """Return *value*, a figure of *result*, as it is printed."""
+        if self.format:
+            return format(value, self.format)
+        if self.better == "more" and result.unit == "second":
+            return f"{value:,.0f}"
+        return str(result.benchmark().format_value(value))
+
+
+def _objects(result: CellResult) -> float:
+    # A run that traced memory has bytes, whichever metric is shown.
+    return result.mean if result.unit == "byte" else result.objects_per_second
+
+
+def _stdev(result: CellResult) -> float | None:
+    return None if result.spread is None else result.spread * result.mean
+
+
+def _percentile(percentile: float) -> Callable[[CellResult], float | None]:
+    return lambda result: result.latency(percentile)
+
+
+_ALL = (
+    Metric("objects", "{counted} per second", _objects, better="more"),
+    Metric("seconds", "Mean seconds per iteration", lambda result: result.mean),
+    Metric("stdev", "Standard deviation of the values, in seconds per iteration", _stdev),
+    Metric("p50", "Latency, 50th percentile", _percentile(50)),
+    Metric("p90", "Latency, 90th percentile", _percentile(90)),
+    Metric("p99", "Latency, 99th percentile", _percentile(99)),
+    Metric("max", "Latency, longest", lambda result: result.longest_latency),
+)
+METRICS: Mapping[str, Metric] = {metric.name: metric for metric in _ALL}
+"""The metrics that ``--unit`` can select, by name."""
+OBJECTS = METRICS["objects"]
+
+
+def _sum(result: CellResult, name: str) -> float | None:
+    counts = [run.get_metadata().get(name) for run in result.runs]
+    return float(sum(counts)) if all(isinstance(count, int) for count in counts) else None
+
+
+def _per_iteration(name: str) -> Callable[[CellResult], float | None]:
+    def value(result: CellResult) -> float | None:
+        # Events are counted in all iterations, also in those that are not timed.
+        count, timed, untimed = (
+            _sum(result, key) for key in (name, "iterations", "iterations_uncounted")
+        )
+        iterations = (timed or 0) + (untimed or 0)
+        return count / iterations if count is not None and iterations else None
+
+    return value
+
+
+def _hit_rate(result: CellResult) -> float | None:
+    hits, misses, loads = (
+        _sum(result, name) for name in ("storage_cache_hits", "storage_cache_misses", "loads")
+    )
+    requests = hits + misses if hits is not None and misses is not None else loads
+    return hits / requests if hits is not None and requests else None
+
+
+def _event(name: str, caption: str) -> Metric:
+    return Metric(name, caption, _per_iteration(name), better="", format=",.3g")
+
+
+COUNTS = (
+    _event("conflicts", "Conflicts per iteration"),
+    _event("resolutions", "Conflicts resolved per iteration"),
+    _event("retries", "Transactions tried again, per iteration"),
+    Metric("hits", "Loads served by the storage's own cache", _hit_rate, better="", format=".0%"),
+)
+"""Counts of events, each of which has a table in a whole report."""

@@ -16,6 +16,7 @@ from tests.runs import Counting, contender, measured, plan_of, run
 from zodbshootout.client.outcome import Failed, Failure, State
 from zodbshootout.client.storage_info import Advice
 from zodbshootout.client.tasks import Prepare
+from zodbshootout.contenders.contender import Contender
 from zodbshootout.results.result import CellResult
 from zodbshootout.scheduling.cells import CellTasks
 from zodbshootout.scheduling.plan import Plan
@@ -170,7 +171,11 @@ class FakeWorker:
         before = sum(each[:3] == ("done", self._benchmark, self.name) for each in self.site.events)
         self._note("done")
         swing = self.site.swings.get(self.name, 0.0) * (-1) ** before
-        return run(*[self._slice(1).value * (1 + swing)] * self.values, loops=self.loops)
+        values = [self._slice(1).value * (1 + swing)] * self.values
+        metadata: dict[str, Any] = {"loops": self.loops}
+        if "beside" in self.task.metadata:
+            metadata["beside"] = self.task.metadata["beside"]
+        return run(*values, **metadata)
 
     def close_databases(self) -> None:
         self._note("close")
@@ -665,7 +670,7 @@ def test_contenders_of_one_database_have_objects_of_their_own() -> None:
     assert told == ["a", "again"]
 
 
-def precise(names: str, **effort: Any) -> Plan:
+def precise(names: Sequence[str | Contender], **effort: Any) -> Plan:
     return plan_of(names, processes=3, precision=0.05, **{"cell_limit": 1e6, **effort})
 
 
@@ -731,3 +736,16 @@ def test_ratios_are_those_to_the_baseline() -> None:
     to_first = shot(precise("abc"), Site(swings=swings))
     to_second = shot(precise("abc"), Site(swings=swings), baseline="b")
     assert len(to_second.results[0].runs) < len(to_first.results[0].runs)
+
+
+def test_a_variant_is_known_well_enough_beside_its_original() -> None:
+    # The variant and its original swing against each other, the first contender does not swing.
+    variant = replace(contender("b@new"), beside="b")
+    swings = {"b": 0.08, "b@new": -0.08}
+    variants = shot(precise(["a", "b", variant]), Site(swings=swings))
+    strangers = shot(precise(["a", "b", "b@new"]), Site(swings=swings))
+    only_two = shot(precise(["b", "b@new"]), Site(swings=swings))
+    named = shot(precise(["a", "b", variant]), Site(swings=swings), baseline="a")
+    runs = [len(each.results[0].runs) for each in (variants, only_two, strangers, named)]
+    assert runs[0] == runs[1] > 1.5 * runs[2]
+    assert runs[2] == runs[3]

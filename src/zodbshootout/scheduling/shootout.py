@@ -15,6 +15,7 @@ from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.outcome import Failed, Failure, State
 from zodbshootout.client.storage_info import clients_together
 from zodbshootout.results.cell import Cell
+from zodbshootout.results.comparison import pairs_to_compare
 from zodbshootout.results.estimate import runs_needed
 from zodbshootout.results.ratio import ratio_of
 from zodbshootout.scheduling.cells import CellTasks
@@ -149,24 +150,22 @@ class Shootout:
         return min((len(result.runs) for result in results), default=0)
 
     def _rounds_needed(self, cells: Sequence[Cell]) -> int:
-        """Return how many rounds it takes until everything in a row is known well enough.
+        """Return the number of rounds after which a row is known with the precision asked for.
 
-        That are the figure of each contender, and its ratio to that of the baseline.
+        That applies to the figure of each contender and to each ratio that the report shows.
         """
         effort = self.plan.effort
         unsettled = self.store.unsettled(cells)
-        results = [result for result in map(self.store.result, unsettled) if result.measured]
+        results = {cell.contender: self.store.result(cell) for cell in unsettled}
+        results = {name: result for name, result in results.items() if result.measured}
         if not effort.precision or not results:
             return effort.processes if unsettled else 0
-        named = [each for each in results if each.cell.contender == self.options.baseline]
-        baseline = (named or results)[0]
-        known = [(result.relative, len(result.runs)) for result in results]
-        known += [
-            (ratio_of(baseline, each).log, min(len(baseline.runs), len(each.runs)))
-            for each in results
-            if each is not baseline
-        ]
-        return max(runs_needed(each, runs, effort.precision) for each, runs in known)
+        estimates = [(result.relative, len(result.runs)) for result in results.values()]
+        originals = {name: result.variant_of for name, result in results.items()}
+        for pair in pairs_to_compare(originals, self.options.baseline):
+            base, new = (results[name] for name in pair)
+            estimates.append((ratio_of(base, new).log, min(len(base.runs), len(new.runs))))
+        return max(runs_needed(estimate, runs, effort.precision) for estimate, runs in estimates)
 
     def _close(self, cells: Sequence[Cell]) -> None:
         unsettled = self.store.unsettled(cells)

@@ -22,7 +22,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
 from zodbshootout.servers import ServerFailed
-from zodbshootout.servers.programs import MEMCACHED, MYSQL, POSTGRESQL, Installation
+from zodbshootout.servers.installation import MEMCACHED, MYSQL, POSTGRESQL, Installation
 
 APT_GET = ("apt-get", "-o", "DPkg::Lock::Timeout=300")
 INSTALL = ("install", "--no-install-recommends")

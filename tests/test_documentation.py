@@ -22,7 +22,7 @@ from zodbshootout.config.configuration import Source, parse
 from zodbshootout.contenders.description import contenders_of
 from zodbshootout.guardian import Guardian
 from zodbshootout.servers.naming import given_names
-from zodbshootout.servers.registry import server_of
+from zodbshootout.servers.running import server_of
 from zodbshootout.servers.server import ServerContext
 
 ROOT = Path(__file__).parents[1]

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 
 import pytest
@@ -80,3 +82,8 @@ def test_who_may_not_install_is_told_what_to_type(
     assert installed == []
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"missing: a thing; install it: {advice}")
+
+
+def test_it_needs_the_standard_library_alone() -> None:
+    program = f"import runpy; runpy.run_path({install_servers.__file__!r})"
+    subprocess.run([sys.executable, "-I", "-S", "-c", program], check=True)

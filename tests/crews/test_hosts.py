@@ -432,7 +432,7 @@ def test_hosts_here_are_groups_of_one_session_with_the_same_addresses(
     assert os.getpgrp() not in groups
     addresses = {each.split()[0] for each in maps}
     # Where setarch is not there, or may not do it, those of two programs differ.
-    assert len(addresses) == (1 if clusters._with_addresses_alike() else 2)
+    assert len(addresses) == (1 if clusters.fixed_addresses() else 2)
 
 
 def test_a_process_that_is_killed_on_a_host_fails_the_cell(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from zodbshootout.servers import ServerFailed
-from zodbshootout.servers.account import NOBODY, Account, account_for
+from zodbshootout.servers.installation import NOBODY, Account, account_for
 
 MYSELF = Account("myself", os.getuid(), -1)
 

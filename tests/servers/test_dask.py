@@ -91,7 +91,7 @@ def test_what_names_no_cluster_is_said_in_one_line(
     for digits in ("0", "1001", "9" * 5000):
         said = complaint(f"local:{digits}", tmp_path)
         assert said == f"--hosts: local:{digits}: write a number from 1 to 1000"
-    monkeypatch.setattr(clusters, "PATIENCE", 0.5)
+    monkeypatch.setattr(clusters, "CONNECT_TIMEOUT", 0.5)
     said = complaint("tcp://127.0.0.1:1", tmp_path)
     assert said.startswith("--hosts: no cluster with a worker at tcp://127.0.0.1:1: ")
     assert said.endswith("start it: dask scheduler, and dask worker tcp://127.0.0.1:1")

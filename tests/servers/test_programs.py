@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from zodbshootout.servers import ServerFailed
-from zodbshootout.servers.programs import Installation
+from zodbshootout.servers.installation import Installation
 
 Install = Callable[..., Path]
 

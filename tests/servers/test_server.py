@@ -16,8 +16,8 @@ from zodbshootout.errors import UserError
 from zodbshootout.guardian import Ending
 from zodbshootout.servers import ServerFailed
 from zodbshootout.servers import server as server_module
-from zodbshootout.servers.account import Account
 from zodbshootout.servers.directory import LOG
+from zodbshootout.servers.installation import Account
 from zodbshootout.servers.server import Server
 
 LISTENING = (

@@ -63,6 +63,6 @@ def test_ssl_without_a_contender_that_has_it_is_a_mistake(make_server: MakeServe
     with pytest.raises(UserError) as caught:
         make_server("<zeoserver it>\nssl true\n<mappingstorage>\n</mappingstorage>\n</zeoserver>\n")
     assert str(caught.value).endswith(
-        "x.conf: server it has ssl, and no contender has an <ssl> with $it_certificate, $it_key "
-        "and $it_authority"
+        "x.conf: server it: it has ssl, and no contender has an <ssl> with $it_certificate, "
+        "$it_key and $it_authority"
     )

@@ -12,6 +12,8 @@ HOST = "127.0.0.1"
 """The loopback interface, on which private servers listen by default; no other host reaches it."""
 CONNECT_TIMEOUT = 3.0
 """Seconds that a server may take to accept a connection."""
+_NO_HOST = "203.0.113.0"
+"""An address that no host has: it is reserved for documentation."""
 
 
 def accepts(address: tuple[str, int] | str) -> bool:
@@ -48,42 +50,38 @@ def is_unspecified(host: str) -> bool:
     return _resolved(host).is_unspecified
 
 
-def network_of(host: str) -> str:
-    """Return from where clients connect to a *host* of the loopback interface: one address."""
-    return "::1/128" if _resolved(host).version == IPV6 else f"{HOST}/32"
-
-
-IPV6 = 6
+def client_address(host: str) -> str | None:
+    """Return the only address from which clients reach a *host*, ``None`` if there are others."""
+    address = _resolved(host)
+    if not address.is_loopback:
+        return None
+    return "::1" if isinstance(address, ipaddress.IPv6Address) else HOST
 
 
 def _resolved(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
-    """Return the address of a *host*; one that has none is no host that anybody reaches."""
+    """Return the address of a *host*, or an address that no host has if it cannot be resolved."""
     try:
-        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+        answers = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
-        return ipaddress.ip_address(NOBODY)
-    return ipaddress.ip_address(found[0][4][0])
+        return ipaddress.ip_address(_NO_HOST)
+    return ipaddress.ip_address(answers[0][4][0])
 
 
-NOBODY = "203.0.113.0"
-"""An address that no host has: it is reserved for documentation."""
-
-
-def joined(host: str, port: int | str) -> str:
+def host_and_port(host: str, port: int | str) -> str:
     """Return an address in one word: ``host:port``, or ``[host]:port`` for IPv6."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 @contextmanager
 def reserved_port(host: str = HOST) -> Iterator[int]:
-    """Reserve a free port of this *host*; it is given to no other program meanwhile.
+    """Reserve a free port of this *host* as long as the context lasts.
 
     On Linux a socket that is bound and does not listen keeps the port from every other program
     that asks for any free port, and from outgoing connections, but not from a server that asks
     for this very port with ``SO_REUSEADDR``, as servers do.  Elsewhere nothing is reserved: the
     port was free a moment ago.
 
-    :raises OSError: when *host* is not an address of this host
+    :raises OSError: if *host* is not an address of this host
     """
     family, *_, address = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)[0]
     with socket.socket(family) as holder:

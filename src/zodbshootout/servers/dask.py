@@ -1,4 +1,4 @@
-"""``--hosts``: which Dask cluster is meant, there already or started here."""
+"""``--hosts``: the Dask cluster that it names, which runs already or is started here."""
 
 from __future__ import annotations
 
@@ -23,43 +23,42 @@ from typing import Any
 from zodbshootout.crews.cluster import Cluster, Worker
 from zodbshootout.errors import UserError
 from zodbshootout.guardian import Child, Ending, Guardian, last_lines
-from zodbshootout.servers.certificates import certificates
+from zodbshootout.servers.naming import certificates
 
-PATIENCE = 30.0
-"""Seconds in which a cluster has to answer, and have its workers unless Dask's configuration says
-``zodbshootout.wait-for-workers``."""
-MAX_HERE = 1000
-"""Workers that are started on this host, at most."""
+CONNECT_TIMEOUT = 30.0
+"""Seconds in which a scheduler has to answer, and to have its workers unless Dask's configuration
+has ``zodbshootout.wait-for-workers``."""
+MAX_LOCAL_WORKERS = 1000
 ROOM = "clients"
-"""The resource of a worker that says how many clients it may have."""
+"""The resource of a worker that limits the number of its clients."""
 _LOCAL = re.compile(r"local:(\d+)")
 _ADDRESS = re.compile(r"\w+://.+")
-
-
 _AT_ONCE = Ending(signal.SIGKILL)
 """How they end: nothing of theirs outlasts the run, and clients end with their worker."""
-_SETTINGS = {
+_LOCAL_CONFIGURATION = {
     # The servers of dashboards, which need no certificate, serve nothing.
     "DASK_DISTRIBUTED__SCHEDULER__HTTP__ROUTES": "[]",
     "DASK_DISTRIBUTED__WORKER__HTTP__ROUTES": "[]",
-    # What Dask measures of itself takes processor time from the clients, which are beside it.
+    # What Dask measures of itself would take processor time from the clients.
     "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
     "DASK_DISTRIBUTED__ADMIN__TICK__INTERVAL": "1s",
     "DASK_DISTRIBUTED__ADMIN__SYSTEM_MONITOR__INTERVAL": "10s",
 }
-"""Of Dask's configuration, in the environment of schedulers and workers that are started here."""
+"""Dask's configuration, as environment variables, for a scheduler and workers started here."""
+_CLASS_KEYS = ("version", "module", "class", "args", "kwargs")
+"""Keys with which dask-ctl describes a cluster; all others are Dask's configuration."""
 
 
 @contextmanager
 def cluster_for(
     where: str | None, guardian: Guardian, directory: Path, *, start: bool = True
 ) -> Iterator[Cluster | None]:
-    """Have the cluster that ``--hosts`` names; ``None`` where it names none.
+    """Return the cluster that ``--hosts`` names, connected; ``None`` if it names none.
 
-    What is started here has its files in a *directory*.  Without a *start*, a cluster that would be
-    started has as many workers, of which nothing else is known.
+    What is started here keeps its files in *directory*.  Without *start*, a cluster that would be
+    started has the right number of workers, of which nothing else is known.
 
-    :raises UserError: when there is no such cluster
+    :raises UserError: if there is no such cluster
     """
     if where is None:
         yield None
@@ -72,113 +71,123 @@ def cluster_for(
     local, path = _LOCAL.fullmatch(where), Path(where)
     with ExitStack() as stack:
         if local:
-            workers = _some(local[1])
-            found = _local(workers, guardian, directory, stack) if start else _Found("", workers)
+            scheduler = _Scheduler("", _number_of_workers(local[1]))
+            if start:
+                scheduler = _start_here(scheduler.workers, guardian, directory, stack)
         elif _ADDRESS.fullmatch(where):
-            found = _Found(where)
+            scheduler = _Scheduler(where)
         elif path.is_file():
-            found = _of_file(path, stack, start=start)
+            scheduler = _scheduler_of_file(path, stack, start=start)
         else:
             raise UserError(
                 f"--hosts: {where!r} is neither local:N, nor a scheduler such as "
                 "tcp://scheduler:8786, nor a file"
             )
-        if found.address:
-            yield _connected(found, directory, send=start)
+        if scheduler.address:
+            yield _connected(scheduler, directory, send=start)
         else:
-            names = map(str, range(found.workers))
-            described = [Worker(name, name) for name in names]
-            together = found.workers if local else 1
-            yield Cluster("", described, here=bool(local), together=together)
+            workers = [Worker(str(number), str(number)) for number in range(scheduler.workers)]
+            together = scheduler.workers if local else 1
+            yield Cluster("", workers, here=bool(local), together=together)
 
 
 @dataclass(frozen=True)
-class _Found:
-    """A scheduler."""
+class _Scheduler:
+    """A scheduler, and what is expected of it."""
 
     address: str
-    """Empty where none is to be started."""
+    """Empty if it would be started and is not."""
     workers: int = 1
-    """How many are waited for."""
+    """How many workers to wait for."""
     security: Any = None
     log: Path | None = None
-    """Where the workers print what they have to say, if they were started here."""
-    described: Path | None = None
-    """The file that describes the cluster, if one does."""
+    """The output of scheduler and workers, if they were started here."""
+    file: Path | None = None
+    """The file that names the class of the cluster, if one does."""
 
     def advice(self) -> str:
-        """Say what to do where the workers are not there."""
+        """Return what to do if the workers are missing."""
         if self.log is not None:
             return f"the last that Dask said was: {_last_line(self.log)}"
-        if self.described is not None:
-            return f"zodbshootout.wait-for-workers in {self.described} gives them more time"
+        if self.file is not None:
+            return f"zodbshootout.wait-for-workers in {self.file} gives them more time"
         return f"start it: dask scheduler, and dask worker {self.address}"
 
 
-def _some(digits: str) -> int:
-    """Return a number of workers.
-
-    :raises UserError: when it is 0, or more than any host has room for
-    """
-    if len(digits) > len(str(MAX_HERE)) or not 1 <= int(digits) <= MAX_HERE:
-        raise UserError(f"--hosts: local:{digits}: write a number from 1 to {MAX_HERE}")
+def _number_of_workers(digits: str) -> int:
+    if len(digits) > len(str(MAX_LOCAL_WORKERS)) or not 1 <= int(digits) <= MAX_LOCAL_WORKERS:
+        raise UserError(f"--hosts: local:{digits}: write a number from 1 to {MAX_LOCAL_WORKERS}")
     return int(digits)
 
 
-def _local(workers: int, guardian: Guardian, directory: Path, stack: ExitStack) -> _Found:
-    """Start a scheduler and so many workers on this host, which *stack* ends.
+def _start_here(workers: int, guardian: Guardian, directory: Path, stack: ExitStack) -> _Scheduler:
+    """Start a scheduler and workers on this host, which *stack* ends.
 
-    They run whatever they are told to, so nobody else on this host may talk to them.  All are in
-    one session, as the clients of a crew here are: Linux divides processor time by sessions first.
+    Workers run whatever they are sent, so they talk to nobody without a certificate of this run.
+    All are in one session, as local clients of a crew are: Linux divides processor time by sessions
+    first.
 
-    :raises UserError: when the scheduler does not start
+    :raises UserError: if the scheduler does not start
     """
     from distributed import Security
 
-    told, log = directory / "scheduler.json", directory / "dask.log"
-    made = certificates(directory / "certificates-dask")
-    tls = {"ca-file": made["authority"], "cert": made["certificate"], "key": made["key"]}
-    common = [
+    scheduler_file, log = directory / "scheduler.json", directory / "dask.log"
+    files = certificates(directory / "certificates-dask")
+    tls = {"ca-file": files["authority"], "cert": files["certificate"], "key": files["key"]}
+    options = [
         "--protocol", "tls", *(f"--tls-{name}={path}" for name, path in tls.items()),
         "--host", "127.0.0.1", "--no-dashboard", "--dashboard-address", "127.0.0.1:0",
-        "--scheduler-file", str(told),
+        "--scheduler-file", str(scheduler_file),
     ]  # fmt: skip
     output = stack.enter_context(log.open("wb"))
-    alike = _with_addresses_alike()
+    prefix = fixed_addresses()
 
     def start(program: str, *words: str) -> Child:
         process = guardian.start(
-            [*alike, sys.executable, "-m", f"distributed.cli.dask_{program}", *words, *common],
+            [*prefix, sys.executable, "-m", f"distributed.cli.dask_{program}", *words, *options],
             _AT_ONCE,
             session=False,
-            env={**os.environ, "DASK_TEMPORARY_DIRECTORY": str(directory), **_SETTINGS},
+            env={**os.environ, "DASK_TEMPORARY_DIRECTORY": str(directory), **_LOCAL_CONFIGURATION},
             stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
         )  # fmt: skip
         stack.callback(process.end)
         return process
 
-    scheduler = start("scheduler", "--port", "0")
-    deadline = time.monotonic() + PATIENCE
-    while not (address := _told_in(told)):
-        if scheduler.poll() is not None or time.monotonic() > deadline:
-            raise UserError(f"--hosts: Dask's scheduler did not start: {_last_line(log)}")
-        time.sleep(0.05)
+    address = _address_in(scheduler_file, start("scheduler", "--port", "0"), log)
     for number in range(workers):
         start("worker", "--nthreads", "1", "--no-nanny", "--name", f"local-{number + 1}")
-    security: Any = Security  # it has no types
-    private = security(
+    make_security: Any = Security  # it has no types
+    security = make_security(
         require_encryption=True, tls_ca_file=tls["ca-file"],
         tls_client_cert=tls["cert"], tls_client_key=tls["key"],
     )  # fmt: skip
-    return _Found(address, workers, private, log)
+    return _Scheduler(address, workers, security, log)
 
 
-def _with_addresses_alike() -> Sequence[str]:
-    """Return what to write before a command for its memory to have the same addresses as others'.
+def _address_in(scheduler_file: Path, scheduler: Child, log: Path) -> str:
+    """Wait until a scheduler has written its address into its file; return it.
 
-    Clients that are forked from one process have its addresses.  Where those of several hosts
-    differ, a processor that they share is slower: by 6 to 10 % for four clients in ``cold`` on ZEO.
-    It is nothing where there is no ``setarch``, or, as in some containers, it may not do that.
+    :raises UserError: if it ends or takes longer than :data:`CONNECT_TIMEOUT`
+    """
+    deadline = time.monotonic() + CONNECT_TIMEOUT
+    while scheduler.poll() is None and time.monotonic() < deadline:
+        try:
+            return str(json.loads(scheduler_file.read_text(encoding="utf-8"))["address"])
+        except (OSError, ValueError):  # it is not written yet, or not completely
+            time.sleep(0.05)
+    raise UserError(f"--hosts: Dask's scheduler did not start: {_last_line(log)}")
+
+
+def _last_line(log: Path) -> str:
+    return next(iter(last_lines(log, 1)), "it logged nothing")
+
+
+def fixed_addresses() -> Sequence[str]:
+    """Return the words before a command that keep Linux from randomizing its memory addresses.
+
+    Clients that are forked from one process share its addresses.  If those of several hosts differ,
+    a processor that they share is slower: by 6 to 10 % for four clients in ``cold`` on ZEO.  There
+    are no words if there is no ``setarch`` or if, as in some containers, it may not do that.
     """
     words = ["setarch", "--addr-no-randomize"]
     try:
@@ -188,155 +197,136 @@ def _with_addresses_alike() -> Sequence[str]:
     return words
 
 
-def _last_line(log: Path) -> str:
-    return next(iter(last_lines(log, 1)), "it logged nothing")
+def _scheduler_of_file(path: Path, stack: ExitStack, *, start: bool) -> _Scheduler:
+    """Return the scheduler of a YAML file, whose configuration of Dask holds as long as *stack*.
 
+    The file has ``scheduler-address``, or describes a cluster as dask-ctl does: ``module``,
+    ``class``, and its ``args`` and ``kwargs``.
 
-def _told_in(path: Path) -> str:
-    try:
-        return str(json.loads(path.read_text(encoding="utf-8"))["address"])
-    except (OSError, ValueError, KeyError):
-        return ""
-
-
-@dataclass(frozen=True)
-class _Description:
-    """A cluster that can be made."""
-
-    module: str
-    name: str
-    """The name of a class in the module."""
-    args: Sequence[Any]
-    kwargs: Mapping[str, Any]
-
-    @property
-    def workers(self) -> int:
-        """Return how many workers it asks for: one for each host of SSH."""
-        given = [*self.args, self.kwargs.get("hosts")]
-        hosts = [each for each in given if isinstance(each, list)]
-        number = self.kwargs.get("n_workers", len(hosts[0]) - 1 if hosts else 1)
-        return number if isinstance(number, int) and number > 0 else 1
-
-
-def _described(path: Path, told: Mapping[str, Any]) -> _Description:
-    args, kwargs = told.get("args") or [], told.get("kwargs") or {}
-    if not isinstance(args, list) or not isinstance(kwargs, Mapping):
-        raise UserError(f"--hosts: {path}: args has to be a list, and kwargs keys with values")
-    return _Description(str(told.get("module", "distributed")), str(told["class"]), args, kwargs)
-
-
-def _of_file(path: Path, stack: ExitStack, *, start: bool) -> _Found:
-    """Return the scheduler of a file in YAML.
-
-    That is a configuration of Dask with ``scheduler-address``, or a cluster as dask-ctl describes
-    one: ``module``, ``class``, and ``args`` and ``kwargs`` for it.
-
-    :raises UserError: when it is neither
+    :raises UserError: if it has neither, or if the cluster cannot be made
     """
     import dask
+
+    content = _content(path)
+    configuration = {key: content[key] for key in content if key not in _CLASS_KEYS}
+    # A top-level key would otherwise replace everything below that key.
+    stack.enter_context(dask.config.set(dask.config.merge(dask.config.config, configuration)))
+    if "class" in content:
+        return _scheduler_of_class(path, content, stack, start=start)
+    address = dask.config.get("scheduler-address", None)
+    if not address:
+        raise UserError(f"--hosts: {path} has neither scheduler-address nor a class of clusters")
+    return _Scheduler(str(address))
+
+
+def _content(path: Path) -> Mapping[str, Any]:
     import yaml
 
     try:
-        told = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except yaml.MarkedYAMLError as error:
         line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
         raise UserError(f"--hosts: {path}{line}: {error.problem}") from None
     except (OSError, ValueError, yaml.YAMLError) as error:
-        cause = " ".join(str(error).split())
-        raise UserError(f"--hosts: cannot read {path}: {cause}") from None
-    strange = next(_strange_keys(told), None)
-    if strange is not None:
-        raise UserError(f"--hosts: {path}: the key {strange!r} is no text; write it in quotes")
-    if not isinstance(told, Mapping):
+        raise UserError(f"--hosts: cannot read {path}: {_one_line(error)}") from None
+    if not isinstance(content, Mapping):
         raise UserError(f"--hosts: {path} has no keys and values")
-    of_class = {"version", "module", "class", "args", "kwargs"}
-    configuration = {key: value for key, value in told.items() if key not in of_class}
-    # It replaces what it is given, with all that is within.
-    stack.enter_context(dask.config.set(dask.config.merge(dask.config.config, configuration)))
-    if "class" in told:
-        description = _described(path, told)
-        return _created(path, description, stack) if start else _Found("", description.workers)
-    address = dask.config.get("scheduler-address", None)
-    if not address:
-        raise UserError(f"--hosts: {path} has neither scheduler-address nor a class of clusters")
-    return _Found(str(address))
+    for key in _keys(content):
+        if not isinstance(key, str):
+            raise UserError(f"--hosts: {path}: the key {key!r} is no text; write it in quotes")
+    return content
 
 
-def _strange_keys(told: Any) -> Iterator[Any]:
-    if isinstance(told, Mapping):
-        for key, value in told.items():
-            if not isinstance(key, str):
-                yield key
-            yield from _strange_keys(value)
+def _keys(content: Any) -> Iterator[Any]:
+    if isinstance(content, Mapping):
+        for key, value in content.items():
+            yield key
+            yield from _keys(value)
 
 
-def _created(path: Path, description: _Description, stack: ExitStack) -> _Found:
+def _scheduler_of_class(
+    path: Path, content: Mapping[str, Any], stack: ExitStack, *, start: bool
+) -> _Scheduler:
+    args, kwargs = content.get("args") or [], content.get("kwargs") or {}
+    if not isinstance(args, list) or not isinstance(kwargs, Mapping):
+        raise UserError(f"--hosts: {path}: args has to be a list, and kwargs keys with values")
+    hosts = [value for value in (*args, kwargs.get("hosts")) if isinstance(value, list)]
+    number = kwargs.get("n_workers", len(hosts[0]) - 1 if hosts else 1)  # SSH's first: scheduler
+    workers = number if isinstance(number, int) and number > 0 else 1
+    if not start:
+        return _Scheduler("", workers)
     try:
-        make = getattr(importlib.import_module(description.module), description.name)
-        cluster = stack.enter_context(make(*description.args, **description.kwargs))
+        module = importlib.import_module(str(content.get("module", "distributed")))
+        make_cluster = getattr(module, str(content["class"]))
+        cluster = stack.enter_context(make_cluster(*args, **kwargs))
     except Exception as error:
-        cause = " ".join(f"{type(error).__name__}: {error}".split())
+        cause = f"{type(error).__name__}: {_one_line(error)}"
         raise UserError(f"--hosts: {path}: no cluster could be made: {cause}") from error
-    address, security = str(cluster.scheduler_address), getattr(cluster, "security", None)
-    workers = len(getattr(cluster, "worker_spec", ())) or description.workers
-    return _Found(address, workers, security, described=path)
+    return _Scheduler(
+        str(cluster.scheduler_address),
+        len(getattr(cluster, "worker_spec", ())) or workers,
+        getattr(cluster, "security", None),
+        file=path,
+    )
 
 
-def _connected(found: _Found, directory: Path, *, send: bool) -> Cluster:
-    """Return the cluster when it has the workers that are waited for, and was sent packages.
+def _connected(scheduler: _Scheduler, directory: Path, *, send: bool) -> Cluster:
+    """Return the cluster once it has its workers and, if *send*, these have their packages.
 
-    :raises UserError: when it has not
+    :raises UserError: if that fails
     """
     import dask
 
-    patience = _patience()
-    reached = Cluster(
-        found.address, (), here=False, configuration=dask.config.config, security=found.security,
-        log=found.log,
+    timeout = _time_for_workers()
+    cluster = Cluster(
+        scheduler.address, (), here=False, configuration=dask.config.config,
+        security=scheduler.security, log=scheduler.log,
     )  # fmt: skip
     try:
-        with reached.client(timeout=PATIENCE) as client:
-            client.wait_for_workers(found.workers, timeout=patience + found.workers)
+        with cluster.client(timeout=CONNECT_TIMEOUT) as client:
+            client.wait_for_workers(scheduler.workers, timeout=timeout + scheduler.workers)
             if send:
                 _send_packages(client)
             workers = _workers(client.scheduler_info(n_workers=-1)["workers"])
             machines = Counter(client.run(platform.node).values())
             here = set(machines) == {platform.node()} and _see_files(client, directory)
     except (OSError, TimeoutError, TypeError, ValueError) as error:
-        few = "a worker" if found.workers == 1 else f"{found.workers} workers"
+        few = "a worker" if scheduler.workers == 1 else f"{scheduler.workers} workers"
         raise UserError(
-            f"--hosts: no cluster with {few} at {found.address}: "
-            f"{' '.join(str(error).split())}; {found.advice()}"
+            f"--hosts: no cluster with {few} at {scheduler.address}: {_one_line(error)}; "
+            f"{scheduler.advice()}"
         ) from None
-    return replace(reached, workers=workers, here=here, together=max(machines.values()))
+    return replace(cluster, workers=workers, here=here, together=max(machines.values()))
 
 
-def _workers(told: Mapping[str, Mapping[str, Any]]) -> list[Worker]:
-    """Return the workers that a scheduler tells of, by their addresses.
+def _workers(identities: Mapping[str, Mapping[str, Any]]) -> list[Worker]:
+    """Return the workers of a scheduler, from their identities by address.
 
-    Where some say how many clients they may have, they are meant and no others.
+    If some limit the number of their clients, only these are returned.
     """
-    found = [
-        Worker(str(each["name"]), address, each.get("resources", {}).get(ROOM))
-        for address, each in told.items()
+    workers = [
+        Worker(str(identity["name"]), address, identity.get("resources", {}).get(ROOM))
+        for address, identity in identities.items()
     ]
-    limited = [replace(each, room=int(each.room)) for each in found if each.room is not None]
-    return sorted(limited or found, key=lambda each: (len(each.name), each.name))
+    limited = [
+        replace(worker, room=int(worker.room)) for worker in workers if worker.room is not None
+    ]
+    return sorted(limited or workers, key=lambda worker: (len(worker.name), worker.name))
 
 
 def _send_packages(client: Any) -> None:
-    """Have the workers install what Dask's configuration says that this program needs.
+    """Have the workers install the packages that Dask's configuration lists for this program.
 
-    They restart where that is necessary, and may be called otherwise then.
+    They restart if that is necessary, and may have another name then.
 
-    :raises UserError: when it cannot be installed, or a directory is not there
+    :raises UserError: if one cannot be installed, or a directory does not exist
     """
     from distributed.diagnostics import plugin
 
     install: Any = plugin.PipInstall  # they have no types
     upload: Any = plugin.UploadDirectory
     requirements = _texts("pip-install")
-    directories = [Path(each) for each in _texts("upload-directories")]
+    directories = [Path(text) for text in _texts("upload-directories")]
     for directory in directories:
         if not directory.is_dir():
             raise UserError(f"--hosts: zodbshootout.upload-directories: no directory {directory}")
@@ -347,48 +337,44 @@ def _send_packages(client: Any) -> None:
         if requirements:
             client.register_plugin(install(requirements, restart_workers=True))
         for directory in directories:
-            sent = upload(str(directory), restart_workers=True, update_path=True)
-            client.register_plugin(sent)
-        client.wait_for_workers(number, timeout=_patience())
+            client.register_plugin(upload(str(directory), restart_workers=True, update_path=True))
+        client.wait_for_workers(number, timeout=_time_for_workers())
     except (OSError, RuntimeError) as error:
-        cause = " ".join(str(error).split())
-        raise UserError(f"--hosts: the packages could not be sent: {cause}") from error
+        raise UserError(f"--hosts: the packages could not be sent: {_one_line(error)}") from error
 
 
-def _patience() -> float:
-    """Return the seconds in which workers have to be there, by Dask's configuration.
-
-    :raises UserError: when it says something else
-    """
+def _time_for_workers() -> float:
+    """Return the seconds for which to wait for workers, from Dask's configuration."""
     import dask
     from dask.utils import parse_timedelta
 
-    told = dask.config.get("zodbshootout.wait-for-workers", PATIENCE)
+    setting = dask.config.get("zodbshootout.wait-for-workers", CONNECT_TIMEOUT)
     try:
-        seconds = float(parse_timedelta(told))
+        seconds = float(parse_timedelta(setting))
     except (AttributeError, IndexError, KeyError, TypeError, ValueError):
         seconds = math.nan
     if not 0 < seconds < math.inf:
         raise UserError(
-            f"--hosts: zodbshootout.wait-for-workers: {told!r} is no time such as 5 minutes"
+            f"--hosts: zodbshootout.wait-for-workers: {setting!r} is no time such as 5 minutes"
         )
     return seconds
 
 
 def _texts(key: str) -> list[str]:
-    """Return a list of Dask's configuration.
-
-    :raises UserError: when it is something else
-    """
+    """Return a list of strings from Dask's configuration."""
     import dask
 
-    found = dask.config.get(f"zodbshootout.{key}", [])
-    if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
+    setting = dask.config.get(f"zodbshootout.{key}", [])
+    if not isinstance(setting, list) or not all(isinstance(text, str) for text in setting):
         raise UserError(f"--hosts: zodbshootout.{key} has to be a list of texts")
-    return found
+    return setting
 
 
 def _see_files(client: Any, directory: Path) -> bool:
-    """Say whether all workers see a file that is made here."""
+    """Return whether all workers see a file that is created in *directory*."""
     with tempfile.NamedTemporaryFile(dir=directory) as file:
         return all(client.run(os.path.exists, file.name).values())
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())

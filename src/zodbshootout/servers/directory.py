@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO
 
 from zodbshootout.servers import ServerFailed
-from zodbshootout.servers.account import Account
+from zodbshootout.servers.installation import Account
 
 LOG = "server.log"
 
@@ -29,7 +29,7 @@ class ServerDirectory:
     def make(self, account: Account | None) -> None:
         """Make the directory, with a log in it, for a server that runs as *account*.
 
-        :raises ServerFailed: when another server uses it, it holds other things, or that user may
+        :raises ServerFailed: if another server uses it, it holds other things, or that user may
             not enter it
         """
         self.close()
@@ -43,7 +43,7 @@ class ServerDirectory:
             )
         if account is not None:
             self._make_reachable(account, new=new)
-        self._log = os.fdopen(self._open(LOG, os.O_RDWR | os.O_APPEND, 0o600), "ab+")
+        self._log = os.fdopen(self._open(LOG, os.O_RDWR | os.O_APPEND), "ab+")
         try:
             # The server inherits the lock with the log, and holds it as long as it runs.
             fcntl.flock(self._log, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -65,18 +65,18 @@ class ServerDirectory:
         assert self._log is not None
         return self._log
 
-    def logged(self, since: int) -> str:
-        """Return what was logged after the first *since* bytes."""
-        size = self.log_size - since
-        return os.pread(self.log.fileno(), size, since).decode(errors="replace")
-
     @property
     def log_size(self) -> int:
         """The bytes in the log."""
         return os.fstat(self.log.fileno()).st_size
 
+    def logged(self, start: int) -> str:
+        """Return the log after its first *start* bytes."""
+        size = self.log_size - start
+        return os.pread(self.log.fileno(), size, start).decode(errors="replace")
+
     def subdirectory(self, name: str) -> Path:
-        """Return a directory that belongs to the server's user, made if it is not there."""
+        """Return a directory that belongs to the server's user; it is made if it is missing."""
         path = self.path / name
         if not path.exists():
             path.mkdir(mode=0o700)
@@ -84,30 +84,29 @@ class ServerDirectory:
                 os.chown(path, self._account.uid, self._account.gid)
         return path
 
-    def write(self, name: str, text: str) -> Path:
-        """Write a file that only the run and the server may read; return its path."""
-        with os.fdopen(self._open(name, os.O_WRONLY | os.O_TRUNC, 0o600), "w") as file:
+    def write(self, name: str, text: str) -> None:
+        """Write a file that only the run and the server may read."""
+        with os.fdopen(self._open(name, os.O_WRONLY | os.O_TRUNC), "w") as file:
             if self._account is not None:
                 os.fchown(file.fileno(), -1, self._account.gid)
                 os.fchmod(file.fileno(), 0o640)
             file.write(text)
-        return self.path / name
 
-    def _open(self, name: str, flags: int, mode: int) -> int:
-        return os.open(self.path / name, flags | os.O_CREAT | os.O_NOFOLLOW, mode)
+    def _open(self, name: str, flags: int) -> int:
+        return os.open(self.path / name, flags | os.O_CREAT | os.O_NOFOLLOW, 0o600)
 
     def _make_reachable(self, account: Account, *, new: bool) -> None:
         """Let the server's user enter the directory, but not list it.
 
-        :raises ServerFailed: when a directory above it is closed to that user
+        :raises ServerFailed: if a directory above it is closed to that user
         """
         if new:
             self.path.chmod(0o711)
         if not self.kept:
             self.path.parent.chmod(0o711)
         if closed := account.first_not_enterable(self.path):
-            where = "directory" if self.kept else "TMPDIR"
+            setting = "directory" if self.kept else "TMPDIR"
             raise ServerFailed(
                 f"has to run as user {account.name}, who may not enter {closed}; choose another "
-                f"{where}, or another user with run-as"
+                f"{setting}, or another user with run-as"
             )

@@ -4,8 +4,7 @@ import signal
 from collections.abc import Sequence
 
 from zodbshootout.guardian import Ending
-from zodbshootout.servers.account import NOBODY
-from zodbshootout.servers.programs import MEMCACHED
+from zodbshootout.servers.installation import MEMCACHED, NOBODY
 from zodbshootout.servers.server import Server
 
 

@@ -8,13 +8,12 @@ from pathlib import Path
 
 from zodbshootout.guardian import Ending
 from zodbshootout.servers import ServerFailed
-from zodbshootout.servers.account import NOBODY
-from zodbshootout.servers.address import greets, is_loopback, network_of
-from zodbshootout.servers.database import DatabaseServer
-from zodbshootout.servers.programs import MYSQL
+from zodbshootout.servers.address import client_address, greets
+from zodbshootout.servers.installation import MYSQL, NOBODY
+from zodbshootout.servers.server import DatabaseServer
 
 _ACCOUNTS_FILE = "accounts.sql"
-_REFUSED = re.compile(r"^ERROR: (?!1290 )\d+\s+(?P<why>.*)$", re.MULTILINE)
+_REFUSED = re.compile(r"^ERROR: (?!1290 )\d+\s+(?P<reason>.*)$", re.MULTILINE)
 """A statement that failed, except those about users under ``skip-grant-tables`` (1290)."""
 
 
@@ -42,7 +41,7 @@ class MySQLServer(DatabaseServer):
                     f"--datadir={data}",
                     "--auth-root-authentication-method=socket",
                     "--skip-test-db",
-                    "--force",  # even where no name of the host can be resolved
+                    "--force",  # even if no name of the host can be resolved
                 ]
             )
         else:
@@ -52,21 +51,21 @@ class MySQLServer(DatabaseServer):
         super().start()
         # The server starts even if statements of its init-file fail: it only logs that.
         if refused := _REFUSED.search(self.directory.logged(self._log_start)):
-            raise ServerFailed(f"could not be prepared: {refused['why']}")
+            raise ServerFailed(f"could not be prepared: {refused['reason']}")
 
     def create_accounts(self) -> None:
         statements = [
             f"CREATE DATABASE IF NOT EXISTS {_identifier(name)}" for name in self.databases
         ]
+        clients = client_address(self.host) or "%"
         for user in self.users:
-            clients = network_of(self.host).partition("/")[0] if is_loopback(self.host) else "%"
             name = f"{_literal(user)}@'{clients}'"
             statements += [
                 f"CREATE USER IF NOT EXISTS {name}",
                 f"ALTER USER {name} IDENTIFIED BY '{self.password}'",
                 *(f"GRANT ALL ON {_pattern(database)}.* TO {name}" for database in self.databases),
             ]
-        self.directory.write(_ACCOUNTS_FILE, "".join(f"{each};\n" for each in statements))
+        self.directory.write(_ACCOUNTS_FILE, "".join(f"{statement};\n" for statement in statements))
 
     def command(self) -> Sequence[str]:
         own = {
@@ -116,7 +115,7 @@ def _identifier(name: str) -> str:
 
 
 def _pattern(database: str) -> str:
-    """Return a database's name as GRANT takes it, where ``_`` and ``%`` are wildcards."""
+    """Return a database's name for GRANT, which takes ``_`` and ``%`` for wildcards."""
     return _identifier(database.replace("_", r"\_").replace("%", r"\%"))
 
 

@@ -1,4 +1,7 @@
-"""The names that a configuration can use for the addresses and passwords of its servers."""
+"""The names that a configuration can use for what the run gives its servers.
+
+These are addresses, passwords and certificates.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,7 @@ from pathlib import Path
 
 from zodbshootout.config.configuration import SCRATCH, Source
 from zodbshootout.errors import UserError
-from zodbshootout.servers.address import HOST, is_unspecified, joined, reserved_port
-from zodbshootout.servers.certificates import certificates
+from zodbshootout.servers.address import HOST, host_and_port, is_unspecified, reserved_port
 
 _LEGAL_NAME = re.compile(r"[a-z]\w*", re.ASCII)
 
@@ -23,38 +25,69 @@ def given_names(
     """Return the names that a run defines for a configuration, with their values.
 
     These are ``$scratch``, a directory of the run, and for each server *NAME* its address, host,
-    port, password and, where they are used, certificates.  The ports are reserved as long as the
-    context lasts.  Servers *listen* on the loopback interface, or where that says.
+    port, password and, if they are used, certificates.  The ports are reserved as long as the
+    context lasts.  A server listens on the host that *listen* names, or on the loopback interface.
 
-    :raises UserError: when a server cannot have the name it has, or cannot listen where
-        it should, or certificates cannot be made
+    :raises UserError: if a server has a name that it cannot have, or cannot listen where it should,
+        or if certificates cannot be made
     """
-    _check_legal(source)
-    own = scratch / "files"
-    own.mkdir(
-        mode=0o700, exist_ok=True
-    )  # root makes the scratch directory enterable for other users
-    names = {SCRATCH: str(own)}
+    directory = scratch / "files"
+    # Root makes the scratch directory enterable for other users.
+    directory.mkdir(mode=0o700, exist_ok=True)
+    names = {SCRATCH: str(directory)}
     with ExitStack() as stack:
         for server in dict.fromkeys(source.server_names):
+            _check_legal(source, server)
             host = (listen or {}).get(server, HOST)
             port = _port(source, server, host, stack)
-            mine = {
-                server: joined(host, port),
+            own_names = {
+                server: host_and_port(host, port),
                 f"{server}_host": host,
                 f"{server}_port": str(port),
                 f"{server}_password": secrets.token_hex(16),
             }
             if _mentions_certificates(source, server):
-                made = certificates(scratch / f"certificates-{server}", host)
-                mine |= {f"{server}_{name}": path for name, path in made.items()}
-            if clashes := sorted(names.keys() & mine.keys()):
+                files = certificates(scratch / f"certificates-{server}", host)
+                own_names |= {f"{server}_{name}": path for name, path in files.items()}
+            if clashes := sorted(names.keys() & own_names.keys()):
                 raise UserError(
                     f"{source.path}: ${clashes[0]} would belong to two servers; "
                     f"give server {server!r} another name"
                 )
-            names |= mine
+            names |= own_names
         yield names
+
+
+def certificates(directory: Path, host: str = HOST) -> dict[str, str]:
+    """Make a certificate for this *host* in *directory*; return the paths of its files by name.
+
+    Servers and clients alike identify themselves with ``certificate`` and ``key``; ``authority`` is
+    the certificate of the authority that has signed it.
+
+    :raises UserError: if trustme is not installed
+    """
+    try:
+        import trustme
+    except ImportError:
+        raise UserError(
+            "certificates for ssl need trustme; install it: pip install trustme"
+        ) from None
+    directory.mkdir(mode=0o700, exist_ok=True)
+    files = {name: str(directory / f"{name}.pem") for name in ("certificate", "key", "authority")}
+    authority = trustme.CA()
+    issued = authority.issue_cert(*dict.fromkeys(["localhost", HOST, host]))
+    issued.cert_chain_pems[0].write_to_path(files["certificate"])
+    issued.private_key_pem.write_to_path(files["key"])
+    authority.cert_pem.write_to_path(files["authority"])
+    return files
+
+
+def _check_legal(source: Source, name: str) -> None:
+    if not _LEGAL_NAME.fullmatch(name) or name == SCRATCH:
+        raise UserError(
+            f"{source.path}: a server cannot be called {name!r}; use letters, digits and _, "
+            f"begin with a letter, and leave {SCRATCH!r} to the run"
+        )
 
 
 def _port(source: Source, server: str, host: str, stack: ExitStack) -> int:
@@ -70,15 +103,6 @@ def _port(source: Source, server: str, host: str, stack: ExitStack) -> int:
             f"{source.path}: server {server}: listen {host} is no address of this host: "
             f"{error.strerror}"
         ) from None
-
-
-def _check_legal(source: Source) -> None:
-    for name in source.server_names:
-        if not _LEGAL_NAME.fullmatch(name) or name == SCRATCH:
-            raise UserError(
-                f"{source.path}: a server cannot be called {name!r}; use letters, digits and _, "
-                f"begin with a letter, and leave {SCRATCH!r} to the run"
-            )
 
 
 def _mentions_certificates(source: Source, server: str) -> bool:

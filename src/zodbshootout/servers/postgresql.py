@@ -3,17 +3,15 @@ from __future__ import annotations
 import resource
 import signal
 from collections.abc import Sequence
+from ipaddress import ip_network
 from pathlib import Path
 
 from zodbshootout.config.configuration import ServerSection
-from zodbshootout.errors import UserError
 from zodbshootout.guardian import Ending
 from zodbshootout.servers import ServerFailed
-from zodbshootout.servers.account import NOBODY
-from zodbshootout.servers.address import is_loopback, network_of
-from zodbshootout.servers.database import DatabaseServer
-from zodbshootout.servers.programs import POSTGRESQL
-from zodbshootout.servers.server import ServerContext
+from zodbshootout.servers.address import client_address
+from zodbshootout.servers.installation import NOBODY, POSTGRESQL
+from zodbshootout.servers.server import DatabaseServer, ServerContext
 
 _ACCESS_FILE = "pg_hba.conf"
 _SUPERUSER = "postgres"
@@ -39,14 +37,14 @@ class PostgreSQLServer(DatabaseServer):
     def __init__(self, section: ServerSection, context: ServerContext) -> None:
         super().__init__(section, context)
         if _SUPERUSER in self.users:
-            raise UserError(
-                f"{context.source.path}: server {self.name}: {_SUPERUSER} is its superuser, as "
-                "which no client can log in; name another user"
+            raise self.mistake(
+                f"{_SUPERUSER} is its superuser, as which no client can log in; name another user"
             )
 
     def prepare(self) -> None:
         super().prepare()
-        clients = network_of(self.host) if is_loopback(self.host) else "all"
+        address = client_address(self.host)
+        clients = ip_network(address) if address else "all"
         self.directory.write(_ACCESS_FILE, f"host all all {clients} scram-sha-256\n")
 
     def initialize(self, data: Path) -> None:

@@ -2,37 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
-from zodbshootout.config.configuration import Configuration
+from zodbshootout.config.configuration import Configuration, ServerSection
 from zodbshootout.errors import UserError
 from zodbshootout.servers import ServerFailed
-from zodbshootout.servers.registry import server_of
+from zodbshootout.servers.memcached import MemcachedServer
+from zodbshootout.servers.mysql import MySQLServer
+from zodbshootout.servers.postgresql import PostgreSQLServer
 from zodbshootout.servers.server import Server, ServerContext
+from zodbshootout.servers.zeo import ZEOServer
+
+_SERVERS: Mapping[str, type[Server]] = {
+    "memcachedserver": MemcachedServer,
+    "mysqlserver": MySQLServer,
+    "postgresqlserver": PostgreSQLServer,
+    "zeoserver": ZEOServer,
+}
+
+
+def server_of(section: ServerSection, context: ServerContext) -> Server:
+    """Return the server that a section describes, not yet started.
+
+    :raises UserError: as :class:`Server`
+    """
+    return _SERVERS[section.kind](section, context)
 
 
 @dataclass(frozen=True)
 class RunningServers:
     """The private servers of a run."""
 
-    running: Mapping[Hashable, Server]
-    """A server comes after those that it needs.  The keys are names, unless several share one."""
-    users: Mapping[Hashable, Sequence[str]]
-    """For each server the names of the contenders that need it, itself or through another."""
+    users: Mapping[Server, Sequence[str]]
+    """For each server that runs, after those that it needs, the names of the contenders that need
+    it, itself or through another."""
     absent: Mapping[str, str]
     """Why contenders cannot be measured whose servers did not come up, by contender."""
 
     @property
     def served(self) -> set[str]:
-        """Return the names of the contenders that need a server."""
+        """The names of the contenders that need a server."""
         return {name for names in self.users.values() for name in names}
 
     def restart_for(self, contender: str) -> None:
         """Restart the servers that a contender needs.
 
-        :raises ServerFailed: when one does not come up again; the others are started all the same
+        :raises ServerFailed: if one does not come up again; the others are started all the same
         """
         needed = self._needed_by(contender)
         for server in reversed(needed):
@@ -55,22 +72,13 @@ class RunningServers:
         return None
 
     def _needed_by(self, contender: str) -> list[Server]:
-        return [each for key, each in self.running.items() if contender in self.users[key]]
+        return [server for server, users in self.users.items() if contender in users]
 
 
 def all_of(parts: Sequence[RunningServers]) -> RunningServers:
     """Return the servers of several *parts*, which have different users, as one."""
     return RunningServers(
-        {
-            (number, key): each
-            for number, part in enumerate(parts)
-            for key, each in part.running.items()
-        },
-        {
-            (number, key): each
-            for number, part in enumerate(parts)
-            for key, each in part.users.items()
-        },
+        {server: users for part in parts for server, users in part.users.items()},
         {name: reason for part in parts for name, reason in part.absent.items()},
     )
 
@@ -89,27 +97,27 @@ def start_servers(
     :param users: for each server the names of the contenders that need it, itself or through
         another server
     :param needs: for each server the names of the servers that it needs, itself or through another
-    :raises UserError: when a section sets what only the run may set
+    :raises UserError: as :class:`Server`
     """
-    servers = {
-        section.name: server_of(section, context)
-        for section in sorted(configuration.servers, key=lambda each: len(needs[each.name]))
+    servers = [
+        server_of(section, context)
+        for section in sorted(configuration.servers, key=lambda section: len(needs[section.name]))
         if users[section.name]
-    }
-    running: dict[str, Server] = {}
+    ]
+    running: dict[Server, Sequence[str]] = {}
     absent: dict[str, str] = {}
-    for name, server in servers.items():
-        if not running.keys() >= needs[name]:
+    for server in servers:
+        if not {other.name for other in running} >= needs[server.name]:
             continue  # its users also use the server that failed, and are absent already
         stack.callback(server.stop)
         try:
             with _named_in_failures(server):
                 server.start()
         except ServerFailed as error:
-            absent |= dict.fromkeys(users[name], str(error))
+            absent |= dict.fromkeys(users[server.name], str(error))
         else:
-            running[name] = server
-    return RunningServers(dict(running.items()), dict(users.items()), absent)
+            running[server] = users[server.name]
+    return RunningServers(running, absent)
 
 
 def check_restartable(
@@ -122,7 +130,7 @@ def check_restartable(
     :param users: as for :func:`start_servers`
     :param volatile_contenders: names of the contenders that keep data in memory
     :param volatile_servers: names of the servers that keep data in memory
-    :raises UserError: when they cannot, or when no server is used
+    :raises UserError: if they cannot, or if no server is used
     """
     option = "--restart-servers"
     needed = [server for server, names in users.items() if names]

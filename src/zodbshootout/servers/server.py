@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import resource
+import shutil
 import subprocess
 import threading
 import time
@@ -19,9 +20,9 @@ from zodbshootout.config.configuration import ServerSection, Source
 from zodbshootout.errors import UserError
 from zodbshootout.guardian import GENTLE, Child, Ending, Guardian, GuardianLost, last_lines
 from zodbshootout.servers import ServerFailed
-from zodbshootout.servers.account import account_for
 from zodbshootout.servers.address import accepts
 from zodbshootout.servers.directory import ServerDirectory
+from zodbshootout.servers.installation import account_for
 
 START_TIMEOUT = 60.0
 """Seconds that a server may take until it is ready."""
@@ -29,12 +30,13 @@ PREPARATION_TIMEOUT = 120.0
 """Seconds that a program may take that prepares a server, such as ``initdb``."""
 CONNECTIONS_PER_CLIENT = 3
 """RelStorage opens up to two, and those of a database that was closed end a little later."""
-DATA = "data"
+_DATA = "data"
 """The subdirectory of a server's directory that holds its data."""
+_UNFINISHED = f"{_DATA}.unfinished"
 _NO_SIGNAL = Ending(signal=0, grace=10.0)
 """How programs that prepare a server end: killed, PostgreSQL's would leave shared memory."""
-_PASSED_ON = frozenset({"PATH", "TZ", "LD_LIBRARY_PATH"})
-"""What a server that runs as another user gets of root's environment."""
+_HARMLESS_VARIABLES = frozenset({"PATH", "TZ", "LD_LIBRARY_PATH"})
+"""Variables of root's environment that a server which runs as another user may see."""
 
 
 @dataclass(frozen=True)
@@ -54,25 +56,24 @@ class ServerContext:
 
 
 class Server(ABC):
-    """The server that a section describes.  Subclasses say how it is prepared and started."""
+    """The server that a section describes.  Subclasses prepare it and return its command."""
 
+    own_settings: ClassVar[frozenset[str]] = frozenset()
+    """Settings that only the run sets, never the section."""
+    system_accounts: ClassVar[Sequence[str] | None] = None
+    """Users as which root runs it, the first that exists; ``None`` if it may run as root."""
+    error_mark: ClassVar[str] = ""
+    """Marks the lines of its log that report errors; empty if nothing does."""
+    orderly: ClassVar[Ending] = GENTLE
+    """How it is stopped when its data are needed again."""
+    abrupt: ClassVar[Ending] = GENTLE
+    """How it is stopped when its data are removed with the run."""
     default_connections: ClassVar[int] = 300
     """Connections that it accepts if the crews are small; some wait while others are measured."""
     connection_limit: ClassVar[int] = resource.RLIMIT_NOFILE
     """The resource of the operating system of which a connection uses one."""
     own_resources: ClassVar[int] = 100
     """How many of this resource it uses besides."""
-    own_settings: ClassVar[frozenset[str]] = frozenset()
-    """Settings that only the run sets, never the section."""
-    system_accounts: ClassVar[Sequence[str] | None] = None
-    """Users as which root runs it, the first that exists; ``None`` where it runs as root."""
-    error_mark: ClassVar[str] = ""
-    """Marks the lines of its log that report errors; empty if nothing does."""
-
-    orderly: ClassVar[Ending] = GENTLE
-    """How it is stopped when its data are needed again."""
-    abrupt: ClassVar[Ending] = GENTLE
-    """How it is stopped when its data are removed with the run."""
 
     def __init__(self, section: ServerSection, context: ServerContext) -> None:
         """Take a section; nothing is started.
@@ -93,14 +94,15 @@ class Server(ABC):
         self._process: Child | None = None
         self._process_options: dict[str, Any] = {}
         self._log_start = 0
-        self._raise_limit()
         for name in section.settings:
             # The long options of programs may be abbreviated.
             if any(own.startswith(name.replace("-", "_")) for own in self.own_settings):
-                raise UserError(
-                    f"{context.source.path}: server {self.name}: {name} is set by the run; "
-                    "leave it out of <settings>"
-                )
+                raise self.mistake(f"{name} is set by the run; leave it out of <settings>")
+        self._raise_limit()
+
+    def mistake(self, flaw: str) -> UserError:
+        """Return the error that reports a flaw of the section."""
+        return UserError(f"{self.context.source.path}: server {self.name}: {flaw}")
 
     @property
     def connections(self) -> int:
@@ -113,31 +115,28 @@ class Server(ABC):
         soft, hard = resource.getrlimit(self.connection_limit)
         if soft == resource.RLIM_INFINITY or soft >= needed:
             return
-        unlimited = hard == resource.RLIM_INFINITY
+        new_hard = hard if hard == resource.RLIM_INFINITY else max(hard, needed)
         try:
-            limits = (needed, hard if unlimited else max(hard, needed))
-            resource.setrlimit(self.connection_limit, limits)
+            resource.setrlimit(self.connection_limit, (needed, new_hard))
         except (OSError, ValueError):
-            things = (
-                "open files" if self.connection_limit == resource.RLIMIT_NOFILE else "processes"
-            )
-            raise UserError(
-                f"{self.context.source.path}: server {self.name}: {self.context.clients} clients "
-                f"need {needed} {things} of it, and this machine allows {hard}; use fewer clients "
-                "(-c), or raise the limit (ulimit)"
+            files = self.connection_limit == resource.RLIMIT_NOFILE
+            raise self.mistake(
+                f"{self.context.clients} clients need {needed} "
+                f"{'open files' if files else 'processes'} of it, and this machine allows {hard}; "
+                "use fewer clients (-c), or raise the limit (ulimit)"
             ) from None
 
     def prepare(self) -> None:  # noqa: B027 - not every server needs it
         """Create in :attr:`directory` what the server needs before it starts.
 
-        :raises ServerFailed: when it cannot be done
+        :raises ServerFailed: if it cannot be done
         """
 
     @abstractmethod
     def command(self) -> Sequence[str]:
         """Return the command that starts the server.
 
-        :raises ServerFailed: when its program is not installed
+        :raises ServerFailed: if its program is not installed
         """
 
     def is_ready(self) -> bool:
@@ -147,7 +146,7 @@ class Server(ABC):
     def start(self) -> None:
         """Prepare the server, start it and wait until it is ready.
 
-        :raises ServerFailed: when it cannot be started or prepared, ends at once, or takes longer
+        :raises ServerFailed: if it cannot be started or prepared, ends at once, or takes longer
             than :data:`START_TIMEOUT`
         """
         try:
@@ -172,35 +171,26 @@ class Server(ABC):
         except (OSError, GuardianLost) as error:
             raise ServerFailed(f"could not be started again: {error}") from error
 
-    def how_ended(self) -> str | None:
-        """Return how the server has ended and what it logged last, ``None`` if it has not."""
-        if self._process is None or self._process.poll() is None:
-            return None
-        return f"{self._process.describe_exit()}: {self.last_log_lines()}"
+    def stop(self) -> None:
+        """Stop the server, if it runs, and wait for its end."""
+        self._stop(self._ending)
+        self.directory.close()
 
     @property
     def pid(self) -> int | None:
         """The id of the process, ``None`` before it is started."""
         return self._process.pid if self._process else None
 
-    def stop(self) -> None:
-        """Stop the server and wait for its end; a server that is not running is left alone."""
-        self._stop(self._ending)
-        self.directory.close()
-
-    @property
-    def _ending(self) -> Ending:
-        return self.orderly if self.directory.kept else self.abrupt
-
-    def _stop(self, ending: Ending) -> None:
-        if self._process is not None:
-            self._process.end(ending)
-            self._process = None
+    def how_ended(self) -> str | None:
+        """Return how the server has ended and its last log lines, ``None`` if it has not."""
+        if self._process is None or self._process.poll() is None:
+            return None
+        return f"{self._process.describe_exit()}: {self.last_log_lines()}"
 
     def run(self, command: Sequence[str], standard_input: str = "") -> str:
-        """Run a program that prepares the server; return what it printed.
+        """Run a program that prepares the server; return its output.
 
-        :raises ServerFailed: when it fails, or takes longer than :data:`PREPARATION_TIMEOUT`
+        :raises ServerFailed: if it fails, or takes longer than :data:`PREPARATION_TIMEOUT`
         """
         self._log_start = self.directory.log_size
         # Not a pipe: an interrupted run might not close its end, and the program wait for ever.
@@ -230,14 +220,14 @@ class Server(ABC):
         """Make the directory, and choose user and environment of the server's processes."""
         account = None
         if self.system_accounts is not None:
-            data = self.directory.path / DATA if self.directory.kept else None
+            data = self.directory.path / _DATA if self.directory.kept else None
             account = account_for(self.system_accounts, self.section.run_as, data)
         self.directory.make(account)
         temporary = str(self.directory.subdirectory("tmp"))
-        environment: dict[str, str] = dict(os.environ)
+        environment = dict(os.environ)
         if account is not None:
             # The rest of root's environment may hold secrets.
-            environment = {key: text for key, text in environment.items() if key in _PASSED_ON}
+            environment = {name: environment[name] for name in _HARMLESS_VARIABLES & {*environment}}
             self._process_options = {"user": account.uid, "group": account.gid, "extra_groups": []}
             self._process_options["cwd"] = temporary
         self._process_options["env"] = {**environment, "LC_ALL": "C.UTF-8", "TMPDIR": temporary}
@@ -246,7 +236,18 @@ class Server(ABC):
         command = self.command()
         self._log_start = self.directory.log_size
         self._process = self._spawn(command, self._ending, subprocess.DEVNULL)
-        self._wait(self._process)
+        deadline = time.monotonic() + START_TIMEOUT
+        while self._process.poll() is None:
+            if self.is_ready():
+                return
+            if self.context.interrupted.is_set():
+                raise ServerFailed("was not waited for: the run was interrupted")
+            if time.monotonic() > deadline:
+                raise ServerFailed(
+                    f"was not ready within {START_TIMEOUT:.0f} s: {self.last_log_lines()}"
+                )
+            time.sleep(0.05)
+        raise ServerFailed(f"ended at once: {self.last_log_lines()}")
 
     def _spawn(self, command: Sequence[str], ending: Ending, stdin: int | IO[bytes]) -> Child:
         return self.context.guardian.start(
@@ -258,16 +259,51 @@ class Server(ABC):
             **self._process_options,
         )
 
-    def _wait(self, process: Child) -> None:
-        deadline = time.monotonic() + START_TIMEOUT
-        while process.poll() is None:
-            if self.is_ready():
-                return
-            if self.context.interrupted.is_set():
-                raise ServerFailed("was not waited for: the run was interrupted")
-            if time.monotonic() > deadline:
-                raise ServerFailed(
-                    f"was not ready within {START_TIMEOUT:.0f} s: {self.last_log_lines()}"
-                )
-            time.sleep(0.05)
-        raise ServerFailed(f"ended at once: {self.last_log_lines()}")
+    @property
+    def _ending(self) -> Ending:
+        return self.orderly if self.directory.kept else self.abrupt
+
+    def _stop(self, ending: Ending) -> None:
+        if self._process is not None:
+            self._process.end(ending)
+            self._process = None
+
+
+class DatabaseServer(Server):
+    """A server with a directory of data, and the databases and users that its section names."""
+
+    @property
+    def data(self) -> Path:
+        """The directory in which the server keeps its data."""
+        return self.directory.path / _DATA
+
+    @property
+    def databases(self) -> list[str]:
+        return list(self.section.config.database)
+
+    @property
+    def users(self) -> list[str]:
+        return list(self.section.config.user)
+
+    def prepare(self) -> None:
+        """Make the directory of data, if it is missing, and users with this run's password."""
+        if not self.data.exists():
+            shutil.rmtree(self.directory.path / _UNFINISHED, ignore_errors=True)
+            unfinished = self.directory.subdirectory(_UNFINISHED)
+            self.initialize(unfinished)
+            unfinished.rename(self.data)
+        self.create_accounts()
+
+    @abstractmethod
+    def initialize(self, data: Path) -> None:
+        """Have the server's own programs fill the empty directory *data*.
+
+        :raises ServerFailed: if they fail
+        """
+
+    @abstractmethod
+    def create_accounts(self) -> None:
+        """Create missing databases and users, and give every user this run's password.
+
+        :raises ServerFailed: if it cannot be done
+        """

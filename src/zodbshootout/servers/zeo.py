@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from zodbshootout.client.opening import prelude
 from zodbshootout.config.configuration import ServerSection
-from zodbshootout.errors import UserError
-from zodbshootout.servers.address import is_loopback, joined
+from zodbshootout.servers.address import host_and_port, is_loopback
 from zodbshootout.servers.server import Server, ServerContext
 
 _FILE = "zeo.conf"
@@ -23,21 +22,18 @@ class ZEOServer(Server):
     def __init__(self, section: ServerSection, context: ServerContext) -> None:
         super().__init__(section, context)
         if not section.config.ssl and not is_loopback(self.host):
-            raise UserError(
-                f"{context.source.path}: server {self.name}: with listen {self.host} everybody "
-                "there could use it, so it needs ssl true"
+            raise self.mistake(
+                f"with listen {self.host} everybody there could use it, so it needs ssl true"
             )
         if section.config.ssl and f"{self.name}_certificate" not in context.names:
-            raise UserError(
-                f"{context.source.path}: server {self.name} has ssl, and no contender has "
-                f"an <ssl> with ${self.name}_certificate, ${self.name}_key and "
-                f"${self.name}_authority"
+            raise self.mistake(
+                f"it has ssl, and no contender has an <ssl> with ${self.name}_certificate, "
+                f"${self.name}_key and ${self.name}_authority"
             )
 
     def prepare(self) -> None:
-        """Write a configuration for runzeo."""
         settings = {
-            "address": joined(self.host, self.port),
+            "address": host_and_port(self.host, self.port),
             "pid-filename": str(self.directory.path / "zeo.pid"),
             **self.section.settings,
         }

@@ -64,9 +64,8 @@ def _wall_of_0_8(*, quick: bool) -> float:
             names = stack.enter_context(given_names(source, scratch))
             configuration = parse(source, names)
             users = {server: ["0.8.0"] for server in source.server_names}
-            needs: dict[str, set[str]] = {server: set() for server in source.server_names}
             context = ServerContext(scratch, source, names, guardian)
-            absent = start_servers(stack, configuration, users, needs, context).absent
+            absent = start_servers(stack, configuration, users, context).absent
             if absent:
                 raise NotMeasured(f"a server does not start: {'; '.join(absent.values())}")
             file = directory / "contenders.conf"

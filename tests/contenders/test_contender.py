@@ -12,8 +12,8 @@ from zodbshootout.client.storage_info import Sharing, StorageInfo
 from zodbshootout.config.configuration import Source, parse
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.contenders.description import contenders_of
-from zodbshootout.contenders.private_servers import caches_of_server, needed_servers
-from zodbshootout.servers.naming import given_names
+from zodbshootout.contenders.private_servers import caches_of_server
+from zodbshootout.servers.naming import given_names, needed_servers
 
 SERVERS = """
 %import relstorage

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,11 +10,10 @@ from unittest import mock
 import pytest
 
 from zodbshootout.config.configuration import Configuration, Source, parse
-from zodbshootout.errors import UserError
 from zodbshootout.guardian import Guardian
 from zodbshootout.servers import ServerFailed, running
 from zodbshootout.servers.naming import given_names
-from zodbshootout.servers.running import RunningServers, check_restartable, start_servers
+from zodbshootout.servers.running import RunningServers, start_servers
 from zodbshootout.servers.server import ServerContext
 
 # The database is the last of the file, and is needed first.
@@ -50,13 +49,14 @@ class FakeServers:
     failing: set[str] = field(default_factory=set)
 
     def make(self, section: Any, context: Any) -> Any:
-        return FakeServer(section.name, self)
+        return FakeServer(section.name, self, section)
 
 
 @dataclass(eq=False)
 class FakeServer:
     name: str
     servers: FakeServers
+    section: Any
 
     def how_ended(self) -> str | None:
         return "was killed" if self.name in self.servers.failing else None
@@ -65,9 +65,13 @@ class FakeServer:
         def happen() -> None:
             self.servers.events.append(f"{event} {self.name}")
             if self.name in self.servers.failing and event in {"start", "resume"}:
-                raise ServerFailed("is on fire")
+                raise ServerFailed(f"server {self.name} is on fire")
 
         return happen
+
+
+def needed_servers(section: Any, configuration: Configuration) -> list[Any]:
+    return [server for server in configuration.servers if server.name in NEEDS[section.name]]
 
 
 def names(servers: RunningServers) -> list[str]:
@@ -78,6 +82,7 @@ def names(servers: RunningServers) -> list[str]:
 def servers(monkeypatch: pytest.MonkeyPatch) -> FakeServers:
     fakes = FakeServers()
     monkeypatch.setattr(running, "server_of", fakes.make)
+    monkeypatch.setattr(running, "needed_servers", needed_servers)
     return fakes
 
 
@@ -96,7 +101,7 @@ def start(servers: FakeServers, tmp_path: Path) -> Callable[..., RunningServers]
         configuration = configuration_of(source, tmp_path)
         context = ServerContext(tmp_path, source, configuration.names, mock.Mock(spec=Guardian))
         with ExitStack() as stack:
-            return start_servers(stack, configuration, users_of(*contenders), NEEDS, context)
+            return start_servers(stack, configuration, users_of(*contenders), context)
 
     return begin
 
@@ -197,36 +202,3 @@ def test_how_a_server_ended_is_known_to_the_contenders_that_need_it(
     servers.failing.add("base")
     assert result.how_ended("through_one") == "server base was killed"
     assert result.how_ended("elsewhere") is None
-
-
-def test_servers_that_keep_their_data_can_be_restarted() -> None:
-    check_restartable(users_of("through_one", "alone"), ["alone"], {"other"})
-
-
-@pytest.mark.parametrize(
-    ("contenders", "volatile_contenders", "volatile_servers", "message"),
-    [
-        (["alone"], [], [], "no contender has a server that the run starts"),
-        (
-            ["through_one", "elsewhere"],
-            [],
-            ["other"],
-            "server other would lose its data, which it keeps in memory",
-        ),
-        (
-            ["through_one", "through_both"],
-            ["alone", "through_both"],
-            [],
-            "through_both would lose its data, which it keeps in memory; leave it out with --only",
-        ),
-    ],
-)
-def test_servers_are_not_restarted_where_that_would_lose_data(
-    contenders: Sequence[str],
-    volatile_contenders: Sequence[str],
-    volatile_servers: Sequence[str],
-    message: str,
-) -> None:
-    with pytest.raises(UserError) as caught:
-        check_restartable(users_of(*contenders), volatile_contenders, volatile_servers)
-    assert str(caught.value) == f"--restart-servers: {message}"

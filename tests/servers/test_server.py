@@ -66,7 +66,7 @@ def failure(server: Server) -> str:
     with pytest.raises(ServerFailed) as caught:
         server.start()
     assert "\n" not in str(caught.value)
-    return str(caught.value)
+    return str(caught.value).removeprefix("server it ")
 
 
 def running(pid: int) -> bool:
@@ -136,7 +136,7 @@ def test_only_what_was_logged_since_the_last_start_is_quoted(make_server: MakeSe
     server.halt()
     with pytest.raises(ServerFailed) as caught:
         server.resume()
-    assert str(caught.value) == "ended at once: no more"
+    assert str(caught.value) == "server it ended at once: no more"
 
 
 def test_a_server_that_is_not_ready_in_time_fails_and_can_be_stopped(

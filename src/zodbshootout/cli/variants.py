@@ -27,7 +27,6 @@ from zodbshootout.contenders.making import CannotBeMade, Maker
 from zodbshootout.contenders.modules import carry_to
 from zodbshootout.contenders.private_servers import (
     check_servers_can_restart,
-    needs_of_servers,
     users_of_servers,
 )
 from zodbshootout.contenders.selection import named
@@ -61,7 +60,7 @@ class Variant:
         own = [each for each in users if each.name in names]
         return start_servers(
             stack, self.configuration, users_of_servers(self.configuration, own),
-            needs_of_servers(self.configuration), self.context,
+            self.context,
         )  # fmt: skip
 
 

@@ -21,9 +21,9 @@ from zodbshootout.config.configuration import Configuration, ServerSection
 from zodbshootout.config.loader import OutsideSection
 from zodbshootout.config.uri import URISection
 from zodbshootout.contenders.contender import Contender
-from zodbshootout.contenders.private_servers import needed_servers, servers_of
 from zodbshootout.contenders.settings import settings_of, settings_of_outside
 from zodbshootout.servers.address import HOST, is_loopback
+from zodbshootout.servers.naming import needed_servers, servers_of
 
 
 def contenders_of(configuration: Configuration) -> list[Contender]:

@@ -9,7 +9,7 @@ from zodbshootout.config.configuration import Configuration, ServerSection
 from zodbshootout.config.loader import OutsideSection, SectionText, keys_in, with_names
 from zodbshootout.config.secrets import SECRET_KEY
 from zodbshootout.contenders.contender import OF_SERVER
-from zodbshootout.contenders.private_servers import needed_servers, servers_of
+from zodbshootout.servers.naming import needed_servers, servers_of
 
 
 def settings_of(section: Any, configuration: Configuration) -> dict[str, str]:

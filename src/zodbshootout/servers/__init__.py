@@ -4,8 +4,4 @@ from __future__ import annotations
 
 
 class ServerFailed(Exception):  # noqa: N818
-    """A server did not come up, so its contenders cannot be measured; the others can.
-
-    The message is a predicate, such as ``ended at once: ...``; the caller puts the name of the
-    server before it.
-    """
+    """A server did not come up, so its contenders cannot be measured; the others can."""

@@ -47,12 +47,6 @@ class MySQLServer(DatabaseServer):
         else:
             self.run([self._server(), "--no-defaults", "--initialize", f"--datadir={data}"])
 
-    def start(self) -> None:
-        super().start()
-        # The server starts even if statements of its init-file fail: it only logs that.
-        if refused := _REFUSED.search(self.directory.logged(self._log_start)):
-            raise ServerFailed(f"could not be prepared: {refused['reason']}")
-
     def create_accounts(self) -> None:
         statements = [
             f"CREATE DATABASE IF NOT EXISTS {_identifier(name)}" for name in self.databases
@@ -93,7 +87,12 @@ class MySQLServer(DatabaseServer):
         ]
 
     def is_ready(self) -> bool:
-        return greets((self.host, self.port))
+        if not greets((self.host, self.port)):
+            return False
+        # The server starts even if statements of its init-file fail: it only logs that.
+        if refused := _REFUSED.search(self.directory.logged(self._log_start)):
+            raise ServerFailed(f"could not be prepared: {refused['reason']}")
+        return True
 
     def _is_mariadb(self) -> bool:
         printed = subprocess.run(

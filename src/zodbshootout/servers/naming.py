@@ -1,20 +1,23 @@
-"""The names that a configuration can use for what the run gives its servers.
+"""The names that a configuration has for what the run gives its servers, and the use of these.
 
-These are addresses, passwords and certificates.
+They stand for addresses, passwords and certificates.
 """
 
 from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
-from zodbshootout.config.configuration import SCRATCH, Source
+from zodbshootout.config.configuration import SCRATCH, Configuration, ServerSection, Source
 from zodbshootout.errors import UserError
 from zodbshootout.servers.address import HOST, host_and_port, is_unspecified, reserved_port
 
+_PARTS = ("", "_host", "_port", "_password", "_certificate", "_key", "_authority")
+"""Appended to the name of a server, these are the names that belong to it."""
 _LEGAL_NAME = re.compile(r"[a-z]\w*", re.ASCII)
 
 
@@ -56,6 +59,28 @@ def given_names(
                 )
             names |= own_names
         yield names
+
+
+def servers_of(names: Collection[str], configuration: Configuration) -> list[ServerSection]:
+    """Return the servers to which some of the *names* belong, and the servers that these need.
+
+    They come in the order of the configuration.
+    """
+    servers = {server.name: server for server in configuration.servers}
+    needed: set[str] = set()
+    names = set(names)
+    while new := {
+        server for server in servers.keys() - needed if names & {server + part for part in _PARTS}
+    }:
+        needed |= new
+        names = {name for server in new for name in configuration.text_of(servers[server]).names}
+    return [server for name, server in servers.items() if name in needed]
+
+
+def needed_servers(section: Any, configuration: Configuration) -> list[ServerSection]:
+    """Return the servers that *section* needs, itself or through another, but for itself."""
+    names = configuration.text_of(section).names
+    return [server for server in servers_of(names, configuration) if server is not section]
 
 
 def certificates(directory: Path, host: str = HOST) -> dict[str, str]:

@@ -78,9 +78,6 @@ class PostgreSQLServer(DatabaseServer):
                 f"CREATE DATABASE {database} OWNER {owner}",
                 f"ALTER DATABASE {database} OWNER TO {owner}",
             ]
-        self._execute(statements)
-
-    def _execute(self, statements: Sequence[str]) -> None:
         # The single-user mode of the server needs no client, and no superuser with a password.
         printed = self.run(
             [self._program("postgres"), "--single", "-D", str(self.data), "postgres"],

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 from zodbshootout.config.configuration import Configuration, ServerSection
-from zodbshootout.errors import UserError
 from zodbshootout.servers import ServerFailed
 from zodbshootout.servers.memcached import MemcachedServer
 from zodbshootout.servers.mysql import MySQLServer
+from zodbshootout.servers.naming import needed_servers
 from zodbshootout.servers.postgresql import PostgreSQLServer
 from zodbshootout.servers.server import Server, ServerContext
 from zodbshootout.servers.zeo import ZEOServer
@@ -57,8 +57,7 @@ class RunningServers:
         failures = []
         for server in needed:
             try:
-                with _named_in_failures(server):
-                    server.resume()
+                server.resume()
             except ServerFailed as error:
                 failures.append(error)  # the others may be needed by other contenders
         if failures:
@@ -87,7 +86,6 @@ def start_servers(
     stack: ExitStack,
     configuration: Configuration,
     users: Mapping[str, Sequence[str]],
-    needs: Mapping[str, set[str]],
     context: ServerContext,
 ) -> RunningServers:
     """Start the servers that have users; *stack* stops them.
@@ -96,64 +94,27 @@ def start_servers(
 
     :param users: for each server the names of the contenders that need it, itself or through
         another server
-    :param needs: for each server the names of the servers that it needs, itself or through another
     :raises UserError: as :class:`Server`
     """
+    needs = {
+        section: {needed.name for needed in needed_servers(section, configuration)}
+        for section in configuration.servers
+    }
     servers = [
         server_of(section, context)
-        for section in sorted(configuration.servers, key=lambda section: len(needs[section.name]))
+        for section in sorted(needs, key=lambda section: len(needs[section]))
         if users[section.name]
     ]
     running: dict[Server, Sequence[str]] = {}
     absent: dict[str, str] = {}
     for server in servers:
-        if not {other.name for other in running} >= needs[server.name]:
+        if not {other.name for other in running} >= needs[server.section]:
             continue  # its users also use the server that failed, and are absent already
         stack.callback(server.stop)
         try:
-            with _named_in_failures(server):
-                server.start()
+            server.start()
         except ServerFailed as error:
             absent |= dict.fromkeys(users[server.name], str(error))
         else:
             running[server] = users[server.name]
     return RunningServers(running, absent)
-
-
-def check_restartable(
-    users: Mapping[str, Sequence[str]],
-    volatile_contenders: Sequence[str],
-    volatile_servers: Collection[str],
-) -> None:
-    """Check that servers can be restarted without losing data.
-
-    :param users: as for :func:`start_servers`
-    :param volatile_contenders: names of the contenders that keep data in memory
-    :param volatile_servers: names of the servers that keep data in memory
-    :raises UserError: if they cannot, or if no server is used
-    """
-    option = "--restart-servers"
-    needed = [server for server, names in users.items() if names]
-    if not needed:
-        raise UserError(f"{option}: no contender has a server that the run starts")
-    served = {name for names in users.values() for name in names}
-    for contender in volatile_contenders:
-        if contender in served:
-            raise UserError(
-                f"{option}: {contender} would lose its data, which it keeps in memory; leave it "
-                "out with --only"
-            )
-    for server in needed:
-        if server in volatile_servers:
-            raise UserError(
-                f"{option}: server {server} would lose its data, which it keeps in memory"
-            )
-
-
-@contextmanager
-def _named_in_failures(server: Server) -> Iterator[None]:
-    """Put the server's name before the message of a :class:`ServerFailed`."""
-    try:
-        yield
-    except ServerFailed as error:
-        raise ServerFailed(f"server {server.name} {error}") from error

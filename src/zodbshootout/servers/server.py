@@ -10,7 +10,8 @@ import subprocess
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -56,7 +57,11 @@ class ServerContext:
 
 
 class Server(ABC):
-    """The server that a section describes.  Subclasses prepare it and return its command."""
+    """The server that a section describes.  Subclasses prepare it and return its command.
+
+    While it is prepared and started, :class:`ServerFailed` has a predicate as its message, such as
+    ``has no program postgres``; :meth:`start` and :meth:`resume` put the server's name before it.
+    """
 
     own_settings: ClassVar[frozenset[str]] = frozenset()
     """Settings that only the run sets, never the section."""
@@ -149,12 +154,10 @@ class Server(ABC):
         :raises ServerFailed: if it cannot be started or prepared, ends at once, or takes longer
             than :data:`START_TIMEOUT`
         """
-        try:
+        with self._named_in_failures("started"):
             self._set_up()
             self.prepare()
             self._launch()
-        except (OSError, GuardianLost) as error:
-            raise ServerFailed(f"could not be started: {error}") from error
 
     def halt(self) -> None:
         """Stop the server for :meth:`resume`, and wait for its end."""
@@ -166,10 +169,8 @@ class Server(ABC):
 
         :raises ServerFailed: as :meth:`start`
         """
-        try:
+        with self._named_in_failures("started again"):
             self._launch()
-        except (OSError, GuardianLost) as error:
-            raise ServerFailed(f"could not be started again: {error}") from error
 
     def stop(self) -> None:
         """Stop the server, if it runs, and wait for its end."""
@@ -258,6 +259,16 @@ class Server(ABC):
             stderr=subprocess.STDOUT,
             **self._process_options,
         )
+
+    @contextmanager
+    def _named_in_failures(self, action: str) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, GuardianLost) as error:
+            message = f"server {self.name} could not be {action}: {error}"
+            raise ServerFailed(message) from error
+        except ServerFailed as error:
+            raise ServerFailed(f"server {self.name} {error}") from error
 
     @property
     def _ending(self) -> Ending:

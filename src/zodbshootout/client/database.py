@@ -84,7 +84,7 @@ class Database:
             sharing=self.sharing,
             prefetches=self.prefetches,
             stores_blobs=self.stores_blobs,
-            read_only=any(each.storage.isReadOnly() for each in self._written_to),
+            read_only=self.read_only,
             retry_flaw=_first(each.retry_flaw() for each in self._written_to),
             resolution_flaw=_first(each.resolution_flaw() for each in self._written_to),
             pack_flaw=self.pack_flaw(),
@@ -112,6 +112,11 @@ class Database:
         return " over ".join(names)
 
     @property
+    def read_only(self) -> bool:
+        """Whether nothing can be written to it."""
+        return any(each.storage.isReadOnly() for each in self._written_to)
+
+    @property
     def prefetches(self) -> bool:
         """Whether ``Connection.prefetch`` reaches a storage that does something with it."""
         return hasattr(self.db.storage, "prefetch")
@@ -133,7 +138,9 @@ class Database:
         return all(type(each) is not StorageType for each in self._stack)
 
     def pack_flaw(self) -> str | None:
-        """Say why it cannot be packed, as far as that is known, or return ``None``."""
+        """Return why it cannot be packed, as far as that is known, or ``None``."""
+        if self.read_only:  # RelStorage would pack it all the same
+            return f"{self.storage_name} is read only as it is configured here"
         return _first(each.pack_flaw() for each in self._written_to)
 
     def pack(self) -> None:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from functools import singledispatch
 from typing import Any, Optional
 
+from ZODB.POSException import ReadOnlyError
+
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.database import Database
 from zodbshootout.client.opening import section_of
@@ -86,7 +88,13 @@ def _prepare(task: Prepare) -> None:
         if others:
             _check_nothing_is_written(task, database, others)
         else:
-            _write(task, database)
+            try:
+                _write(task, database)
+            except ReadOnlyError as error:
+                raise Unsupported(
+                    f"{database.storage_name} is read only as it is configured here, and objects "
+                    "to be read are not in the database; run it without read-only"
+                ) from error
 
 
 def _check_nothing_is_written(task: Prepare, database: Database, others: Sequence[str]) -> None:

@@ -89,7 +89,15 @@ class Benchmark:
 
     @classmethod
     def refusal(cls, info: StorageInfo, parameters: Parameters) -> str | None:  # noqa: ARG003
-        """Say why a contender of which *info* is known cannot run it so, or return ``None``."""
+        """Return why a storage cannot run it with these parameters, or ``None``.
+
+        An override returns the refusal of its base class first.
+        """
+        if cls.writes and info.read_only:
+            return (
+                f"{info.storage_name} is read only as it is configured here; remove read-only, or "
+                "leave out the benchmarks that write"
+            )
         return None
 
     @classmethod

@@ -24,10 +24,10 @@ class Conflicting(Benchmark):
     obstructs = True
 
     @classmethod
-    def refusal(cls, info: StorageInfo, parameters: Parameters) -> str | None:  # noqa: ARG003
+    def refusal(cls, info: StorageInfo, parameters: Parameters) -> str | None:
         if parameters.blobs:
             return "blobs do not resolve conflicts; leave out --blobs"
-        return None
+        return super().refusal(info, parameters)
 
     @property
     def own_number(self) -> int:

@@ -13,10 +13,10 @@ class PrefetchCold(ColdReading):
     title = "Read {objects} Cold Prefetched Objects"
 
     @classmethod
-    def refusal(cls, info: StorageInfo, parameters: Parameters) -> str | None:  # noqa: ARG003
+    def refusal(cls, info: StorageInfo, parameters: Parameters) -> str | None:
         if info.prefetches is False:
             return f"{info.storage_name} has no prefetch"
-        return None
+        return super().refusal(info, parameters)
 
     def set_up(self) -> None:
         if not self.client.database.prefetches:

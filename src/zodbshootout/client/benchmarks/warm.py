@@ -21,7 +21,7 @@ class Warm(OpeningReading):
                 f"{info.storage_name}: closing it loses its data, so no other DB can read "
                 "what one wrote; use --threads shared"
             )
-        return None
+        return super().refusal(info, parameters)
 
     @classmethod
     def in_rounds(cls, parameters: Parameters) -> bool:

@@ -7,15 +7,15 @@ from typing import Any
 
 import pyperf
 
-from zodbshootout.cli.progress import NoProgress
 from zodbshootout.client.outcome import Failure, State
 from zodbshootout.client.specification import ClientKind, CrewShape, Parameters, Storage
 from zodbshootout.client.storage_info import Sharing, StorageInfo
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.result import CellResult
-from zodbshootout.scheduling.interleaved_run import Effort
+from zodbshootout.scheduling.calibration import Effort
 from zodbshootout.scheduling.plan import Plan, Sweep, make_plan
+from zodbshootout.scheduling.result_store import Observer
 
 THREADS = CrewShape(2, ClientKind.THREAD, shared=True)
 
@@ -45,7 +45,7 @@ def unsupported(of: Cell, reason: str) -> CellResult:
     return CellResult(of).failed(Failure(reason, state=State.UNSUPPORTED))
 
 
-class Counting(NoProgress):
+class Counting(Observer):
     """Notes what a bar would show."""
 
     def __init__(self) -> None:

@@ -3,18 +3,39 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
+ALL_MEASURED = 0
+SLOWDOWN = 1
+"""``compare --fail-above`` has found a slowdown."""
 BAD_USAGE = 2
+SOME_FAILED = 3
+DEFECT = 70
+"""An unexpected exception: EX_SOFTWARE of the BSD header sysexits.h."""
+INTERRUPTED = 130
 
 
 class UserError(Exception):
-    """A mistake in the command line or the configuration.
+    """A mistake in the command line or the configuration, or a run that cannot go on.
 
     The message is one line: what is wrong, where, and what to type instead.
     """
 
-    status = BAD_USAGE
+    def __init__(self, message: str, status: int = BAD_USAGE) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+@contextmanager
+def errors_of_files() -> Iterator[None]:
+    """Report the system's errors about files that the user has named as one line."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error)
+        message = f"{error.filename}: {reason}" if error.filename else reason
+        raise UserError(message) from error
 
 
 def suggestion(wrong: str, allowed: Sequence[str]) -> str:

@@ -9,7 +9,7 @@ from zodbshootout.cli.destination import result_files
 from zodbshootout.cli.options import parse
 from zodbshootout.client.specification import CrewShape, Parameters
 from zodbshootout.errors import UserError
-from zodbshootout.scheduling.interleaved_run import Effort
+from zodbshootout.scheduling.calibration import Effort
 from zodbshootout.scheduling.plan import Sweep, make_plan
 
 PLAN = make_plan([], [], Sweep([1], [10], [300], Parameters(CrewShape(1))), Effort(1, 1, 0, 1, 0.1))

@@ -12,11 +12,11 @@ import pytest
 from tests.runs import contender
 from zodbshootout.cli.launching import _relay, look_at
 from zodbshootout.cli.options import parse
-from zodbshootout.cli.progress import NoProgress
 from zodbshootout.client.masking import Mask
 from zodbshootout.client.outcome import Failed, Failure
 from zodbshootout.client.storage_info import Advice, Requirement, StorageInfo
 from zodbshootout.client.tasks import InspectStorage
+from zodbshootout.scheduling.result_store import Observer
 from zodbshootout.workers import leaks
 
 INFO = StorageInfo("SomeStorage", driver="some driver")
@@ -50,7 +50,7 @@ def look(
 ) -> tuple[dict[str, str], dict[str, StorageInfo]]:
     """Return why some contenders cannot be opened, and what was found of the others."""
     given: Any = launcher
-    failures, info = look_at(contenders, given, absent or {}, NoProgress())
+    failures, info = look_at(contenders, given, absent or {}, Observer())
     return {name: failure.cause for name, failure in failures.items()}, info
 
 
@@ -113,11 +113,11 @@ def test_what_pyperf_prints_in_every_worker_is_passed_on_by_no_option(
 ) -> None:
     shown: list[str] = []
 
-    class Observer(NoProgress):
+    class Noting(Observer):
         def relay(self, line: str) -> None:
             shown.append(line)
 
-    relay = _relay(parse(words), Observer(), Mask(["geheim"]))
+    relay = _relay(parse(words), Noting(), Mask(["geheim"]))
     for line in (
         f"{leaks.PREFIX}5 more", "", "add: Mean +- std dev: 738 us +- 16 us",
         "a storage's own words, geheim",

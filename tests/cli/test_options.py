@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from zodbshootout.cli.options import Zap, parse
+from zodbshootout.cli.options import parse
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.specification import ClientKind, CrewShape, MappingType, Parameters
 from zodbshootout.config.configuration import EMBEDDED
 from zodbshootout.errors import UserError
-from zodbshootout.scheduling.interleaved_run import RUN_TIME, Effort
+from zodbshootout.scheduling.calibration import RUN_TIME, Effort
 from zodbshootout.scheduling.plan import Sweep
 
 SEVEN = ["add", "update", "warm", "cold", "prefetch_cold", "hot", "steamin"]
@@ -167,17 +167,17 @@ def test_what_shapes_the_data() -> None:
     )
 
 
-def test_whose_data_is_to_be_destroyed() -> None:
-    assert parse(["x.conf"]).zap == Zap()
-    assert parse(["x.conf", "--zap"]).zap == Zap(asked_for=True)
-    assert parse(["--zap", "x.conf", "add"]).zap == Zap(asked_for=True)
-    assert parse(["--zap", "add", "cold"]).zap == Zap(asked_for=True)
-    assert parse(["--zap", "zeo://localhost:8100"]).zap == Zap(asked_for=True)
-    assert parse(["x.conf", "--zap", "force"]).zap == Zap(asked_for=True, force=True)
-    assert parse(["x.conf", "--zap", "a,B"]).zap == Zap(asked_for=True, names=["a,b"])
+def test_the_value_of_zap() -> None:
+    assert parse(["x.conf"]).zap is None
+    assert parse(["x.conf", "--zap"]).zap == "ask"
+    assert parse(["--zap", "x.conf", "add"]).zap == "ask"
+    assert parse(["--zap", "add", "cold"]).zap == "ask"
+    assert parse(["--zap", "zeo://localhost:8100"]).zap == "ask"
+    assert parse(["x.conf", "--zap", "force"]).zap == "force"
+    assert parse(["x.conf", "--zap", "a,B"]).zap == "a,B"
 
 
-def test_what_is_done_beside_measuring() -> None:
+def test_the_options_of_a_run() -> None:
     run = parse(["x.conf", "--threads", "--pack", "--leaks", "--profile", "d", "--fail-fast"]).run
     assert (run.pack, run.leaks, run.fail_fast) == (True, True, True)
     assert run.profiles == Path("d").absolute()
@@ -236,8 +236,8 @@ def test_sweeps_over_ranges() -> None:
             ["--restart-servers", "add", "hot"],
             "not among the benchmarks; there are cold, prefetch_cold, load",
         ),
-        (["-o", "."], "-o: . is a directory; name a file, such as a.json"),
-        (["-o", "/"], "-o: / is a directory; name a file, such as /a.json"),
+        (["-o", "."], "-o/--output: . is a directory; name a file, such as a.json"),
+        (["-o", "/"], "-o/--output: / is a directory; name a file, such as /a.json"),
         (["--append", "."], "--append: . is a directory; name a file"),
         (["--min-time", "nan"], "--min-time: 'nan' is not a number of seconds above 0"),
         (["--min-time", "-3"], "--min-time: '-3' is not a number of seconds above 0"),

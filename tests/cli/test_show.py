@@ -12,7 +12,7 @@ import pytest
 from tests.reports.results import EVERYTHING, told
 from tests.runs import cell, measured
 from zodbshootout.cli.main import main
-from zodbshootout.cli.streams import console_on
+from zodbshootout.cli.output import console_on
 from zodbshootout.client.specification import MappingType
 from zodbshootout.reports import text
 from zodbshootout.reports.headings import ResultSet

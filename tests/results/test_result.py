@@ -14,7 +14,7 @@ from zodbshootout.client.outcome import Failure, State
 from zodbshootout.client.specification import CrewShape, MappingType, Parameters, from_json
 from zodbshootout.errors import UserError
 from zodbshootout.results.cell import Cell
-from zodbshootout.results.files import NotWritten, ResultFiles, read_results
+from zodbshootout.results.files import ResultFiles, read_results
 from zodbshootout.results.result import (
     CellResult,
     file_name,
@@ -143,7 +143,7 @@ def test_a_write_that_fails_leaves_what_was_there(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(pyperf.BenchmarkSuite, "dump", disk_full)
-    with pytest.raises(NotWritten, match="No space left"):
+    with pytest.raises(UserError, match="No space left"):
         files.write([measured(cell("add", "fs"), [1.0]), measured(cell("cold", "fs"), [1.0])])
     assert files.combined.read_bytes() == before
     assert sorted(path.name for path in files.combined.parent.iterdir()) == [

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from zodbshootout.client.outcome import Failed, Failure
-from zodbshootout.scheduling.interleaved_run import Effort, InterleavedRun, RowCalibration
+from zodbshootout.scheduling.calibration import Effort, RowCalibration
+from zodbshootout.scheduling.interleaved_run import InterleavedRun
 
 Event = tuple[str, str, int]
 """What a worker was told, which worker, and the loops or the number of the slice."""
@@ -136,7 +137,8 @@ def run(
         assert name not in failures
         failures[name] = failure.cause
 
-    turns = InterleavedRun[str](dict(workers), failed, clock=machine.clock, **more)
+    taking: dict[str, Any] = dict(workers)
+    turns = InterleavedRun[str](taking, failed, clock=machine.clock, **more)
     return Outcome(dict(turns.run(calibration, random.Random(seed))), failures)
 
 

@@ -8,10 +8,11 @@ import pytest
 
 from tests.runs import Counting, plan_of, run
 from zodbshootout.client.outcome import Failure, State
+from zodbshootout.errors import UserError
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.result import CellResult
 from zodbshootout.scheduling.plan import Plan
-from zodbshootout.scheduling.result_store import GaveUp, ResultStore
+from zodbshootout.scheduling.result_store import ResultStore
 
 BROKE = Failure("it broke", "Traceback")
 SPOILT = Failure("it wrote something else", invalidates_results=True)
@@ -150,14 +151,14 @@ def test_fail_fast_gives_up_at_a_failure_and_keeps_what_there_is() -> None:
     notes.store.open([(notes.cell("b"), CANNOT)])
     notes.store.add_run(notes.cell("a"), run(0.1))
     notes.store.fail(notes.cell("c"), CANNOT)
-    with pytest.raises(GaveUp):
+    with pytest.raises(UserError, match="--fail-fast"):
         notes.store.fail(notes.cell("a"), BROKE)
     assert notes.kept[-1] == [("failed", 1), ("not supported", 0), ("not supported", 0)]
 
 
 def test_fail_fast_gives_up_at_a_failure_that_is_known_already() -> None:
     notes = Notes(plan_of("ab"), fail_fast=True)
-    with pytest.raises(GaveUp):
+    with pytest.raises(UserError, match="--fail-fast"):
         notes.store.open([(notes.cell("b"), BROKE)])
     assert notes.kept == [[("not run", 0), ("failed", 0)]]
 

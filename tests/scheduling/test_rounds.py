@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from zodbshootout.scheduling.interleaved_run import Effort
+from zodbshootout.scheduling.calibration import Effort
 from zodbshootout.scheduling.rounds import Rounds
 
 

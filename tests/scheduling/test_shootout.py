@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import pyperf
 import pytest
@@ -17,16 +17,16 @@ from zodbshootout.client.outcome import Failed, Failure, State
 from zodbshootout.client.storage_info import Advice
 from zodbshootout.client.tasks import Prepare
 from zodbshootout.contenders.contender import Contender
+from zodbshootout.errors import UserError
 from zodbshootout.results.result import CellResult
-from zodbshootout.scheduling.cells import CellTasks
-from zodbshootout.scheduling.plan import Plan
-from zodbshootout.scheduling.result_store import GaveUp, ResultStore
+from zodbshootout.scheduling.plan import Plan, RunOptions
+from zodbshootout.scheduling.result_store import ResultStore
 from zodbshootout.scheduling.shootout import (
     MAX_CLIENTS,
     VALUES_WITH_RESTARTS,
-    RunOptions,
     Shootout,
 )
+from zodbshootout.scheduling.tasks import Tasks
 from zodbshootout.servers import ServerFailed
 from zodbshootout.workers.task import Measure, Slice
 
@@ -221,7 +221,7 @@ class Going:
 def going(
     plan: Plan,
     site: Site,
-    absent: Mapping[str, Failure] | None = None,
+    unavailable: Mapping[str, Failure] | None = None,
     begun: Sequence[CellResult] = (),
     **how: Any,
 ) -> Going:
@@ -233,13 +233,11 @@ def going(
         kept.append([len(each.runs) for each in results])
 
     shootout = Shootout(
-        plan,
+        Tasks(plan, options),
         ResultStore(plan, observer, keep, options.fail_fast, begun=begun, now=lambda: 0.0),
-        launcher=site,
-        tasks=CellTasks(plan, {}, options.leaks, options.profiles, options.profiler),
-        servers=site,
-        options=options,
-        absent=absent or {},
+        launcher=cast("Any", site),
+        servers=cast("Any", site),
+        unavailable=unavailable or {},
     )
     return Going(shootout, site, observer, kept)
 
@@ -436,8 +434,8 @@ def test_a_cell_that_is_refused_beforehand_is_never_begun() -> None:
 
 
 def test_contenders_that_could_not_be_opened_fail_without_being_tried() -> None:
-    absent = {"b": Failure("no server", "Traceback")}
-    found = shot(plan_of("ab"), absent=absent)
+    unavailable = {"b": Failure("no server", "Traceback")}
+    found = shot(plan_of("ab"), unavailable=unavailable)
     assert found.states() == {"add a": "measured", "add b": "failed"}
     assert (found.failure().reason, found.failure().detail) == ("no server", "Traceback")
     assert {event.contender for event in found.site.did("prepare", "set up")} == {"a"}
@@ -486,7 +484,7 @@ def test_a_row_in_which_everything_has_failed_takes_no_more_fork_servers() -> No
 def test_fail_fast_stops_at_the_first_failure_and_leaves_nobody_at_work() -> None:
     site = Site(fails=failing("slice", "b", nth=1))
     found = going(plan_of("ab", ["add", "cold"]), site, fail_fast=True)
-    with pytest.raises(GaveUp):
+    with pytest.raises(UserError, match="--fail-fast"):
         found.shootout.run()
     assert list(found.states().values()) == ["not run", "failed", "not run", "not run"]
     assert (site.at_work, site.fork_servers) == ([], 0)
@@ -494,7 +492,7 @@ def test_fail_fast_stops_at_the_first_failure_and_leaves_nobody_at_work() -> Non
 
 def test_fail_fast_stops_at_a_contender_that_could_not_be_opened() -> None:
     found = going(plan_of("ab"), Site(), {"b": BROKE}, fail_fast=True)
-    with pytest.raises(GaveUp):
+    with pytest.raises(UserError, match="--fail-fast"):
         found.shootout.run()
     assert found.site.events == []
     assert found.states() == {"add a": "not run", "add b": "failed"}

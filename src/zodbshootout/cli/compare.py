@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from zodbshootout.cli import argument_values
+from zodbshootout.cli.output import Streams
 from zodbshootout.cli.show import labels
-from zodbshootout.cli.streams import Streams
+from zodbshootout.cli.values import percentage
 from zodbshootout.client.specification import INSTALLED
-from zodbshootout.errors import UserError, suggestion
+from zodbshootout.errors import SLOWDOWN, UserError, suggestion
 from zodbshootout.reports import checked_format
 from zodbshootout.reports.comparison import comparison_report
 from zodbshootout.results.comparison import Comparison, compare, differing
@@ -33,8 +33,6 @@ PARAMETERS = {
     "seed": "seed",
 }
 """The names of a cell's parameters, by the options that set them."""
-SLOWDOWN = 1
-"""The exit status if ``--fail-above`` finds a slowdown."""
 
 
 def run(options: argparse.Namespace, streams: Streams) -> int:
@@ -182,7 +180,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f"{', '.join(PARAMETERS)}",
     )  # fmt: skip
     parser.add_argument(
-        "--fail-above", type=argument_values.percentage, metavar="PERCENT",
+        "--fail-above", type=percentage, metavar="PERCENT",
         help="exit with status 1 if NEW takes more than PERCENT longer: the difference is "
         "significant, and its whole interval lies above PERCENT",
     )  # fmt: skip

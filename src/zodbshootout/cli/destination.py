@@ -1,4 +1,4 @@
-"""Where the results of a run go."""
+"""The files that a run writes to."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from zodbshootout.scheduling.plan import Plan
 
 
 def result_files(options: Options, plan: Plan) -> ResultFiles:
-    """Return where results go.
+    """Return the files for the results.
 
-    :raises UserError: when something is there already, or nothing can be written there
+    :raises UserError: if there are such files already, or they cannot be written
     """
     if options.append or options.resume:
-        return _files_there(options, plan)
+        return _existing_files(options, plan)
     if options.output:
         files = ResultFiles(options.output)
         for path in files.all:
@@ -46,21 +46,21 @@ def result_files(options: Options, plan: Plan) -> ResultFiles:
     return ResultFiles(directory / f"{now}-{options.path.stem}-{os.getpid()}.json")
 
 
-def _files_there(options: Options, plan: Plan) -> ResultFiles:
-    """Return files that are there, and whose results are like those that there will be."""
-    option, path = _there(options)
+def _existing_files(options: Options, plan: Plan) -> ResultFiles:
+    """Return files to which the results of the plan can be added."""
+    option, path = _option_and_path(options)
     try:
         files = ResultFiles(path)
         files = files.appending() if options.append else files.resuming()
     except UserError as error:
         raise UserError(f"{option}: {error}") from None
     _check_writable(path.parent)
-    # What is known before anything is opened.  There is a second check when all is known.
-    told = {each.name: {"configuration_hash": each.fingerprint()} for each in plan.contenders}
-    expected = {cell: {**cell.metadata(), **told[cell.contender]} for cell in plan.cells}
+    # This checks what is known before anything is opened; there is a second check afterwards.
+    hashes = {each.name: {"configuration_hash": each.fingerprint()} for each in plan.contenders}
+    expected = {cell: {**cell.metadata(), **hashes[cell.contender]} for cell in plan.cells}
     check_like(files, expected, options)
     planned = set(plan.cells)
-    other = next((each.cell for each in files.begun if each.cell not in planned), None)
+    other = next((result.cell for result in files.begun if result.cell not in planned), None)
     if other is not None:
         raise UserError(
             f"--resume: {path} is of another run, which had {long_name(other)}; give the same "
@@ -69,8 +69,7 @@ def _files_there(options: Options, plan: Plan) -> ResultFiles:
     return files
 
 
-def _there(options: Options) -> tuple[str, Path]:
-    """Return the option that names files that are there, and their name."""
+def _option_and_path(options: Options) -> tuple[str, Path]:
     if options.append:
         return "--append", options.append
     assert options.resume is not None
@@ -80,37 +79,34 @@ def _there(options: Options) -> tuple[str, Path]:
 def check_like(
     files: ResultFiles, expected: Mapping[Cell, Mapping[str, Any]], options: Options
 ) -> None:
-    """Check that what will be measured can be added to what the files hold.
+    """Check that the results can be added to those that the files hold.
 
-    *expected* has what the metadata will say of the runs of each cell.
+    *expected* is the metadata that the runs of each cell will have.
 
-    :raises UserError: when it is not alike
+    :raises UserError: if they differ
     """
     conflict = files.conflict(expected, "byte" if options.memory else "second")
     if conflict:
-        option, _ = _there(options)
+        option, _ = _option_and_path(options)
         raise UserError(f"{option}: {conflict}; name another file")
 
 
 def check_other_files(options: Options) -> None:
-    """See to it that what is written beside results can be: profiles, a report.
+    """Check that a report and profiles can be written.
 
-    :raises UserError: when it cannot
+    :raises UserError: if they cannot
     """
     if options.report is not None:
         format_for("--report", options.report)
         _check_writable(options.report.parent)
-    if options.run.profiles is not None:
-        _make_directory(options.run.profiles)
-
-
-def _make_directory(path: Path) -> None:
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"--profile: {error}") from None
-    if not os.access(path, os.W_OK):
-        raise UserError(f"--profile: {path} cannot be written to: no permission")
+    profiles = options.run.profiles
+    if profiles is not None:
+        try:
+            profiles.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UserError(f"--profile: {error}") from None
+        if not os.access(profiles, os.W_OK):
+            raise UserError(f"--profile: {profiles} cannot be written to: no permission")
 
 
 def _check_writable(directory: Path) -> None:

@@ -10,7 +10,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 
 from zodbshootout.cli.options import Options
-from zodbshootout.cli.progress import NoProgress
 from zodbshootout.cli.variants import Variants
 from zodbshootout.client.masking import Mask
 from zodbshootout.client.outcome import Failed, Failure
@@ -22,6 +21,7 @@ from zodbshootout.contenders.contender import Contender
 from zodbshootout.contenders.making import Maker
 from zodbshootout.errors import UserError
 from zodbshootout.scheduling.plan import Plan
+from zodbshootout.scheduling.result_store import Observer
 from zodbshootout.servers.running import RunningServers
 from zodbshootout.servers.server import ServerContext
 from zodbshootout.workers import leaks, profiles
@@ -43,7 +43,7 @@ class Opened:
 
 
 def open_all(
-    variants: Variants, plan: Plan, launcher: Launcher, stack: ExitStack, observer: NoProgress
+    variants: Variants, plan: Plan, launcher: Launcher, stack: ExitStack, observer: Observer
 ) -> Opened:
     """Have environments made and servers started, which *stack* stops; look at every contender.
 
@@ -65,7 +65,7 @@ def look_at(
     contenders: Sequence[Contender],
     launcher: Launcher,
     absent: Mapping[str, str],
-    observer: NoProgress,
+    observer: Observer,
 ) -> tuple[dict[str, Failure], dict[str, StorageInfo]]:
     """Open every contender once; return why some cannot be opened, and the info of the others.
 
@@ -115,7 +115,7 @@ def check_sections(
 
 
 @contextmanager
-def _impatience(contender: str, launcher: Launcher, observer: NoProgress) -> Iterator[None]:
+def _impatience(contender: str, launcher: Launcher, observer: Observer) -> Iterator[None]:
     """Say what is waited for where it lasts."""
     said = f"{contender}: waiting for it to open"
     if launcher.open_timeout is not None:
@@ -154,7 +154,7 @@ def _look(contender: Contender, fork_server: ForkServer) -> StorageInfo | Failur
 
 
 def launcher_for(
-    options: Options, context: ServerContext, observer: NoProgress, mask: Mask
+    options: Options, context: ServerContext, observer: Observer, mask: Mask
 ) -> Launcher:
     """Return what starts the workers as the options say, in the place of the private servers.
 
@@ -199,7 +199,7 @@ _OF_PYPERF = re.compile(r"\w+: Mean \+- std dev: |$")
 """What pyperf prints in every worker, and an empty line before it."""
 
 
-def _relay(options: Options, observer: NoProgress, mask: Mask) -> Callable[[str], None]:
+def _relay(options: Options, observer: Observer, mask: Mask) -> Callable[[str], None]:
     """Return what is done with the lines that a worker prints."""
     told = (leaks.PREFIX, profiles.PREFIX)
     everything = options.verbose or options.run.log is not None

@@ -1,47 +1,36 @@
-"""The command line: arguments in, checked options out."""
+"""What the user asked for: the checked options of a run."""
 
 from __future__ import annotations
 
 import argparse
 import importlib.util
-import os
-import shutil
-import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from zodbshootout.cli.arguments import (
-    ASK,
-    FORCE,
-    LEVELS,
+from zodbshootout.cli.parser import (
     MIN_RUNS,
-    NOT_OURS,
     PRECISION,
     PROCESSES,
     RIGOROUS,
     SECONDS_OF_A_CELL,
     SHORT_RUN_TIME,
-    parser,
+    run_parser,
 )
-from zodbshootout.cli.words import (
-    chosen_benchmarks,
-    file_and_benchmarks,
-    separated,
-    uri_among,
-)
-from zodbshootout.client.benchmarks import benchmarks
+from zodbshootout.cli.values import LEVELS, exists, spelled_out
+from zodbshootout.client.benchmarks import DEFAULT, benchmarks
+from zodbshootout.client.masking import Mask
 from zodbshootout.client.specification import ClientKind, CrewShape, MappingType, Parameters
 from zodbshootout.config.configuration import EMBEDDED
+from zodbshootout.config.secrets import of_uri
+from zodbshootout.config.uri import is_uri, scheme_of
 from zodbshootout.contenders.environment import Environment, of_words
-from zodbshootout.crews.logs import BadLoggers, read_loggers
-from zodbshootout.errors import UserError
-from zodbshootout.scheduling.interleaved_run import RUN_TIME, Effort
-from zodbshootout.scheduling.plan import Sweep
-from zodbshootout.scheduling.preparing import ZAPPED_BEFORE
-from zodbshootout.scheduling.shootout import RunOptions
-from zodbshootout.workers.environment import cpus, default_affinity
+from zodbshootout.errors import UserError, close_to, suggestion
+from zodbshootout.scheduling.calibration import RUN_TIME, Effort
+from zodbshootout.scheduling.plan import RunOptions, Sweep
+from zodbshootout.scheduling.tasks import ZAPPED_BEFORE
+from zodbshootout.workers.environment import default_affinity
 
 _MAPPINGS = {
     None: MappingType.PERSISTENT_MAPPING,
@@ -51,36 +40,26 @@ _MAPPINGS = {
 
 
 @dataclass(frozen=True)
-class Zap:
-    """Whose data is to be destroyed."""
-
-    asked_for: bool = False
-    names: Sequence[str] = ()
-    """Names of contenders, separated by commas unless a name has commas in it."""
-    force: bool = False
-    """All of them, without a question."""
-
-
-@dataclass(frozen=True)
 class Options:
     """What the user asked for."""
 
-    words: Sequence[str]
-    """The words of the command line."""
     path: Path
-    """The configuration file.  With a URI, what results are named for."""
+    """The configuration file.  With a URI, the name that results are given."""
     uri: str | None
     """A ZODB URI in place of that file."""
     benchmarks: Sequence[str]
     only: Sequence[str]
     against: Sequence[Environment]
-    """Where each contender is measured, too."""
+    """The environments in which each contender is measured a second time."""
     hosts: str | None
-    """The Dask cluster on whose workers the clients are."""
+    """The Dask cluster that the clients are on."""
     sweep: Sweep
+    default_concurrency: bool
+    """Whether the user has left the number of clients to us."""
     effort: Effort
     run: RunOptions
-    zap: Zap
+    zap: str | None
+    """The value of ``--zap``: ``ask``, ``force`` or names of contenders."""
     list_only: bool
     output: Path | None
     append: Path | None
@@ -89,19 +68,19 @@ class Options:
     quiet: bool
     verbose: bool
     show: Sequence[str]
-    """What pyperf is to show of the results: ``metadata``, ``dump``, ``stats``, ``hist``."""
+    """What pyperf shows of the results: ``metadata``, ``dump``, ``stats``, ``hist``."""
     include_mapping: bool
     timeout: float
-    """Seconds that one worker may be at work."""
+    """Seconds that a worker may work."""
     open_timeout: float
-    """Seconds that a worker may be at work which looks at a contender."""
+    """Seconds in which a contender has to open."""
     python: str
     gevent: bool
     affinity: str
-    """The numbers of CPUs, separated by commas; all where empty."""
+    """The numbers of CPUs, separated by commas; empty for all."""
     hooks: Sequence[str]
     memory: str | None
-    """``--tracemalloc`` or ``--track-memory``, where memory is measured in place of time."""
+    """``--tracemalloc`` or ``--track-memory`` if memory is measured in place of time."""
     inherit_environ: Sequence[str]
     copy_env: bool
     locale: bool
@@ -113,279 +92,219 @@ def parse(arguments: Sequence[str]) -> Options:
     :raises UserError: with one line for the user
     :raises SystemExit: after ``--help``
     """
-    found = parser().parse_intermixed_args(separated(arguments))
-    _reject_what_is_not_ours(found)
-    uri = uri_among(found.words)
-    path, names = file_and_benchmarks(found.words, uri)
-    sweep = _sweep(found, named=uri is None and path != EMBEDDED)
-    chosen = chosen_benchmarks(names, found.exclude)
+    given = run_parser().parse_intermixed_args(spelled_out(arguments))
+    _check_combinations(given)
+    uri, path, names = _uri_file_and_benchmarks(given.words)
+    chosen = _chosen_benchmarks(names, given.exclude)
+    _check_benchmarks(given, chosen)
+    threads = given.threads or ("shared" if given.gevent else None)
+    has_file = uri is None and path != EMBEDDED
     return Options(
-        words=arguments,
         path=path,
         uri=uri,
         benchmarks=chosen,
-        only=[name.lower() for name in found.only],
-        against=_against(found),
-        hosts=_hosts(found),
-        sweep=sweep,
-        effort=_effort(found),
-        run=_run_options(found, sweep, chosen),
-        zap=_zap(found.zap, chosen),
-        list_only=found.list_only,
-        output=_file("-o", found.output),
-        append=_file("--append", found.append),
-        resume=_file("--resume", found.resume),
-        report=found.report,
-        quiet=found.quiet,
-        verbose=found.verbose and not found.quiet,
-        show=[name for name in ("metadata", "dump", "stats", "hist") if getattr(found, name)],
-        include_mapping=found.include_mapping in {"true", "yes", "on"},
-        timeout=found.timeout,
-        open_timeout=found.open_timeout,
-        python=_executable(found.python),
-        gevent=found.gevent,
-        affinity=_affinity(found.affinity),
-        hooks=found.hook or [],
-        memory=_memory(found, sweep),
-        inherit_environ=found.inherit_environ or [],
-        copy_env=found.copy_env,
-        locale=found.locale,
-    )
-
-
-def _reject_what_is_not_ours(found: argparse.Namespace) -> None:
-    given = {"-o": found.output, "--append": found.append, "--resume": found.resume}
-    if len(named := [option for option, value in given.items() if value]) > 1:
-        raise UserError(f"{' and '.join(named)}: give one of them")
-    for name in sorted(NOT_OURS - {"pipe"}):
-        if getattr(found, name) not in {None, False}:
-            option = "--" + name.replace("_", "-")
-            advice = {
-                "compare_to": "use --against PYTHON",
-                "python_names": "use --against PYTHON",
-            }.get(name, "it is for pyperf's own workers")
-            raise UserError(f"{option} is not available: {advice}")
-
-
-def _file(option: str, name: str | None) -> Path | None:
-    if not name:
-        return None
-    path = Path(name)
-    if path.is_dir():
-        raise UserError(f"{option}: {name} is a directory; name a file, such as {path / 'a.json'}")
-    return path
-
-
-def _sweep(found: argparse.Namespace, *, named: bool) -> Sweep:
-    """Return what is to be swept; *named* says whether a configuration file was."""
-    threads = found.threads or ("shared" if found.gevent else None)
-    unit = ClientKind.PROCESS
-    if threads:
-        unit = ClientKind.GREENLET if found.gevent else ClientKind.THREAD
-    if (found.btree_leaf_size or found.btree_internal_size) and not found.btrees:
-        raise UserError("--btree-leaf-size and --btree-internal-size need --btrees")
-    if found.gevent and importlib.util.find_spec("gevent") is None:
-        raise UserError("--gevent: gevent is not installed; install it: pip install gevent")
-    return Sweep(
-        concurrency=_flat(found.concurrency, 2 if named or threads else 1),
-        objects=_flat(found.object_counts, 1000),
-        object_sizes=_flat(found.object_size, 300),
-        base=Parameters(
-            CrewShape(1, unit, shared=threads == "shared"),
-            mapping=_MAPPINGS[found.btrees],
-            leaf_size=found.btree_leaf_size,
-            internal_size=found.btree_internal_size,
-            blobs=found.blobs,
-            compressibility=found.compressibility,
-            min_objects=found.min_objects,
-            seed=found.seed,
+        only=given.only,
+        against=of_words(given.against),
+        hosts=given.hosts,
+        sweep=Sweep(
+            concurrency=_flat(given.concurrency) or [2 if has_file or threads else 1],
+            objects=_flat(given.object_counts) or [1000],
+            object_sizes=_flat(given.object_size) or [300],
+            base=_parameters(given, threads),
         ),
+        default_concurrency=not given.concurrency,
+        effort=_effort(given),
+        run=_run_options(given, arguments),
+        zap=given.zap,
+        list_only=given.list_only,
+        output=given.output,
+        append=given.append,
+        resume=given.resume,
+        report=given.report,
+        quiet=given.quiet,
+        verbose=given.verbose and not given.quiet,
+        show=[name for name in ("metadata", "dump", "stats", "hist") if getattr(given, name)],
+        include_mapping=given.include_mapping in {"true", "yes", "on"},
+        timeout=given.timeout,
+        open_timeout=given.open_timeout,
+        python=given.python or sys.executable,
+        gevent=given.gevent,
+        affinity=default_affinity() if given.affinity is None else given.affinity,
+        hooks=given.hook,
+        memory=next(iter(given.memory), None),
+        inherit_environ=given.inherit_environ,
+        copy_env=given.copy_env,
+        locale=given.locale,
     )
 
 
-def _run_options(found: argparse.Namespace, sweep: Sweep, chosen: Sequence[str]) -> RunOptions:
-    if found.restart_servers and not any(benchmarks()[name].cold for name in chosen):
-        cold = [name for name, each in benchmarks().items() if each.cold]
-        raise UserError(
-            "--restart-servers restarts them before what reads cold, which is not among the "
-            f"benchmarks; there are {', '.join(cold)}"
-        )
-    if found.leaks and sweep.base.crew.client_kind is ClientKind.PROCESS:
+def _check_combinations(given: argparse.Namespace) -> None:
+    """Refuse options that contradict each other."""
+    files = {"-o": given.output, "--append": given.append, "--resume": given.resume}
+    for named in ([option for option, path in files.items() if path], given.memory):
+        if len(set(named)) > 1:
+            raise UserError(f"{' and '.join(named)}: give one of them")
+    if (given.btree_leaf_size or given.btree_internal_size) and not given.btrees:
+        raise UserError("--btree-leaf-size and --btree-internal-size need --btrees")
+    if given.gevent and importlib.util.find_spec("gevent") is None:
+        raise UserError("--gevent: gevent is not installed; install it: pip install gevent")
+    _check_where_clients_are(given)
+    here = {"--python": given.python not in {None, sys.executable}, "--leaks": given.leaks}
+    here |= dict.fromkeys(given.memory, True)
+    if given.against:
+        _refuse(here, "is about this Python; leave it out with --against")
+    if given.hosts is not None:
+        if given.log and given.log not in LEVELS:
+            raise UserError("--log: a file is on this host alone; name a level with --hosts")
+        others = ("profile", "against", "affinity", "hook")
+        here |= {f"--{name}": bool(getattr(given, name)) for name in others}
+        _refuse(here, "is about this host; leave it out with --hosts")
+
+
+def _check_where_clients_are(given: argparse.Namespace) -> None:
+    if given.threads or given.gevent:
+        return
+    if given.leaks:
         raise UserError(
             "--leaks looks at the objects of one process, and each client would be another; "
             "add --threads"
         )
-    return RunOptions(
-        log=_log(found.log),
-        fail_fast=found.fail_fast,
-        retries=found.retries,
-        may_write=[name.lower() for name in found.may_write],
-        pack=found.pack,
-        restart=found.restart_servers,
-        leaks=found.leaks,
-        profiles=_profiles(found.profile),
-        profiler=_profiler(found),
-        label=found.label,
-        baseline=found.baseline.lower() if found.baseline else None,
-    )
+    for option in given.memory:
+        raise UserError(
+            f"{option} measures the worker, and the clients would be other processes; add --threads"
+        )
 
 
-def _profiles(directory: Path | None) -> Path | None:
-    if directory is None:
-        return None
-    if directory.exists() and not directory.is_dir():
-        raise UserError(f"--profile: {directory} is not a directory")
-    if directory.is_dir() and any(directory.iterdir()):
-        raise UserError(f"--profile: {directory} is not empty; name another directory")
-    return directory.absolute()
+def _refuse(options: dict[str, bool], reason: str) -> None:
+    for option, is_given in options.items():
+        if is_given:
+            raise UserError(f"{option} {reason}")
 
 
-def _profiler(found: argparse.Namespace) -> str:
-    profiler: str = found.profiler
-    if profiler == "vmprof" and importlib.util.find_spec("vmprof") is None:
-        raise UserError("--profiler: vmprof is not installed; install it: pip install vmprof")
-    return profiler
+def _uri_file_and_benchmarks(words: Sequence[str]) -> tuple[str | None, Path, Sequence[str]]:
+    """Return the URI if there is one, the configuration file, and the names of benchmarks."""
+    if not words:
+        return None, EMBEDDED, ()
+    first = words[0]
+    if exists(first):
+        return None, Path(first), words[1:]
+    if is_uri(first):
+        return first.strip(), Path(scheme_of(first.strip())), words[1:]
+    if first in {"all", *benchmarks()}:
+        return None, EMBEDDED, words
+    if close_to(first, benchmarks()):
+        raise UserError(
+            f"no such file or benchmark: {first!r}; {suggestion(first, list(benchmarks()))}"
+        )
+    return None, Path(first), words[1:]
 
 
-def _zap(value: str | None, chosen: Sequence[str]) -> Zap:
-    if value is None:
-        return Zap()
-    if ZAPPED_BEFORE not in chosen:
+def _chosen_benchmarks(names: Sequence[str], excluded: Sequence[str]) -> list[str]:
+    for name in names:
+        _check_is_benchmark(name)
+    wanted = set(benchmarks()) if "all" in names else set(names or DEFAULT)
+    chosen = [name for name in benchmarks() if name in wanted and name not in excluded]
+    if not chosen:
+        raise UserError("no benchmark is left to measure; name one")
+    return chosen
+
+
+def _check_is_benchmark(name: str) -> None:
+    if name == "all" or name in benchmarks():
+        return
+    if is_uri(name):
+        raise UserError(
+            f"{Mask(of_uri(name))(name)}: give one URI, before the benchmarks; to compare "
+            "several, list them in a file as <zodburi NAME> sections"
+        )
+    if exists(name) or name.endswith(".conf"):
+        raise UserError(f"{name}: give one FILE, before the benchmarks")
+    raise UserError(f"unknown benchmark {name!r}; {suggestion(name, ['all', *benchmarks()])}")
+
+
+def _check_benchmarks(given: argparse.Namespace, chosen: Sequence[str]) -> None:
+    """Refuse options that concern benchmarks which are not among the chosen ones."""
+    if given.zap is not None and ZAPPED_BEFORE not in chosen:
         raise UserError(
             f"--zap destroys data right before {ZAPPED_BEFORE}, which is not among the benchmarks; "
             f"add it, or leave out --zap"
         )
-    if value == FORCE:
-        return Zap(asked_for=True, force=True)
-    if value == ASK:
-        return Zap(asked_for=True)
-    return Zap(asked_for=True, names=[value.lower()])
+    if given.restart_servers and not any(benchmarks()[name].cold for name in chosen):
+        cold = [name for name, benchmark in benchmarks().items() if benchmark.cold]
+        raise UserError(
+            "--restart-servers restarts them before cold reads, which are not among the "
+            f"benchmarks; there are {', '.join(cold)}"
+        )
 
 
-def _flat(given: Sequence[Sequence[int]] | None, default: int) -> list[int]:
-    return list(dict.fromkeys(number for part in given or [(default,)] for number in part))
+def _flat(given: Sequence[Sequence[int]]) -> list[int]:
+    return list(dict.fromkeys(number for numbers in given for number in numbers))
 
 
-def _effort(found: argparse.Namespace) -> Effort:
-    """Apply ``--fast`` and the like: they win over the numbers given, as in pyperf."""
-    if (found.tracemalloc or found.track_memory) and not found.loops:
-        found.loops = 1  # the memory that iterations take does not tell how long they last
-    runs = found.processes or PROCESSES
-    effort = Effort(runs, found.values, found.warmups, found.loops, found.min_time)
-    if found.debug_single_value:
+def _parameters(given: argparse.Namespace, threads: str | None) -> Parameters:
+    unit = ClientKind.PROCESS
+    if threads:
+        unit = ClientKind.GREENLET if given.gevent else ClientKind.THREAD
+    return Parameters(
+        CrewShape(1, unit, shared=threads == "shared"),
+        mapping=_MAPPINGS[given.btrees],
+        leaf_size=given.btree_leaf_size,
+        internal_size=given.btree_internal_size,
+        blobs=given.blobs,
+        compressibility=given.compressibility,
+        min_objects=given.min_objects,
+        seed=given.seed,
+    )
+
+
+def _run_options(given: argparse.Namespace, arguments: Sequence[str]) -> RunOptions:
+    return RunOptions(
+        arguments=arguments,
+        log=given.log,
+        fail_fast=given.fail_fast,
+        retries=given.retries,
+        may_write=given.may_write,
+        pack=given.pack,
+        restart=given.restart_servers,
+        leaks=given.leaks,
+        profiles=given.profile,
+        profiler=given.profiler,
+        label=given.label,
+        baseline=given.baseline,
+    )
+
+
+def _effort(given: argparse.Namespace) -> Effort:
+    """Apply ``--fast`` and the like: they override the numbers that are given, as in pyperf."""
+    # The memory that iterations take says nothing about their duration.
+    loops = given.loops or (1 if given.memory else 0)
+    runs = given.processes or PROCESSES
+    effort = Effort(runs, given.values, given.warmups, loops, given.min_time)
+    if given.debug_single_value:
         effort = replace(effort, processes=1, values=1, warmups=0, loops=1, min_time=1e-9)
-    elif found.processes is None and (found.precision or not found.values):
-        return _until_precise(effort, found)
-    elif found.rigorous:
+    elif given.processes is None and (given.precision or not given.values):
+        return _until_precise(effort, given)
+    elif given.rigorous:
         effort = replace(effort, processes=2 * PROCESSES)
-    elif found.fast:
+    elif given.fast:
         effort = replace(effort, run_time=RUN_TIME / 3)
-    for option, given in (("--precision", found.precision), ("--at-most", found.at_most)):
-        if given:
-            raise UserError(
-                f"{option} cannot be combined with -p, with -n alone, or with --debug-single-value"
-            )
+    limits = {"--precision": bool(given.precision), "--at-most": bool(given.at_most)}
+    _refuse(limits, "cannot be combined with -p, with -n alone, or with --debug-single-value")
     return effort
 
 
-def _until_precise(effort: Effort, found: argparse.Namespace) -> Effort:
-    """Return an effort that ends where figures are known well enough, or the time is up."""
+def _until_precise(effort: Effort, given: argparse.Namespace) -> Effort:
+    """Return an effort that ends when the figures are precise enough, or its time is up."""
     precision, seconds = PRECISION, SECONDS_OF_A_CELL
-    if found.rigorous:
+    if given.rigorous:
         precision, seconds = RIGOROUS, 4 * SECONDS_OF_A_CELL
-    elif found.fast:
+    elif given.fast:
         seconds /= 3
     return replace(
         effort,
         processes=MIN_RUNS,
         run_time=SHORT_RUN_TIME,
-        precision=found.precision or precision,
-        limit=60 * (found.at_most or 0),
+        precision=given.precision or precision,
+        limit=60 * (given.at_most or 0),
         cell_limit=seconds,
     )
-
-
-def _affinity(given: str | None) -> str:
-    if given is None:
-        return default_affinity()
-    try:
-        wanted = cpus(given)
-    except ValueError:
-        raise UserError(f"--affinity: {given!r} is not a list of CPUs, such as 0-3,6") from None
-    last = (os.cpu_count() or max(wanted) + 1) - 1
-    if max(wanted) > last:
-        raise UserError(f"--affinity: there is no CPU {max(wanted)}; the last one is {last}")
-    return ",".join(map(str, wanted))
-
-
-def _executable(name: str) -> str:
-    path = shutil.which(os.path.expanduser(name))  # noqa: PTH111 - a Path would lose the ./
-    if path is None:
-        raise UserError(f"--python: there is no program {name!r}")
-    path = os.path.abspath(path)  # noqa: PTH100 - virtual environments are made of links
-    if path != sys.executable:
-        _check_has_us(path)
-    return path
-
-
-def _check_has_us(python: str) -> None:
-    tried = subprocess.run([python, "-c", "import zodbshootout"], check=False, capture_output=True)
-    if tried.returncode:
-        raise UserError(
-            f"--python: zodbshootout is not installed for {python}; "
-            f"install the checkout there: {python} -m pip install CHECKOUT"
-        )
-
-
-def _against(found: argparse.Namespace) -> list[Environment]:
-    if not found.against:
-        return []
-    for option in ("python", "leaks", "tracemalloc", "track_memory"):
-        if getattr(found, option) not in {None, False, sys.executable}:
-            name = option.replace("_", "-")
-            raise UserError(f"--{name} is about this Python; leave it out with --against")
-    return of_words(found.against)
-
-
-def _hosts(found: argparse.Namespace) -> str | None:
-    if found.hosts is None:
-        return None
-    if found.log and found.log.upper() not in LEVELS:
-        raise UserError("--log: a file is on this host alone; name a level with --hosts")
-    about_here = ["profile", "leaks", "tracemalloc", "track_memory", "against", "affinity", "hook"]
-    if found.python not in {None, sys.executable}:
-        about_here.append("python")
-    for option in about_here:
-        if getattr(found, option):
-            name = option.replace("_", "-")
-            raise UserError(f"--{name} is about this host; leave it out with --hosts")
-    hosts: str = found.hosts
-    return hosts
-
-
-def _log(value: str | None) -> str | None:
-    if value is None:
-        return None
-    if value.upper() in LEVELS:
-        return value.upper()
-    if not Path(value).is_file():
-        raise UserError(f"--log: {value!r} is neither a level ({', '.join(LEVELS)}) nor a file")
-    path = Path(value).absolute()
-    try:
-        read_loggers(path)
-    except BadLoggers as error:
-        raise UserError(str(error)) from error
-    return str(path)
-
-
-def _memory(found: argparse.Namespace, sweep: Sweep) -> str | None:
-    option = None
-    if found.tracemalloc:
-        option = "--tracemalloc"
-    elif found.track_memory:
-        option = "--track-memory"
-    if option and sweep.base.crew.client_kind is ClientKind.PROCESS:
-        raise UserError(
-            f"{option} measures the worker, and the clients would be other processes; add --threads"
-        )
-    return option

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from rich.console import Console
 
+from zodbshootout.cli.output import Streams
 from zodbshootout.cli.show import read_files
-from zodbshootout.cli.streams import Streams
 from zodbshootout.errors import UserError
 from zodbshootout.reports import Write, checked_format, format_of_file, formats
 from zodbshootout.reports.headings import ResultSet

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from zodbshootout.cli.streams import Streams
+from zodbshootout.cli.output import Streams
 from zodbshootout.reports import checked_format, formats, table_layout
 from zodbshootout.reports.headings import ResultSet
 from zodbshootout.reports.metrics import METRICS, OBJECTS

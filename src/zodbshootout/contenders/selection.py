@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 
+from zodbshootout.client.specification import Parameters
 from zodbshootout.client.storage_info import Sharing
 from zodbshootout.contenders.contender import Contender, by_place
 from zodbshootout.errors import UserError, suggestion
@@ -45,6 +47,18 @@ def shared_databases(contenders: Sequence[Contender]) -> list[str]:
         for same in by_place(lasting)
         if len(same) > 1
     ]
+
+
+def refused_unless_alone(contenders: Sequence[Contender], parameters: Parameters) -> str | None:
+    """Return the reason if no contender can be measured with these parameters, but with one client.
+
+    Without ``-c`` a run then has one client.
+    """
+    alone = replace(parameters, crew=replace(parameters.crew, size=1))
+    reasons = [contender.refusal(parameters) for contender in contenders]
+    if None in reasons or all(contender.refusal(alone) for contender in contenders):
+        return None
+    return reasons[0]
 
 
 def to_be_zapped(

@@ -24,7 +24,7 @@ import pyperf
 from zodbshootout.client import specification as shapes
 from zodbshootout.client.outcome import State
 from zodbshootout.client.specification import ClientKind, CrewShape, MappingType, Parameters
-from zodbshootout.errors import UserError
+from zodbshootout.errors import SOME_FAILED, UserError
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.kinds import strange_metadata, strange_values
 from zodbshootout.results.result import CellResult, long_name, short_name, varied_parameters
@@ -32,10 +32,6 @@ from zodbshootout.results.result import CellResult, long_name, short_name, varie
 MAY_DIFFER = frozenset({"label", "command_line", "configuration_text"})
 """What may differ in runs of one cell: what the user calls them and has typed, and how a
 configuration is written whose settings, of which there is a hash, are the same."""
-
-
-class NotWritten(Exception):  # noqa: N818
-    """Results could not be written; the message tells why."""
 
 
 @dataclass(frozen=True)
@@ -114,12 +110,13 @@ class ResultFiles:
     def write(self, results: Sequence[CellResult]) -> None:
         """Write everything that was measured so far.
 
-        :raises NotWritten: when a file cannot be written; what stood there before still does
+        :raises UserError: if a file cannot be written; its former content is unchanged
         """
         try:
             self._write(results)
         except (OSError, ValueError) as error:
-            raise NotWritten(str(error)) from error
+            message = f"cannot write results: {error}; the files hold what was written before"
+            raise UserError(message, SOME_FAILED) from error
 
     def _write(self, results: Sequence[CellResult]) -> None:
         everything = _added(self.existing, results)

@@ -1,30 +1,90 @@
 """How many iterations make a slice, and how many slices a run.
 
-pyperf calibrates each benchmark by itself.  Contenders that are compared should rather do the
-same number of iterations: each then grows its database alike and meets the same number of
-pauses.  So from the time that an iteration takes each contender one count is chosen for all, as
-far as the slow ones can afford it.  And each should have as much of a run's time as the others: so
-whoever needs longer for a slice takes fewer of them.
+pyperf calibrates each benchmark by itself.  Contenders that are compared should rather do the same
+number of iterations: then their databases grow alike and meet the same number of pauses.  So one
+count is chosen for all contenders from the time that an iteration takes each, as far as the slow
+ones can afford it.  And all contenders should have equal parts of a run's time: one that needs
+longer for a slice takes fewer slices.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping
-from typing import TypeVar
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 C = TypeVar("C", bound=Hashable)
 
+RUN_TIME = 1.8
+"""Seconds that the slices of a run take for each contender, by default."""
 AFFORDABLE = 3
-"""A slice may take so many times ``--min-time`` for the sake of an equal count."""
+"""A slice may take this many times ``--min-time`` for the sake of an equal count."""
 ALIKE = 1.5
-"""Contenders of which one takes up to so many times as long as the other do equally many
-iterations: calibration is no more exact than that."""
+"""Contenders do equally many iterations if one takes up to this many times as long as the other:
+calibration is no more exact than that."""
 MAX_LOOPS = 2**16
 MIN_VALUES = 3
 MAX_TURNS = 100
 MAX_STRIDE = 8
-"""A contender takes part in one of so many turns at least."""
+"""A contender takes part in at least one of this many turns."""
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How long and how often a cell is measured, in pyperf's terms."""
+
+    processes: int
+    """Runs (pyperf workers) of a cell; with a :attr:`precision` the minimum."""
+    values: int
+    """Values of a run, each of which is a slice.  0 takes as many as fit into :attr:`run_time`, and
+    fewer of contenders that need longer for a slice."""
+    warmups: int
+    """Values of a run that are measured first and not counted."""
+    loops: int
+    """Iterations of a value; 0 calibrates."""
+    min_time: float
+    """Seconds that a value should take at least, which calibration aims at."""
+    run_time: float = RUN_TIME
+    """Seconds that the slices of a run take for each contender, on average over these."""
+    precision: float = 0.0
+    """Half of the width of intervals, as a part of a figure, that ends a row; 0 does not."""
+    limit: float = 0.0
+    """Seconds that everything takes at most, with a :attr:`precision`, unless it is 0."""
+    cell_limit: float = 0.0
+    """Seconds that a cell takes at most, on average, if there is no :attr:`limit`."""
+
+
+@dataclass
+class RowCalibration(Generic[C]):
+    """What the first run of a row decides for its contenders; it holds for the other runs, too."""
+
+    effort: Effort
+    fewest_loops: int = 1
+    loops: dict[C, int] = field(default_factory=dict)
+    turns: int = 0
+    """Turns of a run, without those that warm up."""
+    stride: dict[C, int] = field(default_factory=dict)
+    """A contender takes a slice in one of this many turns; without an entry, in each."""
+    cheapest: float = 0.0
+    """Seconds that a slice takes the quickest contender, time off the clock included."""
+
+    def __post_init__(self) -> None:
+        self.turns = self.effort.values
+
+    @property
+    def all_turns(self) -> int:
+        """The number of turns of a run, with those that warm up."""
+        return self.effort.warmups + self.turns
+
+    def values(self, key: C) -> int:
+        """Return how many values of a contender a run has."""
+        return -(-self.turns // self.stride.get(key, 1))
+
+    def takes_part(self, key: C, turn: int) -> bool:
+        """Say whether a contender takes a slice in a turn, numbered from 0 on."""
+        counting = turn - self.effort.warmups
+        return counting < 0 or counting % self.stride.get(key, 1) == 0
 
 
 def choose_loops(
@@ -32,11 +92,11 @@ def choose_loops(
 ) -> dict[C, int]:
     """Return the loops for each contender, given its seconds per iteration.
 
-    The count is the power of two with which the fastest contender takes *min_time* seconds, from
-    the end of the first iteration on where one is not enough.  A contender that would take more
-    than :data:`AFFORDABLE` times *min_time* for so many does as many as that allows, and at least
-    as many as take *min_time*.  None does less than *fewest*.  *before* are the loops of contenders
-    that were measured earlier, and that these compare with.
+    The count is the power of two with which the fastest contender takes *min_time* seconds,
+    measured from the end of its first iteration if *fewest* is more than one.  A contender for
+    which that count would take more than :data:`AFFORDABLE` times *min_time* does as many as that
+    allows, and at least as many as take *min_time*.  None does less than *fewest*.  *before* are
+    the loops of contenders that were measured earlier, and with which these are compared.
     """
     lead = 1 if fewest > 1 else 0
     alike = _alike(seconds)
@@ -51,20 +111,20 @@ def choose_loops(
 
 
 def turn_strides(costs: Mapping[C, float], cheapest: float) -> dict[C, int]:
-    """Return in one of how many turns each contender takes a slice: powers of two.
+    """Return for each contender a power of two: it takes a slice in one of this many turns.
 
-    So the slices of any two fall into the same turn as often as they can.  *costs* are what a slice
-    takes, in seconds, and *cheapest* what it takes the quickest contender.
+    With powers of two, slices of any two contenders fall into the same turn as often as possible.
+    *costs* are the seconds that a slice takes, *cheapest* those of the quickest contender.
     """
     times = {key: max(1.0, cost / max(cheapest, 1e-9)) for key, cost in _alike(costs).items()}
     return {key: min(MAX_STRIDE, 2 ** math.floor(math.log2(n))) for key, n in times.items()}
 
 
 def choose_turns(costs: Mapping[C, float], stride: Mapping[C, int], run_time: float) -> int:
-    """Return how many turns a run has, given what a slice takes each contender.
+    """Return the number of turns of a run.
 
-    *costs* are seconds, with everything that a slice takes off the clock; *run_time* is what a
-    contender may have on average.
+    *costs* are the seconds that a slice takes each contender, time off the clock included;
+    *run_time* is the seconds that a contender may have on average.
     """
     turn = sum(cost / stride[key] for key, cost in costs.items())
     wanted = int(run_time * len(costs) / max(turn, 1e-9))
@@ -73,14 +133,14 @@ def choose_turns(costs: Mapping[C, float], stride: Mapping[C, int], run_time: fl
 
 
 def _alike(seconds: Mapping[C, float]) -> dict[C, float]:
-    """Return the seconds of the fastest of those contenders that are as good as equally fast."""
-    found: dict[C, float] = {}
+    """Give contenders that are about equally fast the seconds of the fastest of them."""
+    common: dict[C, float] = {}
     fastest = -math.inf
     for key in sorted(seconds, key=lambda key: seconds[key]):
         if not seconds[key] <= ALIKE * fastest:
             fastest = seconds[key]
-        found[key] = fastest
-    return {key: found[key] for key in seconds}
+        common[key] = fastest
+    return {key: common[key] for key in seconds}
 
 
 def _loops_for(min_time: float, took: float) -> int:

@@ -1,31 +1,33 @@
-"""Which cells there are, in which order they run, and which of them never can."""
+"""The plan of a run: its cells, their order, and the reasons why some cannot be measured."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import product
+from pathlib import Path
 
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.specification import Interpreter, Parameters
 from zodbshootout.client.storage_info import StorageInfo
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.results.cell import Cell
-from zodbshootout.scheduling.interleaved_run import Effort
+from zodbshootout.scheduling.calibration import Effort
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """Every value that is asked for of every parameter."""
+    """The values of the parameters that are combined."""
 
     concurrency: Sequence[int]
     objects: Sequence[int]
     object_sizes: Sequence[int]
     base: Parameters
-    """What all combinations have in common."""
+    """The parameters that all combinations have in common."""
 
     def parameters(self) -> list[Parameters]:
-        """Return every combination, those of a coarse grid before those between them.
+        """Return every combination, a coarse grid before the points between.
 
         So a sweep that is interrupted has curves over the whole range of each parameter.
         """
@@ -49,9 +51,9 @@ class Sweep:
 
 
 def _levels(numbers: Sequence[int]) -> dict[int, int]:
-    """Return how fine a grid has to be for it to have each of the numbers.
+    """Return for each number the level of the coarsest grid that contains it.
 
-    That is 0 for the smallest and the largest one, 1 for the one in the middle of all, 2 for those
+    The level is 0 for the smallest and the largest number, 1 for the one in the middle, 2 for those
     in the middle of both halves, and so on.
     """
     ordered = sorted(numbers)
@@ -63,6 +65,35 @@ def _levels(numbers: Sequence[int]) -> dict[int, int]:
         levels |= {ordered[middle]: level for _, middle, _ in halves}
         gaps = [gap for first, middle, last in halves for gap in ((first, middle), (middle, last))]
     return levels
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """What the user wants besides the cells and their effort."""
+
+    arguments: Sequence[str] = ()
+    """The command line, for the metadata."""
+    log: str | None = None
+    """The name of a level, or the path of a ZConfig logging file."""
+    fail_fast: bool = False
+    retries: int = 0
+    """How often a run is repeated in which a process has crashed."""
+    zapped: Collection[str] = ()
+    """The names of the contenders whose data is destroyed."""
+    may_write: Collection[str] = ()
+    """The names of the contenders that are written to whatever else is in their databases."""
+    pack: bool = False
+    """Whether each contender is packed before it is first measured."""
+    restart: bool = False
+    """Whether private servers are restarted before each value of a cold benchmark."""
+    leaks: bool = False
+    profiles: Path | None = None
+    """The directory for profiles of the clients, ``None`` for no profiles."""
+    profiler: str = "cprofile"
+    label: str = ""
+    """A description of the run, for the metadata."""
+    baseline: str | None = None
+    """The contender that the others are compared with, ``None`` for the first."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +114,7 @@ class Plan:
     effort: Effort
 
     def knowing(self, info: Mapping[str, StorageInfo]) -> Plan:
-        """Return the plan with what was learnt when the contenders were opened."""
+        """Return the plan with what opening the contenders has shown."""
         contenders = [
             each.inspected(info[each.name]) if each.name in info else each
             for each in self.contenders
@@ -108,7 +139,7 @@ class Plan:
         return next(each for each in self.contenders if each.name == cell.contender)
 
     def refusal(self, cell: Cell) -> str | None:
-        """Say why a cell cannot be measured, as far as that is known without opening anything."""
+        """Return why a cell cannot be measured, as far as that is known; ``None`` if it can."""
         contender = self.contender(cell)
         benchmark = benchmarks()[cell.benchmark]
         return contender.refusal(cell.parameters) or benchmark.refusal(
@@ -121,18 +152,18 @@ class Plan:
         names = {cell.contender for cell in self.cells if self.refusal(cell) is None}
         return [each for each in self.contenders if each.name in names]
 
-    @property
+    @cached_property
     def limit(self) -> float:
-        """The seconds that everything may take, where a precision is asked for."""
+        """The seconds that everything may take, if a precision is to be reached."""
         measurable = sum(self.refusal(cell) is None for cell in self.cells)
         return self.effort.limit or self.effort.cell_limit * measurable
 
     def estimated_seconds(self) -> float:
-        """Return a rough guess of how long it all takes; with a precision, at most.
+        """Return a rough estimate of the duration, or with a precision its limit.
 
-        It rests on what was seen of the embedded default: to start a worker, open its storage,
-        calibrate, check and end takes about a second, and with what lies off the clock a slice
-        takes twice its minimum time.
+        It rests on the embedded default: to start a worker, open its storage, calibrate, check and
+        end takes about a second, and a slice takes twice its minimum time, time off the clock
+        included.
         """
         effort = self.effort
         if effort.precision:

@@ -1,4 +1,4 @@
-"""What has become of every cell so far, and who is told of it."""
+"""The results of all cells so far: kept, written to files, and shown to an observer."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from zodbshootout.client.masking import Mask
 from zodbshootout.client.outcome import Failure, State
+from zodbshootout.errors import SOME_FAILED, UserError
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.result import CellResult
 from zodbshootout.scheduling.plan import Plan
@@ -18,26 +19,29 @@ if TYPE_CHECKING:
     import pyperf
 
 REST = 20.0
-"""How many times as long as the last one took nothing is written, unless a cell is done."""
+"""After results were written, the next writing waits this many times as long as the last one took,
+unless a cell is done."""
 SHORT = 0.2
 """Seconds that writing may take each time a run is added."""
 
 
-class Observer(Protocol):
-    """Is told of the progress of a run, and decides nothing."""
+class Observer:
+    """The progress of a run as the user sees it; this one shows nothing.  It decides nothing."""
+
+    def note(self, what: str) -> None:
+        """Show what is done before anything is measured."""
 
     def left(self, seconds: float) -> None:
-        """Note about how long it will still take."""
+        """Show about how many seconds everything still takes."""
 
     def working_on(self, cells: Sequence[Cell], stage: str) -> None:
-        """Note what is done, with which cells."""
+        """Show what is done, and with which cells."""
 
     def cell_done(self, result: CellResult) -> None:
-        """Note that nothing more will be done about a cell."""
+        """Show the final result of a cell."""
 
-
-class GaveUp(Exception):  # noqa: N818
-    """A cell failed and nothing was to be measured after that (``--fail-fast``)."""
+    def relay(self, line: str) -> None:
+        """Show a line that a worker has printed."""
 
 
 @dataclass
@@ -52,11 +56,11 @@ class ResultStore:
     mask: Mask = field(default_factory=Mask)
     """Hides secrets in the reasons of failures."""
     begun: Sequence[CellResult] = ()
-    """What a run had measured that is resumed; what failed in it is tried again."""
+    """The results of the run that is resumed; its failed cells are tried again."""
     now: Callable[[], float] = time.monotonic
     _results: dict[Cell, CellResult] = field(init=False)
     _rested: float = field(init=False, default=-math.inf)
-    """When it may be written again although no cell is done."""
+    """The time from which on results may be written although no cell is done."""
     _unwritten: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
@@ -70,21 +74,21 @@ class ResultStore:
 
     @property
     def results(self) -> list[CellResult]:
-        """Return what is known of every cell, in the order of the plan."""
+        """The results of all cells, in the order of the plan."""
         effort = self.plan.effort
-        # Where a precision was to be reached, the figure itself says that it was missed.
-        due = 0 if effort.precision else effort.processes
-        return [result.remarked(due) for result in self._results.values()]
+        # If a precision was to be reached, the figure itself says that it was missed.
+        expected = 0 if effort.precision else effort.processes
+        return [result.remarked(expected) for result in self._results.values()]
 
     def unsettled(self, cells: Sequence[Cell]) -> list[Cell]:
-        """Return those of *cells* that can still have a figure."""
+        """Return those of *cells* that can still get a figure."""
         without = (State.FAILED, State.UNSUPPORTED)
         return [cell for cell in cells if self._results[cell].state not in without]
 
     def open(self, failures: Sequence[tuple[Cell, Failure]]) -> None:
-        """Begin with the cells of which it is known that there will be no figure.
+        """Begin with the cells that are known to get no figure.
 
-        :raises GaveUp: when one of them failed, where that ends the run
+        :raises UserError: if one of them failed and that ends the run
         """
         for cell, failure in failures:
             self._settle(cell, failure)
@@ -100,10 +104,7 @@ class ResultStore:
             self.keep()
 
     def keep(self) -> None:
-        """Write everything that is known.
-
-        All results are written anew each time, which takes longer and longer.
-        """
+        """Write all results, which takes longer the more there are."""
         began = self.now()
         self.write(self.results)
         self._unwritten = False
@@ -111,7 +112,7 @@ class ResultStore:
         self._rested = self.now() + (REST * took if took > SHORT else 0.0)
 
     def note_crash(self, cell: Cell, failure: Failure) -> None:
-        """Note that a run of a cell is made again after a crash."""
+        """Note that a run of a cell is repeated after a crash."""
         self._results[cell] = self._results[cell].crashed(self.mask(failure.cause))
 
     def close(self, cells: Sequence[Cell]) -> None:
@@ -123,13 +124,13 @@ class ResultStore:
             self.keep()
 
     def result(self, cell: Cell) -> CellResult:
-        """Return what is known of a cell."""
+        """Return the result of a cell so far."""
         return self._results[cell]
 
     def fail(self, cell: Cell, failure: Failure) -> None:
-        """Note that there will be no figure of a cell.
+        """Note that a cell gets no figure, or no more runs.
 
-        :raises GaveUp: when it failed, where that ends the run
+        :raises UserError: if it failed and that ends the run
         """
         self._settle(cell, failure)
         self.keep()
@@ -143,4 +144,4 @@ class ResultStore:
 
     def _may_give_up(self) -> None:
         if self.fail_fast:
-            raise GaveUp
+            raise UserError("stopped at the first failure (--fail-fast)", SOME_FAILED)

@@ -1,73 +1,98 @@
-"""Which row has a round next, and when each has had enough of them.
+"""The order in which rows have their rounds, and when a row has had enough of them.
 
 A round makes one run of each contender of a row.  With a fixed effort every row has its rounds one
 after the other.  With a precision each row has one round after the others have had theirs: so the
-runs of a row are spread over the whole time, and what the machine does in some minutes is in their
-differences rather than in their mean.  A row that is known well enough takes no more part, and
-leaves its time to the others.
+runs of a row are spread over the whole time, and the machine's changes over some minutes appear in
+the differences between runs rather than in their mean.  A row that is known well enough takes part
+no more, and leaves its time to the others.
 """
 
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from zodbshootout.scheduling.interleaved_run import Effort
+from zodbshootout.scheduling.calibration import Effort
 
 R = TypeVar("R", bound=Hashable)
 
 
 @dataclass
 class Rounds(Generic[R]):
-    """The rounds of rows, of which somebody makes each before asking for the next."""
+    """The rounds of rows; the caller makes each before it asks for the next."""
 
     rows: Sequence[R]
     effort: Effort
     limit: float
-    """Seconds that all rounds may take, where a precision is asked for."""
+    """Seconds that all rounds may take, if a precision is to be reached."""
     needed: Callable[[R], int]
-    """Return how many rounds a row takes in all, as far as is known by now; 0 ends it at once."""
+    """Returns how many rounds a row takes in all, as far as is known; 0 ends it at once."""
     closed: Callable[[R], None] = lambda _: None
     """Called when a row has had its last round."""
     clock: Callable[[], float] = time.monotonic
     made: dict[R, int] = field(default_factory=dict)
-    """The rounds that each row has had, be it before these began."""
+    """The rounds that each row has had, including those before these began."""
+    _left: dict[R, int] = field(init=False, default_factory=dict)
+    """The rounds that each row still takes."""
     _took: dict[R, float] = field(init=False, default_factory=dict)
+    """Seconds of the last round of each row that has had one."""
+    # Sums over rows, kept up to date because adding them up each time would be quadratic.
+    _all_took: float = field(init=False, default=0.0)
+    _seconds: float = field(init=False, default=0.0)
+    """Seconds that the rows still take whose last round was timed."""
+    _untimed: int = field(init=False, default=0)
+    """Rounds that the other rows still take."""
 
     def __iter__(self) -> Iterator[tuple[R, int]]:
-        """Return each row that has a round next, with the number of that round, from 0 on."""
+        """Yield each row that has a round next, with the number of that round, from 0 on."""
         began = self.clock()
-        waiting = list(self.rows)
+        waiting = deque(self.rows)
+        for row in self.rows:
+            self._update(row)
         while waiting:
-            row = waiting.pop(0)
-            number = self.made.get(row, 0)
-            if number >= self._due(row) or not self._fits(row, self.clock() - began):
+            row = waiting.popleft()
+            if not self._left[row] or not self._fits(row, self.clock() - began):
                 self.closed(row)
                 continue
             started = self.clock()
+            number = self.made.get(row, 0)
             yield row, number
             self.made[row] = number + 1
-            self._took[row] = self.clock() - started
-            waiting.insert(len(waiting) if self.effort.precision else 0, row)
+            self._update(row, self.clock() - started)
+            if self.effort.precision:
+                waiting.append(row)
+            else:
+                waiting.appendleft(row)
 
     def seconds_left(self, elapsed: float) -> float:
-        """Return about how long the rounds take that are due by now.
+        """Return about how many seconds the remaining rounds take.
 
-        *elapsed* is what they have taken until now.
+        *elapsed* is what the rounds have taken until now.
         """
-        known = self._took.values()
-        usual = sum(known) / len(known) if known else 0.0
-        left = sum(
-            max(0, self._due(row) - self.made.get(row, 0)) * self._took.get(row, usual)
-            for row in self.rows
-        )
+        usual = self._all_took / len(self._took) if self._took else 0.0
+        left = max(0.0, self._seconds + self._untimed * usual)
         return min(left, max(0.0, self.limit - elapsed)) if self.effort.precision else left
 
-    def _due(self, row: R) -> int:
+    def _update(self, row: R, took: float | None = None) -> None:
+        """Count the rounds that a row still takes; *took* is the seconds of its last one."""
+        before, last = self._left.get(row, 0), self._took.get(row)
+        if last is None:
+            self._untimed -= before
+        else:
+            self._seconds -= before * last
+        if took is not None:
+            self._all_took += took - (last or 0.0)
+            self._took[row] = last = took
         needed = self.needed(row)
-        return max(needed, self.effort.processes) if needed else 0
+        left = max(0, max(needed, self.effort.processes) - self.made.get(row, 0)) if needed else 0
+        self._left[row] = left
+        if last is None:
+            self._untimed += left
+        else:
+            self._seconds += left * last
 
     def _fits(self, row: R, elapsed: float) -> bool:
         if not self.effort.precision:

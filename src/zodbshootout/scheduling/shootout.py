@@ -1,15 +1,13 @@
-"""Measuring a plan: row by row, the contenders of a row in turn, every cell by itself."""
+"""Measuring a plan: row by row, the contenders of a row in turn, each cell isolated from others."""
 
 from __future__ import annotations
 
 import random
 import secrets
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any, Protocol
 
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.outcome import Failed, Failure, State
@@ -18,97 +16,53 @@ from zodbshootout.results.cell import Cell
 from zodbshootout.results.comparison import pairs_to_compare
 from zodbshootout.results.estimate import runs_needed
 from zodbshootout.results.ratio import ratio_of
-from zodbshootout.scheduling.cells import CellTasks
-from zodbshootout.scheduling.interleaved_run import InterleavedRun, RowCalibration, Worker
-from zodbshootout.scheduling.plan import Plan, Row
-from zodbshootout.scheduling.preparing import ZAPPED_BEFORE, Preparations
+from zodbshootout.scheduling.calibration import RowCalibration
+from zodbshootout.scheduling.interleaved_run import InterleavedRun
+from zodbshootout.scheduling.plan import Row
 from zodbshootout.scheduling.result_store import ResultStore
 from zodbshootout.scheduling.rounds import Rounds
+from zodbshootout.scheduling.tasks import ZAPPED_BEFORE, Tasks
 from zodbshootout.servers import ServerFailed
+from zodbshootout.servers.running import RunningServers
+from zodbshootout.workers.launch import ForkServer, Launcher, Worker
 
 MAX_CLIENTS = 128
-"""Clients that wait for their turn at once, at most: each process of them takes some 15 MiB, and
-some connections to its server.  A row with more of them is measured a few contenders at a time."""
+"""Clients that wait for their turn at the same time: a process takes some 15 MiB, and some
+connections to its server.  A row with more clients is measured a few contenders at a time."""
 VALUES_WITH_RESTARTS = 4
-"""Slices of a run, before each of which a server is restarted, unless told otherwise."""
-
-
-class Launcher(Protocol):
-    """What starts workers: :class:`~zodbshootout.workers.launch.Launcher`."""
-
-    def fork_server(self, modules: Sequence[str] = ()) -> AbstractContextManager[Any]:
-        """Have an interpreter that forks workers."""
-
-
-class Servers(Protocol):
-    """The private servers: :class:`~zodbshootout.servers.running.RunningServers`."""
-
-    @property
-    def served(self) -> set[str]:
-        """The names of the contenders that need one."""
-
-    def restart_for(self, contender: str) -> None:
-        """Restart what a contender needs."""
-
-    def how_ended(self, contender: str) -> str | None:
-        """Say how a server has ended that a contender needs, if one has."""
-
-
-@dataclass(frozen=True)
-class RunOptions:
-    """What is done beside measuring."""
-
-    log: str | None = None
-    fail_fast: bool = False
-    retries: int = 0
-    """How often a run is made again in which a process has crashed."""
-    zapped: Collection[str] = ()
-    """The names of the contenders whose data is destroyed."""
-    may_write: Collection[str] = ()
-    """The names of the contenders that are written to whatever else is in their databases."""
-    pack: bool = False
-    """Whether each contender is packed before it is first measured."""
-    restart: bool = False
-    """Whether private servers are restarted before each value of a cold benchmark."""
-    leaks: bool = False
-    profiles: Path | None = None
-    """The directory that profiles of the clients go to, if they do."""
-    profiler: str = "cprofile"
-    label: str = ""
-    """What the user calls this run, for its metadata."""
-    baseline: str | None = None
-    """The contender that the others are compared with; the first where it is ``None``."""
+"""Slices of a run if servers are restarted before each, by default."""
 
 
 @dataclass
 class Shootout:
     """One pass through a plan."""
 
-    plan: Plan
+    tasks: Tasks
     store: ResultStore
     launcher: Launcher
-    tasks: CellTasks
-    servers: Servers
-    options: RunOptions = field(default_factory=RunOptions)
-    absent: Mapping[str, Failure] = field(default_factory=dict)
-    """Why contenders could not be opened."""
+    servers: RunningServers
+    unavailable: Mapping[str, Failure] = field(default_factory=dict)
+    """The failures of contenders that could not be opened, by their names."""
 
     def __post_init__(self) -> None:
+        self.plan, self.options = self.tasks.plan, self.tasks.options
         self._name = secrets.token_hex(4)
-        may_write = {*self.options.zapped, *self.options.may_write}
-        self._preparations = Preparations(self.options.zapped, self.options.pack, may_write)
+        self._tries: dict[Cell, int] = {}
+        """How often each cell's run of this round was repeated."""
+        self._again: list[Cell] = []
+        """The cells whose run of this round is repeated next."""
 
     def run(self) -> None:
         """Measure everything that can be measured.
 
-        :raises GaveUp: after the first failure, where that is asked for
+        :raises UserError: after the first failure, with ``--fail-fast``
         """
         self.store.open(list(self._known_failures()))
         for rows in self._blocks():
             self._measure_rows(rows, self.plan.limit * len(rows) / len(self.plan.rows))
 
     def expected_metadata(self) -> dict[Cell, Mapping[str, str | int | float]]:
-        """Return what is known of the runs of each cell that can be measured, before they begin."""
+        """Return the metadata of each cell that can be measured, as far as known beforehand."""
         impossible = {cell for cell, _ in self._known_failures()}
         return {
             cell: self.tasks.metadata(cell, restarted=self._is_restarted(cell))
@@ -121,20 +75,21 @@ class Shootout:
             refusal = self.plan.refusal(cell)
             if refusal is not None:
                 yield cell, Failure(refusal, state=State.UNSUPPORTED)
-            elif cell.contender in self.absent:
-                yield cell, self.absent[cell.contender]
+            elif cell.contender in self.unavailable:
+                yield cell, self.unavailable[cell.contender]
 
     def _blocks(self) -> list[list[Row]]:
-        """Return the rows, those apart before each of whose rounds the data of others goes."""
+        """Separate the rows whose rounds destroy the data of the others."""
         zapping = [row for row in self.plan.rows if self._zaps(row)]
-        return [rows for rows in (zapping, [r for r in self.plan.rows if r not in zapping]) if rows]
+        others = [row for row in self.plan.rows if not self._zaps(row)]
+        return [rows for rows in (zapping, others) if rows]
 
     def _zaps(self, row: Row) -> bool:
         return row.benchmark == ZAPPED_BEFORE and bool(self.options.zapped)
 
     def _measure_rows(self, rows: Sequence[Row], limit: float) -> None:
-        """Make as many rounds of each row as it takes."""
-        calibrations = {row.cells: self._course(row) for row in rows}
+        """Make as many rounds of each row as it takes; *limit* is in seconds."""
+        calibrations = {row.cells: self._calibration(row) for row in rows}
         rounds = Rounds(
             [row.cells for row in rows], self.plan.effort, limit, self._rounds_needed, self._close,
             made={row.cells: self._rounds_made(row.cells) for row in rows},
@@ -145,7 +100,7 @@ class Shootout:
             self._measure_round(cells, calibrations[cells], number)
 
     def _rounds_made(self, cells: Sequence[Cell]) -> int:
-        """Return how many runs every cell of a row has already, as where a run is resumed."""
+        """Return how many runs every cell of a row has already, from a run that is resumed."""
         results = map(self.store.result, self.store.unsettled(cells))
         return min((len(result.runs) for result in results), default=0)
 
@@ -175,11 +130,11 @@ class Shootout:
                 self.store.fail(cell, Failure(reason, state=State.NOT_RUN))
         self.store.close(unsettled)
 
-    def _course(self, row: Row) -> RowCalibration[Cell]:
+    def _calibration(self, row: Row) -> RowCalibration[Cell]:
         fewest = benchmarks()[row.benchmark].fewest(row.parameters)
         effort = self.plan.effort
         if self._restarts(row.benchmark):
-            # What is read a second time is in the caches of the server.
+            # The second read of an object would come from the server's cache.
             values = effort.values or VALUES_WITH_RESTARTS
             effort = replace(effort, loops=fewest, values=values)
         return RowCalibration(effort, fewest)
@@ -187,14 +142,14 @@ class Shootout:
     def _measure_round(
         self, row: Sequence[Cell], calibration: RowCalibration[Cell], number: int
     ) -> None:
-        """Make one run of each cell of a row, and again those in which a process has crashed.
+        """Make one run of each cell of a row, and repeat runs in which a process has crashed.
 
-        Of cells that had more runs than others in a run that is resumed, it is made already.
+        A cell may have the run already from a run that is resumed.
         """
         cells, first = self._without_run(self.store.unsettled(row), number), 0
         self._tries = dict.fromkeys(cells, 0)
         while cells:
-            self._again: list[Cell] = []
+            self._again = []
             first = self._make_runs(cells, calibration, number, first)
             cells = self._again
 
@@ -210,7 +165,7 @@ class Shootout:
                         fork_server, calibration, waiting.pop(0), number, first
                     )
                     waiting += [[cell] for cell in left]
-                    first += calibration.all_turns  # only slices of one number are taken in turn
+                    first += calibration.all_turns  # slices of equal numbers are taken in turn
         except Failed as error:
             first += calibration.all_turns
             for cell in self._without_run(self.store.unsettled(cells), number):
@@ -219,14 +174,14 @@ class Shootout:
         return first
 
     def _without_run(self, cells: Sequence[Cell], number: int) -> list[Cell]:
-        """Return the cells of which run *number*, counted from 0 on, is still to be made."""
+        """Return the cells that lack run *number*, counted from 0 on."""
         return [cell for cell in cells if len(self.store.result(cell).runs) <= number]
 
     def _groups(self, cells: Sequence[Cell]) -> list[list[Cell]]:
-        """Return the cells, those together that can wait for their turn at the same time.
+        """Group the cells that can wait for their turn at the same time.
 
-        A server that is restarted for one cell would not be there for the others; and nobody may
-        have a database open whose data is destroyed.
+        A server that is restarted for one cell would be missing for the others, and no client may
+        have a database open while its data is destroyed.
         """
         groups: list[list[Cell]] = []
         for cell in cells:
@@ -252,21 +207,21 @@ class Shootout:
 
     def _measure_together(
         self,
-        fork_server: Any,
+        fork_server: ForkServer,
         calibration: RowCalibration[Cell],
         group: Sequence[Cell],
         number: int,
         first: int,
     ) -> list[Cell]:
-        """Make a run of each cell in turn; return the cells that may do better by themselves.
+        """Make a run of each cell in turn; return the cells that may succeed by themselves.
 
-        Those could not be set up while others were, as where one file is two contenders.  The
-        slices are numbered from *first* on.
+        They could not be set up while others were: one file may be two contenders.  The slices are
+        numbered from *first* on.
         """
         parameters = group[0].parameters
         order = random.Random(f"{parameters.seed}/{group[0].benchmark}/{number}")  # noqa: S311
         left: list[Cell] = []
-        prepared = [cell for cell in group if self._is_prepared(fork_server, cell)]
+        prepared = [cell for cell in group if self._prepare(fork_server, cell)]
         with ExitStack() as stack:
             workers, failures = self._set_up(
                 prepared, fork_server, stack, f"{self._name}-{number + 1}"
@@ -287,11 +242,11 @@ class Shootout:
         return left
 
     def _set_up(
-        self, cells: Sequence[Cell], fork_server: Any, stack: ExitStack, name: str
+        self, cells: Sequence[Cell], fork_server: ForkServer, stack: ExitStack, name: str
     ) -> tuple[dict[Cell, Worker], dict[Cell, Failure]]:
-        """Have a worker for each cell, all set up at the same time; or why there is none.
+        """Set up a worker for each cell, all at the same time; return workers and failures.
 
-        *name* tells this round from those of any other run.
+        *name* distinguishes this round from those of any other run.
         """
         self.store.observer.working_on(cells, "setting up")
         workers: dict[Cell, Worker] = {}
@@ -310,20 +265,20 @@ class Shootout:
                 failures[cell] = error.failure
         return workers, failures
 
-    def _is_prepared(self, fork_server: Any, cell: Cell) -> bool:
-        """Have the database brought into the state that the cell expects; say whether it is."""
+    def _prepare(self, fork_server: ForkServer, cell: Cell) -> bool:
+        """Bring the database into the state that the cell expects; return whether that worked."""
         if self._has_lost_server(cell):
             return False
-        step = self._preparations.due(cell, self.plan.contender(cell))
-        if step is None:
+        task = self.tasks.preparation(cell)
+        if task is None:
             return True
         self.store.observer.working_on([cell], "preparing the database")
         try:
-            fork_server.prepare(self.tasks.preparing(cell, step))
+            fork_server.prepare(task)
         except Failed as error:
             self._fail(cell, error.failure)
             return False
-        self._preparations.done(cell, step)
+        self.tasks.prepared(cell, task)
         return True
 
     def _restarts(self, benchmark: str) -> bool:
@@ -332,7 +287,7 @@ class Shootout:
     def _is_restarted(self, cell: Cell) -> bool:
         return self._restarts(cell.benchmark) and cell.contender in self.servers.served
 
-    def _before(self, cell: Cell, worker: Any) -> None:
+    def _before(self, cell: Cell, worker: Worker) -> None:
         """Restart servers before a slice, while no client has its database open."""
         if not self._is_restarted(cell):
             return
@@ -358,18 +313,18 @@ class Shootout:
         self.store.fail(cell, failure)
 
     def _explained(self, contender: str, cause: str) -> str:
-        """Return *cause*, and what became of a server, unless its last lines are in it already."""
+        """Add how a server of the contender has ended, unless its last lines are in *cause*."""
         ended = self.servers.how_ended(contender)
         if ended is None:
             return cause
         _, _, logged = ended.partition(": ")
-        told = " ".join(logged.split()) in " ".join(cause.split())
-        return cause if logged and told else f"{cause}; {ended}"
+        repeats = " ".join(logged.split()) in " ".join(cause.split())
+        return cause if logged and repeats else f"{cause}; {ended}"
 
     def _has_lost_server(self, cell: Cell) -> bool:
-        """Say whether a server has ended that a cell needs; that fails the cell.
+        """Fail a cell if a server that it needs has ended; return whether one has.
 
-        Not every client would: RelStorage goes on without memcached, and others wait for long.
+        Not every client would fail: RelStorage goes on without memcached, and others wait for long.
         """
         ended = self.servers.how_ended(cell.contender)
         if ended is not None:

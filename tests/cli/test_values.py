@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from zodbshootout.cli.options import parse
-from zodbshootout.cli.words import separated
+from zodbshootout.cli.values import spelled_out
 from zodbshootout.errors import UserError
 
 
@@ -39,7 +39,7 @@ def _some_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_what_belongs_together(words: list[str], expected: list[str]) -> None:
-    assert separated(words) == expected
+    assert spelled_out(words) == expected
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,10 @@ def test_what_belongs_together(words: list[str], expected: list[str]) -> None:
         (["-w", "-1"], "argument -w/--warmups: '-1' is not 0 or a positive number"),
         (["--timeout", "nan"], "argument --timeout: 'nan' is not a number of seconds above 0"),
         (["--seed", "x"], "argument --seed: 'x' is not a whole number"),
-        (["-c", "999999"], "argument -c/--concurrency: 999999 clients are too many; 1000 can be"),
+        (
+            ["-c", "999999"],
+            "argument -c/--concurrency: 999999 clients are too many; the max",
+        ),
     ],
 )
 def test_what_is_wrong_is_told_in_one_line(words: list[str], message: str) -> None:

@@ -1,0 +1,257 @@
+"""A run: from its options to the table, the files and the exit status."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import replace
+from pathlib import Path
+
+from zodbshootout.cli.destination import check_like, check_other_files, result_files
+from zodbshootout.cli.hosts import check_alike, on_hosts, reachable
+from zodbshootout.cli.launching import launcher_for, open_all
+from zodbshootout.cli.options import Options
+from zodbshootout.cli.output import Streams, print_line, progress_on
+from zodbshootout.cli.report import format_for, write_report
+from zodbshootout.cli.values import ASK, FORCE
+from zodbshootout.cli.variants import Variants, variants_of
+from zodbshootout.client.outcome import State
+from zodbshootout.config.configuration import Source, read_source
+from zodbshootout.config.uri import source_of
+from zodbshootout.contenders.contender import Contender
+from zodbshootout.contenders.making import Maker
+from zodbshootout.contenders.selection import (
+    check_baseline,
+    named,
+    refused_unless_alone,
+    shared_databases,
+    to_be_zapped,
+)
+from zodbshootout.crews.cluster import Cluster
+from zodbshootout.errors import (
+    ALL_MEASURED,
+    INTERRUPTED,
+    SOME_FAILED,
+    UserError,
+    errors_of_files,
+)
+from zodbshootout.guardian import Guardian, GuardianLost
+from zodbshootout.reports import text
+from zodbshootout.reports.headings import ResultSet
+from zodbshootout.reports.tables import tables_with_comparisons
+from zodbshootout.results.files import ResultFiles
+from zodbshootout.results.result import CellResult, long_name
+from zodbshootout.scheduling.plan import Plan, make_plan
+from zodbshootout.scheduling.result_store import ResultStore
+from zodbshootout.scheduling.shootout import Shootout
+from zodbshootout.scheduling.tasks import Tasks
+from zodbshootout.servers.dask import cluster_for
+
+MAPPING = "\n<zodb mapping>\ncache-size 5000\n<mappingstorage>\n</mappingstorage>\n</zodb>\n"
+"""The contender that ``--include-mapping`` adds."""
+
+
+def run(options: Options, streams: Streams) -> int:
+    """Measure what the options ask for, print it, and return the exit status.
+
+    :raises UserError: if something is wrong that prevents the run, or the writing of results
+    """
+    # Directories remain until the guardian has ended the processes that use them.
+    with ExitStack() as directories, Guardian() as guardian, ExitStack() as stack:
+        with errors_of_files():
+            variants = variants_of(_source(options), options, directories, guardian, streams.mask)
+            cluster = stack.enter_context(
+                cluster_for(
+                    options.hosts, guardian, variants.context.directory, start=not options.list_only
+                )
+            )
+        plan = _plan(options, variants, cluster, streams)
+        if options.list_only:
+            _print_plan(streams, plan)
+            for environment in variants.environments:
+                streams.say(Maker(guardian).told(environment))
+            return streams.status_after(ALL_MEASURED)
+        with errors_of_files():
+            files = result_files(options, plan)
+            check_other_files(options)
+        options = _with_names(options, plan.contenders, streams)
+        with progress_on(
+            streams.err, len(plan.cells), quiet=options.quiet, verbose=options.verbose
+        ) as observer:
+            launcher = launcher_for(options, variants.context, observer, streams.mask)
+            opened = open_all(variants, plan, launcher, stack, observer)
+            check_alike(cluster, opened.plan)
+            shootout = Shootout(
+                _tasks(opened.plan, options, variants, cluster),
+                ResultStore(
+                    opened.plan, observer, files.write, options.run.fail_fast, streams.mask,
+                    files.begun,
+                ),
+                launcher,
+                opened.servers,
+                opened.failures,
+            )  # fmt: skip
+            if options.append or options.resume:
+                check_like(files, shootout.expected_metadata(), options)
+            status, message = _measure(shootout)
+            if options.run.log:
+                _relay_log(cluster, lambda line: observer.relay(streams.mask(line)))
+        if message:
+            streams.complain(message)
+        status = _report(shootout.store.results, files, options, streams) or status
+    return streams.status_after(status, files.combined)
+
+
+def _source(options: Options) -> Source:
+    source = read_source(options.path) if options.uri is None else source_of(options.uri)
+    return replace(source, text=source.text + MAPPING) if options.include_mapping else source
+
+
+def _plan(options: Options, variants: Variants, cluster: Cluster | None, streams: Streams) -> Plan:
+    names = [contender.name for contender in variants.contenders]
+    check_baseline(options.run.baseline, names)
+    named("--may-write", options.run.may_write, names)
+    contenders = reachable(variants.contenders, cluster)
+    for sentence in shared_databases(contenders):
+        streams.complain(sentence)
+    sweep = on_hosts(options.sweep, cluster)
+    reason = refused_unless_alone(contenders, sweep.parameters()[0])
+    if options.default_concurrency and reason:
+        streams.complain(f"1 client instead of {sweep.concurrency[0]}: {reason}")
+        sweep = replace(sweep, concurrency=[1])
+    if options.run.restart:
+        variants.check_servers_can_restart()
+    return make_plan(contenders, options.benchmarks, sweep, options.effort)
+
+
+def _with_names(options: Options, contenders: Sequence[Contender], streams: Streams) -> Options:
+    """Return the options with the names of the contenders to be zapped and to be written to."""
+    names = [contender.name for contender in contenders]
+    may_write = named("--may-write", options.run.may_write, names)
+    zapped: frozenset[str] = frozenset()
+    if options.zap is not None:
+        words = [] if options.zap in {ASK, FORCE} else [options.zap.lower()]
+        ask = streams.ask if streams.can_ask else None
+        zapped = to_be_zapped(contenders, words, ask, force=options.zap == FORCE)
+    return replace(options, run=replace(options.run, may_write=may_write, zapped=zapped))
+
+
+def _tasks(plan: Plan, options: Options, variants: Variants, cluster: Cluster | None) -> Tasks:
+    variables = {*variants.context.source.environment_names, *options.inherit_environ}
+    return Tasks(plan, options.run, cluster, sorted(variables), variants.mask)
+
+
+def _measure(shootout: Shootout) -> tuple[int, str]:
+    """Measure until the plan is done or something ends it; return the status and the reason."""
+    store = shootout.store
+    try:
+        shootout.run()
+    except UserError as error:
+        return error.status, str(error)
+    except (KeyboardInterrupt, GuardianLost) as error:
+        with suppress(UserError):
+            store.keep()
+        if isinstance(error, GuardianLost):
+            return SOME_FAILED, f"stopped: {error}"
+        kept = any(result.measured for result in store.results)
+        what = "what was measured until then is kept" if kept else "nothing was measured"
+        return INTERRUPTED, f"interrupted; {what}"
+    return _judge(store.results)
+
+
+def _judge(results: Sequence[CellResult]) -> tuple[int, str]:
+    """Return the status of a run that was completed, and the reason."""
+    if any(result.state is State.FAILED for result in results):
+        return SOME_FAILED, ""
+    if any(result.state is State.NOT_RUN for result in results):
+        return SOME_FAILED, "not everything was measured: there was no time left (--at-most)"
+    if not any(result.measured for result in results):
+        return SOME_FAILED, "nothing was measured: none of the contenders can run any of it"
+    return ALL_MEASURED, ""
+
+
+def _relay_log(cluster: Cluster | None, relay: Callable[[str], None]) -> None:
+    """Print the log of the workers that the run has started; others have a terminal."""
+    if cluster is not None and cluster.log is not None:
+        for line in cluster.log.read_text(encoding="utf-8", errors="replace").splitlines():
+            relay(line)
+
+
+def _print_plan(streams: Streams, plan: Plan) -> None:
+    streams.say(f"Contenders: {', '.join(each.name for each in plan.contenders)}")
+    names = dict.fromkeys(row.benchmark for row in plan.rows)
+    streams.say(f"Benchmarks: {', '.join(names)}")
+    for cell in plan.cells:
+        parameters = cell.parameters
+        refusal = plan.refusal(cell)
+        line = f"{cell.contender}: {cell.benchmark}, {parameters.crew}"
+        if parameters.objects:
+            line = f"{line}, {parameters.objects} objects of {parameters.object_size} bytes"
+        streams.say(f"{line}: not supported: {refusal}" if refusal else line)
+    effort, minutes = plan.effort, plan.estimated_seconds() / 60
+    runnable = sum(plan.refusal(cell) is None for cell in plan.cells)
+    cells = f"{runnable} cell{'' if runnable == 1 else 's'}"
+    if effort.precision:
+        streams.say(
+            f"{cells} until all are known within {100 * effort.precision:g} %, "
+            f"at most {minutes:.1f} minutes"
+        )
+    else:
+        streams.say(f"{cells}, {effort.processes} runs of each, about {minutes:.1f} minutes")
+
+
+def _report(
+    results: Sequence[CellResult], files: ResultFiles, options: Options, streams: Streams
+) -> int:
+    """Print the table and what else is asked for; return the status of a failure if one occurs.
+
+    :raises UserError: if the page of ``--report`` cannot be written
+    """
+    if options.run.log == "DEBUG":
+        for result in results:
+            if result.detail:
+                print_line(streams.err, f"{long_name(result.cell)}: {result.detail}")
+    tables = tables_with_comparisons([ResultSet(results)], baseline=options.run.baseline)
+    text.write(tables, streams.out)
+    if not any(result.measured for result in results):
+        return ALL_MEASURED
+    shown = [_show_by_pyperf(what, files.combined, streams) for what in options.show]
+    streams.say(f"Results: {files.combined}, and by contender in {files.directory}/")
+    if options.report is not None:
+        _write_page(results, files, options, streams)
+    return max(shown, default=ALL_MEASURED)
+
+
+def _show_by_pyperf(what: str, path: Path, streams: Streams) -> int:
+    """Print what ``pyperf stats`` and the like print of a file; return the exit status."""
+    command = ["show", "--metadata"] if what == "metadata" else [what]
+    done = subprocess.run(
+        [sys.executable, "-m", "pyperf", *command, str(path)],
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    if done.stdout:
+        streams.say(done.stdout.rstrip())
+    if not done.returncode:
+        return ALL_MEASURED
+    reason = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
+    streams.complain(f"pyperf {' '.join(command)} failed: {reason}")
+    return SOME_FAILED
+
+
+def _write_page(
+    results: Sequence[CellResult], files: ResultFiles, options: Options, streams: Streams
+) -> None:
+    assert options.report is not None
+    result_sets = [ResultSet(results, name=files.combined.name)]
+    write = format_for("--report", options.report)
+    try:
+        write_report(result_sets, options.report, write, options.run.baseline)
+    except (OSError, UserError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        message = f"--report: cannot write {options.report}: {reason}"
+        raise UserError(message, SOME_FAILED) from None
+    streams.say(f"Report: {options.report}")

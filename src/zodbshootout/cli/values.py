@@ -1,0 +1,274 @@
+"""The values of options, and which word is the value of which option.
+
+``-cold`` is not ``-c old``, and ``--threads FILE`` is not ``--threads=FILE``: :func:`spelled_out`
+rewrites such words before argparse sees them.  argparse calls the functions that check values, and
+reports their errors with the option.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import importlib.util
+import math
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from zodbshootout.client.benchmarks import benchmarks
+from zodbshootout.client.data.records import smallest_record
+from zodbshootout.config.uri import is_uri
+from zodbshootout.crews.logs import BadLoggers, read_loggers
+from zodbshootout.errors import UserError
+from zodbshootout.workers.environment import cpus
+
+N = TypeVar("N", int, float)
+
+LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+MAX_CLIENTS = 1000
+"""Clients of a crew: more of them meet the system's limits of processes and of open files."""
+MAX_RANGE = 128
+"""Numbers in a range such as ``1..16``, each of which is measured."""
+MIN_NODE = 2
+ASK, FORCE = "ask", "force"
+"""The value of ``--zap`` without one, and the value that stands for all contenders."""
+
+FOR_WORKERS = "pyperf passes it to its own workers"
+NOT_AVAILABLE = {
+    "--compare-to": "use --against PYTHON",
+    "--python-names": "use --against PYTHON",
+    **dict.fromkeys(
+        ("--pipe", "--worker", "--worker-task", "--calibrate-loops", "--recalibrate-loops",
+         "--calibrate-warmups", "--recalibrate-warmups"),
+        FOR_WORKERS,
+    ),
+}  # fmt: skip
+"""The options of pyperf that are refused, with the reason."""
+
+
+def number(kind: Callable[[str], N], fits: Callable[[N], bool], what: str) -> Callable[[str], N]:
+    """Return the type of a number; *what* describes the numbers that fit."""
+
+    def parsed(text: str) -> N:
+        try:
+            value = kind(text)
+        except ValueError:
+            value = None
+        if value is None or not fits(value):
+            raise argparse.ArgumentTypeError(f"{text!r} is not {what}")
+        return value
+
+    return parsed
+
+
+def _of_percent(text: str) -> float:
+    return float(text.strip().removesuffix("%")) / 100
+
+
+whole = number(int, lambda _: True, "a whole number")
+count = number(int, lambda n: n >= 1, "a positive number")
+count_or_none = number(int, lambda n: n >= 0, "0 or a positive number")
+node_size = number(
+    int, lambda n: n >= MIN_NODE, f"enough: a node of a BTree holds at least {MIN_NODE}"
+)
+part = number(float, lambda n: 0 <= n <= 1, "a number from 0 to 1")
+percentage = number(_of_percent, lambda n: 0 < n < math.inf, "a percentage, such as 2%")
+seconds = number(float, lambda n: 0 < n < math.inf, "a number of seconds above 0")
+minutes = number(float, lambda n: 0 < n < math.inf, "a number of minutes above 0")
+
+
+def counts(text: str) -> Sequence[int]:
+    """Return numbers from 1 on that are separated by commas, and ranges of them: ``1..16``."""
+    numbers: list[int] = []
+    for piece in text.split(","):
+        first, dots, last = piece.partition("..")
+        low, high = count(first), count(last if dots else first)
+        if low > high:
+            raise argparse.ArgumentTypeError(f"{piece}: there is no number from {low} to {high}")
+        if high - low >= MAX_RANGE:
+            raise argparse.ArgumentTypeError(
+                f"{piece}: a range of {high - low + 1} numbers is too long; the maximum is "
+                f"{MAX_RANGE}"
+            )
+        numbers += range(low, high + 1)
+    return numbers
+
+
+def crew_sizes(text: str) -> Sequence[int]:
+    """Return numbers of clients."""
+    sizes = counts(text)
+    if max(sizes) > MAX_CLIENTS:
+        raise argparse.ArgumentTypeError(
+            f"{max(sizes)} clients are too many; the maximum is {MAX_CLIENTS}"
+        )
+    return sizes
+
+
+def record_sizes(text: str) -> Sequence[int]:
+    """Return sizes of stored objects, in bytes."""
+    sizes = counts(text)
+    if min(sizes) < smallest_record():
+        raise argparse.ArgumentTypeError(
+            f"a stored object takes at least {smallest_record()} bytes, not {min(sizes)}"
+        )
+    return sizes
+
+
+def words(text: str) -> Sequence[str]:
+    """Return the words that commas separate."""
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def result_file(text: str) -> Path | None:
+    """Return the path of a file of results; an empty name is as good as none."""
+    path = Path(text)
+    if text and path.is_dir():
+        raise argparse.ArgumentTypeError(
+            f"{text} is a directory; name a file, such as {path / 'a.json'}"
+        )
+    return path if text else None
+
+
+def profile_directory(text: str) -> Path:
+    """Return the absolute path of a directory that is empty or does not exist."""
+    directory = Path(text)
+    if directory.exists() and not directory.is_dir():
+        raise argparse.ArgumentTypeError(f"{directory} is not a directory")
+    if directory.is_dir() and any(directory.iterdir()):
+        raise argparse.ArgumentTypeError(f"{directory} is not empty; name another directory")
+    return directory.absolute()
+
+
+def profiler(text: str) -> str:
+    """Return the name of a profiler that is installed."""
+    if text == "vmprof" and importlib.util.find_spec(text) is None:
+        raise argparse.ArgumentTypeError("vmprof is not installed; install it: pip install vmprof")
+    return text
+
+
+def affinity(text: str) -> str:
+    """Return the numbers of CPUs, separated by commas."""
+    try:
+        wanted = cpus(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of CPUs, such as 0-3,6") from None
+    last = (os.cpu_count() or max(wanted) + 1) - 1
+    if max(wanted) > last:
+        raise argparse.ArgumentTypeError(f"there is no CPU {max(wanted)}; the last one is {last}")
+    return ",".join(map(str, wanted))
+
+
+def python(text: str) -> str:
+    """Return the path of a Python that has zodbshootout installed."""
+    path = shutil.which(os.path.expanduser(text))  # noqa: PTH111 - a Path would lose the ./
+    if path is None:
+        raise argparse.ArgumentTypeError(f"there is no program {text!r}")
+    path = os.path.abspath(path)  # noqa: PTH100 - virtual environments are made of links
+    command = [path, "-c", "import zodbshootout"]
+    if (
+        path != sys.executable
+        and subprocess.run(command, check=False, capture_output=True).returncode
+    ):
+        raise argparse.ArgumentTypeError(
+            f"zodbshootout is not installed for {path}; "
+            f"install the checkout there: {path} -m pip install CHECKOUT"
+        )
+    return path
+
+
+def log(text: str) -> str:
+    """Return the name of a level in upper case, or the absolute path of a logging file."""
+    if text.upper() in LEVELS:
+        return text.upper()
+    path = Path(text).absolute()
+    if not path.is_file():
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is neither a level ({', '.join(LEVELS)}) nor a file"
+        )
+    try:
+        read_loggers(path)
+    except BadLoggers as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+    return str(path)
+
+
+# Which word is the value of the option before it.
+
+
+def _is_a_value(word: str) -> bool:
+    """Say whether a word after an option is its value, right or wrong."""
+    if word.startswith("-") or word == "all" or re.search(r"[./\\]", word):
+        return False
+    if difflib.get_close_matches(word, benchmarks()):  # as they are written, unlike LO and TRACE
+        return False
+    return not (is_uri(word) or exists(word))
+
+
+def _is_zapped(word: str) -> bool:
+    """Say whether a word after ``--zap`` is its value: no file, URI or benchmark."""
+    if word.startswith("-") or word in {"all", *benchmarks()}:
+        return False
+    return not (is_uri(word) or _is_file(word))
+
+
+def _is_logged(word: str) -> bool:
+    """Say whether a word after ``--log`` is its value: a level or a logging file."""
+    if _is_file(word):
+        text = Path(word).read_text(encoding="utf-8", errors="replace")
+        return re.search(r"^\s*<(eventlog|logger)\b", text, re.MULTILINE) is not None
+    return word.upper() in LEVELS or _is_a_value(word)
+
+
+def exists(word: str) -> bool:
+    """Say whether a word is the name of a file."""
+    return os.path.exists(word)  # noqa: PTH110 - a Path raises an error if it is too long
+
+
+def _is_file(word: str) -> bool:
+    return os.path.isfile(word)  # noqa: PTH113 - likewise
+
+
+OPTIONAL_VALUES: Mapping[str, tuple[Callable[[str], bool], str]] = {
+    "--threads": (_is_a_value, "shared"),
+    "--btrees": (_is_a_value, "IO"),
+    "--include-mapping": (_is_a_value, "true"),
+    "--zap": (_is_zapped, ASK),
+    "--log": (_is_logged, "INFO"),
+}
+"""Options that need no value: whether the next word is one, and the value if it is not."""
+
+
+def spelled_out(arguments: Sequence[str]) -> list[str]:
+    """Rewrite the arguments that argparse would misunderstand.
+
+    :raises UserError: if a benchmark to leave out is misspelt, or an option is not available
+    """
+    rewritten: list[str] = []
+    rest = list(arguments)
+    while rest:
+        word = rest.pop(0)
+        if word in OPTIONAL_VALUES:
+            is_value, value = OPTIONAL_VALUES[word]
+            word = f"{word}={rest.pop(0) if rest and is_value(rest[0]) else value}"
+        elif word.startswith("-") and word[1:] in benchmarks():
+            word = f"--exclude={word[1:]}"
+        else:
+            _check_option(word)
+        rewritten.append(word)
+    return rewritten
+
+
+def _check_option(word: str) -> None:
+    option = word.partition("=")[0]
+    if option in NOT_AVAILABLE:
+        raise UserError(f"{option} is not available: {NOT_AVAILABLE[option]}")
+    if re.fullmatch(r"-[a-z][a-zA-Z_]{2,}", word):
+        close = difflib.get_close_matches(word[1:], benchmarks())
+        if close:
+            meant = " or ".join(f"-{name}" for name in close)
+            raise UserError(f"unknown benchmark {word[1:]!r} in {word!r}; did you mean {meant}?")

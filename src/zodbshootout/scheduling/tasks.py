@@ -1,0 +1,174 @@
+"""What workers are asked to do for a cell, and the metadata of its runs."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from zodbshootout.client.benchmarks import benchmarks
+from zodbshootout.client.benchmarks.benchmark import Benchmark
+from zodbshootout.client.data.records import Item, content_size, record_size
+from zodbshootout.client.data.tree import Dataset
+from zodbshootout.client.distributions import installed_versions
+from zodbshootout.client.masking import Mask
+from zodbshootout.client.specification import Parameters, Specification
+from zodbshootout.client.storage_info import Cache, Sharing, StorageInfo
+from zodbshootout.client.tasks import Prepare
+from zodbshootout.contenders.contender import Contender
+from zodbshootout.contenders.private_servers import caches_of_server
+from zodbshootout.crews.cluster import Cluster
+from zodbshootout.results.cell import Cell
+from zodbshootout.results.result import file_name, varied_parameters
+from zodbshootout.scheduling.plan import Plan, RunOptions
+from zodbshootout.workers.summary import storable
+from zodbshootout.workers.task import Measure, Profiling
+
+ZAPPED_BEFORE = "add"
+"""The benchmark before each of whose runs a contender is zapped, if it is to be."""
+
+_Key = tuple[str, Dataset | None, bool, Parameters]
+
+
+@dataclass
+class Tasks:
+    """Makes the tasks of a plan's cells, and remembers which databases are prepared."""
+
+    plan: Plan
+    options: RunOptions = field(default_factory=RunOptions)
+    cluster: Cluster | None = None
+    """The cluster whose hosts the clients are on; ``None`` if they are on this host."""
+    variables: Sequence[str] = ()
+    """The environment variables that the configuration refers to."""
+    mask: Mask = field(default_factory=Mask)
+    """Hides secrets in the metadata."""
+    _filled: set[_Key] = field(init=False, default_factory=set)
+    _packed: set[str] = field(init=False, default_factory=set)
+
+    def modules(self, cells: Iterable[Cell]) -> list[str]:
+        """Return the modules that opening the contenders of some cells imports."""
+        contenders = [self.plan.contender(cell) for cell in cells]
+        return list(dict.fromkeys(name for each in contenders for name in each.info.modules))
+
+    def preparation(self, cell: Cell) -> Prepare | None:
+        """Return what has to be done to the database before *cell* is measured, if anything.
+
+        The process that measures has to make the data that live in its own memory.  A contender
+        is zapped before each run of ``add``: if several contenders are one and the same database,
+        each of their runs finds it empty.
+        """
+        if self.plan.contender(cell).info.sharing is Sharing.VOLATILE:
+            return None
+        zap = cell.benchmark == ZAPPED_BEFORE and cell.contender in self.options.zapped
+        pack = self.options.pack and cell.contender not in self._packed
+        benchmark = benchmarks()[cell.benchmark]
+        uses_data = benchmark.purpose or cell.parameters.min_objects or benchmark.writes
+        if not (zap or pack) and (not uses_data or _key(cell) in self._filled):
+            return None
+        may_write = cell.contender in {*self.options.zapped, *self.options.may_write}
+        return Prepare(self._specification(cell), zap, pack, may_write)
+
+    def prepared(self, cell: Cell, task: Prepare) -> None:
+        """Note that the database of a cell was prepared."""
+        if task.zap:
+            self._filled.clear()  # other contenders may be the same database
+        self._filled.add(_key(cell))
+        if task.pack:
+            self._packed.add(cell.contender)
+
+    def measuring(
+        self, cell: Cell, round_name: str, *, restarted: bool
+    ) -> Callable[[Path], Measure]:
+        """Return what makes the task to measure a cell, given the file for the run.
+
+        Runs of one *round_name* are made at the same time.
+        """
+        profiling = self._profiling(cell)
+        precision = self.plan.effort.precision
+        asked = {"precision": precision} if precision else {}
+        return lambda run_file: Measure(
+            self._specification(cell),
+            {**self.metadata(cell, restarted=restarted), "round": round_name, **asked},
+            run_file,
+            self.options.leaks,
+            profiling,
+            self.cluster,
+            self.variables,
+        )
+
+    def _specification(self, cell: Cell) -> Specification:
+        storage = self.plan.contender(cell).storage
+        parameters = replace(cell.parameters, owner=cell.contender)
+        return Specification(storage, cell.benchmark, parameters)
+
+    def _profiling(self, cell: Cell) -> Profiling | None:
+        if self.options.profiles is None:
+            return None
+        name = file_name(cell, varied_parameters(self.plan.cells))
+        return Profiling(str(self.options.profiles), name, self.options.profiler)
+
+    def metadata(self, cell: Cell, *, restarted: bool) -> dict[str, str | int | float]:
+        """Return what is known of a run before it begins."""
+        contender, options = self.plan.contender(cell), self.options
+        benchmark = benchmarks()[cell.benchmark]
+        uncleared = ", ".join(map(str, _uncleared_caches(contender, restarted=restarted)))
+        # Text of several lines, which pyperf's metadata cannot have.
+        text = {"configuration_text": json.dumps(contender.text)} if contender.text else {}
+        return text | storable(
+            {
+                **cell.metadata(),
+                "work_per_iteration": benchmark.work(cell.parameters),
+                "record_size_bytes": _record_size(cell, benchmark),
+                "profiler": options.profiler if options.profiles else "none",
+                "servers_restarted": restarted,
+                **({"uncleared_caches": uncleared or "none"} if benchmark.cold else {}),
+                "configuration": "; ".join(
+                    f"{key}={value}" for key, value in contender.settings.items()
+                ),
+                "configuration_hash": contender.fingerprint(),
+                **_storage_metadata(contender.info),
+                **(contender.info.python if contender.environment else {}),
+                "environment": contender.made_of,
+                "beside": contender.beside,
+                "packed": options.pack,
+                "zapped": contender.name in options.zapped,
+                "label": self.mask(options.label),
+                "command_line": shlex.join(["zodbshootout", *map(self.mask, options.arguments)]),
+            }
+        )
+
+
+def _key(cell: Cell) -> _Key:
+    # A database that may only be read must not be populated first, so what reads and what writes
+    # are prepared separately.
+    benchmark = benchmarks()[cell.benchmark]
+    return cell.contender, benchmark.purpose, benchmark.writes, cell.parameters
+
+
+def _storage_metadata(info: StorageInfo) -> dict[str, str | bool]:
+    """Return the part of the metadata that was learnt when a contender was opened."""
+    versions = {**installed_versions(["zodbshootout"]), **info.versions}
+    return {
+        **{f"version_{name}": version for name, version in versions.items()},
+        "driver": info.driver,
+        "sharing": info.sharing.value,
+        "stores_blobs": bool(info.stores_blobs),
+        "storage_classes": " over ".join(info.storage_classes),
+        "corrections": "; ".join(info.corrections),
+    }
+
+
+def _uncleared_caches(contender: Contender, *, restarted: bool) -> list[Cache]:
+    """Return the caches of a contender that hold records even when it is read cold."""
+    emptied = {cache for kind in contender.servers for cache in caches_of_server(kind)}
+    return [cache for cache in contender.info.left if not (restarted and cache in emptied)]
+
+
+def _record_size(cell: Cell, benchmark: type[Benchmark]) -> int | str:
+    """Return the bytes of an object's record, or nothing if it does not hold the content."""
+    if cell.parameters.blobs or benchmark.counted != "objects":
+        return ""
+    kind = Item if benchmark.purpose is None else benchmark.purpose.kind
+    return record_size(content_size(cell.parameters.object_size, kind), kind)

@@ -1,0 +1,116 @@
+"""What is done to databases before a cell is measured, and that it is not done twice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from tests.runs import plan_of
+from zodbshootout.client.specification import Specification, Storage
+from zodbshootout.client.tasks import Prepare
+from zodbshootout.results.cell import Cell
+from zodbshootout.scheduling.plan import Plan, RunOptions
+from zodbshootout.scheduling.tasks import Tasks
+
+
+class Step(NamedTuple):
+    """What is done to a database before a cell is measured."""
+
+    benchmark: str
+    contender: str
+    zap: bool = False
+    pack: bool = False
+    may_write: bool = False
+
+
+def all_steps(plan: Plan, runs: int = 1, **how: Any) -> list[Step]:
+    """Prepare for the runs of all rows; return what was done."""
+    tasks = Tasks(plan, RunOptions(**how))
+    steps = []
+    for row in plan.rows:
+        for cell in list(row.cells) * runs:
+            task = tasks.preparation(cell)
+            if task is not None:
+                assert task.specification.parameters.owner == cell.contender
+                steps.append(
+                    Step(cell.benchmark, cell.contender, task.zap, task.pack, task.may_write)
+                )
+                tasks.prepared(cell, task)
+    return steps
+
+
+def steps_of(contenders: str, benchmarks: Sequence[str], runs: int = 1, **how: Any) -> list[Step]:
+    return all_steps(plan_of(contenders, benchmarks), runs, **how)
+
+
+def test_objects_that_several_benchmarks_read_are_written_once() -> None:
+    steps = steps_of("ab", ["cold", "hot", "steamin"], runs=3)
+    assert steps == [Step("cold", "a"), Step("cold", "b")]
+
+
+def test_each_size_has_objects_of_its_own() -> None:
+    plan = plan_of("a", ["cold"], concurrency=[1, 2, 4])
+    assert [step.benchmark for step in all_steps(plan, runs=2)] == ["cold"] * 3
+
+
+def test_a_benchmark_that_needs_no_objects_and_writes_nothing_needs_no_preparation() -> None:
+    assert steps_of("a", ["ex_commit", "im_commit"]) == []
+
+
+def test_whoever_writes_is_looked_at_even_if_somebody_may_read_the_same() -> None:
+    steps = steps_of("a", ["cold", "hot", "readCurrent"])
+    assert [step.benchmark for step in steps] == ["cold", "readCurrent"]
+
+
+def test_whoever_writes_is_looked_at_before() -> None:
+    assert steps_of("a", ["tpc"]) == [Step("tpc", "a")]
+
+
+def test_a_database_that_is_to_have_objects_is_filled_even_so() -> None:
+    plan = plan_of("a", ["tpc"], {"min_objects": 5})
+    assert all_steps(plan, runs=2) == [Step("tpc", "a")]
+
+
+def test_data_in_the_memory_of_one_process_is_made_by_the_one_that_measures() -> None:
+    plan = plan_of(["memory", "a"], ["add", "cold"], {"min_objects": 5})
+    steps = all_steps(plan, zapped={"memory"}, pack=True)
+    assert {step.contender for step in steps} == {"a"}
+
+
+def test_a_database_is_packed_before_its_first_benchmark_and_once() -> None:
+    steps = steps_of("ab", ["tpc", "new_oid", "cold"], runs=2, pack=True)
+    packing = [step for step in steps if step.pack]
+    assert packing == [Step("tpc", "a", pack=True), Step("tpc", "b", pack=True)]
+
+
+def test_only_those_are_zapped_that_were_chosen_and_before_each_run_of_add_alone() -> None:
+    steps = steps_of("ab", ["add", "update"], runs=3, zapped={"b"})
+    zapping = [step for step in steps if step.zap]
+    assert zapping == [Step("add", "b", zap=True, may_write=True)] * 3
+    assert [step.contender for step in steps if step.benchmark == "update"] == ["a", "b"]
+
+
+def test_what_was_written_before_a_zap_is_written_again() -> None:
+    plan = plan_of("ab", ["add", "cold"])
+    tasks = Tasks(plan, RunOptions(zapped={"b"}))
+    add, cold = plan.rows
+
+    def preparation(cell: Cell, *, zap: bool = False) -> Prepare:
+        return Prepare(Specification(Storage(""), cell.benchmark, cell.parameters), zap)
+
+    def due(row: int) -> list[str]:
+        cells = (add, cold)[row].cells
+        return [cell.contender for cell in cells if tasks.preparation(cell) is not None]
+
+    for row in (add, cold):
+        for cell in row.cells:
+            tasks.prepared(cell, preparation(cell))
+    assert due(1) == []
+    # Another contender may be the same database, so that its objects are gone, too.
+    tasks.prepared(add.cells[1], preparation(add.cells[1], zap=True))
+    assert due(1) == ["a", "b"]
+
+
+def test_the_same_database_listed_twice_is_empty_before_each_run_of_add() -> None:
+    steps = steps_of("ab", ["add"], runs=2, zapped={"a", "b"})
+    assert steps == [Step("add", name, zap=True, may_write=True) for name in "abab"]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import resource
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.servers.conftest import MakeServer
-from zodbshootout.errors import UserError
+from zodbshootout.cli.main import main
+from zodbshootout.errors import BAD_USAGE, UserError
 
 KINDS = {
     "memcachedserver": ("--conn-limit=1024", "--conn-limit=3000"),
@@ -70,3 +72,21 @@ def test_a_limit_that_is_wide_enough_is_left_alone(
     for limits in [(4000, 4000), (resource.RLIM_INFINITY, resource.RLIM_INFINITY)]:
         monkeypatch.setattr(resource, "getrlimit", lambda _, limits=limits: limits)
         make_server(f"<mysqlserver it>\nprograms {programs}\n</mysqlserver>\n", clients=1000)
+
+
+def test_a_run_with_too_many_clients_for_its_servers_is_refused_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def setrlimit(*_: Any) -> None:
+        raise ValueError("not allowed to raise maximum limit")
+
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (2000, 2000))
+    monkeypatch.setattr(resource, "setrlimit", setrlimit)
+    path = tmp_path / "x.conf"
+    path.write_text(
+        "%import ZEO\n<zeoserver it>\n<mappingstorage>\n</mappingstorage>\n</zeoserver>\n"
+        "<zodb one>\n<clientstorage>\nserver $it\n</clientstorage>\n</zodb>\n"
+    )
+    assert main([str(path), "tpc", "-c", "1,1000"]) == BAD_USAGE
+    refusal = "x.conf: server it: 1000 clients need 3100 open files of it"
+    assert refusal in capsys.readouterr().err.splitlines()[-1]

@@ -157,7 +157,7 @@ def variants_of(
         _check_same_python(contenders, options)
         if environment is not None:
             contenders = _in(environment, contenders, first=not number)
-        context = ServerContext(directory, source, names, guardian)
+        context = ServerContext(directory, source, names, guardian, max(options.sweep.concurrency))
         variants.append(Variant(context, configuration, contenders))
     described = map(of_section, variants[0].configuration.environments)
     known = {each.name: each for each in [*described, *filter(None, compared)]}

@@ -27,14 +27,14 @@ from typing import IO, Any
 GRACE = 3.0
 """Seconds between asking a process group to end and killing it."""
 END_TIMEOUT = 5.0
-"""Seconds that a process which is about to end may take, and the news of its end."""
+"""Seconds to wait for a process that should end by itself."""
 TAIL_SIZE = 65536
 """Bytes at the end of an output in which its last lines are searched."""
 
 
 @dataclass(frozen=True)
 class Ending:
-    """How a process group is ended."""
+    """The way in which a process group is ended."""
 
     signal: int = signal.SIGTERM
     """The signal that asks it to end; 0 sends none and waits for its end."""
@@ -49,7 +49,7 @@ _IN_OWN_GROUP: Mapping[str, Any] = (
 
 
 class Child(subprocess.Popen[bytes]):
-    """A process that this one has started; :meth:`Guardian.start` gives it a group of its own."""
+    """A process that :meth:`Guardian.start` has started, in a group of its own."""
 
     guardian: Guardian
     ending: Ending = GENTLE
@@ -114,7 +114,7 @@ class GuardianLost(Exception):  # noqa: N818
 
 
 class Guardian:
-    """The run's side of the pipe.  It is used as a context manager around all of the run."""
+    """The run's side of the pipe: a context manager around the whole run."""
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
@@ -167,7 +167,7 @@ class Guardian:
     def watch_group(self, group: int, ending: Ending = GENTLE) -> None:
         """Have a process group ended when the run ends, unless it is released before.
 
-        :raises GuardianLost: when the guardian process has ended
+        :raises GuardianLost: if the guardian process has ended
         """
         self._send("watch", f"{group} {int(ending.signal)} {ending.grace}")
 
@@ -179,7 +179,7 @@ class Guardian:
     def watch_directory(self, path: Path) -> None:
         """Have a directory removed when the run ends.
 
-        :raises GuardianLost: when the guardian process has ended
+        :raises GuardianLost: if the guardian process has ended
         """
         self._send("remove", str(path))
 
@@ -223,20 +223,20 @@ def end_group(
 
 def end_groups(endings: Mapping[int, Ending], reap: Callable[[], object] = lambda: None) -> None:
     """End several groups at the same time; see :func:`end_group`."""
-    asked = time.monotonic()
-    left = {
+    start = time.monotonic()
+    running = {
         group: ending for group, ending in endings.items() if _signal_group(group, ending.signal)
     }
-    for group in left:
+    for group in running:
         _signal_group(group, signal.SIGCONT)  # a stopped process handles no other signal
-    while left:
+    while running:
         reap()
-        waited = time.monotonic() - asked
-        for group in [group for group, ending in left.items() if waited > ending.grace]:
+        waited = time.monotonic() - start
+        for group in [group for group, ending in running.items() if waited > ending.grace]:
             _signal_group(group, signal.SIGKILL)
-            del left[group]
-        left = {group: ending for group, ending in left.items() if _is_running(group)}
-        time.sleep(0.02 if left else 0.0)
+            del running[group]
+        running = {group: ending for group, ending in running.items() if _is_running(group)}
+        time.sleep(0.02 if running else 0.0)
     reap()
 
 
@@ -267,7 +267,7 @@ def _signal_group(group: int, number: int) -> bool:
 
 
 def _clean_up_after(lines: Iterable[str]) -> None:
-    """Read what to watch and to release until the pipe is closed, then end and remove it."""
+    """Read orders until the pipe is closed; then end the watched groups, remove the directories."""
     groups: dict[int, Ending] = {}
     directories: list[str] = []
     for line in lines:
@@ -279,7 +279,7 @@ def _clean_up_after(lines: Iterable[str]) -> None:
             groups.pop(int(argument), None)
         elif word == "remove":
             directories.append(argument)
-    # All at the same time: where orphans are collected late, each takes seconds to end.
+    # All at the same time: if orphans are collected late, each group takes seconds to end.
     end_groups(groups)
     for directory in directories:
         shutil.rmtree(directory, ignore_errors=True)

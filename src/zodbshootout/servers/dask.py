@@ -34,12 +34,12 @@ ROOM = "clients"
 _LOCAL = re.compile(r"local:(\d+)")
 _ADDRESS = re.compile(r"\w+://.+")
 _AT_ONCE = Ending(signal.SIGKILL)
-"""How they end: nothing of theirs outlasts the run, and clients end with their worker."""
+"""Scheduler and workers are killed: nothing of theirs outlasts the run."""
 _LOCAL_CONFIGURATION = {
     # The servers of dashboards, which need no certificate, serve nothing.
     "DASK_DISTRIBUTED__SCHEDULER__HTTP__ROUTES": "[]",
     "DASK_DISTRIBUTED__WORKER__HTTP__ROUTES": "[]",
-    # What Dask measures of itself would take processor time from the clients.
+    # Dask's measurements of itself would take processor time from the clients.
     "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
     "DASK_DISTRIBUTED__ADMIN__TICK__INTERVAL": "1s",
     "DASK_DISTRIBUTED__ADMIN__SYSTEM_MONITOR__INTERVAL": "10s",
@@ -51,16 +51,16 @@ _CLASS_KEYS = ("version", "module", "class", "args", "kwargs")
 
 @contextmanager
 def cluster_for(
-    where: str | None, guardian: Guardian, directory: Path, *, start: bool = True
+    hosts: str | None, guardian: Guardian, directory: Path, *, start: bool = True
 ) -> Iterator[Cluster | None]:
     """Return the cluster that ``--hosts`` names, connected; ``None`` if it names none.
 
-    What is started here keeps its files in *directory*.  Without *start*, a cluster that would be
-    started has the right number of workers, of which nothing else is known.
+    A cluster that is started here keeps its files in *directory*.  Without *start*, a cluster that
+    would be started has the right number of workers, of which nothing else is known.
 
     :raises UserError: if there is no such cluster
     """
-    if where is None:
+    if hosts is None:
         yield None
         return
     if importlib.util.find_spec("distributed") is None:
@@ -68,19 +68,19 @@ def cluster_for(
             "--hosts needs distributed and trustme, which are in the extra hosts; install them: "
             "pip install distributed trustme"
         )
-    local, path = _LOCAL.fullmatch(where), Path(where)
+    local, path = _LOCAL.fullmatch(hosts), Path(hosts)
     with ExitStack() as stack:
         if local:
             scheduler = _Scheduler("", _number_of_workers(local[1]))
             if start:
                 scheduler = _start_here(scheduler.workers, guardian, directory, stack)
-        elif _ADDRESS.fullmatch(where):
-            scheduler = _Scheduler(where)
+        elif _ADDRESS.fullmatch(hosts):
+            scheduler = _Scheduler(hosts)
         elif path.is_file():
             scheduler = _scheduler_of_file(path, stack, start=start)
         else:
             raise UserError(
-                f"--hosts: {where!r} is neither local:N, nor a scheduler such as "
+                f"--hosts: {hosts!r} is neither local:N, nor a scheduler such as "
                 "tcp://scheduler:8786, nor a file"
             )
         if scheduler.address:
@@ -108,7 +108,7 @@ class _Scheduler:
     def advice(self) -> str:
         """Return what to do if the workers are missing."""
         if self.log is not None:
-            return f"the last that Dask said was: {_last_line(self.log)}"
+            return f"Dask's last output was: {_last_line(self.log)}"
         if self.file is not None:
             return f"zodbshootout.wait-for-workers in {self.file} gives them more time"
         return f"start it: dask scheduler, and dask worker {self.address}"

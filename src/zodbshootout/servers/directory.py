@@ -1,7 +1,7 @@
 """The directory of a server: its log, its data and the files that it reads.
 
-What the run writes there belongs to the user of the run, the subdirectories to the server's user.
-Links are not followed, for another user could have put one where root writes.
+The files that the run writes belong to its user, the subdirectories to the server's user.  Links
+are not followed, for another user could have put one where root writes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The names that a configuration has for what the run gives its servers, and the use of these.
+"""The names that the run defines for the servers of a configuration, such as ``$main_port``.
 
 They stand for addresses, passwords and certificates.
 """
@@ -69,12 +69,14 @@ def servers_of(names: Collection[str], configuration: Configuration) -> list[Ser
     servers = {server.name: server for server in configuration.servers}
     needed: set[str] = set()
     names = set(names)
-    while new := {
-        server for server in servers.keys() - needed if names & {server + part for part in _PARTS}
-    }:
+    while new := {server for server in servers.keys() - needed if names & _names_of(server)}:
         needed |= new
         names = {name for server in new for name in configuration.text_of(servers[server]).names}
     return [server for name, server in servers.items() if name in needed]
+
+
+def _names_of(server: str) -> set[str]:
+    return {f"{server}{part}" for part in _PARTS}
 
 
 def needed_servers(section: Any, configuration: Configuration) -> list[ServerSection]:

@@ -42,7 +42,7 @@ _HARMLESS_VARIABLES = frozenset({"PATH", "TZ", "LD_LIBRARY_PATH"})
 
 @dataclass(frozen=True)
 class ServerContext:
-    """What all servers of a run share."""
+    """Facts that all servers of a run share."""
 
     directory: Path
     """Holds a directory for each server, except those whose section names one to keep."""

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import pickle
@@ -7,9 +8,11 @@ import signal
 import time
 import tracemalloc
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 import ZODB
 
@@ -23,6 +26,7 @@ from tests.fakes import (
     parameters,
     plan,
 )
+from tests.integration.command import wait_until
 from zodbshootout.client import session
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.benchmarks.benchmark import MAX_AT_ONCE, Benchmark
@@ -156,6 +160,54 @@ def test_no_process_is_left_of_a_crew_that_failed() -> None:
         assert pid is not None
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
+
+
+def test_clients_end_when_the_process_that_has_forked_them_is_killed() -> None:
+    """No client holds the end of a pipe by which another one would wait for orders for ever."""
+    ours, theirs = multiprocessing.Pipe()
+
+    def fork_clients_and_die() -> None:
+        crew = crew_of_processes(Slow, 3)
+        crew.start()
+        theirs.send([process.pid for process in crew._processes])
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    leader = multiprocessing.get_context("fork").Process(target=fork_clients_and_die)
+    leader.start()
+    clients = [psutil.Process(pid) for pid in ours.recv()]
+    leader.join()
+    try:
+        wait_until(lambda: not any(map(is_at_work, clients)), seconds=30.0)
+    finally:
+        for client in filter(is_at_work, clients):
+            client.kill()
+
+
+def is_at_work(process: psutil.Process) -> bool:
+    with suppress(psutil.NoSuchProcess):
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    return False
+
+
+@pytest.mark.skipif(not hasattr(gc, "freeze"), reason="PyPy has nothing of the kind")
+def test_trap_24_what_was_prepared_is_no_garbage_to_be_looked_for_on_the_clock() -> None:
+    seen: list[bool] = []
+
+    class Preparing(Slow):
+        def prepare(self) -> None:
+            self.prepared = [[]]  # type: ignore[var-annotated]
+
+        def run(self) -> None:
+            seen.append(self.is_looked_at())
+
+        def check(self, done: int) -> None:
+            seen.append(self.is_looked_at())
+
+        def is_looked_at(self) -> bool:
+            return any(each is self.prepared for each in gc.get_objects())
+
+    measure(Preparing, FakeStorage(FakeClock()), parameters(), SystemClock(), [2])
+    assert seen == [False, False, True]
 
 
 @pytest.mark.parametrize("shared", [True, False])

@@ -100,5 +100,16 @@ def test_shares_of_clients_and_pauses_are_told_and_the_worst_start() -> None:
     assert summary["iterations_uncounted"] == 9
 
 
+def test_the_figure_of_a_host_is_the_mean_of_its_clients() -> None:
+    found = sample(
+        stretch([1.0] * 4, uncounted=4), stretch([2.0] * 4), stretch([1.0] * 4, uncounted=4),
+        counted=4,
+    )  # fmt: skip
+    summary = summarize([found], [0], {"alpha": [0, 2], "beta": [1]}, clock_uncertainty=0.25)
+    assert (summary["host_1"], summary["host_1_clients"], summary["host_1_s"]) == ("alpha", 2, 1.0)
+    assert (summary["host_2"], summary["host_2_clients"], summary["host_2_s"]) == ("beta", 1, 2.0)
+    assert summary["clock_uncertainty_s"] == 0.25
+
+
 def test_what_pyperf_would_not_take_is_left_out() -> None:
     assert storable({"a": "", "b": "x\n  y", "c": 0, "d": 0.0}) == {"b": "x y", "c": 0, "d": 0.0}

@@ -453,6 +453,8 @@ def test_workers_run_on_the_cpus_that_they_are_given(place: Place) -> None:
 def test_greenlets_are_clients_of_a_host_that_gevent_has_patched(place: Place) -> None:
     place.launcher = replace(place.launcher, gevent=True)
     with place.launcher.fork_server() as fork_server:
+        info = fork_server.look(InspectStorage(place.storage("s", shared=True)))
+        assert info.driver == "gevent sqlite3"
         with place.measuring(fork_server, unit=ClientKind.GREENLET, size=2) as worker:
             worker.attempt(1)
             worker.begin(loops=2, values=1, warmups=0)

@@ -172,6 +172,23 @@ def test_blobs_are_forgotten_where_they_are_cached(tmp_path: Path) -> None:
         assert database.forget_blobs([]) == ()
 
 
+def test_trap_3_emptying_a_persistent_cache_does_not_read_its_files_again(tmp_path: Path) -> None:
+    section = "<relstorage>\n<sqlite3>\ndata-dir $here/s\n</sqlite3>\n</relstorage>\n"
+    for written in (False, True):
+        with opened(section, tmp_path, "%import relstorage\n") as database:
+            cache = database.db.storage._cache
+            # RelStorage ignores cache-local-dir with SQLite; others would need a server.
+            cache.options.cache_local_dir = str(tmp_path)
+            with database.db.transaction() as connection:
+                connection.root()
+            cache.clear(load_persistent=True)
+            assert bool(cache.local_client) is written
+            database.empty_caches()
+            assert not cache.local_client
+            with database.db.transaction() as connection:
+                connection.root()
+
+
 def test_a_cache_that_comes_with_the_first_blob_is_told(tmp_path: Path) -> None:
     with opened("<demostorage/>\n", tmp_path) as database:
         assert database.caches_left() == ()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pyperf
 import pytest
 
-from tests.faults.runs import GOOD, check_failed, faulty, measure, outcomes, runs_of
+from tests.faults.runs import BUSY, GOOD, check_failed, faulty, measure, outcomes, runs_of
 from tests.integration.command import (
     QUICK,
     Done,
@@ -80,6 +80,16 @@ def values_in(place: Path) -> dict[str, list[tuple[float, ...]]]:
 def test_the_command_is_killed(tmp_path: Path) -> None:
     assert {name.split()[0] for name in killed(tmp_path)} == {"good:", "bad:"}
     assert all(len(runs) == 1 for runs in values_in(tmp_path).values())
+
+
+def test_the_command_is_killed_while_a_client_hangs(tmp_path: Path) -> None:
+    """Nothing tells such a client that nobody waits for it any more; the guardian ends it."""
+    hung = tmp_path / "hung"
+    (tmp_path / "x.conf").write_text(f"%import faulty\n{faulty('bad', 'hang', once=hung)}")
+    with start(tmp_path, "x.conf", "add", "-c", "1", *BUSY, "-o", "a.json") as process:
+        wait_until(hung.exists)
+        process.kill()
+    wait_until(lambda: left_behind(tmp_path) == [])
 
 
 def test_a_killed_run_is_resumed_where_it_was(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ class Nothing(Benchmark):
 
     name = "nothing"
     title = "Nothing"
-    purpose = None
+    dataset = None
 
     def run(self) -> None:
         """Do nothing."""

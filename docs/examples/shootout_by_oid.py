@@ -12,12 +12,12 @@ class ByOID(Benchmark):
 
     name = "by_oid"
     title = "Read {objects} Objects by OID"
-    purpose = Dataset.READ
+    dataset = Dataset.READ
 
     def set_up(self) -> None:
         parameters = self.client.parameters
         with self.client.second_connection() as connection:
-            mapping = tree.find(connection.root(), self.purpose, parameters, self.client.index)
+            mapping = tree.find(connection.root(), self.dataset, parameters, self.client.index)
             self.oids = [item._p_oid for item in mapping.values()]
         self.due = len(self.oids) * records_each(parameters)
         self.contents = self.client.payload.contents(parameters.objects, revision=0)

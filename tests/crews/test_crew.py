@@ -56,7 +56,7 @@ class Slow(Benchmark):
 
     name = "slow"
     title = "Slow"
-    purpose = Dataset.READ
+    dataset = Dataset.READ
 
     def prepare(self) -> None:
         time.sleep(0.02 * self.client.index)
@@ -325,7 +325,7 @@ class Nothing(Benchmark):
 
     name = "nothing"
     title = "Nothing"
-    purpose = None
+    dataset = None
 
     def run(self) -> None:
         pass

@@ -141,13 +141,13 @@ def added(connection: Any, contender: str, like: Parameters) -> Any:
     return next(mapping for mapping in mappings if mapping)
 
 
-def files_of(connection: Any, contender: str, purpose: Dataset) -> list[bytes]:
+def files_of(connection: Any, contender: str, dataset: Dataset) -> list[bytes]:
     """Return what is in the files of the blobs of a tree."""
-    if purpose is Dataset.ADD:
+    if dataset is Dataset.ADD:
         documents = added(connection, contender, LIKE).values()
     else:
         owned = replace(LIKE, owner=contender)
-        documents = find(connection.root(), purpose, owned, 0).values()
+        documents = find(connection.root(), dataset, owned, 0).values()
     return [Path(document.blob.committed()).read_bytes() for document in documents]
 
 
@@ -160,16 +160,16 @@ def test_trap_8_an_update_rewrites_the_files_of_blobs(with_blobs: Path) -> None:
         assert found in [contents(Dataset.UPDATE, LIKE, 0, revision) for revision in range(1, 60)]
 
 
-@pytest.mark.parametrize(("benchmark", "purpose"), [("add", Dataset.ADD), ("hot", Dataset.READ)])
+@pytest.mark.parametrize(("benchmark", "dataset"), [("add", Dataset.ADD), ("hot", Dataset.READ)])
 def test_blobs_have_the_size_that_was_asked_for_and_the_content_that_was_generated(
-    benchmark: str, purpose: Dataset, with_blobs: Path
+    benchmark: str, dataset: Dataset, with_blobs: Path
 ) -> None:
     assert outcomes(with_blobs, benchmark) == dict.fromkeys(CONTENDERS, ("measured", ""))
     for contender in CONTENDERS:
         with connected(with_blobs, contender) as connection:
-            found = files_of(connection, contender, purpose)
+            found = files_of(connection, contender, dataset)
         assert {len(content) for content in found} == {CONTENT_SIZE}
-        assert found == contents(purpose, LIKE, 0, revision=0)
+        assert found == contents(dataset, LIKE, 0, revision=0)
 
 
 def test_a_storage_without_blobs_is_not_supported_with_blobs(with_blobs: Path) -> None:

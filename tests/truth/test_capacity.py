@@ -56,7 +56,7 @@ class Committing(Benchmark):
 
     name = "committing"
     title = "Committing"
-    purpose = None
+    dataset = None
     clock: ClassVar[SharedClock]
     lock: ClassVar[SharedLock]
 

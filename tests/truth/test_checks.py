@@ -59,7 +59,7 @@ def failure(
 
 
 def flipping(position: int) -> Callable[[bytes, bytes], bytes]:
-    content = payload(parameters(), 0).content(position, revision=0)
+    content = payload(parameters(), 0).contents(1, 0, position)[0]
     return lambda oid, data: data.replace(content, bytes(len(content)))
 
 
@@ -77,13 +77,13 @@ def test_wrong_data_read_while_hot_in_the_pickle_cache(storage: FakeStorage) -> 
 
 
 def test_a_dropped_store_of_an_added_object(storage: FakeStorage) -> None:
-    content = payload(parameters(), 0).content(4, revision=0)
+    content = payload(parameters(), 0).contents(1, 0, 4)[0]
     storage.drops = lambda data: content in data
     assert failure("add", storage).startswith("POSKeyError")
 
 
 def test_a_dropped_update(storage: FakeStorage) -> None:
-    contents = [payload(parameters(), 0).content(4, revision) for revision in range(1, 9)]
+    contents = [payload(parameters(), 0).contents(1, revision, 4)[0] for revision in range(1, 9)]
     storage.drops = lambda data: any(content in data for content in contents)
     assert failure("update", storage) == (
         "1 of 10 objects hold other data than was written, the first of them object 4"
@@ -91,7 +91,7 @@ def test_a_dropped_update(storage: FakeStorage) -> None:
 
 
 def test_an_added_object_that_comes_back_changed(storage: FakeStorage) -> None:
-    content = payload(parameters(), 0).content(4, revision=0)
+    content = payload(parameters(), 0).contents(1, 0, 4)[0]
     storage.corrupt = lambda oid, data: data.replace(content, bytes(len(content)))
     assert failure("add", storage) == (
         "1 of 10 objects hold other data than was written, the first of them object 4"
@@ -106,7 +106,7 @@ def test_wrong_records_loaded(storage: FakeStorage) -> None:
 
 
 def test_a_dropped_store_of_a_raw_record(storage: FakeStorage) -> None:
-    content = payload(parameters(), 0).content(4, revision=0)
+    content = payload(parameters(), 0).contents(1, 0, 4)[0]
     storage.drops = lambda data: content in data
     assert failure("store", storage).startswith("POSKeyError")
 
@@ -193,7 +193,7 @@ def test_conflicts_that_are_not_resolved_are_tried_again_and_nothing_is_lost(
 def test_a_transaction_that_is_never_let_through_ends(
     storage: FakeStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("zodbshootout.client.benchmarks.conflicting.MAX_ATTEMPTS", 5)
+    monkeypatch.setattr("zodbshootout.client.benchmarks.conflicts.MAX_ATTEMPTS", 5)
     storage.refuses = lambda: threading.current_thread().name == "client-0"
     assert failure("conflicts", storage) == "ConflictError: refused"
 
@@ -241,7 +241,7 @@ def test_a_load_where_none_is_due(
 def test_a_load_during_steamin(storage: FakeStorage, monkeypatch: pytest.MonkeyPatch) -> None:
     def read_after_a_load(benchmark: Reading) -> None:
         next(iter(benchmark.mapping.values()))._p_deactivate()
-        benchmark.found = read(benchmark.mapping)
+        benchmark.contents = read(benchmark.mapping)
 
     monkeypatch.setattr(Reading, "read", read_after_a_load)
     assert failure("steamin", storage) == "the connection loaded 1 objects where 0 were expected"

@@ -228,7 +228,7 @@ class InBatches(Benchmark):
 
     name = "in_batches"
     title = "In batches"
-    purpose = None
+    dataset = None
     clock: FakeClock
 
     @classmethod

@@ -31,7 +31,7 @@ def noting(ready: Any, started: Any, iterations: Any) -> type[Benchmark]:
     class Noting(Benchmark):
         name = "noting"
         title = "Noting"
-        purpose = None
+        dataset = None
 
         def prepare(self) -> None:
             time.sleep(0.005 * self.client.index)
@@ -96,7 +96,7 @@ class Still(Benchmark):
 
     name = "still"
     title = "Still"
-    purpose = None
+    dataset = None
     clock: Late
 
     def run(self) -> None:

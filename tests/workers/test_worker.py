@@ -139,7 +139,7 @@ def database(monkeypatch: pytest.MonkeyPatch) -> type[FakeDatabase]:
     monkeypatch.setattr(FakeDatabase, "done", ())
     monkeypatch.setattr(tasks, "Database", FakeDatabase)
     monkeypatch.setattr(tasks, "fill", lambda of, _: of._note("filled"))
-    monkeypatch.setattr(tasks, "populate", lambda of, purpose, _: of._note(f"{purpose.value}"))
+    monkeypatch.setattr(tasks, "populate", lambda of, dataset, _: of._note(f"{dataset.value}"))
     return FakeDatabase
 
 

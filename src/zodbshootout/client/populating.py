@@ -20,15 +20,15 @@ TRANSACTION = 1000
 """Objects after which a transaction is committed."""
 
 
-def populate(database: Database, purpose: Dataset | None, parameters: Parameters) -> None:
-    """Write what is missing of the objects for *purpose*."""
-    if purpose is None:
+def populate(database: Database, dataset: Dataset | None, parameters: Parameters) -> None:
+    """Write what is missing of the objects for *dataset*."""
+    if dataset is None:
         return
     with _connected(database) as (connection, transactions):
         transactions.begin()
         made = 0
-        for client, number in _sets(purpose, parameters):
-            made += tree.make(connection.root(), purpose, parameters, client, number)
+        for client, number in _sets(dataset, parameters):
+            made += tree.make(connection.root(), dataset, parameters, client, number)
             if made >= TRANSACTION:
                 transactions.commit()
                 connection.cacheMinimize()
@@ -37,22 +37,22 @@ def populate(database: Database, purpose: Dataset | None, parameters: Parameters
         transactions.commit()
 
 
-def is_populated(database: Database, purpose: Dataset | None, parameters: Parameters) -> bool:
+def is_populated(database: Database, dataset: Dataset | None, parameters: Parameters) -> bool:
     """Say whether :func:`populate` has nothing to write."""
-    if purpose is None:
+    if dataset is None:
         return True
     with _connected(database) as (connection, transactions), transactions:
         root = connection.root()
         return not any(
-            tree.is_missing(root, purpose, parameters, client, number)
-            for client, number in _sets(purpose, parameters)
+            tree.is_missing(root, dataset, parameters, client, number)
+            for client, number in _sets(dataset, parameters)
         )
 
 
-def _sets(purpose: Dataset, parameters: Parameters) -> Iterator[tuple[int, int]]:
+def _sets(dataset: Dataset, parameters: Parameters) -> Iterator[tuple[int, int]]:
     """Return every client that finds objects, with the number of each set of these."""
-    sets = tree.sets_to_read(parameters) if purpose is Dataset.READ else 1
-    return product(range(purpose.mappings(parameters.crew.size)), range(sets))
+    sets = tree.sets_to_read(parameters) if dataset is Dataset.READ else 1
+    return product(range(dataset.mappings(parameters.crew.size)), range(sets))
 
 
 def fill(database: Database, parameters: Parameters) -> int:

@@ -111,7 +111,7 @@ def _check_nothing_is_written(task: Prepare, database: Database, others: Sequenc
     )
     if benchmark.writes or task.pack or parameters.min_objects:
         raise Protected(why)
-    if not is_populated(database, benchmark.purpose, parameters):
+    if not is_populated(database, benchmark.dataset, parameters):
         raise Protected(f"the objects that it reads are not in the database; {why}")
 
 
@@ -122,7 +122,7 @@ def _write(task: Prepare, database: Database) -> None:
     fill(database, parameters)
     if task.pack:
         _pack(database)
-    populate(database, benchmarks()[task.specification.benchmark].purpose, parameters)
+    populate(database, benchmarks()[task.specification.benchmark].dataset, parameters)
 
 
 def _pack(database: Database) -> None:

@@ -82,7 +82,7 @@ class CrewPlan:
     def _fill_volatile(self, database: Database) -> None:
         if database.sharing is Sharing.VOLATILE:
             fill(database, self.parameters)
-            populate(database, self.benchmark.purpose, self.parameters)
+            populate(database, self.benchmark.dataset, self.parameters)
 
 
 def plan_of(

@@ -64,7 +64,7 @@ class Tasks:
         zap = cell.benchmark == ZAPPED_BEFORE and cell.contender in self.options.zapped
         pack = self.options.pack and cell.contender not in self._packed
         benchmark = benchmarks()[cell.benchmark]
-        uses_data = benchmark.purpose or cell.parameters.min_objects or benchmark.writes
+        uses_data = benchmark.dataset or cell.parameters.min_objects or benchmark.writes
         if not (zap or pack) and (not uses_data or _key(cell) in self._filled):
             return None
         may_write = cell.contender in {*self.options.zapped, *self.options.may_write}
@@ -144,7 +144,7 @@ def _key(cell: Cell) -> _Key:
     # A database that may only be read must not be populated first, so what reads and what writes
     # are prepared separately.
     benchmark = benchmarks()[cell.benchmark]
-    return cell.contender, benchmark.purpose, benchmark.writes, cell.parameters
+    return cell.contender, benchmark.dataset, benchmark.writes, cell.parameters
 
 
 def _storage_metadata(info: StorageInfo) -> dict[str, str | bool]:
@@ -170,5 +170,5 @@ def _record_size(cell: Cell, benchmark: type[Benchmark]) -> int | str:
     """Return the bytes of an object's record, or nothing if it does not hold the content."""
     if cell.parameters.blobs or benchmark.counted != "objects":
         return ""
-    kind = Item if benchmark.purpose is None else benchmark.purpose.kind
+    kind = Item if benchmark.dataset is None else benchmark.dataset.kind
     return record_size(content_size(cell.parameters.object_size, kind), kind)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zodbshootout.client.data.payload import BLOCK, SHORTEST_CONTENT, Payload
+from zodbshootout.client.data.records import BLOCK, SHORTEST_CONTENT, Payload
 
 
 @given(
@@ -14,7 +14,7 @@ from zodbshootout.client.data.payload import BLOCK, SHORTEST_CONTENT, Payload
     st.floats(min_value=0, max_value=1),
 )
 def test_content_is_as_long_as_asked_and_partly_blank(size: int, compressibility: float) -> None:
-    content = Payload(0, 0, size, compressibility).content(3, 0)
+    content = Payload(0, 0, size, compressibility).contents(1, 0, 3)[0]
     assert len(content) == size
     blanks = size - max(min(size, SHORTEST_CONTENT), round(size * (1 - compressibility)))
     assert content.count(b" ") >= blanks
@@ -30,17 +30,17 @@ def test_compression_takes_away_what_was_asked_for(size: int, compressibility: f
 
 
 def test_content_differs_wherever_it_should_and_nowhere_else() -> None:
-    content = Payload(0, 0, 240, 0.5).content(1, 0)
+    content = Payload(0, 0, 240, 0.5).contents(1, 0, 1)[0]
     payload = Payload(0, 0, 240, 0.5)
     others = [
-        payload.content(2, 0),
-        payload.content(1, 1),
-        Payload(1, 0, 240, 0.5).content(1, 0),
-        Payload(0, 1, 240, 0.5).content(1, 0),
-        Payload(0, 0, 240, 0.6).content(1, 0),
+        payload.contents(1, 0, 2)[0],
+        payload.contents(1, 1, 1)[0],
+        Payload(1, 0, 240, 0.5).contents(1, 0, 1)[0],
+        Payload(0, 1, 240, 0.5).contents(1, 0, 1)[0],
+        Payload(0, 0, 240, 0.6).contents(1, 0, 1)[0],
     ]
     assert content not in others
-    assert content == payload.content(1, 0)
+    assert content == payload.contents(1, 0, 1)[0]
 
 
 def test_content_that_is_all_blank_still_tells_objects_apart() -> None:

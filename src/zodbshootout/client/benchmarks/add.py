@@ -3,15 +3,14 @@ from __future__ import annotations
 from typing import Any
 
 from zodbshootout.client.benchmarks.benchmark import Benchmark, CheckFailed
-from zodbshootout.client.benchmarks.reading import blob_revisions, check_contents
-from zodbshootout.client.benchmarks.sampling import IterationSample
+from zodbshootout.client.benchmarks.reading import IterationSample, blob_revisions, check_contents
 from zodbshootout.client.data import tree
 from zodbshootout.client.data.records import records_each
 from zodbshootout.client.data.tree import Dataset
 from zodbshootout.client.specification import Parameters
 
 MAX_MAPPINGS = 128
-"""Mappings that are made and loaded in advance: a small pickle cache has room for so many."""
+"""Mappings that are made and loaded in advance: even a small pickle cache has room for them."""
 MAX_OBJECTS = 50_000
 """Objects that are made in advance."""
 
@@ -21,7 +20,7 @@ class Add(Benchmark):
 
     name = "add"
     title = "Add {objects} Objects"
-    purpose = Dataset.ADD
+    dataset = Dataset.ADD
 
     @classmethod
     def most_at_once(cls, parameters: Parameters) -> int:
@@ -44,10 +43,10 @@ class Add(Benchmark):
 
     def supply(self, iterations: int) -> int:
         parameters = self.client.parameters
-        # Others may be on the clock when more is asked for: then nothing is committed.
+        # A later call must not commit, as other clients may be measured: it reuses mappings.
         mappings = self.mappings[-iterations:] or self._new_mappings(iterations)
         self.supplies[:0] = [
-            (mapping, [tree.new_item(self.purpose, parameters, each) for each in self.contents])
+            (mapping, [tree.new_item(self.dataset, parameters, data) for data in self.contents])
             for mapping in reversed(mappings)
         ]
         return len(mappings)
@@ -55,7 +54,7 @@ class Add(Benchmark):
     def _new_mappings(self, count: int) -> list[Any]:
         with self.client.transactions:
             root = self.client.connection.root()
-            parent = tree.find(root, self.purpose, self.client.parameters, self.client.index)
+            parent = tree.find(root, self.dataset, self.client.parameters, self.client.index)
             mappings = tree.add_empty_mappings(parent, self.client.parameters, count)
         self.client.catch_up()
         for mapping in mappings:
@@ -64,7 +63,7 @@ class Add(Benchmark):
         return mappings
 
     def between(self) -> None:
-        # A pickle cache that is smaller than what was added may have dropped its state.
+        # A pickle cache too small for the added objects may have dropped its state.
         self.supplies[-1][0]._p_activate()
 
     def run(self) -> None:
@@ -78,9 +77,11 @@ class Add(Benchmark):
     def check(self, done: int) -> None:
         _, stores = self.count_transfers()
         parameters = self.client.parameters
-        due = done * (parameters.objects * records_each(parameters) + 1)
-        if stores < due:
-            raise CheckFailed(f"{stores} objects were stored where at least {due} were expected")
+        expected = done * (parameters.objects * records_each(parameters) + 1)
+        if stores < expected:
+            raise CheckFailed(
+                f"{stores} objects were stored where at least {expected} were expected"
+            )
         self.added.note([mapping._p_oid for mapping in self.mappings])
 
     def verify(self) -> None:

@@ -1,4 +1,4 @@
-"""What a benchmark is: the contract between a session and one workload."""
+"""The contract between a session and a benchmark."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 __all__ = ["BareTransaction", "Benchmark", "CheckFailed", "Unsupported", "without_objects"]
 
 MAX_AT_ONCE = 2**16
-"""Iterations that are timed without a pause: what is noted of each then takes 0.5 MiB."""
+"""Iterations that are timed without a pause: their times then take 0.5 MiB."""
 MIN_OF_SEVERAL = 2
-"""Iterations that each of several clients does at least for a value: the first tells nothing yet of
-how fast they are together."""
+"""The fewest iterations of a value for each of several clients: the first alone does not say how
+fast they are together."""
 
 
 def without_objects(parameters: Parameters) -> Parameters:
-    """Return *parameters* of a transaction in which there are no objects, whatever was asked for.
+    """Return *parameters* for a transaction without objects, whatever the user asked for.
 
-    Such a benchmark is then measured once, however many counts and sizes of objects there are;
-    but what ``--min-objects`` puts into the database stays as it was asked for.
+    Such a benchmark is then measured once, for any number of object counts and object sizes.  The
+    parameters of the objects that ``--min-objects`` adds to the database stay.
     """
     bare = Parameters(parameters.crew, objects=0, seed=parameters.seed)
     if not parameters.min_objects:
@@ -46,31 +46,31 @@ class Benchmark:
     """One workload, as one client of a crew runs it.
 
     A session calls :meth:`set_up` once.  A value then consists of one or more stretches.  Before a
-    stretch :meth:`prepare` and :meth:`supply` bring about everything that its iterations find; in
-    it there is :meth:`run` for each iteration, one after the other, without a pause unless there
-    is something :attr:`between` them; after it :meth:`check` looks at what they did.  At the end
-    of all there are :meth:`verify`, for one of the clients :meth:`audit`, and :meth:`tear_down`.
+    stretch, :meth:`prepare` and :meth:`supply` create everything that its iterations find.  In the
+    stretch, :meth:`run` is called for each iteration, back to back or with :attr:`between` between
+    two iterations.  After it, :meth:`check` checks what they did.  At the end come :meth:`verify`,
+    for one of the clients :meth:`audit`, and :meth:`tear_down`.
     """
 
     name: ClassVar[str]
     """Its name on the command line."""
     title: ClassVar[str]
     """Its row in the table; ``{objects}`` stands for the objects of an iteration."""
-    purpose: ClassVar[Dataset | None]
-    """The tree in the database that it works on, if it does."""
+    dataset: ClassVar[Dataset | None]
+    """The objects in the database that it works on, if it does."""
     counted: ClassVar[str] = "objects"
-    """What there are :meth:`work` of in an iteration: ``objects`` or ``transactions``."""
+    """The noun for :meth:`work`: ``objects``, ``transactions`` and so on."""
     writes: ClassVar[bool] = True
-    """Whether it changes anything in the database, beside what there has to be before it runs."""
+    """Whether its iterations write to the storage."""
     cold: ClassVar[bool] = False
-    """Whether what it reads is to come from no cache."""
+    """Whether it must not read from a cache."""
     obstructs: ClassVar[bool] = False
-    """Whether clients can keep each other from getting through for as long as they go on."""
+    """Whether clients can block each other for as long as they run."""
 
     between: Callable[[], None] | None = None
-    """What has to be done between two iterations, if anything has.
+    """Work between two iterations that cannot be avoided.
 
-    It is to be short and to touch nobody else.  It is measured, and told as a pause.
+    It has to be short and must not affect other clients.  It is measured, and reported as a pause.
     """
 
     def __init__(self, client: Client) -> None:
@@ -78,20 +78,20 @@ class Benchmark:
         self.counts: Counter[str] = Counter()
         """Loads, stores and so on of all iterations since it was cleared."""
         self.timed = False
-        """Whether the iteration at work counts, and is none that calibrates."""
+        """Whether the current iteration counts; those of the calibration do not."""
         self.cleared: tuple[Cache, ...] = ()
         """The caches that were emptied before the latest stretch."""
 
     @classmethod
     def fitted(cls, parameters: Parameters) -> Parameters:
-        """Return the parameters that it is measured with, where those given do not suit it."""
+        """Return the parameters to measure it with, if the requested ones do not suit it."""
         return parameters
 
     @classmethod
     def refusal(cls, info: StorageInfo, parameters: Parameters) -> str | None:  # noqa: ARG003
         """Return why a storage cannot run it with these parameters, or ``None``.
 
-        An override returns the refusal of its base class first.
+        An override without a reason of its own returns that of its base class.
         """
         if cls.writes and info.read_only:
             return (
@@ -102,25 +102,26 @@ class Benchmark:
 
     @classmethod
     def work(cls, parameters: Parameters) -> int:
-        """Return how many objects, or whatever is :attr:`counted`, an iteration deals with."""
+        """Return how many objects, or whatever is :attr:`counted`, an iteration counts for."""
         return parameters.objects
 
     @classmethod
     def batch(cls, parameters: Parameters) -> int:  # noqa: ARG003
-        """Return how many iterations are timed together, where one would be too short."""
+        """Return how many iterations are timed together; more than 1 if one is too short."""
         return 1
 
     @classmethod
     def most_at_once(cls, parameters: Parameters) -> int:  # noqa: ARG003
-        """Return how many iterations a stretch may have; a value of more has several stretches.
+        """Return the maximum number of iterations in a stretch.
 
-        What is prepared for them all has to be had, and to fit into memory.
+        Everything that they need has to exist at once, and to fit into memory.  A value of more
+        iterations has several stretches.
         """
         return MAX_AT_ONCE
 
     @classmethod
     def fewest(cls, parameters: Parameters) -> int:
-        """Return how many iterations a value has to have, where it can be chosen.
+        """Return the minimum number of iterations in a value, unless the user sets the number.
 
         See :func:`~zodbshootout.client.progress.throughput`.
         """
@@ -129,58 +130,58 @@ class Benchmark:
 
     @classmethod
     def in_rounds(cls, parameters: Parameters) -> bool:  # noqa: ARG003
-        """Return whether nothing can be prepared for more than one iteration.
+        """Return whether only one iteration at a time can be prepared.
 
-        Then all clients start each iteration at one instant, and none goes on after it.
+        All clients then start each iteration at one instant, and none goes on after it.
         """
         return False
 
     def set_up(self) -> None:
-        """Learn what :meth:`run` and the checks need to know of the database."""
+        """Find out what :meth:`run` and the checks need to know of the database."""
 
     def prepare(self) -> None:
-        """Bring about the state in which the first iteration of a stretch finds the database."""
+        """Create the state that the first iteration of a stretch finds."""
 
     def supply(self, iterations: int) -> int:
-        """Provide what so many more iterations use up; return how many that suffices for.
+        """Create what *iterations* more iterations use up; return for how many it suffices.
 
-        It is called after :meth:`prepare`, and may be called while other clients are at work.
+        It is called after :meth:`prepare`, and may be called while other clients are measured.
         """
         return iterations
 
     def run(self) -> None:
-        """Do what is measured."""
+        """Do the work that is measured: one iteration."""
         raise NotImplementedError
 
     def check(self, done: int) -> None:
-        """Check the stretch that ended, in which *done* iterations were done, and count.
+        """Check the *done* iterations of the latest stretch, and count what they did.
 
-        :raises CheckFailed: when they were not what they should have been
+        :raises CheckFailed: if they did not do what they should have
         """
 
     def verify(self) -> None:
-        """Check in the database what was left there.
+        """Check what was left in the database.
 
-        :raises CheckFailed: when something is wrong or missing
+        :raises CheckFailed: if something is wrong or missing
         """
 
     def account(self) -> Any:
         """Return what this client has done since it was set up, for :meth:`audit`.
 
-        It goes from one process to another, so it can be pickled.
+        It is pickled, as it goes from one process to another.
         """
         return None
 
     def audit(self, accounts: Sequence[Any]) -> None:
-        """Check what all clients have done together; *accounts* has what each of them told.
+        """Check the work of all clients together, given the account of each.
 
-        Only one client is asked to, after every client has verified its own.
+        Only one client is asked to, after every client has verified its own work.
 
-        :raises CheckFailed: when it does not add up
+        :raises CheckFailed: if it does not add up
         """
 
     def tear_down(self) -> None:
-        """Let go of the database."""
+        """Give the connection back and close the DB."""
         self.client.leave()
 
     def count(self, **numbers: int) -> None:
@@ -195,9 +196,9 @@ class Benchmark:
 
 
 class BareTransaction(Benchmark):
-    """A transaction in which there are no objects."""
+    """A transaction without objects."""
 
-    purpose = None
+    dataset = None
     counted = "transactions"
 
     @classmethod

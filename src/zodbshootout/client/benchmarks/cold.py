@@ -6,13 +6,13 @@ from zodbshootout.client.storage_info import CacheUse
 
 
 class Cold(ColdReading):
-    """Read with every cache on the client's side emptied."""
+    """Read with every client-side cache emptied."""
 
     name = "cold"
     title = "Read {objects} Cold Objects"
 
     def check_use(self, use: CacheUse, done: int) -> None:
-        # Each mapping is loaded twice, see find_mapping, and hits the second time.
+        # Each mapping is loaded twice, see find_mapping; the second load is a hit.
         explained = done * (1 + use.per_opening)
         if use.hits > explained:
             raise CheckFailed(

@@ -1,14 +1,155 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
-from zodbshootout.client.benchmarks.conflicting import Conflicting
+from ZODB.POSException import ConflictError
+
+from zodbshootout.client.benchmarks.benchmark import Benchmark, CheckFailed
+from zodbshootout.client.benchmarks.reading import check_contents
+from zodbshootout.client.data import tree
 from zodbshootout.client.data.records import Tally
 from zodbshootout.client.data.tree import Dataset, key_at
 from zodbshootout.client.specification import MappingType, Parameters
 from zodbshootout.client.storage_info import StorageInfo
+
+MAX_ATTEMPTS = 10_000
+"""Attempts after which the cell fails, because a transaction is always refused."""
+
+
+class Conflicting(Benchmark):
+    """Changes objects that count their changes, and retries a transaction until it succeeds."""
+
+    dataset: ClassVar[Dataset]
+    obstructs = True
+
+    @classmethod
+    def refusal(cls, info: StorageInfo, parameters: Parameters) -> str | None:
+        if parameters.blobs:
+            return "blobs do not resolve conflicts; leave out --blobs"
+        return super().refusal(info, parameters)
+
+    @property
+    def own_number(self) -> int:
+        """The number of the mapping whose objects this client changes."""
+        return self.client.index % self.mappings
+
+    @property
+    def mappings(self) -> int:
+        """The number of mappings of the crew."""
+        return self.dataset.mappings(self.client.parameters.crew.size)
+
+    def find(self, root: Any, number: int) -> Any:
+        """Return a mapping of the dataset."""
+        return tree.find(root, self.dataset, self.client.parameters, number)
+
+    def changed(self, tallies: Sequence[Tally]) -> Sequence[Tally]:
+        """Return those of a mapping's objects that are changed."""
+        return tallies
+
+    def set_up(self) -> None:
+        # No client changes anything before all clients are set up.
+        with self.client.second_connection() as connection:
+            mapping = self.find(connection.root(), self.own_number)
+            self.counts_before = [tally.count for tally in mapping.values()]
+        self.commits = 0
+        self.resolved = 0
+        self.stop_counting: Callable[[], None] = lambda: None
+
+    def prepare(self) -> None:
+        self.leave_connection()
+        root = self.client.connect().root()
+        self.stop_counting = self._count_resolutions()
+        self.mapping = self.find(root, self.own_number)
+        self.client.abort()
+        with self.client.transactions:
+            self.load()
+        self.attempts = self.resolved = 0
+
+    def leave_connection(self) -> None:
+        """Give the connection back as it was."""
+        self.stop_counting()
+        self.stop_counting = lambda: None
+        self.client.disconnect()
+
+    def _count_resolutions(self) -> Callable[[], None]:
+        """Count the objects whose conflicts are resolved, which only tpc_vote returns.
+
+        Return a function that stops counting.
+        """
+        storage = self.client.connection._storage
+        vote = storage.tpc_vote
+
+        def counting(transaction: Any) -> Any:
+            resolved = vote(transaction)
+            self.resolved += len(resolved or ())
+            return resolved
+
+        storage.tpc_vote = counting
+        return lambda: setattr(storage, "tpc_vote", vote)
+
+    def load(self) -> None:
+        """Load everything that a transaction needs into the pickle cache."""
+        self.tallies = list(self.mapping.values())
+        self.targets = self.changed(self.tallies)
+        for tally in self.tallies:
+            tally._p_activate()
+
+    def run(self) -> None:
+        transactions = self.client.transactions
+        most = self.attempts + MAX_ATTEMPTS
+        while True:
+            self.attempts += 1
+            try:
+                transactions.begin()
+                self.change()
+                transactions.commit()
+            except ConflictError:
+                transactions.abort()
+                if self.attempts >= most:
+                    raise
+            else:
+                return
+
+    def change(self) -> None:
+        """Do what one transaction does."""
+        for tally in self.targets:
+            tally.count += 1
+
+    def check(self, done: int) -> None:
+        self.commits += done
+        _, stores = self.count_transfers()
+        retries = self.attempts - done
+        self.count(retries=retries, resolutions=self.resolved, conflicts=retries + self.resolved)
+        expected = done * len(self.targets)
+        if stores < expected:
+            raise CheckFailed(
+                f"{stores} objects were stored where at least {expected} were expected"
+            )
+
+    def check_counts(self, connection: Any, commits: int) -> None:
+        """Check that exactly *commits* changes of the client's mapping are in the database.
+
+        :raises CheckFailed: if some are missing, or there are too many
+        """
+        tallies = list(self.find(connection.root(), self.own_number).values())
+        changed = {id(tally) for tally in self.changed(tallies)}
+        for number, (tally, before) in enumerate(zip(tallies, self.counts_before)):
+            expected = before + commits * (id(tally) in changed)
+            if tally.count != expected:
+                raise CheckFailed(_difference(number, expected - tally.count, commits))
+        written = tree.contents(self.dataset, self.client.parameters, self.own_number, revision=0)
+        check_contents([tally.content for tally in tallies], written)
+
+    def tear_down(self) -> None:
+        self.stop_counting()
+        super().tear_down()
+
+
+def _difference(number: int, missing: int, commits: int) -> str:
+    what = f"{missing} updates were lost" if missing > 0 else f"{-missing} updates too many"
+    return f"object {number}: {what}, of {commits} transactions that were committed"
 
 
 class Conflicts(Conflicting):
@@ -16,7 +157,7 @@ class Conflicts(Conflicting):
 
     name = "conflicts"
     title = "Conflicting Updates in {objects} Objects"
-    purpose = Dataset.CONFLICTS
+    dataset = Dataset.CONFLICTS
 
     @classmethod
     def refusal(cls, info: StorageInfo, parameters: Parameters) -> str | None:
@@ -33,7 +174,7 @@ class Conflicts(Conflicting):
         return self.commits
 
     def verify(self) -> None:
-        # All clients of a DB have to, so that one of them can open it anew.
+        # All clients of a DB do this, so that one of them can reopen it.
         self.leave_connection()
 
     def audit(self, accounts: Sequence[int]) -> None:
@@ -42,7 +183,7 @@ class Conflicts(Conflicting):
 
 
 class ConflictsMap(Conflicts):
-    """And they put each of them again where it is, in a BTree.
+    """Like ``conflicts``, but also reassigns each object to its BTree key.
 
     That stores the BTree's buckets, which resolve their conflicts as well, and has the storage
     confirm that its inner nodes are current.

@@ -6,7 +6,7 @@ from zodbshootout.client.benchmarks.benchmark import BareTransaction, CheckFaile
 
 
 class EmptyCommit(BareTransaction):
-    """Commits a transaction in which nothing has happened, on an open connection."""
+    """Commits an empty transaction on an open connection."""
 
     writes = False
 
@@ -24,7 +24,7 @@ class EmptyCommit(BareTransaction):
 
 
 class ExplicitCommit(EmptyCommit):
-    """With a transaction manager that has to be told when a transaction begins."""
+    """With an explicit transaction manager, whose transactions have to be begun."""
 
     name = "ex_commit"
     title = "Empty Explicit Commits"
@@ -35,7 +35,10 @@ class ExplicitCommit(EmptyCommit):
 
 
 class ImplicitCommit(EmptyCommit):
-    """With one that begins a transaction where another ends, so that the connection polls there."""
+    """With an implicit transaction manager.
+
+    It begins a transaction when another ends, and the connection polls then.
+    """
 
     name = "im_commit"
     title = "Empty Implicit Commits"

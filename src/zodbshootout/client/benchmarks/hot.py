@@ -6,7 +6,7 @@ from zodbshootout.client.storage_info import PICKLE_CACHE
 
 
 class Hot(Reading):
-    """Read what the storage's cache holds and the connection's pickle cache does not."""
+    """Read objects that are in the storage's cache but not in the connection's pickle cache."""
 
     name = "hot"
     title = "Read {objects} Hot Objects"
@@ -18,7 +18,7 @@ class Hot(Reading):
             self.read()
         self.between()
         self.cleared = (PICKLE_CACHE,)
-        self.look_at_use()
+        self.note_use()
 
     def between(self) -> None:
         self.client.connection.cacheMinimize()
@@ -29,11 +29,11 @@ class Hot(Reading):
     def check(self, done: int) -> None:
         use = self.count_use()
         self.check_loads(done * self.sets[0].records)
-        check_contents(self.found, self.expected(0))
-        due = self.client.parameters.objects * self.client.neighbours.total(done)
-        if use is not None and use.hits < due:
+        check_contents(self.contents, self.expected(0))
+        expected = self.client.parameters.objects * self.client.neighbours.total(done)
+        if use is not None and use.hits < expected:
             raise CheckFailed(
-                f"the storage's cache served {use.hits} of {due} objects; is it too small for "
+                f"the storage's cache served {use.hits} of {expected} objects; is it too small for "
                 "them? See cache-size (ZEO), cache-local-mb and cache-local-object-max (RelStorage)"
             )
 

@@ -6,10 +6,10 @@ from zodbshootout.client.specification import Parameters
 
 
 class Load(ColdReading):
-    """Load one cold record after another, each timed by itself.
+    """Load cold records one by one, each timed by itself.
 
-    It calls what a connection calls: ``load`` of its storage, which is ``loadBefore`` with the
-    start of the transaction on every storage that does not bring its own MVCC.
+    Like a connection, it calls its storage's ``load``.  Unless the storage has its own MVCC, that
+    is ``loadBefore`` with the start of the transaction.
     """
 
     name = "load"
@@ -31,10 +31,10 @@ class Load(ColdReading):
     def prepare(self) -> None:
         super().prepare()
         self.load = self.client.connect()._storage.load
-        # What a storage does once when a connection reads would be borne by the first load.
+        # The first load also pays for what a storage does once for each connection.
         self.load(self.sets[0].mapping_oid)
-        self.look_at_use()
-        self.oids = [(each.number, oid) for each in self.sets for oid in each.item_oids]
+        self.note_use()
+        self.oids = [(of.number, oid) for of in self.sets for oid in of.item_oids]
         self.next_oid = iter([oid for _, oid in self.oids])
         self.loaded: list[bytes] = []
 

@@ -10,11 +10,11 @@ from zodbshootout.client.benchmarks.benchmark import Benchmark, CheckFailed, wit
 from zodbshootout.client.specification import Parameters
 
 OIDS_WORTH_TIMING = 1000
-"""Storages fetch OIDs from their server in advance, 16 or 100 at a time: in so many each fetch has
-its due share."""
+"""OIDs in a batch.  Storages fetch OIDs from their server in advance, 16 or 100 at a time: a batch
+contains several fetches."""
 
 MAX_OIDS = 2**17
-"""OIDs that are allocated before they are looked at."""
+"""OIDs that are allocated before they are checked."""
 
 Run = tuple[int, int]
 """The first of some consecutive OIDs, and the one after the last."""
@@ -25,7 +25,7 @@ class NewOID(Benchmark):
 
     name = "new_oid"
     title = "Allocate {objects} OIDs"
-    purpose = None
+    dataset = None
     counted = "OIDs"
 
     @classmethod
@@ -64,23 +64,23 @@ class NewOID(Benchmark):
     def _join_up(self) -> None:
         numbers = map(u64, self.oids)
         fresh = ((number, number + 1) for number in numbers)
-        self.allocated = runs_together([*self.allocated, *fresh])
+        self.allocated = joined_runs([*self.allocated, *fresh])
         self.oids.clear()
 
     def account(self) -> list[Run]:
         return self.allocated
 
     def audit(self, accounts: Sequence[list[Run]]) -> None:
-        runs_together(run for account in accounts for run in account)
+        joined_runs(run for account in accounts for run in account)
 
 
-def runs_together(found: Iterable[Run]) -> list[Run]:
-    """Join rows of OIDs that continue each other.
+def joined_runs(runs: Iterable[Run]) -> list[Run]:
+    """Join runs of OIDs that continue each other.
 
-    :raises CheckFailed: when two of them overlap
+    :raises CheckFailed: if two of them overlap
     """
     joined: list[Run] = []
-    for first, end in sorted(found):
+    for first, end in sorted(runs):
         if joined and first < joined[-1][1]:
             raise CheckFailed(f"OID {first:#x} was allocated twice")
         if joined and first == joined[-1][1]:

@@ -7,7 +7,7 @@ from zodbshootout.client.storage_info import CacheUse, StorageInfo
 
 
 class PrefetchCold(ColdReading):
-    """As cold, but the storage is told of the objects before they are read."""
+    """Like ``cold``, but the objects are prefetched before they are read."""
 
     name = "prefetch_cold"
     title = "Read {objects} Cold Prefetched Objects"
@@ -24,19 +24,20 @@ class PrefetchCold(ColdReading):
         super().set_up()
 
     def run(self) -> None:
-        of = self.next_set()
-        self.client.connect().prefetch(of.item_oids)
-        self.find_mapping(of.mapping_oid)
+        read_set = self.next_set()
+        self.client.connect().prefetch(read_set.item_oids)
+        self.find_mapping(read_set.mapping_oid)
         self.read()
-        self.read_contents.append((of.number, self.found))
+        self.sets_read.append((read_set.number, self.contents))
 
     def check_use(self, use: CacheUse, done: int) -> None:
-        # ZEO does not tell how often its cache missed, and loads what was not prefetched in time.
-        due = self.client.parameters.objects * done
-        if use.misses is not None and use.hits < due:
+        # ZEO does not count misses; it loads what was not prefetched in time.
+        expected = self.client.parameters.objects * done
+        if use.misses is not None and use.hits < expected:
             raise CheckFailed(
-                f"{use.hits} of {due} objects were in the storage's cache after the prefetch; are "
-                "they too large for it? See cache-local-mb and cache-local-object-max (RelStorage)"
+                f"{use.hits} of {expected} objects were in the storage's cache after the prefetch; "
+                "are they too large for it? See cache-local-mb and cache-local-object-max "
+                "(RelStorage)"
             )
 
 

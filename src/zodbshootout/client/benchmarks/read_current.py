@@ -15,26 +15,28 @@ class ReadCurrent(Benchmark):
 
     name = "readCurrent"
     title = "readCurrent {objects} Objects"
-    purpose = Dataset.READ
+    dataset = Dataset.READ
 
     def prepare(self) -> None:
         client = self.client
         client.disconnect()
         root = client.connect().root()
-        self.mapping: Any = tree.find(root, self.purpose, client.parameters, client.index)
+        self.mapping: Any = tree.find(root, self.dataset, client.parameters, client.index)
         self.between = None if client.keeps_loaded(client.parameters.objects) else self._load
         client.catch_up()
         self._load()
         self.items = list(self.mapping.values())
         if any(item._p_serial == z64 for item in self.items):
-            raise CheckFailed("an object has no serial; there is nothing to be confirmed of it")
+            raise CheckFailed(
+                "an object has no serial; the storage cannot confirm that it is current"
+            )
 
     def _load(self) -> None:
         read(self.mapping)
 
     def run(self) -> None:
         connection, transactions = self.client.connection, self.client.transactions
-        # A connection takes part in the commit only when something in it has changed, or like this.
+        # A connection joins a transaction only when one of its objects changes, or like this.
         transactions.begin().join(connection)
         read_current = connection.readCurrent
         for item in self.items:
@@ -43,7 +45,7 @@ class ReadCurrent(Benchmark):
 
     def check(self, done: int) -> None:  # noqa: ARG002
         loads, stores = self.count_transfers()
-        # ZODB has no other word for what was confirmed in the transaction that ended last.
+        # ZODB has no public name for the objects that the last transaction confirmed.
         confirmed = len(self.client.connection._readCurrent)
         if confirmed != len(self.items):
             raise CheckFailed(f"{confirmed} of {len(self.items)} objects were to be confirmed")

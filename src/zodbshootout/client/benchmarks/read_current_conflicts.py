@@ -1,18 +1,18 @@
 from __future__ import annotations
 
 from zodbshootout.client.benchmarks.benchmark import CheckFailed
-from zodbshootout.client.benchmarks.conflicting import Conflicting
+from zodbshootout.client.benchmarks.conflicts import Conflicting
 from zodbshootout.client.data.tree import Dataset
 from zodbshootout.client.specification import Parameters
 from zodbshootout.client.storage_info import StorageInfo
 
 
 class ReadCurrentConflicts(Conflicting):
-    """Each client changes its own objects, and depends on its neighbour's being current."""
+    """Each client changes its own objects, and requires its neighbour's to be current."""
 
     name = "readCurrent_conflicts"
     title = "Update {objects}, readCurrent {objects} of Another"
-    purpose = Dataset.NEIGHBOURS
+    dataset = Dataset.NEIGHBOURS
 
     @classmethod
     def refusal(cls, info: StorageInfo, parameters: Parameters) -> str | None:

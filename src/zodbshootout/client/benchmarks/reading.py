@@ -1,12 +1,14 @@
-"""What the benchmarks that read have in common."""
+"""Benchmarks that read objects, and reading back what others wrote."""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from zodbshootout.client.benchmarks.benchmark import Benchmark, CheckFailed
+from zodbshootout.client.client import Client
 from zodbshootout.client.data import tree
 from zodbshootout.client.data.records import holder
 from zodbshootout.client.data.tree import Dataset
@@ -14,22 +16,27 @@ from zodbshootout.client.specification import Parameters
 from zodbshootout.client.storage_info import Cache, CacheUse, Sharing
 from zodbshootout.client.storages.storage_type import BlobRevision
 
+SAMPLED_OBJECTS = 1000
+"""The most objects that each client reads back, besides those of its last iteration."""
+
+T = TypeVar("T")
+
 
 def read(mapping: Any) -> list[bytes]:
-    """Read every object in *mapping*; return what they hold."""
+    """Read every object in *mapping*; return their contents."""
     return [item.content for item in mapping.values()]
 
 
-def check_contents(found: Sequence[bytes], expected: Sequence[bytes]) -> None:
+def check_contents(contents: Sequence[bytes], expected: Sequence[bytes]) -> None:
     """Compare what was read with what was written.
 
-    :raises CheckFailed: naming the first object that differs
+    :raises CheckFailed: if they differ; names the first object that does
     """
-    if found == expected:
+    if contents == expected:
         return
-    if len(found) != len(expected):
-        raise CheckFailed(f"found {len(found)} objects where {len(expected)} were written")
-    wrong = [at for at, (is_, was) in enumerate(zip(found, expected)) if is_ != was]
+    if len(contents) != len(expected):
+        raise CheckFailed(f"found {len(contents)} objects where {len(expected)} were written")
+    wrong = [at for at, (is_, was) in enumerate(zip(contents, expected)) if is_ != was]
     raise CheckFailed(
         f"{len(wrong)} of {len(expected)} objects hold other data than was written, "
         f"the first of them object {wrong[0]}"
@@ -37,15 +44,40 @@ def check_contents(found: Sequence[bytes], expected: Sequence[bytes]) -> None:
 
 
 def blob_revisions(items: Iterable[Any]) -> list[BlobRevision]:
-    """Return what identifies the blobs of *items*, as far as they have any."""
+    """Return what identifies the blobs of those *items* that have one."""
     blobs = [holder(item) for item in items if holder(item) is not item]
-    return [(blob._p_oid, serial_of(blob)) for blob in blobs]
+    # Loading the record instead of the object does not fetch the blob's file.
+    return [(blob._p_oid, blob._p_jar._storage.load(blob._p_oid)[1]) for blob in blobs]
 
 
-def serial_of(blob: Any) -> bytes:
-    """Return the serial of a blob, without having its file fetched."""
-    serial: bytes = blob._p_jar._storage.load(blob._p_oid)[1]
-    return serial
+class IterationSample(Generic[T]):
+    """The last iteration and a random sample of those before it; the seed decides which.
+
+    To read back everything would take as long as writing it.
+    """
+
+    def __init__(self, client: Client) -> None:
+        parameters = client.parameters
+        self._random = random.Random(f"{parameters.seed}/{client.index}")  # noqa: S311
+        self._most = max(1, min(50, SAMPLED_OBJECTS // max(1, parameters.objects)))
+        self._sample: list[T] = []
+        self._last: list[T] = []
+        self._seen = 0
+
+    def note(self, iterations: Sequence[T]) -> None:
+        """Add *iterations*, each represented by anything that identifies what it wrote."""
+        for iteration in iterations:
+            self._seen += 1
+            if len(self._sample) < self._most:
+                self._sample.append(iteration)
+            elif (place := self._random.randrange(self._seen)) < self._most:
+                self._sample[place] = iteration
+        self._last = list(iterations[-1:])
+
+    @property
+    def chosen(self) -> list[T]:
+        """The iterations to read back."""
+        return [*self._sample, *self._last]
 
 
 @dataclass
@@ -56,14 +88,14 @@ class ReadSet:
     mapping_oid: bytes
     item_oids: Sequence[bytes]
     records: int
-    """Objects that are loaded where all of them are: the mapping, its nodes and the objects."""
+    """Objects that are loaded to read all of it: the mapping, its nodes and the objects."""
     blobs: Sequence[BlobRevision]
 
 
 class Reading(Benchmark):
-    """Reads sets of one's own objects, which another process has written."""
+    """Reads sets of the client's own objects, which another process has written."""
 
-    purpose = Dataset.READ
+    dataset = Dataset.READ
     writes = False
 
     def set_up(self) -> None:
@@ -71,17 +103,18 @@ class Reading(Benchmark):
         self.client.database.forget_objects()
         sets = tree.sets_to_read(parameters) if self.cold else 1
         with self.client.second_connection() as connection:
-            self.sets = [self._learn(connection, number) for number in range(sets)]
+            self.sets = [self._read_set(connection, number) for number in range(sets)]
             if not self.cold:
                 connection.prefetch(self.sets[0].item_oids)  # sooner than one by one
         self._expected: dict[int, list[bytes]] = {}
         self.mapping: Any = None
-        self.found: list[bytes] = []
+        self.contents: list[bytes] = []
+        """What the latest iteration has read."""
         self.use_before: CacheUse | None = None
 
-    def _learn(self, connection: Any, number: int) -> ReadSet:
+    def _read_set(self, connection: Any, number: int) -> ReadSet:
         parameters, index = self.client.parameters, self.client.index
-        mapping = tree.find(connection.root(), self.purpose, parameters, index, number)
+        mapping = tree.find(connection.root(), self.dataset, parameters, index, number)
         mapping._p_activate()
         connection.getTransferCounts(clear=True)
         items = list(mapping.values())
@@ -95,26 +128,29 @@ class Reading(Benchmark):
         return ReadSet(number, mapping._p_oid, [item._p_oid for item in items], records, blobs)
 
     def expected(self, number: int) -> list[bytes]:
-        """Return what the objects of a set hold."""
+        """Return the contents of the objects of a set."""
         if number not in self._expected:
             parameters, index = self.client.parameters, self.client.index
-            self._expected[number] = tree.contents(self.purpose, parameters, index, 0, number)
+            self._expected[number] = tree.contents(self.dataset, parameters, index, 0, number)
         return self._expected[number]
 
     def find_mapping(self, oid: bytes) -> None:
-        """Have a mapping as a ghost of the client's connection.
+        """Set :attr:`mapping` to a ghost of the client's connection.
 
         ``Connection.get`` loads the mapping's record to learn its class, and the mapping loads it
-        again when it is first used.  No other way leads to an object without passing by others.
+        again when it is first used.  Any other way to the object would load others.
         """
         self.mapping = self.client.connection.get(oid)
 
     def read(self) -> None:
         """Read the mapping and all its objects."""
-        self.found = read(self.mapping)
+        self.contents = read(self.mapping)
 
     def check_loads(self, expected: int) -> None:
-        """Check that *expected* objects were loaded since they were counted last."""
+        """Check that *expected* objects were loaded since loads were last counted.
+
+        :raises CheckFailed: if it was another number
+        """
         loads, _ = self.client.transfers()
         self.count(loads=loads)
         if loads != expected:
@@ -122,12 +158,12 @@ class Reading(Benchmark):
                 f"the connection loaded {loads} objects where {expected} were expected"
             )
 
-    def look_at_use(self) -> None:
-        """Note how the storage's cache has been used so far, at a moment when nobody uses it."""
+    def note_use(self) -> None:
+        """Note the use of the storage's cache so far, while no client uses it."""
         self.use_before = self.client.together(self.client.database.cache_use)
 
     def count_use(self) -> CacheUse | None:
-        """Count the use of the storage's cache since :meth:`look_at_use`, once for all of a DB."""
+        """Count the use of the storage's cache since :meth:`note_use`, once for all of a DB."""
         now = self.client.together(self.client.database.cache_use)
         if now is None or self.use_before is None:
             return None
@@ -140,30 +176,31 @@ class Reading(Benchmark):
 
 
 class OpeningReading(Reading):
-    """Opens a connection and reads a set; between iterations the connection is given back."""
+    """Opens a connection and reads a set; between iterations it gives the connection back."""
 
     def prepare(self) -> None:
         self.client.disconnect()
         self.cleared = self.client.together(self.empty)
-        self.read_contents: list[tuple[int, list[bytes]]] = []
-        self.look_at_use()
+        self.sets_read: list[tuple[int, list[bytes]]] = []
+        """The number and the contents of each set that the stretch has read."""
+        self.note_use()
 
     def empty(self) -> tuple[Cache, ...]:
-        """Bring the caches into the state that this benchmark is about; return those emptied."""
+        """Bring the caches into the state that is to be measured; return those emptied."""
         raise NotImplementedError
 
     def between(self) -> None:
-        # Whoever gets this connection next finds it as this one did: without even a ghost.
+        # The next user of this connection finds it as this one did: without even a ghost.
         self.mapping = None
         self.client.connection.cacheMinimize()
         self.client.disconnect()
 
     def run(self) -> None:
-        of = self.next_set()
+        read_set = self.next_set()
         self.client.connect()
-        self.find_mapping(of.mapping_oid)
+        self.find_mapping(read_set.mapping_oid)
         self.read()
-        self.read_contents.append((of.number, self.found))
+        self.sets_read.append((read_set.number, self.contents))
 
     def next_set(self) -> ReadSet:
         """Return the set that the next iteration reads."""
@@ -172,24 +209,29 @@ class OpeningReading(Reading):
     def check(self, done: int) -> None:
         self.between()
         use = self.count_use()
-        self.check_loads(sum(self.sets[number].records for number, _ in self.read_contents))
-        for number, found in self.read_contents:
-            check_contents(found, self.expected(number))
+        self.check_loads(sum(self.sets[number].records for number, _ in self.sets_read))
+        for number, contents in self.sets_read:
+            check_contents(contents, self.expected(number))
         if use is not None:
             self.check_use(use, self.client.neighbours.total(done))
 
     def check_use(self, use: CacheUse, done: int) -> None:
-        """Check what the storage cache contributed to what all did; by default it may be all."""
+        """Check the *use* of the storage's cache by the *done* iterations of all its clients.
+
+        By default any use is correct.
+
+        :raises CheckFailed: if it served what it should not have, or too little
+        """
 
 
 class ColdReading(OpeningReading):
-    """Reads with every cache on the client's side emptied, each set once."""
+    """Reads with every client-side cache emptied, each set once."""
 
     cold = True
 
     @classmethod
     def fewest(cls, parameters: Parameters) -> int:
-        # Those of another stretch would find what the server has been asked for already.
+        # The server's caches would have the sets of a second stretch.
         return min(super().fewest(parameters), cls.most_at_once(parameters))
 
     @classmethod
@@ -198,8 +240,8 @@ class ColdReading(OpeningReading):
 
     def prepare(self) -> None:
         self.client.disconnect()
-        # Each client forgets its own: others may be reading theirs from the same directory.
-        blobs = [blob for each in self.sets for blob in each.blobs]
+        # Each client forgets its own blobs: others may read theirs from the same directory.
+        blobs = [blob for read_set in self.sets for blob in read_set.blobs]
         forgotten = self.client.database.forget_blobs(blobs)
         super().prepare()
         self.cleared += forgotten
@@ -208,16 +250,16 @@ class ColdReading(OpeningReading):
 
     def empty(self) -> tuple[Cache, ...]:
         database = self.client.database
-        # What is in the memory of a storage alone would be gone.
+        # Closing a storage that is in memory alone would lose its data.
         if not database.knows_caches and database.sharing is not Sharing.VOLATILE:
             database.reopen()
         cleared: tuple[Cache, ...] = database.empty_caches()
         return cleared
 
     def supply(self, iterations: int) -> int:  # noqa: ARG002
-        # What nobody has read cannot be had while others read: after these a client has to wait.
-        found, self.unsupplied = self.unsupplied, 0
-        return found
+        # No more sets can be made cold while others read: after these a client has to wait.
+        supplied, self.unsupplied = self.unsupplied, 0
+        return supplied
 
     def next_set(self) -> ReadSet:
         return self.unread.pop()

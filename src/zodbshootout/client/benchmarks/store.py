@@ -5,7 +5,7 @@ from ZODB.Connection import TransactionMetaData
 from ZODB.utils import z64
 
 from zodbshootout.client.benchmarks.benchmark import Benchmark, CheckFailed
-from zodbshootout.client.benchmarks.sampling import IterationSample
+from zodbshootout.client.benchmarks.reading import IterationSample
 from zodbshootout.client.data.filler import blob_file
 from zodbshootout.client.data.records import Item, pickled
 from zodbshootout.client.specification import Parameters
@@ -15,11 +15,11 @@ MAX_RECORDS = 50_000
 
 
 class Store(Benchmark):
-    """Store records that are pickled already, under OIDs that are allocated already."""
+    """Store pickled records under allocated OIDs."""
 
     name = "store"
     title = "Store {objects} Raw Records"
-    purpose = None
+    dataset = None
 
     @classmethod
     def most_at_once(cls, parameters: Parameters) -> int:
@@ -76,8 +76,8 @@ class Store(Benchmark):
             for oids in self.stored.chosen:
                 connection.prefetch(oids)
                 for oid, record, content in zip(oids, self.records, self.contents):
-                    found, serial = connection._storage.load(oid)
-                    if found != record:
+                    stored, serial = connection._storage.load(oid)
+                    if stored != record:
                         raise CheckFailed(
                             f"object {oid.hex()} holds another record than was stored"
                         )

@@ -7,7 +7,7 @@ from zodbshootout.client.specification import Parameters
 
 
 class TwoPhaseCommit(BareTransaction):
-    """Have the storage itself begin, vote on and finish a transaction that stores nothing."""
+    """Begin, vote on and finish an empty transaction of the storage itself."""
 
     name = "tpc"
     title = "Two-Phase Commits of Nothing"

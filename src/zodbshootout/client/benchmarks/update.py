@@ -10,7 +10,7 @@ from zodbshootout.client.data.tree import Dataset
 from zodbshootout.client.specification import Parameters
 
 MAX_BYTES = 32 * 1024**2
-"""Bytes of content that are made in advance."""
+"""Bytes of content that are generated in advance."""
 
 
 class Update(Benchmark):
@@ -18,12 +18,12 @@ class Update(Benchmark):
 
     name = "update"
     title = "Update {objects} Objects"
-    purpose = Dataset.UPDATE
+    dataset = Dataset.UPDATE
 
     @classmethod
     def most_at_once(cls, parameters: Parameters) -> int:
-        each = parameters.objects * (parameters.object_size + 50)
-        return max(1, min(1000, MAX_BYTES // each))
+        size = parameters.objects * (parameters.object_size + 50)
+        return max(1, min(1000, MAX_BYTES // size))
 
     def set_up(self) -> None:
         self.revision = 0
@@ -31,15 +31,15 @@ class Update(Benchmark):
         self.contents: list[list[bytes]] = []
         with self.client.second_connection() as connection:
             parameters, index = self.client.parameters, self.client.index
-            mapping = tree.find(connection.root(), self.purpose, parameters, index)
+            mapping = tree.find(connection.root(), self.dataset, parameters, index)
             connection.prefetch(mapping.values())  # sooner than one by one
 
     def prepare(self) -> None:
         self.client.disconnect()
         root = self.client.connect().root()
-        self.mapping = tree.find(root, self.purpose, self.client.parameters, self.client.index)
+        self.mapping = tree.find(root, self.dataset, self.client.parameters, self.client.index)
         objects = self.client.parameters.objects
-        # What was committed may have become a ghost.
+        # Committed objects may have become ghosts.
         loaded = self.client.keeps_loaded(objects) and not self.client.parameters.blobs
         self.between = None if loaded else self._load
         self._load()
@@ -47,19 +47,19 @@ class Update(Benchmark):
         self.contents.clear()
 
     def _load(self) -> None:
-        # Without that the connection would load what it has changed itself as it was before.
+        # Otherwise the connection would load the old state of objects that it has changed.
         self.client.catch_up()
         read(self.mapping)
 
     def supply(self, iterations: int) -> int:
         objects = self.client.parameters.objects
         first = self.revision + 1
-        made = [
+        contents = [
             self.client.payload.contents(objects, revision)
             for revision in range(first, first + iterations)
         ]
         self.revision += iterations
-        self.contents[:0] = reversed(made)
+        self.contents[:0] = reversed(contents)
         return iterations
 
     def run(self) -> None:
@@ -75,15 +75,16 @@ class Update(Benchmark):
 
     def check(self, done: int) -> None:
         loads, stores = self.count_transfers()
-        due = done * self.client.parameters.objects
-        if stores != due or (loads and self.between is None):
+        expected = done * self.client.parameters.objects
+        if stores != expected or (loads and self.between is None):
             raise CheckFailed(
-                f"{loads} objects were loaded and {stores} stored where 0 and {due} were expected"
+                f"{loads} objects were loaded and {stores} stored where 0 and {expected} "
+                "were expected"
             )
-        # Committing a blob makes a ghost of it; so does the pickle cache where it is too small.
+        # A committed blob is a ghost, and so is any object if the pickle cache is too small.
         changed = map(holder, self.items)
-        loaded = (each for each in changed if each._p_changed is not None)
-        self.serial = next((each._p_serial for each in loaded), None)
+        loaded = (item for item in changed if item._p_changed is not None)
+        self.serial = next((item._p_serial for item in loaded), None)
 
     def verify(self) -> None:
         with self.client.fresh_connection() as connection:

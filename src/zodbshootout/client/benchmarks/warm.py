@@ -6,9 +6,9 @@ from zodbshootout.client.storage_info import PICKLE_CACHE, Cache, Sharing, Stora
 
 
 class Warm(OpeningReading):
-    """Read what another process wrote, in a DB that was opened newly and cleared of nothing.
+    """Read what another process wrote, in a newly opened DB, without emptying any other cache.
 
-    Where the clients share a DB it stays open, and what is measured is its shared cache.
+    If the clients share a DB, it stays open: its shared cache is measured.
     """
 
     name = "warm"

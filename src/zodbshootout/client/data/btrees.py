@@ -1,8 +1,8 @@
-"""BTrees with node sizes of one's own.
+"""BTrees with other node sizes than by default.
 
 ``IOBTree_120_1000`` is an ``IOBTree`` whose leaves hold up to 120 keys and whose inner nodes up to
-1000 children.  Every such class exists as soon as it is asked for, under that name in this module:
-that name is what its records hold, so whichever process loads one finds the class.
+1000 children.  Every such class exists under that name in this module as soon as it is looked up.
+Stored records contain the name, so any process that loads one finds the class.
 """
 
 from __future__ import annotations
@@ -18,10 +18,7 @@ _NAME = re.compile(r"(?P<base>IOBTree|OOBTree)_(?P<leaf>[1-9]\d*)_(?P<internal>[
 
 
 def btree_class(base: str, leaf_size: int, internal_size: int) -> Any:
-    """Return a BTree class: ``IOBTree`` or ``OOBTree`` itself where both sizes are 0.
-
-    A size that is 0 is that of the base class.
-    """
+    """Return a BTree class; a size of 0 is that of the base, ``IOBTree`` or ``OOBTree``."""
     cls = _BASES[base]
     if not leaf_size and not internal_size:
         return cls
@@ -31,9 +28,9 @@ def btree_class(base: str, leaf_size: int, internal_size: int) -> Any:
 
 
 def __getattr__(name: str) -> Any:
-    found = _NAME.fullmatch(name)
-    if found is None:
+    match = _NAME.fullmatch(name)
+    if match is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    sizes = {"max_leaf_size": int(found["leaf"]), "max_internal_size": int(found["internal"])}
-    cls = type(name, (_BASES[found["base"]],), {**sizes, "__module__": __name__})
+    sizes = {"max_leaf_size": int(match["leaf"]), "max_internal_size": int(match["internal"])}
+    cls = type(name, (_BASES[match["base"]],), {**sizes, "__module__": __name__})
     return globals().setdefault(name, cls)

@@ -1,4 +1,4 @@
-"""Objects that make a database large, beside those under test.
+"""Objects that make a database large, in addition to those under test.
 
 ::
 
@@ -6,7 +6,7 @@
         .chunks                           an IOBTree of Chunks
             .objects                      references to up to CHUNK objects
 
-So they are reachable, and packing keeps them.
+They are reachable, so packing keeps them.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from zodbshootout.client.data.tree import top
 from zodbshootout.client.specification import Parameters
 
 CHUNK = 1000
-"""Objects that are written in one transaction, at most."""
+"""The most objects that are written in one transaction."""
 CHUNK_BYTES = 16 * 1024**2
-"""Bytes that are written in one transaction, unless a single object has more."""
+"""The most bytes that are written in one transaction, unless a single object has more."""
 CHUNKS_AT_ONCE = 20
 """Chunks that are written before a transaction refers to their objects."""
 _EMPTY_LIST = b"]q\x03s."
@@ -39,11 +39,11 @@ _REMEMBER_CLASS, _SAME_CLASS = b"q\x04", b"h\x04"
 _PERSISTENT_PAIR = b"\x86Q"
 """Parts of a pickle of protocol 3, as :mod:`pickletools` lists them."""
 _NOBODY = -1
-"""The number of the client that the content of these objects is generated for."""
+"""A number that no client has, for the content of these objects."""
 
 
 class Chunk(Persistent):
-    """Refers to the objects that one transaction has written."""
+    """References to the objects that one transaction has written."""
 
     def __init__(self, objects: list[Any]) -> None:
         self.objects = objects
@@ -57,15 +57,15 @@ class Filler(Persistent):
         self.total = 0
 
     def add(self, chunk: Chunk, objects: int) -> None:
-        """Add a chunk with so many objects."""
+        """Add a chunk with that number of *objects*."""
         self.chunks[len(self.chunks)] = chunk
         self.total += objects
 
 
 def fill_up(connection: Any, transactions: Any, parameters: Parameters) -> int:
-    """Write what *connection*'s database lacks of ``min_objects``; return how many that were.
+    """Add objects up to ``min_objects``; return the number of objects that were added.
 
-    Objects and chunks are stored as records, of which all but what differs is pickled only once.
+    Objects and chunks are stored as records; the bytes that they have in common are pickled once.
     Another transaction then refers to several chunks.
     """
     with transactions:
@@ -92,8 +92,8 @@ def _filler(root: Any, parameters: Parameters) -> Filler:
     key = "filler of blobs" if parameters.blobs else "filler"
     if key not in ours:
         ours[key] = Filler()
-    found: Filler = ours[key]
-    return found
+    filler: Filler = ours[key]
+    return filler
 
 
 def _store(storage: Any, contents: list[bytes], parameters: Parameters) -> bytes:
@@ -119,16 +119,16 @@ def _store(storage: Any, contents: list[bytes], parameters: Parameters) -> bytes
 
 
 def chunk_record(oids: Sequence[bytes], cls: type) -> bytes:
-    """Return the record of a :class:`Chunk` that refers to objects of a class, by their OIDs.
+    """Return the record of a :class:`Chunk` that refers to objects of class *cls* by their OIDs.
 
-    A pickler would ask Python for each of them whether it is persistent, three times, and take as
-    long as a storage takes to store them.  In a record a reference is a tuple of the OID and the
-    class as a persistent id.
+    A pickler would ask Python three times for each object whether it is persistent, which takes as
+    long as storing them.  In a record a reference is a tuple of the OID and the class as a
+    persistent id.
     """
     empty = pickled(Chunk([]))
     assert empty.endswith(_EMPTY_LIST)
-    found = f"c{cls.__module__}\n{cls.__qualname__}\n".encode() + _REMEMBER_CLASS
-    first = _OID + oids[0] + found + _PERSISTENT_PAIR
+    name = f"c{cls.__module__}\n{cls.__qualname__}\n".encode() + _REMEMBER_CLASS
+    first = _OID + oids[0] + name + _PERSISTENT_PAIR
     others = [_OID + oid + _SAME_CLASS + _PERSISTENT_PAIR for oid in oids[1:]]
     return b"".join([empty[: -len(_END)], b"(", first, *others, b"e", _END])
 
@@ -145,7 +145,7 @@ def _store_blobs(storage: Any, transaction: Any, oids: list[bytes], contents: li
 
 
 def blob_file(storage: Any, content: bytes) -> str:
-    """Write *content* to a new file that *storage* can take for a blob; return its name."""
+    """Write *content* to a new file that *storage* can adopt as a blob; return its name."""
     descriptor, name = tempfile.mkstemp(dir=storage.temporaryDirectory(), prefix="BUC")
     with os.fdopen(descriptor, "wb") as file:
         file.write(content)
@@ -153,7 +153,7 @@ def blob_file(storage: Any, content: bytes) -> str:
 
 
 def _ghost(connection: Any, oid: bytes) -> Chunk:
-    """Return a chunk of which nothing is known but its OID."""
+    """Return a chunk with that OID, without its state."""
     ghost = Chunk.__new__(Chunk)
     connection._cache.new_ghost(oid, ghost)
     return ghost

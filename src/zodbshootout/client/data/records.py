@@ -1,19 +1,28 @@
 """The objects under test: their classes, their content and the size of their stored records.
 
-Each has a ``content``, whatever keeps it.
+Names of classes and of this module are in stored records: they must stay, or databases that are
+filled already could not be read.
 """
 
 from __future__ import annotations
 
 import functools
+import hashlib
 from typing import Any, Union
 
 from persistent import Persistent
 from ZODB.blob import Blob
 from ZODB.serialize import ObjectWriter
 
-from zodbshootout.client.data.payload import SHORTEST_CONTENT, Payload
 from zodbshootout.client.specification import Parameters
+
+SHORTEST_CONTENT = 8
+"""Bytes of content that still tell one object and one revision from another."""
+CHUNK = 256
+"""Bytes of content in which random bytes and blanks alternate once, so that compression of blocks,
+as databases and file systems do it, finds the same in each block."""
+BLOCK = 100
+"""Objects whose random bytes are drawn together, which takes a fraction of the time."""
 
 
 class Item(Persistent):
@@ -24,7 +33,7 @@ class Item(Persistent):
 
 
 class Tally(Persistent):
-    """An item that counts, and whose counts add up where transactions conflict."""
+    """An item that counts its changes, and adds up the counts if transactions conflict."""
 
     def __init__(self, content: bytes) -> None:
         self.content = content
@@ -33,7 +42,6 @@ class Tally(Persistent):
     def _p_resolveConflict(  # noqa: N802 - ZODB's name
         self, old: dict[str, Any], saved: dict[str, Any], new: dict[str, Any]
     ) -> dict[str, Any]:
-        """Return the state in which both changes since *old* are counted."""
         return {**new, "count": saved["count"] + new["count"] - old["count"]}
 
 
@@ -45,13 +53,13 @@ class Document(Persistent):
 
     @property
     def content(self) -> bytes:
-        """The whole of the blob, read from its file."""
+        """The content of the blob, read from its file."""
         with self.blob.open() as file:
             content: bytes = file.read()
         return content
 
     def rewrite(self, content: bytes) -> None:
-        """Write the blob anew; assigning to an attribute would change this object as well."""
+        """Overwrite the blob; assigning to an attribute would change this object as well."""
         with self.blob.open("w") as file:
             file.write(content)
 
@@ -66,35 +74,35 @@ def holder(item: Any) -> Any:
 
 
 def records_each(parameters: Parameters) -> int:
-    """Return how many records an object of the benchmarks takes."""
+    """Return the number of records of one object."""
     return 2 if parameters.blobs else 1
 
 
 def pickled(thing: Any) -> bytes:
-    """Return the record of an object that refers to no other, as a storage is given it."""
+    """Return the record of an object that refers to no other, as a storage gets it."""
     record: bytes = ObjectWriter().serialize(thing)
     return record
 
 
 def record_size(content_size: int, kind: Class = Item) -> int:
-    """Return the bytes of the record of an object of that class with that much content."""
+    """Return the size (bytes) of the record of a *kind* with *content_size* bytes of content."""
     return len(pickled(kind(bytes(content_size))))
 
 
 @functools.cache
 def smallest_record() -> int:
-    """Return the smallest record size (bytes) that can be asked for."""
+    """Return the smallest record size (bytes) that a user can choose."""
     return record_size(SHORTEST_CONTENT, Tally)
 
 
 def content_size(wanted_record_size: int, kind: Class = Item) -> int:
-    """Return how much content makes a record of *wanted_record_size* bytes.
+    """Return the size (bytes) of the content that makes a record of *wanted_record_size* bytes.
 
-    Pickle writes the length of up to 255 bytes more briefly than that of more, so a few sizes
+    Pickle writes the length of up to 255 bytes in fewer bytes than a larger one, so a few sizes
     cannot be met exactly and come out at most 3 bytes smaller.  A :class:`Tally` grows by up to
     3 bytes while it counts.
 
-    :raises ValueError: when a record cannot be that small
+    :raises ValueError: if a record cannot be that small
     """
     size = wanted_record_size - record_size(0, kind)
     while size >= SHORTEST_CONTENT and record_size(size, kind) > wanted_record_size:
@@ -104,8 +112,62 @@ def content_size(wanted_record_size: int, kind: Class = Item) -> int:
     return size
 
 
+class Payload:
+    """The content of every object that one client writes or expects to read.
+
+    It consists of bytes of SHAKE-128 over a label, which are the same in every process and do not
+    compress, and of blanks between them, which do.
+    """
+
+    def __init__(self, seed: int, client: int, size: int, compressibility: float) -> None:
+        """Prepare content of *size* bytes.
+
+        *compressibility* is the share of blanks in it, from 0 to 1; but :data:`SHORTEST_CONTENT`
+        bytes are random in any case.
+        """
+        self._prefix = f"{seed}/{client}/"
+        self._random_size = max(min(size, SHORTEST_CONTENT), round(size * (1 - compressibility)))
+        chunks = max(1, -(-size // CHUNK))
+        blanks = size - self._random_size
+        self._chunks = [
+            (
+                self._random_size * chunk // chunks,
+                self._random_size * (chunk + 1) // chunks,
+                b" " * (blanks * (chunk + 1) // chunks - blanks * chunk // chunks),
+            )
+            for chunk in range(chunks)
+        ]
+        """For each chunk the slice of the random bytes, and the blanks after them."""
+
+    def contents(self, objects: int, revision: int, first: int = 0) -> list[bytes]:
+        """Return what *objects* objects from position *first* on hold after *revision* changes."""
+        contents: list[bytes] = []
+        for block in range(first // BLOCK, -(-(first + objects) // BLOCK)):
+            begin = max(first - block * BLOCK, 0)
+            end = min(first + objects - block * BLOCK, BLOCK)
+            label = f"{self._prefix}{block}/{revision}".encode()
+            noise = hashlib.shake_128(label).digest(self._random_size * end)
+            contents += self._interleaved(noise, range(begin * self._random_size, len(noise)))
+        return contents
+
+    def _interleaved(self, noise: bytes, span: range) -> list[bytes]:
+        """Return the contents whose random bytes are that *span* of *noise*."""
+        starts = span[:: self._random_size]
+        if len(self._chunks) == 1:
+            blanks, size = self._chunks[0][2], self._random_size
+            return [noise[start : start + size] + blanks for start in starts]
+        return [
+            b"".join(
+                part
+                for begin, end, blanks in self._chunks
+                for part in (noise[start + begin : start + end], blanks)
+            )
+            for start in starts
+        ]
+
+
 def payload(parameters: Parameters, client: int, kind: Class = Item) -> Payload:
-    """Return what the objects of one client hold."""
+    """Return the content of the objects of one client."""
     size = parameters.object_size
     if not parameters.blobs:
         size = content_size(size, kind)

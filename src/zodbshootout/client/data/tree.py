@@ -3,15 +3,15 @@
 ::
 
     root["zodbshootout"]          an OOBTree
-        "marker"                               what tells that it is this program's
+        "marker"                               a mark that zodbshootout made it
         "update/IOBTree/1000/300/0.5/0/001"    a mapping for each client
-        "read/PersistentMapping/1000/300/0.5/0/001/5"    several, which hold other objects
+        "read/PersistentMapping/1000/300/0.5/0/001/5"    one of several sets to be read
         "conflicts/PersistentMapping/1000/300/0.5/0/000"    one for all clients
-        "add/PersistentMapping/1000/300/0.5/0/000"    what holds the mappings that are added
+        "add/PersistentMapping/1000/300/0.5/0/000"    a holder of the mappings that are added
 
-Benchmarks that only read share one tree; those that write have one each, and one for each
-contender ("update/zeo/IOBTree/..."), so that what a cell finds depends neither on the cells before
-it nor on other contenders that have the same database.
+Benchmarks that only read share one dataset.  The others have a dataset for each contender, too
+("update/zeo/IOBTree/..."), so that the state in which a cell finds it depends neither on earlier
+cells nor on other contenders that have the same database.
 """
 
 from __future__ import annotations
@@ -25,21 +25,20 @@ from BTrees.OOBTree import OOBTree
 from persistent.mapping import PersistentMapping
 
 from zodbshootout.client.data.btrees import btree_class
-from zodbshootout.client.data.payload import BLOCK
-from zodbshootout.client.data.records import Class, Document, Item, Tally, payload
+from zodbshootout.client.data.records import BLOCK, Class, Document, Item, Tally, payload
 from zodbshootout.client.specification import MappingType, Parameters
 
 TOP = "zodbshootout"
-"""The key in the root under which everything of ours is kept."""
+"""The key in the root for everything that zodbshootout stores."""
 MARKER = "marker"
-"""The key of what tells in there that this program has made it."""
+"""The key of the mark that zodbshootout made what is under :data:`TOP`."""
 
 
 class Dataset(enum.Enum):
-    """What a tree is for, and so which benchmarks find it as they left it."""
+    """The objects that some benchmarks share."""
 
     READ = "read"
-    """Objects that nobody changes, in several mappings for each client."""
+    """Objects that no client changes, in several mappings for each client."""
     ADD = "add"
     """An object for each client that refers to the mappings that it makes."""
     UPDATE = "update"
@@ -51,11 +50,11 @@ class Dataset(enum.Enum):
 
     @property
     def kind(self) -> Class:
-        """The class of the objects, where their content is not in blobs."""
+        """The class of the objects, unless their content is in blobs."""
         return Tally if self in {Dataset.CONFLICTS, Dataset.NEIGHBOURS} else Item
 
     def mappings(self, clients: int) -> int:
-        """Return for how many clients of a crew of that size there are mappings."""
+        """Return the number of clients with mappings, for a crew of *clients*."""
         if self is Dataset.CONFLICTS:
             return 1
         return max(clients, 2) if self is Dataset.NEIGHBOURS else clients
@@ -66,22 +65,22 @@ def key_at(parameters: Parameters, position: int) -> int | str:
     return position if parameters.mapping is MappingType.IO else f"{position:09d}"
 
 
-def new_item(purpose: Dataset, parameters: Parameters, content: bytes) -> Any:
-    """Return a new object as *purpose* wants it."""
-    return Document(content) if parameters.blobs else purpose.kind(content)
+def new_item(dataset: Dataset, parameters: Parameters, content: bytes) -> Any:
+    """Return a new object of the dataset's class."""
+    return Document(content) if parameters.blobs else dataset.kind(content)
 
 
 OBJECTS_TO_READ = 16_384
-"""Objects that all clients together find in sets to be read, at least where there are few."""
+"""Objects in the sets of all clients together, unless the limits below say otherwise."""
 MAX_SETS = 256
 MIN_SETS = 4
 MIN_LARGE_SETS = 3
 SMALL_SET = 4096
-"""Objects up to which a set is small enough to have several whatever the number of clients."""
+"""Objects up to which each client has at least :data:`MIN_SETS` sets."""
 
 
 def sets_to_read(parameters: Parameters) -> int:
-    """Return how many sets of objects each client finds that it can read once each."""
+    """Return the number of sets that each client has, to read each of them once."""
     wanted = OBJECTS_TO_READ // (parameters.objects * parameters.crew.size)
     large = parameters.objects > SMALL_SET
     fewest = min(MIN_LARGE_SETS, 2 * parameters.crew.size - 1) if large else MIN_SETS
@@ -89,28 +88,31 @@ def sets_to_read(parameters: Parameters) -> int:
 
 
 def sets_to_time(parameters: Parameters) -> int:
-    """Return how many of these sets count: clients that have read theirs go on with the others."""
+    """Return how many of these sets count.
+
+    A client that has read its own reads the rest, uncounted, until the last client has finished.
+    """
     sets = sets_to_read(parameters)
     return sets if parameters.crew.size == 1 else max(1, sets - max(1, sets // 4))
 
 
 def contents(
-    purpose: Dataset, parameters: Parameters, client: int, revision: int, number: int = 0
+    dataset: Dataset, parameters: Parameters, client: int, revision: int, number: int = 0
 ) -> list[bytes]:
-    """Return what the objects of a client's set *number* hold after their *revision*-th change."""
+    """Return the content of a client's set *number* after *revision* changes."""
     objects = parameters.objects
     first = number * -(-objects // BLOCK) * BLOCK
-    return payload(parameters, client, purpose.kind).contents(objects, revision, first)
+    return payload(parameters, client, dataset.kind).contents(objects, revision, first)
 
 
-def name(purpose: Dataset, parameters: Parameters, client: int, number: int = 0) -> str:
-    """Return the key under which set *number* of a client is."""
+def name(dataset: Dataset, parameters: Parameters, client: int, number: int = 0) -> str:
+    """Return the key of a client's set *number*."""
     mapping = parameters.mapping.value
     if parameters.leaf_size or parameters.internal_size:
         mapping = f"{mapping}({parameters.leaf_size},{parameters.internal_size})"
     parts = (
-        purpose.value,
-        *([parameters.owner] if parameters.owner and purpose is not Dataset.READ else []),
+        dataset.value,
+        *([parameters.owner] if parameters.owner and dataset is not Dataset.READ else []),
         *(["blobs"] if parameters.blobs else []),
         mapping,
         parameters.objects,
@@ -125,85 +127,85 @@ def name(purpose: Dataset, parameters: Parameters, client: int, number: int = 0)
 
 def find(
     root: MutableMapping[str, Any],
-    purpose: Dataset,
+    dataset: Dataset,
     parameters: Parameters,
     client: int,
     number: int = 0,
 ) -> Any:
-    """Return set *number* of a client.
+    """Return a client's set *number*.
 
-    :raises KeyError: when :func:`make` has not made it
+    :raises KeyError: if :func:`make` has not made it
     """
-    return root[TOP][name(purpose, parameters, client, number)]
+    return root[TOP][name(dataset, parameters, client, number)]
 
 
 def top(root: MutableMapping[str, Any]) -> Any:
-    """Return what holds everything of ours; it is made where it is missing."""
-    found = root.get(TOP)
-    if found is None:
-        found = root[TOP] = OOBTree(
-            {MARKER: "made by zodbshootout, which may write and delete here"}
-        )
-    return found
+    """Return the BTree for everything that zodbshootout stores; make it if it is missing."""
+    if root.get(TOP) is None:
+        root[TOP] = OOBTree({MARKER: "made by zodbshootout, which may write and delete here"})
+    return root[TOP]
 
 
 def others(root: Mapping[Any, Any]) -> list[str]:
-    """Return the keys of the root under which there is what this program has not put there."""
+    """Return the keys of the root that zodbshootout has not made."""
     return [str(key) for key in root if key != TOP or not _is_marked(root[key])]
 
 
-def _is_marked(found: Any) -> bool:
-    return isinstance(found, OOBTree) and MARKER in found
+def _is_marked(value: Any) -> bool:
+    return isinstance(value, OOBTree) and MARKER in value
 
 
 def is_missing(
     root: MutableMapping[str, Any],
-    purpose: Dataset,
+    dataset: Dataset,
     parameters: Parameters,
     client: int,
     number: int = 0,
 ) -> bool:
-    """Say whether :func:`make` would write set *number* of a client."""
+    """Return whether :func:`make` would write a client's set *number*."""
     ours = root.get(TOP, {})
-    key = name(purpose, parameters, client, number)
-    if purpose is Dataset.ADD:
+    key = name(dataset, parameters, client, number)
+    if dataset is Dataset.ADD:
         return key not in ours
     return key not in ours or len(ours[key]) != parameters.objects
 
 
 def make(
     root: MutableMapping[str, Any],
-    purpose: Dataset,
+    dataset: Dataset,
     parameters: Parameters,
     client: int,
     number: int = 0,
 ) -> int:
-    """Make set *number* of a client where it is missing; the caller commits.
+    """Make a client's set *number* if it is missing; the caller commits.
 
-    Return how many objects were made.
+    Return the number of objects that were made.
     """
-    if not is_missing(root, purpose, parameters, client, number):
+    if not is_missing(root, dataset, parameters, client, number):
         return 0
     ours = top(root)
-    key = name(purpose, parameters, client, number)
-    if purpose is Dataset.ADD:
+    key = name(dataset, parameters, client, number)
+    if dataset is Dataset.ADD:
         ours[key] = IOBTree()
         return 0
     ours[key] = mapping = new_mapping(parameters)
-    wanted = contents(purpose, parameters, client, 0, number)
-    fill(mapping, parameters, (new_item(purpose, parameters, each) for each in wanted))
-    return len(wanted)
+    items = [
+        new_item(dataset, parameters, content)
+        for content in contents(dataset, parameters, client, 0, number)
+    ]
+    fill(mapping, parameters, items)
+    return len(items)
 
 
 def add_empty_mappings(parent: Any, parameters: Parameters, count: int) -> list[Any]:
     """Have *parent* refer to *count* new mappings, and to nothing else; the caller commits.
 
-    What was added before then is garbage, which packing removes.
+    The mappings that it referred to are garbage then, which packing removes.
     """
-    made = [new_mapping(parameters) for _ in range(count)]
+    mappings = [new_mapping(parameters) for _ in range(count)]
     parent.clear()
-    parent.update(dict(enumerate(made)))
-    return made
+    parent.update(dict(enumerate(mappings)))
+    return mappings
 
 
 def fill(mapping: MutableMapping[Any, Any], parameters: Parameters, items: Iterable[Any]) -> None:
@@ -213,7 +215,7 @@ def fill(mapping: MutableMapping[Any, Any], parameters: Parameters, items: Itera
 
 
 def new_mapping(parameters: Parameters) -> Any:
-    """Return an empty mapping of the type that is asked for."""
+    """Return an empty mapping of the configured type."""
     if parameters.mapping is MappingType.PERSISTENT_MAPPING:
         return PersistentMapping()
     cls = btree_class(parameters.mapping.value, parameters.leaf_size, parameters.internal_size)

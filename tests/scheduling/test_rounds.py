@@ -85,3 +85,19 @@ def test_a_row_of_which_nothing_is_left_has_no_more_rounds(precision: float) -> 
         return left[row]
 
     assert machine.rounds(needed, precision).count("a") < 3
+
+
+@pytest.mark.parametrize("precision", [0.0, 0.05])
+def test_the_estimate_of_the_time_left_is_not_quadratic(
+    precision: float,
+) -> None:
+    asked: list[str] = []
+
+    def needed(row: str) -> int:
+        asked.append(row)
+        return 4
+
+    machine = Machine({chr(0x4E00 + number): 1.0 for number in range(500)})
+    rounds = machine.rounds(needed, precision)
+    assert len(asked) <= 2 * len(rounds)
+    assert machine.left[1:] == [2000.0 - made for made in range(1, 2000)]

@@ -6,8 +6,9 @@ import argparse
 import importlib.util
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from typing import Any, TypeVar
 
 from zodbshootout.cli.parser import (
     MIN_RUNS,
@@ -32,6 +33,7 @@ from zodbshootout.scheduling.plan import RunOptions, Sweep
 from zodbshootout.scheduling.tasks import ZAPPED_BEFORE
 from zodbshootout.workers.environment import default_affinity
 
+T = TypeVar("T", "Options", RunOptions)
 _MAPPINGS = {
     None: MappingType.PERSISTENT_MAPPING,
     "IO": MappingType.IO,
@@ -99,13 +101,13 @@ def parse(arguments: Sequence[str]) -> Options:
     _check_benchmarks(given, chosen)
     threads = given.threads or ("shared" if given.gevent else None)
     has_file = uri is None and path != EMBEDDED
-    return Options(
+    return _make(
+        Options,
+        given,
         path=path,
         uri=uri,
         benchmarks=chosen,
-        only=given.only,
         against=of_words(given.against),
-        hosts=given.hosts,
         sweep=Sweep(
             concurrency=_flat(given.concurrency) or [2 if has_file or threads else 1],
             objects=_flat(given.object_counts) or [1000],
@@ -114,28 +116,19 @@ def parse(arguments: Sequence[str]) -> Options:
         ),
         default_concurrency=not given.concurrency,
         effort=_effort(given),
-        run=_run_options(given, arguments),
-        zap=given.zap,
-        list_only=given.list_only,
-        output=given.output,
-        append=given.append,
-        resume=given.resume,
-        report=given.report,
-        quiet=given.quiet,
+        run=_make(RunOptions, given, arguments=arguments, zapped=()),
         verbose=given.verbose and not given.quiet,
         show=[name for name in ("metadata", "dump", "stats", "hist") if getattr(given, name)],
         include_mapping=given.include_mapping in {"true", "yes", "on"},
-        timeout=given.timeout,
-        open_timeout=given.open_timeout,
-        python=given.python or sys.executable,
-        gevent=given.gevent,
         affinity=default_affinity() if given.affinity is None else given.affinity,
-        hooks=given.hook,
         memory=next(iter(given.memory), None),
-        inherit_environ=given.inherit_environ,
-        copy_env=given.copy_env,
-        locale=given.locale,
     )
+
+
+def _make(kind: type[T], given: argparse.Namespace, **computed: Any) -> T:
+    """Make a dataclass of the arguments that its fields are named after, and of computed ones."""
+    names = {field.name for field in fields(kind)} - {*computed}
+    return kind(**{name: getattr(given, name) for name in names}, **computed)
 
 
 def _check_combinations(given: argparse.Namespace) -> None:
@@ -149,15 +142,15 @@ def _check_combinations(given: argparse.Namespace) -> None:
     if given.gevent and importlib.util.find_spec("gevent") is None:
         raise UserError("--gevent: gevent is not installed; install it: pip install gevent")
     _check_where_clients_are(given)
-    here = {"--python": given.python not in {None, sys.executable}, "--leaks": given.leaks}
+    here = {"--python": given.python != sys.executable, "--leaks": given.leaks}
     here |= dict.fromkeys(given.memory, True)
     if given.against:
         _refuse(here, "is about this Python; leave it out with --against")
     if given.hosts is not None:
         if given.log and given.log not in LEVELS:
             raise UserError("--log: a file is on this host alone; name a level with --hosts")
-        others = ("profile", "against", "affinity", "hook")
-        here |= {f"--{name}": bool(getattr(given, name)) for name in others}
+        here |= {"--profile": bool(given.profiles), "--against": bool(given.against)}
+        here |= {"--affinity": bool(given.affinity), "--hook": bool(given.hooks)}
         _refuse(here, "is about this host; leave it out with --hosts")
 
 
@@ -229,7 +222,7 @@ def _check_benchmarks(given: argparse.Namespace, chosen: Sequence[str]) -> None:
             f"--zap destroys data right before {ZAPPED_BEFORE}, which is not among the benchmarks; "
             f"add it, or leave out --zap"
         )
-    if given.restart_servers and not any(benchmarks()[name].cold for name in chosen):
+    if given.restart and not any(benchmarks()[name].cold for name in chosen):
         cold = [name for name, benchmark in benchmarks().items() if benchmark.cold]
         raise UserError(
             "--restart-servers restarts them before cold reads, which are not among the "
@@ -254,23 +247,6 @@ def _parameters(given: argparse.Namespace, threads: str | None) -> Parameters:
         compressibility=given.compressibility,
         min_objects=given.min_objects,
         seed=given.seed,
-    )
-
-
-def _run_options(given: argparse.Namespace, arguments: Sequence[str]) -> RunOptions:
-    return RunOptions(
-        arguments=arguments,
-        log=given.log,
-        fail_fast=given.fail_fast,
-        retries=given.retries,
-        may_write=given.may_write,
-        pack=given.pack,
-        restart=given.restart_servers,
-        leaks=given.leaks,
-        profiles=given.profile,
-        profiler=given.profiler,
-        label=given.label,
-        baseline=given.baseline,
     )
 
 

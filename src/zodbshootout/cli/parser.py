@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from importlib.metadata import entry_points, version
 from pathlib import Path
@@ -160,6 +161,7 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
             "--restart-servers",
             "restart private servers before each value of a cold benchmark, so that their own "
             "caches are empty, too; a value then has as few iterations as possible",
+            dest="restart",
         ),
         option(
             "--zap", "[force|NAME,...]",
@@ -244,7 +246,7 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
             "--profile", "DIR",
             "write profiles of the clients to DIR, one for each contender and benchmark; the "
             "figures are lower then",
-            type=values.profile_directory,
+            type=values.profile_directory, dest="profiles",
         ),
         option(
             "--profiler", None,
@@ -343,11 +345,11 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         option(
             "--python", None,
             "the Python that runs the workers (default: the one that runs zodbshootout)",
-            type=values.python,
+            type=values.python, default=sys.executable,
         ),
         several(
             "--hook", "HOOK", "use the given pyperf hook (repeatable)",
-            choices=sorted(entry_points(group="pyperf.hook").names),
+            choices=sorted(entry_points(group="pyperf.hook").names), dest="hooks",
         ),
         flag(
             "--tracemalloc",

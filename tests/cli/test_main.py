@@ -1,0 +1,171 @@
+"""Exit statuses, and what is printed if something goes wrong."""
+
+from __future__ import annotations
+
+import builtins
+import io
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from zodbshootout.cli.main import main
+
+FILESTORAGE = "<zodb a>\n<filestorage>\npath $scratch/a.fs\n</filestorage>\n</zodb>\n"
+MAPPING = "<zodb m>\n<mappingstorage>\n</mappingstorage>\n</zodb>\n"
+
+
+@pytest.fixture(autouse=True)
+def _in_a_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    Path("x.conf").write_text(FILESTORAGE)
+
+
+def outcome(*words: str) -> tuple[int, str, str]:
+    out, err = io.StringIO(), io.StringIO()
+    status = main(words, out, err, io.StringIO())
+    return status, out.getvalue(), err.getvalue()
+
+
+def refusing(function: Callable[..., Any], name: str, error: type[OSError]) -> Callable[..., Any]:
+    """Return a function that the system does not allow for a path with *name* in it.
+
+    Root may do everything, so permissions alone would not make it fail.
+    """
+
+    def refuse(path: Any, *arguments: Any, **more: Any) -> Any:
+        if name in str(path):
+            raise error(13, "Permission denied", str(path))
+        return function(path, *arguments, **more)
+
+    return refuse
+
+
+@pytest.mark.parametrize(
+    "option", ["-o", "--append", "--resume", "--report", "--profile", "--against"]
+)
+def test_a_directory_that_one_may_not_enter_is_one_line_and_status_2(
+    option: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "stat", refusing(os.stat, "secret", PermissionError))
+    name = {"--report": "secret/a.html"}.get(option, "secret/a.json")
+    status, out, err = outcome("x.conf", "add", "-c1", option, name)
+    assert (status, out) == (2, "")
+    (line,) = err.splitlines()
+    assert "secret" in line
+    assert line.startswith("zodbshootout: ")
+
+
+def test_a_logging_file_that_one_may_not_read_is_one_line_and_status_2(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    Path("log.conf").write_text("<eventlog>\n</eventlog>\n")
+    for module in (io, builtins):
+        monkeypatch.setattr(module, "open", refusing(open, "log.conf", PermissionError))
+    for words in (("--log", "log.conf"), ("--log=log.conf",)):
+        status, _, err = outcome(*words, "x.conf", "--list")
+        assert status == 2
+        (line,) = err.splitlines()
+        assert "log.conf" in line
+        assert "Permission denied" in line
+
+
+@pytest.mark.parametrize("words", [["show", "secret/a.json"], ["report", "a", "-o", "secret/a.md"]])
+def test_commands_that_read_files_say_the_same(
+    words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "stat", refusing(os.stat, "secret", PermissionError))
+    status, _, err = outcome(*words)
+    assert status == 2
+    (line,) = err.splitlines()
+    assert "secret" in line
+
+
+class OddError(Exception):
+    """An error that nothing foresees."""
+
+
+def test_a_defect_has_a_status_of_its_own_and_asks_for_a_report(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*_: object) -> None:
+        raise OddError("zeo://u:geheim@h is odd")
+
+    monkeypatch.setattr("zodbshootout.cli.run.variants_of", fail)
+    status, out, err = outcome("zeo://u:geheim@h")
+    assert (status, out) == (70, "")
+    (line,) = err.splitlines()
+    assert line == (
+        "zodbshootout: unexpected error, which is a defect: OddError: zeo://u:***@h is odd; please "
+        "report it at https://github.com/zodb/zodbshootout/issues with the command line, and what "
+        "--log DEBUG prints"
+    )
+    for words in (["--log", "DEBUG"], ["--log=debug"]):
+        status, out, err = outcome("zeo://u:geheim@h", *words)
+        assert (status, out) == (70, "")
+        *before, line = err.splitlines()
+        assert before[0] == "Traceback (most recent call last):"
+        assert before[-1].endswith("OddError: zeo://u:***@h is odd")
+        assert line.endswith("/issues with the lines above")
+
+
+def test_a_defect_of_a_command_that_reads_files_has_that_status_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*_: object) -> None:
+        raise OddError("odd")
+
+    monkeypatch.setattr("zodbshootout.cli.show.read_files", fail)
+    status, _, err = outcome("show", "a.json")
+    assert status == 70
+    assert "OddError: odd; please report it" in err
+
+
+def test_without_c_a_file_that_two_processes_cannot_use_is_measured_with_one_client() -> None:
+    line = (
+        "zodbshootout: 1 client instead of 2: FileStorage: one DB at a time can open it; "
+        "use --threads shared, or -c 1\n"
+    )
+    status, out, err = outcome("x.conf", "add", "--list")
+    assert (status, err) == (0, line)
+    assert "a: add, 1 process," in out
+    assert "not supported" not in out
+
+
+@pytest.mark.parametrize("words", [["-c", "2"], ["--threads"], ["-c", "1"]])
+def test_clients_are_as_many_as_asked_for(words: list[str]) -> None:
+    status, _, err = outcome("x.conf", "add", "--list", *words)
+    assert (status, err) == (0, "")
+
+
+def test_a_file_with_a_contender_that_two_processes_can_use_has_two_clients() -> None:
+    Path("x.conf").write_text(
+        f"{FILESTORAGE}<zodb b>\n<zeoclient>\nserver localhost:1\n</zeoclient>\n</zodb>\n"
+    )
+    status, out, err = outcome("x.conf", "add", "--list")
+    assert (status, err) == (0, "")
+    assert "b: add, 2 processes," in out
+
+
+def test_what_pyperf_says_when_it_fails_is_printed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    run = subprocess.run
+
+    def run_without_file(words: list[str], **more: Any) -> Any:
+        return run([*words[:-1], str(tmp_path / "gone.json")], **more)
+
+    Path("x.conf").write_text(MAPPING)
+    monkeypatch.setattr(subprocess, "run", run_without_file)
+    status, out, err = outcome(
+        "x.conf", "ex_commit", "-c1", "--debug-single-value", "-q", "-o", "a.json", "--stats"
+    )
+    assert status == 3
+    assert "Results: a.json" in out
+    (line,) = err.splitlines()
+    assert line.startswith("zodbshootout: pyperf stats failed: ")
+    assert "gone.json" in line

@@ -11,7 +11,7 @@ from relstorage.options import Options
 from tests.mysql.server import FakeDriver, FakeServer
 from tests.mysql.test_version import DEBIAN_12, DEBIAN_SID
 from zodbshootout.config.configuration import Source, parse
-from zodbshootout.mysql.schema import SchemaInstaller
+from zodbshootout.mysql.adapter import SchemaInstaller
 
 NO_KEYS = "object_state without inline foreign keys"
 AS_MYSQL = "MariaDB 10.11.19 reported as MySQL 5.7.44"

@@ -5,7 +5,7 @@ import re
 import pytest
 from relstorage.adapters.mysql.schema import MySQLSchemaInstaller
 
-from zodbshootout.mysql.schema import without_inline_references
+from zodbshootout.mysql.adapter import without_inline_references
 
 PRESERVING, FREE = MySQLSchemaInstaller.CREATE_OBJECT_STATE_TMPLS
 

@@ -2,12 +2,105 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from typing import Any
 
 from relstorage.adapters.mysql import MySQLAdapter
+from relstorage.adapters.mysql.schema import MySQLSchemaInstaller, MySQLVersionDetector
 
-from zodbshootout.mysql.schema import SchemaInstaller
-from zodbshootout.mysql.version import REPORTED, VersionDetector, number, product
+REPORTED = "5.7.44"
+"""The version of MySQL that RelStorage takes MariaDB for, which understands its statements."""
+
+_FIRST_WITH_INLINE_REFERENCES = {"MariaDB": (10, 5), "MySQL": (9, 0)}
+_NUMBER = re.compile(r"\d+(?:\.\d+)*")
+_REFERENCES = re.compile(
+    r"""
+    (?P<of_the_table> FOREIGN \s+ KEY \s* \w* \s* \([^)]*\) \s* REFERENCES )
+    | \s+ REFERENCES \s+ (?: "[^"]*" | `[^`]*` | [\w.]+ ) (?: \s* \([^)]*\) )?
+      (?: \s+ ON \s+ (?:DELETE|UPDATE) \s+ (?:CASCADE|RESTRICT|SET \s+ NULL|NO \s+ ACTION) )*
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+
+
+def product(version: str) -> str:
+    """Return ``MariaDB`` or ``MySQL``, given the version that the server reports."""
+    return "MariaDB" if "mariadb" in version.lower() else "MySQL"
+
+
+def number(version: str) -> str:
+    """Return the digits and dots at the start of a version."""
+    match = _NUMBER.match(version)
+    return match[0] if match else version
+
+
+def honours_inline_references(version: str) -> bool:
+    """Return whether ``REFERENCES`` in the definition of a column creates a foreign key.
+
+    Servers before MariaDB 10.5 and MySQL 9.0 ignore it.
+    """
+    parts = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
+    return parts >= _FIRST_WITH_INLINE_REFERENCES[product(version)]
+
+
+def without_inline_references(statement: str) -> str:
+    """Return a CREATE TABLE without the ``REFERENCES`` in definitions of columns.
+
+    Those of ``FOREIGN KEY (...) REFERENCES ...`` stay.
+    """
+    return _REFERENCES.sub(lambda match: match["of_the_table"] or "", statement)
+
+
+class VersionDetector(MySQLVersionDetector):  # type: ignore[misc]
+    """Reports MariaDB to RelStorage as MySQL 5.7, and MySQL as it is."""
+
+    server_version: str | None = None
+    """The version that the server itself reports; ``None`` before it was asked."""
+
+    def _fetch_version_from_server(self, cursor: Any) -> str:
+        version = self.server_version = str(super()._fetch_version_from_server(cursor))
+        return REPORTED if product(version) == "MariaDB" else version
+
+
+class SchemaInstaller(MySQLSchemaInstaller):  # type: ignore[misc]
+    """Installs RelStorage's schema, without foreign keys that the server would reject.
+
+    Its ``version_detector`` has to be a :class:`VersionDetector`.
+    """
+
+    @property
+    def leaves_out_references(self) -> bool:
+        """Whether ``object_state`` is not as RelStorage has it; the server's version is known."""
+        return self._original_template != self.CREATE_OBJECT_STATE_TMPL
+
+    @property
+    def CREATE_OBJECT_STATE_TMPL(self) -> str:  # noqa: N802 - RelStorage's name
+        """The statement that creates ``object_state`` on this server."""
+        if honours_inline_references(self.version_detector.server_version):
+            return without_inline_references(self._original_template)
+        return self._original_template
+
+    @property
+    def _original_template(self) -> str:
+        # If RelStorage has no template, there is nothing to leave out.
+        return getattr(super(), "CREATE_OBJECT_STATE_TMPL", "")
+
+    def _create_object_state(self, cursor: Any) -> None:
+        self.version_detector.get_version(cursor)
+        super()._create_object_state(cursor)
+
+    def _read_proc_files(self) -> Mapping[str, str]:
+        # RelStorage looks for them in the directory of the installer's module, and caches the
+        # result for all installers: with this class it would be empty.
+        own = MySQLSchemaInstaller(
+            driver=self.driver,
+            version_detector=self.version_detector,
+            connmanager=self.connmanager,
+            runner=self.runner,
+            keep_history=self.keep_history,
+        )
+        return dict(own.procedures)
 
 
 class MySQLOrMariaDBAdapter(MySQLAdapter):  # type: ignore[misc]
@@ -29,27 +122,26 @@ class MySQLOrMariaDBAdapter(MySQLAdapter):  # type: ignore[misc]
 
     @property
     def server_version(self) -> str:
-        """What the server says its version is; it is asked once.
+        """The version that the server reports; it is asked once.
 
-        What the driver raises when it cannot connect goes through.
+        The driver's exceptions go through if it cannot connect.
         """
         if self.version_detector.server_version is None:
-            self.connmanager.open_and_call(self._ask_for_version)
+            self.connmanager.open_and_call(
+                lambda _, cursor: self.version_detector.get_version(cursor)
+            )
         return str(self.version_detector.server_version)
-
-    def _ask_for_version(self, _connection: Any, cursor: Any) -> None:
-        self.version_detector.get_version(cursor)
 
     @property
     def corrections(self) -> tuple[str, ...]:
-        """What is done otherwise than RelStorage would do it on this server, in a few words each.
+        """The differences from RelStorage's own adapter on this server, in a few words each.
 
-        What the driver raises when it cannot connect goes through.
+        The driver's exceptions go through if it cannot connect.
         """
         version = self.server_version
-        found = []
+        corrections = []
         if self.schema.leaves_out_references:
-            found.append("object_state without inline foreign keys")
+            corrections.append("object_state without inline foreign keys")
         if product(version) == "MariaDB":
-            found.append(f"MariaDB {number(version)} reported as MySQL {REPORTED}")
-        return tuple(found)
+            corrections.append(f"MariaDB {number(version)} reported as MySQL {REPORTED}")
+        return tuple(corrections)

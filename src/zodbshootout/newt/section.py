@@ -1,4 +1,4 @@
-"""What ZConfig makes of a ``<newt-with-text-index>`` section."""
+"""The ``<newt-with-text-index>`` section."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from newt.db.search import create_text_index_sql
 
 _FUNCTION = "zodbshootout_text"
 _WORDS = r"regexp_replace(state -> 'content' ->> 'hex', '(.{12})', '\1 ', 'g')"
-"""The objects' content, which Newt DB has as hexadecimal digits, in words of six bytes."""
+"""The objects' content, which Newt DB stores as hexadecimal digits, in words of six bytes."""
 
 
 class AdapterWithTextIndex(Adapter):  # type: ignore[misc]
-    """Newt DB's adapter, which makes one index more when it makes its tables."""
+    """Newt DB's adapter, which also creates a text index when it creates its tables."""
 
     def create(self, options: Any) -> Any:
         """Return the adapter; nothing is connected to yet."""

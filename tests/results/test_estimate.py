@@ -56,17 +56,19 @@ def test_numbers_that_are_all_the_same_leave_no_doubt() -> None:
 def test_runs_that_are_alike_by_chance_prove_less_than_their_values_allow() -> None:
     runs = [[1.0, 5.0], [2.0, 4.1], [0.5, 5.7]]
     found, of_means = mean_of_runs(runs), mean_of([3.0, 3.05, 3.1])
-    assert found.interval == pytest.approx(of_means.interval)
     # As if all six were independent: their pooled variance in each run is (8 + 2.205 + 13.52) / 3.
-    assert found.variance_floor == pytest.approx((8 + 2.205 + 13.52) / 3 / 6)
+    independent = stats.t.ppf(0.975, 5) * math.sqrt((8 + 2.205 + 13.52) / 3 / 6)
+    assert found.half_width == pytest.approx(independent)
+    assert (found.mean, found.df) == (of_means.mean, 2)
     assert found.p_value > 2 * of_means.p_value
+    assert found.half_width > 10 * of_means.half_width
+    assert runs_needed(found, 3, 0.1) > 10 * runs_needed(of_means, 3, 0.1)
 
 
 def test_runs_that_differ_more_than_their_values_count_by_themselves() -> None:
     found, of_means = mean_of_runs([[1.0, 1.1], [2.0, 2.1]]), mean_of([1.05, 2.05])
-    assert found.p_value == pytest.approx(of_means.p_value)
-    assert (found - found).variance_floor == pytest.approx(2 * found.variance_floor)
-    assert mean_of_runs([[1.0], [2.0]]).variance_floor == 0
+    assert found == of_means
+    assert mean_of_runs([[1.0], [2.0]]) == mean_of([1.0, 2.0])
 
 
 def test_a_mean_of_estimates_is_better_known_than_each_of_them() -> None:

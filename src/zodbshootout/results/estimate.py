@@ -1,4 +1,4 @@
-"""How well a mean is known: estimates from few independent numbers, and their intervals."""
+"""Estimates of means from a few independent numbers, and their confidence intervals."""
 
 from __future__ import annotations
 
@@ -8,44 +8,41 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 CONFIDENCE = 0.95
-"""The part of all intervals that cover the truth."""
+"""The fraction of intervals that contain the true mean."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean that was estimated from normally distributed numbers."""
+    """A mean, estimated from normally distributed numbers."""
 
     mean: float
     variance: float
     """The square of the standard error of the mean."""
     df: float
-    """The degrees of freedom of that; 0 where one number cannot tell how numbers vary."""
-    variance_floor: float = 0.0
-    """What that is at least, as far as the values within runs tell; see :func:`mean_of_runs`."""
+    """The degrees of freedom; 0 if there is one number, which cannot tell how numbers vary."""
 
     @property
     def half_width(self) -> float:
-        """Return half of the width of the interval of :data:`CONFIDENCE`, by Student's t."""
+        """Half of the width of the interval of :data:`CONFIDENCE`, by Student's t."""
         if self.df <= 0:
             return math.inf
-        return _quantile(self.df, (1 + CONFIDENCE) / 2) * math.sqrt(self.variance)
+        return _quantile(self.df) * math.sqrt(self.variance)
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Return the ends of the interval."""
+        """The ends of the interval."""
         return self.mean - self.half_width, self.mean + self.half_width
 
     @property
     def p_value(self) -> float:
-        """Return how probable a mean so far from 0 is, or one farther, where the true one is 0."""
+        """The probability of a mean at least as far from 0 if the true one is 0."""
         if self.df <= 0:
             return 1.0
-        variance = max(self.variance, self.variance_floor)
-        if not variance:
+        if not self.variance:
             return 0.0 if self.mean else 1.0
         from scipy.special import stdtr
 
-        return float(2 * stdtr(self.df, -abs(self.mean) / math.sqrt(variance)))
+        return float(2 * stdtr(self.df, -abs(self.mean) / math.sqrt(self.variance)))
 
     def __sub__(self, other: Estimate) -> Estimate:
         """Return the difference of two independent means (Welch's t-test)."""
@@ -53,45 +50,46 @@ class Estimate:
 
 
 def mean_of(numbers: Sequence[float]) -> Estimate:
-    """Return what independent *numbers* tell of their mean."""
+    """Estimate the mean from independent *numbers*."""
     count = len(numbers)
     variance = _squares(numbers) / (count - 1) / count if count > 1 else 0.0
     return Estimate(statistics.fmean(numbers), variance, count - 1)
 
 
 def mean_of_runs(runs: Sequence[Sequence[float]]) -> Estimate:
-    """Return what *runs* tell of the mean, each of which has one value or several.
+    """Estimate the mean from *runs*, each of which has one value or several.
 
-    A run counts as one number, the mean of its values, for the values of a run have much in common.
-    But few runs can be alike by chance, more than the spread of their own values allows: the means
-    of runs vary at least as if all values were independent.
+    A run counts as one number, the mean of its values, because the values of a run are not
+    independent.  But the means of a few runs can be alike by chance, more than the spread of their
+    values allows: the interval is at least as wide as if all values were independent.
     """
-    found = mean_of([statistics.fmean(values) for values in runs])
+    estimate = mean_of([statistics.fmean(values) for values in runs])
     several = [values for values in runs if len(values) > 1]
-    if not several:
-        return found
+    if not several or estimate.df <= 0:
+        return estimate
     spread = sum(map(_squares, several)) / sum(len(values) - 1 for values in several)
-    return replace(
-        found, variance_floor=spread * sum(1 / len(values) for values in runs) / len(runs) ** 2
-    )
+    variance = spread * sum(1 / len(values) for values in runs) / len(runs) ** 2
+    if variance > estimate.variance:
+        independent = Estimate(estimate.mean, variance, sum(map(len, runs)) - 1)
+        floor = (independent.half_width / _quantile(estimate.df)) ** 2
+        return replace(estimate, variance=max(estimate.variance, floor))
+    return estimate
 
 
 def mean_of_estimates(estimates: Sequence[Estimate]) -> Estimate:
-    """Return the mean of independent *estimates*, each of as much weight as the others."""
+    """Return the mean of independent *estimates*, all with the same weight."""
     count = len(estimates)
     parts = [
-        Estimate(
-            each.mean / count, each.variance / count**2, each.df, each.variance_floor / count**2
-        )
-        for each in estimates
+        replace(estimate, mean=estimate.mean / count, variance=estimate.variance / count**2)
+        for estimate in estimates
     ]
     return _sum(sum(part.mean for part in parts), parts)
 
 
 def runs_needed(estimate: Estimate, runs: int, half_width: float) -> int:
-    """Return how many runs, about, an interval of *half_width* takes, where *runs* gave this one.
+    """Predict the number of runs for an interval of *half_width*, after *runs* gave *estimate*.
 
-    More of them vary as these did.  It is never less than *runs*, and 2 where there was one.
+    Further runs are assumed to vary like these.  The result is at least *runs*, and 2 after one.
     """
     if estimate.df <= 0 or runs == 1:
         return 2
@@ -104,13 +102,13 @@ def runs_needed(estimate: Estimate, runs: int, half_width: float) -> int:
 def _projected(estimate: Estimate, runs: int, needed: int) -> float:
     """Return the half width with *needed* runs in place of *runs*."""
     df = estimate.df * (needed - 1) / (runs - 1)
-    return _quantile(df, (1 + CONFIDENCE) / 2) * math.sqrt(estimate.variance * runs / needed)
+    return _quantile(df) * math.sqrt(estimate.variance * runs / needed)
 
 
 def _squares(numbers: Sequence[float]) -> float:
-    """Return the sum of the squares of how far *numbers* are from their mean."""
+    """Return the sum of the squared deviations from the mean."""
     mean = statistics.fmean(numbers)
-    return math.fsum((each - mean) ** 2 for each in numbers)
+    return math.fsum((number - mean) ** 2 for number in numbers)
 
 
 def _sum(mean: float, parts: Sequence[Estimate]) -> Estimate:
@@ -119,16 +117,14 @@ def _sum(mean: float, parts: Sequence[Estimate]) -> Estimate:
     Its degrees of freedom are those of Welch and Satterthwaite.
     """
     variance = sum(part.variance for part in parts)
-    variance_floor = sum(part.variance_floor for part in parts)
-    if any(part.df <= 0 for part in parts):
-        return Estimate(mean, variance, 0, variance_floor)
-    if not variance:
-        return Estimate(mean, 0.0, min(part.df for part in parts), variance_floor)
-    df = variance**2 / sum(part.variance**2 / part.df for part in parts)
-    return Estimate(mean, variance, df, variance_floor)
+    df = min(part.df for part in parts)
+    if df > 0 and variance:
+        df = variance**2 / sum(part.variance**2 / part.df for part in parts)
+    return Estimate(mean, variance, df)
 
 
-def _quantile(df: float, probability: float) -> float:
+def _quantile(df: float) -> float:
+    """Return half of the width of an interval as a multiple of the standard error."""
     from scipy.special import stdtrit  # imports for a third of a second
 
-    return float(stdtrit(df, probability))
+    return float(stdtrit(df, (1 + CONFIDENCE) / 2))

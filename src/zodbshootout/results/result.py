@@ -17,7 +17,7 @@ from zodbshootout.client.outcome import Failure, State
 from zodbshootout.client.recorder import NANOSECONDS
 from zodbshootout.client.specification import INSTALLED, Parameters
 from zodbshootout.results.cell import Cell
-from zodbshootout.results.estimate import Estimate, mean_of
+from zodbshootout.results.estimate import Estimate, mean_of_runs
 
 MAX_WARMING_UP = 2
 """With more values than that, a run tells whether its first one is slower."""
@@ -169,30 +169,26 @@ class CellResult:
         """Return the values' standard deviation as a fraction of their mean, if there are two."""
         return statistics.stdev(self.values) / self.mean if len(self.values) > 1 else None
 
-    @property
-    def run_means(self) -> list[float]:
-        """Return the mean of the values of each run, in the order of the runs."""
-        return [statistics.fmean(run.values) for run in self.runs]
+    @cached_property
+    def estimate(self) -> Estimate:
+        """The mean over runs, which are independent, in the unit of the values."""
+        return mean_of_runs([run.values for run in self.runs])
 
     @property
     def relative(self) -> Estimate:
-        """Return the mean over runs and how well it is known, as a part of the mean."""
-        means = self.run_means
-        mean = statistics.fmean(means)
-        return mean_of([each / mean for each in means])
+        """The mean over runs as a fraction of itself."""
+        mean = self.estimate.mean
+        return replace(self.estimate, mean=1.0, variance=self.estimate.variance / mean**2)
 
-    @cached_property
+    @property
     def interval(self) -> tuple[float, float] | None:
-        """Return the 95 % confidence interval of the mean, over runs, if there are several."""
-        return mean_of(self.run_means).interval if len(self.runs) > 1 else None
+        """The 95 % confidence interval of the mean over runs, if there are several runs."""
+        return self.estimate.interval if len(self.runs) > 1 else None
 
     @property
     def half_width(self) -> float | None:
-        """Return half of the width of that interval as a part of the mean."""
-        if self.interval is None:
-            return None
-        low, high = self.interval
-        return (high - low) / (high + low)
+        """Half of the width of that interval, as a fraction of the mean."""
+        return self.relative.half_width if len(self.runs) > 1 else None
 
     @property
     def precision(self) -> float:

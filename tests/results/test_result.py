@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import json
 import shutil
 from pathlib import Path
@@ -11,9 +12,10 @@ import pytest
 from tests.reports.results import told
 from tests.runs import cell, failed, measured, run, unsupported
 from zodbshootout.client.outcome import Failure, State
-from zodbshootout.client.specification import CrewShape, MappingType, Parameters, from_json
+from zodbshootout.client.specification import ClientKind, CrewShape, MappingType, Parameters
 from zodbshootout.errors import UserError
-from zodbshootout.results.cell import Cell
+from zodbshootout.results.cell import Cell, decode, encode
+from zodbshootout.results.estimate import runs_needed
 from zodbshootout.results.files import ResultFiles, read_results
 from zodbshootout.results.result import (
     CellResult,
@@ -35,9 +37,11 @@ def suite(path: Path) -> dict[str, pyperf.Benchmark]:
 
 def test_a_cell_survives_json() -> None:
     of = cell("add", "fs", objects=5)
-    document = json.loads(json.dumps(of.to_json()))
-    assert from_json(document.pop("parameters")) == of.parameters
-    assert document == {"benchmark": "add", "contender": "fs"}
+    document = json.loads(json.dumps(encode(of)))
+    assert decode(Cell, document) == of
+    assert document["parameters"].pop("crew") == {
+        "size": 2, "unit": "thread", "shared": True, "hosts": 0,
+    }  # fmt: skip
 
 
 def test_the_combined_file_and_those_of_the_contenders_hold_the_same_runs(
@@ -119,6 +123,17 @@ def test_runs_add_up() -> None:
     assert result.mean == pytest.approx(0.2)
     assert result.objects_per_second == pytest.approx(2 * 1000 / 0.2)
     assert result.spread == pytest.approx(0.0816 / 0.2, rel=1e-2)
+
+
+def test_runs_that_are_alike_by_chance_do_not_make_a_figure_certain() -> None:
+    result = measured(cell("add", "fs"), *[[1.0, 3.0]] * 4)
+    assert result.interval is not None
+    assert result.half_width is not None
+    # The variance of a value is 2, and that of the mean of eight a quarter, with 7 degrees.
+    assert result.half_width == pytest.approx(2.365 * 0.5 / 2, rel=1e-3)
+    assert result.interval == pytest.approx((2 - 2.365 * 0.5, 2 + 2.365 * 0.5), rel=1e-3)
+    assert result.relative.half_width == result.half_width
+    assert runs_needed(result.relative, 4, 0.05) > 100
 
 
 def test_appending_adds_runs_to_what_a_file_holds(files: ResultFiles) -> None:
@@ -253,3 +268,74 @@ def test_a_cell_is_what_became_of_it_last(files: ResultFiles) -> None:
     files.appending().write([CellResult(of, State.NOT_RUN, "interrupted")])
     (result,) = read_results(files.combined)
     assert (result.state, result.reason, len(result.runs)) == (State.MEASURED, "", 2)
+
+
+DEV0 = Path(__file__).parent / "data" / "dev0.json.gz"
+
+
+def test_files_of_1_0_0_dev0_are_read_though_they_name_the_crew_in_words(tmp_path: Path) -> None:
+    with gzip.open(DEV0, "rt") as file:
+        assert '"cell"' not in file.read()
+    expected = [
+        ("tpc filestorage", CrewShape(2, ClientKind.THREAD, shared=True), 0, 2),
+        ("new_oid filestorage", CrewShape(2, ClientKind.THREAD, shared=True), 1000, 2),
+        ("add zeo_file", CrewShape(8, hosts=2), 1000, 2),
+        ("add memory", CrewShape(1), 1000, 2),
+        ("add zeo_fs", CrewShape(2), 1000, 2),
+        ("warm memory", CrewShape(1), 1000, 0),
+    ]
+
+    def read(path: Path) -> list[tuple[str, CrewShape, int, int]]:
+        return [
+            (
+                f"{each.cell.benchmark} {each.cell.contender}",
+                each.cell.parameters.crew,
+                each.cell.parameters.objects,
+                len(each.runs),
+            )
+            for each in read_results(path)
+        ]
+
+    assert read(DEV0) == expected
+    shutil.copy(DEV0, tmp_path)
+    assert read(tmp_path / DEV0.name) == expected[:-1]
+
+
+def test_runs_are_added_to_files_of_1_0_0_dev0(files: ResultFiles) -> None:
+    of = cell("add", "fs")
+    metadata = {"name": "x", "unit": "second", **of.metadata()}
+    del metadata["cell"]
+    old = pyperf.Benchmark([pyperf.Run([1.0], metadata=metadata)])
+    files.write([CellResult(of).with_run(old)])
+    there = files.appending()
+    assert there.conflict({of: {**of.metadata(), "settings": "{}"}}, "second") is None
+    there.write([with_metadata(of, settings="{}")])
+    (result,) = read_results(files.combined)
+    assert (result.cell, len(result.runs)) == (of, 2)
+
+
+def test_the_crew_is_read_from_data_and_not_from_words(files: ResultFiles) -> None:
+    of = cell("add", "fs", seed=-3)
+    files.write([with_metadata(of, crew="a crowd", concurrency=9)])
+    files.cells.unlink()
+    assert [each.cell for each in read_results(files.combined)] == [of]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"objects": -1}, {"objects": 1e3}, {"objects": "9"}, {"objects": True}, {"blobs": 1},
+        {"mapping": "dict"}, {"objects": 10**18}, {"unheard_of": 1}, {"crew": {"size": 1}},
+        {"crew": {"size": 1, "unit": "horse", "shared": False}}, {"crew": 3},
+    ],
+)  # fmt: skip
+def test_a_cell_of_another_form_is_not_read(files: ResultFiles, change: dict[str, Any]) -> None:
+    files.write([failed(cell("add", "fs"), "why")])
+    document = json.loads(files.cells.read_text())
+    document["parameters"] |= change
+    files.cells.write_text(json.dumps(document))
+    if change == {"crew": {"size": 1}}:
+        assert read_results(files.combined)[0].cell.parameters.crew == CrewShape(1)
+    else:
+        with pytest.raises(UserError, match=r"cannot read .*out\.cells\.jsonl"):
+            read_results(files.combined)

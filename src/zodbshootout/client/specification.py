@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 INSTALLED = "installed"
 """The name of the environment whose contenders use the packages as they are installed."""
@@ -112,31 +111,6 @@ class Parameters:
     Several contenders of one database, which are measured in turn, would otherwise change each
     other's objects.
     """
-
-
-_JSON_KEYS = {"client_kind": "unit"}
-"""Attributes that have another name in JSON, which result files keep."""
-
-
-def to_json(parameters: Parameters) -> dict[str, Any]:
-    """Return *parameters* as JSON can hold them."""
-    return asdict(parameters, dict_factory=_plain)
-
-
-def from_json(document: dict[str, Any]) -> Parameters:
-    """Return the parameters that :func:`to_json` wrote."""
-    values = dict(document)
-    crew = values.pop("crew")
-    shape = CrewShape(crew["size"], ClientKind(crew["unit"]), crew["shared"], crew.get("hosts", 0))
-    mapping = MappingType(values.pop("mapping"))
-    return Parameters(crew=shape, mapping=mapping, **values)
-
-
-def _plain(items: list[tuple[str, Any]]) -> dict[str, Any]:
-    return {
-        _JSON_KEYS.get(key, key): value.value if isinstance(value, enum.Enum) else value
-        for key, value in items
-    }
 
 
 @dataclass(frozen=True)

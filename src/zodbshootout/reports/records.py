@@ -54,7 +54,7 @@ def records_of(result_sets: Iterable[ResultSet]) -> Iterator[dict[str, Any]]:
 
 def _record(result: CellResult) -> dict[str, Any]:
     cell = result.cell
-    parameters = cell.parameters
+    crew = cell.parameters.crew
     memory = result.measured and result.unit == "byte"
     interval = None if memory else result.interval
     figures = {
@@ -66,19 +66,11 @@ def _record(result: CellResult) -> dict[str, Any]:
         "contender": cell.contender,
         "state": result.state.value,
         "reason": result.reason or None,
-        "clients": parameters.crew.size,
-        "client_kind": parameters.crew.client_kind.value,
-        "shared_db": parameters.crew.shared,
-        "hosts": parameters.crew.hosts,
-        "objects": parameters.objects,
-        "object_size_bytes": parameters.object_size,
-        "mapping": parameters.mapping.value,
-        "btree_leaf_size": parameters.leaf_size,
-        "btree_internal_size": parameters.internal_size,
-        "blobs": parameters.blobs,
-        "compressibility": parameters.compressibility,
-        "min_objects": parameters.min_objects,
-        "seed": parameters.seed,
+        "clients": crew.size,
+        "client_kind": crew.client_kind.value,
+        "shared_db": crew.shared,
+        "hosts": crew.hosts,
+        **cell.data(),
         "objects_per_second": figures["objects"],
         "seconds_per_iteration": figures["seconds"],
         "interval_low_s": interval and interval[0],

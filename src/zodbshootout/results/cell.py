@@ -1,15 +1,35 @@
-"""What the coordinator plans with: cells.  Everything here is immutable and can be written as JSON.
-
-Sizes are in bytes, times in seconds.
-"""
+"""A cell, its form as JSON, and the metadata that describe it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from enum import Enum
+from typing import Any, TypeVar, cast, get_type_hints
 
-from zodbshootout.client import specification as shapes
-from zodbshootout.client.specification import Parameters
+from zodbshootout.client.specification import ClientKind, CrewShape, Parameters
+
+T = TypeVar("T")
+
+_JSON_KEYS = {"client_kind": "unit"}
+"""Attributes with another name in JSON."""
+_DATA = {
+    "objects": "objects",
+    "object_size_bytes": "object_size",
+    "mapping": "mapping",
+    "btree_leaf_size": "leaf_size",
+    "btree_internal_size": "internal_size",
+    "blobs": "blobs",
+    "compressibility": "compressibility",
+    "min_objects": "min_objects",
+    "seed": "seed",
+}
+"""The attributes of parameters that describe the data, by metadata key."""
+_WITHOUT_DATA = {"objects", "min_objects", "seed"}
+"""The keys that a cell without data has, too."""
+MAX = 1e18
+"""No number of seconds, bytes or objects that can be measured is larger."""
 
 
 @dataclass(frozen=True)
@@ -21,34 +41,78 @@ class Cell:
     parameters: Parameters
 
     def metadata(self) -> dict[str, str | int | float]:
-        """Return what the metadata of every run of this cell say of it."""
-        parameters = self.parameters
-        told: dict[str, str | int | float] = {
-            "benchmark": self.benchmark,
-            "contender": self.contender,
-            "concurrency": parameters.crew.size,
-            "crew": str(parameters.crew),
-            "objects": parameters.objects,
-            "min_objects": parameters.min_objects,
-            "seed": parameters.seed,
-        }
-        if parameters.crew.hosts:
-            told["hosts"] = parameters.crew.hosts
-        if parameters.objects or parameters.min_objects:
-            told |= {
-                "object_size_bytes": parameters.object_size,
-                "mapping": parameters.mapping.value,
-                "btree_leaf_size": parameters.leaf_size,
-                "btree_internal_size": parameters.internal_size,
-                "blobs": parameters.blobs,
-                "compressibility": parameters.compressibility,
-            }
-        return told
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the cell as JSON can hold it."""
+        """Return the metadata that describe the cell, for programs and for people."""
+        crew = self.parameters.crew
+        data = self.data()
+        if not (self.parameters.objects or self.parameters.min_objects):
+            data = {key: value for key, value in data.items() if key in _WITHOUT_DATA}
         return {
+            "cell": json.dumps(encode(self)),
             "benchmark": self.benchmark,
             "contender": self.contender,
-            "parameters": shapes.to_json(self.parameters),
+            "concurrency": crew.size,
+            "crew": str(crew),
+            **({"hosts": crew.hosts} if crew.hosts else {}),
+            **data,
         }
+
+    def data(self) -> dict[str, str | int | float]:
+        """Return the parameters that describe the data, by metadata key.
+
+        Sizes are in bytes.
+        """
+        return {key: encode(getattr(self.parameters, name)) for key, name in _DATA.items()}
+
+
+def cell_of(metadata: Mapping[str, Any]) -> Cell:
+    """Return the cell that metadata describe.
+
+    :raises ValueError: if they describe none; also KeyError, TypeError and AttributeError
+    """
+    if "cell" in metadata:
+        return decode(Cell, json.loads(metadata["cell"]))
+    # Files of 1.0.0.dev0 name the crew in words alone.
+    size, hosts = metadata["concurrency"], metadata.get("hosts", 0)
+    crews = (
+        CrewShape(size, kind, shared, hosts) for kind in ClientKind for shared in (False, True)
+    )
+    crew = next((crew for crew in crews if str(crew) == metadata["crew"]), None)
+    data = {name: metadata[key] for key, name in _DATA.items() if key in metadata}
+    document = {key: metadata[key] for key in ("benchmark", "contender")}
+    return decode(Cell, {**document, "parameters": {"crew": encode(crew), **data}})
+
+
+def encode(value: Any) -> Any:
+    """Return a dataclass, an enumeration or a plain value as JSON can hold it."""
+    if is_dataclass(value):
+        return {
+            _JSON_KEYS.get(field.name, field.name): encode(getattr(value, field.name))
+            for field in fields(value)
+        }
+    return value.value if isinstance(value, Enum) else value
+
+
+def decode(kind: type[T], document: Any) -> T:
+    """Return the object of a *kind* that :func:`encode` has made a document of.
+
+    :raises ValueError: if it has made none like that; also KeyError, TypeError and AttributeError
+    """
+    if is_dataclass(kind):
+        hints = get_type_hints(kind)
+        names = {_JSON_KEYS.get(name, name): name for name in hints}
+        values = {
+            names[key]: _checked(names[key], decode(hints[names[key]], value))
+            for key, value in document.items()
+        }
+        return kind(**values)
+    if issubclass(kind, Enum):
+        return kind(document)
+    if type(document) is not kind and not (kind is float and type(document) is int):
+        raise ValueError(f"{document!r} is no {kind.__name__}")
+    return cast("T", document)
+
+
+def _checked(name: str, value: Any) -> Any:
+    if name != "seed" and isinstance(value, (int, float)) and not 0 <= value < MAX:
+        raise ValueError(f"{name} has an unexpected value")
+    return value

@@ -1,37 +1,51 @@
-"""The pyperf files that hold what was measured.
+"""The pyperf files that hold results.
 
 ``out.json`` holds everything, each benchmark under a name of its own.  ``out.d/`` holds one file
-for each contender, with short names, so that two contenders can be compared.  What has no number
-is in neither: it is listed in ``out.cells.jsonl``, a line of JSON for each cell, with every other
-cell and its state.  None of these stands where ``out*.json`` or ``out.d/*.json`` would find it
-that pyperf cannot read.
+for each contender, with short names, so that two contenders can be compared.  ``out.cells.jsonl``
+lists all cells, a line of JSON for each, with their states; cells without a number are nowhere
+else.  No file that pyperf cannot read has a name that matches ``out*.json`` or ``out.d/*.json``.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import pyperf
+from hdrh.histogram import HdrHistogram
 
-from zodbshootout.client import specification as shapes
 from zodbshootout.client.outcome import State
-from zodbshootout.client.specification import ClientKind, CrewShape, MappingType, Parameters
 from zodbshootout.errors import SOME_FAILED, UserError
-from zodbshootout.results.cell import Cell
-from zodbshootout.results.kinds import strange_metadata, strange_values
+from zodbshootout.results.cell import MAX, Cell, cell_of, decode, encode
 from zodbshootout.results.result import CellResult, long_name, short_name, varied_parameters
 
-MAY_DIFFER = frozenset({"label", "command_line", "configuration_text"})
-"""What may differ in runs of one cell: what the user calls them and has typed, and how a
-configuration is written whose settings, of which there is a hash, are the same."""
+MAY_DIFFER = frozenset({"cell", "settings", "label", "command_line", "configuration_text"})
+"""The metadata that may differ in runs of one cell.
+
+The user's label and words may differ, and how a configuration is written whose settings, of which
+there is a hash, are the same.  Cells and settings are also in metadata that files of 1.0.0.dev0
+have.
+"""
+
+_TEXTS = {
+    "round", "slices", "settings", "configuration", "configuration_text", "command_line",
+    "uncleared_caches", "beside", "environment",
+}  # fmt: skip
+_NUMBERS = {"work_per_iteration", "precision", "latency_max_s"}
+_HOST, _HOST_SECONDS = re.compile(r"host_\d+"), re.compile(r"host_\d+_s")
+_HOST_CLIENTS = re.compile(r"host_\d+_clients")
+MIN_VALUE = 1e-15
+"""No value of a run, in seconds or bytes, is smaller."""
+
+_READING = (ValueError, KeyError, TypeError, AttributeError)
+"""The exceptions that documents of another form lead to."""
 
 
 @dataclass(frozen=True)
@@ -40,10 +54,9 @@ class ResultFiles:
 
     combined: Path
     existing: Sequence[CellResult] = ()
-    """What they held before, where results are appended."""
+    """The former results, if others are appended to them."""
     begun: Sequence[CellResult] = ()
-    """What they held before of a run that is resumed, and is written again as part of its
-    results."""
+    """The former results of a run that is resumed; they are among the results to be written."""
 
     @property
     def _stem(self) -> str:
@@ -55,12 +68,12 @@ class ResultFiles:
 
     @property
     def directory(self) -> Path:
-        """Where the files of the contenders are."""
+        """The directory of the contenders' files."""
         return self.combined.with_name(f"{self._stem}.d")
 
     @property
     def cells(self) -> Path:
-        """The list of all cells and what became of them."""
+        """The list of all cells and their states."""
         return self.combined.with_name(f"{self._stem}.cells.jsonl")
 
     @property
@@ -73,42 +86,44 @@ class ResultFiles:
         return self.directory / f"{quote(contender, safe='@=+,')}.json"
 
     def appending(self) -> ResultFiles:
-        """Return the same files, set to keep what they hold.
+        """Return the same files, with their results as those to append to.
 
-        :raises UserError: if a file is there and is not one of ours
+        :raises UserError: if a file exists and is not one of ours
         """
-        there = self.combined.exists() or self.cells.exists()
-        return replace(self, existing=read_results(self.combined) if there else ())
+        exist = self.combined.exists() or self.cells.exists()
+        return replace(self, existing=read_results(self.combined) if exist else ())
 
     def resuming(self) -> ResultFiles:
-        """Return the same files, set to go on with the run whose results they hold.
+        """Return the same files, with their results as those of the run to resume.
 
-        :raises UserError: if no file is there, or it is not one of ours
+        :raises UserError: if no file exists, or one is not one of ours
         """
         return replace(self, begun=read_results(self.combined))
 
     def conflict(self, expected: Mapping[Cell, Mapping[str, Any]], unit: str) -> str | None:
-        """Say which cell cannot be added to what is there, or return ``None``.
+        """Describe a cell that cannot be added to the results, or return ``None``.
 
-        *expected* has what the metadata of a cell's runs will say.  Runs that differ in anything of
-        that are of something else, and would pass for the same.  pyperf for its part adds nothing
-        that was measured elsewhere, or with another Python.
+        *expected* has the metadata that future runs of each cell will have.  Runs whose metadata
+        differ measure something else under the same name.  pyperf itself does not add runs of
+        another machine or another Python.
         """
-        there = [each for each in (*self.existing, *self.begun) if each.measured]
+        measured = [result for result in (*self.existing, *self.begun) if result.measured]
         for cell, metadata in expected.items():
-            alike = [
-                each
-                for each in there
-                if (each.cell.contender, each.cell.benchmark) == (cell.contender, cell.benchmark)
+            candidates = [
+                result
+                for result in measured
+                if (result.cell.contender, result.cell.benchmark)
+                == (cell.contender, cell.benchmark)
             ]
-            found = next((each for each in alike if each.cell == cell), alike[0] if alike else None)
-            reason = found and _difference(found, metadata, unit)
-            if reason:
-                return f"{cell.contender}: {cell.benchmark} is there with {reason}"
+            same = [result for result in candidates if result.cell == cell]
+            for result in (same or candidates)[:1]:
+                reason = _difference(result, metadata, unit)
+                if reason:
+                    return f"{cell.contender}: {cell.benchmark} is there with {reason}"
         return None
 
     def write(self, results: Sequence[CellResult]) -> None:
-        """Write everything that was measured so far.
+        """Write all results so far.
 
         :raises UserError: if a file cannot be written; its former content is unchanged
         """
@@ -125,135 +140,80 @@ class ResultFiles:
         self.directory.mkdir(exist_ok=True)
         _replace(self.cells, lambda path: _write_cells(path, everything))
         measured = [result for result in everything if result.measured]
-        _write_suite(self.combined, [each.benchmark(long_name(each.cell)) for each in measured])
+        _write_suite(
+            self.combined, [result.benchmark(long_name(result.cell)) for result in measured]
+        )
         for contender in dict.fromkeys(result.cell.contender for result in everything):
-            of_contender = [each for each in measured if each.cell.contender == contender]
-            _write_suite(
-                self.of_contender(contender),
-                [each.benchmark(short_name(each.cell, varied)) for each in of_contender],
-            )
+            benchmarks = [
+                result.benchmark(short_name(result.cell, varied))
+                for result in measured
+                if result.cell.contender == contender
+            ]
+            _write_suite(self.of_contender(contender), benchmarks)
 
 
 def _added(existing: Sequence[CellResult], results: Sequence[CellResult]) -> list[CellResult]:
-    """Return all results, those of one cell made one: what became of it last, with all its runs."""
-    found = {result.cell: result for result in existing}
+    """Return all results, one for each cell: its last state, with all its runs."""
+    merged = {result.cell: result for result in existing}
     for result in results:
-        before = found.get(result.cell)
+        before = merged.get(result.cell)
         if before is None or not before.measured:
-            found[result.cell] = result
+            merged[result.cell] = result
         elif result.state is not State.NOT_RUN:
-            found[result.cell] = replace(
+            merged[result.cell] = replace(
                 result,
                 runs=(*before.runs, *result.runs),
                 crashes=(*before.crashes, *result.crashes),
             )
-    return list(found.values())
+    return list(merged.values())
 
 
 def _write_cells(path: Path, results: Iterable[CellResult]) -> None:
-    lines = (
-        json.dumps(
-            {
-                **result.cell.to_json(),
-                "state": result.state.value,
-                "reason": result.reason,
-                "runs": len(result.runs),
-                "crashes": list(result.crashes),
-            }
-        )
+    documents = (
+        {
+            **encode(result.cell),
+            "state": result.state.value,
+            "reason": result.reason,
+            "crashes": list(result.crashes),
+        }
         for result in results
     )
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    path.write_text(
+        "".join(f"{json.dumps(document)}\n" for document in documents), encoding="utf-8"
+    )
 
 
 def read_results(path: Path) -> list[CellResult]:
-    """Return what a combined file, or that of a contender, holds of each cell.
+    """Return the results in a combined file, or in that of a contender.
 
-    Beside a combined file stands which cells have no number and why; without that list there are
-    those that do.
+    The list beside a combined file tells which cells have no number, and why; without the list the
+    results are those with a number.
 
-    :raises UserError: if the file is not there, or was not written by this program
+    :raises UserError: if the file does not exist, or was not written by this program
     """
     if path.is_dir() or not path.name:
         raise UserError(f"{path} is a directory; name a file of results")
     listed = ResultFiles(path).cells
-    if not path.is_file() and not listed.is_file():  # where nothing was measured there is the list
+    if not path.is_file() and not listed.is_file():  # a run without a number leaves the list alone
         raise UserError(f"there is no file {path}")
-    found = {result.cell: result for result in _load_cells(listed)}
+    results = {result.cell: result for result in _load_cells(listed)}
     for benchmark in _load(path):
-        cell = _cell_of(benchmark)
-        if cell is None:
+        try:
+            cell = cell_of(benchmark.get_metadata())
+        except _READING:
             raise UserError(
                 f"{path} was not written by zodbshootout; pyperf shows it: pyperf show {path}"
-            )
-        strange = strange_values(benchmark.get_runs())
+            ) from None
+        strange = _strange_name(benchmark.get_runs())
         if strange:
             raise UserError(f"{path} is damaged: {strange} has an unexpected value")
-        before = found.get(cell, CellResult(cell))
+        before = results.get(cell, CellResult(cell))
         state = State.FAILED if before.state is State.FAILED else State.MEASURED
-        found[cell] = replace(before.with_run(benchmark), state=state)
-    lost = {result.cell for result in found.values() if result.state is State.MEASURED}
-    lost -= {result.cell for result in found.values() if result.measured}
-    return [CellResult(cell) if cell in lost else result for cell, result in found.items()]
-
-
-def _result_of(told: Mapping[str, Any]) -> CellResult:
-    parameters = shapes.from_json(told["parameters"])
-    cell = Cell(told["benchmark"], told["contender"], parameters)
-    strange = strange_metadata(cell.metadata())
-    if strange:
-        raise ValueError(f"{strange} has an unexpected value")
-    crashes = tuple(map(str, told.get("crashes", ())))
-    return CellResult(cell, State(told["state"]), str(told["reason"]), crashes=crashes)
-
-
-def _cell_of(benchmark: pyperf.Benchmark) -> Cell | None:
-    """Return the cell of which the metadata of its runs tell, ``None`` where they do not."""
-    told = benchmark.get_metadata()
-    try:
-        size = told["concurrency"]
-        hosts = told.get("hosts", 0)
-        crews = (CrewShape(size, *kind, hosts=hosts) for kind in product(ClientKind, (False, True)))
-        parameters = Parameters(
-            crew=next(crew for crew in crews if str(crew) == told["crew"]),
-            objects=told["objects"],
-            min_objects=told["min_objects"],
-            seed=told["seed"],
-        )
-        if "mapping" in told:
-            parameters = replace(
-                parameters,
-                object_size=told["object_size_bytes"],
-                mapping=MappingType(told["mapping"]),
-                leaf_size=told["btree_leaf_size"],
-                internal_size=told["btree_internal_size"],
-                blobs=told["blobs"],
-                compressibility=told["compressibility"],
-            )
-        return Cell(told["benchmark"], told["contender"], parameters)
-    except (KeyError, StopIteration, ValueError):
-        return None
-
-
-def _difference(there: CellResult, expected: Mapping[str, Any], unit: str) -> str | None:
-    """Say what is otherwise in the runs that are there, or return ``None``."""
-    metadata = there.benchmark().get_metadata()
-    otherwise = [
-        f"{key}={metadata.get(key, 'nothing')}"
-        for key, value in expected.items()
-        if metadata.get(key) != value and key not in MAY_DIFFER
+        results[cell] = replace(before.with_run(benchmark), state=state)
+    return [
+        CellResult(cell) if result.state is State.MEASURED and not result.measured else result
+        for cell, result in results.items()
     ]
-    if otherwise:
-        return ", ".join(otherwise)
-    # pyperf adds what Python this is; that of an environment is compared above.
-    elsewhere = metadata if metadata.get("environment") else {}
-    python = {key: text for key, text in elsewhere.items() if key.startswith("python_")}
-    here = pyperf.Run([1.0], metadata={**python, "name": "cell", "unit": unit})
-    try:
-        there.benchmark().add_run(here)
-    except ValueError as error:
-        return f"runs that pyperf keeps apart: {' '.join(str(error).split())}"
-    return None
 
 
 def _load(path: Path) -> list[pyperf.Benchmark]:
@@ -263,7 +223,7 @@ def _load(path: Path) -> list[pyperf.Benchmark]:
         return list(pyperf.BenchmarkSuite.load(str(path)))
     except (OSError, EOFError, zlib.error) as error:
         raise UserError(f"cannot read {path}: {error}") from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except _READING as error:
         raise UserError(f"{path} is not a file of pyperf's") from error
 
 
@@ -273,8 +233,69 @@ def _load_cells(path: Path) -> list[CellResult]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
         return [_result_of(json.loads(line)) for line in lines]
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+    except (OSError, *_READING) as error:
         raise UserError(f"cannot read {path}: {error}") from error
+
+
+def _result_of(document: Mapping[str, Any]) -> CellResult:
+    cell = {key: document[key] for key in ("benchmark", "contender", "parameters")}
+    return CellResult(
+        decode(Cell, cell),
+        State(document["state"]),
+        str(document["reason"]),
+        crashes=tuple(map(str, document.get("crashes", ()))),
+    )
+
+
+def _strange_name(runs: Iterable[pyperf.Run]) -> str | None:
+    """Return the name of something in the runs that this program has not written, if there is."""
+    for run in runs:
+        if not all(MIN_VALUE < value < MAX for value in run.values):
+            return "values"
+        for name, value in run.get_metadata().items():
+            if not _is_expected(name, value):
+                return str(name)
+    return None
+
+
+def _is_expected(name: str, value: Any) -> bool:
+    if name == "latency_histogram":
+        return isinstance(value, str) and _is_histogram(value)
+    if name in _TEXTS or _HOST.fullmatch(name):
+        return isinstance(value, str)
+    if _HOST_CLIENTS.fullmatch(name):
+        return type(value) is int and 0 <= value < MAX
+    if name in _NUMBERS or _HOST_SECONDS.fullmatch(name):
+        return type(value) in {int, float} and 0 <= value < MAX
+    return True
+
+
+def _is_histogram(text: str) -> bool:
+    try:
+        return HdrHistogram.decode(text) is not None
+    except Exception:  # noqa: BLE001 - it raises whatever its parts raise
+        return False
+
+
+def _difference(result: CellResult, expected: Mapping[str, Any], unit: str) -> str | None:
+    """Describe how existing runs differ from expected ones, or return ``None``."""
+    metadata = result.benchmark().get_metadata()
+    differing = [
+        f"{key}={metadata.get(key, 'nothing')}"
+        for key, value in expected.items()
+        if metadata.get(key) != value and key not in MAY_DIFFER
+    ]
+    if differing:
+        return ", ".join(differing)
+    # pyperf adds the facts about this Python; those about an environment's are compared above.
+    others = metadata if metadata.get("environment") else {}
+    python = {key: text for key, text in others.items() if key.startswith("python_")}
+    here = pyperf.Run([1.0], metadata={**python, "name": "cell", "unit": unit})
+    try:
+        result.benchmark().add_run(here)
+    except ValueError as error:
+        return f"runs that pyperf keeps apart: {' '.join(str(error).split())}"
+    return None
 
 
 def _write_suite(path: Path, benchmarks: Sequence[pyperf.Benchmark]) -> None:
@@ -297,9 +318,10 @@ def _replace(path: Path, write: Callable[[Path], None]) -> None:
 
 
 def temporary_beside(path: Path) -> Path:
-    """Return a name for what is going to replace a file, of the same ending and no longer than 32.
+    """Return the name of a file that will replace *path*.
 
-    pyperf compresses what it writes to a name that ends in ``.gz``.
+    It has the same ending, because pyperf compresses files whose names end in ``.gz``, and at most
+    32 characters.
     """
     return path.with_name(f".{os.getpid()}{path.suffix[-20:]}")
 

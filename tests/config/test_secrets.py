@@ -82,6 +82,21 @@ def test_variables_that_drivers_read_are_secret_and_the_file_of_one_is_not(tmp_p
     assert of_configuration("", {}, environment) == {"abc", "def"}
 
 
+def test_a_variable_is_secret_if_a_word_of_its_name_says_so() -> None:
+    environment = {
+        "TOKENIZERS_PARALLELISM": "sometimes", "TOKENFILE": "/tmp", "TOKEN": "abcde",
+        "API_TOKEN": "fghij", "accessToken": "klmno", "GITHUB_TOKEN_2": "pqrst",
+    }  # fmt: skip
+    assert of_configuration("", {}, environment) == {"abcde", "fghij", "klmno", "pqrst"}
+
+
+@pytest.mark.parametrize("value", ["true", "False", "YES", "no", "off", "none", "4096", "100000"])
+def test_a_switch_or_a_small_number_in_the_environment_is_no_secret(value: str) -> None:
+    assert of_configuration("", {}, {"USE_TOKEN": value, "MY_SECRET": value}) == set()
+    drivers = of_configuration("", {}, {"PGPASSWORD": value})
+    assert drivers == ({value} if value.isdigit() else set())
+
+
 def test_a_file_that_names_itself_is_read_once(tmp_path: Path) -> None:
     file = tmp_path / "x.conf"
     file.write_text(f"uri zconfig://{file}\npassword in itself\n")

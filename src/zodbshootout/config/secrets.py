@@ -12,8 +12,10 @@ from urllib.parse import unquote, unquote_plus, urlsplit
 import ZConfig
 from ZConfig.substitution import substitute
 
-SECRET_KEY = re.compile(r"pass(w|phrase|$)|pwd|secret|token|credential|api_?key", re.IGNORECASE)
-"""What is found in the name of a setting or of a variable that nobody is to see."""
+SECRET_KEY = re.compile(
+    r"pass(w|phrase|$)|pwd|secret|tokens?(?![a-z])|credential|api_?key", re.IGNORECASE
+)
+"""Found in the names of settings and environment variables whose values are secret."""
 
 _LINE = re.compile(r"^[ \t]*(?:%define[ \t]+)?(?P<key>[^\s<>%#()]+)[ \t]+(?P<value>\S.*?)[ \t]*$")
 _CONNINFO = re.compile(
@@ -25,8 +27,10 @@ _PARAMETER = re.compile(r"[?&;#(](?P<key>[^=&;#?()/]*)=(?P<value>[^&]*)")
 _DELIMITERS = re.compile(r"[/?#@:&=$%\s'\"\\()]+")
 _SHORTEST_PIECE = 4
 _NO_SECRETS = {"PWD", "OLDPWD"}
+_SWITCHES = frozenset({"true", "false", "yes", "no", "on", "off", "none", "null"})
+_SMALL_NUMBER = re.compile(r"\d{1,6}")
 _PREFIXES = ("PG", "MYSQL", "MARIADB", "ORACLE", "RS_", "ZEO_")
-"""Of variables that database clients read; others are secret only where they are long enough."""
+"""Of variables that database clients read.  Others are secret only if they are long enough."""
 
 
 def of_configuration(
@@ -118,10 +122,11 @@ def _of_setting(key: str, value: str, *, follow: bool) -> Iterator[str]:
 
 def _of_environment(environment: Mapping[str, str]) -> Iterator[str]:
     for name, value in environment.items():
-        if not SECRET_KEY.search(name) or name in _NO_SECRETS:
+        if not SECRET_KEY.search(name) or name in _NO_SECRETS or value.lower() in _SWITCHES:
             continue
-        if name.startswith(_PREFIXES) or len(value) >= _SHORTEST_PIECE:
-            is_a_file = os.path.exists(value)  # noqa: PTH110 - a Path raises where it is too long
+        is_long = len(value) >= _SHORTEST_PIECE and not _SMALL_NUMBER.fullmatch(value)
+        if is_long or name.startswith(_PREFIXES):
+            is_a_file = os.path.exists(value)  # noqa: PTH110 - a Path raises if it is too long
             if not is_a_file:  # such as that of PGPASSFILE
                 yield value
 

@@ -90,7 +90,7 @@ def test_every_configuration_can_be_read_and_every_server_in_it_is_used(
     unused = [
         server.name
         for server in servers
-        if not any(server.name in each.server_names for each in contenders)
+        if not any(server.name in each.servers for each in contenders)
     ]
     assert unused == []
 

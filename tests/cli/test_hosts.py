@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.runs import contender
 from zodbshootout.cli import hosts
-from zodbshootout.cli.hosts import on_hosts, reachable
+from zodbshootout.cli.hosts import on_hosts
 from zodbshootout.client.specification import ClientKind, CrewShape, Parameters
 from zodbshootout.config.configuration import Source, parse
 from zodbshootout.contenders.description import contenders_of
@@ -54,20 +52,6 @@ def test_clients_are_on_as_many_hosts_as_there_are_workers() -> None:
     assert parameters.crew == CrewShape(8, ClientKind.THREAD, hosts=2)
     assert str(parameters.crew) == "8 threads with a DB each on 2 hosts"
     assert parameters.crew.code == "threads-unique-8-hosts-2"
-
-
-def test_other_hosts_do_not_reach_what_is_on_this_one() -> None:
-    on_scratch = contender("a", "$scratch/a.fs")
-    served = replace(contender("b"), settings={"server": "$main"}, servers_here=("main",))
-    remote = replace(contender("c"), settings={"dsn": "host=db.example.com"})
-    found = [on_scratch, served, remote]
-    parameters = Parameters(CrewShape(4, hosts=2))
-    assert [each.refusal(parameters) for each in reachable(found, HERE)] == [None] * 3
-    assert [each.refusal(parameters) for each in reachable(found, ELSEWHERE)] == [
-        "only this host has $scratch/a.fs; leave out --hosts",
-        "server main listens on this host alone; see listen",
-        None,
-    ]
 
 
 ZEO = """
@@ -125,12 +109,15 @@ EXCLUSIVE = f"FileStorage: one DB at a time can open it; leave out --hosts, and 
         ),
     ],
 )
+@pytest.mark.parametrize("cluster", [HERE, ELSEWHERE])
 def test_sections_tell_what_other_hosts_reach(
-    text: str, refusal: str | None, tmp_path: Path
+    text: str, refusal: str | None, cluster: Cluster, tmp_path: Path
 ) -> None:
     source = Source(tmp_path / "x.conf", text)
     with given_names(source, tmp_path) as names:
-        (found,) = reachable(contenders_of(parse(source, names)), ELSEWHERE)
+        (found,) = contenders_of(parse(source, names), cluster=cluster)
+    if cluster is HERE and refusal != EXCLUSIVE:
+        refusal = None
     assert found.refusal(Parameters(CrewShape(4, hosts=2))) == refusal
 
 
@@ -153,6 +140,6 @@ def test_hosts_on_one_machine_share_its_files(
 ) -> None:
     source = Source(tmp_path / "x.conf", PERSISTENT)
     cluster = Cluster("", WORKERS, here=False, together=together)
-    (found,) = reachable(contenders_of(parse(source, {})), cluster)
+    (found,) = contenders_of(parse(source, {}), cluster=cluster)
     refusal = found.refusal(Parameters(shape)) or ""
     assert ("its persistent cache file serves one DB at a time" in refusal) == refused

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.runs import contender
-from zodbshootout.cli.launching import _relay, look_at
+from zodbshootout.cli.launching import _relay, inspect_all
 from zodbshootout.cli.options import parse
 from zodbshootout.client.masking import Mask
 from zodbshootout.client.outcome import Failed, Failure
@@ -24,7 +24,7 @@ INFO = StorageInfo("SomeStorage", driver="some driver")
 
 @dataclass
 class FakeLauncher:
-    """Looks at nothing, and finds what it is told, or fails so."""
+    """Opens nothing, and answers or fails as it was made to."""
 
     failures: Mapping[str, Failure] = field(default_factory=dict)
     """By the text of the section, which is the name of the contender."""
@@ -46,12 +46,14 @@ class FakeLauncher:
 
 
 def look(
-    launcher: FakeLauncher, *contenders: Any, absent: Mapping[str, str] | None = None
+    launcher: FakeLauncher, *contenders: Any, unavailable: Mapping[str, str] | None = None
 ) -> tuple[dict[str, str], dict[str, StorageInfo]]:
-    """Return why some contenders cannot be opened, and what was found of the others."""
+    """Return why some contenders cannot be opened, and the info of the others."""
     given: Any = launcher
-    failures, info = look_at(contenders, given, absent or {}, Observer())
-    return {name: failure.cause for name, failure in failures.items()}, info
+    storages = {each.name: each.storage for each in contenders}
+    failures, opened = inspect_all(contenders, storages, unavailable or {}, given, Observer())
+    infos = {name: contender.info for name, contender in opened.items()}
+    return {name: failure.cause for name, failure in failures.items()}, infos
 
 
 def test_every_contender_is_opened_once_and_one_that_fails_fails_alone() -> None:
@@ -62,9 +64,9 @@ def test_every_contender_is_opened_once_and_one_that_fails_fails_alone() -> None
     assert info == {"a": INFO, "c": INFO}
 
 
-def test_what_is_known_to_be_absent_is_not_opened() -> None:
+def test_a_contender_without_its_server_is_not_opened() -> None:
     launcher = FakeLauncher()
-    failures, info = look(launcher, *map(contender, "ab"), absent={"a": "server x ended"})
+    failures, info = look(launcher, *map(contender, "ab"), unavailable={"a": "server x ended"})
     assert launcher.inspected == ["b"]
     assert failures == {"a": "server x ended"}
     assert set(info) == {"b"}
@@ -95,7 +97,7 @@ def test_a_failure_for_which_there_is_advice_ends_with_it() -> None:
 
 def test_where_no_fork_server_can_be_started_no_contender_can_be_opened() -> None:
     launcher = FakeLauncher(cannot_start=Failure("no worker can be started: no memory"))
-    failures, info = look(launcher, *map(contender, "ab"), absent={"a": "server x ended"})
+    failures, info = look(launcher, *map(contender, "ab"), unavailable={"a": "server x ended"})
     assert failures == {"a": "server x ended", "b": "no worker can be started: no memory"}
     assert info == {}
 

@@ -42,7 +42,7 @@ def test_the_embedded_default_has_four_contenders_and_a_server(tmp_path: Path) -
         ("sqlite", Sharing.CONCURRENT),
     ]
     assert [server.name for server in configuration.servers] == ["main"]
-    users = [each.name for each in contenders_of(configuration) if "main" in each.server_names]
+    users = [each.name for each in contenders_of(configuration) if "main" in each.servers]
     assert users == ["zeo"]
 
 
@@ -64,7 +64,7 @@ def test_every_sample_can_be_read(
         found = contenders_of(parse(source, names))
     assert len(found) >= 2
     for server in source.server_names:
-        assert any(server in contender.server_names for contender in found)
+        assert any(server in contender.servers for contender in found)
     assert not any("sesame" in text for each in found for text in each.settings.values())
 
 
@@ -153,17 +153,22 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         read_source(tmp_path / "a binary")
 
 
+def storages_of_servers(source: Source) -> list[str]:
+    return [server.text.storage for server in parse(source, {}).servers]
+
+
 def test_the_storage_inside_a_server_section_is_found() -> None:
     source = Source(
         Path("x"),
         "%define a b\n<zeoserver one>\nssl on\n<settings>\nread-only true\n</settings>\n"
-        "<demostorage>\n<filestorage>\npath y\n</filestorage>\n<mappingstorage/>\n"
-        "</demostorage>\n</zeoserver>\nrest\n",
+        "<demostorage>\n<filestorage base>\npath $a\n</filestorage>\n<mappingstorage changes/>\n"
+        "</demostorage>\n</zeoserver>\n",
     )
-    assert source.storage_text("one") == (
-        "<demostorage>\n<filestorage>\npath y\n</filestorage>\n<mappingstorage/>\n</demostorage>\n"
+    (storage,) = storages_of_servers(source)
+    assert storage == (
+        "<demostorage>\n<filestorage base>\npath b\n</filestorage>\n<mappingstorage changes>\n"
+        "</mappingstorage>\n</demostorage>\n"
     )
-    assert source.imports == "%define a b\n"
 
 
 def test_a_file_has_the_servers_and_variables_of_the_files_that_it_includes(
@@ -183,9 +188,7 @@ def test_a_file_has_the_servers_and_variables_of_the_files_that_it_includes(
     source = read_source(path)
     assert source.text == path.read_text()
     assert set(source.server_names) == {"one", "two"}
-    assert source.storage_text("one") == "<mappingstorage/>\n"
     assert source.environment_names == {"CACHE"}
-    assert source.imports == "%define cache $(CACHE)\n"
 
 
 def test_what_is_included_stands_where_it_is_included(tmp_path: Path) -> None:
@@ -196,9 +199,7 @@ def test_what_is_included_stands_where_it_is_included(tmp_path: Path) -> None:
         f"%include base.conf\n%define path $base/x\n{server.format('one')}{server.format('two')}"
     )
     source = read_source(tmp_path / "x.conf")
-    assert source.imports == "%define base b\n%define path $base/x\n"
-    assert source.storage_text("one").strip() == "<mappingstorage/>"
-    assert source.storage_text("two").strip() == "<mappingstorage/>"
+    assert storages_of_servers(source) == ["<mappingstorage>\n</mappingstorage>\n"] * 2
 
 
 def test_what_is_wrong_in_an_included_file_is_explained_by_that_file(tmp_path: Path) -> None:

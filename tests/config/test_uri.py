@@ -103,13 +103,13 @@ def test_what_is_known_before_it_is_opened_is_what_opening_it_shows(
 def test_servers_are_known_before_they_are_opened() -> None:
     zeo = contender("zeo://localhost:1?client=c")
     assert (
-        zeo.absence()
+        zeo.missing_server()
         == "no ZEO server at localhost:1; start one there: runzeo -a localhost:1 -f Data.fs"
     )
     assert "its persistent cache file" in str(zeo.refusal(Parameters(CrewShape(2))))
     assert zeo.refusal(Parameters(CrewShape(2, ClientKind.THREAD, shared=True))) is None
     assert contender("zeo://[::1]").settings["storage.server"] == "::1:9991"
-    assert "no ZEO server at /no/socket" in str(contender("zeo:///no/socket").absence())
+    assert "no ZEO server at /no/socket" in str(contender("zeo:///no/socket").missing_server())
     postgres = contender("postgres://u:p@h:5432/x?driver=pg8000&read_only=1")
     assert postgres.info.read_only
     assert "the driver 'pg8000' is not installed" in str(postgres.installation)
@@ -150,9 +150,9 @@ def test_a_section_in_a_file_uses_what_the_run_defines(tmp_path: Path) -> None:
     assert fs.settings["uri"] == "file://$scratch/x.fs"
     assert not [key for key in fs.settings if key.startswith("storage")]
     assert fs.storage == Storage(uri=f"file://{tmp_path}/x.fs")
-    assert zeo.server_names == {"main"}
+    assert set(zeo.servers) == {"main"}
     assert zeo.settings["uri"] == "zeo://$main?wait=1"
-    assert fs.server_names == frozenset()
+    assert fs.servers == {}
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 
 from zodbshootout.client.specification import Storage
-from zodbshootout.client.storage_info import Sharing, StorageInfo
+from zodbshootout.client.storage_info import Sharing, StorageInfo, server_cache
 from zodbshootout.config.configuration import Source, parse
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.contenders.description import contenders_of
-from zodbshootout.contenders.private_servers import caches_of_server
 from zodbshootout.servers.naming import given_names, needed_servers
 
 SERVERS = """
@@ -120,10 +119,10 @@ def test_a_setting_of_a_server_changes_the_hash_of_those_that_need_it(tmp_path: 
 
 
 def test_a_contender_knows_the_private_servers_that_it_needs(found: dict[str, Contender]) -> None:
-    assert {name: (each.servers, each.server_names) for name, each in found.items()} == {
-        "with_cache": (("postgresqlserver", "memcachedserver"), {"pg", "cache"}),
-        "through_zeo": (("postgresqlserver", "zeoserver"), {"pg", "between"}),
-        "alone": ((), frozenset()),
+    assert {name: each.servers for name, each in found.items()} == {
+        "with_cache": {"pg": "postgresqlserver", "cache": "memcachedserver"},
+        "through_zeo": {"pg": "postgresqlserver", "between": "zeoserver"},
+        "alone": {},
     }
 
 
@@ -171,10 +170,10 @@ def test_a_number_that_equals_a_port_is_a_number_and_needs_no_server(tmp_path: P
     same, by_name, by_definition, in_a_comment = contenders_of(configuration)
     for needy in (by_name, by_definition):
         assert needy.settings["cache_size"] == "$main_port"
-        assert needy.server_names == {"main"}
+        assert set(needy.servers) == {"main"}
         assert needy.storage.names == {"main_port": "4321"}
     for other in (same, in_a_comment):
-        assert other.server_names == frozenset()
+        assert other.servers == {}
         assert other.storage.names == {}
     assert same.settings["cache_size"] == "4321"
     assert in_a_comment.settings["storage.name"] == "$main_port"
@@ -191,8 +190,8 @@ def test_a_name_belongs_to_the_server_whose_whole_name_it_has(tmp_path: Path) ->
         "main": "127.0.0.1:11", "main_host": "127.0.0.1", "main_port": "11", "main2": "127.0.0.1:12"
     }  # fmt: skip
     a, b = contenders_of(parse(Source(Path("x.conf"), text), names))
-    assert a.server_names == {"main2"}
-    assert b.server_names == {"main"}
+    assert set(a.servers) == {"main2"}
+    assert set(b.servers) == {"main"}
     assert b.settings["storage.server"] == "$main_host:1$main_port"
     assert b.requirements[0].addresses == (("127.0.0.1", 111),)
 
@@ -204,7 +203,7 @@ def test_whatever_a_server_was_given_refers_to_it(part: str) -> None:
         f"<zodb a>\n<mappingstorage>\nname $main_{part}\n</mappingstorage>\n</zodb>\n"
     )
     (a,) = contenders_of(parse(Source(Path("x.conf"), text), {f"main_{part}": "x"}))
-    assert a.server_names == {"main"}
+    assert set(a.servers) == {"main"}
 
 
 def test_a_secret_that_is_passed_on_to_a_server_is_in_no_settings() -> None:
@@ -230,16 +229,14 @@ def test_servers_may_need_each_other(tmp_path: Path) -> None:
     one, two = configuration.servers
     assert needed_servers(one, configuration) == [two]
     (a,) = contenders_of(configuration)
-    assert a.servers == ("zeoserver", "zeoserver")
+    assert list(a.servers.values()) == ["zeoserver", "zeoserver"]
 
 
 def test_a_look_tells_everything_and_widens_nothing() -> None:
     before = Contender("x", Storage(), info=StorageInfo(sharing=Sharing.VOLATILE))
     found = StorageInfo(storage_name="Found", sharing=Sharing.CONCURRENT, stores_blobs=True)
-    assert before.inspected(found).info == replace(found, sharing=Sharing.VOLATILE)
-    assert (
-        replace(before, info=StorageInfo()).inspected(before.info).info.sharing is Sharing.VOLATILE
-    )
+    assert before.opened(found).info == replace(found, sharing=Sharing.VOLATILE)
+    assert replace(before, info=StorageInfo()).opened(before.info).info.sharing is Sharing.VOLATILE
 
 
 def test_a_contender_is_plain_data(found: dict[str, Contender]) -> None:
@@ -257,4 +254,8 @@ def test_a_contender_is_plain_data(found: dict[str, Contender]) -> None:
     ],
 )
 def test_the_caches_that_a_restart_empties(kind: str, caches: set[str]) -> None:
-    assert set(map(str, caches_of_server(kind))) == caches
+    left = tuple(map(server_cache, ["ZEO", "PostgreSQL", "MySQL", "MariaDB"]))
+    contender = Contender("a", Storage(), info=StorageInfo(left=left), servers={"main": kind})
+    assert contender.caches_left(restarted=False) == list(left)
+    after = contender.caches_left(restarted=True)
+    assert {str(cache) for cache in left if cache not in after} == caches

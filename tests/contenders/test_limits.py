@@ -107,10 +107,10 @@ def test_what_a_look_has_found_counts(tmp_path: Path) -> None:
     found = contender(SQLITE, tmp_path)
     with_blobs = Parameters(CrewShape(1), blobs=True)
     assert found.refusal(with_blobs) is None
-    assert found.inspected(StorageInfo("X", stores_blobs=False)).refusal(with_blobs) == (
+    assert found.opened(StorageInfo("X", stores_blobs=False)).refusal(with_blobs) == (
         "X stores no blobs as it is configured here; see blob-dir"
     )
-    exclusive = found.inspected(StorageInfo("X", sharing=Sharing.EXCLUSIVE))
+    exclusive = found.opened(StorageInfo("X", sharing=Sharing.EXCLUSIVE))
     assert str(refusal(exclusive, PROCESSES)).startswith("X: one DB at a time can open it; use")
 
 
@@ -244,11 +244,11 @@ def test_a_contender_whose_memcached_is_not_there_is_told_before_it_is_measured_
         host, port = listener.getsockname()
     with closing(socket.create_server(("127.0.0.1", 0))) as listener:
         named = "{}:{}".format(*listener.getsockname())
-        assert with_memcached(tmp_path, named).absence() is None
-        assert with_memcached(tmp_path, f"{named} {host}:{port}").absence() == (
+        assert with_memcached(tmp_path, named).missing_server() is None
+        assert with_memcached(tmp_path, f"{named} {host}:{port}").missing_server() == (
             f"no memcached at {host}:{port}; start one there: memcached -l {host} -p {port}"
         )
-    assert with_memcached(tmp_path, f"unix:{tmp_path}/mc").absence() == (
+    assert with_memcached(tmp_path, f"unix:{tmp_path}/mc").missing_server() == (
         f"no memcached at {tmp_path}/mc; start one there: memcached -s {tmp_path}/mc"
     )
 
@@ -258,8 +258,8 @@ def test_one_of_the_addresses_of_a_zeo_server_is_enough(tmp_path: Path) -> None:
         there = "{}:{}".format(*listener.getsockname())
         section = f"<zeoclient>\nserver {tmp_path}/no.sock\nserver {there}\n</zeoclient>\n"
         found = contender(section, tmp_path)
-        assert found.absence() is None
-    assert found.absence() == (
+        assert found.missing_server() is None
+    assert found.missing_server() == (
         f"no ZEO server at {tmp_path}/no.sock or {there}; start one there: "
         f"runzeo -a {tmp_path}/no.sock -f Data.fs"
     )

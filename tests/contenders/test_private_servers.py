@@ -8,7 +8,7 @@ import pytest
 
 from zodbshootout.config.configuration import Source, parse
 from zodbshootout.contenders.description import contenders_of
-from zodbshootout.contenders.private_servers import check_servers_can_restart
+from zodbshootout.contenders.variants import check_servers_can_restart
 from zodbshootout.errors import UserError
 from zodbshootout.servers.naming import given_names
 

@@ -50,10 +50,11 @@ def test_a_cell_names_its_contender() -> None:
     assert of.parameters.crew == CrewShape(2)
 
 
-def test_what_a_look_has_found_may_refuse_what_a_section_did_not() -> None:
-    plan = plan_of("ab", concurrency=[2])
-    assert [each.name for each in plan.measurable] == ["a", "b"]
-    inspected = plan.knowing({"b": StorageInfo("FileStorage", Sharing.EXCLUSIVE)})
+def test_an_open_storage_may_refuse_what_its_section_did_not() -> None:
+    a, b = map(contender, "ab")
+    assert [each.name for each in plan_of([a, b], concurrency=[2]).measurable] == ["a", "b"]
+    opened = b.opened(StorageInfo("FileStorage", Sharing.EXCLUSIVE))
+    inspected = plan_of([a, opened], concurrency=[2])
     assert [each.name for each in inspected.measurable] == ["a"]
     refusals = {cell.contender: inspected.refusal(cell) for cell in inspected.cells}
     assert refusals["a"] is None

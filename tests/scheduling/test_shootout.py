@@ -738,7 +738,7 @@ def test_ratios_are_those_to_the_baseline() -> None:
 
 def test_a_variant_is_known_well_enough_beside_its_original() -> None:
     # The variant and its original swing against each other, the first contender does not swing.
-    variant = replace(contender("b@new"), beside="b")
+    variant = replace(contender("b@new"), variant_of="b")
     swings = {"b": 0.08, "b@new": -0.08}
     variants = shot(precise(["a", "b", variant]), Site(swings=swings))
     strangers = shot(precise(["a", "b", "b@new"]), Site(swings=swings))

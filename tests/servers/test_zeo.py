@@ -7,9 +7,9 @@ import pytest
 from tests.servers.conftest import MakeServer
 from zodbshootout.errors import UserError
 
-STORAGE = "<demostorage>\n<mappingstorage>\n</mappingstorage>\n</demostorage>\n"
+STORAGE = "<zlibstorage>\n<mappingstorage>\nname $size\n</mappingstorage>\n</zlibstorage>\n"
 PLAIN = (
-    "%import ZEO\n%import relstorage\n%define size 5\n"
+    "%import ZEO\n%import relstorage\n%import zc.zlibstorage\n%define size 5\n"
     "<zeoserver it>\n<settings>\ninvalidation-queue-size $size\nauthentication-database $$x\n"
     f"</settings>\n{STORAGE}</zeoserver>\n"
 )
@@ -42,9 +42,9 @@ def test_its_configuration_has_the_settings_and_the_storage_of_the_section(
     assert text == (
         "<zeo>\n  address ADDRESS\n  pid-filename DIRECTORY/zeo.pid\n"
         "  invalidation-queue-size 5\n  authentication-database $$x\n</zeo>\n"
-        f"%import relstorage\n{STORAGE}"
+        f"%import zc.zlibstorage\n{STORAGE.replace('$size', '5')}"
     )
-    assert [line.split()[1] for line in definitions] == [*names, "size"]
+    assert [line.split()[1] for line in definitions] == names
 
 
 def test_with_ssl_it_lets_in_those_who_have_the_certificate_of_the_run(

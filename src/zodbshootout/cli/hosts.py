@@ -1,4 +1,4 @@
-"""What clients on other hosts mean for contenders, and what has to be alike on these hosts."""
+"""Clients on the hosts of a cluster: enough room for them, and the same software as here."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from zodbshootout.client.distributions import installed_versions
-from zodbshootout.client.storage_info import Limit
-from zodbshootout.contenders.contender import Contender
 from zodbshootout.crews.cluster import Cluster, addresses
 from zodbshootout.errors import UserError
 from zodbshootout.scheduling.plan import Plan, Sweep
@@ -112,31 +110,3 @@ def on_hosts(sweep: Sweep, cluster: Cluster | None) -> Sweep:
         )
     crew = replace(sweep.base.crew, hosts=len(cluster.workers))
     return replace(sweep, base=replace(sweep.base, crew=crew))
-
-
-def reachable(contenders: Sequence[Contender], cluster: Cluster | None) -> list[Contender]:
-    """Return contenders that know whether the hosts of a cluster can reach them."""
-    if cluster is None:
-        return list(contenders)
-    return [
-        replace(
-            contender,
-            hosts_together=cluster.together,
-            limits=(*contender.limits, *_limits(contender, here=cluster.here)),
-        )
-        for contender in contenders
-    ]
-
-
-def _limits(contender: Contender, *, here: bool) -> list[Limit]:
-    if contender.environment:
-        reason = f"environment {contender.environment} is made for this command alone"
-        return [Limit(f"{reason}; leave out --hosts")]
-    if here:
-        return []
-    if contender.files:
-        return [Limit(f"only this host has {contender.files[0]}; leave out --hosts")]
-    if contender.servers_here:
-        server = contender.servers_here[0]
-        return [Limit(f"server {server} listens on this host alone; see listen")]
-    return []

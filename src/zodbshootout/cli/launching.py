@@ -1,4 +1,4 @@
-"""What a run does before it measures: see how workers are started, and look at every contender."""
+"""The preparations of a run: how workers are started, and every contender opened once."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 
 from zodbshootout.cli.options import Options
-from zodbshootout.cli.variants import Variants
 from zodbshootout.client.masking import Mask
 from zodbshootout.client.outcome import Failed, Failure
+from zodbshootout.client.specification import Storage
 from zodbshootout.client.storage_info import StorageInfo
 from zodbshootout.client.tasks import InspectStorage, ValidateSection
 from zodbshootout.config.configuration import path_of
-from zodbshootout.config.loader import OutsideSection
+from zodbshootout.config.loader import SectionText
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.contenders.making import Maker
+from zodbshootout.contenders.variants import Variants
 from zodbshootout.errors import UserError
 from zodbshootout.scheduling.plan import Plan
 from zodbshootout.scheduling.result_store import Observer
@@ -29,98 +30,110 @@ from zodbshootout.workers.environment import worker_environment
 from zodbshootout.workers.launch import ForkServer, Launcher
 
 PATIENCE = 5.0
-"""Seconds after which it is told what is waited for."""
+"""Seconds before a message says what is waited for."""
 
 
 @dataclass(frozen=True)
 class Opened:
-    """What is there when everything that a run needs was started, and opened once."""
+    """The state of a run in which everything has been started, and every contender opened once."""
 
-    plan: Plan
+    contenders: Sequence[Contender]
+    """All contenders of the run, those that could be opened with what the open storages say."""
     servers: RunningServers
     failures: Mapping[str, Failure]
-    """Why contenders cannot be measured."""
+    """The reasons why contenders cannot be measured, by name."""
 
 
 def open_all(
     variants: Variants, plan: Plan, launcher: Launcher, stack: ExitStack, observer: Observer
 ) -> Opened:
-    """Have environments made and servers started, which *stack* stops; look at every contender.
+    """Make environments, start servers, which *stack* stops, and open every contender once.
 
-    :raises UserError: when a section is wrong that another Python reads
+    *plan* has the contenders as their sections describe them.
+
+    :raises UserError: if a section is wrong that another Python reads
     """
     maker = Maker(variants.context.guardian, lambda line: observer.relay(variants.mask(line)))
-    interpreters, absent = variants.located(maker)
-    plan = plan.located(interpreters)
-    present = [each for each in plan.measurable if each.name not in absent]
-    check_sections(present, variants.outside, launcher)
+    interpreters, unavailable = variants.interpreters(maker, plan.rows[0].parameters.crew)
+    measurable = plan.measurable
+    located = {
+        contender.name: replace(contender.storage, interpreter=interpreters.get(contender.name))
+        for contender in measurable
+        if contender.name not in unavailable
+    }
+    check_sections(located, variants.texts, launcher)
     observer.note("starting servers")
-    servers = variants.start_servers(stack, present)
-    absent |= servers.absent
-    failures, info = look_at(plan.measurable, launcher, absent, observer)
-    return Opened(plan.knowing(info), servers, failures)
+    present = [contender for contender in measurable if contender.name in located]
+    clients = max(row.parameters.crew.size for row in plan.rows)
+    servers = variants.start_servers(stack, present, clients)
+    unavailable |= servers.absent
+    failures, opened = inspect_all(measurable, located, unavailable, launcher, observer)
+    contenders = [opened.get(contender.name, contender) for contender in plan.contenders]
+    return Opened(contenders, servers, failures)
 
 
-def look_at(
+def inspect_all(
     contenders: Sequence[Contender],
+    storages: Mapping[str, Storage],
+    unavailable: Mapping[str, str],
     launcher: Launcher,
-    absent: Mapping[str, str],
     observer: Observer,
-) -> tuple[dict[str, Failure], dict[str, StorageInfo]]:
-    """Open every contender once; return why some cannot be opened, and the info of the others.
+) -> tuple[dict[str, Failure], dict[str, Contender]]:
+    """Open every contender once; return why some cannot be opened, and the others, completed.
 
-    *absent* has reasons that are known already.
+    By name, *storages* says how contenders are opened, and *unavailable* why some cannot be.
     """
-    failures = {name: Failure(reason) for name, reason in absent.items()}
-    info: dict[str, StorageInfo] = {}
-    due = [contender for contender in contenders if contender.name not in failures]
+    failures = {name: Failure(reason) for name, reason in unavailable.items()}
+    opened: dict[str, Contender] = {}
+    waiting = [contender for contender in contenders if contender.name not in failures]
     try:
         with launcher.fork_server() as fork_server:
-            for contender in due:
-                observer.note(f"opening {contender.name}")
-                with _impatience(contender.name, launcher, observer):
-                    found = _look(contender, fork_server)
-                if isinstance(found, Failure):
-                    failures[contender.name] = found
+            for contender in waiting:
+                name, storage = contender.name, storages[contender.name]
+                observer.note(f"opening {name}")
+                with _impatience(name, launcher, observer):
+                    answer = _inspect(contender, storage, fork_server)
+                if isinstance(answer, Failure):
+                    failures[name] = answer
                 else:
-                    info[contender.name] = found
+                    opened[name] = contender.opened(answer, storage)
     except Failed as error:
-        failures |= {contender.name: error.failure for contender in due}
-    return failures, info
+        failures |= {contender.name: error.failure for contender in waiting}
+    return failures, opened
 
 
 def check_sections(
-    contenders: Sequence[Contender],
-    outside: Mapping[str, OutsideSection],
-    launcher: Launcher,
+    storages: Mapping[str, Storage], texts: Mapping[str, SectionText], launcher: Launcher
 ) -> None:
-    """Have the sections read that only another Python can read; nothing is opened.
+    """Have other Pythons read the sections for them; nothing is opened.
 
-    :raises UserError: naming the file, and the line that is wrong
+    Both mappings have the names of contenders as keys.
+
+    :raises UserError: if a section is wrong, with the file and the line
     """
-    due = [contender for contender in contenders if contender.name in outside]
-    if not due:
+    elsewhere = [name for name in storages if texts[name].environment]
+    if not elsewhere:
         return
     with suppress(Failed), launcher.fork_server() as fork_server:
-        for contender in due:
+        for name in elsewhere:
             try:
-                flaw = fork_server.check(ValidateSection(contender.storage))
+                flaw = fork_server.check(ValidateSection(storages[name]))
             except Failed:
-                continue  # what the look says of it fails the contender, and no other
+                continue  # opening it fails in the same way, and fails this contender alone
             if flaw is not None:
-                url, line = outside[contender.name].place(flaw.line)
-                where = f"{path_of(url)}:{line}" if flaw.line else str(path_of(url))
+                _, url, number = texts[name].place(flaw.line)
+                where = f"{path_of(url)}:{number}" if flaw.line else str(path_of(url))
                 message = " ".join(flaw.message.split())
-                raise UserError(f"{where}: {message} (environment {contender.environment})")
+                raise UserError(f"{where}: {message} (environment {texts[name].environment})")
 
 
 @contextmanager
-def _impatience(contender: str, launcher: Launcher, observer: Observer) -> Iterator[None]:
-    """Say what is waited for where it lasts."""
-    said = f"{contender}: waiting for it to open"
+def _impatience(name: str, launcher: Launcher, observer: Observer) -> Iterator[None]:
+    """Say that a contender is waited for, if that takes long."""
+    message = f"{name}: waiting for it to open"
     if launcher.open_timeout is not None:
-        said = f"{said}, {launcher.open_timeout:g} s at most (--open-timeout)"
-    timer = threading.Timer(PATIENCE, observer.relay, [said])
+        message = f"{message}, {launcher.open_timeout:g} s at most (--open-timeout)"
+    timer = threading.Timer(PATIENCE, observer.relay, [message])
     timer.daemon = True
     timer.start()
     try:
@@ -134,31 +147,33 @@ _MISSING_DRIVER = (
     "DriverNotImportableError",
     "NoDriversAvailableError",
 )
-"""Names of exceptions, because RelStorage, which raises these, may be missing itself."""
+"""Names of RelStorage's exceptions, for RelStorage itself may be missing."""
 
 
-def _look(contender: Contender, fork_server: ForkServer) -> StorageInfo | Failure:
-    reason = contender.absence()
+def _inspect(
+    contender: Contender, storage: Storage, fork_server: ForkServer
+) -> StorageInfo | Failure:
+    reason = contender.missing_server()
     if reason is not None:
         return Failure(reason)
     try:
-        info = fork_server.look(InspectStorage(contender.storage))
+        info = fork_server.look(InspectStorage(storage))
     except Failed as error:
         cause, detail = error.failure.cause, error.failure.detail
         if contender.installation and cause.startswith(_MISSING_DRIVER):
             return Failure(contender.installation, detail)
         advice = contender.advice_on(cause)
         return Failure(f"cannot be opened: {cause}{f'; {advice}' if advice else ''}", detail)
-    # This Python need not have what that of an environment has imported.
+    # This Python need not have the modules that another one has imported.
     return replace(info, modules=()) if contender.environment else info
 
 
 def launcher_for(
     options: Options, context: ServerContext, observer: Observer, mask: Mask
 ) -> Launcher:
-    """Return what starts the workers as the options say, in the place of the private servers.
+    """Return a launcher that starts workers as the options say, in the directory of the *context*.
 
-    What *mask* hides is in nothing that the workers print or log.
+    The secrets of the *mask* are in nothing that the workers print or log.
     """
     directory = context.directory / "workers"
     directory.mkdir(mode=0o700)
@@ -179,7 +194,7 @@ def launcher_for(
     return Launcher(
         directory=directory,
         guardian=context.guardian,
-        # What a client that is killed has in a temporary file goes away with the run.
+        # The temporary files of a client that is killed go away with the run.
         environment={**environment, "TMPDIR": str(temporary)},
         python=options.python,
         options=passed_on,
@@ -196,16 +211,16 @@ def launcher_for(
 
 
 _OF_PYPERF = re.compile(r"\w+: Mean \+- std dev: |$")
-"""What pyperf prints in every worker, and an empty line before it."""
+"""Lines that pyperf prints in every worker, one of them empty."""
 
 
 def _relay(options: Options, observer: Observer, mask: Mask) -> Callable[[str], None]:
-    """Return what is done with the lines that a worker prints."""
-    told = (leaks.PREFIX, profiles.PREFIX)
+    """Return a function that shows those lines of a worker's output that the user wants."""
+    always = (leaks.PREFIX, profiles.PREFIX)
     everything = options.verbose or options.run.log is not None
 
     def relay(line: str) -> None:
-        if line.startswith(told) or (everything and not _OF_PYPERF.match(line)):
+        if line.startswith(always) or (everything and not _OF_PYPERF.match(line)):
             observer.relay(mask(line))
 
     return relay

@@ -10,13 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from zodbshootout.cli.destination import check_like, check_other_files, result_files
-from zodbshootout.cli.hosts import check_alike, on_hosts, reachable
+from zodbshootout.cli.hosts import check_alike, on_hosts
 from zodbshootout.cli.launching import launcher_for, open_all
 from zodbshootout.cli.options import Options
 from zodbshootout.cli.output import Streams, print_line, progress_on
 from zodbshootout.cli.report import format_for, write_report
 from zodbshootout.cli.values import ASK, FORCE
-from zodbshootout.cli.variants import Variants, variants_of
 from zodbshootout.client.outcome import State
 from zodbshootout.config.configuration import Source, read_source
 from zodbshootout.config.uri import source_of
@@ -29,6 +28,7 @@ from zodbshootout.contenders.selection import (
     shared_databases,
     to_be_zapped,
 )
+from zodbshootout.contenders.variants import Variants, read_variants
 from zodbshootout.crews.cluster import Cluster
 from zodbshootout.errors import (
     ALL_MEASURED,
@@ -61,33 +61,36 @@ def run(options: Options, streams: Streams) -> int:
     # Directories remain until the guardian has ended the processes that use them.
     with ExitStack() as directories, Guardian() as guardian, ExitStack() as stack:
         with errors_of_files():
-            variants = variants_of(_source(options), options, directories, guardian, streams.mask)
+            variants = read_variants(
+                _source(options), options.against, directories, guardian, streams.mask
+            ).selected(options.only)
+            _check_names_and_pythons(variants, options)
             cluster = stack.enter_context(
                 cluster_for(
                     options.hosts, guardian, variants.context.directory, start=not options.list_only
                 )
             )
-        plan = _plan(options, variants, cluster, streams)
+        described = _plan(options, variants, cluster, streams)
         if options.list_only:
-            _print_plan(streams, plan)
-            for environment in variants.environments:
+            _print_plan(streams, described)
+            for environment in dict.fromkeys(variants.environments().values()):
                 streams.say(Maker(guardian).told(environment))
             return streams.status_after(ALL_MEASURED)
         with errors_of_files():
-            files = result_files(options, plan)
+            files = result_files(options, described)
             check_other_files(options)
-        options = _with_names(options, plan.contenders, streams)
+        options = _with_names(options, described.contenders, streams)
         with progress_on(
-            streams.err, len(plan.cells), quiet=options.quiet, verbose=options.verbose
+            streams.err, len(described.cells), quiet=options.quiet, verbose=options.verbose
         ) as observer:
             launcher = launcher_for(options, variants.context, observer, streams.mask)
-            opened = open_all(variants, plan, launcher, stack, observer)
-            check_alike(cluster, opened.plan)
+            opened = open_all(variants, described, launcher, stack, observer)
+            plan = replace(described, contenders=opened.contenders)
+            check_alike(cluster, plan)
             shootout = Shootout(
-                _tasks(opened.plan, options, variants, cluster),
+                _tasks(plan, options, variants, cluster),
                 ResultStore(
-                    opened.plan, observer, files.write, options.run.fail_fast, streams.mask,
-                    files.begun,
+                    plan, observer, files.write, options.run.fail_fast, streams.mask, files.begun
                 ),
                 launcher,
                 opened.servers,
@@ -109,11 +112,24 @@ def _source(options: Options) -> Source:
     return replace(source, text=source.text + MAPPING) if options.include_mapping else source
 
 
+def _check_names_and_pythons(variants: Variants, options: Options) -> None:
+    """Check options against the names of the contenders, and the Pythons in which they are opened.
+
+    :raises UserError: if they do not match
+    """
+    check_baseline(options.run.baseline, variants.names)
+    named("--may-write", options.run.may_write, variants.names)
+    option = "--leaks" if options.run.leaks else options.memory
+    for name, section in variants.texts.items():
+        if option and section.environment:
+            raise UserError(
+                f"{option} is about this Python, and {name} is in another one; choose others with "
+                "--only"
+            )
+
+
 def _plan(options: Options, variants: Variants, cluster: Cluster | None, streams: Streams) -> Plan:
-    names = [contender.name for contender in variants.contenders]
-    check_baseline(options.run.baseline, names)
-    named("--may-write", options.run.may_write, names)
-    contenders = reachable(variants.contenders, cluster)
+    contenders = variants.contenders(cluster)
     for sentence in shared_databases(contenders):
         streams.complain(sentence)
     sweep = on_hosts(options.sweep, cluster)
@@ -122,7 +138,7 @@ def _plan(options: Options, variants: Variants, cluster: Cluster | None, streams
         streams.complain(f"1 client instead of {sweep.concurrency[0]}: {reason}")
         sweep = replace(sweep, concurrency=[1])
     if options.run.restart:
-        variants.check_servers_can_restart()
+        variants.check_servers_can_restart(contenders)
     return make_plan(contenders, options.benchmarks, sweep, options.effort)
 
 

@@ -24,13 +24,7 @@ from ZODB.config import ZODBDatabase
 from zodbshootout.client.masking import Mask
 from zodbshootout.client.outcome import describe
 from zodbshootout.config.explanation import explain, key_in_line
-from zodbshootout.config.loader import (
-    OutsideSection,
-    SectionText,
-    TextLoader,
-    keys_in,
-    lines_in_sections,
-)
+from zodbshootout.config.loader import SectionText, TextLoader
 from zodbshootout.config.secrets import SECRET_KEY, of_configuration
 from zodbshootout.errors import UserError, suggestion
 
@@ -43,11 +37,8 @@ EMBEDDED = Path(str(files("zodbshootout.config") / "embedded.conf"))
 _SERVER_SECTION = re.compile(
     r"^[ \t]*<(?P<type>\w+server)[ \t]+(?P<name>[^\s/>]+)[ \t]*/?>", re.MULTILINE | re.IGNORECASE
 )
-_BESIDE_STORAGE = {(), ("settings",)}
-"""In which sections of a server section a line stands that does not belong to its storage."""
 _ENVIRONMENT_NAME = re.compile(r"\$\(\s*(\w+)\s*\)")
 _INCLUDE = re.compile(r"^[ \t]*%include[ \t]+(?P<path>[^\s$:]+)[ \t]*$", re.MULTILINE)
-_DIRECTIVE = re.compile(r"^[ \t]*%(?:import|define)\b.*$", re.MULTILINE)
 
 
 class ServerSection:
@@ -58,6 +49,7 @@ class ServerSection:
         self.name: str = section.getSectionName()
         self.kind: str = section.getSectionType()
         """The section's type, such as ``zeoserver``."""
+        self.text = SectionText()
 
     @property
     def settings(self) -> Mapping[str, str]:
@@ -109,23 +101,25 @@ class EnvironmentSection:
 class Configuration:
     """What a file says."""
 
-    databases: Sequence[Any]
-    """The ``<zodb NAME>`` and ``<zodburi NAME>`` sections, as ZConfig makes them."""
+    contenders: Sequence[tuple[SectionText, Any]]
+    """The sections such as ``<zodb NAME>``, in the order of the file: their texts and what ZConfig
+    makes of them, ``None`` if another Python is to read them."""
     servers: Sequence[ServerSection]
+    environments: Sequence[EnvironmentSection]
     names: Mapping[str, str]
-    """What was defined beside what the file defines itself."""
+    """The names that the run defines."""
     texts: Mapping[Any, SectionText]
-    """What stands in the file for each section, by the section's matcher."""
-    mask: Mask = field(default_factory=Mask)
-    """Hides the secrets that are in it."""
-    environments: Sequence[EnvironmentSection] = ()
-    outside: Sequence[OutsideSection] = ()
-    """The sections that other Pythons are to read."""
-    order: Sequence[str] = ()
-    """The names of all sections, as they follow each other in the file."""
+    """The text of each section, by the section's matcher."""
+    mask: Mask
+    """Hides the secrets in the file."""
+
+    @property
+    def databases(self) -> list[Any]:
+        """The contenders' sections that this Python reads."""
+        return [section for _, section in self.contenders if section is not None]
 
     def text_of(self, section: Any) -> SectionText:
-        """Return what stands in the file for a section: nothing where it is not in the file."""
+        """Return the text of a section, an empty one if the section is not in the file."""
         matcher = section.config.getSectionMatcher()
         return self.texts.get(matcher) or SectionText()
 
@@ -153,25 +147,6 @@ class Source:
     def environment_names(self) -> frozenset[str]:
         """Return the environment variables that the text refers to."""
         return frozenset(_ENVIRONMENT_NAME.findall(self.whole))
-
-    @property
-    def imports(self) -> str:
-        """Return the lines that import section types or define names for the rest of the text."""
-        return "".join(f"{line.strip()}\n" for line in _DIRECTIVE.findall(self.whole))
-
-    def storage_text(self, server: str) -> str:
-        """Return the section of the storage within a server section, without the server's own."""
-        text = self.whole
-        for match in _SERVER_SECTION.finditer(text):
-            if match["name"].lower() == server:
-                end = re.compile(rf"^\s*</{match['type']}>", re.MULTILINE | re.IGNORECASE)
-                closing = end.search(text, match.end())
-                within = text[match.end() : closing.start() if closing else None]
-                lines = lines_in_sections(within)
-                return "".join(
-                    f"{line}\n" for line, types in lines if types[:1] not in _BESIDE_STORAGE
-                )
-        raise KeyError(server)
 
 
 def read_source(path: Path) -> Source:
@@ -237,7 +212,7 @@ def parse(source: Source, names: Mapping[str, str]) -> Configuration:
         _check_imports(loader)
     except ZConfig.ConfigurationError as error:
         # What it says may follow from a package that is missing.
-        first = next(iter(loader.not_here), error)
+        first = next(iter(loader.failed_imports), error)
         raise UserError(_explained(first, source, loader, names)) from error
     except RecursionError:
         raise UserError(
@@ -250,52 +225,55 @@ def parse(source: Source, names: Mapping[str, str]) -> Configuration:
             raise UserError(
                 f"{source.path}: <zodb {section.name}> holds no storage, such as <filestorage>"
             )
-    _check_environments(parsed.environments, [each.name for each in parsed.databases], loader)
-    # Not all of the environment: what the same file says is to be told alike everywhere.
+    sections = {loader.texts[each.config.getSectionMatcher()]: each for each in parsed.databases}
+    contenders = [
+        (text, sections.get(text))
+        for text in loader.outermost
+        if text.environment or text in sections
+    ]
+    _check_environments([text for text, _ in contenders], parsed.environments)
+    for server in parsed.servers:
+        server.text = loader.texts[server.config.getSectionMatcher()]
+    # Not all of the environment: the same file has the same text everywhere.
     mask = Mask(of_configuration(source.whole, names, {}))
-    return Configuration(
-        parsed.databases, parsed.servers, names, loader.texts, mask, parsed.environments,
-        loader.outside, loader.order,
-    )  # fmt: skip
+    return Configuration(contenders, parsed.servers, parsed.environments, names, loader.texts, mask)
 
 
 def _check_imports(loader: TextLoader) -> None:
-    """Check that packages that this Python has not may be those of another one."""
-    if loader.not_here and not loader.outside:
-        raise loader.not_here[0]
+    """Check that another Python may have the packages that this one does not have."""
+    if loader.failed_imports and not any(text.environment for text in loader.outermost):
+        raise loader.failed_imports[0]
 
 
 def _check_environments(
-    environments: Sequence[EnvironmentSection], names: Sequence[str], loader: TextLoader
+    contenders: Sequence[SectionText], environments: Sequence[EnvironmentSection]
 ) -> None:
-    """Check that sections for other Pythons can be told apart, and that there are such Pythons.
-
-    *names* are those of the contenders that this Python reads.
-    """
+    """Check the sections for other Pythons as ZConfig checks those for this one."""
     known = [each.name for each in environments]
-    contenders = [*names, *(each.name for each in loader.outside)]
-    for section in loader.outside:
-        where = f"{path_of(section.url)}:{section.first_line}"
-        if section.environment not in known:
-            meant = suggestion(section.environment, known) if known else "no section defines one"
-            raise UserError(f"{where}: no environment {section.environment!r}; {meant}")
-        if section.type == "zodburi":
-            _check_uri(section, where)
-        if not section.name:
-            raise UserError(f"{where}: this section needs a name, as in <{section.type} NAME>")
-        if contenders.count(section.name) > 1:
+    names = [text.name for text in contenders]
+    for text in contenders:
+        if not text.environment:
+            continue
+        where = f"{path_of(text.lines[0].url)}:{text.lines[0].number}"
+        if text.environment not in known:
+            meant = suggestion(text.environment, known) if known else "no section defines one"
+            raise UserError(f"{where}: no environment {text.environment!r}; {meant}")
+        if text.type == "zodburi":
+            _check_uri(text, where)
+        if not text.name:
+            raise UserError(f"{where}: this section needs a name, as in <{text.type} NAME>")
+        if names.count(text.name) > 1:
             raise UserError(
-                f"{where}: a second section is called {section.name!r}; give each a name of its own"
+                f"{where}: a second section is called {text.name!r}; give each a name of its own"
             )
 
 
-def _check_uri(section: OutsideSection, where: str) -> None:
-    """Check a section of ours, of which another Python knows nothing."""
-    keys = [key.lower() for key, _, _ in keys_in(section.lines)]
-    for key in keys:
-        if key != "uri":
+def _check_uri(text: SectionText, where: str) -> None:
+    """Check a section of ours, which another Python does not know."""
+    for key in text.values:
+        if key.lower() != "uri":
             raise UserError(f"{where}: {key!r} is not a known key name in <zodburi>; uri is")
-    if not keys:
+    if not text.values:
         raise UserError(f"{where}: <zodburi> needs a uri")
 
 

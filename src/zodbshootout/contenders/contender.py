@@ -1,4 +1,4 @@
-"""What is known of a contender: plain data, whatever becomes of its storage."""
+"""A contender: what is known of a section, and of its storage once that was opened."""
 
 from __future__ import annotations
 
@@ -12,131 +12,128 @@ from pathlib import Path
 from zodbshootout.client.specification import Parameters, Storage
 from zodbshootout.client.storage_info import (
     Advice,
+    Cache,
     Limit,
     Requirement,
     Sharing,
     StorageInfo,
     narrowest,
+    server_cache,
 )
 from zodbshootout.servers.address import accepts
 
-_LIMITS = {
+OF_SERVER = "server."
+"""The prefix of the settings of private servers."""
+
+_SHARING_LIMITS = {
     Sharing.EXCLUSIVE: "one DB at a time can open it",
     Sharing.VOLATILE: "its data lives in one DB only",
 }
-
 _FILES = ("path", "data_dir")
 _PLACES = (*_FILES, "dsn", "host", "port", "unix_socket", "db", "server", "storage")
-"""Settings that tell a user which database it is."""
-
-
-OF_SERVER = "server."
-"""What the settings of private servers begin with."""
+"""Settings by which a user recognizes a database."""
+_SERVER_CACHES: Mapping[str, frozenset[Cache]] = {
+    "zeoserver": frozenset({server_cache("ZEO")}),
+    "postgresqlserver": frozenset({server_cache("PostgreSQL")}),
+    "mysqlserver": frozenset({server_cache("MySQL"), server_cache("MariaDB")}),
+}
+"""The caches that a restart empties, by the type of the server's section."""
 
 
 @dataclass(frozen=True)
 class Contender:
-    """One ``<zodb NAME>`` or ``<zodburi NAME>`` section."""
+    """A storage with its configuration: a ``<zodb NAME>`` or ``<zodburi NAME>`` section."""
 
     name: str
     storage: Storage
     """What a client needs to open it."""
     settings: Mapping[str, str] = field(default_factory=dict)
-    """What was configured, secrets left out, with what the run has named as ``$name``."""
+    """The configuration without secrets, with ``$name`` for what the run has named."""
     info: StorageInfo = field(default_factory=StorageInfo)
-    servers: tuple[str, ...] = ()
-    """The types of the sections of the private servers that it needs, such as ``zeoserver``."""
-    server_names: frozenset[str] = frozenset()
-    """The names of these servers; some may be needed by the others alone."""
-    servers_here: tuple[str, ...] = ()
-    """Those of them that no other host can reach."""
+    servers: Mapping[str, str] = field(default_factory=dict)
+    """The private servers that it needs, itself or through another: their sections' types, such as
+    ``zeoserver``, by name."""
     limits: tuple[Limit, ...] = ()
     hosts_together: int = 1
-    """How many hosts of a crew are on one machine, at most."""
+    """The largest number of a crew's hosts on one machine."""
     requirements: tuple[Requirement, ...] = ()
     zap_obstacle: str | None = None
     """Why its data cannot be destroyed."""
     installation: str | None = None
-    """What to type where the packages are missing that it needs, such as a driver."""
+    """How to install the packages that it needs, such as a driver."""
     advice: tuple[Advice, ...] = ()
     environment: str = ""
     """The name of the environment that it is opened in; empty for the Python of the command."""
     made_of: str = ""
     """What that environment is made of."""
-    beside: str = ""
-    """The contender of the same section as it is installed, where that is compared with this."""
-    side: str = ""
-    """Whose names of the run are in its settings, where several sides of a comparison have theirs:
-    another side's ``$scratch`` is another directory."""
+    variant: str = ""
+    """With ``--against``, the name of the variant whose ``$scratch`` and servers it uses."""
+    variant_of: str = ""
+    """The contender with which ``--against`` compares it: the same section as it is installed."""
     text: str = ""
-    """Its section in the configuration file, and those of the servers that it needs, secrets
-    left out."""
+    """The text of its section and those of its servers, without secrets."""
 
-    def inspected(self, info: StorageInfo) -> Contender:
-        """Return the contender with what a look at its open storage has found."""
+    def opened(self, info: StorageInfo, storage: Storage | None = None) -> Contender:
+        """Return the contender with what its open storage says, and how *storage* opened it."""
         sharing = narrowest((self.info.sharing, info.sharing))
-        return replace(self, info=replace(info, sharing=sharing))
+        info = replace(info, sharing=sharing)
+        return replace(self, storage=storage or self.storage, info=info)
 
     def refusal(self, parameters: Parameters) -> str | None:
-        """Say why it cannot be measured with these parameters, or return ``None``."""
+        """Return why it cannot be measured with these parameters, ``None`` if it can."""
         name, shape = self.info.storage_name, parameters.crew
         if parameters.blobs and self.info.stores_blobs is False:
             return f"{name} stores no blobs as it is configured here; see blob-dir"
-        if shape.databases > 1 and self.info.sharing in _LIMITS:
-            limit = _LIMITS[self.info.sharing]
+        if shape.databases > 1 and self.info.sharing in _SHARING_LIMITS:
+            limit = _SHARING_LIMITS[self.info.sharing]
             shared = "use --threads shared, or -c 1"
             otherwise = f"leave out --hosts, and {shared}" if shape.hosts > 1 else shared
             return f"{name}: {limit}; {otherwise}"
-        applying = (each for each in self.limits if each.applies_to(shape, self.hosts_together))
+        applying = (limit for limit in self.limits if limit.applies_to(shape, self.hosts_together))
         return next((limit.reason for limit in applying), None)
 
-    def absence(self) -> str | None:
-        """Say which server is not there, after trying to connect, or return ``None``."""
+    def missing_server(self) -> str | None:
+        """Try to connect; return which server does not run, ``None`` if all do."""
         for server in self.requirements:
             if not any(map(accepts, server.addresses)):
                 return server.otherwise
         return None
 
     def advice_on(self, cause: str) -> str | None:
-        """Say how to configure it otherwise after it failed with *cause*, or return ``None``."""
-        fitting = (each.text for each in self.advice if re.search(each.pattern, cause))
+        """Return how to configure it otherwise after it failed with *cause*, if that is known."""
+        fitting = (advice.text for advice in self.advice if re.search(advice.pattern, cause))
         return next(fitting, None)
+
+    def caches_left(self, *, restarted: bool) -> list[Cache]:
+        """Return the caches that hold records even when it is read cold.
+
+        *restarted* says whether its private servers are restarted before.
+        """
+        emptied = {
+            cache
+            for section_type in self.servers.values()
+            for cache in _SERVER_CACHES.get(section_type, ())
+        }
+        return [cache for cache in self.info.left if not (restarted and cache in emptied)]
 
     @property
     def place(self) -> tuple[str, ...]:
-        """Return the settings that tell which database it is.
+        """The settings by which a user recognizes its database.
 
-        Of a URI that is all there is to tell, where its scheme is not known.
+        A URI of an unknown scheme is its own place.
         """
-        found = []
+        places = []
         for key, value in self.settings.items():
             section, _, last = key.rpartition(".")
             name = last.rstrip("0123456789")
             if name == "user" and f"{section}.dsn" in self.settings:
-                found.append(value)  # in Oracle each user has a schema of his own
+                places.append(value)  # in Oracle each user has a schema of his own
             elif name in _FILES and not value.startswith("$"):
-                found.append(str(Path(value).absolute()))
+                places.append(str(Path(value).absolute()))
             elif name in _PLACES:
-                found.append(f"{value} of {self.side}" if self.side and "$" in value else value)
-        return tuple(found) or tuple(filter(None, [self.settings.get("uri")]))
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        """Return the files and directories that its clients open for its data.
-
-        A URI that names the run's scratch directory is one of them: another host has another one.
-        """
-        found = []
-        for key, value in self.settings.items():
-            if key == "uri" and "$scratch" in value:
-                found.append(value)
-            section, _, name = key.rpartition(".")
-            if key.startswith(OF_SERVER):
-                continue
-            shared = self.settings.get(f"{section}.shared_blob_dir".lstrip("."), "")
-            if name in _FILES or (name == "blob_dir" and shared.lower() == "true"):
-                found.append(value)
-        return tuple(found)
+                own = f" of {self.variant}" if self.variant and "$" in value else ""
+                places.append(f"{value}{own}")
+        return tuple(places) or tuple(filter(None, [self.settings.get("uri")]))
 
     def fingerprint(self) -> str:
         """Return a hash of the settings: equal for equal configurations."""
@@ -144,8 +141,26 @@ class Contender:
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
+def files_in(settings: Mapping[str, str]) -> list[str]:
+    """Return the files and directories that clients open, by the settings of a contender.
+
+    A URI that names the run's scratch directory is among them: another host has another one.
+    """
+    files = []
+    for key, value in settings.items():
+        if key == "uri" and "$scratch" in value:
+            files.append(value)
+        section, _, name = key.rpartition(".")
+        if key.startswith(OF_SERVER):
+            continue
+        shared = settings.get(f"{section}.shared_blob_dir".lstrip("."), "")
+        if name in _FILES or (name == "blob_dir" and shared.lower() == "true"):
+            files.append(value)
+    return files
+
+
 def by_place(contenders: Iterable[Contender]) -> list[list[Contender]]:
-    """Return the contenders, those together that are the same database."""
+    """Return the contenders in groups that use the same database."""
     places: dict[tuple[str, ...], list[Contender]] = {}
     for contender in contenders:
         places.setdefault(contender.place or (contender.name,), []).append(contender)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from zodbshootout.client.specification import Storage
-from zodbshootout.client.storage_info import Sharing, StorageInfo
+from zodbshootout.client.specification import INSTALLED, Storage
+from zodbshootout.client.storage_info import Limit, Sharing, StorageInfo
 from zodbshootout.client.storages.storage_type import (
     StorageType,
     inner_sections,
@@ -18,94 +18,193 @@ from zodbshootout.client.storages.storage_type import (
     written_sections,
 )
 from zodbshootout.config.configuration import Configuration, ServerSection
-from zodbshootout.config.loader import OutsideSection
-from zodbshootout.config.uri import URISection
-from zodbshootout.contenders.contender import Contender
-from zodbshootout.contenders.settings import settings_of, settings_of_outside
+from zodbshootout.config.loader import SectionText, with_names
+from zodbshootout.config.secrets import SECRET_KEY
+from zodbshootout.contenders.contender import OF_SERVER, Contender, files_in
+from zodbshootout.contenders.environment import Environment, of_section
+from zodbshootout.crews.cluster import Cluster
 from zodbshootout.servers.address import HOST, is_loopback
-from zodbshootout.servers.naming import needed_servers, servers_of
+from zodbshootout.servers.naming import servers_of
 
 
-def contenders_of(configuration: Configuration) -> list[Contender]:
-    """Return the contenders that a configuration describes, in their order."""
-    found = [_contender(section, configuration) for section in configuration.databases]
-    found += [_outside_contender(section, configuration) for section in configuration.outside]
-    return sorted(found, key=lambda each: configuration.order.index(each.name))
+def contenders_of(
+    configuration: Configuration,
+    environment: Environment | None = None,
+    cluster: Cluster | None = None,
+    mask: Callable[[str], str] = str,
+) -> list[Contender]:
+    """Return the contenders that a configuration describes, in their order.
+
+    ``--against`` opens all of them in the *environment*.  Their clients live on the hosts of the
+    *cluster*, if there is one.  *mask* hides secrets in what environments are made of.
+    """
+    described = {each.name: each for each in map(of_section, configuration.environments)}
+    found = []
+    for text, section in configuration.contenders:
+        where = environment or described.get(text.environment)
+        opened = {
+            "name": name_in(environment, text.name),
+            "environment": where.name if where else "",
+            "made_of": mask(where.made_of) if where else "",
+            "variant": environment.name if environment else "",
+            "variant_of": text.name if _is_other(environment) else "",
+        }
+        found.append(_contender(text, section, configuration, cluster, opened))
+    return found
 
 
-def _outside_contender(section: OutsideSection, configuration: Configuration) -> Contender:
-    """Return a contender of whose section nothing is known here but its text."""
-    servers = servers_of(section.names, configuration)
-    settings = settings_of_outside(section, configuration)
-    names = {name: configuration.names[name] for name in sorted(section.names)}
-    storage = Storage(section=section.whole, names=names)
-    if section.type == "zodburi":
-        storage = Storage(uri=section.value("uri", configuration.names))
-    return Contender(
-        name=section.name,
-        storage=storage,
-        settings=settings,
-        text=_text(section.whole, servers, configuration),
-        servers=tuple(server.kind for server in servers),
-        server_names=frozenset(server.name for server in servers),
-        servers_here=_servers_here(servers),
-        environment=section.environment,
-    )
+def name_in(environment: Environment | None, name: str) -> str:
+    """Return the name of a contender that ``--against`` opens in an *environment*, if any."""
+    return f"{name}@{environment.name}" if environment and _is_other(environment) else name
 
 
-def _servers_here(servers: Sequence[ServerSection]) -> tuple[str, ...]:
-    return tuple(server.name for server in servers if is_loopback(server.listen or HOST))
+def _is_other(environment: Environment | None) -> bool:
+    return environment is not None and environment.name != INSTALLED
 
 
-def _contender(section: Any, configuration: Configuration) -> Contender:
-    servers = needed_servers(section, configuration)
-    info = _info(section, servers)
-    known = list(known_types(nested_sections(section)))
+def _contender(
+    text: SectionText,
+    section: Any,
+    configuration: Configuration,
+    cluster: Cluster | None,
+    opened: Mapping[str, str],
+) -> Contender:
+    """Return a contender; *section* is ``None`` if another Python is to read it."""
+    servers = servers_of(text.names, configuration)
+    known = [] if section is None else list(known_types(nested_sections(section)))
+    info = StorageInfo() if section is None else _info(section, servers)
+    settings = _settings(text, section, configuration)
+    for server in servers:
+        of_server = _settings(server.text, server, configuration)
+        settings |= {f"{OF_SERVER}{server.name}.{key}": value for key, value in of_server.items()}
+    limits = [limit for kind, each in known for limit in kind.limits(each)]
+    if cluster is not None:
+        limits += _limits_of_hosts(cluster, opened["environment"], settings, servers)
     installations = (kind.installation(each) for kind, each in known)
     return Contender(
-        name=section.name,
-        storage=_storage(section, configuration),
-        settings=settings_of(section, configuration),
-        text=_text(configuration.text_of(section).whole, servers, configuration),
+        storage=_storage(text, configuration.names),
+        settings=settings,
         info=info,
-        servers=tuple(server.kind for server in servers),
-        server_names=frozenset(server.name for server in servers),
-        servers_here=_servers_here(servers),
-        limits=tuple(limit for kind, each in known for limit in kind.limits(each)),
+        servers={server.name: server.kind for server in servers},
+        limits=tuple(limits),
+        hosts_together=cluster.together if cluster else 1,
         requirements=tuple(need for kind, each in known for need in kind.requirements(each)),
         zap_obstacle=_zap_obstacle(info, [kind for kind, _ in known]),
         installation=next(filter(None, installations), None),
         advice=tuple(advice for kind, each in known for advice in kind.advice(each)),
+        text=_shown(text, servers, configuration.mask),
+        **opened,
     )
 
 
-def _text(section: str, servers: Sequence[ServerSection], configuration: Configuration) -> str:
-    """Return a section after those of the servers that it needs, nested ones indented."""
-    sections = [*(configuration.text_of(server).whole for server in servers), section]
-    lines = [line for each in sections for line in each.splitlines()]
-    found, depth = list(dict.fromkeys(filter(_is_directive, lines))), 0
+def _storage(text: SectionText, names: Mapping[str, str]) -> Storage:
+    """Return what a client needs to open the section, and nothing of the rest of the file."""
+    if text.type == "zodburi":
+        return Storage(uri=text.value("uri", names))
+    return Storage(section=text.whole, names={name: names[name] for name in sorted(text.names)})
+
+
+def _shown(text: SectionText, servers: Sequence[ServerSection], mask: Callable[[str], str]) -> str:
+    """Return the section's text after those of the servers, indented."""
+    lines = [
+        line
+        for each in (*(server.text for server in servers), text)
+        for line in each.whole.splitlines()
+    ]
+    shown, depth = list(dict.fromkeys(filter(_is_directive, lines))), 0
     for line in itertools.filterfalse(_is_directive, lines):
         depth -= line.startswith("</")
-        found.append(f"{'  ' * depth}{line}")
-        depth += line.startswith("<") and not line.startswith("</") and not line.endswith("/>")
-    return configuration.mask("\n".join(found))
+        shown.append(f"{'  ' * depth}{line}")
+        depth += line.startswith("<") and not line.startswith("</")
+    return mask("\n".join(shown))
 
 
 def _is_directive(line: str) -> bool:
     return line.startswith("%")
 
 
-def _storage(section: Any, configuration: Configuration) -> Storage:
-    """Return what a client needs to open what *section* describes, and nothing of the rest."""
-    if isinstance(section, URISection):
-        return Storage(uri=section.uri)
+def _settings(text: SectionText, section: Any, configuration: Configuration) -> dict[str, str]:
+    """Return what a section configures, as the metadata of every run record it, without secrets.
+
+    A value that comes from a name of the run, such as a path in its scratch directory, stands as
+    in the file: it is equal in every run.  The meaning of a section for another Python is not
+    known here: its keys have the types of the sections before them.
+    """
+    if section is not None:
+        return dict(_settings_of_parsed(section, configuration))
+    settings = {"section": text.type}
+    for key, values in text.values.items():
+        if SECRET_KEY.search(key.rpartition(".")[2]):
+            continue
+        for number, value in enumerate(values):
+            settings[f"{key}{number or ''}"] = configuration.mask(with_names(value)[0])
+    return settings
+
+
+def _settings_of_parsed(
+    section: Any, configuration: Configuration, prefix: str = ""
+) -> Iterator[tuple[str, str]]:
+    yield f"{prefix}section", type(section).__name__
+    if not hasattr(section.config, "getSectionAttributes"):
+        return
     text = configuration.text_of(section)
-    names = {name: configuration.names[name] for name in sorted(text.names)}
-    return Storage(section=text.whole, names=names)
+    for attribute in sorted(section.config.getSectionAttributes()):
+        value = getattr(section.config, attribute)
+        if value is None or SECRET_KEY.search(attribute):
+            continue
+        for number, part in enumerate(value if isinstance(value, list) else [value]):
+            key = f"{prefix}{attribute}{number or ''}"
+            if not hasattr(part, "config"):
+                for name, shown in _values(attribute, number, part, text):
+                    yield f"{key}{name}", configuration.mask(shown)
+            elif text.by_name("uri") is None:
+                # The values of what a URI describes come from the URI, which names them.
+                yield from _settings_of_parsed(part, configuration, f"{key}.")
+
+
+def _values(
+    attribute: str, number: int, value: Any, text: SectionText
+) -> Iterator[tuple[str, str]]:
+    """Yield value *number* of an attribute, in parts with their names if it is a mapping."""
+    if not isinstance(value, Mapping):
+        yield "", text.by_name(attribute, number) or _printable(value)
+        return
+    for name, part in value.items():
+        if not SECRET_KEY.search(name):
+            yield f".{name}", text.by_name(f"{attribute}.{name}") or str(part)
+
+
+def _printable(value: Any) -> str:
+    address = getattr(value, "address", value)
+    if isinstance(address, tuple):
+        return ":".join(map(_printable, address))
+    if isinstance(address, (str, int, float, bytes)) or address is None:
+        return str(address)
+    return type(address).__name__  # other texts differ from process to process
+
+
+def _limits_of_hosts(
+    cluster: Cluster,
+    environment: str,
+    settings: Mapping[str, str],
+    servers: Sequence[ServerSection],
+) -> list[Limit]:
+    """Return why clients on the hosts of a *cluster* cannot use a storage."""
+    if environment:
+        reason = f"environment {environment} is made for this command alone"
+        return [Limit(f"{reason}; leave out --hosts")]
+    if cluster.here:
+        return []
+    for file in files_in(settings):
+        return [Limit(f"only this host has {file}; leave out --hosts")]
+    for server in servers:
+        if is_loopback(server.listen or HOST):
+            return [Limit(f"server {server.name} listens on this host alone; see listen")]
+    return []
 
 
 def _info(section: Any, servers: Sequence[ServerSection]) -> StorageInfo:
-    # Of a section that another package defines for databases, nothing is known.
+    # Nothing is known of a section that another package defines for databases.
     asked = list(_asked_first(getattr(section.config, "storage", section)))
     names = [kind.storage_name() for kind in asked if kind is not None]
     return StorageInfo(
@@ -119,7 +218,7 @@ def _info(section: Any, servers: Sequence[ServerSection]) -> StorageInfo:
 
 
 def _asked_first(storage: Any) -> Iterator[type[StorageType] | None]:
-    """Return what is known of a section, and of those that its storage passes on to."""
+    """Yield the type of a section's storage, and of those that this one delegates to."""
     sections = [storage]
     while sections:
         kind = type_of_section(sections[0])
@@ -135,7 +234,7 @@ def _prefetches(asked: Sequence[type[StorageType] | None]) -> bool | None:
 
 
 def _read_only(section: Any) -> bool:
-    # Of a URI it is a text.
+    # A URI has it as a text.
     return str(getattr(getattr(section, "config", None), "read_only", False)) == "True"
 
 

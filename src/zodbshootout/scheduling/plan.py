@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from pathlib import Path
 
 from zodbshootout.client.benchmarks import benchmarks
-from zodbshootout.client.specification import Interpreter, Parameters
-from zodbshootout.client.storage_info import StorageInfo
+from zodbshootout.client.specification import Parameters
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.results.cell import Cell
 from zodbshootout.scheduling.calibration import Effort
@@ -112,22 +111,6 @@ class Plan:
     contenders: Sequence[Contender]
     rows: Sequence[Row]
     effort: Effort
-
-    def knowing(self, info: Mapping[str, StorageInfo]) -> Plan:
-        """Return the plan with what opening the contenders has shown."""
-        contenders = [
-            each.inspected(info[each.name]) if each.name in info else each
-            for each in self.contenders
-        ]
-        return replace(self, contenders=contenders)
-
-    def located(self, interpreters: Mapping[str, Interpreter]) -> Plan:
-        """Return the plan with the Pythons in which contenders are opened, by their names."""
-        contenders = [
-            replace(each, storage=replace(each.storage, interpreter=interpreters.get(each.name)))
-            for each in self.contenders
-        ]
-        return replace(self, contenders=contenders)
 
     @property
     def cells(self) -> list[Cell]:

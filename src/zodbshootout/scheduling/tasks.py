@@ -15,10 +15,8 @@ from zodbshootout.client.data.tree import Dataset
 from zodbshootout.client.distributions import installed_versions
 from zodbshootout.client.masking import Mask
 from zodbshootout.client.specification import Parameters, Specification
-from zodbshootout.client.storage_info import Cache, Sharing, StorageInfo
+from zodbshootout.client.storage_info import Sharing, StorageInfo
 from zodbshootout.client.tasks import Prepare
-from zodbshootout.contenders.contender import Contender
-from zodbshootout.contenders.private_servers import caches_of_server
 from zodbshootout.crews.cluster import Cluster
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.result import file_name, varied_parameters
@@ -113,7 +111,7 @@ class Tasks:
         """Return what is known of a run before it begins."""
         contender, options = self.plan.contender(cell), self.options
         benchmark = benchmarks()[cell.benchmark]
-        uncleared = ", ".join(map(str, _uncleared_caches(contender, restarted=restarted)))
+        uncleared = ", ".join(map(str, contender.caches_left(restarted=restarted)))
         # Text of several lines, which pyperf's metadata cannot have.
         text = {"configuration_text": json.dumps(contender.text)} if contender.text else {}
         return text | storable(
@@ -131,7 +129,7 @@ class Tasks:
                 **_storage_metadata(contender.info),
                 **(contender.info.python if contender.environment else {}),
                 "environment": contender.made_of,
-                "beside": contender.beside,
+                "beside": contender.variant_of,
                 "packed": options.pack,
                 "zapped": contender.name in options.zapped,
                 "label": self.mask(options.label),
@@ -158,12 +156,6 @@ def _storage_metadata(info: StorageInfo) -> dict[str, str | bool]:
         "storage_classes": " over ".join(info.storage_classes),
         "corrections": "; ".join(info.corrections),
     }
-
-
-def _uncleared_caches(contender: Contender, *, restarted: bool) -> list[Cache]:
-    """Return the caches of a contender that hold records even when it is read cold."""
-    emptied = {cache for kind in contender.servers for cache in caches_of_server(kind)}
-    return [cache for cache in contender.info.left if not (restarted and cache in emptied)]
 
 
 def _record_size(cell: Cell, benchmark: type[Benchmark]) -> int | str:

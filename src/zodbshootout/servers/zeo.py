@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Sequence
 
@@ -10,7 +9,7 @@ from zodbshootout.servers.address import host_and_port, is_loopback
 from zodbshootout.servers.server import Server, ServerContext
 
 _FILE = "zeo.conf"
-_CLIENT_IMPORT = re.compile(r"^%import\s+ZEO\s*\n", re.MULTILINE)
+_CLIENT_IMPORT = "%import ZEO"
 """The import of ZEO's client sections: their <ssl> clashes with the one that runzeo defines."""
 
 
@@ -38,13 +37,13 @@ class ZEOServer(Server):
             **self.section.settings,
         }
         lines = (f"  {name} {text.replace('$', '$$')}\n" for name, text in settings.items())
-        source = self.context.source
+        text = self.section.text
+        imports = (line.text for line in text.imports if line.text != _CLIENT_IMPORT)
+        storage = "\n".join([*imports, text.storage])
         self.directory.write(
             _FILE,
             f"{prelude(self.context.names)}"
-            f"<zeo>\n{''.join(lines)}{self._encryption()}</zeo>\n"
-            f"{_CLIENT_IMPORT.sub('', source.imports)}"
-            f"{source.storage_text(self.name)}",
+            f"<zeo>\n{''.join(lines)}{self._encryption()}</zeo>\n{storage}",
         )
 
     def _encryption(self) -> str:

@@ -1,6 +1,6 @@
 """``--min-objects`` on FileStorage against the storage's own API in one loop.
 
-Ours is :func:`zodbshootout.client.populating.fill` on a database that holds nothing, which makes
+Ours is :func:`zodbshootout.client.tasks.fill` on a database that holds nothing, which makes
 content, records and OIDs, and mappings by which the objects can be reached.  The loop begins,
 stores 1000 records that are ready-made, under new OIDs, votes and finishes; it stores the same
 number of records of the same size.  Both are timed in turn, from the open storage to the last
@@ -67,8 +67,8 @@ def _report(
 def fill(path: Path, objects: int) -> float:
     """Fill a new FileStorage as ``--min-objects`` does; return the seconds that it took."""
     from zodbshootout.client.database import Database
-    from zodbshootout.client.populating import fill as fill_database
     from zodbshootout.client.specification import CrewShape, Parameters, Storage
+    from zodbshootout.client.tasks import fill as fill_database
 
     section = f"<zodb>\n<filestorage>\npath {path}\n</filestorage>\n</zodb>\n"
     parameters = Parameters(CrewShape(1), object_size=RECORD, min_objects=objects)

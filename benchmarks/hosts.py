@@ -38,6 +38,7 @@ from benchmarks.contenders import zeo
 from benchmarks.figure import Figure, at_least, at_most, told
 from zodbshootout.client.outcome import State
 from zodbshootout.client.progress import most_points
+from zodbshootout.client.protocol import Call
 from zodbshootout.client.specification import (
     ClientKind,
     CrewShape,
@@ -45,12 +46,12 @@ from zodbshootout.client.specification import (
     Specification,
     Storage,
 )
-from zodbshootout.client.tasks import Prepare
-from zodbshootout.crews.cluster import Cluster
+from zodbshootout.client.tasks import Preparation
+from zodbshootout.crews.cluster import Cluster, hosts_crew
 from zodbshootout.crews.crew import Crew
-from zodbshootout.crews.hosts import HostsCrew, hosts_crew
-from zodbshootout.crews.interpreters import LogSettings, carried_out, own_interpreter
-from zodbshootout.crews.remote import StartCrew, remote_crew
+from zodbshootout.crews.hosts import HostsCrew, StartCrew
+from zodbshootout.crews.interpreters import call_in, interpreter_crew, own_interpreter
+from zodbshootout.crews.logs import LogSettings
 from zodbshootout.guardian import Guardian
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.comparison import Comparison, Pair, Verdict, compare
@@ -137,13 +138,13 @@ def _run(cluster: Cluster, section: str, cell: Cell) -> dict[int, list[float]]:
 def _crew(cluster: Cluster, section: str, cell: Cell, hosts: int) -> Iterator[Crew]:
     shape = replace(cell.parameters.crew, hosts=hosts)
     parameters = replace(cell.parameters, crew=shape, owner=f"on {hosts}")
-    lead = StartCrew(Specification(Storage(section), cell.benchmark, parameters))
+    start_crew = StartCrew(Specification(Storage(section), cell.benchmark, parameters))
     here = own_interpreter(gevent=False)
-    carried_out(here, Prepare(lead.specification), LogSettings())
+    call_in(here, Call("prepare", (Preparation(start_crew.specification),)), LogSettings())
     with (
-        hosts_crew(cluster, lead, LogSettings(), {})
+        hosts_crew(cluster, start_crew, LogSettings(), {})
         if hosts
-        else remote_crew(here, lead, LogSettings())
+        else interpreter_crew(here, start_crew, LogSettings())
     ) as crew:
         yield crew
 
@@ -302,10 +303,10 @@ def _parts(few: Cost, many: Cost) -> tuple[float, float]:
 def _cost(cluster: Cluster, hosts: int, clients: int) -> Cost:
     chosen = replace(cluster, workers=cluster.workers[:hosts])
     shape = CrewShape(clients, ClientKind.THREAD, shared=True, hosts=hosts)
-    lead = StartCrew(Specification(Storage(SECTION), "ex_commit", Parameters(shape)))
+    start_crew = StartCrew(Specification(Storage(SECTION), "ex_commit", Parameters(shape)))
     iterations = ITERATIONS_OF_A_POINT * most_points(clients)
     process = psutil.Process()
-    with hosts_crew(chosen, lead, LogSettings(), {}) as crew:
+    with hosts_crew(chosen, start_crew, LogSettings(), {}) as crew:
         assert isinstance(crew, HostsCrew)
         traffic = _Traffic()
         for host in crew._hosts:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from zodbshootout.client.benchmarks.benchmark import Benchmark
 from zodbshootout.client.database import Database
 from zodbshootout.client.specification import ClientKind, CrewShape, Parameters, Storage
-from zodbshootout.crews.starting import CrewPlan
+from zodbshootout.crews.local import CrewPlan
 
 _SECTION = "<zodb>\n<mappingstorage>\n</mappingstorage>\n</zodb>\n"
 BATCH = 1000

@@ -18,14 +18,13 @@ from ZODB.MappingStorage import MappingStorage
 from ZODB.POSException import ConflictError, ReadConflictError
 
 from zodbshootout.client.benchmarks.benchmark import Benchmark
-from zodbshootout.client.clock import Clock
 from zodbshootout.client.database import Database
+from zodbshootout.client.protocol import Clock
 from zodbshootout.client.specification import ClientKind, CrewShape, Parameters, Storage
 from zodbshootout.client.storage_info import Cache, CacheUse, Sharing
 from zodbshootout.client.storages.storage_type import StorageType
-from zodbshootout.crews.crew import Crew
-from zodbshootout.crews.sample import Sample
-from zodbshootout.crews.starting import CrewPlan
+from zodbshootout.crews.crew import Crew, Sample
+from zodbshootout.crews.local import CrewPlan
 
 LOAD = 1.0
 STORE = 2.0**5
@@ -211,6 +210,11 @@ def exactly_started(crew: Crew) -> Crew:
     """Have a crew start at instants that can be added to others without rounding."""
     crew._notice = NOTICE
     return crew
+
+
+def client_values(sample: Sample) -> list[float]:
+    """Return the seconds per iteration of each client."""
+    return [sample.on_clock / share if share else 0.0 for share in sample.shares]
 
 
 def measure(

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from zodbshootout.client.outcome import Failure
-from zodbshootout.crews.threads import QueueChannel
+from zodbshootout.crews.local import QueueChannel
 
 NOTICE = 1.0
 

@@ -42,9 +42,9 @@ def check_contracts(home: Path) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     ("module", "line"),
     [
-        ("client/clock.py", "import zodbshootout.crews.crew"),
+        ("client/protocol.py", "import zodbshootout.crews.crew"),
         ("results/cell.py", "import zodbshootout.scheduling.plan"),
-        ("client/clock.py", "import rich"),
+        ("client/protocol.py", "import rich"),
         ("scheduling/plan.py", "import pyperf"),
         ("reports/report.py", "import zodbshootout.contenders.contender"),
     ],

@@ -14,10 +14,10 @@ from zodbshootout.cli.launching import _relay, inspect_all
 from zodbshootout.cli.options import parse
 from zodbshootout.client.masking import Mask
 from zodbshootout.client.outcome import Failed, Failure
+from zodbshootout.client.specification import Storage
 from zodbshootout.client.storage_info import Advice, Requirement, StorageInfo
-from zodbshootout.client.tasks import InspectStorage
 from zodbshootout.scheduling.result_store import Observer
-from zodbshootout.workers import leaks
+from zodbshootout.workers.task import LEAKS_PREFIX
 
 INFO = StorageInfo("SomeStorage", driver="some driver")
 
@@ -38,10 +38,10 @@ class FakeLauncher:
             raise Failed(self.cannot_start)
         yield self
 
-    def look(self, task: InspectStorage) -> StorageInfo:
-        self.inspected.append(task.storage.section)
-        if task.storage.section in self.failures:
-            raise Failed(self.failures[task.storage.section])
+    def inspect(self, storage: Storage) -> StorageInfo:
+        self.inspected.append(storage.section)
+        if storage.section in self.failures:
+            raise Failed(self.failures[storage.section])
         return INFO
 
 
@@ -121,8 +121,8 @@ def test_what_pyperf_prints_in_every_worker_is_passed_on_by_no_option(
 
     relay = _relay(parse(words), Noting(), Mask(["geheim"]))
     for line in (
-        f"{leaks.PREFIX}5 more", "", "add: Mean +- std dev: 738 us +- 16 us",
+        f"{LEAKS_PREFIX}5 more", "", "add: Mean +- std dev: 738 us +- 16 us",
         "a storage's own words, geheim",
     ):  # fmt: skip
         relay(line)
-    assert shown == [line.replace("leak: ", leaks.PREFIX) for line in told]
+    assert shown == [line.replace("leak: ", LEAKS_PREFIX) for line in told]

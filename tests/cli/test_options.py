@@ -181,7 +181,6 @@ def test_the_options_of_a_run() -> None:
     run = parse(["x.conf", "--threads", "--pack", "--leaks", "--profile", "d", "--fail-fast"]).run
     assert (run.pack, run.leaks, run.fail_fast) == (True, True, True)
     assert run.profiles == Path("d").absolute()
-    assert run.profiler == "cprofile"
 
 
 def test_btrees() -> None:

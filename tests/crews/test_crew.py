@@ -31,17 +31,16 @@ from zodbshootout.client import session
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.benchmarks.benchmark import MAX_AT_ONCE, Benchmark
 from zodbshootout.client.client import Client
-from zodbshootout.client.clock import SystemClock
 from zodbshootout.client.data.tree import Dataset
 from zodbshootout.client.database import Database
 from zodbshootout.client.outcome import Failed
-from zodbshootout.client.populating import populate
 from zodbshootout.client.progress import MAX_POINTS
+from zodbshootout.client.protocol import SystemClock
 from zodbshootout.client.session import StretchTimer
 from zodbshootout.client.specification import ClientKind, Parameters, Storage
 from zodbshootout.client.storages import storage_type
-from zodbshootout.crews.processes import ProcessCrew
-from zodbshootout.crews.starting import CrewPlan
+from zodbshootout.client.tasks import populate
+from zodbshootout.crews.local import CrewPlan, ProcessCrew
 
 
 @pytest.fixture
@@ -386,7 +385,7 @@ def test_what_a_client_reports_of_a_stretch_is_bounded(
         assert report.progress.done[0] == 1
         assert report.progress.end(iterations) - report.progress.start >= iterations
         assert iterations in report.progress.done
-        assert len(stretch._further_ends) <= 64
+        assert len(stretch._uncounted_ends) <= 64
         sizes.append(len(pickle.dumps(report)))
     assert max(sizes) < 24 * MAX_POINTS
 

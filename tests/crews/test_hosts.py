@@ -19,7 +19,7 @@ import pytest
 from zodbshootout.client import protocol
 from zodbshootout.client.outcome import Failed, Failure
 from zodbshootout.client.progress import Progress
-from zodbshootout.client.recorder import Latencies
+from zodbshootout.client.protocol import Call, Latencies
 from zodbshootout.client.specification import (
     ClientKind,
     CrewShape,
@@ -27,19 +27,17 @@ from zodbshootout.client.specification import (
     Specification,
     Storage,
 )
-from zodbshootout.client.tasks import Prepare, carry_out
-from zodbshootout.crews.clocks import Offset
-from zodbshootout.crews.cluster import Cluster, Worker
+from zodbshootout.client.tasks import Preparation, prepare
+from zodbshootout.crews.cluster import Cluster, Worker, equipment, hosts_crew
 from zodbshootout.crews.hosts import (
     MAX_UNCERTAIN,
     ROUND_TRIPS,
+    ClusterCrew,
     Host,
-    HostsCrew,
-    equipment,
-    hosts_crew,
+    Offset,
+    StartCrew,
 )
-from zodbshootout.crews.interpreters import LogSettings
-from zodbshootout.crews.remote import Order, StartCrew
+from zodbshootout.crews.logs import LogSettings
 from zodbshootout.guardian import Guardian
 from zodbshootout.servers import dask as clusters
 from zodbshootout.servers.dask import cluster_for
@@ -95,15 +93,17 @@ class ExactActor:
 
     def ask(self, message: Any) -> Answered:
         self.clock.time += TRIP
-        if isinstance(message, StartCrew):
-            self.lead = message
+        assert isinstance(message, Call)
+        if message.name == "start_crew":
+            (start_crew,) = message.args
+            assert isinstance(start_crew, StartCrew)
             return Answered(self.clock.time + self.ahead)
-        assert isinstance(message, Order)
-        self.asked.append(message.order)
-        if type(message.order) in self.answers:
-            return Answered(self.answers[type(message.order)])
-        assert message.clients is not None
-        return Answered([self._report(message.order) for _ in message.clients])
+        assert message.name == "ask"
+        order, clients = message.args
+        self.asked.append(order)
+        if type(order) in self.answers:
+            return Answered(self.answers[type(order)])
+        return Answered([self._report(order) for _ in clients])
 
     def _report(self, order: Any) -> Any:
         if isinstance(order, protocol.Start):
@@ -124,13 +124,13 @@ def cluster_of(*rooms: int | None) -> Cluster:
     return Cluster("", workers, here=True)
 
 
-def exact(clock: ExactClock, *actors: ExactActor) -> HostsCrew:
+def exact(clock: ExactClock, *actors: ExactActor) -> ClusterCrew:
     shares = cluster_of(*[None] * len(actors)).shares(3)
     hosts = [
         Host(f"host-{number}", actor, clients)
         for number, (actor, clients) in enumerate(zip(actors, shares, strict=True))
     ]
-    crew = HostsCrew(3, clock, hosts, StartCrew(SPECIFICATION))
+    crew = ClusterCrew(3, clock, hosts, StartCrew(SPECIFICATION))
     crew.start()
     return crew
 
@@ -312,16 +312,16 @@ def test_percentiles_are_those_of_all_latencies_and_no_averages() -> None:
 
 def test_reports_come_in_the_order_of_the_clients() -> None:
     clock = ExactClock()
-    first = ExactActor(
-        clock, answers={protocol.Verify: [protocol.Verified("a"), protocol.Verified("b")]}
-    )
-    second = ExactActor(clock, answers={protocol.Verify: [protocol.Verified("c")]})
+    first = ExactActor(clock, answers={Call: ["a", "b"]})
+    second = ExactActor(clock, answers={Call: ["c"]})
     crew = exact(clock, first, second)
-    reports = crew.ask(protocol.Verify(), protocol.Verified)
-    assert [each.account for each in reports] == ["a", "b", "c"]
-    crew.ask(protocol.Audit(["a", "b", "c"]), protocol.Ready, [0])
-    assert protocol.Audit(["a", "b", "c"]) in first.asked
-    assert protocol.Audit(["a", "b", "c"]) not in second.asked
+    accounts = crew.call("verify")
+    assert accounts == ["a", "b", "c"]
+    first.answers = {Call: [None]}
+    crew.call("audit", accounts, clients=[0])
+    audit = Call("audit", (["a", "b", "c"],))
+    assert audit in first.asked
+    assert audit not in second.asked
 
 
 @pytest.mark.parametrize(
@@ -369,7 +369,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 def specified(place: Path, benchmark: str, shape: CrewShape) -> Specification:
     storage = Storage(SECTION, names={"here": str(place)})
     found = Specification(storage, benchmark, Parameters(shape, objects=20))
-    carry_out(Prepare(found))
+    prepare(Preparation(found))
     return found
 
 
@@ -398,8 +398,8 @@ def gone(processes: Sequence[psutil.Process]) -> bool:
 def test_what_is_measured_on_hosts_adds_up(
     benchmark: str, shape: CrewShape, cluster: Cluster, tmp_path: Path
 ) -> None:
-    lead = StartCrew(specified(tmp_path, benchmark, shape))
-    with hosts_crew(cluster, lead, LogSettings(), {}) as crew:
+    start_crew = StartCrew(specified(tmp_path, benchmark, shape))
+    with hosts_crew(cluster, start_crew, LogSettings(), {}) as crew:
         crew.measure(2, counts=False)
         crew.prepare(ITERATIONS)
         sample = crew.measure(ITERATIONS)
@@ -415,8 +415,8 @@ def test_what_is_measured_on_hosts_adds_up(
 
 @contextmanager
 def at_work(cluster: Cluster, tmp_path: Path) -> Iterator[tuple[Any, list[psutil.Process]]]:
-    lead = StartCrew(specified(tmp_path, "add", CrewShape(4)))
-    with hosts_crew(cluster, lead, LogSettings(), {}) as crew:
+    start_crew = StartCrew(specified(tmp_path, "add", CrewShape(4)))
+    with hosts_crew(cluster, start_crew, LogSettings(), {}) as crew:
         yield crew, ours()
 
 
@@ -452,7 +452,7 @@ def test_clients_end_with_whoever_holds_the_crew(cluster: Cluster, tmp_path: Pat
         for host in crew._hosts:
             crew_clients = [number for number, _ in enumerate(host.clients)]
             instant = time.perf_counter()
-            host.actor.ask(Order(protocol.Start(instant), protocol.Finished, crew_clients))
+            host.actor.ask(Call("ask", (protocol.Start(instant), crew_clients)))
         raise KeyboardInterrupt
     assert gone(processes)
 
@@ -464,7 +464,7 @@ def test_the_environment_reaches_the_clients(
     monkeypatch.setenv("SHOOTOUT_PLACE", str(tmp_path))
     storage = Storage(SECTION.replace("$here", "$(SHOOTOUT_PLACE)"))
     found = Specification(storage, "add", Parameters(CrewShape(2), objects=20))
-    carry_out(Prepare(found))
+    prepare(Preparation(found))
     with hosts_crew(
         cluster, StartCrew(found), LogSettings(), {"SHOOTOUT_PLACE": str(tmp_path)}
     ) as crew:
@@ -481,8 +481,8 @@ def test_hosts_that_share_no_files_have_a_directory_of_their_own(
     section = "<zodb x>\n<filestorage>\npath $scratch/x.fs\n</filestorage>\n</zodb>\n"
     names = {"scratch": str(scratch), "x_certificate": str(certificate), "x_port": "1"}
     storage = Storage(section, names=names)
-    lead = StartCrew(Specification(storage, "ex_commit", Parameters(CrewShape(2))))
-    with hosts_crew(replace(cluster, here=False), lead, LogSettings(), {}) as crew:
+    start_crew = StartCrew(Specification(storage, "ex_commit", Parameters(CrewShape(2))))
+    with hosts_crew(replace(cluster, here=False), start_crew, LogSettings(), {}) as crew:
         sample = crew.measure(ITERATIONS, counts=False)
     # On one host the second client would have been refused: the file is locked.
     assert sample.iterations == 2 * ITERATIONS

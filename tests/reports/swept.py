@@ -6,7 +6,7 @@ import random
 from typing import Any
 
 from tests.runs import failed, measured, unsupported
-from zodbshootout.client.recorder import Latencies
+from zodbshootout.client.protocol import Latencies
 from zodbshootout.client.specification import CrewShape, Parameters
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.result import CellResult

@@ -85,7 +85,7 @@ def test_restructured_text_is_read_by_docutils_as_it_was_meant() -> None:
 
 
 def test_latencies_of_all_runs_are_merged() -> None:
-    from zodbshootout.client.recorder import Latencies
+    from zodbshootout.client.protocol import Latencies
     from zodbshootout.workers.summary import histogram
 
     runs = []

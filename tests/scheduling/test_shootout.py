@@ -15,7 +15,7 @@ import pytest
 from tests.runs import Counting, contender, measured, plan_of, run
 from zodbshootout.client.outcome import Failed, Failure, State
 from zodbshootout.client.storage_info import Advice
-from zodbshootout.client.tasks import Prepare
+from zodbshootout.client.tasks import Preparation
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.errors import UserError
 from zodbshootout.results.result import CellResult
@@ -95,7 +95,7 @@ class Site:
             self.fork_servers -= 1
             assert self.at_work == []
 
-    def prepare(self, task: Prepare) -> None:
+    def prepare(self, task: Preparation) -> None:
         told = task.specification
         self.may_write[told.storage.section] = task.may_write
         self.note("prepare", told.benchmark, told.storage.section, (task.zap, task.pack))

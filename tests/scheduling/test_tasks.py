@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from tests.runs import plan_of
 from zodbshootout.client.specification import Specification, Storage
-from zodbshootout.client.tasks import Prepare
+from zodbshootout.client.tasks import Preparation
 from zodbshootout.results.cell import Cell
 from zodbshootout.scheduling.plan import Plan, RunOptions
 from zodbshootout.scheduling.tasks import Tasks
@@ -95,8 +95,8 @@ def test_what_was_written_before_a_zap_is_written_again() -> None:
     tasks = Tasks(plan, RunOptions(zapped={"b"}))
     add, cold = plan.rows
 
-    def preparation(cell: Cell, *, zap: bool = False) -> Prepare:
-        return Prepare(Specification(Storage(""), cell.benchmark, cell.parameters), zap)
+    def preparation(cell: Cell, *, zap: bool = False) -> Preparation:
+        return Preparation(Specification(Storage(""), cell.benchmark, cell.parameters), zap)
 
     def due(row: int) -> list[str]:
         cells = (add, cold)[row].cells

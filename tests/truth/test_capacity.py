@@ -19,15 +19,14 @@ from typing import Any, ClassVar
 import pytest
 from ZODB.MappingStorage import MappingStorage
 
-from tests.fakes import database_of, exactly_started, parameters
+from tests.fakes import client_values, database_of, exactly_started, parameters
 from tests.scheduler import SharedClock, SharedLock, channel_on
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.benchmarks.benchmark import Benchmark
 from zodbshootout.client.specification import Parameters
-from zodbshootout.crews import threads
-from zodbshootout.crews.crew import Crew
-from zodbshootout.crews.sample import Sample
-from zodbshootout.crews.starting import CrewPlan
+from zodbshootout.crews import local
+from zodbshootout.crews.crew import Crew, Sample
+from zodbshootout.crews.local import CrewPlan
 
 COMMIT = 2.0**-7
 """Seconds that the server is busy with a commit, while all others wait."""
@@ -76,7 +75,7 @@ def crew_of(
     clock: SharedClock,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Crew]:
-    monkeypatch.setattr(threads, "QueueChannel", channel_on(clock))
+    monkeypatch.setattr(local, "QueueChannel", channel_on(clock))
     plan = CrewPlan(benchmark, of, lambda: database_of(storage), clock)
     with plan.started() as crew:
         yield exactly_started(crew)
@@ -212,7 +211,7 @@ def test_clients_that_do_not_share_anything_come_out_at_the_sum_of_their_speeds(
     # What the end of one client's stretch cuts off another's iterations does not always come in
     # at its beginning; each one's own speed is exact.
     assert per_second(sample) == pytest.approx(sum(speeds), rel=tolerance if clients > 1 else 0)
-    assert sample.client_values == list(Independent.seconds[:clients])
+    assert client_values(sample) == list(Independent.seconds[:clients])
     assert sample.smallest_share == min(speeds) * clients / sum(speeds)
 
 
@@ -251,7 +250,7 @@ def test_of_single_iterations_the_whole_ones_count_that_ended_by_the_time_of_the
 ) -> None:
     slow, quick = Uneven.seconds[:2]
     sample = committed(2, 1, fair, monkeypatch, Uneven)
-    assert sample.client_values == [slow, slow / 3]  # three quick ones end before the slow one
+    assert client_values(sample) == [slow, slow / 3]  # three quick ones end before the slow one
     assert per_second(sample) == 4 / slow < 1 / slow + 1 / quick
 
 

@@ -22,6 +22,7 @@ from tests.fakes import (
     FakeClock,
     FakeStorage,
     PrefetchingStorage,
+    client_values,
     database_of,
     measure,
     parameters,
@@ -31,10 +32,10 @@ from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.benchmarks.benchmark import Benchmark
 from zodbshootout.client.data import tree
 from zodbshootout.client.data.tree import Dataset
-from zodbshootout.client.populating import populate
-from zodbshootout.client.recorder import Latencies
+from zodbshootout.client.protocol import Latencies
 from zodbshootout.client.specification import MappingType, Parameters
-from zodbshootout.crews.sample import Sample
+from zodbshootout.client.tasks import populate
+from zodbshootout.crews.crew import Sample
 
 N = 10
 HALF = 5
@@ -105,7 +106,7 @@ def test_on_the_clock_is_what_the_benchmark_says_and_nothing_else(
     (sample,) = measure(benchmarks()[name], storage_for(clock), of, clock, [loops])
     assert sample.iterations == clients * loops
     assert sum(sample.latencies.counts.values()) == clients * loops
-    assert sample.client_values == [EXPECTED[name]] * clients
+    assert client_values(sample) == [EXPECTED[name]] * clients
     assert all_took(sample, EXPECTED[name])
     assert sample.on_clock == loops * EXPECTED[name]
     assert sample.paused == 0.0

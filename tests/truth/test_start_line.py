@@ -10,12 +10,18 @@ from typing import Any
 import pytest
 import ZODB
 
-from tests.fakes import NOTICE, FakeClock, FakeStorage, measure, parameters
+from tests.fakes import (
+    NOTICE,
+    FakeClock,
+    FakeStorage,
+    measure,
+    parameters,
+)
 from zodbshootout.client.benchmarks.benchmark import Benchmark
-from zodbshootout.client.clock import SystemClock
 from zodbshootout.client.database import Database
+from zodbshootout.client.protocol import SystemClock
 from zodbshootout.client.specification import ClientKind, Storage
-from zodbshootout.crews.starting import CrewPlan
+from zodbshootout.crews.local import CrewPlan
 from zodbshootout.workers.summary import summarize
 
 CLIENTS = 20

@@ -26,7 +26,7 @@ from zodbshootout.client.specification import (
     Storage,
 )
 from zodbshootout.client.storage_info import Sharing
-from zodbshootout.client.tasks import InspectStorage, Prepare
+from zodbshootout.client.tasks import Preparation
 from zodbshootout.guardian import Guardian
 from zodbshootout.workers.launch import ForkServer, Launcher, Worker
 from zodbshootout.workers.task import Measure, Profiling
@@ -76,7 +76,7 @@ class Place:
 
     def prepared(self, fork_server: ForkServer, **how: Any) -> Specification:
         told = self.specification(**how)
-        fork_server.prepare(Prepare(told))
+        fork_server.prepare(Preparation(told))
         return told
 
     @contextmanager
@@ -142,17 +142,15 @@ def cause(failure: pytest.ExceptionInfo[Failed]) -> str:
 
 def test_a_look_at_a_contender_comes_back_as_facts(place: Place) -> None:
     with place.launcher.fork_server() as fork_server:
-        info = fork_server.look(InspectStorage(place.storage()))
+        info = fork_server.inspect(place.storage())
         assert info.sharing is Sharing.EXCLUSIVE
         assert info.storage_classes == ("ZODB.FileStorage.FileStorage.FileStorage",)
-        memory = fork_server.look(
-            InspectStorage(Storage("<zodb m>\n<mappingstorage>\n</mappingstorage>\n</zodb>"))
+        memory = fork_server.inspect(
+            Storage("<zodb m>\n<mappingstorage>\n</mappingstorage>\n</zodb>")
         )
         assert memory.sharing is Sharing.VOLATILE
         with pytest.raises(Failed) as failure:
-            fork_server.look(
-                InspectStorage(Storage("<zodb x>\n<nonsense>\n</nonsense>\n</zodb>\n"))
-            )
+            fork_server.inspect(Storage("<zodb x>\n<nonsense>\n</nonsense>\n</zodb>\n"))
         assert failure.value.failure.state is State.FAILED
         assert "nonsense" in cause(failure)
     place.assert_tidy()
@@ -165,7 +163,7 @@ def test_a_database_is_prepared_as_it_is_told_to(place: Place) -> None:
         assert size > 5
         place.prepared(fork_server, benchmark="cold")
         assert place.objects() == size
-        fork_server.prepare(Prepare(place.specification("tpc"), zap=True))
+        fork_server.prepare(Preparation(place.specification("tpc"), zap=True))
         assert place.objects() == 1  # the root
     place.assert_tidy()
 
@@ -269,7 +267,7 @@ def test_a_worker_that_is_killed_is_told_of_and_its_clients_are_ended(place: Pla
         assert [pid for pid in clients if psutil.pid_exists(pid)
                 and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE] == []  # fmt: skip
         # The fork server goes on.
-        assert fork_server.look(InspectStorage(place.storage())).sharing is Sharing.EXCLUSIVE
+        assert fork_server.inspect(place.storage()).sharing is Sharing.EXCLUSIVE
     place.assert_tidy()
 
 
@@ -336,7 +334,7 @@ def test_the_host_that_is_killed_fails_what_it_has_started_and_nothing_is_left(
             worker.attempt(1)
         assert cause(failure) == "the process that starts workers was killed by SIGKILL"
         with pytest.raises(Failed):
-            fork_server.look(InspectStorage(place.storage()))
+            fork_server.inspect(place.storage())
     assert [pid for pid in mine if psutil.pid_exists(pid)
             and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE] == []  # fmt: skip
     place.assert_tidy()
@@ -409,9 +407,7 @@ def test_profiles_are_where_they_were_wanted(place: Place) -> None:
     directory.mkdir()
     with (
         place.launcher.fork_server() as fork_server,
-        place.measuring(
-            fork_server, profiling=Profiling(str(directory), "x-add", "cprofile")
-        ) as worker,
+        place.measuring(fork_server, profiling=Profiling(str(directory), "x-add")) as worker,
     ):
         worker.attempt(1)
         worker.begin(loops=1, values=1, warmups=0)
@@ -435,7 +431,7 @@ def test_a_host_that_ends_at_once_says_what_it_said_last(place: Place) -> None:
     python.chmod(0o755)
     launcher = replace(place.launcher, python=str(python))
     with launcher.fork_server() as fork_server, pytest.raises(Failed) as failure:
-        fork_server.look(InspectStorage(place.storage()))
+        fork_server.inspect(place.storage())
     assert "ended with exit status 7: not today" in cause(failure)
     place.assert_tidy()
 
@@ -453,7 +449,7 @@ def test_workers_run_on_the_cpus_that_they_are_given(place: Place) -> None:
 def test_greenlets_are_clients_of_a_host_that_gevent_has_patched(place: Place) -> None:
     place.launcher = replace(place.launcher, gevent=True)
     with place.launcher.fork_server() as fork_server:
-        info = fork_server.look(InspectStorage(place.storage("s", shared=True)))
+        info = fork_server.inspect(place.storage("s", shared=True))
         assert info.driver == "gevent sqlite3"
         with place.measuring(fork_server, unit=ClientKind.GREENLET, size=2) as worker:
             worker.attempt(1)

@@ -3,11 +3,11 @@ from __future__ import annotations
 import pytest
 from hdrh.histogram import HdrHistogram
 
+from tests.fakes import client_values
 from zodbshootout.client.progress import Progress
-from zodbshootout.client.protocol import Stretch
-from zodbshootout.client.recorder import Latencies
+from zodbshootout.client.protocol import Latencies, Stretch
 from zodbshootout.client.storage_info import PICKLE_CACHE
-from zodbshootout.crews.sample import Sample
+from zodbshootout.crews.crew import Sample
 from zodbshootout.workers.summary import storable, summarize
 
 
@@ -47,7 +47,7 @@ def test_a_value_is_clients_by_what_they_do_together() -> None:
     assert found.done == (4 + 1) + (16 + 4)
     assert found.value == 2 * 20 / 25
     assert found.shares == [20, 5]
-    assert found.client_values == [1.0, 4.0]
+    assert client_values(found) == [1.0, 4.0]
     assert found.smallest_share == 5 * 2 / 25
     assert (found.iterations, found.uncounted) == (10, 20)
     assert found.on_clock == 20.0

@@ -6,18 +6,16 @@ import logging
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pyperf
 import pytest
 
 from zodbshootout.client import tasks
-from zodbshootout.client.masking import Mask
 from zodbshootout.client.outcome import Failure, State, Unsupported
+from zodbshootout.client.protocol import Call
 from zodbshootout.client.specification import (
     ClientKind,
     CrewShape,
@@ -27,21 +25,10 @@ from zodbshootout.client.specification import (
 )
 from zodbshootout.client.storage_info import StorageInfo
 from zodbshootout.client.storages.relstorage import RelStorageType
-from zodbshootout.client.tasks import InspectStorage, Prepare
-from zodbshootout.crews.interpreters import LogSettings
-from zodbshootout.crews.logs import configure_logging
+from zodbshootout.client.tasks import Preparation
+from zodbshootout.crews.logs import LogSettings, configure_logging
 from zodbshootout.workers import worker
-from zodbshootout.workers.task import (
-    Assignment,
-    Begin,
-    Done,
-    Finish,
-    Measure,
-    Slice,
-    TakeSlice,
-    Task,
-    Try,
-)
+from zodbshootout.workers.task import Measure, Slice
 
 MEMORY = Storage("<zodb m>\n<mappingstorage>\n</mappingstorage>\n</zodb>\n")
 
@@ -52,13 +39,14 @@ def specification(storage: Storage = MEMORY, benchmark: str = "add", **more: Any
 
 
 @contextmanager
-def working(task: Task) -> Iterator[Connection]:
+def working(name: str, argument: object) -> Iterator[Connection]:
     """Have a worker in a thread, at the other end of a connection."""
     ours, theirs = Pipe()
     with ours, theirs:
         thread = threading.Thread(target=worker.work, args=[theirs, None])
         thread.start()
-        ours.send(Assignment(task, options=["--quiet"]))
+        ours.send(LogSettings())
+        ours.send(Call(name, (argument,)))
         try:
             yield ours
         finally:
@@ -66,9 +54,9 @@ def working(task: Task) -> Iterator[Connection]:
             assert not thread.is_alive()
 
 
-def answer(task: Task) -> Any:
-    """Return the only answer to a task."""
-    with working(task) as connection:
+def answer(name: str, argument: object) -> Any:
+    """Return the only answer to a call."""
+    with working(name, argument) as connection:
         return connection.recv()
 
 
@@ -84,7 +72,7 @@ def test_corrections_are_among_the_facts(
     corrections: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(RelStorageType, "corrections", lambda _: corrections)
-    info = answer(InspectStorage(sqlite(tmp_path)))
+    info = answer("inspect", sqlite(tmp_path))
     assert isinstance(info, StorageInfo)
     assert info.corrections == corrections
 
@@ -96,7 +84,7 @@ def test_what_cannot_be_opened_is_a_failure_with_its_traceback(
         raise OSError("it is not there")
 
     monkeypatch.setattr(tasks, "Database", refuse)
-    failure = answer(InspectStorage(MEMORY))
+    failure = answer("inspect", MEMORY)
     assert isinstance(failure, Failure)
     assert (failure.cause, failure.state) == ("OSError: it is not there", State.FAILED)
     assert "Traceback" in failure.detail
@@ -154,7 +142,7 @@ def database(monkeypatch: pytest.MonkeyPatch) -> type[FakeDatabase]:
 def test_a_database_is_zapped_filled_and_packed_before_objects_are_written(
     zap: bool, pack: bool, done: tuple[str, ...], database: type[FakeDatabase]
 ) -> None:
-    assert answer(Prepare(specification(), zap, pack)) is None
+    assert answer("prepare", Preparation(specification(), zap, pack)) is None
     assert database.done == done
 
 
@@ -187,8 +175,8 @@ def test_what_holds_data_of_others_is_not_written_to(
     monkeypatch.setattr(FakeDatabase, "found", ("app", "index"))
     monkeypatch.setattr(tasks, "is_populated", lambda *_: populated)
     parameters = Parameters(CrewShape(1), owner="a", **shaped)
-    task = Prepare(Specification(Storage("a"), benchmark, parameters), **how)
-    found = answer(task)
+    preparation = Preparation(Specification(Storage("a"), benchmark, parameters), **how)
+    found = answer("prepare", preparation)
     if cause is None:
         assert found is None
     else:
@@ -200,7 +188,7 @@ def test_what_cannot_be_packed_is_not_supported(
     database: type[FakeDatabase], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(FakeDatabase, "pack_flaw", lambda _: "it loses its data")
-    failure = answer(Prepare(specification(), pack=True))
+    failure = answer("prepare", Preparation(specification(), pack=True))
     assert (failure.cause, failure.state) == (
         "it loses its data; leave out --pack",
         State.UNSUPPORTED,
@@ -208,33 +196,28 @@ def test_what_cannot_be_packed_is_not_supported(
     assert "packed" not in database.done
 
 
-def test_a_worker_does_not_know_every_task() -> None:
-    unknown: Any = SimpleNamespace(storage=MEMORY)
-    assert "nobody knows what to do about" in answer(unknown).cause
+@pytest.mark.parametrize("name", ["nonsense", "_task", "fill"])
+def test_a_worker_does_nothing_else(name: str) -> None:
+    assert answer(name, MEMORY).cause == f"ValueError: {name!r} cannot be called here"
 
 
-class Ordered:
-    """Orders, and notes of what is answered to them."""
-
-    def __init__(self, *orders: object) -> None:
-        self.orders = list(orders)
-        self.answers: list[Any] = []
-
-    def answer(self, answer: object) -> None:
-        self.answers.append(answer)
-
-    def next(self) -> object:
-        return self.orders.pop(0)
-
-
-def measured(tmp_path: Path, *orders: object, **more: Any) -> tuple[Ordered, pyperf.Benchmark]:
+def measured(tmp_path: Path, *calls: Call, **more: Any) -> tuple[list[Any], pyperf.Benchmark]:
     """Have a worker measure, in the main thread, as pyperf handles signals there."""
-    ordered: Any = Ordered(*orders)
     file = tmp_path / "run.json"
     task = Measure(specification(**more), {"contender": "m"}, file)
-    runner_with = partial(worker._started, pyperf.Runner(), ["--quiet"])
-    worker._carry_out(task, ordered, LogSettings(), runner_with)
-    return ordered, pyperf.Benchmark.load(str(file))
+    ours, theirs = Pipe()
+    with ours, theirs:
+        for call in calls:
+            ours.send(call)
+        worker.Job(theirs, pyperf.Runner(), LogSettings()).measure(task)
+        answers = []
+        while ours.poll():
+            answers.append(ours.recv())
+    return answers, pyperf.Benchmark.load(str(file))
+
+
+def begin(loops: int, values: int, warmups: int) -> Call:
+    return Call("begin", (loops, values, warmups, ["--quiet"]))
 
 
 @pytest.fixture
@@ -245,13 +228,13 @@ def _one_runner(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("_one_runner")
 def test_the_stored_values_are_what_the_samples_say(tmp_path: Path) -> None:
-    ordered, run = measured(
-        tmp_path, Try(1), Try(4), Begin(loops=3, values=2, warmups=1),
-        TakeSlice(0), TakeSlice(5), TakeSlice(6), Finish(),
+    answers, run = measured(
+        tmp_path, Call("attempt", (1,)), Call("attempt", (4,)), begin(3, values=2, warmups=1),
+        *(Call("take_slice", (number,)) for number in (0, 5, 6)), Call("finish"),
     )  # fmt: skip
-    ready, *tried, begun = ordered.answers[:4]
-    slices = ordered.answers[4:7]
-    assert (ready, begun, ordered.answers[7:]) == (Done(), Done(), [Done()])
+    ready, *tried, begun = answers[:4]
+    slices = answers[4:]
+    assert (ready, begun, len(slices)) == (None, None, 3)
     assert all(isinstance(each, Slice) for each in [*tried, *slices])
     # Seconds for each iteration, where pyperf was given those of all three.
     assert list(run.get_values()) == pytest.approx([each.value for each in slices[1:]])
@@ -266,7 +249,9 @@ def test_the_stored_values_are_what_the_samples_say(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("_one_runner")
 def test_what_is_known_of_a_run_beforehand_is_in_its_metadata(tmp_path: Path) -> None:
-    _, run = measured(tmp_path, Begin(1, 1, 0), TakeSlice(0), Finish(), benchmark="tpc")
+    _, run = measured(
+        tmp_path, begin(1, 1, 0), Call("take_slice", (0,)), Call("finish"), benchmark="tpc"
+    )
     assert run.get_metadata()["contender"] == "m"
 
 
@@ -275,16 +260,16 @@ def test_a_crew_that_cannot_be_set_up_answers_why(monkeypatch: pytest.MonkeyPatc
         raise Unsupported("this one has none")
 
     monkeypatch.setattr(worker, "plan_of", refuse)
-    failure = answer(Measure(specification(), {}, Path("run.json")))
+    failure = answer("measure", Measure(specification(), {}, Path("run.json")))
     assert (failure.cause, failure.state) == ("this one has none", State.UNSUPPORTED)
 
 
 def test_a_level_is_where_logging_begins(monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[Any] = []
     monkeypatch.setattr(logging, "basicConfig", lambda **options: given.append(options["level"]))
-    configure_logging(None, Mask())
+    configure_logging(LogSettings())
     assert given == []
-    configure_logging("INFO", Mask())
+    configure_logging(LogSettings("INFO"))
     assert given == ["INFO"]
 
 
@@ -298,7 +283,7 @@ def test_what_is_secret_is_in_no_log(tmp_path: Path) -> None:
         f"<logger>\nname shot.secret\n<logfile>\npath {target}\nformat %(message)s\n"
         "</logfile>\n</logger>\n"
     )
-    configure_logging(str(tmp_path / "log.conf"), Mask(["ge heim"]))
+    configure_logging(LogSettings(str(tmp_path / "log.conf"), ["ge heim"]))
     try:
         raise_that("ge heim")
     except ValueError:

@@ -14,7 +14,6 @@ from zodbshootout.client.masking import Mask
 from zodbshootout.client.outcome import Failed, Failure
 from zodbshootout.client.specification import Storage
 from zodbshootout.client.storage_info import StorageInfo
-from zodbshootout.client.tasks import InspectStorage, ValidateSection
 from zodbshootout.config.configuration import path_of
 from zodbshootout.config.loader import SectionText
 from zodbshootout.contenders.contender import Contender
@@ -25,9 +24,9 @@ from zodbshootout.scheduling.plan import Plan
 from zodbshootout.scheduling.result_store import Observer
 from zodbshootout.servers.running import RunningServers
 from zodbshootout.servers.server import ServerContext
-from zodbshootout.workers import leaks, profiles
 from zodbshootout.workers.environment import worker_environment
 from zodbshootout.workers.launch import ForkServer, Launcher
+from zodbshootout.workers.task import LEAKS_PREFIX, PROFILE_PREFIX
 
 PATIENCE = 5.0
 """Seconds before a message says what is waited for."""
@@ -117,7 +116,7 @@ def check_sections(
     with suppress(Failed), launcher.fork_server() as fork_server:
         for name in elsewhere:
             try:
-                flaw = fork_server.check(ValidateSection(storages[name]))
+                flaw = fork_server.validate(storages[name])
             except Failed:
                 continue  # opening it fails in the same way, and fails this contender alone
             if flaw is not None:
@@ -157,7 +156,7 @@ def _inspect(
     if reason is not None:
         return Failure(reason)
     try:
-        info = fork_server.look(InspectStorage(storage))
+        info = fork_server.inspect(storage)
     except Failed as error:
         cause, detail = error.failure.cause, error.failure.detail
         if contender.installation and cause.startswith(_MISSING_DRIVER):
@@ -216,7 +215,7 @@ _OF_PYPERF = re.compile(r"\w+: Mean \+- std dev: |$")
 
 def _relay(options: Options, observer: Observer, mask: Mask) -> Callable[[str], None]:
     """Return a function that shows those lines of a worker's output that the user wants."""
-    always = (leaks.PREFIX, profiles.PREFIX)
+    always = (LEAKS_PREFIX, PROFILE_PREFIX)
     everything = options.verbose or options.run.log is not None
 
     def relay(line: str) -> None:

@@ -16,7 +16,6 @@ from typing import Any, NoReturn
 from zodbshootout.cli import values
 from zodbshootout.client.benchmarks import DEFAULT, benchmarks
 from zodbshootout.client.specification import COMPRESSIBILITY
-from zodbshootout.crews.profiling import PROFILERS
 from zodbshootout.errors import UserError, close_to
 from zodbshootout.scheduling.calibration import RUN_TIME
 
@@ -250,8 +249,8 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         ),
         option(
             "--profiler", None,
-            f"the profiler (default: {PROFILERS[0]})",
-            type=values.profiler, choices=PROFILERS, default=PROFILERS[0],
+            "the profiler; there is only one",
+            choices=("cprofile",),
         ),
         flag(
             "--leaks",

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import difflib
-import importlib.util
 import math
 import os
 import re
@@ -142,13 +141,6 @@ def profile_directory(text: str) -> Path:
     if directory.is_dir() and any(directory.iterdir()):
         raise argparse.ArgumentTypeError(f"{directory} is not empty; name another directory")
     return directory.absolute()
-
-
-def profiler(text: str) -> str:
-    """Return the name of a profiler that is installed."""
-    if text == "vmprof" and importlib.util.find_spec(text) is None:
-        raise argparse.ArgumentTypeError("vmprof is not installed; install it: pip install vmprof")
-    return text
 
 
 def affinity(text: str) -> str:

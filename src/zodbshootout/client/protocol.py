@@ -1,28 +1,89 @@
-"""What a crew and a client say to each other.
+"""What a crew and a client agree on: orders, their reports, and the clock that both read.
 
-One order is answered by one report, whatever lies between them: a queue, a pipe, a network.
-Everything here can be pickled.
+One order is answered by one report, whether a queue, a pipe or a network lies between them.  Orders
+and reports can be pickled.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from zodbshootout.client.progress import Progress
-from zodbshootout.client.recorder import Latencies
 from zodbshootout.client.storage_info import Cache
+
+SPIN = 0.0003
+"""Seconds before an instant during which the clock is polled, because sleeping is less exact."""
+NANOSECONDS = 1e9
+_SUB_BUCKET_BITS = 11
+
+
+class Clock(Protocol):
+    """Tells the time in seconds; only differences count.
+
+    All clients of one host read the same clock: that of the system, which
+    :func:`time.perf_counter` is for all processes on Linux and macOS.
+    """
+
+    def now(self) -> float:
+        """Return the time."""
+
+    def wait_until(self, instant: float) -> None:
+        """Return at *instant*, or at once if it has passed."""
+
+
+class SystemClock:
+    """The monotonic clock of this host."""
+
+    now = staticmethod(time.perf_counter)
+
+    def wait_until(self, instant: float) -> None:
+        """Sleep until shortly before *instant*, and poll the clock from then on."""
+        while (left := instant - self.now()) > 0:
+            # Other threads and processes that wait for this processor get their turn meanwhile.
+            time.sleep(max(0.0, left - SPIN))
+
+
+@dataclass
+class Latencies:
+    """Latencies as counts in buckets: they merge by addition and take bounded memory.
+
+    The buckets are those of HdrHistogram with three significant digits and a unit of a nanosecond:
+    up to 2,048 ns each nanosecond has a bucket, and from there on 1,024 buckets double their width
+    with every power of two.
+    """
+
+    counts: dict[int, int] = field(default_factory=dict)
+    """Iterations by the shortest time, in nanoseconds, that belongs to their bucket."""
+    longest: float = 0.0
+    """Seconds that the longest iteration took."""
+
+    def record(self, durations: Iterable[float], size: int = 1) -> None:
+        """Add iterations, in batches of *size* that took *durations* (seconds)."""
+        counts = self.counts
+        for duration in durations:
+            nanoseconds = max(1, int(duration / size * NANOSECONDS))
+            shift = nanoseconds.bit_length() - _SUB_BUCKET_BITS
+            bucket = nanoseconds if shift <= 0 else nanoseconds >> shift << shift
+            counts[bucket] = counts.get(bucket, 0) + size
+            self.longest = max(self.longest, duration / size)
+
+    def merge(self, other: Latencies) -> None:
+        for bucket, count in other.counts.items():
+            self.counts[bucket] = self.counts.get(bucket, 0) + count
+        self.longest = max(self.longest, other.longest)
 
 
 @dataclass(frozen=True)
 class Prepare:
-    """Get ready for a stretch of so many iterations; answered by :class:`Ready`."""
+    """Get ready for a stretch of some iterations; answered by :class:`Ready`."""
 
     iterations: int
     counts: bool = True
-    """Whether it is a part of a value, and not of calibration: then a client goes on until the last
-    has done its iterations."""
+    """Whether the stretch is part of a value, and not of calibration: then a client goes on until
+    the last one has done its iterations."""
 
 
 @dataclass(frozen=True)
@@ -34,39 +95,12 @@ class Start:
 
 @dataclass(frozen=True)
 class Stop:
-    """Do no other iteration, for all have finished; answered by a :class:`Stretch`."""
-
-
-@dataclass(frozen=True)
-class CloseDatabase:
-    """Close the database; answered by :class:`Closed`."""
-
-
-@dataclass(frozen=True)
-class ReopenDatabase:
-    """Open the database again; answered by :class:`Ready`."""
-
-
-@dataclass(frozen=True)
-class Verify:
-    """Check what is in the database; answered by :class:`Verified`."""
-
-
-@dataclass(frozen=True)
-class Audit:
-    """Check what all clients have done together; answered by :class:`Audited`."""
-
-    accounts: Sequence[Any]
-
-
-@dataclass(frozen=True)
-class Leave:
-    """Close everything and end; answered by :class:`Left`."""
+    """Begin no other iteration, because all have finished; answered by a :class:`Stretch`."""
 
 
 @dataclass(frozen=True)
 class Ready:
-    """The client has done what was ordered, or is set up: then nobody has ordered it."""
+    """The client is prepared, or is set up, which it reports without an order."""
 
 
 @dataclass(frozen=True)
@@ -76,17 +110,17 @@ class Finished:
 
 @dataclass(frozen=True)
 class Stretch:
-    """What a client measured between a start and a stop."""
+    """Measurements of a client between a start and a stop."""
 
     progress: Progress
     latencies: Latencies
-    """Of the iterations that count."""
+    """Latencies of the iterations that count."""
     pause: float
     """Seconds between iterations, up to the last one that counts."""
     late: float
-    """Seconds after the agreed instant in which the client came to wait for it."""
+    """Seconds after the agreed instant at which the client began to wait for it."""
     waited: float
-    """Seconds after the agreed instant in which it was given a processor."""
+    """Seconds after the agreed instant at which the client was given a processor."""
     done: int
     """Iterations, uncounted ones included."""
     counts: Mapping[str, int]
@@ -96,26 +130,23 @@ class Stretch:
 
 
 @dataclass(frozen=True)
-class Closed:
-    """The client has closed its database."""
+class Call:
+    """Call a method by its name; answered by what it returns.
 
+    Everything off the clock is ordered like this: of clients, of another Python, and of workers.
+    """
 
-@dataclass(frozen=True)
-class Verified:
-    """The database holds what the client has left there."""
+    name: str
+    args: tuple[Any, ...] = ()
 
-    account: Any
-    """What it did, for the audit."""
+    def on(self, target: object, allowed: Collection[str]) -> Any:
+        """Return what the method of *target* returns; what it raises goes through.
 
-
-@dataclass(frozen=True)
-class Audited:
-    """What the clients did adds up."""
-
-
-@dataclass(frozen=True)
-class Left:
-    """The client has closed its database and ends."""
+        :raises ValueError: if its name is not among those *allowed*
+        """
+        if self.name not in allowed:
+            raise ValueError(f"{self.name!r} cannot be called here")
+        return getattr(target, self.name)(*self.args)
 
 
 class Channel(Protocol):
@@ -128,4 +159,4 @@ class Channel(Protocol):
         """Wait for the next order."""
 
     def poll(self) -> bool:
-        """Say whether an order has come; let other clients run meanwhile."""
+        """Return whether an order has come; let other clients run meanwhile."""

@@ -1,4 +1,4 @@
-"""What a client does, from its first report to its last.  It runs wherever the client lives."""
+"""The life of a client, from its first report to its last, wherever the client lives."""
 
 from __future__ import annotations
 
@@ -6,30 +6,30 @@ import gc
 import math
 import threading
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain, islice
 from typing import Any
 
 from zodbshootout.client import protocol
 from zodbshootout.client.benchmarks.benchmark import Benchmark
-from zodbshootout.client.clock import Clock
 from zodbshootout.client.outcome import failure_of
 from zodbshootout.client.progress import Progress, kept
-from zodbshootout.client.protocol import Channel
-from zodbshootout.client.recorder import Latencies
+from zodbshootout.client.protocol import Call, Channel, Clock, Latencies
 
 POLL_INTERVAL = 0.0005
-"""Seconds between two looks for an order, while a client goes on with iterations that count no
-more: a look takes some microseconds, in which it does nothing for the load."""
+"""Seconds between two polls for an order, while a client goes on with iterations that no longer
+count: a poll takes some microseconds, in which the client adds nothing to the load."""
 MAX_NOTED = 2**17
 """Ends of iterations that are noted before every second of the uncounted ones is dropped."""
+CALLS = frozenset({"verify", "audit", "close_database", "reopen_database", "leave"})
+"""The methods of a :class:`Session` that its crew may call."""
 
 
 def follow_orders(channel: Channel, open_benchmark: Callable[[], Benchmark], clock: Clock) -> None:
-    """Open a benchmark and do what is ordered until told to leave.
+    """Open a benchmark and carry out orders until the one to leave.
 
-    Whatever goes wrong is reported as a :class:`~.outcome.Failure`, after which nothing more comes.
+    Any exception is reported as a :class:`~.outcome.Failure`, the client's last report.
     """
     try:
         benchmark = open_benchmark()
@@ -52,23 +52,20 @@ class Session:
         self._iterations = 0
         self._counts = True
         self._supply = 0
-        self._answers: dict[type, Callable[[Any], Any]] = {
-            protocol.Prepare: self._prepare,
-            protocol.Start: self._start,
-            protocol.CloseDatabase: self._close_database,
-            protocol.ReopenDatabase: self._reopen_database,
-            protocol.Verify: self._verify,
-            protocol.Audit: self._audit,
-            protocol.Leave: self._leave,
-        }
+        self._has_left = False
 
     def follow_orders(self) -> None:
-        """Do what is ordered, up to and including the order to leave."""
-        report = None
-        while not isinstance(report, protocol.Left):
-            order = self._channel.receive()
-            report = self._answers[type(order)](order)
-            self._channel.send(report)
+        """Carry out orders, up to and including the one to leave."""
+        while not self._has_left:
+            self._channel.send(self._report_on(self._channel.receive()))
+
+    def _report_on(self, order: Any) -> Any:
+        if isinstance(order, protocol.Prepare):
+            return self._prepare(order)
+        if isinstance(order, protocol.Start):
+            return self._start(order)
+        call: Call = order
+        return call.on(self, CALLS)
 
     def _prepare(self, order: protocol.Prepare) -> protocol.Ready:
         benchmark = self._benchmark
@@ -83,12 +80,12 @@ class Session:
         return protocol.Ready()
 
     def _spare(self) -> int:
-        """Return how many iterations a client may do beyond those that count, before a pause."""
+        """Return how many iterations beyond those that count can be done without a pause."""
         return max(2, self._iterations // 4) if self._goes_on else 0
 
     @property
     def _goes_on(self) -> bool:
-        """Whether there is anybody to keep the load up for, and anything to do so with."""
+        """Whether other clients need the load kept up, and the benchmark can keep it up."""
         parameters = self._benchmark.client.parameters
         alone = parameters.crew.size == 1
         return self._counts and not alone and not self._benchmark.in_rounds(parameters)
@@ -109,7 +106,7 @@ class Session:
     def _go_on(self, stretch: StretchTimer) -> None:
         """Keep the load up while others have iterations left that count.
 
-        Where clients can keep each other from getting through, none goes on for longer than it was
+        If clients can keep each other from getting through, none goes on for longer than it was
         measured: it could be the one that the others wait for.
         """
         if not self._goes_on:
@@ -130,25 +127,24 @@ class Session:
                 self._supply += more
             stretch.uncounted()
 
-    def _close_database(self, _: protocol.CloseDatabase) -> protocol.Closed:
+    def close_database(self) -> None:
         self._benchmark.client.close_database()
-        return protocol.Closed()
 
-    def _reopen_database(self, _: protocol.ReopenDatabase) -> protocol.Ready:
+    def reopen_database(self) -> None:
         self._benchmark.client.reopen_database()
-        return protocol.Ready()
 
-    def _verify(self, _: protocol.Verify) -> protocol.Verified:
+    def verify(self) -> Any:
+        """Check the database; return the account of this client for the audit."""
         self._benchmark.verify()
-        return protocol.Verified(self._benchmark.account())
+        return self._benchmark.account()
 
-    def _audit(self, order: protocol.Audit) -> protocol.Audited:
-        self._benchmark.audit(order.accounts)
-        return protocol.Audited()
+    def audit(self, accounts: Sequence[Any]) -> None:
+        """Check the sum of what all clients did."""
+        self._benchmark.audit(accounts)
 
-    def _leave(self, _: protocol.Leave) -> protocol.Left:
+    def leave(self) -> None:
         self._benchmark.tear_down()
-        return protocol.Left()
+        self._has_left = True
 
 
 class StretchTimer:
@@ -164,15 +160,15 @@ class StretchTimer:
         self._start = self._late = self._waited = 0.0
         self._starts = array("d")
         self._ends = array("d")
-        self._further_ends = array("d")
-        self._further_done = array("q")
+        self._uncounted_ends = array("d")
+        self._uncounted_done = array("q")
         self._stride = self._since_noted = 0
 
     def start(self, instant: float) -> None:
         """Wait for the *instant* at which all clients start.
 
-        Who has to wait for a processor then, or for the interpreter's lock, waits on the clock, as
-        whoever waits for an answer would.  A client that is alone starts when it runs.
+        Time spent waiting for a processor or the interpreter's lock is measured, like any response
+        time.  A client that is alone starts when it runs.
         """
         now = self._clock.now
         self._late = max(0.0, now() - instant)
@@ -220,7 +216,7 @@ class StretchTimer:
             note(now())
 
     def uncounted(self) -> None:
-        """Do a batch of iterations that does not count, and note when it ended."""
+        """Do a batch of iterations that does not count, and note the time of its end."""
         benchmark = self._benchmark
         if benchmark.between is not None:
             benchmark.between()
@@ -230,11 +226,11 @@ class StretchTimer:
         self._since_noted += 1
         if self._since_noted > self._stride:
             self._since_noted = 0
-            self._further_ends.append(self._clock.now())
-            self._further_done.append(self.done)
-            if len(self._further_ends) > MAX_NOTED:
-                self._further_ends = self._further_ends[1::2]
-                self._further_done = self._further_done[1::2]
+            self._uncounted_ends.append(self._clock.now())
+            self._uncounted_done.append(self.done)
+            if len(self._uncounted_ends) > MAX_NOTED:
+                self._uncounted_ends = self._uncounted_ends[1::2]
+                self._uncounted_done = self._uncounted_done[1::2]
                 self._stride = 2 * self._stride + 1
 
     def report(self) -> protocol.Stretch:
@@ -253,30 +249,30 @@ class StretchTimer:
 
     def _progress(self) -> Progress:
         counted = len(self._ends)
-        total = counted + len(self._further_ends)
+        total = counted + len(self._uncounted_ends)
         points = kept(counted, total, self._benchmark.client.parameters.crew.size)
         ours = [at for at in points if at < counted]
-        further = [at - counted for at in points if at >= counted]
+        uncounted = [at - counted for at in points if at >= counted]
         return Progress(
             self._start,
-            [*(self._ends[at] for at in ours), *(self._further_ends[at] for at in further)],
+            [*(self._ends[at] for at in ours), *(self._uncounted_ends[at] for at in uncounted)],
             [
                 *(min(self._iterations, (at + 1) * self.batch) for at in ours),
-                *(self._further_done[at] for at in further),
+                *(self._uncounted_done[at] for at in uncounted),
             ],
         )
 
     def _latencies(self) -> Latencies:
         # One after the other: a list of them all would take more memory than what was noted.
-        found = Latencies()
+        latencies = Latencies()
         ends = self._ends
         starts = self._starts or chain([self._start], ends)
         durations = (end - start for start, end in zip(starts, ends))
         whole, last = divmod(self._iterations, self.batch)
-        found.record(islice(durations, whole), self.batch)
+        latencies.record(islice(durations, whole), self.batch)
         if last:
-            found.record(durations, last)
-        return found
+            latencies.record(durations, last)
+        return latencies
 
     def _pause(self) -> float:
         starts = islice(self._starts, 1, None)
@@ -285,9 +281,9 @@ class StretchTimer:
 
 @contextmanager
 def _garbage_left_alone() -> Iterator[None]:
-    """Have Python's collector look only at what is made meanwhile, as by the storage.
+    """Restrict Python's garbage collector to objects made meanwhile, as by the storage.
 
-    What the harness has prepared would otherwise be looked through again and again on the clock.
+    Objects that the harness has prepared would otherwise be traversed repeatedly on the clock.
     """
     freeze, unfreeze = (getattr(gc, name, None) for name in ("freeze", "unfreeze"))  # not on PyPy
     if freeze is None or unfreeze is None:

@@ -1,44 +1,37 @@
-"""What is done with the database of a contender beside measuring it: a look, and preparing it."""
+"""What is done with a contender besides measuring it: inspecting, validating, preparing it."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import singledispatch
-from typing import Any, Optional
+from itertools import product
+from typing import Any
 
+from transaction import TransactionManager
+from transaction.interfaces import NoTransaction
 from ZODB.POSException import ReadOnlyError
 
 from zodbshootout.client.benchmarks import benchmarks
+from zodbshootout.client.data import tree
+from zodbshootout.client.data.filler import fill_up
+from zodbshootout.client.data.tree import Dataset
 from zodbshootout.client.database import Database
 from zodbshootout.client.opening import section_of
 from zodbshootout.client.outcome import BadSection, Protected, Unsupported, describe
-from zodbshootout.client.populating import fill, is_populated, populate
-from zodbshootout.client.specification import Specification, Storage
+from zodbshootout.client.specification import Parameters, Specification, Storage
 from zodbshootout.client.storage_info import StorageInfo
 
-
-@dataclass(frozen=True)
-class InspectStorage:
-    """Open a contender; that gives :class:`~zodbshootout.client.storage_info.StorageInfo`."""
-
-    storage: Storage
+TASKS = frozenset({"inspect", "validate", "prepare"})
+"""The functions of this module that another process may call."""
+TRANSACTION_SIZE = 1000
+"""Objects after which a transaction is committed."""
 
 
 @dataclass(frozen=True)
-class ValidateSection:
-    """Read the section of a contender; that gives what is wrong with it, if anything is.
-
-    Nothing is opened.
-    """
-
-    storage: Storage
-
-
-@dataclass(frozen=True)
-class Prepare:
-    """Bring the database into the state that a benchmark finds."""
+class Preparation:
+    """How to bring a database into the state that a benchmark expects."""
 
     specification: Specification
     zap: bool = False
@@ -47,31 +40,20 @@ class Prepare:
     may_write: bool = False
     """Whether it is written to whatever else is in it."""
 
-    @property
-    def storage(self) -> Storage:
-        """How to open the contender."""
-        return self.specification.storage
 
-
-@singledispatch
-def carry_out(task: object) -> Any:
-    """Do what *task* says; what ZConfig, ZODB and the storage raise goes through."""
-    raise TypeError(f"nobody knows what to do about {task}")
-
-
-@carry_out.register
-def _look(task: InspectStorage) -> StorageInfo:
+def inspect(storage: Storage) -> StorageInfo:
+    """Open a contender; what ZConfig, ZODB and the storage raise goes through."""
     before = set(sys.modules)
-    with Database(task.storage) as database:
+    with Database(storage) as database:
         info = database.info()
     return replace(info, modules=tuple(sorted(sys.modules.keys() - before)))
 
 
-@carry_out.register
-def _check(task: ValidateSection) -> Optional[BadSection]:  # noqa: UP045 - Python 3.9
+def validate(storage: Storage) -> BadSection | None:
+    """Read the section of a contender, open nothing; return what is wrong with it, if anything."""
     try:
-        if task.storage.section:
-            section_of(task.storage)
+        if storage.section:
+            section_of(storage)
     except BadSection as error:
         return error
     except Exception as error:  # noqa: BLE001 - a package that is imported can be anybody's
@@ -79,17 +61,21 @@ def _check(task: ValidateSection) -> Optional[BadSection]:  # noqa: UP045 - Pyth
     return None
 
 
-@carry_out.register
-def _prepare(task: Prepare) -> None:
-    # A look does not do it: what RelStorage's SQLite learns of a database that is still empty, and
-    # keeps, would make it a thousand times slower when that is filled.
-    with Database(task.storage) as database:
-        others = [] if task.may_write else database.others()
+def prepare(preparation: Preparation) -> None:
+    """Bring a database into the state that a benchmark expects, before any client starts.
+
+    :raises Protected: if the database must not be written to, but would have to be
+    :raises Unsupported: if it is read only, or is to be packed and cannot be
+    """
+    # Inspecting does not do it: what RelStorage's SQLite learns of a database that is still empty,
+    # and keeps, would make it a thousand times slower when that is filled.
+    with Database(preparation.specification.storage) as database:
+        others = [] if preparation.may_write else database.others()
         if others:
-            _check_nothing_is_written(task, database, others)
+            _check_nothing_is_written(preparation, database, others)
         else:
             try:
-                _write(task, database)
+                _write(preparation, database)
             except ReadOnlyError as error:
                 raise Unsupported(
                     f"{database.storage_name} is read only as it is configured here, and objects "
@@ -97,36 +83,88 @@ def _prepare(task: Prepare) -> None:
                 ) from error
 
 
-def _check_nothing_is_written(task: Prepare, database: Database, others: Sequence[str]) -> None:
-    """Check that a benchmark can do with a database that holds data of others as it is.
-
-    :raises Protected: when it cannot
-    """
-    parameters = task.specification.parameters
-    benchmark = benchmarks()[task.specification.benchmark]
+def _check_nothing_is_written(
+    preparation: Preparation, database: Database, others: Sequence[str]
+) -> None:
+    parameters = preparation.specification.parameters
+    benchmark = benchmarks()[preparation.specification.benchmark]
     more = f" and {len(others) - 1} more" if len(others) > 1 else ""
     why = (
         f"there is {others[0]!r}{more} in the root of the database, which zodbshootout has not put "
         f"there; to have it write there, too, add --may-write {parameters.owner}"
     )
-    if benchmark.writes or task.pack or parameters.min_objects:
+    if benchmark.writes or preparation.pack or parameters.min_objects:
         raise Protected(why)
     if not is_populated(database, benchmark.dataset, parameters):
         raise Protected(f"the objects that it reads are not in the database; {why}")
 
 
-def _write(task: Prepare, database: Database) -> None:
-    parameters = task.specification.parameters
-    if task.zap:
+def _write(preparation: Preparation, database: Database) -> None:
+    parameters = preparation.specification.parameters
+    if preparation.zap:
         database.zap()
     fill(database, parameters)
-    if task.pack:
-        _pack(database)
-    populate(database, benchmarks()[task.specification.benchmark].dataset, parameters)
+    if preparation.pack:
+        flaw = database.pack_flaw()
+        if flaw is not None:
+            raise Unsupported(f"{flaw}; leave out --pack")
+        database.pack()
+    dataset = benchmarks()[preparation.specification.benchmark].dataset
+    populate(database, dataset, parameters)
 
 
-def _pack(database: Database) -> None:
-    flaw = database.pack_flaw()
-    if flaw is not None:
-        raise Unsupported(f"{flaw}; leave out --pack")
-    database.pack()
+def populate(database: Database, dataset: Dataset | None, parameters: Parameters) -> None:
+    """Write the objects for *dataset* that are missing."""
+    if dataset is None:
+        return
+    with _connected(database) as (connection, transactions):
+        transactions.begin()
+        made = 0
+        for client, number in _sets(dataset, parameters):
+            made += tree.make(connection.root(), dataset, parameters, client, number)
+            if made >= TRANSACTION_SIZE:
+                transactions.commit()
+                connection.cacheMinimize()
+                transactions.begin()
+                made = 0
+        transactions.commit()
+
+
+def is_populated(database: Database, dataset: Dataset | None, parameters: Parameters) -> bool:
+    """Return whether :func:`populate` has nothing to write."""
+    if dataset is None:
+        return True
+    with _connected(database) as (connection, transactions), transactions:
+        root = connection.root()
+        return not any(
+            tree.is_missing(root, dataset, parameters, client, number)
+            for client, number in _sets(dataset, parameters)
+        )
+
+
+def _sets(dataset: Dataset, parameters: Parameters) -> Iterator[tuple[int, int]]:
+    """Return every client that expects objects, with the number of each of its sets."""
+    sets = tree.sets_to_read(parameters) if dataset is Dataset.READ else 1
+    return product(range(dataset.mappings(parameters.crew.size)), range(sets))
+
+
+def fill(database: Database, parameters: Parameters) -> int:
+    """Write the objects that are missing of ``min_objects``; return their number."""
+    if not parameters.min_objects:
+        return 0
+    with _connected(database) as (connection, transactions):
+        return fill_up(connection, transactions, parameters)
+
+
+@contextmanager
+def _connected(database: Database) -> Iterator[tuple[Any, Any]]:
+    transactions = TransactionManager(explicit=True)
+    connection = database.connect(transactions)
+    try:
+        yield connection, transactions
+    except BaseException:
+        with suppress(NoTransaction):
+            transactions.abort()
+        raise
+    finally:
+        connection.close()

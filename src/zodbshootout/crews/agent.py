@@ -1,4 +1,4 @@
-"""What runs in a Dask worker: it starts the clients of its host, and speaks for them."""
+"""The actor in a Dask worker that starts the clients of its host, and answers for them."""
 
 from __future__ import annotations
 
@@ -13,24 +13,22 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from zodbshootout.client.clock import SystemClock
-from zodbshootout.client.outcome import Failed
-from zodbshootout.crews.interpreters import LogSettings, own_interpreter, started
-from zodbshootout.crews.remote import StartCrew
+from zodbshootout.client.protocol import Call, SystemClock
+from zodbshootout.crews.interpreters import own_interpreter, started
+from zodbshootout.crews.logs import LogSettings
 
 PULSE = 0.2
-"""Seconds after which a host looks whether anybody still waits for its answer."""
+"""Seconds between two checks of a host that its answer is still waited for."""
 
 
 class Agent:
-    """What speaks for the clients of a host: an actor in a Dask worker.
+    """Answers calls of ``Leading`` in an interpreter of its own, which has the clients.
 
-    The clients live in an interpreter of their own: a Dask worker runs several threads, from which
-    nothing should be forked, and is a daemon, which cannot have children.
+    They need one because a Dask worker runs several threads, from which nothing should be forked,
+    and is a daemon, which cannot have children.
     """
 
-    def __init__(self, *, hello: LogSettings, equipment: Equipment, gevent: bool) -> None:
-        """Start the interpreter, with what the coordinator sends along."""
+    def __init__(self, *, settings: LogSettings, equipment: Equipment, gevent: bool) -> None:
         from distributed import get_worker
 
         self._worker: Any = get_worker()
@@ -42,7 +40,7 @@ class Agent:
         self._names = equipment.unpacked(Path(directory))
         self._peer = self._stack.enter_context(
             started(
-                own_interpreter(gevent=gevent), hello, own_group=True,
+                own_interpreter(gevent=gevent), settings, own_group=True,
                 environment={
                     **equipment.variables,
                     "TMPDIR": directory,
@@ -57,29 +55,28 @@ class Agent:
         """Return the time of this host's clock."""
         return self._clock.now()
 
-    async def ask(self, message: object) -> Any:
-        """Return the answer of the interpreter, be it a failure."""
+    async def ask(self, call: Call) -> Any:
+        """Return the answer of the interpreter, or its failure."""
         # The loop of the worker, which this is called in, has other things to do meanwhile.
-        await asyncio.to_thread(self._peer.tell, self._with_names_here(message))
+        await asyncio.to_thread(self._peer.send, self._with_names_here(call))
         while not await asyncio.to_thread(self._peer.poll, PULSE):
-            if not self._is_wanted():
+            if not self._is_held():
                 self.end()
                 return None
-        try:
-            return await asyncio.to_thread(self._peer.answer)
-        except Failed as error:
-            return error.failure
+        return await asyncio.to_thread(self._peer.result)
 
-    def _with_names_here(self, message: object) -> object:
-        if not isinstance(message, StartCrew):
-            return message
-        storage = message.specification.storage
+    def _with_names_here(self, call: Call) -> Call:
+        if call.name != "start_crew":
+            return call
+        (start,) = call.args
+        storage = start.specification.storage
         storage = replace(storage, names={**storage.names, **self._names})
-        return replace(message, specification=replace(message.specification, storage=storage))
+        specification = replace(start.specification, storage=storage)
+        return Call(call.name, (replace(start, specification=specification),))
 
-    def _is_wanted(self) -> bool:
-        """Say whether anybody still holds this actor."""
-        return any(each is self for each in self._worker.state.actors.values())
+    def _is_held(self) -> bool:
+        """Return whether anybody still holds this actor."""
+        return any(actor is self for actor in self._worker.state.actors.values())
 
     def end(self) -> None:
         """End the interpreter and all clients, whatever they are doing."""
@@ -96,20 +93,20 @@ def _kill_group(leader: int) -> None:
 
 @dataclass(frozen=True)
 class Equipment:
-    """What a host needs besides the packages that are installed there."""
+    """Variables and files that a host needs besides the packages that are installed there."""
 
     variables: Mapping[str, str] = field(default_factory=dict)
     """Variables of the environment."""
     files: Mapping[str, bytes] = field(default_factory=dict)
-    """Files that the run has made, by the names that the configuration has for their paths."""
+    """Contents of files that the run has made, by the names of their paths in the configuration."""
     directories: Sequence[str] = ()
-    """The names that it has for directories of the run."""
+    """Names in the configuration of the run's directories."""
 
     def unpacked(self, place: Path) -> dict[str, str]:
-        """Have the files and directories in a *place*; return their paths by their names."""
-        found = {name: place / name for name in (*self.files, *self.directories)}
+        """Make the files and directories in a *place*; return their paths by their names."""
+        paths = {name: place / name for name in (*self.files, *self.directories)}
         for name, content in self.files.items():
-            found[name].write_bytes(content)
+            paths[name].write_bytes(content)
         for name in self.directories:
-            found[name].mkdir(mode=0o700)
-        return {name: str(path) for name, path in found.items()}
+            paths[name].mkdir(mode=0o700)
+        return {name: str(path) for name, path in paths.items()}

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from zodbshootout.client.outcome import Failed, Failure
+from zodbshootout.client.benchmarks import benchmarks
+from zodbshootout.client.outcome import Failed, Failure, failure_of
+from zodbshootout.client.protocol import SystemClock
+from zodbshootout.client.specification import ClientKind
+from zodbshootout.crews.agent import Agent, Equipment
+from zodbshootout.crews.crew import Crew
+from zodbshootout.crews.hosts import SETTING_UP, ClusterCrew, Host, StartCrew, result
+from zodbshootout.crews.logs import LogSettings
 
 CONNECTING = 10.0
 """Seconds in which a scheduler has to answer that has answered before."""
@@ -21,12 +29,11 @@ class Worker:
     """A worker of a Dask cluster, which is a host of clients."""
 
     name: str
-    """What Dask calls it.  A worker that was given no name is called by its address, and otherwise
-    when it is restarted."""
+    """Dask's name for it; without one its address, which changes when it is restarted."""
     address: str
     """Its address, such as ``tcp://10.0.0.2:40123``."""
     room: int | None = None
-    """How many clients it may have, at most."""
+    """The clients that it may have at most; ``None`` if they are not limited."""
 
     def __str__(self) -> str:
         host = urlsplit(self.address).hostname
@@ -43,24 +50,24 @@ class Cluster:
     here: bool
     """Whether they are on this host, and share its files."""
     together: int = 1
-    """How many of them are on one machine, at most."""
+    """The most workers that are on one machine."""
     log: Path | None = None
-    """Where they print what they have to say, if they were started for the run."""
+    """The file that they print to, if they were started for the run."""
     configuration: Mapping[str, Any] = field(default_factory=dict)
-    """Dask's configuration with which it is reached."""
+    """Dask's configuration for connecting with it."""
     security: Any = None
-    """Dask's ``Security`` where that is not in the configuration."""
+    """Dask's ``Security``, if that is not in the configuration."""
 
     @property
     def room(self) -> int | None:
-        """How many clients all workers may have, ``None`` where that is not limited."""
-        rooms = [each.room for each in self.workers if each.room is not None]
+        """The clients that all workers may have; ``None`` if they are not limited."""
+        rooms = [worker.room for worker in self.workers if worker.room is not None]
         return sum(rooms) if len(rooms) == len(self.workers) else None
 
     def shares(self, size: int) -> list[range]:
-        """Return which of *size* clients live on each worker: as evenly as there is room.
+        """Return which of *size* clients live on each worker, spread as evenly as there is room.
 
-        :raises Failed: when there is no room for them
+        :raises Failed: if there is no room for them
         """
         if self.room is not None and size > self.room:
             raise Failed(Failure(f"the hosts have room for {self.room} clients only"))
@@ -79,9 +86,9 @@ class Cluster:
 
     @contextmanager
     def client(self, timeout: float = CONNECTING) -> Iterator[Any]:
-        """Have one of Dask's clients that is connected with the scheduler.
+        """Have one of Dask's clients, connected with the scheduler.
 
-        :raises OSError: when the scheduler cannot be reached within so many seconds
+        :raises OSError: if the scheduler cannot be reached within *timeout* seconds
         """
         import dask
         from distributed import Client
@@ -95,6 +102,74 @@ class Cluster:
 
 
 def addresses(client: Any) -> dict[str, str]:
-    """Return the addresses of the workers that are there, by their names."""
+    """Return the addresses of the scheduler's workers by their names."""
     workers = client.scheduler_info(n_workers=-1)["workers"]
-    return {str(each["name"]): address for address, each in workers.items()}
+    return {str(worker["name"]): address for address, worker in workers.items()}
+
+
+@contextmanager
+def hosts_crew(
+    cluster: Cluster,
+    start_crew: StartCrew,
+    settings: LogSettings,
+    variables: Mapping[str, str],
+) -> Iterator[Crew]:
+    """Have a crew on the workers of a Dask cluster, every client of which is set up.
+
+    The environment of the clients has *variables* in addition to those of their host.
+
+    :raises Failed: if a client fails, or a host is lost
+    """
+    specification = start_crew.specification
+    parameters = specification.parameters
+    size = parameters.crew.size
+    sent = equipment(specification.storage.names, variables, cluster)
+    with ExitStack() as stack:
+        try:
+            client = stack.enter_context(cluster.client())
+        except OSError as error:
+            cause = f"the cluster's scheduler at {cluster.scheduler} does not answer"
+            raise Failed(Failure(cause, failure_of(error).detail)) from error
+        gevent = parameters.crew.client_kind is ClientKind.GREENLET
+        agent = partial(Agent, settings=settings, equipment=sent, gevent=gevent)
+        hosts = _hosts(client, cluster, size, agent)
+        crew = ClusterCrew(size, SystemClock(), hosts, start_crew)
+        crew.most_at_once = benchmarks()[specification.benchmark].most_at_once(parameters)
+        with crew:
+            yield crew
+
+
+def equipment(
+    names: Mapping[str, str], variables: Mapping[str, str], cluster: Cluster
+) -> Equipment:
+    """Return what the hosts of a cluster need of the files that *names* are the paths of."""
+    if cluster.here:
+        return Equipment(variables)
+    paths = {name: Path(value) for name, value in names.items() if Path(value).is_absolute()}
+    return Equipment(
+        variables,
+        {name: path.read_bytes() for name, path in paths.items() if path.is_file()},
+        [name for name, path in paths.items() if path.is_dir()],
+    )
+
+
+def _hosts(client: Any, cluster: Cluster, size: int, agent: Callable[[], Agent]) -> list[Host]:
+    """Return the hosts of *size* clients, with an agent on each.
+
+    :raises Failed: if one has left the cluster or starts no agent
+    """
+    there = addresses(client)
+    begun = []
+    for worker, clients in zip(cluster.workers, cluster.shares(size), strict=True):
+        if not clients:
+            continue
+        if worker.name not in there:
+            raise Failed(Failure(f"host {worker} has left the cluster"))
+        future = client.submit(
+            agent, actor=True, pure=False,
+            workers=[there[worker.name]], allow_other_workers=False, retries=0,
+        )  # fmt: skip
+        begun.append((str(worker), future, clients))
+    return [
+        Host(name, result(name, future, SETTING_UP), clients) for name, future, clients in begun
+    ]

@@ -1,28 +1,29 @@
-"""All clients of a run, whatever each of them is, and the start line they share."""
+"""All clients of a run, wherever they live, the start line they share, and what they measure."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from dataclasses import dataclass, field
+from typing import Any
 
-from zodbshootout.client import protocol
 from zodbshootout.client.benchmarks.benchmark import MAX_AT_ONCE
-from zodbshootout.client.clock import Clock
-from zodbshootout.crews.sample import Sample
-
-R = TypeVar("R")
+from zodbshootout.client.progress import throughput
+from zodbshootout.client.protocol import Call, Clock, Latencies, Prepare, Start, Stop, Stretch
+from zodbshootout.client.storage_info import Cache
 
 NOTICE = 0.001
 NOTICE_PER_CLIENT = 0.0002
-"""Seconds between the order to start and the start: by then all clients are to have received it."""
+"""Seconds between the order to start and the start: by then all clients should have received it."""
 
 
 class Crew(ABC):
-    """Clients that live somewhere, reached through orders and reports.
+    """Clients that are reached through orders and reports.
 
     A crew is used as a context manager: entering starts the clients and waits until every one is
-    set up; leaving has them close their databases, or ends them where one has failed.
+    set up; leaving has them close their databases, or ends them if one has failed.  Every method
+    raises :class:`~.client.outcome.Failed` if a client has failed or is gone.
     """
 
     def __init__(self, size: int, clock: Clock) -> None:
@@ -31,41 +32,38 @@ class Crew(ABC):
         self._notice = NOTICE + NOTICE_PER_CLIENT * size
         self.most_at_once = MAX_AT_ONCE
         """Iterations that a stretch has at most."""
-        self._prepared: protocol.Prepare | None = None
+        self._prepared: Prepare | None = None
         self.hosts: Mapping[str, Sequence[int]] = {}
         """The clients on other hosts, by the names of these."""
         self.clock_uncertainty = 0.0
-        """By how many seconds the start of a client may be off from what its own clock says."""
+        """Seconds by which the start of a client may be off from what its own clock says."""
 
     @abstractmethod
     def start(self) -> None:
-        """Start the clients, and wait until every one is set up.
-
-        :raises Failed: when one cannot be
-        """
+        """Start the clients, and wait until every one is set up."""
 
     @abstractmethod
-    def ask(
-        self,
-        order: Any,
-        answer: type[R],
-        clients: Sequence[int] | None = None,
-    ) -> list[R]:
-        """Send an order to all clients, or to those named; return their reports in this order.
+    def ask(self, order: Any, clients: Sequence[int] | None = None) -> list[Any]:
+        """Send an order to all *clients*, or to those named; return their reports in this order."""
 
-        :raises Failed: when one does not *answer* as it should, or is gone
-        """
+    def call(self, name: str, *args: Any, clients: Sequence[int] | None = None) -> list[Any]:
+        """Call a method of all clients, or of those named; return what it returns to each."""
+        return self.ask(Call(name, args), clients)
+
+    def leave(self) -> None:
+        """Have every client close everything and end."""
+        self.call("leave")
 
     def join(self) -> None:  # noqa: B027
         """Wait until every client has ended of itself.
 
-        Where another process has the clients, that process waits for them.
+        If another process has the clients, that process waits for them.
         """
 
     def abandon(self) -> None:  # noqa: B027
         """End the clients without waiting for their answer.
 
-        Where another process has the clients, that process ends them when it is told no more.
+        If another process has the clients, that process ends them when its connection is closed.
         """
 
     def __enter__(self) -> Crew:
@@ -81,70 +79,114 @@ class Crew(ABC):
             self.abandon()
             return
         try:
-            self.ask(protocol.Leave(), protocol.Left)
+            self.leave()
         except BaseException:
             self.abandon()
             raise
         self.join()
 
     def prepare(self, iterations: int) -> None:
-        """Have every client prepare what :meth:`measure` begins with, called like this next.
-
-        :raises Failed: when a client fails or is gone
-        """
-        self._prepare(protocol.Prepare(min(iterations, self.most_at_once)))
+        """Have every client prepare for :meth:`measure`, called with as many iterations next."""
+        self._prepare(Prepare(min(iterations, self.most_at_once)))
 
     def measure(self, iterations: int, *, counts: bool = True) -> Sample:
-        """Have every client do so many *iterations*, all at the same time.
+        """Have every client do some *iterations*, all at the same time.
 
         Iterations that do not *count* are not profiled, and after them no client goes on until the
         last has finished: it is over sooner, but the load is not kept up.
 
-        What is more than :attr:`most_at_once` is done in several stretches, with a start each.
-
-        :raises Failed: when a client fails or is gone
+        What exceeds :attr:`most_at_once` is done in several stretches, each with its own start.
         """
         sample = Sample(self.size)
         left = iterations
         while left:
             counted = min(left, self.most_at_once)
-            sample.add(self._stretch(protocol.Prepare(counted, counts)), counted)
+            sample.add(self._stretch(Prepare(counted, counts)), counted)
             left -= counted
         return sample
 
-    def _stretch(self, prepare: protocol.Prepare) -> list[protocol.Stretch]:
+    def _stretch(self, prepare: Prepare) -> list[Stretch]:
         if self._prepared != prepare:
             self._prepare(prepare)
         self._prepared = None
-        instant = self._clock.now() + self._notice
-        self.ask(protocol.Start(instant), protocol.Finished)
-        stretches = self.ask(protocol.Stop(), protocol.Stretch)
-        late = max(each.late for each in stretches)
-        self._notice += late  # the machine is slower than was thought
+        self.ask(Start(self._clock.now() + self._notice))
+        stretches: list[Stretch] = self.ask(Stop())
+        self._notice += max(stretch.late for stretch in stretches)  # the machine is slower
         return stretches
 
-    def _prepare(self, order: protocol.Prepare) -> None:
-        self.ask(order, protocol.Ready)
+    def _prepare(self, order: Prepare) -> None:
+        self.ask(order)
         self._prepared = order
 
     def close_databases(self) -> None:
-        """Have every client close its database.
-
-        :raises Failed: when a client fails or is gone
-        """
-        self.ask(protocol.CloseDatabase(), protocol.Closed)
+        self.call("close_database")
 
     def reopen_databases(self) -> None:
-        """Have every client open its database again.
-
-        :raises Failed: when a client fails or is gone
-        """
-        self.ask(protocol.ReopenDatabase(), protocol.Ready)
+        self.call("reopen_database")
 
     def verify(self) -> None:
-        """Have what the clients did checked in the database.
+        """Have what the clients did checked in the database."""
+        self.call("audit", self.call("verify"), clients=[0])
 
-        :raises Failed: when it is not what it should be, or a client is gone
-        """
-        accounts = [each.account for each in self.ask(protocol.Verify(), protocol.Verified)]
-        self.ask(protocol.Audit(accounts), protocol.Audited, [0])
+
+@dataclass
+class Sample:
+    """Measurements of a crew for one value: its stretches, added up in constant memory."""
+
+    clients: int
+    start: float = 0.0
+    """The instant at which the first stretch started, in seconds of the crew's clock."""
+    done: float = 0
+    """Iterations that all clients did in :attr:`seconds`; see :mod:`~.client.progress`."""
+    seconds: float = 0.0
+    shares: list[int] = field(default_factory=list)
+    """Iterations of each client until the last of them had done what counts."""
+    on_clock: float = 0.0
+    """Seconds from each start until the last client had done what counts."""
+    paused: float = 0.0
+    """Seconds that clients spent between iterations meanwhile, added up over the clients."""
+    iterations: int = 0
+    """Iterations that were timed, one by one or in batches."""
+    uncounted: int = 0
+    """Iterations that clients went on with until the last had finished."""
+    start_spread: float = 0.0
+    """The most seconds by which a client came late to a start."""
+    start_delay: float = 0.0
+    """The most seconds that a client had to wait for a processor after a start."""
+    latencies: Latencies = field(default_factory=Latencies)
+    counts: Counter[str] = field(default_factory=Counter)
+    cleared: tuple[Cache, ...] = ()
+
+    @property
+    def value(self) -> float:
+        """Seconds per iteration: clients / throughput, the throughput in iterations per second."""
+        return self.clients * self.seconds / self.done
+
+    @property
+    def smallest_share(self) -> float:
+        """Iterations of the slowest client divided by the mean of all clients."""
+        return min(self.shares) * self.clients / sum(self.shares)
+
+    def add(self, stretches: Sequence[Stretch], counted: int) -> None:
+        """Add what each client measured in a stretch of *counted* iterations."""
+        progress = [stretch.progress for stretch in stretches]
+        done = throughput(progress, counted)
+        start = min(client.start for client in progress)
+        end = max(client.end(counted) for client in progress)
+        self.start = self.start or start
+        self.done += done.iterations
+        self.seconds += done.seconds
+        self.on_clock += end - start
+        before = self.shares or [0] * self.clients
+        self.shares = [
+            share + client.iterations(end) for share, client in zip(before, progress, strict=True)
+        ]
+        for stretch in stretches:
+            self.paused += stretch.pause
+            self.iterations += counted
+            self.uncounted += stretch.done - counted
+            self.start_spread = max(self.start_spread, stretch.late)
+            self.start_delay = max(self.start_delay, stretch.waited)
+            self.latencies.merge(stretch.latencies)
+            self.counts.update(stretch.counts)
+        self.cleared = stretches[0].cleared

@@ -1,63 +1,69 @@
-"""A crew whose clients live on several hosts, in the workers of a Dask cluster.
+"""Crews whose clients live in other processes, each of which leads the clients of a host.
 
-Dask carries what is set up, ordered and reported.  Between a start and a stop nothing is sent: the
-clients of each host start at an instant of its own clock.
+The hosts are the workers of a Dask cluster, or this one: then another Python has the clients.
+Between a start and a stop nothing is sent: the clients of each host start at an instant of its own
+clock.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
-from functools import partial
-from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
 
-from zodbshootout.client import protocol
-from zodbshootout.client.benchmarks import benchmarks
-from zodbshootout.client.clock import Clock, SystemClock
 from zodbshootout.client.outcome import Failed, Failure, failure_of
-from zodbshootout.client.specification import ClientKind
-from zodbshootout.crews.agent import Agent, Equipment
-from zodbshootout.crews.clocks import Offset
-from zodbshootout.crews.cluster import Cluster, addresses
+from zodbshootout.client.protocol import Call, Clock, Prepare, Start, Stretch
+from zodbshootout.client.specification import Specification
 from zodbshootout.crews.crew import Crew
-from zodbshootout.crews.interpreters import LogSettings
-from zodbshootout.crews.remote import Order, StartCrew
 
-R = TypeVar("R")
-
+DRIFT = 1e-3
+"""Seconds per second by which two clocks may drift apart: NTP slews them by up to 0.05 %."""
 ROUND_TRIPS = 10
-"""How often a clock is asked for the time before a slice, at most; the shortest trip counts."""
+"""Requests for the time of a host before a slice, at most; the shortest round trip counts."""
 CLOSE = 0.001
-"""Seconds within which a clock is known well enough for not being asked again."""
+"""Seconds of uncertainty at which a clock is known well enough for not being asked again."""
+CLOSELY = 1.5
+"""A round trip is short enough if it took at most this many times as long as the shortest one."""
 MAX_UNCERTAIN = 0.1
-"""From such a part of a slice on, what is not known of clocks makes the slice worthless."""
+"""The part of a slice from which on the uncertainty of a clock makes the slice worthless."""
 ATTEMPTS = 3
-"""How often a slice is measured until it is worth something."""
+"""Attempts at a slice that is worthless."""
 MORE_OBJECTS = "more objects with --object-counts"
 MORE_TIME = "more time with --min-time, or "
-CLOSELY = 1.5
-"""A trip that took at most so many times as long as the shortest one is good enough."""
 SETTING_UP = 60.0
 """Seconds in which a host has to start its interpreter: a worker that is lost starts none."""
 
 
-class Future(Protocol):
-    """What will be answered."""
+@dataclass(frozen=True)
+class Offset:
+    """How far another clock is ahead of the one that is read here."""
 
-    def result(self, timeout: float | None = None) -> Any:
-        """Wait for it, so many seconds at most."""
+    at: float
+    """The instant of the measurement, in seconds of the clock here."""
+    seconds: float
+    uncertainty: float
+    """Half of the measurement's round trip: the offset is wrong by no more."""
+
+    def uncertainty_at(self, time: float) -> float:
+        """Return the uncertainty of the offset at some *time* of the clock here."""
+        return self.uncertainty + DRIFT * abs(time - self.at)
+
+    def contradicts(self, other: Offset) -> bool:
+        """Return whether both cannot be true of clocks that only drift."""
+        drift = DRIFT * abs(self.at - other.at)
+        return abs(self.seconds - other.seconds) > self.uncertainty + other.uncertainty + drift
 
 
-class Actor(Protocol):
-    """An :class:`Agent` on another host."""
+@dataclass(frozen=True)
+class StartCrew:
+    """The crew that the process of a host starts."""
 
-    def ask(self, message: object) -> Future:
-        """Return what the clients there answer."""
-
-    def now(self) -> Future:
-        """Return what time it is there."""
+    specification: Specification
+    profiles: str | None = None
+    """The directory that profiles of the clients go to, if they do."""
+    clients: Sequence[int] = ()
+    """The numbers of the clients that live there."""
 
 
 @dataclass
@@ -65,66 +71,109 @@ class Host:
     """Some of the clients of a crew."""
 
     name: str
-    actor: Actor
+    """Its name in messages; empty if its clients are on this host."""
+    actor: Any
+    """The process that leads them.  Its ``ask(call)`` returns a future, whose ``result(timeout)``
+    is the answer or a :class:`Failure`; that of another host also has ``now()``, its time."""
     clients: Sequence[int]
-    offset: Offset = field(default_factory=lambda: Offset(0.0, 0.0, 0.0))
+    offset: Offset = Offset(0.0, 0.0, 0.0)
+
+    def on_its_clock(self, order: Any) -> Any:
+        """Return an order with times of the clock there."""
+        return Start(order.instant + self.offset.seconds) if isinstance(order, Start) else order
+
+    def on_our_clock(self, report: Any) -> Any:
+        """Return a report with times of the clock here."""
+        if not isinstance(report, Stretch):
+            return report
+        ahead, progress = self.offset.seconds, report.progress
+        times = [time - ahead for time in progress.times]
+        return replace(
+            report, progress=replace(progress, start=progress.start - ahead, times=times)
+        )
 
 
 class HostsCrew(Crew):
-    """Passes orders on, each in one message for all clients of a host."""
+    """Passes orders on, each in one message for all clients of a host.
 
-    def __init__(self, size: int, clock: Clock, hosts: Sequence[Host], lead: StartCrew) -> None:
-        """Prepare the crew that *lead* tells of; *hosts* have all of its clients."""
+    The hosts read the clock that is read here.
+    """
+
+    def __init__(
+        self, size: int, clock: Clock, hosts: Sequence[Host], start_crew: StartCrew
+    ) -> None:
+        """Prepare the crew of *start_crew*; *hosts* have all of its clients."""
         super().__init__(size, clock)
         self._hosts = hosts
-        self._lead = lead
-        self.hosts = {host.name: host.clients for host in hosts}
+        self._start_crew = start_crew
 
     def start(self) -> None:
-        """Have the clients started, and set up.
+        """Start the clients, and wait until every one is set up.
 
-        :raises Failed: when one cannot be
+        :raises Failed: if one cannot be, or does not read the clock that is read here
         """
-        self._answers(
-            {host.name: replace(self._lead, clients=host.clients) for host in self._hosts}
-        )
-        for host in self._hosts:
-            host.offset = self._offset(host)
+        before = self._clock.now()
+        times = self._start_clients()
+        after = self._clock.now()
+        if not all(before <= time <= after for time in times):
+            cause = "its clock is not the one that is read here, so no start can be agreed on"
+            raise Failed(Failure(cause))
 
-    def ask(self, order: Any, answer: type[R], clients: Sequence[int] | None = None) -> list[R]:
-        """Send an order to all clients, or to those named; return their reports in this order.
+    def _start_clients(self) -> list[float]:
+        """Start the clients; return the time that each host has then."""
+        starts = {
+            host.name: Call("start_crew", (replace(self._start_crew, clients=host.clients),))
+            for host in self._hosts
+        }
+        return list(self._answers(starts).values())
 
-        :raises Failed: when one does not *answer* as it should, or is gone
-        """
+    def ask(self, order: Any, clients: Sequence[int] | None = None) -> list[Any]:
         asked = range(self.size) if clients is None else clients
-        orders: dict[str, object] = {}
+        calls: dict[str, Call] = {}
         for host in self._hosts:
-            local = [number for number, each in enumerate(host.clients) if each in asked]
-            if local:
-                orders[host.name] = Order(_on_clock_of(host, order), answer, local)
-        answers = self._answers(orders)
-        reports: dict[int, R] = {}
+            there = [number for number, client in enumerate(host.clients) if client in asked]
+            if there:
+                calls[host.name] = Call("ask", (host.on_its_clock(order), there))
+        answers = self._answers(calls)
+        reports: dict[int, Any] = {}
         for host in self._hosts:
-            there = [each for each in host.clients if each in asked]
-            found = answers.get(host.name, ())
-            reports |= {
-                each: _on_our_clock(host, report) for each, report in zip(there, found, strict=True)
-            }
-        return [reports[each] for each in asked]
+            if host.name in calls:
+                _, there = calls[host.name].args
+                for number, report in zip(there, answers[host.name], strict=True):
+                    reports[host.clients[number]] = host.on_our_clock(report)
+        return [reports[client] for client in asked]
 
-    def _answers(self, messages: Mapping[str, object]) -> dict[str, Any]:
-        """Return what hosts answer, by their names; all are asked at once.
+    def leave(self) -> None:
+        self._answers({host.name: Call("leave") for host in self._hosts})
+
+    def _answers(self, calls: Mapping[str, Call]) -> dict[str, Any]:
+        """Return the answers of hosts by their names; all are asked at once.
 
         :raises Failed: naming the host
         """
-        asked = []
+        futures = []
         for host in self._hosts:
-            if host.name in messages:
-                with _host_called(host.name):
-                    asked.append((host.name, host.actor.ask(messages[host.name])))
-        return {name: _result(name, future) for name, future in asked}
+            if host.name in calls:
+                with failures_of(host.name):
+                    futures.append((host.name, host.actor.ask(calls[host.name])))
+        return {name: result(name, future) for name, future in futures}
 
-    def _prepare(self, order: protocol.Prepare) -> None:
+
+class ClusterCrew(HostsCrew):
+    """Has clients on other hosts, whose clocks it compares with the one here."""
+
+    def __init__(
+        self, size: int, clock: Clock, hosts: Sequence[Host], start_crew: StartCrew
+    ) -> None:
+        super().__init__(size, clock, hosts, start_crew)
+        self.hosts = {host.name: host.clients for host in hosts}
+
+    def start(self) -> None:
+        self._start_clients()
+        for host in self._hosts:
+            host.offset = self._offset(host)
+
+    def _prepare(self, order: Prepare) -> None:
         super()._prepare(order)
         self._compare_clocks()
         # Orders arrive one after the other, and each takes a trip.
@@ -132,33 +181,33 @@ class HostsCrew(Crew):
         self._notice = max(self._notice, 2 * trip)
 
     def _compare_clocks(self) -> None:
-        """Find the offsets of all hosts.
+        """Measure the offsets of all hosts.
 
-        :raises Failed: when one is not what it was
+        :raises Failed: if one is not what it was
         """
         for host in self._hosts:
-            found = self._offset(host)
-            if found.contradicts(host.offset):
-                jump = 1000 * (found.seconds - host.offset.seconds)
+            offset = self._offset(host)
+            if offset.contradicts(host.offset):
+                jump = 1000 * (offset.seconds - host.offset.seconds)
                 cause = f"host {host.name}: its clock has jumped by {jump:+.1f} ms"
                 raise Failed(Failure(cause))
-            host.offset = found
+            host.offset = offset
 
     def _offset(self, host: Host) -> Offset:
         """Ask a host for the time (Cristian, "Probabilistic clock synchronization", 1989)."""
-        found = []
+        offsets = []
         enough = max(CLOSE, CLOSELY * host.offset.uncertainty)
         for _ in range(ROUND_TRIPS):
             before = self._clock.now()
-            with _host_called(host.name):
+            with failures_of(host.name):
                 there = host.actor.now().result()
             after = self._clock.now()
-            found.append(Offset(after, there - (before + after) / 2, (after - before) / 2))
-            if found[-1].uncertainty <= enough:
+            offsets.append(Offset(after, there - (before + after) / 2, (after - before) / 2))
+            if offsets[-1].uncertainty <= enough:
                 break
-        return min(found, key=lambda offset: offset.uncertainty)
+        return min(offsets, key=lambda offset: offset.uncertainty)
 
-    def _stretch(self, prepare: protocol.Prepare) -> list[protocol.Stretch]:
+    def _stretch(self, prepare: Prepare) -> list[Stretch]:
         for _ in range(ATTEMPTS):
             if self._prepared != prepare:
                 self._prepare(prepare)
@@ -171,24 +220,22 @@ class HostsCrew(Crew):
         raise Failed(Failure(f"{refusal}; in {ATTEMPTS} attempts"))
 
     def _refusal(
-        self,
-        stretches: Sequence[protocol.Stretch],
-        prepare: protocol.Prepare,
-        offsets: Mapping[str, Offset],
+        self, stretches: Sequence[Stretch], prepare: Prepare, offsets: Mapping[str, Offset]
     ) -> str | None:
-        """Say why what was measured is worthless, if it is.
+        """Return why a stretch is worthless, if it is.
 
         It was started with the *offsets* that were known then.
         """
         if not prepare.counts:
             return None
-        start = min(each.progress.start for each in stretches)
-        length = max(each.progress.end(prepare.iterations) for each in stretches) - start
-        # Where each iteration has a start of its own, more of them make a stretch no longer.
+        start = min(stretch.progress.start for stretch in stretches)
+        end = max(stretch.progress.end(prepare.iterations) for stretch in stretches)
+        length = end - start
+        # If each iteration has a start of its own, more of them make a stretch no longer.
         advice = f"give slices {MORE_TIME if self.most_at_once > 1 else ''}{MORE_OBJECTS}"
-        unsure = {name: each.uncertainty_at(start) for name, each in offsets.items()}
+        unsure = {name: offset.uncertainty_at(start) for name, offset in offsets.items()}
         worst = max(unsure, key=unsure.__getitem__)
-        late = max(each.late for each in stretches)
+        late = max(stretch.late for stretch in stretches)
         if unsure[worst] > MAX_UNCERTAIN * length:
             return (
                 f"host {worst}: its clock is known within {1000 * unsure[worst]:.1f} ms, and a "
@@ -204,11 +251,16 @@ class HostsCrew(Crew):
 
 
 @contextmanager
-def _host_called(name: str) -> Iterator[None]:
+def failures_of(name: str) -> Iterator[None]:
     """Raise what goes wrong meanwhile as the failure of a host.
+
+    Without a *name* the host is this one, and it goes through as it is.
 
     :raises Failed: naming the host
     """
+    if not name:
+        yield
+        return
     try:
         yield
     except Failed as error:
@@ -225,98 +277,13 @@ def _host_called(name: str) -> Iterator[None]:
         raise Failed(Failure(cause)) from error
 
 
-def _result(name: str, future: Future, timeout: float | None = None) -> Any:
-    """Wait for an answer, so many seconds at most.
+def result(name: str, future: Any, timeout: float | None = None) -> Any:
+    """Wait for the answer of a host, at most *timeout* seconds.
 
-    :raises Failed: naming the host, when that is a failure or the host is lost
+    :raises Failed: if that is a failure, or the host is lost
     """
-    with _host_called(name):
-        found = future.result(timeout)
-        if isinstance(found, Failure):
-            raise Failed(found)
-        return found
-
-
-def _on_clock_of(host: Host, order: Any) -> Any:
-    if isinstance(order, protocol.Start):
-        return protocol.Start(order.instant + host.offset.seconds)
-    return order
-
-
-def _on_our_clock(host: Host, report: Any) -> Any:
-    if not isinstance(report, protocol.Stretch):
-        return report
-    ahead, progress = host.offset.seconds, report.progress
-    shifted = replace(
-        progress, start=progress.start - ahead, times=[each - ahead for each in progress.times]
-    )
-    return replace(report, progress=shifted)
-
-
-def equipment(
-    names: Mapping[str, str], variables: Mapping[str, str], cluster: Cluster
-) -> Equipment:
-    """Return what the hosts of a cluster need of the files that *names* are the paths of."""
-    if cluster.here:
-        return Equipment(variables)
-    paths = {name: Path(value) for name, value in names.items() if Path(value).is_absolute()}
-    return Equipment(
-        variables,
-        {name: path.read_bytes() for name, path in paths.items() if path.is_file()},
-        [name for name, path in paths.items() if path.is_dir()],
-    )
-
-
-@contextmanager
-def hosts_crew(
-    cluster: Cluster,
-    lead: StartCrew,
-    hello: LogSettings,
-    variables: Mapping[str, str],
-    clock: Clock | None = None,
-) -> Iterator[Crew]:
-    """Have a crew on the workers of a Dask cluster, every client of which is set up.
-
-    The clients have more *variables* in their environment than their host has.
-
-    :raises Failed: when a client fails, or a host is lost
-    """
-    specification = lead.specification
-    parameters = specification.parameters
-    size = parameters.crew.size
-    sent = equipment(specification.storage.names, variables, cluster)
-    with ExitStack() as stack:
-        try:
-            client = stack.enter_context(cluster.client())
-        except OSError as error:
-            cause = f"the cluster's scheduler at {cluster.scheduler} does not answer"
-            raise Failed(Failure(cause, failure_of(error).detail)) from error
-        gevent = parameters.crew.client_kind is ClientKind.GREENLET
-        agent = partial(Agent, hello=hello, equipment=sent, gevent=gevent)
-        hosts = _hosts(client, cluster, size, agent)
-        crew = HostsCrew(size, clock or SystemClock(), hosts, lead)
-        crew.most_at_once = benchmarks()[specification.benchmark].most_at_once(parameters)
-        with crew:
-            yield crew
-
-
-def _hosts(client: Any, cluster: Cluster, size: int, agent: Callable[[], Agent]) -> list[Host]:
-    """Return the hosts of *size* clients, with an agent on each.
-
-    :raises Failed: when one cannot be had
-    """
-    there = addresses(client)
-    begun = []
-    for worker, clients in zip(cluster.workers, cluster.shares(size), strict=True):
-        if not clients:
-            continue
-        if worker.name not in there:
-            raise Failed(Failure(f"host {worker} has left the cluster"))
-        future = client.submit(
-            agent, actor=True, pure=False,
-            workers=[there[worker.name]], allow_other_workers=False, retries=0,
-        )  # fmt: skip
-        begun.append((str(worker), future, clients))
-    return [
-        Host(name, _result(name, future, SETTING_UP), clients) for name, future, clients in begun
-    ]
+    with failures_of(name):
+        answer = future.result(timeout)
+        if isinstance(answer, Failure):
+            raise Failed(answer)
+        return answer

@@ -1,7 +1,7 @@
-"""Another Python, as of another virtual environment: starting it, and asking it.
+"""Another Python, as of another virtual environment: starting it, calling it, and a crew in it.
 
-It runs :mod:`zodbshootout.crews.serving`, from a directory with the modules of ours that this
-needs, and finds everything else, ZODB first of all, where it finds its own.
+It runs :mod:`zodbshootout.crews.serving` from a directory with the modules of ours that this needs,
+and finds everything else, ZODB first of all, where it finds its own.
 """
 
 from __future__ import annotations
@@ -11,19 +11,22 @@ import select
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.outcome import Failed, Failure
-from zodbshootout.client.specification import Interpreter
-from zodbshootout.guardian import describe_exit
+from zodbshootout.client.protocol import Call, Clock, SystemClock
+from zodbshootout.client.specification import ClientKind, Interpreter
+from zodbshootout.crews.crew import Crew
+from zodbshootout.crews.hosts import Host, HostsCrew, StartCrew
+from zodbshootout.crews.logs import LogSettings
+from zodbshootout.guardian import END_TIMEOUT, Child
 
-_PATIENCE = 5.0
-"""Seconds that it has to end after the connection was closed, before it is killed."""
 LIFELINE = "--lifeline"
 """Tells the process to have a group, which ends when nobody holds its standard input any more."""
 _NOT_ITS_OWN = ("PYTHONPATH", "PYTHONHOME")
@@ -34,16 +37,6 @@ _PROGRAM = (
 )
 
 
-@dataclass(frozen=True)
-class LogSettings:
-    """What another Python is told first."""
-
-    log: str | None = None
-    """A level's name, or the path of a ZConfig logging file."""
-    secrets: Sequence[str] = ()
-    """What is to be in no log."""
-
-
 def own_interpreter(*, gevent: bool) -> Interpreter:
     """Return the Python of this process, for another process of it."""
     modules = Path(__file__).parents[2]
@@ -51,72 +44,53 @@ def own_interpreter(*, gevent: bool) -> Interpreter:
 
 
 class Peer:
-    """A process of another Python that answers what it is asked, one thing after the other."""
+    """A process of another Python that answers calls, one after the other."""
 
-    def __init__(self, name: str, connection: Connection, process: subprocess.Popen[bytes]) -> None:
+    def __init__(self, name: str, connection: Connection, process: Child) -> None:
         self._name = name
         self._connection = connection
         self._process = process
+        self.pid = process.pid
 
-    @property
-    def pid(self) -> int:
-        """The process."""
-        return self._process.pid
-
-    def tell(self, message: object) -> None:
-        """Send something that is not answered."""
-        with suppress(BrokenPipeError, ConnectionResetError):  # the next answer tells of its end
+    def send(self, message: object) -> None:
+        with suppress(BrokenPipeError, ConnectionResetError):  # result() says how it ended
             self._connection.send(message)
 
-    def ask(self, message: object) -> Any:
-        """Return what it answers.
-
-        :raises Failed: when that is a failure, or it has ended
-        """
-        self.tell(message)
-        self.poll()
-        return self.answer()
+    def ask(self, call: Call) -> Peer:
+        """Send a call; :meth:`result` waits for the answer."""
+        self.send(call)
+        return self
 
     def poll(self, seconds: float | None = None) -> bool:
-        """Wait for an answer, so many *seconds* at most; say whether there is one, or an end."""
+        """Wait at most *seconds* for an answer or the process's end; return whether one came."""
         # Greenlets have their turn meanwhile.
         ready, _, _ = select.select([self._connection], [], [], seconds)
         return bool(ready)
 
-    def answer(self) -> Any:
-        """Return what it has answered.
-
-        :raises Failed: when that is a failure, or it has ended
-        """
+    def result(self, timeout: float | None = None) -> Any:
+        """Wait for the answer; it is a :class:`Failure` if the process has ended, too."""
+        self.poll(timeout)
         try:
-            answer = self._connection.recv()
+            return self._connection.recv()
         except (EOFError, OSError):  # an answer can be cut off, too
-            answer = self._end()
-        if isinstance(answer, Failure):
-            raise Failed(answer)
-        return answer
-
-    def _end(self) -> Failure:
-        with suppress(subprocess.TimeoutExpired):
-            self._process.wait(_PATIENCE)
-        cause = f"{self._name} {describe_exit(self._process.returncode)}"
-        return Failure(cause, cause, crashed=True)
+            cause = f"{self._name} {self._process.describe_exit(END_TIMEOUT)}"
+            return Failure(cause, cause, crashed=True)
 
 
 @contextmanager
 def started(
     interpreter: Interpreter,
-    hello: LogSettings,
+    settings: LogSettings,
     *,
     environment: Mapping[str, str] | None = None,
     own_group: bool = False,
 ) -> Iterator[Peer]:
     """Have a process of another Python; it has ended when the context has.
 
-    Its *environment* has that beside what this one has.  With a group of its own, the process and
-    all that it starts are killed when this process ends, however it does.
+    Its environment has *environment* in addition to that of this process.  With a group of its own,
+    the process and all that it starts are killed when this process ends, however it does.
 
-    :raises Failed: when it cannot be started
+    :raises Failed: if it cannot be started
     """
     ours, theirs = socket.socketpair()
     command = [
@@ -126,7 +100,7 @@ def started(
     variables = dict(os.environ) if interpreter.sees_ours else foreign_environment(os.environ)
     with ours, theirs:
         try:
-            process = subprocess.Popen(
+            process = Child(
                 command,
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.PIPE if own_group else subprocess.DEVNULL,
@@ -139,13 +113,11 @@ def started(
         connection = Connection(ours.detach())
         peer = Peer(_name_of(interpreter), connection, process)
         try:
-            peer.tell(hello)
+            peer.send(settings)
             yield peer
         finally:
             connection.close()
-            try:
-                process.wait(_PATIENCE)
-            except subprocess.TimeoutExpired:
+            if process.exit_code(END_TIMEOUT) is None:
                 process.kill()
                 process.wait()
             if process.stdin is not None:
@@ -153,21 +125,46 @@ def started(
 
 
 def _name_of(interpreter: Interpreter) -> str:
-    """Return what messages call the process."""
+    """Return the name of the process in messages."""
     if not interpreter.name:
         return "the process of its clients"
     return f"the Python of environment {interpreter.name}"
 
 
-def carried_out(interpreter: Interpreter, task: Any, hello: LogSettings) -> Any:
-    """Have another Python do a task of :mod:`~zodbshootout.client.tasks`; return what it gives.
+def call_in(interpreter: Interpreter, call: Call, settings: LogSettings) -> Any:
+    """Call a function of :mod:`~zodbshootout.client.tasks` in another Python; return its result.
 
-    :raises Failed: when it cannot be done there
+    :raises Failed: if it fails there
     """
-    with started(interpreter, hello) as peer:
-        return peer.ask(task)
+    with started(interpreter, settings) as peer:
+        answer = peer.ask(call).result()
+        if isinstance(answer, Failure):
+            raise Failed(answer)
+        return answer
+
+
+@contextmanager
+def interpreter_crew(
+    interpreter: Interpreter,
+    start_crew: StartCrew,
+    settings: LogSettings,
+    clock: Clock | None = None,
+) -> Iterator[Crew]:
+    """Have a crew in another Python on this host, every client of which is set up.
+
+    :raises Failed: if a client fails
+    """
+    specification = start_crew.specification
+    parameters = specification.parameters
+    size = parameters.crew.size
+    patched = replace(interpreter, gevent=parameters.crew.client_kind is ClientKind.GREENLET)
+    with started(patched, settings) as peer:
+        crew = HostsCrew(size, clock or SystemClock(), [Host("", peer, range(size))], start_crew)
+        crew.most_at_once = benchmarks()[specification.benchmark].most_at_once(parameters)
+        with crew:
+            yield crew
 
 
 def foreign_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return an environment without what is about the Python of the command."""
-    return {name: text for name, text in environment.items() if name not in _NOT_ITS_OWN}
+    """Return an environment without the variables for the Python of the command."""
+    return {name: value for name, value in environment.items() if name not in _NOT_ITS_OWN}

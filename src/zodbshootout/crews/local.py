@@ -1,20 +1,52 @@
-"""A crew whose clients live in this process, or are forked from it."""
+"""Crews whose clients live in this process or are forked from it, and how those of a cell start."""
 
 from __future__ import annotations
 
+import multiprocessing
+import queue
+import threading
+import time
 from abc import abstractmethod
-from collections.abc import Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import ForkProcess
+from pathlib import Path
+from typing import Any
 
-from zodbshootout.client import protocol
-from zodbshootout.client.outcome import Failed, Failure
+from zodbshootout.client.benchmarks import benchmarks
+from zodbshootout.client.benchmarks.benchmark import Benchmark
+from zodbshootout.client.client import Client, Neighbours
+from zodbshootout.client.database import Database
+from zodbshootout.client.outcome import Failed, Failure, Unsupported
+from zodbshootout.client.protocol import Clock, Prepare, Start, Stop, SystemClock
+from zodbshootout.client.session import follow_orders
+from zodbshootout.client.specification import ClientKind, Parameters, Specification
+from zodbshootout.client.storage_info import Sharing
+from zodbshootout.client.tasks import fill, populate
 from zodbshootout.crews.crew import Crew
+from zodbshootout.crews.profiling import Profiler, profiler_for
+from zodbshootout.guardian import END_TIMEOUT, describe_exit
 
-R = TypeVar("R")
+_FORK = multiprocessing.get_context("fork")
 
 
 class LocalCrew(Crew):
-    """Clients each of whom is reached by itself."""
+    """Clients that are reached one by one; client *n* works on ``open_benchmark(n)``."""
+
+    def __init__(
+        self,
+        size: int,
+        open_benchmark: Callable[[int], Benchmark],
+        clock: Clock,
+        profiler: Profiler | None = None,
+    ) -> None:
+        super().__init__(size, clock)
+        self._open_benchmark = open_benchmark
+        self._profiler = profiler or Profiler()
+        self._recording = ExitStack()
+        self._counts = False
 
     @abstractmethod
     def launch(self) -> None:
@@ -26,47 +58,254 @@ class LocalCrew(Crew):
 
     @abstractmethod
     def receive(self, waiting_for: Sequence[int]) -> tuple[int, Any]:
-        """Wait for a report of one of these clients; return who it is and what it says.
+        """Wait for a report of one of some clients; return its number, and the report.
 
         A client that is gone counts as having reported a :class:`~.outcome.Failure`.
         """
 
     def start(self) -> None:
-        """Start the clients, and wait until every one is set up.
-
-        :raises Failed: when one cannot be
-        """
         self.launch()
-        self._gather(protocol.Ready, range(self.size))
+        self._gather(range(self.size))
 
-    def ask(
-        self,
-        order: Any,
-        answer: type[R],
-        clients: Sequence[int] | None = None,
-    ) -> list[R]:
-        """Send an order to all clients, or to those named; return their reports in this order.
-
-        :raises Failed: when one does not *answer* as it should, or is gone
-        """
+    def ask(self, order: Any, clients: Sequence[int] | None = None) -> list[Any]:
+        if isinstance(order, Prepare):
+            self._counts = order.counts
+        if isinstance(order, Start) and self._counts:
+            self._recording.enter_context(self._profiler.recording())
         asked = range(self.size) if clients is None else clients
         for client in asked:
             self.send(client, order)
-        return self._gather(answer, asked)
+        reports = self._gather(asked)
+        if isinstance(order, Stop):
+            self._recording.close()
+        return reports
 
-    def _gather(self, kind: type[R], asked: Sequence[int]) -> list[R]:
-        reports: dict[int, R] = {}
+    def _gather(self, clients: Sequence[int]) -> list[Any]:
+        reports: dict[int, Any] = {}
         failures: list[Failure] = []
-        waiting = set(asked)
+        waiting = set(clients)
         while waiting:
             client, report = self.receive(sorted(waiting))
             waiting.discard(client)
-            if isinstance(report, kind):
-                reports[client] = report
-                continue
-            failures.append(report)
-            if not report.secondary:
-                break
+            reports[client] = report
+            if isinstance(report, Failure):
+                failures.append(report)
+                if not report.secondary:
+                    break
         if failures:
             raise Failed(failures[-1])
-        return [reports[client] for client in asked]
+        return [reports[client] for client in clients]
+
+
+class PipeChannel:
+    """A client's end of a pipe."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self.send = connection.send
+        self.receive = connection.recv
+
+    def poll(self) -> bool:
+        return self._connection.poll()
+
+
+class ProcessCrew(LocalCrew):
+    """Forks its clients, from a process that has opened no database."""
+
+    def launch(self) -> None:
+        self._processes: list[ForkProcess] = []
+        self._connections: list[Connection] = []
+        for index in range(self.size):
+            ours, theirs = _FORK.Pipe()
+            process = _FORK.Process(target=self._live, args=(index, theirs), name=f"client-{index}")
+            self._connections.append(ours)
+            process.start()
+            theirs.close()
+            self._processes.append(process)
+
+    def _live(self, index: int, connection: Connection) -> None:
+        # With a copy of the engine's ends, this one's and those of clients forked earlier, nobody
+        # would ever see a pipe closed.
+        for inherited in self._connections:
+            inherited.close()
+        with connection:
+            follow_orders(PipeChannel(connection), lambda: self._open_benchmark(index), self._clock)
+
+    def send(self, client: int, order: Any) -> None:
+        """Send an order to one client; one that is gone is noticed when it does not answer."""
+        with suppress(BrokenPipeError, ConnectionResetError):
+            self._connections[client].send(order)
+
+    def receive(self, waiting_for: Sequence[int]) -> tuple[int, Any]:
+        by_connection = {self._connections[client]: client for client in waiting_for}
+        connection = wait(list(by_connection))[0]
+        assert isinstance(connection, Connection)
+        client = by_connection[connection]
+        try:
+            return client, connection.recv()
+        except (EOFError, ConnectionResetError):
+            return client, self._end_of(client)
+
+    def _end_of(self, client: int) -> Failure:
+        process = self._processes[client]
+        process.join(END_TIMEOUT)
+        cause = f"client {client} (pid {process.pid}) {describe_exit(process.exitcode)}"
+        return Failure(cause, detail=cause, crashed=True)
+
+    def join(self) -> None:
+        """Wait until the processes have ended; kill those that do not."""
+        for process in self._processes:
+            process.join(END_TIMEOUT)
+        self.abandon()
+
+    def abandon(self) -> None:
+        for process in self._processes:
+            process.kill()
+            process.join()
+            process.close()
+        for connection in self._connections:
+            connection.close()
+        self._processes, self._connections = [], []
+
+
+class QueueChannel:
+    """A client's two queues: its own for orders, everybody's for reports."""
+
+    def __init__(self, index: int, reports: queue.Queue[tuple[int, Any]]) -> None:
+        self.orders: queue.Queue[Any] = queue.Queue()
+        self._index = index
+        self._reports = reports
+
+    def send(self, report: Any) -> None:
+        self._reports.put((self._index, report))
+
+    def receive(self) -> Any:
+        return self.orders.get()
+
+    def poll(self) -> bool:
+        """Return whether an order has come, after others had their turn: greenlets need that."""
+        time.sleep(0)
+        return not self.orders.empty()
+
+
+class ThreadCrew(LocalCrew):
+    """Starts its clients as daemon threads: one that hangs does not keep the process alive.
+
+    In a process that gevent has patched the threads are greenlets.
+    """
+
+    neighbours: Neighbours | None = None
+    """What connects the clients if they share a DB."""
+
+    def launch(self) -> None:
+        self._reports: queue.Queue[tuple[int, Any]] = queue.Queue()
+        self._channels = [QueueChannel(index, self._reports) for index in range(self.size)]
+        self._threads = [
+            threading.Thread(target=self._live, args=(index,), name=f"client-{index}", daemon=True)
+            for index in range(self.size)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def _live(self, index: int) -> None:
+        follow_orders(self._channels[index], lambda: self._open_benchmark(index), self._clock)
+
+    def send(self, client: int, order: Any) -> None:
+        self._channels[client].orders.put(order)
+
+    def receive(self, waiting_for: Sequence[int]) -> tuple[int, Any]:  # noqa: ARG002
+        return self._reports.get()
+
+    def join(self) -> None:
+        for thread in self._threads:
+            thread.join()
+
+    def abandon(self) -> None:
+        """Free the clients that wait for each other; the process takes the rest with it."""
+        if self.neighbours is not None:
+            self.neighbours.abort()
+
+
+@dataclass(frozen=True)
+class CrewPlan:
+    """How to start the crew of a cell: who opens the database, and who fills it."""
+
+    benchmark: type[Benchmark]
+    parameters: Parameters
+    open_database: Callable[[], Database]
+    clock: Clock = field(default_factory=SystemClock)
+    profiler: Profiler = field(default_factory=Profiler)
+    clients: Sequence[int] | None = None
+    """The numbers of those clients of the crew that live here; ``None`` if all do."""
+
+    @contextmanager
+    def started(self) -> Iterator[Crew]:
+        """Have a crew, every client of which is set up.
+
+        Another process has written the objects before, unless the contender keeps them in the
+        memory of this one.
+
+        :raises Failed: if a client fails
+        """
+        with ExitStack() as stack:
+            crew = self._crew(stack)
+            crew.most_at_once = self.benchmark.most_at_once(self.parameters)
+            yield stack.enter_context(crew)
+
+    def _crew(self, stack: ExitStack) -> Crew:
+        shape = self.parameters.crew
+        here = range(shape.size) if self.clients is None else self.clients
+
+        def open_own(index: int) -> Benchmark:
+            database = self.open_database()
+            self._fill_volatile(database)
+            return self._benchmark(Client(here[index], self.parameters, database))
+
+        if shape.client_kind is ClientKind.PROCESS:
+            return ProcessCrew(len(here), open_own, self.clock, self.profiler)
+        if not shape.shared:
+            return ThreadCrew(len(here), open_own, self.clock, self.profiler)
+        database = self.open_database()
+        # After a failure clients may still use it; the process ends soon anyway.
+        stack.push(lambda kind, *_: database.close() if kind is None else None)
+        self._fill_volatile(database)
+        neighbours = Neighbours(len(here), here[0])
+
+        def open_shared(index: int) -> Benchmark:
+            return self._benchmark(Client(here[index], self.parameters, database, neighbours))
+
+        crew = ThreadCrew(len(here), open_shared, self.clock, self.profiler)
+        crew.neighbours = neighbours
+        return crew
+
+    def _benchmark(self, client: Client) -> Benchmark:
+        benchmark = self.benchmark(client)
+        self.profiler.instrument(benchmark)
+        return benchmark
+
+    def _fill_volatile(self, database: Database) -> None:
+        if database.sharing is Sharing.VOLATILE:
+            fill(database, self.parameters)
+            populate(database, self.benchmark.dataset, self.parameters)
+
+
+def plan_of(
+    specification: Specification,
+    profiles: Path | None = None,
+    clients: Sequence[int] | None = None,
+) -> CrewPlan:
+    """Return how to start the crew of a cell in this Python, or some *clients* of it.
+
+    Profiles of them go to the directory *profiles*.
+
+    :raises Unsupported: if this Python has no such benchmark
+    """
+    benchmark = benchmarks().get(specification.benchmark)
+    if benchmark is None:
+        raise Unsupported(f"{specification.benchmark} is not installed in its environment")
+    parameters = specification.parameters
+    profiler = profiler_for(parameters.crew.client_kind, profiles) if profiles else Profiler()
+    return CrewPlan(
+        benchmark, parameters, lambda: Database(specification.storage),
+        profiler=profiler, clients=clients,
+    )  # fmt: skip

@@ -1,10 +1,11 @@
-"""Where log records go, as ``--log`` says; no secret is in them."""
+"""Logging as ``--log`` asks for it, without secrets."""
 
 from __future__ import annotations
 
 import io
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +26,22 @@ class BadLoggers(ValueError):  # noqa: N818
     """A file that does not configure logging; the message names it, and what is wrong with it."""
 
 
-def configure_logging(log: str | None, mask: Mask) -> None:
+@dataclass(frozen=True)
+class LogSettings:
+    """How a process logs; another Python, a host and a worker receive it first."""
+
+    log: str | None = None
+    """A level's name, or the path of a ZConfig logging file."""
+    secrets: Sequence[str] = ()
+    """Texts that are to be in no log."""
+
+
+def configure_logging(settings: LogSettings) -> None:
     """Send log records to standard error from a level on, or wherever a ZConfig file says.
 
-    What *mask* hides is in none of them.
-
-    :raises BadLoggers: when *log* is the path of a file that does not say it
+    :raises BadLoggers: if the file does not configure logging
     """
+    log, mask = settings.log, Mask(settings.secrets)
     if log is None:
         return
     if log.isupper():
@@ -48,9 +58,9 @@ def configure_logging(log: str | None, mask: Mask) -> None:
 
 
 def read_loggers(path: Path) -> Sequence[Any]:
-    """Return what configures each logger when it is called.
+    """Return the factories of the loggers in a file; calling one configures its logger.
 
-    :raises BadLoggers: when that is not in the file
+    :raises BadLoggers: if the file does not configure logging
     """
     schema = ZConfig.loadSchemaFile(io.StringIO(_SCHEMA))
     try:
@@ -63,7 +73,7 @@ def read_loggers(path: Path) -> Sequence[Any]:
 
 
 class _Masking(logging.Formatter):
-    """What another formatter makes of a record, without secrets."""
+    """Masks the output of another formatter."""
 
     def __init__(self, formatter: logging.Formatter, mask: Mask) -> None:
         super().__init__()

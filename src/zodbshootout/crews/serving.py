@@ -1,4 +1,4 @@
-"""What runs in another Python: it does what it is told over a connection, and ends with that.
+"""The program of another Python: it answers calls over a connection, and ends with that.
 
 It and all that it imports need ZODB and the storage, nothing else, and Python 3.9 or later.
 """
@@ -20,24 +20,22 @@ import select
 import signal
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import replace
-from functools import singledispatch
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from zodbshootout.client import protocol, tasks
-from zodbshootout.client.clock import SystemClock
-from zodbshootout.client.masking import Mask
+from zodbshootout.client import tasks
 from zodbshootout.client.outcome import Unsupported, failure_of
-from zodbshootout.client.recorder import Latencies
+from zodbshootout.client.protocol import Call, Latencies, Stop, Stretch, SystemClock
 from zodbshootout.client.specification import ClientKind
 from zodbshootout.crews.crew import Crew
-from zodbshootout.crews.interpreters import LIFELINE, LogSettings
-from zodbshootout.crews.logs import configure_logging
-from zodbshootout.crews.profiling import Profiler, profiler_for
-from zodbshootout.crews.remote import Order, StartCrew
-from zodbshootout.crews.starting import plan_of
+from zodbshootout.crews.hosts import StartCrew
+from zodbshootout.crews.interpreters import LIFELINE
+from zodbshootout.crews.local import plan_of
+from zodbshootout.crews.logs import LogSettings, configure_logging
+
+CALLS = frozenset({"start_crew", "ask", "leave"})
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -72,19 +70,8 @@ def _end_with_standard_input(descriptor: int) -> None:
             os.killpg(os.getpgrp(), signal.SIGKILL)
 
 
-def _serve(connection: Connection) -> None:
-    try:
-        hello: LogSettings = _received(connection)
-        configure_logging(hello.log, Mask(hello.secrets))
-        _do(_received(connection), connection)
-    except _Ended:
-        raise
-    except BaseException as error:  # noqa: BLE001 - whatever it is, it is this cell's failure
-        connection.send(failure_of(error))
-
-
 class _Ended(Exception):  # noqa: N818
-    """Nobody asks any more."""
+    """The other end has closed the connection."""
 
 
 def _received(connection: Connection) -> Any:
@@ -95,65 +82,58 @@ def _received(connection: Connection) -> Any:
         raise _Ended from error
 
 
-@singledispatch
-def _do(task: Any, connection: Connection) -> None:
-    connection.send(tasks.carry_out(task))
+def _serve(connection: Connection) -> None:
+    """Take the settings of logs, then answer calls until one fails or the connection is closed."""
+    try:
+        settings: LogSettings = _received(connection)
+        configure_logging(settings)
+        with ExitStack() as stack:
+            leading = Leading(stack)
+            while True:
+                call: Call = _received(connection)
+                target = tasks if call.name in tasks.TASKS else leading
+                connection.send(call.on(target, tasks.TASKS | CALLS))
+    except _Ended:
+        raise
+    except BaseException as error:  # noqa: BLE001 - whatever it is, it is this cell's failure
+        connection.send(failure_of(error))
 
 
-@_do.register
-def _lead(task: StartCrew, connection: Connection) -> None:
-    unit = task.specification.parameters.crew.client_kind
-    if unit is ClientKind.GREENLET and "gevent" not in sys.modules:
-        raise Unsupported("gevent is not installed in its environment")
-    profiler = _profiler(task)
-    with plan_of(task.specification, profiler, task.clients).started() as crew:
-        leading = Leading(crew, profiler)
-        connection.send(SystemClock().now())
-        while not isinstance((asked := _received(connection)).order, protocol.Leave):
-            connection.send(leading.answer(asked))
-    connection.send([protocol.Left()] * crew.size)
-
-
+@dataclass
 class Leading:
-    """Passes orders on to a crew, and records what it does on the clock."""
+    """Passes orders on to a crew; *stack* ends the crew."""
 
-    def __init__(self, crew: Crew, profiler: Profiler) -> None:
-        self._crew = crew
-        self._profiler = profiler
-        self._recording = ExitStack()
-        self._counts = False
+    stack: ExitStack
+    crew: Crew | None = None
 
-    def answer(self, asked: Order) -> Sequence[Any]:
-        """Return the reports of the clients.
+    def start_crew(self, start: StartCrew) -> float:
+        """Start a crew; return the time on its clock."""
+        client_kind = start.specification.parameters.crew.client_kind
+        if client_kind is ClientKind.GREENLET and "gevent" not in sys.modules:
+            raise Unsupported("gevent is not installed in its environment")
+        profiles = Path(start.profiles) if start.profiles else None
+        plan = plan_of(start.specification, profiles, start.clients)
+        self.crew = self.stack.enter_context(plan.started())
+        return SystemClock().now()
 
-        :raises Failed: when one does not answer as it should, or is gone
-        """
-        order = asked.order
-        if isinstance(order, protocol.Prepare):
-            self._counts = order.counts
-        if isinstance(order, protocol.Start) and self._counts:
-            self._recording.enter_context(self._profiler.recording())
-        reports: Sequence[Any] = self._crew.ask(order, asked.answer, asked.clients)
-        if isinstance(order, protocol.Stop):
-            self._recording.close()
-            reports = _latencies_together(reports)
-        return reports
+    def ask(self, order: Any, clients: Sequence[int]) -> list[Any]:
+        """Return the reports of some clients."""
+        assert self.crew is not None
+        reports = self.crew.ask(order, clients)
+        return _latencies_together(reports) if isinstance(order, Stop) else reports
+
+    def leave(self) -> None:
+        """Have all clients leave, and wait until they have ended."""
+        self.stack.close()
 
 
-def _latencies_together(stretches: Sequence[protocol.Stretch]) -> list[protocol.Stretch]:
-    """Have the first of several reports tell the latencies of all: they are looked at together."""
+def _latencies_together(stretches: Sequence[Stretch]) -> list[Stretch]:
+    """Move the latencies of several reports to the first of them: the crew adds them up anyway."""
     together = Latencies()
-    for each in stretches:
-        together.merge(each.latencies)
+    for stretch in stretches:
+        together.merge(stretch.latencies)
     first, *others = stretches
     return [
         replace(first, latencies=together),
-        *(replace(each, latencies=Latencies()) for each in others),
+        *(replace(stretch, latencies=Latencies()) for stretch in others),
     ]
-
-
-def _profiler(task: StartCrew) -> Profiler:
-    if task.profiling is None:
-        return Profiler()
-    unit = task.specification.parameters.crew.client_kind
-    return profiler_for(task.profiling.profiler, unit, Path(task.profiling.directory))

@@ -14,7 +14,7 @@ import pyperf
 from hdrh.histogram import HdrHistogram
 
 from zodbshootout.client.outcome import Failure, State
-from zodbshootout.client.recorder import NANOSECONDS
+from zodbshootout.client.protocol import NANOSECONDS
 from zodbshootout.client.specification import INSTALLED, Parameters
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.estimate import Estimate, mean_of_runs

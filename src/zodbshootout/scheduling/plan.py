@@ -88,7 +88,6 @@ class RunOptions:
     leaks: bool = False
     profiles: Path | None = None
     """The directory for profiles of the clients, ``None`` for no profiles."""
-    profiler: str = "cprofile"
     label: str = ""
     """A description of the run, for the metadata."""
     baseline: str | None = None

@@ -16,7 +16,7 @@ from zodbshootout.client.distributions import installed_versions
 from zodbshootout.client.masking import Mask
 from zodbshootout.client.specification import Parameters, Specification
 from zodbshootout.client.storage_info import Sharing, StorageInfo
-from zodbshootout.client.tasks import Prepare
+from zodbshootout.client.tasks import Preparation
 from zodbshootout.crews.cluster import Cluster
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.result import file_name, varied_parameters
@@ -50,7 +50,7 @@ class Tasks:
         contenders = [self.plan.contender(cell) for cell in cells]
         return list(dict.fromkeys(name for each in contenders for name in each.info.modules))
 
-    def preparation(self, cell: Cell) -> Prepare | None:
+    def preparation(self, cell: Cell) -> Preparation | None:
         """Return what has to be done to the database before *cell* is measured, if anything.
 
         The process that measures has to make the data that live in its own memory.  A contender
@@ -66,9 +66,9 @@ class Tasks:
         if not (zap or pack) and (not uses_data or _key(cell) in self._filled):
             return None
         may_write = cell.contender in {*self.options.zapped, *self.options.may_write}
-        return Prepare(self._specification(cell), zap, pack, may_write)
+        return Preparation(self._specification(cell), zap, pack, may_write)
 
-    def prepared(self, cell: Cell, task: Prepare) -> None:
+    def prepared(self, cell: Cell, task: Preparation) -> None:
         """Note that the database of a cell was prepared."""
         if task.zap:
             self._filled.clear()  # other contenders may be the same database
@@ -105,7 +105,7 @@ class Tasks:
         if self.options.profiles is None:
             return None
         name = file_name(cell, varied_parameters(self.plan.cells))
-        return Profiling(str(self.options.profiles), name, self.options.profiler)
+        return Profiling(str(self.options.profiles), name)
 
     def metadata(self, cell: Cell, *, restarted: bool) -> dict[str, str | int | float]:
         """Return what is known of a run before it begins."""
@@ -119,7 +119,7 @@ class Tasks:
                 **cell.metadata(),
                 "work_per_iteration": benchmark.work(cell.parameters),
                 "record_size_bytes": _record_size(cell, benchmark),
-                "profiler": options.profiler if options.profiles else "none",
+                "profiler": "cprofile" if options.profiles else "none",
                 "servers_restarted": restarted,
                 **({"uncleared_caches": uncleared or "none"} if benchmark.cold else {}),
                 "configuration": "; ".join(

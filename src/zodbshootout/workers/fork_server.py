@@ -1,8 +1,8 @@
 """The process that workers are forked from: ``python -m zodbshootout.workers.fork_server``.
 
-It has imported what they need and opened nothing, so that a worker is there at once, and costs the
-memory of what it changes.  It reads from a socket what to fork, each with the worker's end of a
-pipe, and writes to it what became of the workers: JSON, a line each.
+It has imported what they need and opened nothing, so that a worker starts at once, and takes only
+the memory of what it changes.  It reads from a socket where the output of a worker goes, with the
+worker's end of a pipe, and writes to it when workers have started and ended: JSON, a line each.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from typing import NoReturn
 
 import pyperf
 
+from zodbshootout.guardian import Ending, end_group
 from zodbshootout.workers.worker import work
 
 MAX_BYTES = 65536
@@ -43,14 +44,14 @@ def main() -> int:
     if options.affinity:
         os.sched_setaffinity(0, map(int, options.affinity.split(",")))
     for module in options.modules:
-        with suppress(Exception):  # whoever needs it will say what is wrong
+        with suppress(Exception):  # the worker that needs it will say what is wrong
             import_module(module)
     Server(socket.socket(fileno=options.socket)).serve()
     return 0
 
 
 class Server:
-    """Forks workers and tells how they ended."""
+    """Forks workers and reports how they ended."""
 
     def __init__(self, orders: socket.socket) -> None:
         self._orders = orders
@@ -62,24 +63,24 @@ class Server:
         signal.signal(signal.SIGCHLD, lambda *_: None)
 
     def serve(self) -> None:
-        """Do what the socket says until it is closed."""
+        """Fork a worker for each message until the socket is closed."""
         while True:
             ready, _, _ = select.select([self._orders.fileno(), self._woken], [], [])
             if self._woken in ready:
                 os.read(self._woken, MAX_BYTES)
-                self._tell_of_the_ended()
+                self._report_ended()
             if self._orders.fileno() in ready:
-                said, descriptors, _, _ = socket.recv_fds(self._orders, MAX_BYTES, 1)
-                if not said:
+                message, descriptors, _, _ = socket.recv_fds(self._orders, MAX_BYTES, 1)
+                if not message:
                     return
-                self._fork(json.loads(said), descriptors[0])
+                self._fork(json.loads(message), descriptors[0])
 
     def _fork(self, output: str, descriptor: int) -> None:
         pid = os.fork()
         if pid == 0:
             self._become_worker(output, descriptor)
         os.close(descriptor)
-        self._tell(started=pid)
+        self._send(started=pid)
 
     def _become_worker(self, output: str, descriptor: int) -> NoReturn:
         status = 1
@@ -102,17 +103,20 @@ class Server:
             # A client that hangs in its storage would keep the interpreter from ending.
             os._exit(status)
 
-    def _tell_of_the_ended(self) -> None:
+    def _report_ended(self) -> None:
         with suppress(ChildProcessError):
             while True:
                 pid, status = os.waitpid(-1, os.WNOHANG)
                 if pid == 0:
                     return
-                self._tell(ended=pid, exit_code=os.waitstatus_to_exitcode(status))
+                # Clients outlive a worker that was killed.  They are ended at once, because the
+                # number of a group can be another's as soon as nobody is left in it.
+                end_group(pid, Ending(signal.SIGKILL))
+                self._send(ended=pid, exit_code=os.waitstatus_to_exitcode(status))
 
-    def _tell(self, **what: int) -> None:
+    def _send(self, **message: int) -> None:
         with suppress(BrokenPipeError):
-            self._orders.sendall(json.dumps(what).encode() + b"\n")
+            self._orders.sendall(json.dumps(message).encode() + b"\n")
 
 
 if __name__ == "__main__":

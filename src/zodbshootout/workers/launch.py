@@ -1,4 +1,4 @@
-"""Starting workers: a fork server for them, and the other end of each one's pipe."""
+"""Starting workers: a fork server for them, and the coordinator's end of their pipes."""
 
 from __future__ import annotations
 
@@ -20,64 +20,63 @@ from typing import Any
 import pyperf
 
 from zodbshootout.client.outcome import BadSection, Failed, Failure
+from zodbshootout.client.protocol import Call
+from zodbshootout.client.specification import Storage
 from zodbshootout.client.storage_info import StorageInfo
-from zodbshootout.client.tasks import InspectStorage, Prepare, ValidateSection
-from zodbshootout.guardian import Guardian, describe_exit, end_group
-from zodbshootout.workers.task import (
-    Assignment,
-    Begin,
-    CloseDatabases,
-    Finish,
-    Measure,
-    PrepareSlice,
-    ReopenDatabases,
-    Slice,
-    TakeSlice,
-    Task,
-    Try,
+from zodbshootout.client.tasks import Preparation
+from zodbshootout.crews.logs import LogSettings
+from zodbshootout.guardian import (
+    END_TIMEOUT,
+    Child,
+    Guardian,
+    describe_exit,
+    end_group,
+    last_lines,
 )
+from zodbshootout.workers.task import Measure, Slice
 
 RUN_FILE = "run.json"
-OUTPUT_FILE = "output"
-"""What the directory of a worker holds: pyperf's run, and what the worker printed."""
-PATIENCE = 5.0
-"""Seconds in which a worker ends after its last answer, and its end is told of."""
-PRINTED_LINES = 5
-"""Of what a worker has printed last, so many lines are kept where it was killed."""
+"""The file of pyperf's run in the directory of a worker."""
+START_TIMEOUT = 60.0
+"""Seconds in which a fork server has to fork a worker."""
+PIECE = 65536
+"""Bytes of a worker's output that are read at once."""
+MAX_RELAYED = 2**20
+"""Bytes after which no more of a worker's output is passed on."""
 
 
 @dataclass(frozen=True)
 class Launcher:
-    """Starts workers that are all alike but for their tasks."""
+    """Starts workers that differ only in their tasks."""
 
     directory: Path
-    """Where runs and what workers print are kept while these are at work."""
+    """Where runs and outputs are kept while their workers live."""
     guardian: Guardian
     environment: Mapping[str, str]
     python: str = sys.executable
     options: Sequence[str] = ()
-    """What pyperf is given where something is measured: hooks, tracing."""
+    """pyperf's options for measuring: hooks, tracing."""
     affinity: str = ""
-    """The numbers of the CPUs that workers may use, separated by commas; all where empty."""
+    """The numbers of the CPUs that workers may use, separated by commas; all if it is empty."""
     log: str | None = None
     secrets: Sequence[str] = ()
-    """What workers are to log nowhere."""
+    """Texts that are to be in no log."""
     gevent: bool = False
     timeout: float | None = None
-    """Seconds for which a worker may be at work."""
+    """Seconds that a worker may work."""
     open_timeout: float | None = None
-    """Seconds for which a worker may be at work that looks at a contender."""
+    """Seconds that a worker may take to inspect a contender."""
     relay: Callable[[str], None] = lambda _: None
     """Called with each line that a worker has printed."""
     interrupted: threading.Event = field(default_factory=threading.Event)
-    """Set when the run is interrupted while a worker is at work."""
+    """Set if the run is interrupted while a worker works."""
     _numbers: count[int] = field(default_factory=count)
 
     @contextmanager
     def fork_server(self, modules: Sequence[str] = ()) -> Iterator[ForkServer]:
         """Have an interpreter that forks workers; it has imported *modules* besides what all need.
 
-        :raises Failed: when it cannot be started
+        :raises Failed: if it cannot be started
         """
         ours, theirs = socket.socketpair()
         with ours, theirs:
@@ -109,11 +108,8 @@ class Launcher:
                 raise
             finally:
                 ours.close()
-                with suppress(subprocess.TimeoutExpired):
-                    process.wait(PATIENCE)
-                end_group(process.pid, reap=process.poll)
-                process.wait()
-                self.guardian.release_group(process.pid)
+                process.exit_code(END_TIMEOUT)
+                process.end()
                 path.unlink(missing_ok=True)
 
 
@@ -121,118 +117,138 @@ class ForkServer:
     """An interpreter that forks workers."""
 
     def __init__(
-        self, launcher: Launcher, connection: socket.socket, process: subprocess.Popen[Any],
-        output: Path,
-    ) -> None:  # fmt: skip
+        self, launcher: Launcher, connection: socket.socket, process: Child, output: Path
+    ) -> None:
         self._launcher = launcher
-        self._socket = connection
+        self.socket = connection
         self._process = process
         self._output = output
         self._unread = b""
-        self._ended: dict[int, int] = {}
+        self._running: dict[int, Worker] = {}
+        """Workers that have not ended, by their process ids."""
         self._gone = False
-        """Whether it says nothing any more."""
+        """Whether it has closed the socket."""
 
-    def look(self, task: InspectStorage) -> StorageInfo:
-        """Have a worker look at a contender.
+    def inspect(self, storage: Storage) -> StorageInfo:
+        """Have a worker open a contender.
 
-        :raises Failed: when it could not
+        :raises Failed: if it cannot
         """
-        with self._worker(task) as worker:
-            info: StorageInfo = worker.answer()
+        info: StorageInfo = self._result("inspect", storage, self._opening)
         return info
 
-    def check(self, task: ValidateSection) -> BadSection | None:
+    def validate(self, storage: Storage) -> BadSection | None:
         """Have a worker read the section of a contender; return what is wrong with it.
 
-        :raises Failed: when it could not
+        :raises Failed: if it cannot
         """
-        with self._worker(task) as worker:
-            flaw: BadSection | None = worker.answer()
+        flaw: BadSection | None = self._result("validate", storage, self._opening)
         return flaw
 
-    def prepare(self, task: Prepare) -> None:
+    def prepare(self, preparation: Preparation) -> None:
         """Have a worker prepare a database.
 
-        :raises Failed: when it could not
+        :raises Failed: if it cannot
         """
-        with self._worker(task) as worker:
-            worker.answer()
+        self._result("prepare", preparation, self._working)
 
     @contextmanager
     def measure(self, make_task: Callable[[Path], Measure]) -> Iterator[Worker]:
         """Have a worker that sets up its crew; :meth:`Worker.wait` waits until it has.
 
-        *make_task* is told where its run goes.
+        *make_task* is called with the path of its run.
 
-        :raises Failed: when no worker can be had
+        :raises Failed: if no worker can be started
         """
         directory = self._launcher.directory / f"run-{next(self._launcher._numbers)}"
         directory.mkdir(mode=0o700)
+        task = make_task(directory / RUN_FILE)
         try:
-            with self._worker(make_task(directory / RUN_FILE)) as worker:
+            with self._worker(Call("measure", (task,)), self._working) as worker:
+                worker.run_file = task.run_file
                 yield worker
         finally:
             shutil.rmtree(directory, ignore_errors=True)
 
+    @property
+    def _working(self) -> TimeLimit:
+        return TimeLimit(self._launcher.timeout, "--timeout")
+
+    @property
+    def _opening(self) -> TimeLimit:
+        return TimeLimit(self._launcher.open_timeout, "--open-timeout")
+
+    def _result(self, name: str, argument: object, limit: TimeLimit) -> Any:
+        with self._worker(Call(name, (argument,)), limit) as worker:
+            return worker.answer()
+
     @contextmanager
-    def _worker(self, task: Task) -> Iterator[Worker]:
+    def _worker(self, call: Call, limit: TimeLimit) -> Iterator[Worker]:
         """Start a worker; when the context ends none of its processes is left."""
         launcher = self._launcher
-        output = launcher.directory / f"{OUTPUT_FILE}-{next(launcher._numbers)}"
-        output.touch(mode=0o600)
+        path = launcher.directory / f"output-{next(launcher._numbers)}"
+        path.touch(mode=0o600)
         ours, theirs = Pipe()
         with ExitStack() as stack:
-            stack.callback(output.unlink, missing_ok=True)
+            stack.callback(path.unlink, missing_ok=True)
             stack.enter_context(ours)
             with theirs:
-                pid = self._fork(output, theirs)
-            worker = Worker(self, launcher, pid, ours, output, task)
-            stack.callback(worker.relay)
-            stack.callback(self.end, pid)
-            with suppress(BrokenPipeError, ConnectionResetError):  # its answer tells of its end
-                ours.send(Assignment(task, launcher.log, launcher.secrets, launcher.options))
+                pid = self._fork(path, theirs)
+            worker = Worker(self, pid, ours, Output(path, launcher.relay), limit, launcher.options)
+            self._running[pid] = worker
+            stack.callback(worker.output.close)
+            stack.callback(self.end, worker)
+            worker.send(LogSettings(launcher.log, launcher.secrets))
+            worker.send(call)
             yield worker
 
     def _fork(self, output: Path, connection: Connection) -> int:
         try:
             order = json.dumps(str(output)).encode()
-            socket.send_fds(self._socket, [order], [connection.fileno()])
-            while (said := self.next_message(PATIENCE * 12)) and "started" not in said:
+            socket.send_fds(self.socket, [order], [connection.fileno()])
+            while (message := self.next_message(START_TIMEOUT)) and "started" not in message:
                 pass
         except BrokenPipeError:
-            said = None
+            message = None
         except OSError as error:
             raise Failed(Failure(f"no worker can be started: {error}")) from error
-        if not said:
+        if not message:
             raise Failed(self.failure())
-        pid = said["started"]
+        pid = message["started"]
         self._launcher.guardian.watch_group(pid)
         return pid
 
-    def end(self, pid: int) -> None:
+    def end(self, worker: Worker) -> None:
         """End a worker and its clients, if they have not ended."""
-        # Its clients are of its group, and outlive it where it was killed.
-        end_group(pid, reap=lambda: self.exit_code(pid, 0.0))
-        self.exit_code(pid, PATIENCE)
-        self._launcher.guardian.release_group(pid)
+        self.exit_code(worker, 0.0)
+        if self._running.get(worker.pid) is not worker:
+            return  # the number of its group can be another's
+        end_group(worker.pid, reap=lambda: self.exit_code(worker, 0.0))
+        self.exit_code(worker, END_TIMEOUT)
+        self._forget(worker.pid)
 
-    def exit_code(self, pid: int, seconds: float) -> int | None:
-        """Return how a worker has ended, ``None`` where it has not within so many *seconds*."""
+    def _forget(self, pid: int) -> Worker | None:
+        worker = self._running.pop(pid, None)
+        if worker is not None:
+            self._launcher.guardian.release_group(pid)
+        return worker
+
+    def exit_code(self, worker: Worker, seconds: float) -> int | None:
+        """Return the exit code of a worker, or ``None`` if it still runs after *seconds*."""
         deadline = time.monotonic() + seconds
-        while pid not in self._ended:
+        while worker.exit_code is None:
             left = max(0.0, deadline - time.monotonic())
             if not self.next_message(left) and (self._gone or time.monotonic() >= deadline):
-                return None
-        return self._ended[pid]
+                break
+        return worker.exit_code
 
     def next_message(self, seconds: float) -> dict[str, int] | None:
-        """Return what the process says next; ``None`` where it says nothing, or is gone."""
+        """Return the next message of the process; ``None`` if none comes, or it is gone."""
         while b"\n" not in self._unread:
-            if not wait([self._socket], seconds):
+            if not wait([self.socket], seconds):
                 return None
             try:
-                received = self._socket.recv(65536)
+                received = self.socket.recv(65536)
             except ConnectionError:
                 received = b""
             if not received:
@@ -240,186 +256,206 @@ class ForkServer:
                 return None
             self._unread += received
         line, _, self._unread = self._unread.partition(b"\n")
-        said: dict[str, int] = json.loads(line)
-        if "ended" in said:
-            self._ended[said["ended"]] = said["exit_code"]
-        return said
-
-    @property
-    def socket(self) -> socket.socket:
-        """Where it says something."""
-        return self._socket
+        message: dict[str, int] = json.loads(line)
+        if "ended" in message:
+            ended = self._forget(message["ended"])
+            if ended is not None:
+                ended.exit_code = message["exit_code"]
+        return message
 
     def failure(self) -> Failure:
         """Return why nothing can be forked any more."""
-        with suppress(subprocess.TimeoutExpired):
-            self._process.wait(PATIENCE)
-        cause = f"the process that starts workers {describe_exit(self._process.returncode)}"
-        printed = _last_lines(self._output)
+        cause = f"the process that starts workers {self._process.describe_exit(END_TIMEOUT)}"
+        printed = last_lines(self._output)
         if printed:
             cause = f"{cause}: {printed[-1]}"
         return Failure(cause, "\n".join(printed), crashed=True)
 
 
+class Output:
+    """The file that a worker prints to, whose lines are passed on."""
+
+    def __init__(self, path: Path, relay: Callable[[str], None]) -> None:
+        self.path = path
+        self._relay = relay
+        self._relayed = 0
+
+    def relay(self) -> None:
+        """Pass on the whole lines that were printed since the last call.
+
+        After :data:`MAX_RELAYED` bytes nothing more is passed on.  A line longer than a
+        :data:`PIECE` is passed on in pieces.
+        """
+        with suppress(FileNotFoundError), self.path.open("rb") as file:
+            while self._relayed < MAX_RELAYED:
+                file.seek(self._relayed)
+                piece = file.read(PIECE)
+                whole = piece if len(piece) == PIECE else b""
+                whole = piece[: piece.rfind(b"\n") + 1] or whole
+                if not whole:
+                    return
+                self._relayed += len(whole)
+                for line in whole.decode(errors="replace").splitlines():
+                    self._relay(line)
+
+    def close(self) -> None:
+        """Pass on the last lines, and say how much was left out."""
+        self.relay()
+        with suppress(FileNotFoundError):
+            size = self.path.stat().st_size
+            if self._relayed >= MAX_RELAYED and size > self._relayed:
+                self._relay(
+                    f"a worker has printed {size:,} bytes; "
+                    f"only the first {self._relayed:,} of them are shown"
+                )
+
+
+@dataclass(frozen=True)
+class TimeLimit:
+    """How long a worker may work."""
+
+    seconds: float | None
+    option: str
+    """The option that sets it."""
+
+
 @dataclass
 class Worker:
-    """A worker at work, or waiting for its turn."""
+    """The coordinator's end of the pipe to a worker."""
 
     fork_server: ForkServer
-    launcher: Launcher
     pid: int
     connection: Connection
-    output: Path
-    """Where what it prints goes."""
-    task: Task
-    _left: float | None = field(init=False)
-    """Seconds for which it may still be at work."""
-    _relayed: int = field(init=False, default=0)
-
-    def __post_init__(self) -> None:
-        self._left, self._option = self.launcher.timeout, "--timeout"
-        if isinstance(self.task, (ValidateSection, InspectStorage)):
-            self._left, self._option = self.launcher.open_timeout, "--open-timeout"
-        self._limit = self._left
+    output: Output
+    limit: TimeLimit
+    options: Sequence[str]
+    """pyperf's options for measuring."""
+    run_file: Path | None = None
+    """The file of pyperf's run, if the worker measures."""
+    exit_code: int | None = None
+    """Its exit code, when it has ended and the fork server has reported it."""
+    _worked: float = 0.0
+    """Seconds that it has worked so far."""
 
     def start_attempt(self, loops: int) -> None:
         """Begin with :meth:`attempt`; :meth:`wait` waits for its end."""
-        self._send(Try(loops))
+        self.send(Call("attempt", (loops,)))
 
     def start_preparing(self) -> None:
-        """Begin to prepare the next slice; :meth:`wait` waits until it is."""
-        self._send(PrepareSlice())
+        """Begin to prepare the next slice; :meth:`wait` waits until it is prepared."""
+        self.send(Call("prepare_slice"))
 
     def wait(self) -> None:
-        """Wait until what was begun is done, at first the crew's being set up.
+        """Wait until what was begun is done; at first that is setting up the crew.
 
-        :raises Failed: when it could not be done
+        :raises Failed: if it cannot be done
         """
         self.answer()
 
     def attempt(self, loops: int) -> Slice:
         """Have a slice taken that does not count.
 
-        :raises Failed: when it could not be
+        :raises Failed: if it cannot be
         """
-        found: Slice = self._ask(Try(loops))
-        return found
+        taken: Slice = self._call("attempt", loops)
+        return taken
 
     def begin(self, loops: int, values: int, warmups: int) -> None:
         """Get ready for the slices that count.
 
-        :raises Failed: when it cannot
+        :raises Failed: if it cannot
         """
-        self._ask(Begin(loops, values, warmups))
+        self._call("begin", loops, values, warmups, self.options)
 
     def take_slice(self, number: int) -> Slice:
         """Have the slice taken that was prepared.
 
-        :raises Failed: when it could not be
+        :raises Failed: if it cannot be
         """
-        found: Slice = self._ask(TakeSlice(number))
-        return found
+        taken: Slice = self._call("take_slice", number)
+        return taken
 
     def close_databases(self) -> None:
         """Have all clients close their databases.
 
-        :raises Failed: when they could not
+        :raises Failed: if they cannot
         """
-        self._ask(CloseDatabases())
+        self._call("close_databases")
 
     def reopen_databases(self) -> None:
         """Have all clients open their databases again.
 
-        :raises Failed: when they could not
+        :raises Failed: if they cannot
         """
-        self._ask(ReopenDatabases())
+        self._call("reopen_databases")
 
     def start_finishing(self) -> None:
         """Begin to have everything checked; :meth:`finish` waits until it is."""
-        self._send(Finish())
+        self.send(Call("finish"))
 
     def finish(self) -> pyperf.Benchmark:
         """Wait until everything is checked; return the run as pyperf has it.
 
-        :raises Failed: when something is not as it should be
+        :raises Failed: if something is not as it should be
         """
         self.answer()
-        assert isinstance(self.task, Measure)
         try:
-            return pyperf.Benchmark.load(str(self.task.run_file))
+            return pyperf.Benchmark.load(str(self.run_file))
         except (OSError, ValueError, KeyError) as error:
             raise Failed(Failure(f"the worker's run cannot be read: {error}")) from error
 
     def abandon(self) -> None:
         """End the worker and its clients at once, whatever they are doing."""
-        self.fork_server.end(self.pid)
+        self.fork_server.end(self)
 
-    def _ask(self, order: object) -> Any:
-        self._send(order)
+    def _call(self, name: str, *args: Any) -> Any:
+        self.send(Call(name, args))
         return self.answer()
 
-    def _send(self, order: object) -> None:
-        with suppress(BrokenPipeError, ConnectionResetError):  # its answer tells of its end
-            self.connection.send(order)
+    def send(self, message: object) -> None:
+        with suppress(BrokenPipeError, ConnectionResetError):  # answer() says how it ended
+            self.connection.send(message)
 
     def answer(self) -> Any:
         """Wait for an answer, or for the end of the worker or of its time.
 
-        :raises Failed: when it failed
+        :raises Failed: if the worker has failed
         """
         began = time.monotonic()
         answer = self._received()
-        self.relay()
-        if self._left is not None:
-            self._left -= time.monotonic() - began
+        self.output.relay()
+        self._worked += time.monotonic() - began
         if isinstance(answer, Failure):
-            raise Failed(self._with_what_was_printed(answer))
+            raise Failed(self._with_last_lines(answer))
         return answer
 
-    def _with_what_was_printed(self, failure: Failure) -> Failure:
+    def _with_last_lines(self, failure: Failure) -> Failure:
         """Return the failure of a process that has printed why it ended."""
-        printed = _last_lines(self.output)
+        printed = last_lines(self.output.path)
         if not (failure.crashed and "ended with exit status" in failure.cause and printed):
             return failure
         return replace(failure, cause=f"{failure.cause}: {printed[-1]}", detail="\n".join(printed))
 
     def _received(self) -> Any:
-        deadline = None if self._left is None else time.monotonic() + self._left
+        limit = self.limit.seconds
+        deadline = None if limit is None else time.monotonic() + limit - self._worked
         while True:
             left = None if deadline is None else deadline - time.monotonic()
             if left is not None and left <= 0:
-                limit = f"{self._limit:g} s ({self._option})"
-                return Failure(f"not done within its time limit of {limit}")
+                why = f"{limit:g} s ({self.limit.option})"
+                return Failure(f"not done within its time limit of {why}")
             ready = wait([self.connection, self.fork_server.socket], left)
             if self.connection in ready:
                 try:
                     return self.connection.recv()
                 except (EOFError, OSError):
-                    return self._end_as_failure(self.fork_server.exit_code(self.pid, PATIENCE))
+                    return self._end_as_failure(self.fork_server.exit_code(self, END_TIMEOUT))
             if ready and not self.fork_server.next_message(0.0) and not self.connection.poll():
                 return self.fork_server.failure()
-            code = self.fork_server.exit_code(self.pid, 0.0)
+            code = self.fork_server.exit_code(self, 0.0)
             if code is not None and not self.connection.poll():
                 return self._end_as_failure(code)
 
     def _end_as_failure(self, exit_code: int | None) -> Failure:
         cause = f"the worker {describe_exit(exit_code)}"
-        return Failure(cause, "\n".join(_last_lines(self.output)), crashed=True)
-
-    def relay(self) -> None:
-        """Pass on what the worker has printed since it was asked last."""
-        with suppress(FileNotFoundError), self.output.open("rb") as file:
-            file.seek(self._relayed)
-            text = file.read()
-        whole = text[: text.rfind(b"\n") + 1]
-        self._relayed += len(whole)
-        for line in whole.decode(errors="replace").splitlines():
-            self.launcher.relay(line)
-
-
-def _last_lines(path: Path) -> list[str]:
-    try:
-        lines = path.read_text(errors="replace").splitlines()
-    except OSError:
-        return []
-    return [line.strip() for line in lines if line.strip()][-PRINTED_LINES:]
+        return Failure(cause, "\n".join(last_lines(self.output.path)), crashed=True)

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from hdrh.histogram import HdrHistogram
 
-from zodbshootout.client.recorder import NANOSECONDS, Latencies
-from zodbshootout.crews.sample import Sample
+from zodbshootout.client.protocol import NANOSECONDS, Latencies
+from zodbshootout.crews.crew import Sample
 
 LONGEST_LATENCY = 3600 * 10**9
 SIGNIFICANT_DIGITS = 3

@@ -1,6 +1,6 @@
-"""What a worker does: look at a contender, prepare its database, or measure a cell.
+"""A worker: it inspects a contender, prepares its database, or measures a cell in one run.
 
-pyperf's Runner drives what is measured, in its worker mode: it counts warm-ups and values, applies
+pyperf's Runner drives a measurement, in its worker mode: it counts warm-ups and values, applies
 hooks and traces memory.  Between values a worker waits for its turn.
 """
 
@@ -8,219 +8,229 @@ from __future__ import annotations
 
 import os
 import select
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from functools import partial, singledispatch
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 import pyperf
 
+from zodbshootout.client import tasks
 from zodbshootout.client.benchmarks import benchmarks
-from zodbshootout.client.masking import Mask
-from zodbshootout.client.outcome import failure_of
-from zodbshootout.client.tasks import carry_out
-from zodbshootout.crews.crew import Crew
-from zodbshootout.crews.hosts import hosts_crew
-from zodbshootout.crews.interpreters import LogSettings, carried_out
-from zodbshootout.crews.logs import configure_logging
-from zodbshootout.crews.profiling import Profiler, profiler_for
-from zodbshootout.crews.remote import Recording, StartCrew, remote_crew
-from zodbshootout.crews.sample import Sample
-from zodbshootout.crews.starting import plan_of
+from zodbshootout.client.outcome import BadSection, failure_of
+from zodbshootout.client.protocol import Call
+from zodbshootout.client.specification import Storage
+from zodbshootout.client.storage_info import StorageInfo
+from zodbshootout.client.tasks import TASKS, Preparation
+from zodbshootout.crews.cluster import hosts_crew
+from zodbshootout.crews.crew import Crew, Sample
+from zodbshootout.crews.hosts import StartCrew
+from zodbshootout.crews.interpreters import call_in, interpreter_crew
+from zodbshootout.crews.local import plan_of
+from zodbshootout.crews.logs import LogSettings, configure_logging
+from zodbshootout.crews.profiling import collect
 from zodbshootout.workers.environment import for_storages
-from zodbshootout.workers.leaks import Growth
-from zodbshootout.workers.profiles import PREFIX, collect
 from zodbshootout.workers.summary import storable, summarize
-from zodbshootout.workers.task import (
-    Assignment,
-    Begin,
-    CloseDatabases,
-    Done,
-    Finish,
-    Measure,
-    PrepareSlice,
-    ReopenDatabases,
-    Slice,
-    TakeSlice,
-    Try,
-)
+from zodbshootout.workers.task import LEAKS_PREFIX, PROFILE_PREFIX, Measure, Slice
+
+CALLS = TASKS | {"measure"}
+"""The methods of a :class:`Job`; the first call is one of these."""
+SLICE_CALLS = frozenset({"attempt", "prepare_slice", "close_databases", "reopen_databases"})
+"""The methods of :class:`Measuring` that may be called before the one that it waits for."""
+LISTED_CLASSES = 10
+"""Classes that are listed after a value, those first that have grown most."""
 
 
 def work(connection: Connection, runner: pyperf.Runner) -> int:
-    """Do what comes over *connection*, with a *runner* that nothing has run yet.
+    """Answer calls over *connection*, with a *runner* that nothing has run yet.
+
+    The first message is :class:`LogSettings`, the second a call of a method of :class:`Job`.
+    An exception is answered with a :class:`~zodbshootout.client.outcome.Failure`.
 
     Return an exit status.
-
-    What goes wrong is answered with a :class:`~zodbshootout.client.outcome.Failure`.
     """
     # A client with a copy of it would keep the other end from seeing that this process has ended.
     os.register_at_fork(after_in_child=connection.close)
     try:
-        assignment: Assignment = connection.recv()
-        hello = LogSettings(assignment.log, assignment.secrets)
-        configure_logging(hello.log, Mask(hello.secrets))
-        runner_with = partial(_started, runner, assignment.options)
-        _carry_out(assignment.task, Orders(connection), hello, runner_with)
+        settings: LogSettings = connection.recv()
+        configure_logging(settings)
+        call: Call = connection.recv()
+        connection.send(call.on(Job(connection, runner, settings), CALLS))
     except BaseException as error:  # noqa: BLE001 - whatever it is, it is this cell's failure
         connection.send(failure_of(error))
-    else:
-        return 0
-    return 1
+        return 1
+    return 0
 
 
-class Orders:
-    """The worker's end of the connection to who started it."""
+class Job:
+    """Carries out the one call that a worker is started for."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(
+        self, connection: Connection, runner: pyperf.Runner, settings: LogSettings
+    ) -> None:
         self._connection = connection
+        self._runner = runner
+        self._settings = settings
 
-    def answer(self, answer: object) -> None:
-        """Answer what was ordered last."""
-        self._connection.send(answer)
+    def inspect(self, storage: Storage) -> StorageInfo:
+        info: StorageInfo = self._task("inspect", storage, storage)
+        return info
 
-    def next(self) -> Any:
-        """Wait for the next order; meanwhile greenlets have their turn."""
-        select.select([self._connection], [], [])
-        return self._connection.recv()
+    def validate(self, storage: Storage) -> BadSection | None:
+        flaw: BadSection | None = self._task("validate", storage, storage)
+        return flaw
 
+    def prepare(self, preparation: Preparation) -> None:
+        self._task("prepare", preparation, preparation.specification.storage)
 
-RunnerWith = Callable[[Begin], pyperf.Runner]
-"""Returns pyperf's Runner in its worker mode, set to so many values and loops."""
+    def _task(self, name: str, argument: object, storage: Storage) -> Any:
+        """Call a function of :mod:`~.client.tasks` in the Python that opens a storage."""
+        call = Call(name, (argument,))
+        if storage.interpreter is None:
+            return call.on(tasks, TASKS)
+        return call_in(storage.interpreter, call, self._settings)
 
+    def measure(self, task: Measure) -> None:
+        """Make one run: answer when the crew is set up, then as :class:`Measuring` does."""
+        parts = task.run_file.with_name("profiles")
+        if task.profiling is not None:
+            parts.mkdir()
+        with self._crew(task, parts) as crew:
+            measuring = Measuring(task, crew, self._connection)
+            self._connection.send(None)
+            run, warmups = self._run(task, measuring)
+            measuring.until("finish")
+            crew.verify()
+        samples, numbers = measuring.samples[warmups:], measuring.numbers[warmups:]
+        summary = summarize(samples, numbers, crew.hosts, crew.clock_uncertainty)
+        run.update_metadata(storable(summary))
+        run.dump(str(task.run_file), replace=True)
+        _collect_profiles(task, parts)
 
-def _started(runner: pyperf.Runner, options: Sequence[str], begin: Begin) -> pyperf.Runner:
-    numbers = (f"--{name}={getattr(begin, name)}" for name in ("values", "warmups", "loops"))
-    runner.parse_args(["--worker", "--worker-task=0", *numbers, *options])
-    return runner
+    def _crew(self, task: Measure, parts: Path) -> AbstractContextManager[Crew]:
+        """Return the crew where its clients are to live; profiles of them go to *parts*."""
+        profiles = parts if task.profiling is not None else None
+        interpreter = task.specification.storage.interpreter
+        if task.cluster is not None:
+            variables = for_storages(os.environ, task.variables)
+            start_crew = StartCrew(task.specification)
+            return hosts_crew(task.cluster, start_crew, self._settings, variables)
+        if interpreter is None:
+            return plan_of(task.specification, profiles).started()
+        start_crew = StartCrew(task.specification, str(profiles) if profiles else None)
+        return interpreter_crew(interpreter, start_crew, self._settings)
 
-
-@singledispatch
-def _carry_out(task: Any, orders: Orders, hello: LogSettings, runner_with: RunnerWith) -> None:  # noqa: ARG001
-    interpreter = task.storage.interpreter
-    found = carry_out(task) if interpreter is None else carried_out(interpreter, task, hello)
-    orders.answer(found)
-
-
-@_carry_out.register
-def _measure(task: Measure, orders: Orders, hello: LogSettings, runner_with: RunnerWith) -> None:
-    parts = task.run_file.with_name("profiles")
-    profiler = _profiler(task, parts)
-    with _crew(task, hello, profiler, parts) as crew:
-        measuring = Measuring(task, crew, orders, profiler)
-        orders.answer(Done())
-        begin = measuring.until_begun()
-        runner = runner_with(begin)
-        orders.answer(Done())
+    def _run(self, task: Measure, measuring: Measuring) -> tuple[pyperf.Benchmark, int]:
+        """Have pyperf take all values; return its run, and how many of them are warm-ups."""
+        loops, values, warmups, options = measuring.until("begin")
+        words = [f"--loops={loops}", f"--values={values}", f"--warmups={warmups}", *options]
+        self._runner.parse_args(["--worker", "--worker-task=0", *words])
+        measuring.loops = loops
+        self._connection.send(None)
         specification = task.specification
-        together = benchmarks()[specification.benchmark].batch(specification.parameters)
-        metadata = {**task.metadata, "iterations_timed_together": min(together, begin.loops)}
-        run = runner.bench_time_func(specification.benchmark, measuring.value, metadata=metadata)
-        measuring.until_finished()
-        crew.verify()
-    counted = measuring.samples[begin.warmups :]
-    numbers = measuring.numbers[begin.warmups :]
-    run.update_metadata(storable(summarize(counted, numbers, crew.hosts, crew.clock_uncertainty)))
-    run.dump(str(task.run_file), replace=True)
-    _collect_profiles(task, parts)
-    orders.answer(Done())
-
-
-def _crew(
-    task: Measure, hello: LogSettings, profiler: Profiler, parts: Path
-) -> AbstractContextManager[Crew]:
-    """Return the crew where its clients are to live, every one of them set up."""
-    if task.cluster is not None:
-        variables = for_storages(os.environ, task.variables)
-        return hosts_crew(task.cluster, StartCrew(task.specification), hello, variables)
-    interpreter = task.storage.interpreter
-    if interpreter is None:
-        return plan_of(task.specification, profiler).started()
-    profiling = Recording(task.profiling.profiler, str(parts)) if task.profiling else None
-    return remote_crew(interpreter, StartCrew(task.specification, profiling), hello)
+        batch = benchmarks()[specification.benchmark].batch(specification.parameters)
+        metadata = {**task.metadata, "iterations_timed_together": min(batch, loops)}
+        name = specification.benchmark
+        run = self._runner.bench_time_func(name, measuring.value, metadata=metadata)
+        return run, warmups
 
 
 class Measuring:
-    """A crew at the disposal of whoever orders its slices."""
+    """A crew that takes slices when it is called to."""
 
-    def __init__(self, task: Measure, crew: Crew, orders: Orders, profiler: Profiler) -> None:
+    def __init__(self, task: Measure, crew: Crew, connection: Connection) -> None:
         self._task = task
         self._crew = crew
-        self._orders = orders
-        self._profiler = profiler
+        self._connection = connection
         self._growth = Growth() if task.leaks else None
-        self._loops = 0
+        self.loops = 0
+        """Iterations of a slice that counts."""
         self.samples: list[Sample] = []
         self.numbers: list[int] = []
         """The numbers of the slices that :attr:`samples` were taken in."""
 
-    def until_begun(self) -> Begin:
-        """Do what is ordered before the slices that count."""
-        begin: Begin = self._until(Begin)
-        self._loops = begin.loops
-        return begin
+    def until(self, name: str) -> tuple[Any, ...]:
+        """Answer calls until one of the method *name*, which is not answered; return its arguments.
 
-    def until_finished(self) -> None:
-        """Do what is ordered after the slices that count."""
-        self._until(Finish)
+        Meanwhile greenlets have their turn.
+        """
+        while True:
+            select.select([self._connection], [], [])
+            call: Call = self._connection.recv()
+            if call.name == name:
+                return call.args
+            self._connection.send(call.on(self, SLICE_CALLS))
 
     def value(self, loops: int) -> float:
         """Wait for the turn of this worker; return the seconds that *loops* iterations take."""
-        order: TakeSlice = self._until(TakeSlice)
-        with self._profiler.recording():
-            sample = self._crew.measure(loops)
+        (number,) = self.until("take_slice")
+        sample = self._crew.measure(loops)
         self.samples.append(sample)
-        self.numbers.append(order.number)
+        self.numbers.append(number)
         if self._growth is not None:
             cell = f"{self._task.metadata['contender']}: {self._task.specification.benchmark}"
             lines = self._growth.lines(cell, self.samples)
             print(*lines, sep="\n", flush=True)  # noqa: T201
-        self._orders.answer(Slice(sample.value, sample.on_clock))
+        self._connection.send(Slice(sample.value, sample.on_clock))
         return sample.value * loops
 
-    def _until(self, kind: type) -> Any:
-        answers: dict[type, Callable[[Any], object]] = {
-            Try: self._try,
-            PrepareSlice: self._prepare_slice,
-            CloseDatabases: self._close_databases,
-            ReopenDatabases: self._reopen_databases,
-        }
-        while not isinstance(order := self._orders.next(), kind):
-            self._orders.answer(answers[type(order)](order))
-        return order
-
-    def _prepare_slice(self, _: PrepareSlice) -> Done:
-        self._crew.prepare(self._loops)
-        return Done()
-
-    def _close_databases(self, _: CloseDatabases) -> Done:
-        self._crew.close_databases()
-        return Done()
-
-    def _reopen_databases(self, _: ReopenDatabases) -> Done:
-        self._crew.reopen_databases()
-        return Done()
-
-    def _try(self, order: Try) -> Slice:
-        sample = self._crew.measure(order.loops, counts=False)
+    def attempt(self, loops: int) -> Slice:
+        sample = self._crew.measure(loops, counts=False)
         return Slice(sample.value, sample.on_clock)
 
+    def prepare_slice(self) -> None:
+        self._crew.prepare(self.loops)
 
-def _profiler(task: Measure, parts: Path) -> Profiler:
-    if task.profiling is None:
-        return Profiler()
-    parts.mkdir()
-    if task.storage.interpreter is not None:
-        return Profiler()  # the other Python has one
-    unit = task.specification.parameters.crew.client_kind
-    return profiler_for(task.profiling.profiler, unit, parts)
+    def close_databases(self) -> None:
+        self._crew.close_databases()
+
+    def reopen_databases(self) -> None:
+        self._crew.reopen_databases()
 
 
 def _collect_profiles(task: Measure, parts: Path) -> None:
     if task.profiling is None:
         return
+    name = task.profiling.name
     try:
-        collect(parts, task.profiling)
+        collect(parts, Path(task.profiling.directory), name)
     except OSError as error:
-        print(f"{PREFIX}{task.profiling.name} could not be written: {error}", flush=True)  # noqa: T201
+        print(f"{PROFILE_PREFIX}{name} could not be written: {error}", flush=True)  # noqa: T201
+
+
+class Growth:
+    """Compares the objects of this process with the most that there were before."""
+
+    def __init__(self) -> None:
+        self._peaks: dict[str, int] = {}
+        self._grown(())
+
+    def _grown(self, kept: Sequence[Sample]) -> list[tuple[str, int, int]]:
+        import objgraph
+
+        ours = {id(part) for sample in kept for part in _parts(sample)}
+        grown: list[tuple[str, int, int]] = objgraph.growth(
+            limit=None,
+            peak_stats=self._peaks,
+            shortnames=False,
+            filter=lambda thing: id(thing) not in ours,
+        )
+        return grown
+
+    def lines(self, cell: str, kept: Sequence[Sample]) -> list[str]:
+        """Return a line for each class of which there are more objects than ever before.
+
+        The samples that are *kept* of every value are left out.
+        """
+        grown = self._grown(kept)[:LISTED_CLASSES]
+        head = f"{LEAKS_PREFIX}{cell}, value {len(kept)}: "
+        if not grown:
+            return [f"{head}no class has more objects than before"]
+        return [f"{head}{name} +{more}, now {count}" for name, count, more in grown]
+
+
+def _parts(sample: Sample) -> list[object]:
+    latencies = sample.latencies
+    parts: list[object] = [sample, sample.__dict__, sample.shares, sample.counts, sample.cleared]
+    return [*parts, latencies, latencies.__dict__, latencies.counts]

@@ -14,8 +14,8 @@ from typing import Any
 import psutil
 import pytest
 
-from zodbshootout.client import protocol
 from zodbshootout.client.outcome import BadSection, Failed
+from zodbshootout.client.protocol import Call
 from zodbshootout.client.specification import (
     ClientKind,
     CrewShape,
@@ -25,11 +25,12 @@ from zodbshootout.client.specification import (
     Storage,
 )
 from zodbshootout.client.storage_info import StorageInfo
-from zodbshootout.client.tasks import InspectStorage, Prepare, ValidateSection
+from zodbshootout.client.tasks import Preparation
 from zodbshootout.contenders.modules import carry_to
 from zodbshootout.crews.crew import Crew
-from zodbshootout.crews.interpreters import LogSettings, carried_out, started
-from zodbshootout.crews.remote import Recording, StartCrew, remote_crew
+from zodbshootout.crews.hosts import StartCrew
+from zodbshootout.crews.interpreters import call_in, interpreter_crew, started
+from zodbshootout.crews.logs import LogSettings
 
 SECTION = "<zodb x>\n<filestorage>\npath $here/x.fs\n</filestorage>\n</zodb>\n"
 
@@ -52,6 +53,10 @@ def specification(storage: Storage, benchmark: str, shape: CrewShape) -> Specifi
 SHARED = CrewShape(3, ClientKind.THREAD, shared=True)
 
 
+def called(interpreter: Interpreter, name: str, argument: object) -> Any:
+    return call_in(interpreter, Call(name, (argument,)), LogSettings())
+
+
 def children_but(known: set[psutil.Process]) -> set[psutil.Process]:
     """The processes that were started here since others were *known*.
 
@@ -62,22 +67,22 @@ def children_but(known: set[psutil.Process]) -> set[psutil.Process]:
 
 @contextmanager
 def crew(interpreter: Interpreter, specified: Specification, **more: Any) -> Iterator[Crew]:
-    carried_out(interpreter, Prepare(specified), LogSettings())
-    with remote_crew(interpreter, StartCrew(specified, **more), LogSettings()) as found:
+    called(interpreter, "prepare", Preparation(specified))
+    with interpreter_crew(interpreter, StartCrew(specified, **more), LogSettings()) as found:
         yield found
 
 
 def test_a_look_tells_what_python_it_was(interpreter: Interpreter, storage: Storage) -> None:
-    info = carried_out(interpreter, InspectStorage(storage), LogSettings())
+    info = called(interpreter, "inspect", storage)
     assert isinstance(info, StorageInfo)
     assert info.storage_name == "FileStorage"
     assert info.python["python_executable"] == sys.executable
 
 
 def test_a_section_is_read_there(interpreter: Interpreter, storage: Storage) -> None:
-    assert carried_out(interpreter, ValidateSection(storage), LogSettings()) is None
+    assert called(interpreter, "validate", storage) is None
     wrong = replace(storage, section=SECTION.replace("path", "paht"))
-    flaw = carried_out(interpreter, ValidateSection(wrong), LogSettings())
+    flaw = called(interpreter, "validate", wrong)
     assert isinstance(flaw, BadSection)
     assert (flaw.line, "'paht' is not a known key" in flaw.message) == (3, True)
 
@@ -103,7 +108,7 @@ def test_what_fails_there_is_told_with_its_traceback(
 ) -> None:
     nowhere = replace(storage, section=SECTION.replace("path", "read-only true\npath"))
     with pytest.raises(Failed) as caught:
-        carried_out(interpreter, InspectStorage(nowhere), LogSettings())
+        called(interpreter, "inspect", nowhere)
     assert "No such file" in caught.value.failure.cause
     assert "Traceback" in caught.value.failure.detail
 
@@ -125,7 +130,7 @@ def test_a_python_that_is_killed_is_a_crash(interpreter: Interpreter, storage: S
 def test_a_program_that_is_not_there(storage: Storage) -> None:
     gone = Interpreter("gone", "/no/such/python", "/tmp")
     with pytest.raises(Failed, match="the Python of environment gone cannot be started"):
-        carried_out(gone, InspectStorage(storage), LogSettings())
+        called(gone, "inspect", storage)
 
 
 def test_nothing_is_left_of_a_python_that_is_no_longer_asked(interpreter: Interpreter) -> None:
@@ -147,7 +152,7 @@ def test_clocks_that_differ_are_told_of(interpreter: Interpreter, storage: Stora
     specified = specification(storage, "tpc", SHARED)
     with (
         pytest.raises(Failed, match="its clock is not the one that is read here"),
-        remote_crew(interpreter, StartCrew(specified), LogSettings(), AnotherClock()),
+        interpreter_crew(interpreter, StartCrew(specified), LogSettings(), AnotherClock()),
     ):
         pass
 
@@ -156,8 +161,7 @@ def test_clients_are_profiled_there(
     interpreter: Interpreter, storage: Storage, tmp_path: Path
 ) -> None:
     shape = CrewShape(2, ClientKind.GREENLET, shared=True)
-    recording = Recording("cprofile", str(tmp_path))
-    with crew(interpreter, specification(storage, "add", shape), profiling=recording) as clients:
-        clients.ask(protocol.Prepare(2), protocol.Ready)
+    with crew(interpreter, specification(storage, "add", shape), profiles=str(tmp_path)) as clients:
+        clients.prepare(2)
         clients.measure(2)
     assert (tmp_path / "all.prof").stat().st_size > 0

@@ -54,7 +54,6 @@ class ServerDirectory:
             ) from None
 
     def close(self) -> None:
-        """Close the log."""
         if self._log is not None:
             self._log.close()
             self._log = None
@@ -67,7 +66,6 @@ class ServerDirectory:
 
     @property
     def log_size(self) -> int:
-        """The bytes in the log."""
         return os.fstat(self.log.fileno()).st_size
 
     def logged(self, start: int) -> str:

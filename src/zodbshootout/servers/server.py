@@ -70,15 +70,15 @@ class Server(ABC):
     error_mark: ClassVar[str] = ""
     """Marks the lines of its log that report errors; empty if nothing does."""
     orderly: ClassVar[Ending] = GENTLE
-    """How it is stopped when its data are needed again."""
+    """The way in which it is stopped if its data are needed again."""
     abrupt: ClassVar[Ending] = GENTLE
-    """How it is stopped when its data are removed with the run."""
+    """The way in which it is stopped if its data are removed with the run."""
     default_connections: ClassVar[int] = 300
-    """Connections that it accepts if the crews are small; some wait while others are measured."""
+    """Connections that it accepts at least: crews of other contenders wait with theirs open."""
     connection_limit: ClassVar[int] = resource.RLIMIT_NOFILE
-    """The resource of the operating system of which a connection uses one."""
+    """The resource of the operating system of which each connection uses one."""
     own_resources: ClassVar[int] = 100
-    """How many of this resource it uses besides."""
+    """The number of this resource that it uses without any connection."""
 
     def __init__(self, section: ServerSection, context: ServerContext) -> None:
         """Take a section; nothing is started.
@@ -106,12 +106,10 @@ class Server(ABC):
         self._raise_limit()
 
     def mistake(self, flaw: str) -> UserError:
-        """Return the error that reports a flaw of the section."""
         return UserError(f"{self.context.source.path}: server {self.name}: {flaw}")
 
     @property
     def connections(self) -> int:
-        """How many connections it accepts at a time."""
         return max(self.default_connections, CONNECTIONS_PER_CLIENT * self.context.clients)
 
     def _raise_limit(self) -> None:

@@ -16,6 +16,7 @@ from zodbshootout.client.outcome import Failure
 from zodbshootout.client.specification import MappingType
 from zodbshootout.reports import text
 from zodbshootout.reports.headings import ResultSet
+from zodbshootout.reports.report import Entry, Report, Row, Table
 from zodbshootout.reports.tables import make_report
 from zodbshootout.results.result import CellResult
 
@@ -88,6 +89,21 @@ def test_no_digit_is_cut_off_on_a_narrow_terminal() -> None:
     stream = io.StringIO()
     print_table(Console(file=stream, width=40, force_terminal=False), results)
     assert stream.getvalue().count("20,000,000") == 8
+
+
+@pytest.mark.parametrize(
+    ("precision", "mark", "colour"),
+    [
+        ("± 2%", "", "2"), ("±12%", "", "2"),
+        ("± 2%", "missed", "33"), ("±12%", "unstable", "33"), ("", "missed", "33"),
+    ],
+)  # fmt: skip
+def test_a_precision_is_coloured_if_it_has_a_mark(precision: str, mark: str, colour: str) -> None:
+    entry = Entry("1,000", 1000.0, precision=precision, mark=mark)
+    stream = io.StringIO()
+    console = Console(file=stream, width=80, force_terminal=True, color_system="standard")
+    text.write(Report([Table("", ["fs"], [Row("Add", [entry])])]), console)
+    assert f"\x1b[{colour}m {f'{precision} {mark}'.strip()}\x1b[0m" in stream.getvalue()
 
 
 def test_where_the_table_is_too_wide_each_contender_has_one() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
 from collections.abc import Sequence
@@ -165,6 +166,30 @@ def test_what_differs_beside_the_figures_is_told_once() -> None:
     found = compare(with_version("6.1", "no"), with_version("6.2", "yes")).differences
     assert [str(each) for each in found] == ["version_ZEO: 6.1 against 6.2", "b: no against yes"]
     assert [each.setting for each in found] == [False, True]
+
+
+def test_a_setting_may_have_the_text_that_separates_settings() -> None:
+    def with_dsn(dsn: str) -> list[CellResult]:
+        settings = {"dsn": dsn, "poll": "1"}
+        metadata = {
+            "configuration": f"dsn={dsn}; poll=1",
+            "settings": json.dumps(settings),
+        }
+        return [measured(cell("add", "a"), [1.0], [1.0], **metadata)]
+
+    found = compare(with_dsn("x; keep=1"), with_dsn("y; keep=1")).differences
+    assert [str(each) for each in found] == ["dsn: x; keep=1 against y; keep=1"]
+
+
+@pytest.mark.parametrize("settings", ["", "[]", "nonsense", "3", '"a"'])
+def test_settings_that_are_not_data_are_read_from_their_text(settings: str) -> None:
+    def side(value: str) -> list[CellResult]:
+        metadata = {"configuration": f"a=1; b={value}"} | (
+            {"settings": settings} if settings else {}
+        )
+        return [measured(cell("add", "a"), [1.0], [1.0], **metadata)]
+
+    assert [str(each) for each in compare(side("1"), side("2")).differences] == ["b: 1 against 2"]
 
 
 def test_a_crew_of_another_size_is_another_cell() -> None:

@@ -112,9 +112,10 @@ class Tasks:
         contender, options = self.plan.contender(cell), self.options
         benchmark = benchmarks()[cell.benchmark]
         uncleared = ", ".join(map(str, contender.caches_left(restarted=restarted)))
-        # Text of several lines, which pyperf's metadata cannot have.
-        text = {"configuration_text": json.dumps(contender.text)} if contender.text else {}
-        return text | storable(
+        documents = {"settings": json.dumps(contender.settings)}
+        if contender.text:  # it has several lines, which pyperf's metadata cannot have
+            documents["configuration_text"] = json.dumps(contender.text)
+        return documents | storable(
             {
                 **cell.metadata(),
                 "work_per_iteration": benchmark.work(cell.parameters),

@@ -14,13 +14,16 @@ from tests.fakes import (
     NOTICE,
     FakeClock,
     FakeStorage,
+    exactly_started,
     measure,
     parameters,
+    plan,
 )
 from zodbshootout.client.benchmarks.benchmark import Benchmark
 from zodbshootout.client.database import Database
 from zodbshootout.client.protocol import SystemClock
 from zodbshootout.client.specification import ClientKind, Storage
+from zodbshootout.crews.crew import MAX_LATENESS
 from zodbshootout.crews.local import CrewPlan
 from zodbshootout.workers.summary import summarize
 
@@ -116,6 +119,50 @@ def test_late_news_of_the_start_are_told_and_so_are_late_processors() -> None:
     assert sample.start_delay == LATE_RUN
     summary = summarize([sample], [0])
     assert (summary["start_spread_s"], summary["start_delay_s"]) == (LATE_NEWS, LATE_RUN)
+
+
+def test_a_stall_does_not_delay_the_later_starts_of_a_run() -> None:
+    Still.clock = clock = Late()
+    started = plan(Still, FakeStorage(FakeClock()), parameters(size=3), clock)
+    with started.started() as crew:
+        exactly_started(crew)
+        assert crew.measure(4).start_spread == LATE_NEWS
+        notices = []
+        for _ in range(100):
+            before = clock.now()
+            sample = crew.measure(4)
+            notices.append(sample.start - before)
+            assert sample.start_spread == 0.0
+    assert NOTICE < notices[0] <= NOTICE + MAX_LATENESS
+    assert notices == sorted(notices, reverse=True)
+    assert notices[-1] == pytest.approx(NOTICE, abs=0.01 * MAX_LATENESS)
+    assert sum(notices) - 100 * NOTICE <= LATE_NEWS
+
+
+def test_a_machine_that_is_always_slow_is_given_the_notice_that_it_needs() -> None:
+    slow = 0.125
+
+    class Hearing(FakeClock):
+        """The client hears of every start after a while."""
+
+        heard = True
+
+        def now(self) -> float:
+            if not self.heard and threading.current_thread().name == "client-0":
+                self.heard = True
+                self.spend(NOTICE + slow)
+            return super().now()
+
+    class Prepared(Still):
+        def prepare(self) -> None:
+            clock.heard = False
+
+    Still.clock = clock = Hearing()  # type: ignore[assignment]
+    with plan(Prepared, FakeStorage(FakeClock()), parameters(), clock).started() as crew:
+        exactly_started(crew)
+        spreads = [crew.measure(1).start_spread for _ in range(100)]
+    assert spreads[0] == slow
+    assert max(spreads[1:]) <= 0.06 * slow
 
 
 def test_a_client_waits_on_the_system_clock_for_no_less_than_it_was_told() -> None:

@@ -16,6 +16,10 @@ from zodbshootout.client.storage_info import Cache
 NOTICE = 0.001
 NOTICE_PER_CLIENT = 0.0002
 """Seconds between the order to start and the start: by then all clients should have received it."""
+MAX_LATENESS = 0.25
+"""Seconds of lateness that are added to the notice at most: a longer stall is an exception."""
+LATENESS_KEPT = 0.95
+"""The part of the lateness added at one start that is added at the next one."""
 
 
 class Crew(ABC):
@@ -30,6 +34,8 @@ class Crew(ABC):
         self.size = size
         self._clock = clock
         self._notice = NOTICE + NOTICE_PER_CLIENT * size
+        self._lateness = 0.0
+        """Seconds added to the notice, because clients came late to recent starts."""
         self.most_at_once = MAX_AT_ONCE
         """Iterations that a stretch has at most."""
         self._prepared: Prepare | None = None
@@ -109,9 +115,10 @@ class Crew(ABC):
         if self._prepared != prepare:
             self._prepare(prepare)
         self._prepared = None
-        self.ask(Start(self._clock.now() + self._notice))
+        self.ask(Start(self._clock.now() + self._notice + self._lateness))
         stretches: list[Stretch] = self.ask(Stop())
-        self._notice += max(stretch.late for stretch in stretches)  # the machine is slower
+        late = max(stretch.late for stretch in stretches)
+        self._lateness = min(MAX_LATENESS, LATENESS_KEPT * self._lateness + late)
         return stretches
 
     def _prepare(self, order: Prepare) -> None:

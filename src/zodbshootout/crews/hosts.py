@@ -167,6 +167,7 @@ class ClusterCrew(HostsCrew):
     ) -> None:
         super().__init__(size, clock, hosts, start_crew)
         self.hosts = {host.name: host.clients for host in hosts}
+        self._shortest_notice = self._notice
 
     def start(self) -> None:
         self._start_clients()
@@ -178,7 +179,7 @@ class ClusterCrew(HostsCrew):
         self._compare_clocks()
         # Orders arrive one after the other, and each takes a trip.
         trip = 2 * max(host.offset.uncertainty for host in self._hosts)
-        self._notice = max(self._notice, 2 * trip)
+        self._notice = max(self._shortest_notice, 2 * trip)
 
     def _compare_clocks(self) -> None:
         """Measure the offsets of all hosts.

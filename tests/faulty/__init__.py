@@ -32,6 +32,18 @@ def _exit() -> None:
     os._exit(7)
 
 
+PRINTED = 2**26
+
+
+def _print() -> None:
+    """Print without end: more than anybody reads, and then hang."""
+    lines = b"nobody has asked for this\n" * 4096
+    for _ in range(-(-PRINTED // len(lines))):
+        sys.stdout.buffer.write(lines)
+    sys.stdout.flush()
+    _hang()
+
+
 def _hang() -> None:
     time.sleep(3600)
 
@@ -121,6 +133,7 @@ FAULTS: dict[str, Callable[[], object]] = {
     "kill-postgresql": lambda: _kill_children("postgres"),
     "kill-mariadb": lambda: _kill_children("mariadbd"),
     "raise": _raise, "kill": _kill, "segv": _segv, "exit": _exit, "hang": _hang, "leak": _leak,
+    "print": _print,
     "kill-dask-worker": _kill_dask_worker, "kill-dask-scheduler": _kill_dask_scheduler,
     "raise-on-host": _raise_on_host,
     "escape": _escape, "clock-ahead": lambda: _step_clock(3600.0),

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import signal
+import socket
 import sys
 import threading
+import tracemalloc
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
 import pytest
 from ZODB.FileStorage import FileStorage
 
+from tests.faulty import PRINTED
 from tests.integration.command import SOURCES, TESTS
 from zodbshootout.client.outcome import Failed, State
 from zodbshootout.client.specification import (
@@ -27,9 +33,15 @@ from zodbshootout.client.specification import (
 )
 from zodbshootout.client.storage_info import Sharing
 from zodbshootout.client.tasks import Preparation
-from zodbshootout.guardian import Guardian
-from zodbshootout.workers.launch import ForkServer, Launcher, Worker
+from zodbshootout.guardian import Guardian, end_group
+from zodbshootout.workers.launch import MAX_RELAYED, PIECE, ForkServer, Launcher, Worker
 from zodbshootout.workers.task import Measure, Profiling
+
+MEMORY = Specification(
+    Storage("<zodb m>\n<mappingstorage>\n</mappingstorage>\n</zodb>\n"),
+    "tpc",
+    Parameters(CrewShape(1)),
+)
 
 
 class Place:
@@ -352,6 +364,30 @@ def test_a_worker_that_takes_longer_than_its_time_limit_is_ended(place: Place) -
     place.assert_tidy()
 
 
+def test_of_what_a_worker_prints_without_end_little_is_passed_on(place: Place) -> None:
+    place.launcher = replace(place.launcher, open_timeout=6.0)
+    section = place.storage(fault="print").section.replace("\nfault", "\nduring open\nfault")
+    tracemalloc.start()
+    try:
+        with place.launcher.fork_server() as fork_server, pytest.raises(Failed) as failure:
+            fork_server.inspect(Storage(section))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert cause(failure) == "not done within its time limit of 6 s (--open-timeout)"
+    *lines, last = place.relayed
+    assert set(lines) == {"nobody has asked for this"}
+    shown = re.fullmatch(
+        r"a worker has printed ([\d,]+) bytes; only the first ([\d,]+) of them are shown", last
+    )
+    assert shown is not None
+    printed, relayed = (int(number.replace(",", "")) for number in shown.groups())
+    assert printed >= PRINTED
+    assert sum(len(line) + 1 for line in lines) == relayed <= MAX_RELAYED + PIECE
+    assert peak < 8 * MAX_RELAYED
+    place.assert_tidy()
+
+
 def test_a_worker_is_ended_at_once_when_it_is_abandoned(place: Place) -> None:
     with place.launcher.fork_server() as fork_server, place.measuring(fork_server) as worker:
         group = place.worker_group()
@@ -361,6 +397,50 @@ def test_a_worker_is_ended_at_once_when_it_is_abandoned(place: Place) -> None:
         with pytest.raises(Failed):
             worker.attempt(1)
     place.assert_tidy()
+
+
+def test_the_group_of_a_worker_that_has_ended_is_not_signalled(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    signalled: list[int] = []
+
+    def noting(group: int, **how: Any) -> None:
+        signalled.append(group)
+        end_group(group, **how)
+
+    monkeypatch.setattr("zodbshootout.workers.launch.end_group", noting)
+    with place.launcher.fork_server() as fork_server:
+        with place.measuring(fork_server, size=2) as worker:
+            os.kill(worker.pid, signal.SIGKILL)
+            with pytest.raises(Failed):
+                worker.attempt(1)
+        assert worker.pid not in signalled
+        with place.measuring(fork_server, size=2) as worker:
+            worker.abandon()
+        assert signalled.count(worker.pid) == 1
+    place.assert_tidy()
+
+
+def test_the_number_of_a_process_can_be_given_again(tmp_path: Path) -> None:
+    released: list[int] = []
+    guardian: Any = SimpleNamespace(watch_group=lambda _: None, release_group=released.append)
+    launcher = Launcher(directory=tmp_path, guardian=guardian, environment={})
+    ours, theirs = socket.socketpair()
+    process: Any = None
+    pid = 2**22 + 1  # more than Linux gives to any
+    with ours, theirs:
+        fork_server = ForkServer(launcher, ours, process, tmp_path / "output")
+
+        def tell(**message: int) -> None:
+            theirs.sendall(json.dumps(message).encode() + b"\n")
+
+        for exit_code in (0, 7):
+            tell(started=pid)
+            with fork_server.measure(lambda path: Measure(MEMORY, {}, path)) as worker:
+                assert fork_server.exit_code(worker, 0.0) is None
+                tell(ended=pid, exit_code=exit_code)
+                assert fork_server.exit_code(worker, 5.0) == exit_code
+    assert released == [pid, pid]
 
 
 def test_an_interrupt_leaves_nothing_and_is_noted(place: Place) -> None:

@@ -1,4 +1,4 @@
-"""One client of a crew as a benchmark sees it: its database, its connection, its neighbours."""
+"""One client of a crew: its database, its connection, and the clients that share its DB."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from zodbshootout.client.specification import Parameters
 
 
 class Neighbours:
-    """The clients that share a DB, with a barrier at which one of them acts for all.
+    """The clients that share a DB, with a barrier where one of them acts for all.
 
     A client with a DB of its own is its only neighbour.
     """
@@ -24,16 +24,16 @@ class Neighbours:
     def __init__(self, size: int = 1, first: int = 0) -> None:
         self.size = size
         self.first = first
-        """The number of the client that counts what is counted for all."""
+        """The index of the client that counts what the DB counts for all."""
         self._barrier = threading.Barrier(size, self._act)
         self._action: Callable[[], Any] = lambda: None
         self._result: Any = None
-        self._given: list[Any] = []
+        self._numbers: list[Any] = []
 
     def together(self, action: Callable[[], Any]) -> Any:
-        """Wait for all, have one do *action*, return its result to each.
+        """Wait for all, have one of them do *action*, and return its result to each.
 
-        :raises threading.BrokenBarrierError: when another client has failed
+        :raises threading.BrokenBarrierError: if another client has failed
         """
         if self.size == 1:
             return action()
@@ -42,26 +42,26 @@ class Neighbours:
         return self._result
 
     def total(self, number: int) -> int:
-        """Return the sum of what all give.
+        """Return the sum of the numbers of all.
 
-        :raises threading.BrokenBarrierError: when another client has failed
+        :raises threading.BrokenBarrierError: if another client has failed
         """
         if self.size == 1:
             return number
-        self._given.append(number)
+        self._numbers.append(number)
         total: int = self.together(self._sum)
         return total
 
     def abort(self) -> None:
-        """Have every client that waits, or will wait, fail."""
+        """Make every client fail that waits or will wait."""
         self._barrier.abort()
 
     def _act(self) -> None:
         self._result = self._action()
 
     def _sum(self) -> int:
-        given, self._given = self._given, []
-        return sum(given)
+        numbers, self._numbers = self._numbers, []
+        return sum(numbers)
 
 
 class Client:
@@ -74,7 +74,7 @@ class Client:
         database: Database,
         neighbours: Neighbours | None = None,
     ) -> None:
-        """Describe client number *index* (from 0) of a crew; *neighbours* share its DB with it."""
+        """Create client number *index* (from 0) of a crew; *neighbours* share its DB with it."""
         self.index = index
         self.parameters = parameters
         self.database = database
@@ -86,7 +86,7 @@ class Client:
 
     @property
     def speaks_for_all(self) -> bool:
-        """Whether it is the one of its neighbours that counts what is counted for all."""
+        """Whether it is the one of its neighbours that counts what the DB counts for all."""
         return self.neighbours.size == 1 or self.index == self.neighbours.first
 
     def together(self, action: Callable[[], Any]) -> Any:
@@ -109,14 +109,14 @@ class Client:
         self.connection = None
 
     def transfers(self) -> tuple[int, int]:
-        """Return how many objects its connections have loaded and stored since it was asked last.
+        """Return the objects that it has loaded and stored since the last call: two numbers.
 
-        Connections go from one client to another where they share a pool.
+        It counts for itself, as connections of a shared pool go from one client to another.
         """
         if self.connection is not None:
             self._note_transfers()
-        found, self._loads, self._stores = (self._loads, self._stores), 0, 0
-        return found
+        transfers, self._loads, self._stores = (self._loads, self._stores), 0, 0
+        return transfers
 
     def _note_transfers(self) -> None:
         loads, stores = self.connection.getTransferCounts(clear=True)
@@ -130,14 +130,14 @@ class Client:
             self.database.close()
 
     def close_database(self) -> None:
-        """Close the DB, once for all who use it."""
+        """Close the DB, once for all clients that use it."""
         self.disconnect()
         self.together(self.database.close)
 
     def reopen_database(self) -> None:
         """Open the DB again after :meth:`close_database`, and connect once, off the clock."""
         self.together(self.database.open)
-        # All at the same time, so that there is a connection for each in the DB's pool.
+        # All at the same time, so that the pool has a connection for each.
         self.connect()
         self.together(lambda: None)
         self.disconnect()
@@ -150,24 +150,24 @@ class Client:
     def catch_up(self) -> None:
         """Let the connection see what was committed, outside of any transaction.
 
-        What is loaded from here on stays in the pickle cache whatever its configured size, for
-        ZODB evicts objects only where a transaction ends or a connection is opened or closed.
+        Objects loaded after it stay in the pickle cache whatever its size: ZODB evicts objects only
+        when a transaction ends or a connection is opened or closed.
         """
         self.abort()
         self.transactions.begin()
         self.transactions.abort()
 
     def keeps_loaded(self, objects: int) -> bool:
-        """Say whether the pickle cache keeps so many *objects* from one transaction to the next.
+        """Return whether the pickle cache keeps *objects* objects from one transaction to the next.
 
-        The root, mappings and the like need a little more room than the objects do.
+        The root, mappings and the like need a little more room.
         """
         db = self.database.db
         return bool(db.getCacheSize() > objects * 1.1 + 20 and not db.getCacheSizeBytes())
 
     @contextmanager
     def second_connection(self) -> Iterator[Any]:
-        """Have a connection beside the client's own, with a transaction manager of its own."""
+        """Open another connection, with a transaction manager of its own."""
         transactions = TransactionManager(explicit=True)
         connection = self.database.connect(transactions)
         transactions.begin()
@@ -180,19 +180,19 @@ class Client:
 
     @contextmanager
     def fresh_connection(self) -> Iterator[Any]:
-        """Have a connection that finds every client-side cache empty."""
+        """Open another connection, after every client-side cache was emptied."""
         self.together(self.database.empty_caches)
         with self.second_connection() as connection:
             yield connection
 
     @contextmanager
     def auditing_connection(self) -> Iterator[Any]:
-        """Have one that sees what all clients have committed, while these do nothing.
+        """Open another connection that sees what all clients have committed.
 
-        The connections of all clients of its DB must have been given back.
+        All clients of its DB have given their connections back and wait.
         """
         if self.parameters.crew.databases > 1:
-            # A server may not have told this client yet of what another has committed last.
+            # A server may not yet have sent the last invalidations of other clients.
             self.database.reopen()
         self.database.empty_caches()
         with self.second_connection() as connection:

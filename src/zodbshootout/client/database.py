@@ -1,4 +1,4 @@
-"""A contender that is open: its DB, and the caches around it."""
+"""An open contender: its DB, and the caches of its storages."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ from zodbshootout.client.storages.storage_type import (
 
 
 class NotZapped(Exception):  # noqa: N818
-    """Data that should have been destroyed is still there; the message tells why."""
+    """Data that should have been destroyed is still there; the message says why."""
 
 
 class Database:
-    """The DB of a contender, and what can be done with its storages.
+    """The DB of a contender, and operations on its storages.
 
-    Whoever opened a connection closes it before the database is closed or opened anew.
+    All connections have to be closed before it is closed or reopened.
     """
 
     def __init__(self, storage: Storage, open_db: Callable[[Storage], Any] = open_db) -> None:
-        """Open *storage* by *open_db*; what ZConfig, ZODB and the storage raise goes through."""
+        """Open *storage* by *open_db*; exceptions of ZConfig, ZODB and the storage go through."""
         self.specification = storage
         self._open_db = open_db
         self.open()
@@ -65,11 +65,10 @@ class Database:
         self.close()
 
     def close(self) -> None:
-        """Close the DB and its storage."""
         self.db.close()
 
     def reopen(self) -> None:
-        """Close the DB and open it as a process that starts would."""
+        """Close the DB and open it as a new process would."""
         self.close()
         self.open()
 
@@ -78,88 +77,87 @@ class Database:
         return self.db.open(transaction_manager)
 
     def info(self) -> StorageInfo:
-        """Return everything that is worth knowing of it."""
+        """Return everything that is known of the open storage."""
         return StorageInfo(
             storage_name=self.storage_name,
             sharing=self.sharing,
             prefetches=self.prefetches,
             stores_blobs=self.stores_blobs,
             read_only=self.read_only,
-            retry_flaw=_first(each.retry_flaw() for each in self._written_to),
-            resolution_flaw=_first(each.resolution_flaw() for each in self._written_to),
+            retry_flaw=_first(layer.retry_flaw() for layer in self._written_to),
+            resolution_flaw=_first(layer.resolution_flaw() for layer in self._written_to),
             pack_flaw=self.pack_flaw(),
             left=self.caches_left(),
-            storage_classes=tuple(qualified(type(each.storage)) for each in self._stack),
-            driver=_first(each.driver() for each in self._stack) or "",
+            storage_classes=tuple(qualified(type(layer.storage)) for layer in self._stack),
+            driver=_first(layer.driver() for layer in self._stack) or "",
             versions=self._versions(),
             python=_python(),
-            corrections=tuple(text for each in self._stack for text in each.corrections()),
+            corrections=tuple(text for layer in self._stack for text in layer.corrections()),
         )
 
     @property
     def sharing(self) -> Sharing:
-        """Which DBs see the data, as the classes of the open storages have it."""
-        return narrowest(each.sharing for each in self._written_to)
+        """Which DBs see the data, going by the types of the open storages."""
+        return narrowest(layer.sharing for layer in self._written_to)
 
     @property
     def storage_name(self) -> str:
         """The class of the outermost storage, and of those that it merely wraps."""
-        each = self._outermost
-        names = [each.name]
-        while each.transparent and each.inner:
-            (each,) = each.inner
-            names.append(each.name)
+        layer = self._outermost
+        names = [layer.name]
+        while layer.transparent and layer.inner:
+            (layer,) = layer.inner
+            names.append(layer.name)
         return " over ".join(names)
 
     @property
     def read_only(self) -> bool:
         """Whether nothing can be written to it."""
-        return any(each.storage.isReadOnly() for each in self._written_to)
+        return any(layer.storage.isReadOnly() for layer in self._written_to)
 
     @property
     def prefetches(self) -> bool:
-        """Whether ``Connection.prefetch`` reaches a storage that does something with it."""
+        """Whether ``Connection.prefetch`` does anything."""
         return hasattr(self.db.storage, "prefetch")
 
     @property
     def stores_blobs(self) -> bool:
         """Whether blobs can be stored in it."""
         return bool(IBlobStorage.providedBy(self.db.storage)) and all(
-            each.keeps_blobs() for each in self._written_to
+            layer.keeps_blobs() for layer in self._written_to
         )
 
     @property
     def knows_caches(self) -> bool:
-        """Whether :meth:`empty_caches` knows every storage of the stack.
+        """Whether the type of every storage in the stack is known.
 
-        Where it does not, only closing the DB and opening it again makes sure that no cache on the
-        client's side holds records, if even that does.
+        If not, :meth:`empty_caches` may miss a cache, and only :meth:`reopen` can empty it.
         """
-        return all(type(each) is not StorageType for each in self._stack)
+        return all(type(layer) is not StorageType for layer in self._stack)
 
     def pack_flaw(self) -> str | None:
         """Return why it cannot be packed, as far as that is known, or ``None``."""
         if self.read_only:  # RelStorage would pack it all the same
             return f"{self.storage_name} is read only as it is configured here"
-        return _first(each.pack_flaw() for each in self._written_to)
+        return _first(layer.pack_flaw() for layer in self._written_to)
 
     def pack(self) -> None:
-        """Remove old revisions and what cannot be reached; what the storage raises goes through."""
+        """Remove old revisions and garbage; the storage's exceptions go through."""
         self.db.pack()
 
     def zap(self) -> None:
         """Destroy all data, blobs included, and open the empty database.
 
-        :raises NotZapped: when it must not or could not be done
+        :raises NotZapped: if it must not or could not be done
         """
-        for each in self._stack:
-            if each.zap_obstacle:
-                raise NotZapped(f"{each.name} cannot be zapped: {each.zap_obstacle}")
-        if any(each.storage.isReadOnly() for each in self._stack):
+        for layer in self._stack:
+            if layer.zap_obstacle:
+                raise NotZapped(f"{layer.name} cannot be zapped: {layer.zap_obstacle}")
+        if any(layer.storage.isReadOnly() for layer in self._stack):
             raise NotZapped("it is configured to be read only")
-        directories = [_blob_directory(each.storage) for each in self._stack]
+        directories = [_blob_directory(layer.storage) for layer in self._stack]
         witness = self._some_object()
-        if not any(each.zap(self.db) for each in self._stack):
+        if not any(layer.zap(self.db) for layer in self._stack):
             _zap_by_packing(self.db)
         for directory in directories:
             if directory is not None:
@@ -174,7 +172,7 @@ class Database:
             return next((oid for oid in oids if oid is not None), None)
 
     def _check_empty(self, witness: bytes | None) -> None:
-        # Packing tells no client: a persistent cache would still have what is gone.
+        # Packing invalidates no cache: a persistent one would still have the removed objects.
         self.empty_caches()
         with self.db.transaction() as connection:
             left = len(connection.root())
@@ -192,50 +190,50 @@ class Database:
         )
 
     def others(self) -> list[str]:
-        """Return the keys of the root under which there is what this program has not put there."""
+        """Return the keys of the root that zodbshootout has not made."""
         with self.db.transaction() as connection:
             return others(connection.root())
 
     def forget_objects(self) -> tuple[Cache, ...]:
-        """Have every connection start with an empty pickle cache when it is opened next."""
+        """Make every connection start with an empty pickle cache when it is next opened."""
         resetCaches()
         return (PICKLE_CACHE,)
 
     def own_caches(self) -> tuple[Cache, ...]:
-        """Return the caches on the client's side that :meth:`empty_caches` empties."""
-        return (PICKLE_CACHE, *(cache for each in self._stack for cache in each.own_caches()))
+        """Return the client-side caches that :meth:`empty_caches` empties."""
+        return (PICKLE_CACHE, *(cache for layer in self._stack for cache in layer.own_caches()))
 
     def empty_caches(self) -> tuple[Cache, ...]:
-        """Empty every client-side cache of records that is known; return these caches."""
+        """Empty every known client-side cache of records; return these caches."""
         self.forget_objects()
-        for each in self._stack:
-            each.empty_caches()
+        for layer in self._stack:
+            layer.empty_caches()
         return self.own_caches()
 
     def caches_left(self) -> tuple[Cache, ...]:
         """Return the caches that hold records even after :meth:`empty_caches`."""
         # A DemoStorage may wrap more than it did when it was opened.
         stack = typed(self.db.storage).stack()
-        return tuple(dict.fromkeys(cache for each in stack for cache in each.caches_left()))
+        return tuple(dict.fromkeys(cache for layer in stack for cache in layer.caches_left()))
 
     def forget_blobs(self, blobs: Sequence[BlobRevision]) -> tuple[Cache, ...]:
-        """Remove these blobs from every client-side cache that is known; return those caches.
+        """Remove these blobs from every known client-side cache; return those caches.
 
-        Not all blobs, as other clients may be reading theirs from the same directory.
+        Other blobs stay, as other clients may read them from the same directory.
         """
         if not blobs:
             return ()
-        return tuple(cache for each in self._stack for cache in each.forget_blobs(blobs))
+        return tuple(cache for layer in self._stack for cache in layer.forget_blobs(blobs))
 
     def cache_use(self) -> CacheUse | None:
-        """Return the use of the storage's cache, or ``None`` where that is not counted."""
+        """Return the use of the storage's cache, or ``None`` if it is not counted."""
         return self._outermost.combined_cache_use()
 
     def _versions(self) -> dict[str, str]:
-        found = installed_versions(("ZODB", "persistent", "BTrees", "transaction"))
-        for each in self._stack:
-            found.update(each.versions())
-        return found
+        versions = installed_versions(("ZODB", "persistent", "BTrees", "transaction"))
+        for layer in self._stack:
+            versions.update(layer.versions())
+        return versions
 
 
 def _python() -> dict[str, str]:
@@ -256,7 +254,7 @@ def _first(answers: Iterable[str | None]) -> str | None:
 
 
 def _blob_directory(storage: Any) -> str | None:
-    """Return the directory in which a storage keeps blobs or caches them, if it is its own."""
+    """Return the directory in which a storage keeps or caches blobs, unless it is shared."""
     if getattr(storage, "shared_blob_dir", False):  # a ZEO server's, which packing sees to
         return None
     holder = getattr(storage, "blobhelper", storage)
@@ -265,9 +263,9 @@ def _blob_directory(storage: Any) -> str | None:
 
 
 def _zap_by_packing(db: Any) -> None:
-    """Take everything out of the root of *db*, leave the rest to packing, and close it.
+    """Empty the root of *db*, pack, and close it.
 
-    That is what is left where a storage has no other means, as a ZEO server has none for clients.
+    This is for storages without other means; a ZEO server offers its clients none.
     """
     with db.transaction() as connection:
         connection.root().clear()

@@ -20,18 +20,14 @@ def plugins(group: str) -> list[Any]:
 
 
 def installed_versions(names: Iterable[str]) -> dict[str, str]:
-    """Return the version of each distribution of these *names* that is installed.
+    """Return the versions of those of the named distributions that are installed.
 
-    One that was installed from a repository has its commit, too, such as ``4.3.0 (git
-    1a2b3c4d5e6f)``; one that is a checkout itself (``pip install -e``) says whether files differ
-    from that: ``4.3.0 (git 1a2b3c4d5e6f, modified)``.
+    The version of a distribution installed from a repository includes the commit: ``4.3.0 (git
+    1a2b3c4d5e6f)``; that of a checkout (``pip install -e``) also says if files were changed:
+    ``4.3.0 (git 1a2b3c4d5e6f, modified)``.
     """
-    found = {}
-    for name in names:
-        version = _version(name)
-        if version is not None:
-            found[name] = version
-    return found
+    versions = ((name, _version(name)) for name in names)
+    return {name: version for name, version in versions if version is not None}
 
 
 @functools.cache
@@ -45,17 +41,17 @@ def _version(name: str) -> Optional[str]:  # noqa: UP045 - Python 3.9
 
 
 def _origin(installed: Distribution) -> Optional[str]:  # noqa: UP045
-    """Return what PEP 610's ``direct_url.json`` tells of the commit, ``None`` if it does not."""
+    """Return the commit according to PEP 610's ``direct_url.json``, ``None`` if it has none."""
     try:
-        told = json.loads(installed.read_text("direct_url.json") or "{}")
+        origin = json.loads(installed.read_text("direct_url.json") or "{}")
     except ValueError:
         return None
-    commit = told.get("vcs_info", {}).get("commit_id")
+    commit = origin.get("vcs_info", {}).get("commit_id")
     if commit:
         return f"git {commit[:12]}"
-    if not told.get("dir_info", {}).get("editable"):
-        return None  # the directory may hold something else by now
-    return _state_of(unquote(urlparse(told["url"]).path))
+    if not origin.get("dir_info", {}).get("editable"):
+        return None  # the directory may have changed since
+    return _state_of(unquote(urlparse(origin["url"]).path))
 
 
 def _state_of(directory: str) -> Optional[str]:  # noqa: UP045
@@ -69,7 +65,7 @@ def _state_of(directory: str) -> Optional[str]:  # noqa: UP045
 def _git(directory: str, *words: str) -> Optional[str]:  # noqa: UP045
     try:
         command = ["git", "-C", directory, *words]
-        done = subprocess.run(command, check=True, capture_output=True, text=True)
+        process = subprocess.run(command, check=True, capture_output=True, text=True)
     except (OSError, subprocess.CalledProcessError):
         return None
-    return done.stdout.strip()
+    return process.stdout.strip()

@@ -1,8 +1,8 @@
-"""Keeping secrets out of every text that leaves the program.
+"""Keep secrets out of every text that leaves the program.
 
-What is secret is known: the values of passwords and the like that stand in the configuration, on
-the command line or in the environment.  These values are replaced, however the text came to hold
-them, be it in the words of a driver, a server or a traceback.
+The secrets are known: values of passwords and the like in the configuration, on the command line or
+in the environment.  They are replaced in any text, such as messages of drivers and servers, and
+tracebacks.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from urllib.parse import quote, quote_plus
 
 STARS = "***"
 SHORT = 4
-"""Of fewer characters, a secret is replaced only where it is a word of its own."""
+"""A secret of fewer characters is replaced only if it is a whole word."""
 
 
 class Mask:
-    """Knows secrets, and shows a text without them."""
+    """Replaces secrets in texts."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         self._secrets: set[str] = set()
@@ -27,11 +27,10 @@ class Mask:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What is hidden."""
         return tuple(sorted(self._secrets))
 
     def hide(self, secrets: Iterable[str]) -> None:
-        """Have these values, too, replaced from now on."""
+        """Replace these values, too, from now on."""
         self._secrets.update(filter(str.strip, secrets))
         forms = {form for secret in self._secrets for form in _forms(secret) if form.strip()}
         if forms:
@@ -49,18 +48,18 @@ def _expression(form: str) -> str:
 
 
 def _forms(secret: str) -> Iterator[str]:
-    """Return how a value looks in a text: as it is, and quoted for URLs, Python, DSNs and so on."""
+    """Return the forms of a value in texts: plain, and quoted for URLs, Python, DSNs and so on."""
     collapsed = " ".join(secret.split())
-    for each in {secret, secret.strip(), collapsed}:
-        yield each
-        yield quote(each)
-        yield quote(each, safe="")
-        yield quote_plus(each)
-        yield each.replace("$", "$$")
-        yield each.replace("\\", "\\\\").replace("'", "\\'")
-        yield each.replace("\\", "\\\\").replace("'", "\\'").replace(" ", "\\ ")
-        yield each.replace("'", "''")
-        yield repr(each)[1:-1]
-        yield repr(repr(each)[1:-1])[1:-1]
-        yield json.dumps(each)[1:-1]
-        yield json.dumps(each, ensure_ascii=False)[1:-1]
+    for text in {secret, secret.strip(), collapsed}:
+        yield text
+        yield quote(text)
+        yield quote(text, safe="")
+        yield quote_plus(text)
+        yield text.replace("$", "$$")
+        yield text.replace("\\", "\\\\").replace("'", "\\'")
+        yield text.replace("\\", "\\\\").replace("'", "\\'").replace(" ", "\\ ")
+        yield text.replace("'", "''")
+        yield repr(text)[1:-1]
+        yield repr(repr(text)[1:-1])[1:-1]
+        yield json.dumps(text)[1:-1]
+        yield json.dumps(text, ensure_ascii=False)[1:-1]

@@ -1,4 +1,4 @@
-"""Opening the DB that a specification describes."""
+"""Open the DB that a specification describes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from zodbshootout.client.storages.storage_type import settle
 
 
 def open_db(storage: Storage) -> Any:
-    """Return the DB, newly opened; what ZConfig, ZODB and the storage raise goes through."""
+    """Open the DB; exceptions of ZConfig, ZODB and the storage go through."""
     return _open_uri(storage.uri) if storage.uri else _open_section(storage)
 
 
@@ -28,9 +28,9 @@ def _open_section(storage: Storage) -> Any:
 
 
 def section_of(storage: Storage) -> Any:
-    """Return what ZConfig makes of a section; nothing is opened.
+    """Return ZConfig's object for a section; nothing is opened.
 
-    :raises BadSection: when that is not what it describes
+    :raises BadSection: if the section is wrong
     """
     lines, missing = storage.section.splitlines(), None
     while True:
@@ -41,7 +41,7 @@ def section_of(storage: Storage) -> Any:
             imported = f"%import {getattr(error, 'package', None)}"
             if imported not in lines:
                 raise missing or _bad(error, len(storage.names)) from error
-            # Perhaps no more than other sections of the file need it.
+            # Perhaps only other sections of the file need this import.
             line = lines.index(imported)
             missing = missing or BadSection(error.message, line + 1)
             lines[line] = ""
@@ -51,7 +51,7 @@ def section_of(storage: Storage) -> Any:
 
 
 def _bad(error: ZConfig.ConfigurationError, before: int) -> BadSection:
-    """Return what is wrong in a section, of which *before* lines come before the first."""
+    """Return the error; *before* lines precede the section in what ZConfig has read."""
     line = (getattr(error, "lineno", None) or 0) - before
     return BadSection(str(getattr(error, "message", None) or error), max(0, line))
 
@@ -76,7 +76,7 @@ def _open_uri(uri: str) -> Any:
 
 
 def _with_driver(uri: str) -> str:
-    """Return *uri* with a driver, where it leaves to chance which one is taken."""
+    """Return *uri* with a driver, if it leaves the choice of the driver to chance."""
     head, mark, fragment = uri.partition("#")
     driver = suitable_driver(uri.partition(":")[0])
     if driver is None or dict(parse_qsl(head.partition("?")[2])).get("driver", "auto") != "auto":

@@ -1,4 +1,4 @@
-"""The memcached servers that ``cache-servers`` names: where they are and of which version."""
+"""The memcached servers of ``cache-servers``: their addresses and versions."""
 
 from __future__ import annotations
 
@@ -18,31 +18,27 @@ _NETWORK = re.compile(
 
 
 def address_of(text: str) -> Address | None:
-    """Return where a server is, from what a client library takes for it.
-
-    Return ``None`` where that is nothing to connect to, as with UDP.
-    """
+    """Return the address of a server as client libraries read it; ``None`` for UDP and the like."""
     path = text.removeprefix("unix:")
     if path.startswith("/"):
         return path
-    found = _NETWORK.fullmatch(text)
-    return (found["host"].strip("[]"), int(found["port"] or DEFAULT_PORT)) if found else None
+    match = _NETWORK.fullmatch(text)
+    return (match["host"].strip("[]"), int(match["port"] or DEFAULT_PORT)) if match else None
 
 
 def addresses(servers: str | Sequence[str] | None) -> list[Address]:
-    """Return where the servers of ``cache-servers`` are, as far as one can connect to them."""
+    """Return the addresses in ``cache-servers`` to which one can connect."""
     words = servers.split() if isinstance(servers, str) else servers or ()
     return [address for address in map(address_of, words) if address is not None]
 
 
 def versions(servers: Iterable[Address]) -> list[str]:
-    """Return the different versions of those of the servers that tell theirs."""
-    told = map(version_of, servers)
-    return sorted({version for version in told if version is not None})
+    """Return the different versions of the servers that answer."""
+    return sorted({version for version in map(version_of, servers) if version is not None})
 
 
 def version_of(address: Address) -> str | None:
-    """Return the version of a server, or ``None`` where it does not tell."""
+    """Return the version of a server, or ``None`` if it does not answer."""
     try:
         with _connected(address) as connection:
             connection.sendall(b"version\r\n")

@@ -1,4 +1,4 @@
-"""The database servers behind RelStorage's adapters: what they are and of which version."""
+"""The database servers behind RelStorage's adapters, and their versions."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _PRODUCTS = {
     "MySQLAdapter": _MYSQL,
     "OracleAdapter": "Oracle",
 }
-"""What an adapter connects to, by the name of its class or of one that it is derived from."""
+"""The product that an adapter connects to, by the name of its class or of a base class."""
 
-_QUESTIONS = {
+_QUERIES = {
     "PostgreSQL": "SHOW server_version",
     _MYSQL: "SELECT version()",
     "Oracle": "SELECT version FROM product_component_version WHERE product LIKE 'Oracle%'",
@@ -32,51 +32,49 @@ class Product:
     name: str
     """``PostgreSQL``, ``MySQL``, ``MariaDB``, ``Oracle`` or ``SQLite``."""
     version: str | None
-    """``None`` where it could not be had."""
+    """``None`` if the server does not reveal it."""
 
 
 def kind_of(adapter: Any) -> str | None:
-    """Return what an adapter is made for, with MySQL's for MariaDB, ``None`` if not known."""
+    """Return the product that an adapter is made for (MySQL for MariaDB), ``None`` if unknown."""
     names = (_PRODUCTS.get(cls.__name__) for cls in type(adapter).__mro__)
     return next((name for name in names if name is not None), None)
 
 
 def driver_of(adapter: Any) -> Any:
-    """Return the driver of a RelStorage adapter that is open, ``None`` where it has none.
+    """Return the driver of an open RelStorage adapter, ``None`` if it has none.
 
-    Before RelStorage 3 an adapter does not keep it; what connects to PostgreSQL is a method of it.
+    Before RelStorage 3 an adapter does not keep it; the function that connects to PostgreSQL is a
+    method of the driver.
     """
     connect = getattr(adapter.connmanager, "_db_connect_with_isolation", None)
     return getattr(adapter, "driver", None) or getattr(connect, "__self__", None)
 
 
 def product_of(adapter: Any) -> Product | None:
-    """Return what a RelStorage adapter that is open connects to, or ``None`` if that is not known.
+    """Return the product that an open RelStorage adapter connects to, or ``None`` if unknown.
 
-    The server is asked, in a connection of its own.
+    Asks the server for its version, in a connection of its own.
     """
     name = kind_of(adapter)
     if name is None:
         return None
     if name == SQLITE:
         return Product(name, sqlite3.sqlite_version)
-    version = _asked(adapter, _QUESTIONS[name])
+    version = _result(adapter, _QUERIES[name])
     if name == _MYSQL and version is not None and _MARIADB.lower() in version.lower():
         name = _MARIADB
     return Product(name, version)
 
 
-def _asked(adapter: Any, question: str) -> str | None:
-    def ask(_: Any, cursor: Any) -> str:
-        cursor.execute(question)
-        return _text(cursor.fetchone()[0])
+def _result(adapter: Any, query: str) -> str | None:
+    def execute(_: Any, cursor: Any) -> str:
+        cursor.execute(query)
+        value = cursor.fetchone()[0]
+        return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
     try:
-        answer: str = adapter.connmanager.open_and_call(ask)
-    except driver_of(adapter).driver_module.Error:  # what the server is asked may be forbidden
+        result: str = adapter.connmanager.open_and_call(execute)
+    except driver_of(adapter).driver_module.Error:  # the query may be forbidden
         return None
-    return answer
-
-
-def _text(answer: Any) -> str:
-    return answer.decode("utf-8", "replace") if isinstance(answer, bytes) else str(answer)
+    return result

@@ -49,6 +49,5 @@ def test_benchmarks_that_read_run_where_their_objects_are_and_none_writes(tmp_pa
             "objects to be read are not in the database; run it without read-only"
         ) in missing.out
         assert (
-            f"not supported: {name} is read only as it is configured here; leave "
-            "out --pack"
+            f"not supported: {name} is read only as it is configured here; leave out --pack"
         ) in packed.out

@@ -23,7 +23,7 @@ and compressed with zlib piece by piece, lost 0.35 of pieces of 300 bytes, 0.49 
 
 
 class ClientKind(enum.Enum):
-    """What one client of a crew is to the operating system."""
+    """The operating system's view of a client."""
 
     PROCESS = "process"
     THREAD = "thread"
@@ -85,7 +85,7 @@ class CrewShape:
 
 @dataclass(frozen=True)
 class Parameters:
-    """What defines a cell, together with its benchmark and its contender."""
+    """The parameters of a cell, which its benchmark and its contender complete."""
 
     crew: CrewShape
     objects: int = 1000

@@ -1,6 +1,6 @@
-"""What is known of a contender's storage: who can use it, what it needs, and its caches.
+"""Plain records about a contender's storage: which crews can use it, what it needs, its caches.
 
-A section says some of it.  The rest is known once the storage was opened.
+Its section says some of it.  The rest is known once the storage was opened.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def narrowest(sharings: Iterable[Sharing]) -> Sharing:
 
 
 class Place(enum.Enum):
-    """Where a cache is."""
+    """The place of a cache."""
 
     CLIENT = "client"
     """In the memory or in the files of a client, which zodbshootout empties."""
@@ -141,7 +141,7 @@ class Requirement:
 
 @dataclass(frozen=True)
 class Advice:
-    """What to write in place of a section whose storage failed in a known way."""
+    """A replacement for a section whose storage failed in a known way."""
 
     pattern: str
     """A regular expression that matches the cause of the failure."""
@@ -150,7 +150,7 @@ class Advice:
 
 @dataclass(frozen=True)
 class StorageInfo:
-    """What decides whether and how a contender can be measured, and what is recorded of it.
+    """Everything that decides how a contender can be measured, or is recorded of it.
 
     The section of a known storage says the first five of them; the open storage says all.
     """

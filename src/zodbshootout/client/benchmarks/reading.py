@@ -109,7 +109,7 @@ class Reading(Benchmark):
         self._expected: dict[int, list[bytes]] = {}
         self.mapping: Any = None
         self.contents: list[bytes] = []
-        """What the latest iteration has read."""
+        """The contents that the latest iteration has read."""
         self.use_before: CacheUse | None = None
 
     def _read_set(self, connection: Any, number: int) -> ReadSet:

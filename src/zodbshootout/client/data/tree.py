@@ -1,4 +1,4 @@
-"""Where the objects under test live in a database.
+"""The places of the objects under test in a database.
 
 ::
 

@@ -63,7 +63,7 @@ class DemoStorageType(StorageType):
     def pack_flaw(self) -> str | None:
         if hasattr(self.storage, "_temporary_changes"):
             return None
-        # ZODB 6.4 does not set it where it looks for it later.
+        # ZODB 6.4 sets it only for changes in memory, but always reads it to pack.
         return "DemoStorage cannot pack changes that are kept elsewhere than in its memory"
 
     def keepers(self) -> Sequence[StorageType]:

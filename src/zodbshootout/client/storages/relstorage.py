@@ -64,7 +64,7 @@ _TWO_DRIVERS = {
 """Modules for which RelStorage has two drivers of the same rank, of that name and for gevent, by
 the class of the adapter's section and by the scheme of a URI."""
 _LEAKY = frozenset({"4.3.0"})
-"""Versions in which stores were seen to outlive their transaction in SQLite.
+"""Versions in which stores outlive their transaction in SQLite, as tests have shown.
 
 Client A reads object R, client B commits a change of R, A changes object S and calls readCurrent
 on R.  A is refused; its next transaction, which is about another object, commits S.

@@ -113,7 +113,9 @@ class StorageType:
 
     def __init__(self, storage: Any) -> None:
         self.storage = storage
-        self.inner = tuple(map(typed, wrapped_storages(storage, self.wraps)))
+        wrapped = (getattr(storage, name, None) for name in self.wraps)
+        # Not by truth: a storage without objects is false.
+        self.inner = tuple(typed(inner) for inner in wrapped if hasattr(inner, "tpc_begin"))
         """The storages that it wraps."""
 
     @property
@@ -214,15 +216,6 @@ def typed(storage: Any) -> StorageType:
     names = class_names(type(storage))
     known = (each for each in storage_types() if each.storage_class in names)
     return next(known, StorageType)(storage)
-
-
-def wrapped_storages(storage: Any, attributes: Iterable[str]) -> Iterator[Any]:
-    """Return the storages in these attributes of *storage*."""
-    for name in attributes:
-        inner = getattr(storage, name, None)
-        # A storage without objects is false.
-        if hasattr(inner, "tpc_begin"):
-            yield inner
 
 
 def type_of_section(section: Any) -> type[StorageType] | None:

@@ -95,7 +95,7 @@ def test_a_defect_has_a_status_of_its_own_and_asks_for_a_report(
     def fail(*_: object) -> None:
         raise OddError("zeo://u:geheim@h is odd")
 
-    monkeypatch.setattr("zodbshootout.cli.run.variants_of", fail)
+    monkeypatch.setattr("zodbshootout.cli.run.make_plan", fail)
     status, out, err = outcome("zeo://u:geheim@h")
     assert (status, out) == (70, "")
     (line,) = err.splitlines()

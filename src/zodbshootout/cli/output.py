@@ -128,7 +128,7 @@ class _Lasting:
 
 
 @contextmanager
-def progress_on(err: Console, cells: int, *, quiet: bool, verbose: bool) -> Iterator[Observer]:
+def progress_on(err: Console, cells: int, quiet: bool, verbose: bool) -> Iterator[Observer]:
     """Show the progress of a run, as suits the stream."""
     if quiet:
         yield Observer()

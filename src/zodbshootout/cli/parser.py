@@ -68,301 +68,270 @@ class Parser(argparse.ArgumentParser):
 Option = tuple[Sequence[str], Mapping[str, Any]]
 
 
-def option(names: str, metavar: str | None, text: str, **how: Any) -> Option:
-    """Declare an option with a value."""
-    return names.split(), {"metavar": metavar, "help": text, **how}
+def option(words: str, **how: Any) -> Option:
+    """Declare an option; *words* are its names, and what stands for its value in the help."""
+    names = [word for word in words.split() if word.startswith("-")]
+    metavar = {"metavar": words.rsplit(maxsplit=1)[-1]} if len(names) < len(words.split()) else {}
+    return names, {**metavar, **how}
 
 
-def several(names: str, metavar: str, text: str, **how: Any) -> Option:
+def several(words: str, **how: Any) -> Option:
     """Declare an option that can be repeated."""
-    return option(names, metavar, text, action="append", default=[], **how)
+    return option(words, action="append", default=[], **how)
 
 
-def flag(names: str, text: str, **how: Any) -> Option:
+def flag(words: str, *, action: str = "store_true", **how: Any) -> Option:
     """Declare an option without a value."""
-    return names.split(), {"action": "store_true", "help": text, **how}
+    return option(words, action=action, **how)
 
 
 OPTIONS: Mapping[str, Sequence[Option]] = {
     "what is measured": [
         several(
-            "--only", "NAME",
-            "measure only the contender of that name; several as NAME,NAME,... or in repeated "
+            "--only NAME", type=str.lower,
+            help="measure only the contender of that name; several as NAME,NAME,... or in repeated "
             "options",
-            type=str.lower,
         ),
         option(
-            "--include-mapping", None,
-            "add a MappingStorage as a contender (true without a value; default: false)",
-            choices=("true", "yes", "on", "false", "no", "off"),
+            "--include-mapping", choices=("true", "yes", "on", "false", "no", "off"),
+            help="add a MappingStorage as a contender (true without a value; default: false)",
         ),
         flag(
-            "--list",
-            "print the cells that would be measured and an estimate of the time, and exit",
-            dest="list_only",
+            "--list", dest="list_only",
+            help="print the cells that would be measured and an estimate of the time, and exit",
         ),
     ],
     "objects": [
         several(
-            "--object-counts", "N",
-            "objects that each client writes or reads in an iteration (default: 1000); several as "
-            "N,N,... or N..N, or in repeated options",
-            type=values.counts,
+            "--object-counts N", type=values.counts,
+            help="objects that each client writes or reads in an iteration (default: 1000); "
+            "several as N,N,... or N..N, or in repeated options",
         ),
         several(
-            "-s --object-size", "BYTES",
-            "bytes of a stored record (default: 300); several as BYTES,BYTES,... or "
+            "-s --object-size BYTES", type=values.record_sizes,
+            help="bytes of a stored record (default: 300); several as BYTES,BYTES,... or "
             "BYTES..BYTES, or in repeated options",
-            type=values.record_sizes,
         ),
         option(
-            "--btrees", None,
-            "keep the objects in a BTree instead of a PersistentMapping (IO without a value)",
-            choices=("IO", "OO"),
+            "--btrees", choices=("IO", "OO"),
+            help="keep the objects in a BTree instead of a PersistentMapping (IO without a value)",
         ),
         option(
-            "--btree-leaf-size", "N",
-            "maximum number of keys in a leaf of that BTree (default: that of BTrees)",
-            type=values.node_size, default=0,
+            "--btree-leaf-size N", type=values.node_size, default=0,
+            help="maximum number of keys in a leaf of that BTree (default: that of BTrees)",
         ),
         option(
-            "--btree-internal-size", "N",
-            "maximum number of children of an inner node of that BTree (default: that of BTrees)",
-            type=values.node_size, default=0,
+            "--btree-internal-size N", type=values.node_size, default=0,
+            help="maximum number of children of an inner node of that BTree (default: that of "
+            "BTrees)",
         ),
-        flag("--blobs", "keep the objects' content in blobs of --object-size bytes"),
+        flag("--blobs", help="keep the objects' content in blobs of --object-size bytes"),
         option(
-            "--compressibility", "PART",
-            "fraction of the content that compression can remove, from 0 to 1 "
+            "--compressibility PART", type=values.part, default=COMPRESSIBILITY,
+            help="fraction of the content that compression can remove, from 0 to 1 "
             f"(default: {COMPRESSIBILITY})",
-            type=values.part, default=COMPRESSIBILITY,
         ),
         option(
-            "--seed", None,
-            "seed of the generator of the objects' content (default: 0)",
-            type=values.whole, default=0,
+            "--seed", type=values.whole, default=0,
+            help="seed of the generator of the objects' content (default: 0)",
         ),
     ],
     "the databases": [
         option(
-            "--min-objects", "N",
-            "fill each database with at least N objects besides those of the benchmarks",
-            type=values.count, default=0,
+            "--min-objects N", type=values.count, default=0,
+            help="fill each database with at least N objects besides those of the benchmarks",
         ),
         several(
-            "--may-write", "NAME",
-            "write to the database of that contender even if it holds data of others; several as "
-            "NAME,NAME,... or in repeated options",
-            type=str.lower,
+            "--may-write NAME", type=str.lower,
+            help="write to the database of that contender even if it holds data of others; "
+            "several as NAME,NAME,... or in repeated options",
         ),
-        flag("--pack", "pack each database before measuring it"),
+        flag("--pack", help="pack each database before measuring it"),
         flag(
-            "--restart-servers",
-            "restart private servers before each value of a cold benchmark, so that their own "
+            "--restart-servers", dest="restart",
+            help="restart private servers before each value of a cold benchmark, so that their own "
             "caches are empty, too; a value then has as few iterations as possible",
-            dest="restart",
         ),
         option(
-            "--zap", "[force|NAME,...]",
-            "DESTROY ALL DATA of a database before each run of add; asks for each database first, "
-            "unless contenders are named, or force names them all",
+            "--zap [force|NAME,...]",
+            help="DESTROY ALL DATA of a database before each run of add; asks for each database "
+            "first, unless contenders are named, or force names them all",
         ),
     ],
     "concurrency": [
         several(
-            "-c --concurrency", "N",
-            "number of concurrent clients, which are processes unless --threads or --gevent is "
-            "given (default: 2 with one of these or with FILE, otherwise 1); several as N,N,... or "
-            "N..N, or in repeated options",
-            type=values.crew_sizes,
+            "-c --concurrency N", type=values.crew_sizes,
+            help="number of concurrent clients, which are processes unless --threads or --gevent "
+            "is given (default: 2 with one of these or with FILE, otherwise 1); several as "
+            "N,N,... or N..N, or in repeated options",
         ),
         option(
-            "--hosts", "WHERE",
-            "run the clients on the workers of a Dask cluster: the address of its scheduler, a "
-            "file that describes it, or local:N for N workers on this host",
+            "--hosts WHERE",
+            help="run the clients on the workers of a Dask cluster: the address of its scheduler, "
+            "a file that describes it, or local:N for N workers on this host",
         ),
         option(
-            "--threads", None,
-            "clients are threads, which share one DB (shared, also without a value) or have one "
-            "each (unique)",
-            choices=("shared", "unique"),
+            "--threads", choices=("shared", "unique"),
+            help="clients are threads, which share one DB (shared, also without a value) or have "
+            "one each (unique)",
         ),
-        flag("--gevent", "clients are greenlets of a process patched by gevent; implies --threads"),
+        flag(
+            "--gevent",
+            help="clients are greenlets of a process patched by gevent; implies --threads",
+        ),
     ],
     "how long it takes": [
         option(
-            "--precision", "PERCENT",
-            "measure until half of the 95%% confidence interval of each figure, and of its ratio "
-            f"to the baseline, is at most PERCENT of it (default: {100 * PRECISION:g}%%)",
-            type=values.percentage,
+            "--precision PERCENT", type=values.percentage,
+            help="measure until half of the 95%% confidence interval of each figure, and of its "
+            f"ratio to the baseline, is at most PERCENT of it (default: {100 * PRECISION:g}%%)",
         ),
         option(
-            "--at-most", "MINUTES",
-            "stop measuring after MINUTES and mark the figures that missed the precision "
+            "--at-most MINUTES", type=values.minutes,
+            help="stop measuring after MINUTES and mark the figures that missed the precision "
             f"(default: {SECONDS_OF_A_CELL:g} seconds for each cell)",
-            type=values.minutes,
         ),
     ],
     "the run and its output": [
         option(
-            "--resume", "FILENAME",
-            "continue an interrupted run: measure what FILENAME lacks, and write to it",
-            type=values.result_file,
+            "--resume FILENAME", type=values.result_file,
+            help="continue an interrupted run: measure what FILENAME lacks, and write to it",
         ),
-        option(
-            "--label", "TEXT", "store TEXT in the metadata of the results", default="",
-        ),
+        option("--label TEXT", help="store TEXT in the metadata of the results", default=""),
         several(
-            "--against", "WHAT",
-            "measure each contender a second time, with WHAT: a requirement such as "
+            "--against WHAT",
+            help="measure each contender a second time, with WHAT: a requirement such as "
             "RelStorage==4.2.0, a checkout, a wheel, a Python or a virtual environment; can be "
             "repeated",
         ),
         option(
-            "--baseline", "NAME",
-            "compare the others with that contender below the table (default: the first)",
-            type=str.lower,
+            "--baseline NAME", type=str.lower,
+            help="compare the others with that contender below the table (default: the first)",
         ),
         option(
-            "--report", "PAGE",
-            "write a report with charts to this file at the end, as zodbshootout report does",
-            type=Path,
+            "--report PAGE", type=Path,
+            help="write a report with charts to this file at the end, as zodbshootout report does",
         ),
         option(
-            "--open-timeout", "SECONDS",
-            "time limit for opening each contender before anything is measured (default: "
+            "--open-timeout SECONDS", type=values.seconds, default=OPEN_TIMEOUT,
+            help="time limit for opening each contender before anything is measured (default: "
             f"{OPEN_TIMEOUT:g})",
-            type=values.seconds, default=OPEN_TIMEOUT,
         ),
         option(
-            "--retries", "N",
-            "repeat a run up to N times if one of its processes crashes; the table says so "
+            "--retries N", type=values.count_or_none, default=RETRIES,
+            help="repeat a run up to N times if one of its processes crashes; the table says so "
             f"(default: {RETRIES})",
-            type=values.count_or_none, default=RETRIES,
         ),
-        flag("--fail-fast", "stop at the first cell that fails"),
+        flag("--fail-fast", help="stop at the first cell that fails"),
         option(
-            "--profile", "DIR",
-            "write profiles of the clients to DIR, one for each contender and benchmark; the "
+            "--profile DIR", type=values.profile_directory, dest="profiles",
+            help="write profiles of the clients to DIR, one for each contender and benchmark; the "
             "figures are lower then",
-            type=values.profile_directory, dest="profiles",
         ),
         option(
-            "--profiler", None,
-            "the profiler; there is only one",
-            choices=("cprofile",),
+            "--profiler", choices=("cprofile",),
+            help="the profiler; there is only one",
         ),
         flag(
             "--leaks",
-            "after each value, list the classes that have more objects than before (threads only)",
+            help="after each value, list the classes that have more objects than before (threads "
+            "only)",
         ),
         option(
-            "--log", "[LEVEL|FILE]",
-            "log what storages do: from LEVEL on (INFO without a value), or as a ZConfig logging "
-            "FILE says",
-            type=values.log,
+            "--log [LEVEL|FILE]", type=values.log,
+            help="log what storages do: from LEVEL on (INFO without a value), or as a ZConfig "
+            "logging FILE says",
         ),
     ],
     "pyperf's options": [
-        flag("-h --help", "print this help and exit", action="help"),
+        flag("-h --help", help="print this help and exit", action="help"),
         flag(
             "--rigorous",
-            f"--precision {100 * RIGOROUS:g}%% and four times the time; with -p or -n, "
+            help=f"--precision {100 * RIGOROUS:g}%% and four times the time; with -p or -n, "
             f"{2 * PROCESSES} runs",
         ),
-        flag("--fast", "use a third of the time"),
+        flag("--fast", help="use a third of the time"),
         flag(
             "--debug-single-value",
-            "measure a single value of one iteration, to try a configuration",
+            help="measure a single value of one iteration, to try a configuration",
         ),
         option(
-            "-p --processes", None,
-            "runs of each cell, each in new processes; replaces --precision",
-            type=values.count,
+            "-p --processes", type=values.count,
+            help="runs of each cell, each in new processes; replaces --precision",
         ),
         option(
-            "-n --values", None,
-            "values of a run, which the contenders take in turn (default: as many as fit into "
+            "-n --values", type=values.count, default=0,
+            help="values of a run, which the contenders take in turn (default: as many as fit into "
             f"{SHORT_RUN_TIME:g} seconds for each contender, with -p {RUN_TIME:g}, 3 to 100)",
-            type=values.count, default=0,
         ),
         option(
-            "-w --warmups", None,
-            "values at the beginning of a run that are not counted (default: 0)",
-            type=values.count_or_none, default=0,
+            "-w --warmups", type=values.count_or_none, default=0,
+            help="values at the beginning of a run that are not counted (default: 0)",
         ),
         option(
-            "-l --loops", None,
-            "iterations of each client for a value (default: 0, calibrate)",
-            type=values.count_or_none, default=0,
+            "-l --loops", type=values.count_or_none, default=0,
+            help="iterations of each client for a value (default: 0, calibrate)",
         ),
-        flag("-v --verbose", "print each step, and what storages print"),
+        flag("-v --verbose", help="print each step, and what storages print"),
         flag(
             "-q --quiet",
-            "print no progress; tables, the names of files and errors are still printed",
+            help="print no progress; tables, the names of files and errors are still printed",
         ),
         option(
-            "-o --output", "FILENAME",
-            "write all results to FILENAME, and those of each contender to a directory beside it "
-            "whose name ends in .d (default: a dated file in the user's data directory)",
-            type=values.result_file,
+            "-o --output FILENAME", type=values.result_file,
+            help="write all results to FILENAME, and those of each contender to a directory "
+            "beside it whose name ends in .d (default: a dated file in the user's data directory)",
         ),
         option(
-            "--append", "FILENAME",
-            "add the results to those in FILENAME and in the directory beside it",
-            type=values.result_file,
+            "--append FILENAME", type=values.result_file,
+            help="add the results to those in FILENAME and in the directory beside it",
         ),
         option(
-            "--min-time", None,
-            f"minimum time of a value, in seconds (default: {MIN_TIME})",
-            type=values.seconds, default=MIN_TIME,
+            "--min-time", type=values.seconds, default=MIN_TIME,
+            help=f"minimum time of a value, in seconds (default: {MIN_TIME})",
         ),
         option(
-            "--timeout", None,
-            f"time limit of a worker, in seconds (default: {TIMEOUT:g})",
-            type=values.seconds, default=TIMEOUT,
+            "--timeout", type=values.seconds, default=TIMEOUT,
+            help=f"time limit of a worker, in seconds (default: {TIMEOUT:g})",
         ),
-        flag("-d --dump", "print all values as well, as pyperf dump does"),
-        flag("--metadata -m", "print the metadata as well, as pyperf show --metadata does"),
-        flag("--hist -g", "print a histogram of the values as well, as pyperf hist does"),
-        flag("--stats -t", "print statistics as well, as pyperf stats does"),
+        flag("-d --dump", help="print all values as well, as pyperf dump does"),
+        flag("--metadata -m", help="print the metadata as well, as pyperf show --metadata does"),
+        flag("--hist -g", help="print a histogram of the values as well, as pyperf hist does"),
+        flag("--stats -t", help="print statistics as well, as pyperf stats does"),
         option(
-            "--affinity", "CPU_LIST",
-            "CPUs that the workers may use (default: all that this process may use)",
-            type=values.affinity,
+            "--affinity CPU_LIST", type=values.affinity,
+            help="CPUs that the workers may use (default: all that this process may use)",
         ),
         option(
-            "--inherit-environ", "VARS",
-            "environment variables, separated by commas, that the workers inherit",
-            type=values.words, default=(),
+            "--inherit-environ VARS", type=values.words, default=(),
+            help="environment variables, separated by commas, that the workers inherit",
         ),
-        flag("--copy-env", "pass all environment variables to the workers"),
+        flag("--copy-env", help="pass all environment variables to the workers"),
         flag(
-            "--no-locale", "do not pass LANG and LC_* to the workers",
-            action="store_false", dest="locale",
+            "--no-locale", action="store_false", dest="locale",
+            help="do not pass LANG and LC_* to the workers",
         ),
         option(
-            "--python", None,
-            "the Python that runs the workers (default: the one that runs zodbshootout)",
-            type=values.python, default=sys.executable,
+            "--python", type=values.python, default=sys.executable,
+            help="the Python that runs the workers (default: the one that runs zodbshootout)",
         ),
         several(
-            "--hook", "HOOK", "use the given pyperf hook (repeatable)",
-            choices=sorted(entry_points(group="pyperf.hook").names), dest="hooks",
+            "--hook HOOK", choices=sorted(entry_points(group="pyperf.hook").names), dest="hooks",
+            help="use the given pyperf hook (repeatable)",
         ),
         flag(
-            "--tracemalloc",
-            "measure the memory that Python allocates, in place of time (threads only)",
-            action="append_const", const="--tracemalloc", dest="memory", default=[],
+            "--tracemalloc", dest="memory", default=[],
+            action="append_const", const="--tracemalloc",
+            help="measure the memory that Python allocates, in place of time (threads only)",
         ),
         flag(
-            "--track-memory",
-            "measure the memory of the worker, in place of time (threads only)",
-            action="append_const", const="--track-memory", dest="memory", default=[],
+            "--track-memory", dest="memory", default=[],
+            action="append_const", const="--track-memory",
+            help="measure the memory of the worker, in place of time (threads only)",
         ),
         flag(
-            "--version", "print the version and exit",
-            action="version", version=f"zodbshootout {version('zodbshootout')}",
+            "--version", action="version", version=f"zodbshootout {version('zodbshootout')}",
+            help="print the version and exit",
         ),
     ],
 }  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -65,37 +65,29 @@ def run(options: Options, streams: Streams) -> int:
                 _source(options), options.against, directories, guardian, streams.mask
             ).selected(options.only)
             _check_names_and_pythons(variants, options)
+            directory, start = variants.context.directory, not options.list_only
             cluster = stack.enter_context(
-                cluster_for(
-                    options.hosts, guardian, variants.context.directory, start=not options.list_only
-                )
+                cluster_for(options.hosts, guardian, directory, start=start)
             )
-        described = _plan(options, variants, cluster, streams)
-        if options.list_only:
-            _print_plan(streams, described)
-            for environment in dict.fromkeys(variants.environments().values()):
-                streams.say(Maker(guardian).told(environment))
-            return streams.status_after(ALL_MEASURED)
-        with errors_of_files():
-            files = result_files(options, described)
+            plan, notes = _plan(options, variants, cluster)
+            if options.list_only:
+                environments = dict.fromkeys(variants.environments().values())
+                return _list(plan, notes, map(Maker(guardian).told, environments), streams)
+            files = result_files(options, plan)
             check_other_files(options)
-        options = _with_names(options, described.contenders, streams)
-        with progress_on(
-            streams.err, len(described.cells), quiet=options.quiet, verbose=options.verbose
-        ) as observer:
+        for note in notes:
+            streams.complain(note)
+        options = _with_names(options, plan.contenders, streams)
+        with progress_on(streams.err, len(plan.cells), options.quiet, options.verbose) as observer:
             launcher = launcher_for(options, variants.context, observer, streams.mask)
-            opened = open_all(variants, described, launcher, stack, observer)
-            plan = replace(described, contenders=opened.contenders)
+            opened = open_all(variants, plan, launcher, stack, observer)
+            plan = replace(plan, contenders=opened.contenders)
             check_alike(cluster, plan)
-            shootout = Shootout(
-                _tasks(plan, options, variants, cluster),
-                ResultStore(
-                    plan, observer, files.write, options.run.fail_fast, streams.mask, files.begun
-                ),
-                launcher,
-                opened.servers,
-                opened.failures,
-            )  # fmt: skip
+            tasks = _tasks(plan, options, variants, cluster)
+            store = ResultStore(
+                plan, observer, files.write, options.run.fail_fast, streams.mask, files.begun
+            )
+            shootout = Shootout(tasks, store, launcher, opened.servers, opened.failures)
             if options.append or options.resume:
                 check_like(files, shootout.expected_metadata(), options)
             status, message = _measure(shootout)
@@ -128,18 +120,20 @@ def _check_names_and_pythons(variants: Variants, options: Options) -> None:
             )
 
 
-def _plan(options: Options, variants: Variants, cluster: Cluster | None, streams: Streams) -> Plan:
+def _plan(
+    options: Options, variants: Variants, cluster: Cluster | None
+) -> tuple[Plan, Sequence[str]]:
+    """Return the plan, and what the user should know about it."""
     contenders = variants.contenders(cluster)
-    for sentence in shared_databases(contenders):
-        streams.complain(sentence)
+    notes = shared_databases(contenders)
     sweep = on_hosts(options.sweep, cluster)
     reason = refused_unless_alone(contenders, sweep.parameters()[0])
     if options.default_concurrency and reason:
-        streams.complain(f"1 client instead of {sweep.concurrency[0]}: {reason}")
+        notes.append(f"1 client instead of {sweep.concurrency[0]}: {reason}")
         sweep = replace(sweep, concurrency=[1])
     if options.run.restart:
         variants.check_servers_can_restart(contenders)
-    return make_plan(contenders, options.benchmarks, sweep, options.effort)
+    return make_plan(contenders, options.benchmarks, sweep, options.effort), notes
 
 
 def _with_names(options: Options, contenders: Sequence[Contender], streams: Streams) -> Options:
@@ -195,7 +189,10 @@ def _relay_log(cluster: Cluster | None, relay: Callable[[str], None]) -> None:
             relay(line)
 
 
-def _print_plan(streams: Streams, plan: Plan) -> None:
+def _list(plan: Plan, notes: Iterable[str], environments: Iterable[str], streams: Streams) -> int:
+    """Print the plan and its environments; return the exit status."""
+    for note in notes:
+        streams.complain(note)
     streams.say(f"Contenders: {', '.join(each.name for each in plan.contenders)}")
     names = dict.fromkeys(row.benchmark for row in plan.rows)
     streams.say(f"Benchmarks: {', '.join(names)}")
@@ -216,6 +213,9 @@ def _print_plan(streams: Streams, plan: Plan) -> None:
         )
     else:
         streams.say(f"{cells}, {effort.processes} runs of each, about {minutes:.1f} minutes")
+    for environment in environments:
+        streams.say(environment)
+    return streams.status_after(ALL_MEASURED)
 
 
 def _report(

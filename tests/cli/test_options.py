@@ -264,6 +264,12 @@ def test_bad_usage_is_one_line(words: list[str], message: str) -> None:
     assert "\n" not in str(caught.value)
 
 
+def test_a_logging_file_that_is_no_text_is_refused() -> None:
+    Path("log.conf").write_bytes(b"\xff<eventlog>\n</eventlog>\n")
+    with pytest.raises(UserError, match=r"--log: .*log\.conf: 'utf-8' codec can't decode byte"):
+        parse(["--log=log.conf"])
+
+
 def test_a_logging_file_that_is_wrong_is_told_with_the_line() -> None:
     Path("log.conf").write_text("<logger>\nnonsense 1\n</logger>\n")
     with pytest.raises(UserError, match=r"log\.conf:2: 'nonsense' is not a known key"):

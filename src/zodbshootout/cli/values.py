@@ -22,7 +22,7 @@ from typing import TypeVar
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.data.records import smallest_record
 from zodbshootout.config.uri import is_uri
-from zodbshootout.crews.logs import BadLoggers, read_loggers
+from zodbshootout.crews.logs import read_loggers
 from zodbshootout.errors import UserError
 from zodbshootout.workers.environment import cpus
 
@@ -184,7 +184,7 @@ def log(text: str) -> str:
         )
     try:
         read_loggers(path)
-    except BadLoggers as error:
+    except UserError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
     return str(path)
 

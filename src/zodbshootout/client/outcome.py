@@ -1,4 +1,4 @@
-"""What became of something that was to be done, and why it was not."""
+"""Outcomes: the states of a cell, failures, and the exceptions that become failures."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 
 class State(enum.Enum):
-    """What became of a cell, or of a step on the way to its figure."""
+    """The outcome of a cell, or of a step on the way to its figure."""
 
     MEASURED = "measured"
     FAILED = "failed"
@@ -17,15 +17,15 @@ class State(enum.Enum):
 
 
 class CheckFailed(Exception):  # noqa: N818
-    """An iteration did something else than its benchmark says; the message tells what."""
+    """An iteration did something else than its benchmark says; the message says what."""
 
 
 class Unsupported(Exception):  # noqa: N818
-    """The contender cannot run this benchmark; the message tells why."""
+    """The contender cannot run this benchmark; the message says why."""
 
 
 class Protected(Exception):  # noqa: N818
-    """The database is not to be written to, and would have to be; the message tells why."""
+    """The database must not be written to, but would have to be; the message says why."""
 
 
 class BadSection(Exception):  # noqa: N818
@@ -35,7 +35,7 @@ class BadSection(Exception):  # noqa: N818
         super().__init__(message, line)
         self.message = message
         self.line = line
-        """Which line of the section is wrong, from 1 on; 0 where that is not known."""
+        """The line of the section that is wrong, from 1 on; 0 if that is not known."""
 
     def __str__(self) -> str:
         return self.message
@@ -48,16 +48,15 @@ class Failure:
     cause: str
     """One line."""
     detail: str = ""
-    """A traceback, where there is one."""
+    """A traceback, if there is one."""
     state: State = State.FAILED
     """``FAILED`` or ``UNSUPPORTED``."""
     secondary: bool = False
-    """Whether it is merely a consequence of another client's failure."""
+    """Whether it is only a consequence of another client's failure."""
     crashed: bool = False
     """Whether a process has ended that should not have."""
     invalidates_results: bool = False
-    """Whether the figures of earlier runs cannot be relied on, either: the data is not as it should
-    be."""
+    """Whether the figures of earlier runs are unreliable, too, because the data is wrong."""
 
 
 class Failed(Exception):  # noqa: N818
@@ -72,7 +71,7 @@ class Failed(Exception):  # noqa: N818
 
 
 def describe(error: BaseException) -> str:
-    """Return an exception as one line: its class, unless the message says it all, and message."""
+    """Return an exception as one line: its message, after its class if it is not one of ours."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     message = " ".join(lines[:2])
     if isinstance(error, (CheckFailed, Unsupported, Protected, BadSection)):

@@ -1,4 +1,4 @@
-"""How far each client had come at which time, and what follows from that: the throughput."""
+"""The progress of clients over time, and the throughput that follows from it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 MAX_POINTS = 1024
-"""Points that are kept of the progress of a client that is alone: of more, some are dropped."""
+"""Points that are kept of the progress of a single client; of more points, some are dropped."""
 MIN_POINTS = 32
 
 
 def most_points(clients: int) -> int:
-    """Return how many points are kept of the progress of each of so many *clients*.
+    """Return how many points are kept of the progress of one of several *clients*.
 
-    What is added up of all of them is as exact with fewer points of each.
+    The sum over more clients is as exact with fewer points of each.
     """
     return max(MIN_POINTS, math.ceil(MAX_POINTS / math.sqrt(clients)))
 
@@ -25,11 +25,11 @@ class Progress:
     """The iterations that one client had done by certain times, uncounted ones included."""
 
     start: float
-    """When the client began, in seconds of the crew's clock."""
+    """The time at which the client began, in seconds of the crew's clock."""
     times: Sequence[float]
-    """When it had done them, in seconds of the crew's clock."""
+    """Ends of iterations, in seconds of the crew's clock."""
     done: Sequence[int]
-    """How many it had done by then, since the start: first what is timed together."""
+    """Iterations done since the start by each of these times; the first is the size of a batch."""
 
     def iterations(self, time: float) -> int:
         """Return how many iterations had ended by *time*; see :class:`Total`."""
@@ -43,16 +43,16 @@ class Progress:
         return done + int((time - before) / (after - before) * (self.done[index] - done))
 
     def end(self, iterations: int) -> float:
-        """Return when the client had done so many *iterations*."""
+        """Return the time at which the client had done some number of *iterations*."""
         return self.times[bisect_left(self.done, iterations)]
 
 
 def kept(counted: int, total: int, clients: int) -> list[int]:
-    """Return which points are kept, by their numbers.
+    """Return the numbers of the points that are kept of one of several *clients*.
 
-    There are *total* of them, of which so many are *counted*; the client is one of so many.  The
-    first two are among them, because all clients end their first iterations at about the same time,
-    and the last that counts, and the last.
+    There are *total* points; the first *counted* of them are of iterations that count.  Kept are
+    always the first two, because all clients end their first iterations at about the same time,
+    the last that counts, and the last.
     """
     stride = 1 + total // most_points(clients)
     return sorted({0, min(1, total - 1), counted - 1, total - 1, *range(0, total, stride)})
@@ -61,14 +61,14 @@ def kept(counted: int, total: int, clients: int) -> list[int]:
 class Total:
     """The iterations of several clients, added up.
 
-    What a client times together is done at the end of it.  Where points between two others were
-    dropped, the iterations are taken to have been done evenly, and what is at work at a time, half
-    of it on average, is not done.
+    A batch of iterations is done when it ends.  If points between two others were dropped, the
+    iterations are assumed to have been done evenly; half a batch is subtracted, because that much
+    of the batch under way is not done on average.
     """
 
     def __init__(self, clients: Sequence[Progress]) -> None:
-        """Add up the progress of some *clients* that time as much together."""
-        self._at_work = clients[0].done[0] / 2
+        """Add up the progress of *clients* that all have batches of one size."""
+        self._under_way = clients[0].done[0] / 2
         changes: list[tuple[float, int, float]] = []
         self._gaps_begin: list[float] = []
         self._gaps_end: list[float] = []
@@ -103,34 +103,34 @@ class Total:
         if index < 0:
             return 0.0
         done = self._values[index] + self._slopes[index] * (time - self._times[index])
-        # At the very time of a point it is known what is done.
+        # At the exact time of a point the number of iterations is known.
         within = bisect_left(self._gaps_begin, time) - bisect_right(self._gaps_end, time)
-        return done - self._at_work * within
+        return done - self._under_way * within
 
 
 @dataclass(frozen=True)
 class Throughput:
-    """What clients did together in so many seconds."""
+    """Iterations of all clients together, and the seconds in which they were done."""
 
     iterations: float
     seconds: float
 
 
 def throughput(clients: Sequence[Progress], counted: int) -> Throughput:
-    """Return what *clients* did while all of them were at work, *counted* iterations each or more.
+    """Return the throughput while all *clients* worked, *counted* iterations each or more.
 
-    Of a single client that is what counts, from its start to its last end.
+    A single client's is that of the iterations that count, from its start to its last end.
 
-    Several clients are looked at in as many stretches of time, one for each: from the end of its
-    first iteration to the end of the last one that counts.  What any client has ended in such a
-    stretch was done in it.  Both its ends are ends of iterations.  So where the clients wait for
-    each other, and a storage does one thing at a time, the figure is what the storage does,
-    however unfair it is to some of them.  Where they do not, each client's own iterations fill its
-    stretch exactly, and of the others' as many are cut off at one end as at the other.
+    For several clients it is added up over one stretch of time for each of them, from the end of
+    its first iteration to the end of the last one that counts.  Any client's iteration that ended
+    in a stretch was done in it.  Both ends of a stretch are ends of iterations.  So if the clients
+    wait for each other, and a storage does one thing at a time, the figure is the storage's,
+    however unfair it is to some clients.  If they do not, each client's own iterations fill its
+    stretch exactly, and as many of the others' are cut off at one end as at the other.
 
-    The first iterations do not tell that: all begin at once, and the first ones find nobody before
-    them.  Where clients do one iteration each, what has ended by the time of the last one counts,
-    from the start on.  That is less than they could have done, for those who are quicker wait.
+    First iterations would distort this: all begin at once, and the first ones wait for nobody.  If
+    clients do one iteration each, those count that have ended by the end of the last one, from the
+    start on.  That is less than the clients could have done, because the quicker ones wait.
     """
     start = min(client.start for client in clients)
     ends = [client.end(counted) for client in clients]

@@ -28,9 +28,9 @@ from zodbshootout.crews.logs import LogSettings
 from zodbshootout.guardian import END_TIMEOUT, Child
 
 LIFELINE = "--lifeline"
-"""Tells the process to have a group, which ends when nobody holds its standard input any more."""
+"""Makes the process lead a group that ends when nobody holds its standard input any more."""
 _NOT_ITS_OWN = ("PYTHONPATH", "PYTHONHOME")
-"""Variables that tell the Python of the command where its modules are."""
+"""Variables with the paths of the modules of the command's Python."""
 _PROGRAM = (
     "import sys; sys.path[:] = [sys.argv[1], *filter(None, sys.path)]; "
     "from zodbshootout.crews.serving import main; main(sys.argv[2:])"

@@ -1,4 +1,4 @@
-"""Crews whose clients live in this process or are forked from it, and how those of a cell start."""
+"""Crews of threads, greenlets and forked processes, and the plan of a cell's crew."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _FORK = multiprocessing.get_context("fork")
 
 
 class LocalCrew(Crew):
-    """Clients that are reached one by one; client *n* works on ``open_benchmark(n)``."""
+    """Reaches its clients one by one; client *n* works on ``open_benchmark(n)``."""
 
     def __init__(
         self,
@@ -124,8 +124,8 @@ class ProcessCrew(LocalCrew):
             self._processes.append(process)
 
     def _live(self, index: int, connection: Connection) -> None:
-        # With a copy of the engine's ends, this one's and those of clients forked earlier, nobody
-        # would ever see a pipe closed.
+        # If a client had copies of the crew's ends of its pipe and those of clients forked earlier,
+        # nobody would ever see a pipe closed.
         for inherited in self._connections:
             inherited.close()
         with connection:

@@ -12,6 +12,7 @@ from typing import Any
 import ZConfig
 
 from zodbshootout.client.masking import Mask
+from zodbshootout.errors import UserError
 
 _SCHEMA = """
 <schema>
@@ -20,10 +21,6 @@ _SCHEMA = """
   <multisection type="logger" name="*" attribute="loggers"/>
 </schema>
 """
-
-
-class BadLoggers(ValueError):  # noqa: N818
-    """A file that does not configure logging; the message names it, and what is wrong with it."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +36,7 @@ class LogSettings:
 def configure_logging(settings: LogSettings) -> None:
     """Send log records to standard error from a level on, or wherever a ZConfig file says.
 
-    :raises BadLoggers: if the file does not configure logging
+    :raises UserError: if the file does not configure logging
     """
     log, mask = settings.log, Mask(settings.secrets)
     if log is None:
@@ -60,14 +57,16 @@ def configure_logging(settings: LogSettings) -> None:
 def read_loggers(path: Path) -> Sequence[Any]:
     """Return the factories of the loggers in a file; calling one configures its logger.
 
-    :raises BadLoggers: if the file does not configure logging
+    :raises UserError: if the file does not configure logging
     """
     schema = ZConfig.loadSchemaFile(io.StringIO(_SCHEMA))
     try:
         parsed, _ = ZConfig.loadConfig(schema, str(path))
     except ZConfig.ConfigurationError as error:
         where = f"{path}:{error.lineno}" if getattr(error, "lineno", None) else str(path)
-        raise BadLoggers(f"{where}: {error.message}") from error
+        raise UserError(f"{where}: {error.message}") from error
+    except (OSError, UnicodeError) as error:
+        raise UserError(f"{path}: {error}") from error
     loggers = [parsed.eventlog, *parsed.loggers]
     return [logger for logger in loggers if logger is not None]
 

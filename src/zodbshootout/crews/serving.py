@@ -56,10 +56,10 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def _end_with_standard_input(descriptor: int) -> None:
-    """Lead a group, and have a process that kills it when the other end of the input is gone.
+    """Lead a group, and fork a process that kills it when the other end of the input is gone.
 
-    A client that hangs would notice nothing.  That process does not hold the connection, which has
-    the file *descriptor*: when this one ends, the other end is to see it.
+    A client that hangs would notice nothing.  The forked process closes the *descriptor* of the
+    connection, so that the other end sees the end of this process.
     """
     os.setpgrp()  # in the same session: Linux divides processor time by sessions first
     if os.fork() == 0:

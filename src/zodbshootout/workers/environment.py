@@ -1,4 +1,4 @@
-"""What a worker has of the place where the command runs: environment variables and CPUs."""
+"""Environment variables and CPUs that workers get from the command."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _KEPT = (
     "PYPERF_PERF_RECORD_EXTRA_OPTS", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH",
     "SSL_CERT_FILE", "SSL_CERT_DIR",
 )  # fmt: skip
-"""What pyperf keeps of the environment, and what Python and dynamic libraries depend on."""
+"""Variables that pyperf keeps, and those that Python and dynamic libraries depend on."""
 _KEPT_PREFIXES = (
     "PG", "MYSQL", "MARIADB", "ORACLE", "TNS_", "NLS_", "RS_", "RELSTORAGE_", "ZEO_", "ZODB_",
     "GEVENT",
 )  # fmt: skip
-"""What database clients and storages take from the environment."""
+"""Beginnings of the variables that database clients and storages read."""
 _LOCALE_PREFIXES = ("LANG", "LC_")
 
 
@@ -26,7 +26,7 @@ def worker_environment(
     """Return the part of *environment* that workers get.
 
     As with pyperf that is little, so that the length of the environment does not change timings.
-    What storages need to reach their servers stays, and what is named in *inherit*.
+    It includes what storages need to reach their servers, and the variables in *inherit*.
     """
     if copy_all:
         return dict(environment)
@@ -40,7 +40,7 @@ def worker_environment(
 
 
 def for_storages(environment: Mapping[str, str], inherit: Sequence[str]) -> dict[str, str]:
-    """Return the part of *environment* that storages need on any host, and what is in *inherit*."""
+    """Return the part of *environment* that storages need on any host, and that in *inherit*."""
     return {
         name: value
         for name, value in environment.items()
@@ -51,10 +51,10 @@ def for_storages(environment: Mapping[str, str], inherit: Sequence[str]) -> dict
 def default_affinity() -> str:
     """Return the CPUs that this process may use, as pyperf's ``--affinity`` takes them.
 
-    It is empty where the system does not tell.
+    It is empty if the system does not tell.
 
-    Without that option pyperf pins workers to isolated CPUs, if there are any: a crew's clients
-    would then share them however few they are.
+    Without that option pyperf pins workers to isolated CPUs, if there are any: the clients of a
+    crew would then share these, however few they are.
     """
     if not hasattr(os, "sched_getaffinity"):
         return ""
@@ -64,13 +64,13 @@ def default_affinity() -> str:
 def cpus(text: str) -> list[int]:
     """Return the numbers of the CPUs in *text*, such as ``0-3,6``.
 
-    :raises ValueError: when that is no list of CPUs
+    :raises ValueError: if *text* is not a list of CPUs
     """
-    found: list[int] = []
+    listed: list[int] = []
     for part in text.split(","):
         first, _, last = part.partition("-")
         numbers = range(int(first), int(last or first) + 1)
         if not numbers:
             raise ValueError(part)
-        found += numbers
-    return found
+        listed += numbers
+    return listed

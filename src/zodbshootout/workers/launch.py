@@ -114,7 +114,10 @@ class Launcher:
 
 
 class ForkServer:
-    """An interpreter that forks workers."""
+    """An interpreter that forks workers.
+
+    Its methods raise :class:`Failed` if a worker cannot be started, or cannot do what is asked.
+    """
 
     def __init__(
         self, launcher: Launcher, connection: socket.socket, process: Child, output: Path
@@ -130,26 +133,17 @@ class ForkServer:
         """Whether it has closed the socket."""
 
     def inspect(self, storage: Storage) -> StorageInfo:
-        """Have a worker open a contender.
-
-        :raises Failed: if it cannot
-        """
+        """Have a worker open a contender."""
         info: StorageInfo = self._result("inspect", storage, self._opening)
         return info
 
     def validate(self, storage: Storage) -> BadSection | None:
-        """Have a worker read the section of a contender; return what is wrong with it.
-
-        :raises Failed: if it cannot
-        """
+        """Have a worker read the section of a contender; return what is wrong with it."""
         flaw: BadSection | None = self._result("validate", storage, self._opening)
         return flaw
 
     def prepare(self, preparation: Preparation) -> None:
-        """Have a worker prepare a database.
-
-        :raises Failed: if it cannot
-        """
+        """Have a worker prepare a database."""
         self._result("prepare", preparation, self._working)
 
     @contextmanager
@@ -157,8 +151,6 @@ class ForkServer:
         """Have a worker that sets up its crew; :meth:`Worker.wait` waits until it has.
 
         *make_task* is called with the path of its run.
-
-        :raises Failed: if no worker can be started
         """
         directory = self._launcher.directory / f"run-{next(self._launcher._numbers)}"
         directory.mkdir(mode=0o700)
@@ -321,7 +313,10 @@ class TimeLimit:
 
 @dataclass
 class Worker:
-    """The coordinator's end of the pipe to a worker."""
+    """The coordinator's end of the pipe to a worker.
+
+    Its methods raise :class:`Failed` if the worker has failed or ended, or its time is over.
+    """
 
     fork_server: ForkServer
     pid: int
@@ -346,47 +341,27 @@ class Worker:
         self.send(Call("prepare_slice"))
 
     def wait(self) -> None:
-        """Wait until what was begun is done; at first that is setting up the crew.
-
-        :raises Failed: if it cannot be done
-        """
+        """Wait until what was begun is done; at first that is setting up the crew."""
         self.answer()
 
     def attempt(self, loops: int) -> Slice:
-        """Have a slice taken that does not count.
-
-        :raises Failed: if it cannot be
-        """
+        """Have a slice taken that does not count."""
         taken: Slice = self._call("attempt", loops)
         return taken
 
     def begin(self, loops: int, values: int, warmups: int) -> None:
-        """Get ready for the slices that count.
-
-        :raises Failed: if it cannot
-        """
+        """Get ready for the slices that count."""
         self._call("begin", loops, values, warmups, self.options)
 
     def take_slice(self, number: int) -> Slice:
-        """Have the slice taken that was prepared.
-
-        :raises Failed: if it cannot be
-        """
+        """Have the slice taken that was prepared."""
         taken: Slice = self._call("take_slice", number)
         return taken
 
     def close_databases(self) -> None:
-        """Have all clients close their databases.
-
-        :raises Failed: if they cannot
-        """
         self._call("close_databases")
 
     def reopen_databases(self) -> None:
-        """Have all clients open their databases again.
-
-        :raises Failed: if they cannot
-        """
         self._call("reopen_databases")
 
     def start_finishing(self) -> None:
@@ -394,10 +369,7 @@ class Worker:
         self.send(Call("finish"))
 
     def finish(self) -> pyperf.Benchmark:
-        """Wait until everything is checked; return the run as pyperf has it.
-
-        :raises Failed: if something is not as it should be
-        """
+        """Wait until everything is checked; return the run as pyperf has it."""
         self.answer()
         try:
             return pyperf.Benchmark.load(str(self.run_file))
@@ -417,10 +389,7 @@ class Worker:
             self.connection.send(message)
 
     def answer(self) -> Any:
-        """Wait for an answer, or for the end of the worker or of its time.
-
-        :raises Failed: if the worker has failed
-        """
+        """Wait for an answer, or for the end of the worker or of its time."""
         began = time.monotonic()
         answer = self._received()
         self.output.relay()

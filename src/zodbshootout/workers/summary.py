@@ -1,4 +1,4 @@
-"""What is stored of a run beside its values: latencies, counts, pauses, the clients' figures."""
+"""Metadata of a run besides its values: latencies, counts, pauses, the clients' figures."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ Metadata = Mapping[str, str | int | float]
 
 def histogram(latencies: Latencies) -> HdrHistogram:
     """Return *latencies* in nanoseconds as an HdrHistogram."""
-    found = HdrHistogram(1, LONGEST_LATENCY, SIGNIFICANT_DIGITS)
+    recorded = HdrHistogram(1, LONGEST_LATENCY, SIGNIFICANT_DIGITS)
     for nanoseconds, iterations in latencies.counts.items():
-        found.record_value(min(nanoseconds, LONGEST_LATENCY), iterations)
-    return found
+        recorded.record_value(min(nanoseconds, LONGEST_LATENCY), iterations)
+    return recorded
 
 
 def summarize(
@@ -31,12 +31,12 @@ def summarize(
     hosts: Mapping[str, Sequence[int]] | None = None,
     clock_uncertainty: float = 0.0,
 ) -> Metadata:
-    """Return what pyperf's metadata keep of the values of one run.
+    """Return the metadata of the values of one run.
 
     Times are seconds; ``latency_histogram`` is HdrHistogram's own encoding (V2, base64), of
     nanoseconds; ``client_1_s`` and so on are the seconds per iteration of each client; ``slices``
-    and ``slice_starts_s`` have a number for each value.  Where clients are on other *hosts*, by
-    whose names their numbers are given, ``host_1_s`` and so on are the means of the clients there,
+    and ``slice_starts_s`` have a number for each value.  If clients are on other *hosts*, a mapping
+    of names to the numbers of clients, ``host_1_s`` and so on are the means of the clients there,
     and the clock of a host is known within *clock_uncertainty* seconds.
     """
     latencies, counts = Latencies(), Counter[str]()
@@ -44,7 +44,7 @@ def summarize(
         latencies.merge(sample.latencies)
         counts.update(sample.counts)
     recorded = histogram(latencies)
-    found: dict[str, str | int | float] = {
+    metadata: dict[str, str | int | float] = {
         **_clients(samples),
         **(_hosts(samples, hosts, clock_uncertainty) if hosts else {}),
         "smallest_client_share": min(sample.smallest_share for sample in samples),
@@ -62,9 +62,9 @@ def summarize(
     }
     for percentile in PERCENTILES:
         nanoseconds = recorded.get_value_at_percentile(percentile)
-        found[f"latency_p{percentile}_s"] = nanoseconds / NANOSECONDS
-    found["cleared_caches"] = ", ".join(map(str, samples[0].cleared)) or "none"
-    return {**found, **counts}
+        metadata[f"latency_p{percentile}_s"] = nanoseconds / NANOSECONDS
+    metadata["cleared_caches"] = ", ".join(map(str, samples[0].cleared)) or "none"
+    return {**metadata, **counts}
 
 
 def _clients(samples: Sequence[Sample]) -> Metadata:
@@ -80,17 +80,17 @@ def _hosts(
     samples: Sequence[Sample], hosts: Mapping[str, Sequence[int]], clock_uncertainty: float
 ) -> Metadata:
     on_clock = sum(sample.on_clock for sample in samples)
-    found: dict[str, str | int | float] = {"clock_uncertainty_s": clock_uncertainty}
+    metadata: dict[str, str | int | float] = {"clock_uncertainty_s": clock_uncertainty}
     for number, (name, clients) in enumerate(hosts.items(), 1):
         done = sum(sample.shares[client] for sample in samples for client in clients)
-        found[f"host_{number}"] = name
-        found[f"host_{number}_clients"] = len(clients)
-        found[f"host_{number}_s"] = on_clock * len(clients) / done if done else 0.0
-    return found
+        metadata[f"host_{number}"] = name
+        metadata[f"host_{number}_clients"] = len(clients)
+        metadata[f"host_{number}_s"] = on_clock * len(clients) / done if done else 0.0
+    return metadata
 
 
 def storable(metadata: Metadata) -> dict[str, str | int | float]:
-    """Return *metadata* as pyperf takes them: no line breaks, nothing empty."""
+    """Return *metadata* as pyperf takes them: no line breaks, no empty text."""
     plain = {
         key: " ".join(value.split()) if isinstance(value, str) else value
         for key, value in metadata.items()

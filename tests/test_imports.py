@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import zodbshootout
-from zodbshootout.contenders.modules import CARRIED
+from zodbshootout.contenders.making import CARRIED
 
 HOME = Path(zodbshootout.__file__).parent
 ROOT = Path(__file__).parents[1]

@@ -28,7 +28,7 @@ def test_a_package_from_elsewhere_is_named_without_its_place() -> None:
 
 
 @pytest.mark.parametrize("login", ["me:token", "token"])
-def test_no_password_is_told(login: str) -> None:
+def test_no_password_is_shown(login: str) -> None:
     (found,) = of_words([f"git+https://{login}@example.org/zodb/relstorage"])
     assert found.name == "relstorage"
     assert "token" not in found.made_of
@@ -45,12 +45,12 @@ def test_every_environment_has_a_name_of_its_own(tmp_path: Path) -> None:
 def test_a_change_in_a_checkout_makes_another_environment(tmp_path: Path) -> None:
     (tmp_path / "setup.py").touch()
     (tmp_path / ".venv").mkdir()
-    told = Environment("a", requirements=(str(tmp_path),)).told
+    before = Environment("a", requirements=(str(tmp_path),)).contents
     (tmp_path / ".venv" / "more").touch()
     (tmp_path / "loop").symlink_to(".")
-    assert Environment("a", requirements=(str(tmp_path),)).told == told
+    assert Environment("a", requirements=(str(tmp_path),)).contents == before
     (tmp_path / "module.py").touch()
-    assert Environment("a", requirements=(str(tmp_path),)).told != told
+    assert Environment("a", requirements=(str(tmp_path),)).contents != before
 
 
 def test_a_checkout_and_a_wheel_are_told_by_their_paths(tmp_path: Path) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import time
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from zodbshootout.contenders.environment import Environment
-from zodbshootout.contenders.making import CannotBeMade, Maker
-from zodbshootout.contenders.modules import CARRIED, carry_to
+from zodbshootout.contenders.making import CARRIED, KEPT_DAYS, Maker, carry_to
+from zodbshootout.errors import UserError
 from zodbshootout.guardian import Guardian
 
 
@@ -68,14 +70,16 @@ def test_a_requirement_is_installed_once_and_everything_else_is_as_it_was(
 ) -> None:
     path = wheel(tmp_path, "shot", "1.0", "shot", "number = 1")
     environment = Environment("shot", requirements=("shot==1.0",), upon_ours=True)
-    assert making.maker.told(environment).endswith("shot==1.0, all else as installed: to be made")
+    assert making.maker.describe(environment).endswith(
+        "shot==1.0, all else as installed: to be made"
+    )
     python = making.python(environment)
     assert says(python, "import shot, ZODB, relstorage; print(shot.number)") == "1"
     assert making.told == ["making environment shot: shot==1.0, all else as installed"]
     path.unlink()
     assert making.python(environment) == python
     assert len(making.told) == 1
-    assert making.maker.told(environment).endswith("made before")
+    assert making.maker.describe(environment).endswith("made before")
 
 
 def test_a_wheel_of_the_version_that_is_there_takes_its_place(
@@ -99,9 +103,32 @@ def test_a_wheel_of_the_version_that_is_there_takes_its_place(
     assert says(second, "import slowed; print(slowed.number)") == "3"
 
 
+def age(lock: Path, days: float) -> None:
+    last_use = time.time() - days * 86400
+    lock.touch()
+    os.utime(lock, (last_use, last_use))
+
+
+def test_an_environment_that_was_not_used_for_long_is_removed(
+    making: Making, tmp_path: Path
+) -> None:
+    cache = tmp_path / "cache"
+    for name, days in {"unused": KEPT_DAYS + 1, "used": KEPT_DAYS - 1}.items():
+        (cache / name).mkdir(parents=True)
+        age(cache / f"{name}.lock", days)
+    wheel(tmp_path, "shot", "1.0", "shot", "")
+    environment = Environment("shot", requirements=("shot==1.0",), upon_ours=True)
+    directory = Path(making.python(environment)).parents[1]
+    assert {path.with_suffix("") for path in cache.iterdir()} == {cache / "used", directory}
+    lock = directory.with_suffix(".lock")
+    age(lock, KEPT_DAYS + 1)
+    making.python(environment)
+    assert time.time() - lock.stat().st_mtime < 86400
+
+
 def test_what_is_not_there_is_told_in_the_words_of_the_installer(making: Making) -> None:
     environment = Environment("gone", requirements=("no-such-thing==1",))
-    with pytest.raises(CannotBeMade) as caught:
+    with pytest.raises(UserError) as caught:
         making.python(environment)
     assert str(caught.value).startswith("environment gone cannot be made: ERROR: ")
     assert "no-such-thing==1" in str(caught.value)
@@ -121,12 +148,12 @@ def test_a_python_that_is_gone_too_old_or_none_or_has_no_zodb(
     cases = {
         str(tmp_path / "gone"): "environment a: there is no Python ",
         program(tmp_path / "old", f"echo '{old}'"): "is Python 3.8.1; 3.9 is the oldest that",
-        program(tmp_path / "none", "echo wrong >&2; exit 3"): "is no Python that works: wrong",
-        program(tmp_path / "mute", "true"): "is no Python that works",
+        program(tmp_path / "none", "echo wrong >&2; exit 3"): "cannot run Python ",
+        program(tmp_path / "mute", "true"): "cannot run Python ",
         program(tmp_path / "bare", f"echo '{bare}'"): "has no ZODB that works: ImportError: ZODB",
     }
     for python, message in cases.items():
-        with pytest.raises(CannotBeMade) as caught:
+        with pytest.raises(UserError) as caught:
             making.python(Environment("a", python))
         assert message in str(caught.value)
         assert "\n" not in str(caught.value)
@@ -134,8 +161,8 @@ def test_a_python_that_is_gone_too_old_or_none_or_has_no_zodb(
 
 def test_a_requirement_whose_path_is_gone(making: Making, tmp_path: Path) -> None:
     environment = Environment("a", requirements=(str(tmp_path / "gone"),))
-    assert making.maker.told(environment).endswith("to be made")
-    with pytest.raises(CannotBeMade, match="environment a cannot be made: ERROR: "):
+    assert making.maker.describe(environment).endswith("to be made")
+    with pytest.raises(UserError, match="environment a cannot be made: ERROR: "):
         making.python(environment)
     assert [each.suffix for each in (tmp_path / "cache").iterdir()] == [".lock"]
 
@@ -172,7 +199,7 @@ def test_a_checkout_is_built_elsewhere(tmp_path: Path, making: Making) -> None:
 
 def test_a_cache_that_cannot_be_written_to(tmp_path: Path) -> None:
     (tmp_path / "cache").touch()
-    with Guardian() as guardian, pytest.raises(CannotBeMade, match="cannot be kept in"):
+    with Guardian() as guardian, pytest.raises(UserError, match="cannot be kept in"):
         Making(tmp_path / "cache", guardian).python(Environment("a", requirements=("x",)))
 
 

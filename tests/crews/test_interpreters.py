@@ -26,7 +26,7 @@ from zodbshootout.client.specification import (
 )
 from zodbshootout.client.storage_info import StorageInfo
 from zodbshootout.client.tasks import Preparation
-from zodbshootout.contenders.modules import carry_to
+from zodbshootout.contenders.making import carry_to
 from zodbshootout.crews.crew import Crew
 from zodbshootout.crews.hosts import StartCrew
 from zodbshootout.crews.interpreters import call_in, interpreter_crew, started

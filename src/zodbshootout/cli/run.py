@@ -72,7 +72,7 @@ def run(options: Options, streams: Streams) -> int:
             plan, notes = _plan(options, variants, cluster)
             if options.list_only:
                 environments = dict.fromkeys(variants.environments().values())
-                return _list(plan, notes, map(Maker(guardian).told, environments), streams)
+                return _list(plan, notes, map(Maker(guardian).describe, environments), streams)
             files = result_files(options, plan)
             check_other_files(options)
         for note in notes:

@@ -1,4 +1,4 @@
-"""What an environment is: a Python, and perhaps packages to install for it."""
+"""Environments: a Python, and perhaps packages to install for it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, count
@@ -23,7 +24,7 @@ from zodbshootout.errors import UserError
 _ARCHIVES = (".whl", ".tar.gz", ".zip")
 _LOGIN = re.compile(r"://[^/\s]*@")
 _DIRECT = re.compile(r"[\w.+-]+://|[\w.-]+(\[[\w.,\s-]*\])?\s*@\s*\S")
-"""How a requirement begins that tells where a package comes from."""
+"""The beginning of a requirement that contains the place of its package."""
 
 
 @dataclass(frozen=True)
@@ -32,28 +33,28 @@ class Environment:
 
     name: str
     python: str = ""
-    """The path of a program, or its name; the Python of the command where it is empty."""
+    """The path or the name of a program; empty for the Python of the command."""
     requirements: tuple[str, ...] = ()
-    """What is installed for it: as pip takes them, one in each."""
+    """The packages to install, as pip takes them."""
     upon_ours: bool = False
-    """Whether everything else is there as it is installed for the Python of the command."""
+    """Whether the packages of the Python of the command are there as well."""
 
     @property
     def made_of(self) -> str:
-        """What it is made of, in one line, without anything that lets somebody in."""
+        """A description in one line without credentials."""
         with_python = [self.python] if self.python else []
-        told = ", ".join([*with_python, *self.told]) or "as installed"
-        told = _LOGIN.sub("://", told)
-        return f"{told}, all else as installed" if self.upon_ours else told
+        parts = ", ".join([*with_python, *self.contents]) or "as installed"
+        shown = _LOGIN.sub("://", parts)
+        return f"{shown}, all else as installed" if self.upon_ours else shown
 
     @cached_property
-    def told(self) -> list[str]:
-        """The requirements, a path with what tells its content from what it was before."""
-        return [_with_content(each) for each in self.requirements]
+    def contents(self) -> list[str]:
+        """The requirements, those that are paths with a hash of their contents."""
+        return [_with_content(requirement) for requirement in self.requirements]
 
     @property
     def is_pinned(self) -> bool:
-        """Whether what is installed for it is the same whenever that happens."""
+        """Whether the same packages are installed whenever it is made."""
         return all("==" in each or Path(each).is_absolute() for each in self.requirements)
 
 
@@ -64,22 +65,25 @@ def of_section(section: EnvironmentSection) -> Environment:
 
 
 def of_words(words: Sequence[str]) -> list[Environment]:
-    """Return the environments that words of a command line stand for, each with its own name.
+    """Return the environments that the words of ``--against`` mean, with different names.
 
     A word is a requirement, the path of something that pip installs, or a Python.
 
     :raises UserError: if one is none of these, or several are the same
     """
-    found = [_of_word(word) for word in words]
-    found = [replace(each, name=each.name.lower()) for each in found]  # as ZConfig has names
-    for number, each in enumerate(found):
-        if each in found[:number]:
-            raise UserError(f"--against: {words[number]!r} is there twice")
-        taken = {INSTALLED, *(other.name for other in found[:number])}
-        others = (f"{each.name}-{more}" for more in count(2))
-        free = next(name for name in chain([each.name], others) if name not in taken)
-        found[number] = replace(each, name=free)
-    return found
+    environments: list[Environment] = []
+    taken = {INSTALLED}
+    for word in words:
+        environment = _of_word(word)
+        environment = replace(environment, name=environment.name.lower())  # as ZConfig has names
+        alike = [replace(other, name=environment.name) for other in environments]
+        if environment in alike:
+            raise UserError(f"--against: {word!r} is there twice")
+        candidates = chain([environment.name], (f"{environment.name}-{n}" for n in count(2)))
+        name = next(candidate for candidate in candidates if candidate not in taken)
+        taken.add(name)
+        environments.append(replace(environment, name=name))
+    return environments
 
 
 def _of_word(word: str) -> Environment:
@@ -115,7 +119,7 @@ def _of_path(word: str, path: Path) -> Environment:
 
 
 def _name_of_python(path: Path) -> str:
-    """Return how a Python is called: as its virtual environment, if it is in one."""
+    """Return the name of a Python: that of its virtual environment, if it is in one."""
     directory = path.absolute().parent.parent
     return directory.name if (directory / "pyvenv.cfg").exists() else path.name
 
@@ -124,8 +128,8 @@ def _name_of_requirement(word: str) -> str:
     if _DIRECT.match(word):
         name, _, _ = word.partition("@")
         # A password can stand in a URL.
-        named = Path(urlsplit(word).path).name if "://" in name else name.strip()
-        return named or "url"
+        package = Path(urlsplit(word).path).name if "://" in name else name.strip()
+        return package or "url"
     try:
         requirement = Requirement(word)
     except InvalidRequirement:
@@ -142,31 +146,31 @@ def _with_content(requirement: str) -> str:
     if not path.is_absolute() or not path.exists():
         return requirement
     digest = hashlib.sha256()
-    for each in [path] if path.is_file() else _files(path):
-        digest.update(f"{each.relative_to(path)}\n".encode())
-        try:
-            digest.update(each.read_bytes())
-        except OSError:  # then it cannot be installed, either
-            continue
+    for file in [path] if path.is_file() else _files(path):
+        digest.update(f"{file.relative_to(path)}\n".encode())
+        with suppress(OSError):  # it cannot be installed, either
+            digest.update(file.read_bytes())
     return f"{requirement} ({digest.hexdigest()[:12]})"
 
 
 def _files(directory: Path) -> list[Path]:
-    """Return the files of a checkout that may be installed from it."""
+    """Return the files of a checkout that git does not ignore, or all but the built ones."""
     command = ["git", "-C", str(directory), "ls-files", "-co", "--exclude-standard", "-z"]
     try:
         listed = subprocess.run(command, check=True, capture_output=True).stdout
-        found = [directory / os.fsdecode(name) for name in listed.split(b"\0") if name]
+        paths = [directory / os.fsdecode(name) for name in listed.split(b"\0") if name]
     except (OSError, subprocess.CalledProcessError):
-        found = list(_walked(directory))
-    return sorted(each for each in found if each.is_file())
+        paths = list(_walked(directory))
+    return sorted(path for path in paths if path.is_file())
 
 
 def _walked(directory: Path) -> Iterator[Path]:
     for place, directories, names in os.walk(directory):
-        passed_over = {each for each in directories if each.startswith(".")}
-        passed_over |= {"__pycache__", "build", "dist"}
-        directories[:] = [each for each in directories if each not in passed_over]
+        directories[:] = [
+            name
+            for name in directories
+            if not name.startswith(".") and name not in {"__pycache__", "build", "dist"}
+        ]
         yield from (Path(place) / name for name in names)
 
 
@@ -178,5 +182,5 @@ def _absolute(requirement: str) -> str:
     """Return a requirement, with a path in it made absolute."""
     path = Path(requirement).expanduser()
     is_path = os.sep in requirement or requirement.startswith(".") or path.suffix == ".whl"
-    there = Path(str(path).partition("[")[0]).exists()  # extras can follow it
-    return str(path.absolute()) if is_path and there else requirement
+    exists = Path(str(path).partition("[")[0]).exists()  # extras can follow it
+    return str(path.absolute()) if is_path and exists else requirement

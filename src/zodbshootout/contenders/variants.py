@@ -25,8 +25,7 @@ from zodbshootout.config.secrets import of_configuration
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.contenders.description import contenders_of, name_in
 from zodbshootout.contenders.environment import Environment, of_section
-from zodbshootout.contenders.making import CannotBeMade, Maker
-from zodbshootout.contenders.modules import carry_to
+from zodbshootout.contenders.making import Maker, carry_to
 from zodbshootout.contenders.selection import named
 from zodbshootout.crews.cluster import Cluster
 from zodbshootout.crews.interpreters import own_interpreter
@@ -171,7 +170,7 @@ class Variants:
             names = [name for name, each in environments.items() if each == environment]
             try:
                 interpreter = maker.interpreter(environment, modules)
-            except CannotBeMade as error:
+            except UserError as error:
                 unavailable |= dict.fromkeys(names, str(error))
             else:
                 interpreters |= dict.fromkeys(names, replace(interpreter, gevent=gevent))

@@ -174,7 +174,10 @@ def python(text: str) -> str:
 
 
 def log(text: str) -> str:
-    """Return the name of a level in upper case, or the absolute path of a logging file."""
+    """Return the name of a level in upper case, or the absolute path of a logging file.
+
+    :raises UserError: naming the line of that file that is wrong
+    """
     if text.upper() in LEVELS:
         return text.upper()
     path = Path(text).absolute()
@@ -182,10 +185,7 @@ def log(text: str) -> str:
         raise argparse.ArgumentTypeError(
             f"{text!r} is neither a level ({', '.join(LEVELS)}) nor a file"
         )
-    try:
-        read_loggers(path)
-    except UserError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
+    read_loggers(path)
     return str(path)
 
 

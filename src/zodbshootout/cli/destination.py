@@ -56,8 +56,10 @@ def _existing_files(options: Options, plan: Plan) -> ResultFiles:
         raise UserError(f"{option}: {error}") from None
     _check_writable(path.parent)
     # This checks what is known before anything is opened; there is a second check afterwards.
-    hashes = {each.name: {"configuration_hash": each.fingerprint()} for each in plan.contenders}
-    expected = {cell: {**cell.metadata(), **hashes[cell.contender]} for cell in plan.cells}
+    expected = {
+        cell: {**cell.metadata(), "configuration_hash": plan.contender(cell).fingerprint()}
+        for cell in plan.cells
+    }
     check_like(files, expected, options)
     planned = set(plan.cells)
     other = next((result.cell for result in files.begun if result.cell not in planned), None)

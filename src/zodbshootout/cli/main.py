@@ -86,7 +86,7 @@ def _defect(error: Exception, arguments: Sequence[str], streams: Streams) -> int
     else:
         advice = "with the command line, and what --log DEBUG prints"
     addresses = metadata("zodbshootout").get_all("Project-URL") or []
-    source = next(each for each in addresses if each.startswith("Source, ")).partition(", ")[2]
+    source = next(line for line in addresses if line.startswith("Source, ")).partition(", ")[2]
     streams.complain(
         f"unexpected error, which is a defect: {type(error).__name__}: {error}; please report it "
         f"at {source}/issues {advice}"

@@ -1,4 +1,4 @@
-"""What the user asked for: the checked options of a run."""
+"""The options of a run, checked."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _MAPPINGS = {
 
 @dataclass(frozen=True)
 class Options:
-    """What the user asked for."""
+    """The options of a run; ``Options.run`` are those that scheduling needs."""
 
     path: Path
     """The configuration file.  With a URI, the name that results are given."""
@@ -70,7 +70,7 @@ class Options:
     quiet: bool
     verbose: bool
     show: Sequence[str]
-    """What pyperf shows of the results: ``metadata``, ``dump``, ``stats``, ``hist``."""
+    """Reports by pyperf to print: ``metadata``, ``dump``, ``stats``, ``hist``."""
     include_mapping: bool
     timeout: float
     """Seconds that a worker may work."""

@@ -1,4 +1,4 @@
-"""What the command prints: results on standard output, everything else on standard error.
+"""The output of the command: results on standard output, everything else on standard error.
 
 A stream that cannot be written to, because its disk is full or its reader gone, falls silent.  It
 does not end the run: the results are in files.

@@ -193,7 +193,7 @@ def _list(plan: Plan, notes: Iterable[str], environments: Iterable[str], streams
     """Print the plan and its environments; return the exit status."""
     for note in notes:
         streams.complain(note)
-    streams.say(f"Contenders: {', '.join(each.name for each in plan.contenders)}")
+    streams.say(f"Contenders: {', '.join(contender.name for contender in plan.contenders)}")
     names = dict.fromkeys(row.benchmark for row in plan.rows)
     streams.say(f"Benchmarks: {', '.join(names)}")
     for cell in plan.cells:

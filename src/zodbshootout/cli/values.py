@@ -37,14 +37,13 @@ MIN_NODE = 2
 ASK, FORCE = "ask", "force"
 """The value of ``--zap`` without one, and the value that stands for all contenders."""
 
-FOR_WORKERS = "pyperf passes it to its own workers"
 NOT_AVAILABLE = {
     "--compare-to": "use --against PYTHON",
     "--python-names": "use --against PYTHON",
     **dict.fromkeys(
         ("--pipe", "--worker", "--worker-task", "--calibrate-loops", "--recalibrate-loops",
          "--calibrate-warmups", "--recalibrate-warmups"),
-        FOR_WORKERS,
+        "pyperf passes it to its own workers",
     ),
 }  # fmt: skip
 """The options of pyperf that are refused, with the reason."""

@@ -57,7 +57,7 @@ class Effort:
 
 @dataclass
 class RowCalibration(Generic[C]):
-    """What the first run of a row decides for its contenders; it holds for the other runs, too."""
+    """Loops and turns that the first run of a row chooses, for all its runs."""
 
     effort: Effort
     fewest_loops: int = 1

@@ -53,7 +53,7 @@ def ordered(
 
 @dataclass(frozen=True)
 class Timing:
-    """What calibration measures of a contender."""
+    """The durations that calibration measures."""
 
     iteration: float
     """Seconds that an iteration takes."""

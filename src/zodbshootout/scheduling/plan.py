@@ -68,7 +68,7 @@ def _levels(numbers: Sequence[int]) -> dict[int, int]:
 
 @dataclass(frozen=True)
 class RunOptions:
-    """What the user wants besides the cells and their effort."""
+    """Options of a run besides its cells and their effort."""
 
     arguments: Sequence[str] = ()
     """The command line, for the metadata."""
@@ -105,7 +105,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be measured, and how."""
+    """The cells of a run, and how they are measured."""
 
     contenders: Sequence[Contender]
     rows: Sequence[Row]
@@ -118,7 +118,7 @@ class Plan:
 
     def contender(self, cell: Cell) -> Contender:
         """Return the contender of a cell."""
-        return next(each for each in self.contenders if each.name == cell.contender)
+        return next(c for c in self.contenders if c.name == cell.contender)
 
     def refusal(self, cell: Cell) -> str | None:
         """Return why a cell cannot be measured, as far as that is known; ``None`` if it can."""
@@ -132,7 +132,7 @@ class Plan:
     def measurable(self) -> list[Contender]:
         """The contenders with a cell that is not refused."""
         names = {cell.contender for cell in self.cells if self.refusal(cell) is None}
-        return [each for each in self.contenders if each.name in names]
+        return [contender for contender in self.contenders if contender.name in names]
 
     @cached_property
     def limit(self) -> float:
@@ -166,7 +166,7 @@ def make_plan(
         for name in names
     )
     rows = [
-        Row(name, parameters, tuple(Cell(name, each.name, parameters) for each in contenders))
+        Row(name, parameters, tuple(Cell(name, c.name, parameters) for c in contenders))
         for name, parameters in combinations
     ]
     return Plan(contenders, rows, effort)

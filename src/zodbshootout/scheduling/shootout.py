@@ -199,11 +199,11 @@ class Shootout:
         if (len(group) + 1) * together > MAX_CLIENTS:
             return False
         if self._restarts(cell.benchmark):
-            return not any(each.contender in self.servers.served for each in [cell, *group])
+            return not any(c.contender in self.servers.served for c in [cell, *group])
         if cell.benchmark != ZAPPED_BEFORE or cell.contender not in self.options.zapped:
             return True
         place = self.plan.contender(cell).place
-        return all(self.plan.contender(each).place != place for each in group)
+        return all(self.plan.contender(other).place != place for other in group)
 
     def _measure_together(
         self,

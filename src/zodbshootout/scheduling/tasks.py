@@ -1,4 +1,4 @@
-"""What workers are asked to do for a cell, and the metadata of its runs."""
+"""The tasks that workers get for a cell, and the metadata of its runs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from zodbshootout.workers.summary import storable
 from zodbshootout.workers.task import Measure, Profiling
 
 ZAPPED_BEFORE = "add"
-"""The benchmark before each of whose runs a contender is zapped, if it is to be."""
+"""With ``--zap``, contenders are zapped before each run of this benchmark."""
 
 _Key = tuple[str, Dataset | None, bool, Parameters]
 
@@ -48,7 +48,9 @@ class Tasks:
     def modules(self, cells: Iterable[Cell]) -> list[str]:
         """Return the modules that opening the contenders of some cells imports."""
         contenders = [self.plan.contender(cell) for cell in cells]
-        return list(dict.fromkeys(name for each in contenders for name in each.info.modules))
+        return list(
+            dict.fromkeys(name for contender in contenders for name in contender.info.modules)
+        )
 
     def preparation(self, cell: Cell) -> Preparation | None:
         """Return what has to be done to the database before *cell* is measured, if anything.

@@ -29,9 +29,8 @@ from functools import cached_property
 from pathlib import Path
 
 from benchmarks.figure import Figure, at_least, at_most, between, told
-from zodbshootout.results.comparison import Verdict, verdicts
+from zodbshootout.results.comparison import Ratio, Verdict, verdicts
 from zodbshootout.results.estimate import CONFIDENCE, Estimate, mean_of_runs
-from zodbshootout.results.ratio import Ratio
 
 RECORDED = Path(__file__).parents[1] / "tests" / "results" / "data" / "rounds.json"
 COMPARISONS = 2000

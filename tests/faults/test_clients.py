@@ -29,7 +29,7 @@ def test_a_client_that_crashes_once_is_tried_again(fault: str, tmp_path: Path) -
     text = faulty("bad", fault, once=tmp_path / "done")
     done = measure(tmp_path, text)
     assert done.status == 0, done.out + done.err
-    assert "a run was made again once: client 0 (pid " in done.out
+    assert "1 run repeated after a crash: client 0 (pid " in done.out
     assert CRASHES[fault] in done.out
     assert set(outcomes(tmp_path).values()) >= {("measured", "")}
     assert runs_of(tmp_path) == dict.fromkeys(["good add", "bad add", "good cold", "bad cold"], 1)

@@ -30,7 +30,7 @@ PARENTS = {"kill-worker": "the worker", "kill-fork-server": "the process that st
 def test_a_run_whose_worker_is_killed_is_made_again(fault: str, tmp_path: Path) -> None:
     done = measure(tmp_path, faulty("bad", fault, once=tmp_path / "done"), "-p", "3")
     assert done.status == 0, done.out + done.err
-    assert "a run was made again once: " in done.out
+    assert "1 run repeated after a crash: " in done.out
     assert "was killed by SIGKILL" in done.out
     assert {state for state, _ in outcomes(tmp_path).values()} == {"measured"}
     assert runs_of(tmp_path) == dict.fromkeys(ALL, 3)

@@ -65,8 +65,8 @@ CASES = {
         measured(cell("add", "fs"), [0.02], [0.02], [0.02]),
         measured(cell("add", "zeo"), [0.02], [0.02])
         .crashed("client 1 was killed by SIGSEGV")
-        .remarked(2),
-        measured(cell("cold", "fs"), [0.02], [0.02]).remarked(3),
+        .with_warnings(2),
+        measured(cell("cold", "fs"), [0.02], [0.02]).with_warnings(3),
         measured(cell("cold", "zeo"), [0.02], [0.02]).failed(Failure("no more room")),
     ],
     "memory": [measured(cell("add", "fs"), [2_000_000], unit="byte")],

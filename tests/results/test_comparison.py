@@ -13,8 +13,7 @@ import pytest
 from tests.runs import cell, failed, measured, run
 from zodbshootout.client.specification import CrewShape
 from zodbshootout.errors import UserError
-from zodbshootout.results.comparison import Verdict, compare, overall
-from zodbshootout.results.ratio import ratio_of
+from zodbshootout.results.comparison import Verdict, compare, overall, ratio_of
 from zodbshootout.results.result import CellResult
 
 

@@ -105,7 +105,7 @@ def test_runs_that_were_made_again_are_told() -> None:
     for _ in range(2):
         notes.store.note_crash(notes.cell("a"), crash)
         notes.store.add_run(notes.cell("a"), run(0.1))
-    assert notes.result("a").reason == f"a run was made again 2 times: {crash.cause}"
+    assert notes.result("a").reason == f"2 runs repeated after a crash: {crash.cause}"
     assert (notes.result("a").crashes, notes.result("b").crashes) == ((crash.cause,) * 2, ())
 
 

@@ -370,7 +370,7 @@ def test_a_run_in_which_a_process_crashes_is_made_again(point: tuple[str, int]) 
     assert set(found.states().values()) == {"measured"}
     assert {len(each.runs) for each in found.results} == {3}
     told = {each.cell.contender: each.reason for each in found.results if each.reason}
-    assert told == {"b": f"a run was made again once: {CRASH.cause}"}
+    assert told == {"b": f"1 run repeated after a crash: {CRASH.cause}"}
 
 
 def test_who_crashes_again_and_again_has_failed_and_keeps_what_was_measured() -> None:

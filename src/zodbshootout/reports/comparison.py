@@ -21,12 +21,12 @@ from zodbshootout.results.comparison import (
     FALSE_CALLS,
     Comparison,
     Pair,
+    Ratio,
     Verdict,
     compare,
     pairs_to_compare,
 )
 from zodbshootout.results.differences import Difference
-from zodbshootout.results.ratio import Ratio
 from zodbshootout.results.result import CellResult, long_name
 
 VERDICT = "verdict"

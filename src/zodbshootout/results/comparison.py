@@ -1,10 +1,10 @@
-"""Comparing results with others: cell by cell, and all of them together."""
+"""Comparisons of results: which are compared, the ratios of their speeds, and verdicts."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
@@ -12,21 +12,41 @@ from zodbshootout.client.specification import CrewShape, Parameters
 from zodbshootout.errors import UserError
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.differences import Difference, differences
-from zodbshootout.results.estimate import mean_of_estimates, runs_needed
-from zodbshootout.results.ratio import Ratio, ratio_of
+from zodbshootout.results.estimate import Estimate, mean_of_estimates, mean_of_runs, runs_needed
 from zodbshootout.results.result import CellResult, long_name
 
 FALSE_CALLS = 0.01
-"""Of all cells that are called faster or slower, this part at most is so by chance.
+"""The false discovery rate: the fraction of cells called faster or slower that are so by chance.
 
-And where none of them differs, this is how often any of a comparison is called different.
+If no cell differs, it is how often any cell of a comparison is called different.
 """
-TELLING = math.log(1.1)
-"""No difference can be told where the interval of a ratio is wider than this to either side."""
+MAX_WIDTH = math.log(1.1)
+"""The greatest half width of the logarithm of a ratio that can show no difference."""
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """The speed of one cell as a multiple of that of another."""
+
+    log: Estimate
+    """The logarithm of the ratio, in which a ratio and its inverse are equally far from 1."""
+    paired: bool = False
+    """Whether both cells were measured in turn, and values of the same slices were compared."""
+
+    @property
+    def value(self) -> float:
+        """The ratio: above 1 if the second cell is the faster one."""
+        return math.exp(self.log.mean)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The ends of its 95 % confidence interval: 0 and infinity if it is unknown."""
+        low, high = self.log.interval
+        return math.exp(low), math.exp(high) if high < math.inf else math.inf
 
 
 class Verdict(Enum):
-    """What a comparison of two cells says."""
+    """The outcome of a comparison of two cells."""
 
     FASTER = "faster"
     SLOWER = "slower"
@@ -36,33 +56,32 @@ class Verdict(Enum):
 
 @dataclass(frozen=True)
 class Pair:
-    """A cell of both sides, compared."""
+    """Two cells, one of each side, and their comparison."""
 
     base: CellResult
     new: CellResult
     speed: Ratio
     verdict: Verdict
     runs_needed: int | None = None
-    """About how many runs of each it takes to tell, where there are too few and several."""
+    """The predicted number of runs of each cell for a verdict, if there are several but too few."""
 
     def slower_than(self, part: float) -> bool:
-        """Say whether the new one takes more than *part* longer than the other, for sure."""
+        """Return whether *new* certainly takes more than *part* longer than *base*."""
         return self.verdict is Verdict.SLOWER and self.speed.interval[1] < 1 / (1 + part)
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """What two sides have in common, and what they do not."""
+    """The cells that two sides have in common, and those that only one has."""
 
     pairs: Sequence[Pair]
     only_base: Sequence[CellResult]
     only_new: Sequence[CellResult]
-    """What was measured on one side alone."""
     differences: Sequence[Difference]
 
     @property
     def mean(self) -> Ratio | None:
-        """Return the geometric mean of the ratios, if there are any."""
+        """The geometric mean of the ratios, if there are any."""
         if not self.pairs:
             return None
         return Ratio(mean_of_estimates([pair.speed.log for pair in self.pairs]))
@@ -94,28 +113,28 @@ def compare(
 ) -> Comparison:
     """Compare the cells that both sides have measured.
 
-    These are of the same benchmark and of the same parameters but for the *ignored* ones, which
-    are named as in :class:`~zodbshootout.client.specification.Parameters`, and those of the crew as
-    the options ``concurrency``, ``threads`` and ``hosts``; and unless it goes *across*
-    contenders of the same contender.
+    Two cells are compared if they have the same benchmark, the same parameters except those that
+    are *ignored*, and unless contenders are compared *across* their names, the same contender.  The
+    names of parameters are those of :class:`~zodbshootout.client.specification.Parameters`, and
+    for the crew those of the options ``concurrency``, ``threads`` and ``hosts``.
 
     :raises UserError: if several cells of a side are alike then
     """
     of_base = _by_key(base, ignored, across=across)
     of_new = _by_key(new, ignored, across=across)
-    both = [(of_base[key], of_new[key]) for key in of_base if key in of_new]
+    common = [(of_base[key], of_new[key]) for key in of_base if key in of_new]
     return Comparison(
-        _judged(both),
+        _judged(common),
         [result for key, result in of_base.items() if key not in of_new],
         [result for key, result in of_new.items() if key not in of_base],
-        differences(both),
+        differences(common),
     )
 
 
 def overall(base: Sequence[CellResult], new: Sequence[CellResult]) -> tuple[Ratio, int] | None:
-    """Return the geometric mean of the ratios of two contenders, and of how many cells it is.
+    """Return the geometric mean of the ratios of two contenders, and the number of ratios.
 
-    ``None`` where they have no cell in common that was measured.
+    ``None`` if they have no measured cell in common.
     """
     of_base, of_new = (_by_key(side, across=True) for side in (base, new))
     logs = [ratio_of(of_base[key], of_new[key]).log for key in of_base if key in of_new]
@@ -128,48 +147,50 @@ _Key = tuple[str, str, tuple[Any, ...]]
 def _by_key(
     results: Sequence[CellResult], ignored: Collection[str] = (), *, across: bool
 ) -> dict[_Key, CellResult]:
-    found: dict[_Key, CellResult] = {}
+    by_key: dict[_Key, CellResult] = {}
     for result in results:
         if not result.measured:
             continue
         key = _key(result.cell, ignored, across=across)
-        if key in found:
+        if key in by_key:
             raise UserError(
                 "--ignore: which of these is meant: "
-                f"{long_name(found[key].cell)}, {long_name(result.cell)}?"
+                f"{long_name(by_key[key].cell)}, {long_name(result.cell)}?"
             )
-        found[key] = result
-    return found
+        by_key[key] = result
+    return by_key
 
 
 def _key(cell: Cell, ignored: Collection[str], *, across: bool) -> _Key:
-    """Return what a cell has in common with the one it is compared with."""
-    unset = _told(Parameters(CrewShape(1)))
-    told = {**_told(cell.parameters), **{name: unset[name] for name in ("owner", *ignored)}}
-    return cell.benchmark, "" if across else cell.contender, tuple(told.values())
+    """Return a key that a cell has in common with the one that it is compared with."""
+    default = _values(Parameters(CrewShape(1)))
+    ignored_values = {name: default[name] for name in ("owner", *ignored)}
+    values = {**_values(cell.parameters), **ignored_values}
+    return cell.benchmark, "" if across else cell.contender, tuple(values.values())
 
 
-def _told(parameters: Parameters) -> dict[str, Any]:
-    """Return parameters by their names; how many clients there are is apart from what they are."""
+def _values(parameters: Parameters) -> dict[str, Any]:
+    """Return the parameters by name; those of the crew are three."""
     crew = parameters.crew
-    told = {name: value for name, value in vars(parameters).items() if name != "crew"}
     return {
-        **told, "concurrency": crew.size, "threads": (crew.client_kind, crew.shared),
+        **{name: value for name, value in vars(parameters).items() if name != "crew"},
+        "concurrency": crew.size,
+        "threads": (crew.client_kind, crew.shared),
         "hosts": crew.hosts,
-    }  # fmt: skip
+    }
 
 
 def differing(base: Cell, new: Cell) -> set[str]:
     """Return the names of the parameters in which two cells differ."""
-    of_base, of_new = _told(base.parameters), _told(new.parameters)
+    of_base, of_new = _values(base.parameters), _values(new.parameters)
     return {name for name in of_base if of_base[name] != of_new[name]}
 
 
 def verdicts(ratios: Sequence[Ratio]) -> list[Verdict]:
-    """Return the verdicts, by Student's t-test and with the correction for many comparisons.
+    """Return the verdicts, by Student's t-test, corrected for the number of comparisons.
 
-    That is the false discovery rate of Benjamini and Hochberg (Journal of the Royal Statistical
-    Society B 57, 1995).
+    The correction is that of the false discovery rate by Benjamini and Hochberg (Journal of the
+    Royal Statistical Society B 57, 1995).
     """
     if not ratios:
         return []
@@ -181,21 +202,70 @@ def verdicts(ratios: Sequence[Ratio]) -> list[Verdict]:
     ]
 
 
-def _judged(both: Sequence[tuple[CellResult, CellResult]]) -> list[Pair]:
-    ratios = [ratio_of(base, new) for base, new in both]
+def _judged(cells: Sequence[tuple[CellResult, CellResult]]) -> list[Pair]:
+    ratios = [ratio_of(base, new) for base, new in cells]
     return [
         Pair(base, new, ratio, verdict, _runs_needed(base, new, ratio, verdict))
-        for (base, new), ratio, verdict in zip(both, ratios, verdicts(ratios), strict=True)
+        for (base, new), ratio, verdict in zip(cells, ratios, verdicts(ratios), strict=True)
     ]
 
 
 def _verdict(ratio: Ratio, p_value: float) -> Verdict:
     if p_value <= FALSE_CALLS:
         return Verdict.FASTER if ratio.log.mean > 0 else Verdict.SLOWER
-    return Verdict.TOO_FEW if ratio.log.half_width > TELLING else Verdict.NO_DIFFERENCE
+    return Verdict.TOO_FEW if ratio.log.half_width > MAX_WIDTH else Verdict.NO_DIFFERENCE
 
 
 def _runs_needed(base: CellResult, new: CellResult, ratio: Ratio, verdict: Verdict) -> int | None:
     if verdict is not Verdict.TOO_FEW or ratio.log.df <= 0:
         return None
-    return runs_needed(ratio.log, min(len(base.runs), len(new.runs)), TELLING)
+    return runs_needed(ratio.log, min(len(base.runs), len(new.runs)), MAX_WIDTH)
+
+
+def ratio_of(base: CellResult, new: CellResult) -> Ratio:
+    """Return how many times as fast *new* is as *base*, two measured cells.
+
+    The speeds are the figures of the table: work per second.  If the runs of both were made in the
+    same rounds, the values of the same slices are pairs, measured within about a second, and a run
+    counts as the mean of the logarithms of their ratios.  Otherwise a run counts as the mean of the
+    logarithms of its values.
+    """
+    pairs = _logs_of_pairs(base, new)
+    times = _mean_log(base) - _mean_log(new) if pairs is None else mean_of_runs(pairs)
+    more_work = math.log(new.work / base.work)
+    return Ratio(replace(times, mean=times.mean + more_work), paired=pairs is not None)
+
+
+def _mean_log(result: CellResult) -> Estimate:
+    return mean_of_runs([[math.log(value) for value in run.values] for run in result.runs])
+
+
+def _logs_of_pairs(base: CellResult, new: CellResult) -> list[list[float]] | None:
+    """Return the logarithms of the ratios of all pairs, run by run.
+
+    ``None`` if the two cells do not have runs in the same rounds.
+    """
+    of_base, of_new = _by_round(base), _by_round(new)
+    if of_base is None or of_new is None or of_base.keys() != of_new.keys():
+        return None
+    runs = []
+    for name, first in of_base.items():
+        second = of_new[name]
+        logs = [math.log(first[number] / second[number]) for number in first if number in second]
+        if not logs:
+            return None
+        runs.append(logs)
+    return runs
+
+
+def _by_round(result: CellResult) -> dict[str, dict[int, float]] | None:
+    """Return the values of each round by the number of the slice, ``None`` if it is unknown."""
+    rounds: dict[str, dict[int, float]] = {}
+    for run in result.runs:
+        metadata = run.get_metadata()
+        name = metadata.get("round")
+        slices = [int(number) for number in str(metadata.get("slices") or "").split()]
+        if not isinstance(name, str) or name in rounds or len(slices) != len(run.values):
+            return None
+        rounds[name] = dict(zip(slices, run.values, strict=True))
+    return rounds

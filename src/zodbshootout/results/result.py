@@ -1,4 +1,4 @@
-"""What was measured, as typed records, and what they are called in files."""
+"""The results of cells, and the names of cells in files."""
 
 from __future__ import annotations
 
@@ -20,62 +20,64 @@ from zodbshootout.results.cell import Cell
 from zodbshootout.results.estimate import Estimate, mean_of_runs
 
 MAX_WARMING_UP = 2
-"""With more values than that, a run tells whether its first one is slower."""
+"""The most values of a run that cannot show whether its first one is slower."""
 USUAL = (50, 90, 99)
-"""The percentiles that are shown wherever any are."""
+"""The percentiles that every report of latencies shows."""
 NAME = "cell"
-"""What pyperf calls the runs of any cell, until they are written."""
+"""The name of all runs until they are written; pyperf joins runs of one name only."""
 
 
 @dataclass(frozen=True)
 class CellResult:
-    """A cell, what became of it, and its runs."""
+    """A cell, its state and its runs."""
 
     cell: Cell
     state: State = State.NOT_RUN
     reason: str = ""
-    """One line: why there is no number, or what is to be said against it."""
+    """One line: the reason for a missing number, or a warning about a number."""
     detail: str = ""
-    """A traceback, where there is one."""
+    """A traceback, if there is one."""
     runs: tuple[pyperf.Run, ...] = ()
     crashes: tuple[str, ...] = ()
-    """Why runs were made again: how processes have crashed in them, in one line each."""
+    """The reasons for repeated runs: a line for each crash of a process."""
 
     def with_run(self, benchmark: pyperf.Benchmark) -> CellResult:
-        """Return this result with the run of a worker added, or those of a file."""
-        benchmark.update_metadata({"name": NAME})  # pyperf has runs of one name only together
+        """Return the result with the run of a worker added, or with those of a file."""
+        benchmark.update_metadata({"name": NAME})
         runs = map(_compact, benchmark.get_runs())
         return replace(self, state=State.MEASURED, runs=(*self.runs, *runs))
 
     def failed(self, failure: Failure) -> CellResult:
-        """Return this result as one of which there will be no more runs, and why.
+        """Return the result after a failure, which ends its runs.
 
-        The runs that it has are kept, unless the failure says something against them, too.
+        Former runs are kept unless the failure invalidates them.
         """
-        kept = failure.state is State.FAILED and not failure.invalidates_results
+        keeps_runs = failure.state is State.FAILED and not failure.invalidates_results
         return replace(
             self,
             state=failure.state,
             reason=failure.cause,
             detail=failure.detail,
-            runs=self.runs if kept else (),
+            runs=self.runs if keeps_runs else (),
         )
 
     def crashed(self, cause: str) -> CellResult:
-        """Return this result as one of which a run is made again after a crash."""
+        """Return the result with a crash noted, after which the run is repeated."""
         return replace(self, crashes=(*self.crashes, cause))
 
-    def remarked(self, due: int) -> CellResult:
-        """Return this result with what is to be said against its figure; *due* runs were wanted."""
+    def with_warnings(self, expected: int) -> CellResult:
+        """Return the result with warnings; *expected* runs were planned."""
         if self.state is not State.MEASURED:
             return self
-        remarks = []
-        if len(self.runs) < due:
-            remarks.append(f"incomplete: {len(self.runs)} of {due} runs")
+        warnings = []
+        if len(self.runs) < expected:
+            warnings.append(f"incomplete: {len(self.runs)} of {expected} runs")
         if self.crashes:
-            times = "once" if len(self.crashes) == 1 else f"{len(self.crashes)} times"
-            remarks.append(f"a run was made again {times}: {self.crashes[-1]}")
-        return replace(self, reason="; ".join(remarks))
+            plural = "" if len(self.crashes) == 1 else "s"
+            warnings.append(
+                f"{len(self.crashes)} run{plural} repeated after a crash: {self.crashes[-1]}"
+            )
+        return replace(self, reason="; ".join(warnings))
 
     @property
     def measured(self) -> bool:
@@ -88,26 +90,26 @@ class CellResult:
         return self.measured and self.unit == "second"
 
     def benchmark(self, name: str = NAME) -> pyperf.Benchmark:
-        """Return the runs as pyperf has them, under some name."""
+        """Return the runs as a benchmark of pyperf's."""
         benchmark = pyperf.Benchmark(self.runs)
         benchmark.update_metadata({"name": name})
         return benchmark
 
     @cached_property
     def unit(self) -> str:
-        """Return pyperf's unit of the values: ``second``, or ``byte`` where memory was traced."""
+        """Pyperf's unit of the values: ``second``, or ``byte`` if memory was traced."""
         return str(self.runs[0].get_metadata().get("unit", "second"))
 
     @property
     def servers_restarted(self) -> bool:
-        """Return whether private servers were restarted before each value."""
+        """Whether private servers were restarted before each value."""
         return any(run.get_metadata().get("servers_restarted") for run in self.runs)
 
     @property
     def uncleared_caches(self) -> str:
-        """Return the caches that could not be emptied before cold reads; empty where all were."""
-        left = self.runs[0].get_metadata().get("uncleared_caches", "none") if self.runs else "none"
-        return "" if left == "none" else str(left)
+        """The caches that could not be emptied before cold reads; empty if there are none."""
+        caches = self.runs[0].get_metadata().get("uncleared_caches", "none") if self.runs else ""
+        return "" if caches == "none" else str(caches)
 
     @property
     def variant_of(self) -> str:
@@ -122,14 +124,15 @@ class CellResult:
 
     @property
     def first_value(self) -> float | None:
-        """Return how many times as long a run's first value takes as its later ones.
+        """The ratio of a run's first value to the median of its later ones, as a median over runs.
 
-        That is the median over runs, of the median of the later values of each, and is ``None``
-        where the Python does not compile what it runs, or runs have too few values.
+        ``None`` if the Python has no just-in-time compiler, or runs have too few values.
         """
-        compiled = self.runs and self.runs[0].get_metadata().get("python_implementation")
+        if not self.runs:
+            return None
+        python = self.runs[0].get_metadata().get("python_implementation")
         long_enough = [run.values for run in self.runs if len(run.values) > MAX_WARMING_UP]
-        if compiled in {"cpython", None} or not long_enough:
+        if python in {"cpython", None} or not long_enough:
             return None
         return float(
             statistics.median(values[0] / statistics.median(values[1:]) for values in long_enough)
@@ -137,36 +140,36 @@ class CellResult:
 
     @property
     def slowest_host(self) -> tuple[float, str] | None:
-        """Return how many times as long the clients of a host take as those of all, and its name.
+        """The ratio of a host's time to that of all clients, and the host's name.
 
-        That is the mean over runs, of the host where it is greatest; ``None`` where there are not
-        several hosts.
+        The ratio is a mean over runs, and the host is that with the greatest; ``None`` if there are
+        not several hosts.
         """
         ratios: dict[str, list[float]] = {}
-        for told in (run.get_metadata() for run in self.runs):
-            hosts = [key for key in told if _is_host(key, told)]
-            clients = sum(told[f"{key}_clients"] for key in hosts)
-            seconds = sum(told[f"{key}_s"] * told[f"{key}_clients"] for key in hosts)
+        for metadata in (run.get_metadata() for run in self.runs):
+            hosts = [key for key in metadata if _is_host(key, metadata)]
+            clients = sum(metadata[f"{key}_clients"] for key in hosts)
+            seconds = sum(metadata[f"{key}_s"] * metadata[f"{key}_clients"] for key in hosts)
             mean = seconds / clients if len(hosts) > 1 and clients else 0.0
             for key in hosts if mean else ():
-                ratios.setdefault(told[key], []).append(told[f"{key}_s"] / mean)
+                ratios.setdefault(metadata[key], []).append(metadata[f"{key}_s"] / mean)
         if not ratios:
             return None
-        return max((statistics.mean(each), name) for name, each in ratios.items())
+        return max((statistics.mean(of_host), name) for name, of_host in ratios.items())
 
     @cached_property
     def values(self) -> list[float]:
-        """Return the values of all runs: seconds per iteration, or bytes."""
+        """The values of all runs: seconds per iteration, or bytes."""
         return [value for run in self.runs for value in run.values]
 
     @cached_property
     def mean(self) -> float:
-        """Return the mean of all values."""
+        """The mean of all values."""
         return statistics.fmean(self.values)
 
     @property
     def spread(self) -> float | None:
-        """Return the values' standard deviation as a fraction of their mean, if there are two."""
+        """The values' standard deviation as a fraction of their mean, if there are several."""
         return statistics.stdev(self.values) / self.mean if len(self.values) > 1 else None
 
     @cached_property
@@ -192,24 +195,24 @@ class CellResult:
 
     @property
     def precision(self) -> float:
-        """Return the half width that was asked for, as a part of the mean; 0 where none was."""
+        """The half width that was asked for, as a fraction of the mean; 0 if none was."""
         return float(self.runs[-1].get_metadata().get("precision", 0)) if self.runs else 0.0
 
     def latency(self, percentile: float) -> float | None:
-        """Return a percentile of the latencies of all runs, in seconds, if they were recorded."""
+        """Return a percentile of all latencies, in seconds, ``None`` if none were recorded."""
         if percentile not in self._known_latencies:
             self._known_latencies.update(self.latencies_at([*USUAL, percentile]))
         return self._known_latencies.get(percentile)
 
     def latencies_at(self, percentiles: Sequence[float]) -> dict[float, float]:
-        """Return percentiles of the latencies of all runs, in seconds, if they were recorded.
+        """Return percentiles of all latencies, in seconds; nothing if none were recorded.
 
-        Each call takes some milliseconds, however many are asked for.
+        A call takes some milliseconds for any number of percentiles.
         """
         if self.latencies is None:
             return {}
-        found = self.latencies.get_percentile_to_value_dict(list(percentiles))
-        return {percentile: value / NANOSECONDS for percentile, value in found.items()}
+        values = self.latencies.get_percentile_to_value_dict(list(percentiles))
+        return {percentile: value / NANOSECONDS for percentile, value in values.items()}
 
     @cached_property
     def _known_latencies(self) -> dict[float, float]:
@@ -217,13 +220,13 @@ class CellResult:
 
     @property
     def longest_latency(self) -> float | None:
-        """Return the seconds that the longest iteration of all runs took, if that was recorded."""
-        found = [run.get_metadata().get("latency_max_s") for run in self.runs]
-        return max((float(each) for each in found if each is not None), default=None)
+        """The longest latency of all runs, in seconds, if it was recorded."""
+        latencies = [run.get_metadata().get("latency_max_s") for run in self.runs]
+        return max((float(seconds) for seconds in latencies if seconds is not None), default=None)
 
     @cached_property
     def latencies(self) -> Any:
-        """Return the HdrHistogram of the latencies of all runs, in nanoseconds, if there is one."""
+        """The HdrHistogram of the latencies of all runs, in nanoseconds, if there is one."""
         encoded = [run.get_metadata().get("latency_histogram") for run in self.runs]
         if not encoded or not all(encoded):
             return None
@@ -234,24 +237,24 @@ class CellResult:
 
     @property
     def objects_per_second(self) -> float:
-        """Return how many objects all clients together wrote or read in a second.
+        """The objects that all clients together write or read in a second.
 
-        Where it is transactions that are counted, it is these.
+        Some benchmarks count transactions instead.
         """
         return self.work / self.mean
 
     @property
     def work(self) -> float:
-        """Return how many objects all clients together write or read in an iteration."""
+        """The objects, or transactions, of an iteration of all clients together."""
         parameters = self.cell.parameters
         work = self.runs[0].get_metadata().get("work_per_iteration", parameters.objects)
         return parameters.crew.size * float(work)
 
 
 def _compact(run: pyperf.Run) -> pyperf.Run:
-    """Return a run that shares the strings of its metadata with others.
+    """Return a run that shares the strings of its metadata with other runs.
 
-    Most of the 70 are the same in all runs, and each run is read from a file of its own.
+    Most of the 70 strings are the same in all runs, although each run comes from its own file.
     """
     metadata = {
         sys.intern(key): sys.intern(value) if isinstance(value, str) else value
@@ -265,7 +268,7 @@ def _is_host(key: str, metadata: Mapping[str, Any]) -> bool:
 
 
 def long_name(cell: Cell) -> str:
-    """Return a name that tells a cell from every other one in any file."""
+    """Return a name that identifies a cell in any file."""
     parameters = cell.parameters
     objects = _objects(parameters) if parameters.objects else []
     return f"{cell.contender}: {' '.join([cell.benchmark, *objects, parameters.crew.code])}"
@@ -281,9 +284,10 @@ def _objects(parameters: Parameters) -> list[str]:
 
 
 def short_name(cell: Cell, varied: Iterable[str]) -> str:
-    """Return a name that tells a cell from the others of its contender in this run.
+    """Return a name that identifies a cell among those of its contender in a run.
 
-    *varied* names what has more than one value in the run: ``concurrency``, ``objects``, ``size``.
+    *varied* are the parameters with several values in the run: ``concurrency``, ``objects``,
+    ``size``.
     """
     parameters = cell.parameters
     values = {"concurrency": f"c={parameters.crew.size}"}
@@ -293,17 +297,17 @@ def short_name(cell: Cell, varied: Iterable[str]) -> str:
 
 
 def file_name(cell: Cell, varied: Iterable[str]) -> str:
-    """Return a name for files about a cell, alike in what it tells apart."""
+    """Return a name for files about a cell, made like its short name."""
     words = short_name(cell, varied).replace("=", "").split()
     return quote("-".join([cell.contender, *words]), safe="@=+,")
 
 
 def varied_parameters(cells: Iterable[Cell]) -> frozenset[str]:
-    """Return the names of the parameters that have more than one value among *cells*."""
-    seen: dict[str, set[int]] = {"concurrency": set(), "objects": set(), "size": set()}
+    """Return the names of the parameters with several values among *cells*."""
+    values: dict[str, set[int]] = {"concurrency": set(), "objects": set(), "size": set()}
     for cell in cells:
-        seen["concurrency"].add(cell.parameters.crew.size)
+        values["concurrency"].add(cell.parameters.crew.size)
         if cell.parameters.objects:
-            seen["objects"].add(cell.parameters.objects)
-            seen["size"].add(cell.parameters.object_size)
-    return frozenset(name for name, values in seen.items() if len(values) > 1)
+            values["objects"].add(cell.parameters.objects)
+            values["size"].add(cell.parameters.object_size)
+    return frozenset(name for name, several in values.items() if len(several) > 1)

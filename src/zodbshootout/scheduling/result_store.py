@@ -78,7 +78,7 @@ class ResultStore:
         effort = self.plan.effort
         # If a precision was to be reached, the figure itself says that it was missed.
         expected = 0 if effort.precision else effort.processes
-        return [result.remarked(expected) for result in self._results.values()]
+        return [result.with_warnings(expected) for result in self._results.values()]
 
     def unsettled(self, cells: Sequence[Cell]) -> list[Cell]:
         """Return those of *cells* that can still get a figure."""

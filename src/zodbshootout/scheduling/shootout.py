@@ -13,9 +13,8 @@ from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.outcome import Failed, Failure, State
 from zodbshootout.client.storage_info import clients_together
 from zodbshootout.results.cell import Cell
-from zodbshootout.results.comparison import pairs_to_compare
+from zodbshootout.results.comparison import pairs_to_compare, ratio_of
 from zodbshootout.results.estimate import runs_needed
-from zodbshootout.results.ratio import ratio_of
 from zodbshootout.scheduling.calibration import RowCalibration
 from zodbshootout.scheduling.interleaved_run import InterleavedRun
 from zodbshootout.scheduling.plan import Row

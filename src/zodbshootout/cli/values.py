@@ -173,10 +173,7 @@ def python(text: str) -> str:
 
 
 def log(text: str) -> str:
-    """Return the name of a level in upper case, or the absolute path of a logging file.
-
-    :raises UserError: naming the line of that file that is wrong
-    """
+    """Return the name of a level in upper case, or the absolute path of a logging file."""
     if text.upper() in LEVELS:
         return text.upper()
     path = Path(text).absolute()
@@ -184,7 +181,10 @@ def log(text: str) -> str:
         raise argparse.ArgumentTypeError(
             f"{text!r} is neither a level ({', '.join(LEVELS)}) nor a file"
         )
-    read_loggers(path)
+    try:
+        read_loggers(path)
+    except UserError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
     return str(path)
 
 

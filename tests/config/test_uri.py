@@ -223,7 +223,7 @@ BAD = [
     ("file://", "file://: this is a directory; name a file in it"),
     ("zeo://", "zeo://: name the server, as in zeo://localhost:8100 or zeo:///path/of/socket"),
     ("file://x.fs?a=1", "file://x.fs?a=1: Unrecognized database keyword(s): a"),
-    ("memory://\n</zodburi>", "memory: a URI is one line, and has nothing in it that cannot be"),
+    ("memory://\n</zodburi>", "memory: a URI is one line of printable characters"),
     ("zeo://h:x", "zeo://h:x: Port could not be cast to integer value as 'x'"),
     ("zconfig:///no.conf", "zconfig:///no.conf: error opening file /no.conf"),
     ("sqlite:///a/b", "sqlite:///a/b: name its directory like this: sqlite://?data_dir=/a/b"),

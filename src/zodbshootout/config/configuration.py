@@ -1,8 +1,7 @@
-"""Reading a configuration file: its contenders and its servers.
+"""Reads a configuration file: contenders, servers, environments.
 
-Every file is read with a few names defined that it does not define itself: ``$scratch``, a
-directory that goes away when the run ends, and for each server section the names of what the run
-has given to that server, such as its address.
+The run defines names in every file: ``$scratch``, a directory that is removed when the run ends,
+and for each server section the names of what the run gives that server, such as its address.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import io
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -29,10 +28,10 @@ from zodbshootout.config.secrets import SECRET_KEY, of_configuration
 from zodbshootout.errors import UserError, suggestion
 
 SCRATCH = "scratch"
-"""The name under which a file finds the run's temporary directory."""
+"""The name of the run's temporary directory in a file."""
 
 EMBEDDED = Path(str(files("zodbshootout.config") / "embedded.conf"))
-"""The configuration that is used where the user gives none."""
+"""The default configuration."""
 
 _SERVER_SECTION = re.compile(
     r"^[ \t]*<(?P<type>\w+server)[ \t]+(?P<name>[^\s/>]+)[ \t]*/?>", re.MULTILINE | re.IGNORECASE
@@ -42,7 +41,7 @@ _INCLUDE = re.compile(r"^[ \t]*%include[ \t]+(?P<path>[^\s$:]+)[ \t]*$", re.MULT
 
 
 class ServerSection:
-    """A section that describes a server; :mod:`zodbshootout.servers` knows how to start it."""
+    """A section that describes a server, which :mod:`zodbshootout.servers` can start."""
 
     def __init__(self, section: Any) -> None:
         self.config = section
@@ -50,32 +49,20 @@ class ServerSection:
         self.kind: str = section.getSectionType()
         """The section's type, such as ``zeoserver``."""
         self.text = SectionText()
+        self.programs: str | None = getattr(section, "programs", None)
+        """The directory of the server's programs; ``None`` if the usual places have them."""
+        self.directory: str | None = getattr(section, "directory", None)
+        """The directory in which the server keeps its data after the run, if it does."""
+        self.listen: str | None = getattr(section, "listen", None)
+        """The address of this host on which the server listens."""
+        self.run_as: str | None = getattr(section, "run_as", None)
+        """The user as whom root runs the server."""
 
     @property
     def settings(self) -> Mapping[str, str]:
-        """What is passed on to the server, by name."""
+        """Settings of the server, by name."""
         section = self.config.settings
         return section.config.values if section is not None else {}
-
-    @property
-    def programs(self) -> str | None:
-        """The directory of the server's programs, where they are not to be looked for."""
-        return getattr(self.config, "programs", None)
-
-    @property
-    def directory(self) -> str | None:
-        """The directory in which the server keeps its data beyond the run, if it does."""
-        return getattr(self.config, "directory", None)
-
-    @property
-    def listen(self) -> str | None:
-        """The address of this host on which the server is to listen."""
-        return getattr(self.config, "listen", None)
-
-    @property
-    def run_as(self) -> str | None:
-        """The user as whom root is to run the server."""
-        return getattr(self.config, "run_as", None)
 
 
 class Settings:
@@ -86,7 +73,7 @@ class Settings:
 
 
 class EnvironmentSection:
-    """An ``<environment>`` section; :mod:`zodbshootout.environments` knows how to make it."""
+    """An ``<environment>`` section, of which contenders/environment.py makes an environment."""
 
     def __init__(self, section: Any) -> None:
         self.config = section
@@ -99,7 +86,7 @@ class EnvironmentSection:
 
 @dataclass(frozen=True)
 class Configuration:
-    """What a file says."""
+    """The sections of a file."""
 
     contenders: Sequence[tuple[SectionText, Any]]
     """The sections such as ``<zodb NAME>``, in the order of the file: their texts and what ZConfig
@@ -126,33 +113,33 @@ class Configuration:
 
 @dataclass(frozen=True)
 class Source:
-    """The text of a configuration and where it comes from."""
+    """The text of a configuration, and its file."""
 
     path: Path
     text: str
-    included: Mapping[Path, str] = field(default_factory=dict)
-    """What is in the files that it includes, by their paths."""
+    expanded: str = ""
+    """The text with the texts of included files in it, if there are any."""
 
     @property
     def whole(self) -> str:
-        """Return the text with those of all files that it includes in their places."""
-        return _expanded(self.text, self.path, self.included)
+        """The text including those of included files."""
+        return self.expanded or self.text
 
     @property
     def server_names(self) -> tuple[str, ...]:
-        """Return the names of the server sections."""
+        """The names of the server sections."""
         return tuple(match["name"].lower() for match in _SERVER_SECTION.finditer(self.whole))
 
     @property
     def environment_names(self) -> frozenset[str]:
-        """Return the environment variables that the text refers to."""
+        """The environment variables that the text refers to."""
         return frozenset(_ENVIRONMENT_NAME.findall(self.whole))
 
 
 def read_source(path: Path) -> Source:
     """Read a configuration file, and the files that it includes.
 
-    :raises UserError: when it cannot be read
+    :raises UserError: if it cannot be read
     """
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -168,41 +155,27 @@ def read_source(path: Path) -> Source:
         ) from None
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}") from None
-    included: dict[Path, str] = {}
-    _include(text, path, {path.resolve()}, included)
-    return Source(path, text, included)
+    return Source(path, text, _expanded(text, path, (path.resolve(),)))
 
 
-def _include(text: str, path: Path, seen: set[Path], into: dict[Path, str]) -> None:
-    """Read the files that *text* includes, which is in the file at *path*."""
-    for name in _INCLUDE.findall(text):
-        file = (path.parent / name).resolve()
-        if file in seen:
-            continue
-        seen.add(file)
-        with suppress(OSError, UnicodeDecodeError):  # ZConfig says what is wrong with it, and where
-            into[file] = file.read_text(encoding="utf-8-sig")
-            _include(into[file], file, seen, into)
+def _expanded(text: str, path: Path, within: tuple[Path, ...]) -> str:
+    """Return a text with the texts of included files in it, except those it is *within*."""
 
-
-def _expanded(
-    text: str, path: Path, included: Mapping[Path, str], within: tuple[Path, ...] = ()
-) -> str:
     def content(line: re.Match[str]) -> str:
         file = (path.parent / line["path"]).resolve()
-        if file in within or file not in included:
-            return line[0]
-        return _expanded(included[file], file, included, (*within, file))
+        if file not in within:
+            with suppress(OSError, UnicodeDecodeError):  # ZConfig reports it with its place
+                included = file.read_text(encoding="utf-8-sig")
+                return _expanded(included, file, (*within, file))
+        return line[0]
 
     return _INCLUDE.sub(content, text)
 
 
 def parse(source: Source, names: Mapping[str, str]) -> Configuration:
-    """Make sections of a configuration's text, with *names* defined.
+    """Make sections of a configuration's text, with *names* defined; open nothing.
 
-    Nothing is opened.
-
-    :raises UserError: naming the file, the line and what is allowed there
+    :raises UserError: if it is wrong, with the file, the line and what is allowed there
     """
     schema = ZConfig.loadSchema(str(files("zodbshootout.config") / "schema.xml"))
     loader = TextLoader(schema, names)
@@ -211,14 +184,14 @@ def parse(source: Source, names: Mapping[str, str]) -> Configuration:
         parsed, _ = loader.loadFile(io.StringIO(source.text), url)
         _check_imports(loader)
     except ZConfig.ConfigurationError as error:
-        # What it says may follow from a package that is missing.
+        # A missing package may be the cause.
         first = next(iter(loader.failed_imports), error)
         raise UserError(_explained(first, source, loader, names)) from error
     except RecursionError:
         raise UserError(
             f"{source.path}: it includes itself, or a file that does; see its %include"
         ) from None
-    except Exception as error:  # a package that is imported can be anybody's
+    except Exception as error:  # imported packages may raise anything
         raise UserError(f"{source.path}: {describe(error)}") from error
     for section in parsed.databases:
         if isinstance(section, ZODBDatabase) and section.config.storage is None:
@@ -278,14 +251,14 @@ def _check_uri(text: SectionText, where: str) -> None:
 
 
 def path_of(url: str) -> Path:
-    """Return the path of a file that ZConfig has as a URL."""
+    """Return the path of a file from ZConfig's URL for it."""
     return Path(url2pathname(urlsplit(url).path))
 
 
 def _explained(
     error: ZConfig.ConfigurationError, source: Source, loader: TextLoader, names: Mapping[str, str]
 ) -> str:
-    """Return an error of ZConfig's with its place and what to do about it, in one line."""
+    """Return an error of ZConfig's in one line, with its place and what to do about it."""
     line = getattr(error, "lineno", None) or 0
     path, text = source.path, source.text
     if getattr(error, "url", None) not in {None, path.absolute().as_uri()}:

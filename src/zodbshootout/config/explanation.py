@@ -1,4 +1,4 @@
-"""What ZConfig's messages leave out: what is allowed, and what to type."""
+"""Completes ZConfig's messages with what is allowed, and what to type."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _RULES: Mapping[str, str] = {
         "a second section is called {name!r}; give each a name of its own"
     ),
 }
-"""What is said instead of a message of ZConfig's, by what that looks like."""
+"""Messages in place of ZConfig's, by patterns of these."""
 
 _PACKAGES: Mapping[str, str] = {
     "newt.db": "newt.db",
@@ -29,8 +29,8 @@ _PACKAGES: Mapping[str, str] = {
     "ZEO": "ZEO",
     "zc.zlibstorage": "zc.zlibstorage",
 }
-"""What can be installed, by what is imported.  Nobody is told to install a name that may be
-misspelt: somebody else may have uploaded something under it."""
+"""PyPI names by package.  A name that may be misspelt is not suggested: somebody else may have
+uploaded something under it."""
 _DEFINED = re.compile(r"^[ \t]*%define[ \t]+(\S+)", re.MULTILINE)
 _IMPORTED_FROM: Mapping[str, str] = {
     "relstorage": "relstorage",
@@ -38,30 +38,29 @@ _IMPORTED_FROM: Mapping[str, str] = {
     "zlibstorage": "zc.zlibstorage",
     "serverzlibstorage": "zc.zlibstorage",
 }
-"""Packages that define the sections that are most often used without importing them."""
+"""Packages of section types that are often used without the import."""
 
 
 def explain(message: str, text: str, line: int, schema: Any, names: Iterable[str] = ()) -> str:
-    """Return a message of ZConfig's such that the user knows what to do about it.
+    """Return a message of ZConfig's with what to do about it.
 
-    *text* is the configuration, *line* the one at fault, counted from 1, and *schema* what is
-    allowed, with everything that the text imported before that line.  *names* are defined beside
-    those that the text defines.
+    *text* is the configuration, *line* the wrong one, counted from 1, and *schema* what is allowed
+    there, including what the text has imported before.  The run defines *names*.
     """
     for pattern, advice in _RULES.items():
-        if found := re.search(pattern, message):
-            return advice.format(section=_enclosing_section(text, line), **found.groupdict())
-    if found := re.search(r"could not load package (?P<name>[\w.]+)", message):
-        return _not_installed(found["name"])
-    if found := re.search(r"no replacement for '(?P<name>[^']+)'", message):
-        return _undefined(found["name"], text, names)
-    if found := re.search(r"unknown type name: '(?P<name>[^']+)'", message):
-        # Those with a dot are kinds of sections, which nobody writes.
+        if match := re.search(pattern, message):
+            return advice.format(section=_enclosing_section(text, line), **match.groupdict())
+    if match := re.search(r"could not load package (?P<name>[\w.]+)", message):
+        return _not_installed(match["name"])
+    if match := re.search(r"no replacement for '(?P<name>[^']+)'", message):
+        return _undefined(match["name"], text, names)
+    if match := re.search(r"unknown type name: '(?P<name>[^']+)'", message):
+        # Abstract types have a dot in their names.
         types = sorted(name for name in schema.gettypenames() if "." not in name)
-        return f"{message}; {_meant(found['name'], types)}"
-    if found := re.search(r"'(?P<name>[^']+)' is not a known key name", message):
+        return f"{message}; {_meant(match['name'], types)}"
+    if match := re.search(r"'(?P<name>[^']+)' is not a known key name", message):
         section = _enclosing_section(text, line)
-        return f"{message} in <{section}>; {suggestion(found['name'], _keys(schema, section))}"
+        return f"{message} in <{section}>; {suggestion(match['name'], _keys(schema, section))}"
     return message
 
 
@@ -97,12 +96,12 @@ def _keys(schema: Any, section: str) -> list[str]:
 
 
 def key_in_line(text: str, line: int) -> str:
-    """Return the key that a *line*, counted from 1, sets, with a colon, or nothing."""
+    """Return the key that is set in a *line*, counted from 1, with a colon; empty without one."""
     words = next(islice(text.splitlines(), max(0, line - 1), None), "").split()
     return f"{words[0]}: " if words and not words[0].startswith("<") else ""
 
 
 def _enclosing_section(text: str, line: int) -> str:
-    """Return the type of the section that the *line*, counted from 1, stands in."""
+    """Return the type of the section around a *line*, counted from 1."""
     types = next(islice(lines_in_sections(text), max(0, line - 1), None), ("", ()))[1]
     return types[-1] if types else "the file"

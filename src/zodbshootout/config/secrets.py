@@ -1,4 +1,4 @@
-"""Which values are secrets: of a configuration, of URIs and DSNs, and of the environment."""
+"""Finds the secrets in a configuration, in URIs and DSNs, and in the environment."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ def of_configuration(
 ) -> set[str]:
     """Return the secrets in the *text* of a configuration.
 
-    *names* are what the run defines beside what the text defines.  For *follow* see :func:`of_uri`.
+    The run defines *names*.  For *follow* see :func:`of_uri`.
     """
-    found = {value for name, value in names.items() if SECRET_KEY.search(name)}
-    found.update(_of_environment(environment))
+    secrets = {value for name, value in names.items() if SECRET_KEY.search(name)}
+    secrets.update(_of_environment(environment))
     meaning = dict(names)
     for line in text.splitlines():
         match = _LINE.match(line)
@@ -55,9 +55,9 @@ def of_configuration(
         value = _substituted(raw, meaning)
         if line.lstrip().startswith("%define"):
             meaning[key.lower()] = value
-        for each in {raw, value}:
-            found.update(_of_setting(key, each, follow=follow))
-    return found
+        for form in {raw, value}:
+            secrets.update(_of_setting(key, form, follow=follow))
+    return secrets
 
 
 def of_words(words: Iterable[str]) -> set[str]:
@@ -66,11 +66,11 @@ def of_words(words: Iterable[str]) -> set[str]:
 
 
 def of_uri(uri: str, *, follow: bool = True) -> Iterator[str]:
-    """Return what may be the password of a URI, or of one within it.
+    """Yield every possible password of a URI, or of one within it.
 
-    A password that is not quoted may hold what ends it for one parser and not for another; each of
-    these ends counts, and what stands between is secret in pieces, too, for an error may name one.
-    The file that a ``zconfig:`` URI names is looked through, too, unless it is not to *follow* it.
+    An unquoted password may contain a character that ends it for some parsers.  The password up to
+    each such character is secret, and so are the pieces between them, for an error may quote one.
+    With *follow*, the secrets in the file that a ``zconfig:`` URI names are included.
     """
     for start in _AUTHORITY.finditer(uri):
         yield from _of_authority(uri, start)
@@ -86,7 +86,7 @@ def of_uri(uri: str, *, follow: bool = True) -> Iterator[str]:
 
 
 def _of_authority(uri: str, start: re.Match[str]) -> Iterator[str]:
-    """Return what may be a password before the host, which *start* is before."""
+    """Yield every possible password before the host; *start* matches the beginning of both."""
     rest = uri[start.end() :]
     authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
     for end in {rest.find("@"), rest.rfind("@"), authority.rfind("@")} - {-1}:
@@ -98,12 +98,12 @@ def _of_authority(uri: str, start: re.Match[str]) -> Iterator[str]:
 
 
 def of_dsn(dsn: str) -> Iterator[str]:
-    """Return what may be the password in a DSN, as it stands there and as it is meant."""
+    """Yield every possible password in a DSN, both as it is written and unquoted."""
     for match in _CONNINFO.finditer(dsn):
         if SECRET_KEY.search(match["key"]):
             raw = match["quoted"] if match["quoted"] is not None else match["bare"]
             yield from (raw, re.sub(r"\\(.)", r"\1", raw))
-    with suppress(Exception):  # the driver may be missing, and says later what is wrong
+    with suppress(Exception):  # the driver may be missing, or report a mistake later
         from psycopg2.extensions import parse_dsn
 
         parsed = parse_dsn(dsn)

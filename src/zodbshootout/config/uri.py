@@ -1,8 +1,7 @@
 """ZODB URIs, which zodburi resolves: a database in one word.
 
-What a URI describes is also told as the section that would open the same storage.  That section is
-never opened, unless the URI names it; but what follows from the configuration of a contender, such
-as how many processes can open it, then follows from a URI as well.
+Each URI is translated into the section that would open the same storage.  That section is not
+opened, but says what any section of a contender says, such as how many processes can open it.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _BEGINNING = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*):(?P<rest>//|\()?", re.IG
 _DEMO = re.compile(r"demo:\((?P<base>.*)\)/\((?P<changes>.*)\)(?:#.*)?")
 _TRUE = frozenset({"1", "on", "true", "t", "yes"})
 _ZEO_PORT = 9991
-"""The port that zodburi takes where a URI has none."""
+"""zodburi's default port."""
 
 
 def _unusable(uri: str, reason: str) -> ValueError:
@@ -37,25 +36,25 @@ def _unusable(uri: str, reason: str) -> ValueError:
 
 
 def is_uri(word: str) -> bool:
-    """Say whether *word* looks like a ZODB URI, of a scheme that is known or of another one."""
-    found = _BEGINNING.match(word)
-    return found is not None and (found["rest"] is not None or found["scheme"] in schemes())
+    """Return whether *word* looks like a ZODB URI, even one of an unknown scheme."""
+    match = _BEGINNING.match(word)
+    return match is not None and (match["rest"] is not None or match["scheme"] in schemes())
 
 
 def schemes() -> list[str]:
     """Return the schemes for which a resolver is installed."""
-    return sorted({each.name for each in entry_points(group="zodburi.resolvers")})
+    return sorted({resolver.name for resolver in entry_points(group="zodburi.resolvers")})
 
 
 def scheme_of(uri: str) -> str:
-    """Return what stands before the first colon."""
+    """Return the part of a URI before the first colon."""
     return uri.partition(":")[0]
 
 
 def source_of(uri: str) -> Source:
-    """Return a configuration whose only contender is what *uri* describes, named for its scheme.
+    """Return a configuration with one contender, which *uri* describes, named after its scheme.
 
-    :raises UserError: when it describes nothing
+    :raises UserError: if no storage can be made of it
     """
     try:
         checked(uri)
@@ -67,9 +66,9 @@ def source_of(uri: str) -> Source:
 
 
 def checked(uri: str) -> str:
-    """Return *uri* as it is.  ZConfig calls this, and knows in which line.
+    """Return *uri* unchanged.
 
-    :raises ValueError: when no storage can be made of it
+    :raises ValueError: if no storage can be made of it; ZConfig adds the line
     """
     _described(uri)
     return uri
@@ -84,45 +83,45 @@ class URISection:
         storage, options = _described(section.uri)
         values = {"uri": section.uri, "storage": storage, **options}
         self.config = SectionValue(values, self.name, section.getSectionMatcher())
-        """What is in the section, and in the one that would open the same storage."""
+        """The settings of the section, and the section that would open the same storage."""
 
 
 def _described(uri: str) -> tuple[Any, dict[str, Any]]:
-    """Return the section that would open the same storage, and options of the DB."""
+    """Return the section that would open the same storage, if known, and options of the DB."""
     _check_form(uri)
     factory, options = _resolved(uri)
     return _section_of(uri, factory), options
 
 
 def _section_of(uri: str, factory: Callable[[], Any]) -> Any:
-    """Return the section that would open what *factory* opens, ``None`` if none is known."""
+    """Return the section that would open what *factory* opens, ``None`` if it is not known."""
     scheme = scheme_of(uri)
     if scheme == "zconfig":
-        return getattr(factory, "__self__", None)  # which is the one in the file
+        return getattr(factory, "__self__", None)  # the section in the file
     return _DESCRIPTIONS[scheme](uri) if scheme in _DESCRIPTIONS else None
 
 
 def _check_form(uri: str) -> None:
-    """Say what to type in place of what zodburi gives no reason for, or takes for something else.
+    """Check what zodburi would refuse without a reason, or misunderstand.
 
-    :raises ValueError: with that
+    :raises ValueError: with what to type instead
     """
     scheme = scheme_of(uri)
     if not uri.isprintable():
-        raise _unusable(scheme, "a URI is one line, and has nothing in it that cannot be printed")
+        raise _unusable(scheme, "a URI is one line of printable characters")
     slashed = {"zconfig", *_DESCRIPTIONS} - {"demo"}
     if scheme in slashed and not uri.startswith(f"{scheme}://"):
         raise _unusable(uri, f"it has to begin with {scheme}://")
     if scheme == "demo":
-        found = _DEMO.fullmatch(uri)
-        if found is None:
+        parts = _DEMO.fullmatch(uri)
+        if parts is None:
             raise _unusable(uri, "write demo:(BASE)/(CHANGES), with a URI for each")
-        checked(found["base"])
-        checked(found["changes"])
+        checked(parts["base"])
+        checked(parts["changes"])
 
 
 def _resolved(uri: str) -> tuple[Callable[[], Any], dict[str, Any]]:
-    """Return what opens a storage, and options of the DB."""
+    """Return zodburi's factory of the storage, and options of the DB."""
     try:
         import zodburi
     except ImportError:
@@ -134,31 +133,31 @@ def _resolved(uri: str) -> tuple[Callable[[], Any], dict[str, Any]]:
         )
     try:
         factory, options = zodburi.resolve_uri(uri)
-    except Exception as error:  # a resolver can be anybody's
+    except Exception as error:  # other packages add resolvers
         raise _unusable(uri, _reason(error, uri)) from error
     return factory, options
 
 
 def _reason(error: Exception, uri: str) -> str:
-    """Return what an exception says beside the URI, in one line."""
+    """Return the message of an exception without the URI, in one line."""
     # The text of a KeyError would be a literal of its message.
-    said = error.args[0] if isinstance(error, KeyError) and error.args else error
-    text = " ".join(str(said).split())
+    message = error.args[0] if isinstance(error, KeyError) and error.args else error
+    text = " ".join(str(message).split())
     _, _, rest = text.rpartition(uri)
     return rest.strip(" :") or text or type(error).__name__
 
 
 def _settings(**values: Any) -> SectionValue:
-    """Return settings as ZConfig would hand them to a section."""
+    """Return settings as ZConfig passes them to a section."""
     return SectionValue(values, None, None)
 
 
 def _query(uri: str) -> dict[str, str]:
-    """Return the parameters of a URI that are not about the DB."""
-    found = dict(parse_qsl(uri.partition("?")[2].partition("#")[0]))
+    """Return the parameters of a URI that are not for the DB."""
+    parameters = dict(parse_qsl(uri.partition("?")[2].partition("#")[0]))
     return {
         key: str(value.lower() in _TRUE) if key == "read_only" else value
-        for key, value in found.items()
+        for key, value in parameters.items()
         if key != "database_name" and not key.startswith("connection_")
     }
 
@@ -170,7 +169,7 @@ def _of_memory(_: str) -> Any:
 def _of_file(uri: str) -> Any:
     query = _query(uri)
     path = uri.removeprefix("file://").partition("?")[0]
-    # Of a name that is too long a Path would raise.
+    # A Path would raise if the name is too long.
     if os.path.isdir(path or "."):  # noqa: PTH112
         raise _unusable(uri, "this is a directory; name a file in it")
     parent = os.path.dirname(path) or "."  # noqa: PTH120
@@ -193,11 +192,11 @@ def _of_zeo(uri: str) -> Any:
 
 
 def _of_demo(uri: str) -> Any:
-    found = _DEMO.fullmatch(uri)
-    assert found is not None
-    base, changes = (_described(found[part])[0] for part in ("base", "changes"))
+    parts = _DEMO.fullmatch(uri)
+    assert parts is not None
+    base, changes = (_described(parts[part])[0] for part in ("base", "changes"))
     changes = changes or SimpleNamespace(config=_settings())
-    changes.name = "changes"  # as <demostorage> wants it to be called
+    changes.name = "changes"  # <demostorage> needs this name
     return _over(base, changes)
 
 
@@ -248,7 +247,7 @@ def _of_relstorage(adapter: str, query: dict[str, str], **place: Any) -> Any:
 
 
 def _demo(section: Any, query: Mapping[str, str]) -> Any:
-    """Return what *section* becomes where a URI asks for a DemoStorage over it."""
+    """Return the section of a DemoStorage over *section* if the query asks for it."""
     return _over(section) if "demostorage" in query else section
 
 
@@ -266,4 +265,4 @@ _DESCRIPTIONS: Mapping[str, Callable[[str], Any]] = {
     "sqlite": _of_sqlite,
     "zeo": _of_zeo,
 }
-"""The section that would open the same, by scheme.  Other schemes are known once they are open."""
+"""Translations by scheme.  Nothing is known of other schemes before the storage is open."""

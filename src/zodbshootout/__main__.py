@@ -1,10 +1,16 @@
 import sys
+import traceback
 
-from zodbshootout.cli.main import main
+from zodbshootout.errors import DEFECT
 
 
 def run() -> None:
     """Run the command with the arguments of this process, and exit with its status."""
+    try:
+        from zodbshootout.cli.main import main
+    except Exception:  # noqa: BLE001 - a broken installation may not have the status of a verdict
+        traceback.print_exc()
+        sys.exit(DEFECT)
     sys.exit(main(sys.argv[1:]))
 
 

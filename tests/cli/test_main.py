@@ -6,6 +6,7 @@ import builtins
 import io
 import os
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -169,3 +170,14 @@ def test_what_pyperf_says_when_it_fails_is_printed(
     (line,) = err.splitlines()
     assert line.startswith("zodbshootout: pyperf stats failed: ")
     assert "gone.json" in line
+
+
+def test_a_broken_installation_has_the_status_of_a_defect(tmp_path: Path) -> None:
+    (tmp_path / "rich.py").write_text("raise ImportError('broken')\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "zodbshootout", "compare", "a.json", "b.json"],
+        check=False, capture_output=True, text=True,
+        env={**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{os.pathsep.join(sys.path)}"},
+    )  # fmt: skip
+    assert done.returncode == 70
+    assert "ImportError: broken" in done.stderr

@@ -65,7 +65,7 @@ def _write_texts(run: Run, results: Sequence[CellResult], data: Path, into: Path
         )
     comparisons = list(_comparisons(run, results))
     if comparisons:
-        _write(format_named("text"), Report(further=comparisons), into / f"{run.name}-compare.txt")
+        _write(format_named("text"), Report(parts=comparisons), into / f"{run.name}-compare.txt")
     if run.name == TUTORIAL:
         shown = subprocess.run(
             [sys.executable, "-m", "pyperf", "show", "--quiet", str(data / f"{run.name}{ENDING}")],

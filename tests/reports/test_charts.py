@@ -193,18 +193,18 @@ def test_a_summary_says_what_a_chart_shows() -> None:
 def test_parts_without_anything_in_them_are_left_out() -> None:
     whole = whole_report([ResultSet(SWEPT, name="out.json")])
     assert whole.title == "out.json"
-    assert [part.title for part in whole.further] == [
+    assert [part.title for part in whole.parts] == [
         "Throughput", "Which is faster", "Latency", "Conflicts, retries and caches",
         "Contenders", "Machine and command",
     ]  # fmt: skip
     bare = whole_report([ResultSet([measured(swept()[0].cell, [1.0])])])
-    titles = [part.title for part in bare.further]
+    titles = [part.title for part in bare.parts]
     assert titles == ["Throughput", "Contenders", "Machine and command"]
 
 
 def test_counts_are_shown_by_the_iteration() -> None:
     whole = whole_report([ResultSet(SWEPT)])
-    counts = next(part for part in whole.further if part.title.startswith("Conflicts"))
+    counts = next(part for part in whole.parts if part.title.startswith("Conflicts"))
     told = {table.caption.partition(":")[0]: table.rows for table in counts.tables}
     # Two runs of 10 iterations each, both with 30 conflicts, 20 resolved ones and 10 retries.
     assert {caption: [row.title for row in rows] for caption, rows in told.items()} == {
@@ -220,7 +220,7 @@ def test_counts_are_shown_by_the_iteration() -> None:
 
 def test_the_configuration_and_the_command_are_there() -> None:
     whole = whole_report([ResultSet(SWEPT)])
-    contenders, machine = whole.further[-2:]
+    contenders, machine = whole.parts[-2:]
     assert contenders.listings[0].caption == "fs"
     assert contenders.listings[0].text.splitlines()[:2] == ["<zodb fs>", "  <filestorage>"]
     assert [each.text for each in machine.listings] == ["zodbshootout x.conf -c 1,2,4,8"]

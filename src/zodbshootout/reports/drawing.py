@@ -232,7 +232,7 @@ def write_png(report: Report, console: Console) -> None:
 
 def _picture(report: Report) -> str:
     """Return the charts of a report and of its parts in two columns, as JSON for Vega-Lite."""
-    charts = [chart for part in (report, *report.further) for chart in part.charts]
+    charts = [chart for part in (report, *report.parts) for chart in part.charts]
     if not charts:
         raise UserError("no chart can be drawn: there are no figures")
     drawn = [

@@ -23,7 +23,7 @@ _PAGE = files("zodbshootout.reports") / "page"
 
 def write(report: Report, console: Console) -> None:
     """Write a page that loads nothing over the network."""
-    parts = [replace(report, title="Results"), *report.further]
+    parts = [replace(report, title="Results"), *report.parts]
     charts = [chart for part in parts for chart in part.charts]
     # Each chart is a document of its own.
     with alt.data_transformers.enable(consolidate_datasets=False):

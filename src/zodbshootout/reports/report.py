@@ -169,7 +169,7 @@ class Report:
     records: Sequence[Mapping[str, Any]] = ()
     """One for each cell, all with the same keys.  Times are in seconds, sizes in bytes; unknown
     values are ``None``."""
-    further: Sequence[Report] = ()
+    parts: Sequence[Report] = ()
     """Sub-reports, shown after the notes.  Their records are not in :attr:`records`."""
     title: str = ""
     """The title; empty for a report that is not one of several parts."""
@@ -182,4 +182,4 @@ class Report:
     @property
     def without_charts(self) -> list[Report]:
         """The sub-reports that hold more than charts."""
-        return [part for part in self.further if part.tables or part.listings or part.further]
+        return [part for part in self.parts if part.tables or part.listings or part.parts]

@@ -64,10 +64,10 @@ def whole_report(
     return replace(
         main,
         title=title or "zodbshootout",
-        further=[
+        parts=[
             section
             for section in sections
-            if section.tables or section.charts or section.listings or section.further
+            if section.tables or section.charts or section.listings or section.parts
         ],
     )
 
@@ -97,7 +97,7 @@ def _throughput(charts: Sequence[Chart], ceiling: str | None) -> Report:
 
 def _comparisons(result_sets: Sequence[ResultSet], baseline: str | None) -> Report:
     reports = (column_report(base, new) for base, new in columns_to_compare(result_sets, baseline))
-    return Report(title="Which is faster", further=list(filter(None, reports)))
+    return Report(title="Which is faster", parts=list(filter(None, reports)))
 
 
 def _latency(

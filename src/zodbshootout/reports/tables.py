@@ -64,7 +64,7 @@ def tables_with_comparisons(
         for base, new in columns_to_compare(result_sets)
         if new.title in variants
     ]
-    return replace(report, further=[replace(part, title="") for part in comparisons if part])
+    return replace(report, parts=[replace(part, title="") for part in comparisons if part])
 
 
 def make_report(

@@ -1,1 +1,1 @@
-"""What was measured: records, pyperf files, statistics and verdicts."""
+"""Results: records of cells, pyperf files, statistics and verdicts."""

@@ -272,8 +272,8 @@ def failures_of(name: str) -> Iterator[None]:
         raise Failed(Failure(cause)) from error
     except Exception as error:
         # What went wrong on the host itself has a number; a connection that is gone has none.
-        at_work = isinstance(error, OSError) and error.errno is not None
-        lost = not at_work or isinstance(error, ConnectionError)
+        on_host = isinstance(error, OSError) and error.errno is not None
+        lost = not on_host or isinstance(error, ConnectionError)
         cause = f"host {name}{' was lost' if lost else ''}: {failure_of(error).cause}"
         raise Failed(Failure(cause)) from error
 

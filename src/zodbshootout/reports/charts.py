@@ -11,6 +11,7 @@ from zodbshootout.client.specification import Parameters
 from zodbshootout.reports.headings import (
     CLIENTS_AXIS,
     SIZE_AXIS,
+    Columned,
     counted,
     description,
     extent,
@@ -27,9 +28,6 @@ MIN_POINTS = 3
 STEPS_PER_OCTAVE = 2
 """Points of a distribution for each halving of the fraction of iterations that took longer."""
 _SECONDS = METRICS["p50"]
-
-Columned = tuple[str, CellResult]
-"""The title of a column, and a result in it."""
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,9 @@ from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.specification import Parameters
 from zodbshootout.results.result import CellResult
 
+Columned = tuple[str, CellResult]
+"""The title of a column, and a result in it."""
+
 
 @dataclass(frozen=True)
 class ResultSet:
@@ -25,7 +28,7 @@ class ResultSet:
         return f"{self.label}: {contender}" if self.label else contender
 
 
-def in_columns(result_sets: Iterable[ResultSet]) -> list[tuple[str, CellResult]]:
+def in_columns(result_sets: Iterable[ResultSet]) -> list[Columned]:
     """Return every result with the title of its column."""
     return [
         (results.column(result.cell.contender), result)

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from zodbshootout.reports.charts import Columned, MetricCharts, distributions
+from zodbshootout.reports.charts import MetricCharts, distributions
 from zodbshootout.reports.comparison import column_report, columns_to_compare
-from zodbshootout.reports.headings import ResultSet, in_columns
+from zodbshootout.reports.headings import Columned, ResultSet, in_columns
 from zodbshootout.reports.metrics import COUNTS, METRICS, OBJECTS, Metric
 from zodbshootout.reports.report import Chart, Entry, Listing, Report, Row, Table
 from zodbshootout.reports.tables import check_columns, make_report

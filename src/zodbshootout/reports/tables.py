@@ -9,6 +9,7 @@ from zodbshootout.client.outcome import State
 from zodbshootout.errors import UserError
 from zodbshootout.reports.comparison import column_report, columns_to_compare, in_words
 from zodbshootout.reports.headings import (
+    Columned,
     ResultSet,
     counted,
     description,
@@ -35,9 +36,6 @@ SLOW_HOST = 1.2
 """The least ratio of a host's time to that of all clients for a note about the host."""
 WARMING_UP = 1.2
 """The least ratio of a run's first value to the later ones for a note about warming up."""
-
-Columned = tuple[str, CellResult]
-"""The title of a column, and a result in it."""
 
 
 def tables_with_comparisons(

@@ -19,11 +19,9 @@ from zodbshootout.servers.dask import ROOM
 
 
 def check_alike(cluster: Cluster | None, plan: Plan) -> None:
-    """Compare what the hosts of a cluster, if there is one, have with what this one has.
+    """Compare the Python and the packages of the contenders on the hosts of a cluster with ours.
 
-    That is Python, and all that the contenders import.
-
-    :raises UserError: naming the first that has something else
+    :raises UserError: if a host has something else
     """
     if cluster is None:
         return
@@ -33,30 +31,30 @@ def check_alike(cluster: Cluster | None, plan: Plan) -> None:
     try:
         with cluster.client() as client:
             there = addresses(client)
-            found = client.run(versions, names, on_error="return")
-            # It unpickles what workers are to do.
+            answers = client.run(versions, names, on_error="return")
+            # The scheduler unpickles the tasks of the workers.
             scheduler = _or_error(client.run_on_scheduler, versions, names)
     except OSError as error:
         raise UserError(f"--hosts: {cluster.scheduler} does not answer any more: {error}") from None
     check_versions(f"the scheduler at {cluster.scheduler}", scheduler, here)
     for worker in cluster.workers:
         gone = OSError("it has left the cluster")
-        check_versions(str(worker), found.get(there.get(worker.name, ""), gone), here)
+        check_versions(str(worker), answers.get(there.get(worker.name, ""), gone), here)
 
 
 def _or_error(run: Callable[..., Any], *arguments: Any) -> Any:
     try:
         return run(*arguments)
-    except Exception as error:  # noqa: BLE001 - it is told of
+    except Exception as error:  # noqa: BLE001 - it is reported
         return error
 
 
 def check_versions(
     host: str, there: Mapping[str, str] | Exception, here: Mapping[str, str]
 ) -> None:
-    """Check that a *host* has what this one has.
+    """Check that the versions on a *host*, or its error, are those on this one.
 
-    :raises UserError: when it has not
+    :raises UserError: if they are not
     """
     if isinstance(there, ImportError):
         raise UserError(f"--hosts: {host} cannot run zodbshootout: {there}; install it there")
@@ -71,17 +69,17 @@ def check_versions(
 
 
 def distributions_of(modules: Iterable[str]) -> list[str]:
-    """Return the names of the distributions that some *modules* are of, but for this program's."""
+    """Return the names of the distributions of some *modules*, except this program's."""
     known = packages_distributions()
     packages = {module.partition(".")[0] for module in modules} | {"ZODB", "persistent", "BTrees"}
-    found = {name for package in packages for name in known.get(package, ())}
-    return sorted(found - {"zodbshootout"}, key=str.lower)
+    distributions = {name for package in packages for name in known.get(package, ())}
+    return sorted(distributions - {"zodbshootout"}, key=str.lower)
 
 
 def versions(names: Sequence[str]) -> dict[str, str]:
-    """Return what all hosts need to have in common, of those distributions and of Python.
+    """Return the versions that all hosts must have: of Python, of this program, of distributions.
 
-    This program is told by what is in its modules: it may be a checkout, or have been sent.
+    That of this program is a digest of its modules: it may be a checkout, or have been sent.
     """
     ours = {"Python": platform.python_version(), "zodbshootout": f"of digest {_digest()}"}
     return {**ours, **installed_versions(names)}
@@ -98,7 +96,7 @@ def _digest() -> str:
 def on_hosts(sweep: Sweep, cluster: Cluster | None) -> Sweep:
     """Return a sweep whose clients live on the hosts of a cluster, if there is one.
 
-    :raises UserError: when there is no room for them
+    :raises UserError: if there is no room for them
     """
     if cluster is None:
         return sweep

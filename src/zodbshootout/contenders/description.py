@@ -39,7 +39,7 @@ def contenders_of(
     *cluster*, if there is one.  *mask* hides secrets in what environments are made of.
     """
     described = {each.name: each for each in map(of_section, configuration.environments)}
-    found = []
+    contenders = []
     for text, section in configuration.contenders:
         where = environment or described.get(text.environment)
         opened = {
@@ -49,8 +49,8 @@ def contenders_of(
             "variant": environment.name if environment else "",
             "variant_of": text.name if _is_other(environment) else "",
         }
-        found.append(_contender(text, section, configuration, cluster, opened))
-    return found
+        contenders.append(_contender(text, section, configuration, cluster, opened))
+    return contenders
 
 
 def name_in(environment: Environment | None, name: str) -> str:

@@ -139,16 +139,16 @@ class Variants:
 
     def environments(self) -> dict[str, Environment]:
         """Return the environments in which contenders are opened, by the contenders' names."""
-        found = {}
+        environments = {}
         for variant in self.variants:
             sections = {each.name: each for each in variant.configuration.environments}
             for text in variant.texts:
                 name = name_in(variant.environment, text.name)
                 if variant.environment is not None:
-                    found[name] = variant.environment
+                    environments[name] = variant.environment
                 elif text.environment:
-                    found[name] = of_section(sections[text.environment])
-        return found
+                    environments[name] = of_section(sections[text.environment])
+        return environments
 
     def interpreters(
         self, maker: Maker, crew: CrewShape

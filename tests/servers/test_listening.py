@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.servers.conftest import MakeServer
-from tests.servers.test_zeo import STORAGE, USE
+from tests.servers.test_zeo import USE
 from zodbshootout.config.configuration import Source
 from zodbshootout.errors import UserError
 from zodbshootout.servers import naming
@@ -17,7 +17,7 @@ from zodbshootout.servers.naming import given_names
 
 ELSEWHERE = {"it": "203.0.113.1"}
 """An address that no host has: it is reserved for documentation."""
-TEXT = f"<zeoserver it>\n{{}}{STORAGE}</zeoserver>\n"
+TEXT = "<zeoserver it>\n{}<mappingstorage>\n</mappingstorage>\n</zeoserver>\n"
 
 
 def names_of(place: Path, listen: Mapping[str, str]) -> Mapping[str, str]:

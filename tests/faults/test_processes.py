@@ -134,7 +134,7 @@ def is_at_work(word: str) -> Callable[[Path], bool]:
 
 STAGES: Mapping[str, Callable[[Path], bool]] = {
     "starting servers": is_at_work("runzeo"),
-    "opening": is_at_work("perf.fork_server"),
+    "opening": is_at_work("workers.fork_server"),
     "measuring": lambda place: (place / "a.json").exists(),
 }
 

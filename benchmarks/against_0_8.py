@@ -25,7 +25,7 @@ from benchmarks.figure import Figure, NotMeasured, at_most, told
 from zodbshootout.client.opening import prelude
 from zodbshootout.config.configuration import Source, parse
 from zodbshootout.guardian import Guardian
-from zodbshootout.servers.naming import given_names
+from zodbshootout.servers.address import given_names
 from zodbshootout.servers.running import start_servers
 from zodbshootout.servers.server import ServerContext
 

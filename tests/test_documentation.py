@@ -19,7 +19,7 @@ from zodbshootout.cli.main import parser_of
 from zodbshootout.config.configuration import Source, parse
 from zodbshootout.contenders.description import contenders_of
 from zodbshootout.guardian import Guardian
-from zodbshootout.servers.naming import given_names
+from zodbshootout.servers.address import given_names
 from zodbshootout.servers.running import server_of
 from zodbshootout.servers.server import ServerContext
 

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from zodbshootout.cli import hosts
-from zodbshootout.cli.hosts import on_hosts
+from zodbshootout.cli import launching
+from zodbshootout.cli.launching import on_hosts
 from zodbshootout.client.specification import ClientKind, CrewShape, Parameters
 from zodbshootout.config.configuration import Source, parse
 from zodbshootout.contenders.description import contenders_of
 from zodbshootout.crews.cluster import Cluster, Worker
 from zodbshootout.errors import UserError
 from zodbshootout.scheduling.plan import Sweep
-from zodbshootout.servers.naming import given_names
+from zodbshootout.servers.address import given_names
 
 WORKERS = (Worker("one", "tcp://10.0.0.1:2"), Worker("two", "tcp://10.0.0.2:3"))
 HERE = Cluster("tcp://10.0.0.1:1", WORKERS, here=True, together=2)
@@ -23,24 +23,28 @@ ELSEWHERE = Cluster("tcp://10.0.0.1:1", WORKERS, here=False)
 
 def test_hosts_that_differ_are_named() -> None:
     versions = {"Python": "3.11.7", "ZODB": "6.4"}
-    hosts.check_versions("a", versions, versions)
+    launching.check_versions("a", versions, versions)
     with pytest.raises(UserError) as error:
-        hosts.check_versions("b", {"Python": "3.11.7", "ZODB": "6.3"}, versions)
+        launching.check_versions("b", {"Python": "3.11.7", "ZODB": "6.3"}, versions)
     assert str(error.value) == (
         "--hosts: b has ZODB 6.3, and this host has 6.4; install the same there"
     )
     with pytest.raises(UserError, match="b has ZODB not installed"):
-        hosts.check_versions("b", {"Python": "3.11.7"}, versions)
+        launching.check_versions("b", {"Python": "3.11.7"}, versions)
     with pytest.raises(UserError, match="b cannot run zodbshootout: No module named 'zodb"):
-        hosts.check_versions("b", ModuleNotFoundError("No module named 'zodbshootout'"), versions)
+        launching.check_versions(
+            "b", ModuleNotFoundError("No module named 'zodbshootout'"), versions
+        )
 
 
 def test_what_contenders_import_is_compared() -> None:
-    found = hosts.distributions_of(["relstorage.adapters.sqlite", "zodbshootout.cli.hosts", "json"])
+    found = launching.distributions_of(
+        ["relstorage.adapters.sqlite", "zodbshootout.cli.launching", "json"]
+    )
     assert "RelStorage" in found
     assert "ZODB" in found
     assert "zodbshootout" not in found
-    here = hosts.versions(found)
+    here = launching.versions(found)
     assert here["RelStorage"][0].isdigit()
     assert here["zodbshootout"].startswith("of digest ")
 

@@ -17,7 +17,7 @@ from zodbshootout.config.configuration import (
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.contenders.description import contenders_of
 from zodbshootout.errors import UserError
-from zodbshootout.servers.naming import given_names
+from zodbshootout.servers.address import given_names
 
 ETC = Path(__file__).parents[2] / "etc"
 FILESTORAGE = "<filestorage>\npath $scratch/a.fs\n</filestorage>\n"

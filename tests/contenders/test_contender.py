@@ -12,7 +12,7 @@ from zodbshootout.client.storage_info import Sharing, StorageInfo, server_cache
 from zodbshootout.config.configuration import Source, parse
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.contenders.description import contenders_of
-from zodbshootout.servers.naming import given_names, needed_servers
+from zodbshootout.servers.address import given_names, needed_servers
 
 SERVERS = """
 %import relstorage

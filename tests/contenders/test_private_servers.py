@@ -10,7 +10,7 @@ from zodbshootout.config.configuration import Source, parse
 from zodbshootout.contenders.description import contenders_of
 from zodbshootout.contenders.variants import check_servers_can_restart
 from zodbshootout.errors import UserError
-from zodbshootout.servers.naming import given_names
+from zodbshootout.servers.address import given_names
 
 TEXT = """
 %import ZEO

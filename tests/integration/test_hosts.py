@@ -26,8 +26,8 @@ from tests.integration.command import (
     wait_until,
 )
 from zodbshootout.guardian import Guardian
+from zodbshootout.servers.address import certificates
 from zodbshootout.servers.dask import cluster_for
-from zodbshootout.servers.naming import certificates
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples" / "hosts"
 

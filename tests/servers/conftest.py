@@ -8,7 +8,7 @@ import pytest
 
 from zodbshootout.config.configuration import Source, parse
 from zodbshootout.guardian import Guardian
-from zodbshootout.servers.naming import given_names
+from zodbshootout.servers.address import given_names
 from zodbshootout.servers.running import server_of
 from zodbshootout.servers.server import Server, ServerContext
 

@@ -12,8 +12,8 @@ from tests.servers.conftest import MakeServer
 from tests.servers.test_zeo import USE
 from zodbshootout.config.configuration import Source
 from zodbshootout.errors import UserError
-from zodbshootout.servers import naming
-from zodbshootout.servers.naming import given_names
+from zodbshootout.servers import address
+from zodbshootout.servers.address import given_names
 
 ELSEWHERE = {"it": "203.0.113.1"}
 """An address that no host has: it is reserved for documentation."""
@@ -33,7 +33,7 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     def reserved_port(_: str) -> Iterator[int]:
         yield 4321
 
-    monkeypatch.setattr(naming, "reserved_port", reserved_port)
+    monkeypatch.setattr(address, "reserved_port", reserved_port)
 
 
 def test_a_server_has_the_address_on_which_it_is_to_listen(tmp_path: Path) -> None:

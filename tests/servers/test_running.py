@@ -12,7 +12,7 @@ import pytest
 from zodbshootout.config.configuration import Configuration, Source, parse
 from zodbshootout.guardian import Guardian
 from zodbshootout.servers import ServerFailed, running
-from zodbshootout.servers.naming import given_names
+from zodbshootout.servers.address import given_names
 from zodbshootout.servers.running import RunningServers, start_servers
 from zodbshootout.servers.server import ServerContext
 

@@ -10,8 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from zodbshootout.cli.destination import check_like, check_other_files, result_files
-from zodbshootout.cli.hosts import check_alike, on_hosts
-from zodbshootout.cli.launching import launcher_for, open_all
+from zodbshootout.cli.launching import check_alike, launcher_for, on_hosts, open_all
 from zodbshootout.cli.options import Options
 from zodbshootout.cli.output import Streams, print_line, progress_on
 from zodbshootout.cli.report import format_for, write_report

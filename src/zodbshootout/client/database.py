@@ -15,7 +15,6 @@ from ZODB.TimeStamp import TimeStamp
 from ZODB.utils import load_current
 
 from zodbshootout.client.data.tree import others
-from zodbshootout.client.distributions import installed_versions
 from zodbshootout.client.opening import open_db
 from zodbshootout.client.specification import Storage
 from zodbshootout.client.storage_info import (
@@ -24,6 +23,7 @@ from zodbshootout.client.storage_info import (
     CacheUse,
     Sharing,
     StorageInfo,
+    installed_versions,
     narrowest,
 )
 from zodbshootout.client.storages.storage_type import (

@@ -23,8 +23,7 @@ from zodbshootout.config.secrets import SECRET_KEY
 from zodbshootout.contenders.contender import OF_SERVER, Contender, files_in
 from zodbshootout.contenders.environment import Environment, of_section
 from zodbshootout.crews.cluster import Cluster
-from zodbshootout.servers.address import HOST, is_loopback
-from zodbshootout.servers.naming import servers_of
+from zodbshootout.servers.address import HOST, is_loopback, servers_of
 
 
 def contenders_of(

@@ -31,7 +31,7 @@ from zodbshootout.crews.cluster import Cluster
 from zodbshootout.crews.interpreters import own_interpreter
 from zodbshootout.errors import UserError
 from zodbshootout.guardian import Guardian
-from zodbshootout.servers.naming import given_names
+from zodbshootout.servers.address import given_names
 from zodbshootout.servers.running import (
     RunningServers,
     all_of,

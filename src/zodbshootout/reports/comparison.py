@@ -20,13 +20,13 @@ from zodbshootout.reports.report import Entry, Report, Row, Style, Table
 from zodbshootout.results.comparison import (
     FALSE_CALLS,
     Comparison,
+    Difference,
     Pair,
     Ratio,
     Verdict,
     compare,
     pairs_to_compare,
 )
-from zodbshootout.results.differences import Difference
 from zodbshootout.results.result import CellResult, long_name
 
 VERDICT = "verdict"

@@ -12,10 +12,9 @@ from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.benchmarks.benchmark import Benchmark
 from zodbshootout.client.data.records import Item, content_size, record_size
 from zodbshootout.client.data.tree import Dataset
-from zodbshootout.client.distributions import installed_versions
 from zodbshootout.client.masking import Mask
 from zodbshootout.client.specification import Parameters, Specification
-from zodbshootout.client.storage_info import Sharing, StorageInfo
+from zodbshootout.client.storage_info import Sharing, StorageInfo, installed_versions
 from zodbshootout.client.tasks import Preparation
 from zodbshootout.crews.cluster import Cluster
 from zodbshootout.results.cell import Cell

@@ -23,7 +23,7 @@ from typing import Any
 from zodbshootout.crews.cluster import Cluster, Worker
 from zodbshootout.errors import UserError
 from zodbshootout.guardian import Child, Ending, Guardian, last_lines
-from zodbshootout.servers.naming import certificates
+from zodbshootout.servers.address import certificates
 
 CONNECT_TIMEOUT = 30.0
 """Seconds in which a scheduler has to answer, and to have its workers unless Dask's configuration

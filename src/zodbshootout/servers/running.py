@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from zodbshootout.config.configuration import Configuration, ServerSection
 from zodbshootout.servers import ServerFailed
+from zodbshootout.servers.address import needed_servers
 from zodbshootout.servers.memcached import MemcachedServer
 from zodbshootout.servers.mysql import MySQLServer
-from zodbshootout.servers.naming import needed_servers
 from zodbshootout.servers.postgresql import PostgreSQLServer
 from zodbshootout.servers.server import Server, ServerContext
 from zodbshootout.servers.zeo import ZEOServer

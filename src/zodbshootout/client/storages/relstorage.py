@@ -6,7 +6,6 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from typing import Any
 
-from zodbshootout.client.distributions import installed_versions
 from zodbshootout.client.specification import ClientKind
 from zodbshootout.client.storage_info import (
     OPERATING_SYSTEM,
@@ -16,6 +15,7 @@ from zodbshootout.client.storage_info import (
     CacheUse,
     Limit,
     Requirement,
+    installed_versions,
     server_cache,
 )
 from zodbshootout.client.storages import cache_servers

@@ -18,7 +18,6 @@ from typing import Any, ClassVar
 
 from ZODB.blob import BLOB_SUFFIX
 
-from zodbshootout.client.distributions import installed_versions, plugins
 from zodbshootout.client.storage_info import (
     Advice,
     Cache,
@@ -27,7 +26,9 @@ from zodbshootout.client.storage_info import (
     Place,
     Requirement,
     Sharing,
+    installed_versions,
     narrowest,
+    plugins,
 )
 
 ENTRY_POINTS = "zodbshootout.storages"

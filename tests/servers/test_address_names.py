@@ -6,8 +6,7 @@ import pytest
 
 from zodbshootout.config.configuration import Source
 from zodbshootout.errors import UserError
-from zodbshootout.servers.address import HOST
-from zodbshootout.servers.naming import given_names
+from zodbshootout.servers.address import HOST, given_names
 
 ONE = "<zeoserver one>\n<mappingstorage/>\n</zeoserver>\n"
 TWO = "<PostgreSQLServer Two/>\n"

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from zodbshootout.client import distributions
-from zodbshootout.client.distributions import installed_versions
+from zodbshootout.client import storage_info
+from zodbshootout.client.storage_info import installed_versions
 
 
 class Installed:
@@ -27,14 +27,14 @@ class Installed:
 
 @pytest.fixture(autouse=True)
 def _nothing_known() -> Iterator[None]:
-    distributions._version.cache_clear()
+    storage_info._version.cache_clear()
     yield
-    distributions._version.cache_clear()
+    storage_info._version.cache_clear()
 
 
 def version(monkeypatch: pytest.MonkeyPatch, told: Mapping[str, Any] | None) -> str:
-    distributions._version.cache_clear()
-    monkeypatch.setattr(distributions, "distribution", lambda _: Installed(told))
+    storage_info._version.cache_clear()
+    monkeypatch.setattr(storage_info, "distribution", lambda _: Installed(told))
     return installed_versions(["x"])["x"]
 
 

@@ -1,12 +1,16 @@
-"""Options of the test suite."""
+"""Options of the test suite, and the order of the tests."""
 
 from __future__ import annotations
 
+import signal
 from typing import Any
 
 import pytest
 
 from tests import generated
+
+LONG = {"integration", "faults", "browser"}
+"""Directories of tests that start processes and take seconds each."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -24,6 +28,15 @@ def full(request: pytest.FixtureRequest) -> bool:
 
 def pytest_configure(config: pytest.Config) -> None:
     generated.full = config.getoption("--full")
+    # A shell's background job ignores SIGINT, and every command that a test starts would inherit
+    # that and miss the interrupts of the test.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run long tests first, so that all CPUs are busy until the end."""
+    items.sort(key=lambda item: item.path.parent.name not in LONG)
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

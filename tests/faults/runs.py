@@ -1,8 +1,10 @@
-"""Runs in which something goes wrong with one contender, and what has to come of them."""
+"""Runs in which something goes wrong with some contenders, and what has to come of them."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ import pyperf
 from tests.integration.command import QUICK, Done, left_behind, run
 
 BUSY = (*QUICK, "-l", "8")
-DUE = 14
+FAULTY_COMMIT = 14
 """The commit of an opened storage that goes wrong: by then what is read is written, and ``add`` of
 as many iterations as ``BUSY`` says is in the middle of its values."""
 GOOD = "<zodb good>\n<filestorage>\npath $scratch/good.fs\n</filestorage>\n</zodb>\n"
@@ -22,7 +24,7 @@ def faulty(name: str, fault: str, storage: str = "", **keys: Any) -> str:
 
     Its *storage* is a FileStorage unless told otherwise.
     """
-    keys = {"benchmark_commit": DUE, **keys}
+    keys = {"benchmark_commit": FAULTY_COMMIT, **keys}
     lines = "".join(f"{key.replace('_', '-')} {value}\n" for key, value in keys.items())
     storage = storage or f"<filestorage>\npath $scratch/{name}.fs\n</filestorage>\n"
     return f"<zodb {name}>\n<faulty>\nfault {fault}\n{lines}{storage}</faulty>\n</zodb>\n"
@@ -40,6 +42,57 @@ def measure(
     return run(
         place, "x.conf", "add", "cold", "-c", "1", *BUSY, "--timeout", "8", "-o", output, *words
     )
+
+
+@dataclass(frozen=True)
+class Wreck:
+    """A run that has ended, with what several faulty contenders have left of it."""
+
+    done: Done
+    outcomes: dict[str, tuple[str, str]]
+    """The state and the reason of each cell."""
+    runs: dict[str, int]
+    """How many runs pyperf finds of each cell."""
+    left_behind: list[str]
+
+    def failures(self, contender: str) -> dict[str, str]:
+        """Return why cells of a contender have failed, by their benchmarks."""
+        return {
+            name.split()[1]: reason
+            for name, (state, reason) in self.outcomes.items()
+            if name.split()[0] == contender and state == "failed"
+        }
+
+    def check_failed(
+        self, contender: str, *causes: str, benchmarks: Collection[str] | None = None
+    ) -> None:
+        """Check that cells of a contender have failed with a cause, which is printed.
+
+        They are those of the *benchmarks*; without these, at least one.
+        """
+        failures = self.failures(contender)
+        assert failures.keys() == (failures.keys() if benchmarks is None else set(benchmarks))
+        assert failures
+        for reason in failures.values():
+            assert all(cause in reason for cause in causes), reason
+            assert "\n" not in reason
+            assert reason in self.done.out
+
+    def check_others_are_measured(self, *faulty: str) -> None:
+        """Check that all *faulty* contenders have failed, and that all else is as in a good run."""
+        assert self.done.status == (3 if faulty else 0), self.done.out + self.done.err
+        failed = {name for name, (state, _) in self.outcomes.items() if state != "measured"}
+        assert {name.split()[0] for name in failed} == set(faulty)
+        assert self.runs.keys() >= self.outcomes.keys() - failed
+        assert "Traceback" not in self.done.out + self.done.err
+        assert self.left_behind == []
+
+
+def wreck(place: Path, text: str, *words: str, imports: str = "%import faulty\n") -> Wreck:
+    """Measure ``add`` and ``cold`` of a good contender and of others that share one run."""
+    done = measure(place, text, *words, imports=imports)
+    assert (place / "a.cells.jsonl").exists(), done.out + done.err
+    return Wreck(done, outcomes(place), runs_of(place), left_behind(place))
 
 
 def outcomes(place: Path) -> dict[str, tuple[str, str]]:

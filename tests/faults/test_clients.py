@@ -1,105 +1,170 @@
-"""A client that crashes, hangs or raises, wherever it is."""
+"""A client that crashes, hangs or raises, whatever it is doing.
+
+Faulty contenders share a run: one of a crew of processes, one of threads, one in which every
+mishap passes, and one without a second attempt.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import pyperf
 import pytest
 
-from tests.faults.runs import check_failed, faulty, measure, outcomes, runs_of
-from tests.integration.command import left_behind
+from tests.faults.runs import Wreck, faulty, wreck
 
 CRASHES = {
     "kill": "was killed by SIGKILL",
     "segv": "was killed by SIGSEGV",
     "exit": "ended with exit status 7",
 }
-CREWS = {"processes": (), "threads": ("--threads",)}
-
-
-@pytest.mark.parametrize("crew", CREWS)
-@pytest.mark.parametrize("fault", CRASHES)
-def test_a_client_that_crashes_on_the_clock(fault: str, crew: str, tmp_path: Path) -> None:
-    done = measure(tmp_path, faulty("bad", fault), *CREWS[crew])
-    check_failed(done, tmp_path, CRASHES[fault])
-
-
-@pytest.mark.parametrize("fault", CRASHES)
-def test_a_client_that_crashes_once_is_tried_again(fault: str, tmp_path: Path) -> None:
-    text = faulty("bad", fault, once=tmp_path / "done")
-    done = measure(tmp_path, text)
-    assert done.status == 0, done.out + done.err
-    assert "1 run repeated after a crash: client 0 (pid " in done.out
-    assert CRASHES[fault] in done.out
-    assert set(outcomes(tmp_path).values()) >= {("measured", "")}
-    assert runs_of(tmp_path) == dict.fromkeys(["good add", "bad add", "good cold", "bad cold"], 1)
-    assert left_behind(tmp_path) == []
-
-
-def test_how_often_it_is_tried_again_can_be_set(tmp_path: Path) -> None:
-    text = faulty("bad", "kill", once=tmp_path / "done")
-    done = measure(tmp_path, text, "--retries", "0")
-    check_failed(done, tmp_path, "was killed by SIGKILL")
-
-
-@pytest.mark.parametrize("crew", CREWS)
-def test_a_client_that_hangs_for_ever(crew: str, tmp_path: Path) -> None:
-    done = measure(tmp_path, faulty("bad", "hang"), *CREWS[crew])
-    check_failed(done, tmp_path, "not done within its time limit of 8 s (--timeout)")
-
-
-WHERE = {
-    "before the start": "set_up",
-    "at the start": "supply",
-    "on the clock": "run",
-    "while verifying": "verify",
+STAGES = ("set_up", "supply", "run", "verify")
+"""Before the start, at the start, on the clock, while verifying."""
+TIMEOUT = ("--timeout", "5")
+FAULTS = {
+    **{fault: {"fault": fault} for fault in (*CRASHES, "hang")},
+    **{f"raise_{stage}": {"fault": "raise", "during": stage} for stage in STAGES},
+}
+OF_PROCESSES = {
+    f"{fault}_{stage}": {"fault": fault, "during": stage}
+    for fault in ("kill", "hang")
+    for stage in ("set_up", "verify")
+}
+CREWS = {
+    "processes": ((), {**FAULTS, **OF_PROCESSES}),
+    "threads": (("-c", "2", "--threads"), FAULTS),
 }
 
 
-@pytest.mark.parametrize("where", WHERE)
-@pytest.mark.parametrize("crew", CREWS)
-def test_a_client_that_raises(where: str, crew: str, tmp_path: Path) -> None:
-    done = measure(tmp_path, faulty("bad", "raise", during=WHERE[where]), *CREWS[crew])
-    failed = tuple(
-        name
-        for name, (state, _) in outcomes(tmp_path).items()
-        if name.startswith("bad") and state == "failed"
+def in_a_group(name: str) -> Any:
+    """Return a parameter whose tests are run by one process of pytest-xdist: they share a run."""
+    return pytest.param(name, marks=pytest.mark.xdist_group(name))
+
+
+@pytest.fixture(
+    scope="module",
+    params=[in_a_group(name) for name in CREWS],
+)
+def crew(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Wreck:
+    """A run of each kind of crew with all faulty contenders."""
+    words, faults = CREWS[request.param]
+    text = "".join(faulty(name, **keys) for name, keys in faults.items())
+    return wreck(tmp_path_factory.mktemp(request.param), text, *words, *TIMEOUT)
+
+
+@pytest.mark.parametrize("fault", CRASHES)
+def test_a_client_that_crashes_on_the_clock(fault: str, crew: Wreck) -> None:
+    crew.check_failed(fault, CRASHES[fault], benchmarks=["add"])
+
+
+def test_a_client_that_hangs_for_ever(crew: Wreck) -> None:
+    crew.check_failed(
+        "hang", "not done within its time limit of 5 s (--timeout)", benchmarks=["add"]
     )
-    assert failed
-    check_failed(done, tmp_path, "StorageError: the disk is on fire", failed=failed)
 
 
-@pytest.mark.parametrize("fault", ["kill", "hang"])
-@pytest.mark.parametrize("where", ["set_up", "verify"])
-def test_a_client_that_crashes_or_hangs_elsewhere(fault: str, where: str, tmp_path: Path) -> None:
-    done = measure(tmp_path, faulty("bad", fault, during=where))
-    failed = tuple(name for name, (state, _) in outcomes(tmp_path).items() if state == "failed")
-    assert failed
-    check_failed(done, tmp_path, failed=failed)
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_client_that_raises(stage: str, crew: Wreck) -> None:
+    crew.check_failed(f"raise_{stage}", "StorageError: the disk is on fire")
 
 
-def test_what_was_measured_before_it_fails_is_kept(tmp_path: Path) -> None:
-    # By the second run there are results of the first one.
-    text = faulty("bad", "raise", during="run", when=tmp_path / "a.json")
-    done = measure(tmp_path, text, "-p", "3")
-    assert done.status == 3
-    state, reason = outcomes(tmp_path)["bad add"]
-    assert (state, runs_of(tmp_path)["bad add"]) == ("failed", 1)
-    assert f"{reason}; the figure is that of 1 run before that" in done.out
-    assert left_behind(tmp_path) == []
+@pytest.mark.parametrize("crew", [in_a_group("processes")], indirect=True)
+@pytest.mark.parametrize("name", OF_PROCESSES)
+def test_a_client_that_crashes_or_hangs_elsewhere(name: str, crew: Wreck) -> None:
+    crew.check_failed(name)
 
 
-def test_a_descendant_that_keeps_the_output_open_holds_nothing_up(tmp_path: Path) -> None:
-    text = faulty("bad", "escape", once=tmp_path / "done")
-    done = measure(tmp_path, text)
-    assert done.status == 0, done.out + done.err
-    assert set(outcomes(tmp_path).values()) == {("measured", "")}
+def test_trap_15_several_cells_that_fail_leave_all_others_measured(crew: Wreck) -> None:
+    faults = {name.split()[0] for name in crew.outcomes} - {"good"}
+    assert len(faults) >= len(FAULTS)
+    crew.check_others_are_measured(*faults)
 
 
-@pytest.mark.parametrize("crew", [("-c", "1"), ("-c", "2", "--threads")])
-def test_trap_15_several_cells_that_fail_leave_all_others_measured(
-    crew: tuple[str, ...], tmp_path: Path
-) -> None:
-    faults = ("raise", "kill", "hang")
-    done = measure(tmp_path, "".join(faulty(fault, fault) for fault in faults), *crew)
-    check_failed(done, tmp_path, failed=tuple(f"{fault} add" for fault in faults))
+# Mishaps that pass
+
+GOOD_AGAIN = (*CRASHES, "kill-worker")
+CLOCKS = ("clock-ahead", "clock-back")
+ONCE = (*GOOD_AGAIN, "escape", *CLOCKS)
+PROCESSES = 3
+
+
+@pytest.fixture(scope="module")
+def mishaps(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Wreck]:
+    place = tmp_path_factory.mktemp("mishaps")
+    text = "".join(
+        faulty(fault.replace("-", "_"), fault, once=place / f"{fault}.done") for fault in ONCE
+    )
+    run = wreck(place, text, "-p", str(PROCESSES))
+    # It is in a session of its own, and holds what its parent printed to for a minute.
+    escaped = [each for each in run.left_behind if "time.sleep(60)" in each]
+    assert len(escaped) == 1
+    run.left_behind.remove(*escaped)
+    return place, run
+
+
+@pytest.mark.xdist_group("mishaps")
+@pytest.mark.parametrize("fault", ONCE)
+def test_a_mishap_that_passes_costs_nothing(fault: str, mishaps: tuple[Path, Wreck]) -> None:
+    place, run = mishaps
+    assert (place / f"{fault}.done").exists()
+    name = fault.replace("-", "_")
+    for benchmark in ("add", "cold"):
+        assert run.outcomes[f"{name} {benchmark}"][0] == "measured"
+        assert run.runs[f"{name} {benchmark}"] == PROCESSES
+
+
+@pytest.mark.xdist_group("mishaps")
+def test_mishaps_that_pass_leave_nothing_behind(mishaps: tuple[Path, Wreck]) -> None:
+    mishaps[1].check_others_are_measured()
+
+
+@pytest.mark.xdist_group("mishaps")
+@pytest.mark.parametrize("fault", GOOD_AGAIN)
+def test_a_worker_that_crashes_once_is_tried_again(fault: str, mishaps: tuple[Path, Wreck]) -> None:
+    _, run = mishaps
+    again = [line for line in run.done.out.splitlines() if "1 run repeated after a crash: " in line]
+    assert len(again) == len(GOOD_AGAIN)
+    if fault in CRASHES:
+        assert sum(CRASHES[fault] in line and "client 0 (pid " in line for line in again) == 1
+    else:
+        assert any("client" not in line and "was killed by SIGKILL" in line for line in again)
+
+
+@pytest.mark.xdist_group("mishaps")
+@pytest.mark.parametrize("fault", CLOCKS)
+def test_a_clock_that_steps(fault: str, mishaps: tuple[Path, Wreck]) -> None:
+    name = fault.replace("-", "_")
+    suite = pyperf.BenchmarkSuite.load(str(mishaps[0] / "a.d" / f"{name}.json"))
+    assert len(suite) == 2
+    assert all(0 < value < 60 for each in suite for value in each.get_values())
+
+
+# Without a second attempt
+
+
+@pytest.fixture(scope="module")
+def once(tmp_path_factory: pytest.TempPathFactory) -> Wreck:
+    place = tmp_path_factory.mktemp("once")
+    text = (
+        faulty("killed", "kill", once=place / "done")
+        + faulty("worker", "kill-worker", once=place / "done too")
+        # By the second run there are results of the first one.
+        + faulty("late", "raise", during="run", when=place / "a.json")
+    )
+    return wreck(place, text, "--retries", "0", "-p", "3")
+
+
+@pytest.mark.xdist_group("once")
+@pytest.mark.parametrize("name", ["killed", "worker"])
+def test_how_often_a_run_is_tried_again_can_be_set(name: str, once: Wreck) -> None:
+    once.check_failed(name, "was killed by SIGKILL", benchmarks=["add"])
+    assert "repeated after a crash" not in once.done.out
+    once.check_others_are_measured("killed", "worker", "late")
+
+
+@pytest.mark.xdist_group("once")
+def test_what_was_measured_before_it_fails_is_kept(once: Wreck) -> None:
+    reason = once.failures("late")["add"]
+    assert once.runs["late add"] == 1
+    assert f"{reason}; the figure is that of 1 run before that" in once.done.out

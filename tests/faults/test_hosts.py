@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import time
 from pathlib import Path
 
 import pyperf
@@ -22,17 +21,17 @@ SQLITE = """<relstorage>
 """
 IMPORTS = "%import relstorage\n%import faulty\n"
 GOOD = f"<zodb good>\n{SQLITE.format('good')}</zodb>\n"
-WORDS = ("-c", "4", "--object-counts", "20", "-p", "2", "-n", "2", "--min-time", "0.05")
-OFFSET = 3
+WORDS = ("-c", "2", "--object-counts", "5", "-p", "1", "-n", "2", "-l", "50")
+OFFSET = 1000
 """Seconds by which the clock of a host is ahead."""
 TWO = {"alpha": (), "beta": ()}
 
 
-def measure(place: Path, text: str, cluster: DaskCluster, *words: str) -> Done:
-    """Measure ``add`` and ``cold`` of a good contender and of others, by clients on hosts."""
-    (place / "x.conf").write_text(IMPORTS + GOOD + text)
+def measure(place: Path, text: str, cluster: DaskCluster) -> Done:
+    """Measure ``add`` and ``cold`` with a client on each of two hosts."""
+    (place / "x.conf").write_text(IMPORTS + text)
     common = ("x.conf", "add", "cold", *WORDS, "--timeout", "60", "-o", "a.json")
-    return run(place, *common, "--hosts", cluster.address, *words)
+    return run(place, *common, "--hosts", cluster.address)
 
 
 def bad(fault: str, **keys: str) -> str:
@@ -41,7 +40,7 @@ def bad(fault: str, **keys: str) -> str:
 
 def check_gone(cluster: DaskCluster, place: Path) -> None:
     """Check that no client is left, and nothing of the command."""
-    wait_until(lambda: not cluster.clients(), 5)
+    wait_until(lambda: not cluster.clients())
     left = [words for words in processes_in(place).values() if "distributed.cli" not in words]
     assert left == []
     assert list((place / "tmp").iterdir()) == []
@@ -90,7 +89,7 @@ def test_a_scheduler_that_goes_away_fails_the_cell(tmp_path: Path) -> None:
 
 def test_a_host_that_cannot_reach_the_storage_is_named(tmp_path: Path) -> None:
     with dask_cluster(tmp_path, TWO) as cluster:
-        done = measure(tmp_path, bad("raise-on-host", during="open"), cluster)
+        done = measure(tmp_path, GOOD + bad("raise-on-host", during="open"), cluster)
         assert done.status == 3, done.out + done.err
         failed = ("failed", "host alpha (127.0.0.1): StorageError: no route to the database")
         assert outcomes(tmp_path) == {
@@ -104,15 +103,15 @@ def test_a_host_that_cannot_reach_the_storage_is_named(tmp_path: Path) -> None:
 
 
 def test_no_client_goes_on_after_an_interrupt(tmp_path: Path) -> None:
-    (tmp_path / "x.conf").write_text(IMPORTS + GOOD)
-    words = ("x.conf", "add", *WORDS, "--min-time", "5", "-p", "9", "-o", "a.json")
+    hung = tmp_path / "hung"
+    (tmp_path / "x.conf").write_text(IMPORTS + bad("hang", during="run", once=str(hung)))
     with dask_cluster(tmp_path, TWO) as cluster:
-        with start(tmp_path, *words, "--hosts", cluster.address) as process:
-            wait_until(lambda: len(cluster.clients()) >= 2 + 4)
-            time.sleep(3)  # they are in the middle of a slice
-            assert len(cluster.clients()) >= 2 + 4
+        words = ("x.conf", "add", *WORDS, "-o", "a.json", "--hosts", cluster.address)
+        with start(tmp_path, *words) as process:
+            wait_until(hung.exists)  # they are in the middle of a slice
+            assert len(cluster.clients()) >= 2 + 2
             process.send_signal(signal.SIGINT)
-            wait_until(lambda: not cluster.clients(), 2)
+            wait_until(lambda: not cluster.clients())
             _, err = process.communicate(timeout=60)
         assert process.returncode == 130
         assert "Traceback" not in err
@@ -122,7 +121,7 @@ def test_no_client_goes_on_after_an_interrupt(tmp_path: Path) -> None:
 def test_clocks_that_are_apart_change_nothing(tmp_path: Path) -> None:
     ahead = ("unshare", "--fork", "--kill-child", "--time", "--monotonic", str(OFFSET))
     with dask_cluster(tmp_path, {"alpha": (), "beta": ahead}) as cluster:
-        done = measure(tmp_path, "", cluster)
+        done = measure(tmp_path, GOOD, cluster)
         assert done.status == 0, done.out + done.err
         for run in (
             pyperf.BenchmarkSuite.load(str(tmp_path / "a.json")).get_benchmarks()[0].get_runs()

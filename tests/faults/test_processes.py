@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
@@ -11,7 +12,7 @@ from pathlib import Path
 import pyperf
 import pytest
 
-from tests.faults.runs import BUSY, GOOD, check_failed, faulty, measure, outcomes, runs_of
+from tests.faults.runs import BUSY, GOOD, faulty, measure, outcomes, runs_of
 from tests.integration.command import (
     QUICK,
     Done,
@@ -23,28 +24,21 @@ from tests.integration.command import (
 )
 
 ALL = ["good add", "bad add", "good cold", "bad cold"]
-PARENTS = {"kill-worker": "the worker", "kill-fork-server": "the process that starts workers"}
 
 
-@pytest.mark.parametrize("fault", PARENTS)
-def test_a_run_whose_worker_is_killed_is_made_again(fault: str, tmp_path: Path) -> None:
-    done = measure(tmp_path, faulty("bad", fault, once=tmp_path / "done"), "-p", "3")
+def test_a_run_is_made_again_if_the_process_that_starts_workers_is_killed(tmp_path: Path) -> None:
+    done = measure(tmp_path, faulty("bad", "kill-fork-server", once=tmp_path / "done"), "-p", "2")
     assert done.status == 0, done.out + done.err
     assert "1 run repeated after a crash: " in done.out
     assert "was killed by SIGKILL" in done.out
     assert {state for state, _ in outcomes(tmp_path).values()} == {"measured"}
-    assert runs_of(tmp_path) == dict.fromkeys(ALL, 3)
+    assert runs_of(tmp_path) == dict.fromkeys(ALL, 2)
     assert left_behind(tmp_path) == []
 
 
-def test_a_cell_whose_worker_is_killed_has_failed_where_nothing_is_tried_again(
+def test_the_rows_after_the_process_that_starts_workers_was_killed_are_measured(
     tmp_path: Path,
 ) -> None:
-    done = measure(tmp_path, faulty("bad", "kill-worker"), "--retries", "0")
-    check_failed(done, tmp_path, "was killed by SIGKILL")
-
-
-def test_the_rows_after_the_host_was_killed_are_measured(tmp_path: Path) -> None:
     done = measure(tmp_path, faulty("bad", "kill-fork-server"), "--retries", "0")
     assert done.status == 3, done.out + done.err
     found = outcomes(tmp_path)
@@ -63,13 +57,15 @@ def test_the_guardian_is_killed(tmp_path: Path) -> None:
     assert left_behind(tmp_path) == []
 
 
-def killed(place: Path) -> Mapping[str, list[tuple[float, ...]]]:
-    """Have a run killed in the second round of add; return what is in its files."""
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The place of a run that was killed in the second round of add."""
+    place = tmp_path_factory.mktemp("killed")
     text = faulty("bad", "kill-command", when=place / "a.json", once=place / "done")
     done: Done = measure(place, text, "-p", "3")
     assert done.status == -signal.SIGKILL
     wait_until(lambda: left_behind(place) == [])
-    return values_in(place)
+    return place
 
 
 def values_in(place: Path) -> dict[str, list[tuple[float, ...]]]:
@@ -77,9 +73,10 @@ def values_in(place: Path) -> dict[str, list[tuple[float, ...]]]:
     return {each.get_name(): [run.values for run in each.get_runs()] for each in suite}
 
 
-def test_the_command_is_killed(tmp_path: Path) -> None:
-    assert {name.split()[0] for name in killed(tmp_path)} == {"good:", "bad:"}
-    assert all(len(runs) == 1 for runs in values_in(tmp_path).values())
+@pytest.mark.xdist_group("killed command")
+def test_the_command_is_killed(killed: Path) -> None:
+    assert {name.split()[0] for name in values_in(killed)} == {"good:", "bad:"}
+    assert all(len(runs) == 1 for runs in values_in(killed).values())
 
 
 def test_the_command_is_killed_while_a_client_hangs(tmp_path: Path) -> None:
@@ -92,18 +89,20 @@ def test_the_command_is_killed_while_a_client_hangs(tmp_path: Path) -> None:
     wait_until(lambda: left_behind(tmp_path) == [])
 
 
-def test_a_killed_run_is_resumed_where_it_was(tmp_path: Path) -> None:
-    before = killed(tmp_path)
+@pytest.mark.xdist_group("killed command")
+def test_a_killed_run_is_resumed_where_it_was(killed: Path, tmp_path: Path) -> None:
+    place = shutil.copytree(killed, tmp_path / "copy")
+    before = values_in(place)
     words = ("x.conf", "add", "cold", "-c", "1", *QUICK, "-l", "8", "-p", "3")
-    done = run(tmp_path, *words, "--resume", "a.json")
+    done = run(place, *words, "--resume", "a.json")
     assert done.status == 0, done.out + done.err
-    after = values_in(tmp_path)
+    after = values_in(place)
     assert {name: len(runs) for name, runs in after.items()} == dict.fromkeys(after, 3)
     assert len(after) == len(ALL)
     for name, runs in before.items():
         assert after[name][: len(runs)] == runs
-    assert run(tmp_path, *words, "--resume", "a.json").status == 0
-    assert values_in(tmp_path) == after
+    assert run(place, *words, "--resume", "a.json").status == 0
+    assert values_in(place) == after
 
 
 def test_only_the_same_run_is_resumed(tmp_path: Path) -> None:

@@ -10,13 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.runs import check_failed, faulty, measure, outcomes
+from tests.faults.runs import Wreck, check_failed, faulty, measure, outcomes, wreck
 from tests.integration.command import left_behind, open_directory
 
-ZEO_SERVER = (
-    "<zeoserver main>\n<filestorage>\npath $scratch/main.fs\n</filestorage>\n</zeoserver>\n"
-)
 ZEO = "<zeoclient>\nserver $main\n</zeoclient>\n"
+BOTH = ("add", "cold")
+
+
+def zeo_server(name: str, path: str) -> str:
+    return f"<zeoserver {name}>\n<filestorage>\npath {path}\n</filestorage>\n</zeoserver>\n"
+
+
+ZEO_SERVER = zeo_server("main", "$scratch/main.fs")
 
 
 def relstorage(adapter: str, *settings: str, more: str = "") -> str:
@@ -28,20 +33,21 @@ def contender(name: str, storage: str) -> str:
     return f"<zodb {name}>\n{storage}</zodb>\n"
 
 
-POSTGRESQL = "host='$main_host' port='$main_port' user='zodbshootout' dbname='zodbshootout'"
-PLACE = "host $main_host", "port $main_port", "db zodbshootout"
-KILLED = {
-    "zeo": (ZEO_SERVER, ZEO),
-    "postgresql": (
-        "<postgresqlserver main/>\n",
-        relstorage("postgresql", f"dsn {POSTGRESQL} password='$main_password'"),
-    ),
+DATABASE_SERVERS = "<postgresqlserver pg/>\n<mysqlserver my/>\n"
+POSTGRESQL = "host='$pg_host' port='$pg_port' user='zodbshootout' dbname='zodbshootout'"
+PLACE = "host $my_host", "port $my_port", "db zodbshootout"
+STORAGES = {
+    "zeo": ("main", ZEO),
+    "postgresql": ("pg", relstorage("postgresql", f"dsn {POSTGRESQL} password='$pg_password'")),
     "mariadb": (
-        "<mysqlserver main/>\n",
-        relstorage("mysql-or-mariadb", *PLACE, "user zodbshootout", "passwd $main_password"),
+        "my",
+        relstorage("mysql-or-mariadb", *PLACE, "user zodbshootout", "passwd $my_password"),
     ),
 }
+"""The server of each, and a storage that it serves."""
 IMPORTS = "%import faulty\n%import relstorage\n%import zodbshootout.mysql\n"
+
+pytestmark = pytest.mark.xdist_group("faulty servers")
 
 
 @pytest.fixture
@@ -50,14 +56,26 @@ def place() -> Iterator[Path]:
         yield path
 
 
-@pytest.mark.parametrize(
-    ("server", "where"),
-    [("zeo", "run"), ("zeo", "supply"), ("postgresql", "run"), ("mariadb", "run")],
-)
-def test_a_server_that_is_killed(server: str, where: str, place: Path) -> None:
-    section, storage = KILLED[server]
-    text = section + faulty("bad", f"kill-{server}", storage, during=where)
-    done = measure(place, text, "--timeout", "60", imports=IMPORTS)
+@pytest.fixture(scope="module")
+def killed() -> Iterator[Wreck]:
+    """A run in which a server of each kind is killed while its contender is measured."""
+    text = ZEO_SERVER + DATABASE_SERVERS
+    for name, (_, storage) in STORAGES.items():
+        text += faulty(name, f"kill-{name}", storage, during="run")
+    with open_directory() as place:
+        yield wreck(place, text, "--timeout", "60", imports=IMPORTS)
+
+
+@pytest.mark.parametrize("name", STORAGES)
+def test_a_server_that_is_killed(name: str, killed: Wreck) -> None:
+    server, _ = STORAGES[name]
+    killed.check_failed(name, f"server {server} was killed by SIGKILL", benchmarks=BOTH)
+    killed.check_others_are_measured(*STORAGES)
+
+
+def test_a_server_that_is_killed_when_a_slice_is_prepared(place: Path) -> None:
+    text = ZEO_SERVER + faulty("bad", "kill-zeo", ZEO, during="supply")
+    done = measure(place, text, "--timeout", "60")
     check_failed(done, place, "server main was killed by SIGKILL", failed=("bad add", "bad cold"))
 
 
@@ -72,40 +90,7 @@ def test_a_server_that_is_killed_between_runs(place: Path) -> None:
     assert left_behind(place) == []
 
 
-def test_a_connection_that_is_refused(place: Path) -> None:
-    text = contender("bad", "<zeoclient>\nserver localhost:1\n</zeoclient>\n") + contender(
-        "worse", relstorage("postgresql", "dsn host='localhost' port='1' dbname='x' user='y'")
-    )
-    done = measure(place, text, imports="%import relstorage\n")
-    assert done.status == 3
-    found = outcomes(place)
-    assert "no ZEO server at localhost:1; start one there" in found["bad add"][1]
-    assert found["worse add"][0] == found["worse cold"][0] == "failed"
-    assert found["good add"][0] == found["good cold"][0] == "measured"
-    assert "Traceback" not in done.out + done.err
-    assert left_behind(place) == []
-
-
-@pytest.mark.parametrize("server", ["postgresqlserver", "mysqlserver"])
-def test_authentication_that_is_refused(server: str, place: Path) -> None:
-    storage = {
-        "postgresqlserver": relstorage("postgresql", f"dsn {POSTGRESQL} password='wrong one'"),
-        "mysqlserver": relstorage(
-            "mysql-or-mariadb", *PLACE, "user zodbshootout", "passwd wrong one"
-        ),
-    }[server]
-    done = measure(place, f"<{server} main/>\n" + contender("bad", storage), imports=IMPORTS)
-    check_failed(done, place, "cannot be opened: ", failed=("bad add", "bad cold"))
-    assert "wrong one" not in done.out + done.err
-
-
-def test_a_schema_that_is_missing(place: Path) -> None:
-    storage = relstorage(
-        "postgresql", f"dsn {POSTGRESQL} password='$main_password'", more="create-schema false\n"
-    )
-    text = "<postgresqlserver main/>\n" + contender("bad", storage)
-    done = measure(place, text, imports=IMPORTS)
-    check_failed(done, place, "cannot be opened: ", failed=("bad add", "bad cold"))
+# Servers that let nobody in
 
 
 @contextmanager
@@ -130,26 +115,66 @@ def silent_server() -> Iterator[int]:
         each.close()
 
 
-def test_a_storage_that_never_answers_while_it_is_opened(place: Path) -> None:
-    with silent_server() as port:
-        storage = relstorage(
-            "postgresql", f"dsn host='127.0.0.1' port='{port}' dbname='x' user='y'"
-        )
-        text = contender("bad", storage)
-        done = measure(place, text, "--open-timeout", "7", imports=IMPORTS)
-    check_failed(
-        done,
-        place,
-        "cannot be opened: not done within its time limit of 7 s (--open-timeout)",
-        failed=("bad add", "bad cold"),
+CLOSED = {
+    "wrong_postgresql": relstorage("postgresql", f"dsn {POSTGRESQL} password='wrong one'"),
+    "wrong_mysql": relstorage("mysql-or-mariadb", *PLACE, "user zodbshootout", "passwd wrong one"),
+    "no_schema": relstorage(
+        "postgresql", f"dsn {POSTGRESQL} password='$pg_password'", more="create-schema false\n"
+    ),
+    "no_zeo": "<zeoclient>\nserver localhost:1\n</zeoclient>\n",
+    "no_postgresql": relstorage("postgresql", "dsn host='localhost' port='1' dbname='x' user='y'"),
+    "other_section": STORAGES["mariadb"][1].replace("mysql-or-mariadb", "mysql"),
+    "failing": "<zeoclient>\nserver $broken\n</zeoclient>\n",
+    "silent": relstorage("postgresql", "dsn host='127.0.0.1' port='{port}' dbname='x' user='y'"),
+}
+
+
+@pytest.fixture(scope="module")
+def closed() -> Iterator[Wreck]:
+    """A run with contenders of which none gets at its database."""
+    text = DATABASE_SERVERS + zeo_server("broken", "taken")
+    text += "".join(contender(name, storage) for name, storage in CLOSED.items())
+    with open_directory() as place, silent_server() as port:
+        (place / "taken").mkdir()
+        text = text.replace("{port}", str(port))
+        yield wreck(place, text, "--open-timeout", "5", imports=IMPORTS)
+
+
+def test_contenders_that_get_at_no_database_cost_no_other(closed: Wreck) -> None:
+    closed.check_others_are_measured(*CLOSED)
+
+
+def test_a_connection_that_is_refused(closed: Wreck) -> None:
+    closed.check_failed("no_zeo", "no ZEO server at localhost:1; start one there", benchmarks=BOTH)
+    closed.check_failed("no_postgresql", benchmarks=BOTH)
+
+
+@pytest.mark.parametrize("name", ["wrong_postgresql", "wrong_mysql"])
+def test_authentication_that_is_refused(name: str, closed: Wreck) -> None:
+    closed.check_failed(name, "cannot be opened: ", benchmarks=BOTH)
+    assert "wrong one" not in closed.done.out + closed.done.err
+
+
+def test_relstorages_own_section_says_what_to_write_for_mariadb(closed: Wreck) -> None:
+    advice = "for this server write '%import zodbshootout.mysql' and <mysql-or-mariadb>"
+    closed.check_failed("other_section", advice, benchmarks=BOTH)
+
+
+def test_a_schema_that_is_missing(closed: Wreck) -> None:
+    closed.check_failed("no_schema", "cannot be opened: ", benchmarks=BOTH)
+
+
+def test_a_storage_that_never_answers_while_it_is_opened(closed: Wreck) -> None:
+    closed.check_failed(
+        "silent",
+        "cannot be opened: not done within its time limit of 5 s (--open-timeout)",
+        benchmarks=BOTH,
     )
-    assert "bad: waiting for it to open, 7 s at most (--open-timeout)" in done.err
+    waiting = "silent: waiting for it to open, 5 s at most (--open-timeout)"
+    assert waiting in closed.done.err
 
 
-def test_a_server_that_does_not_come_up_gives_its_last_words(place: Path) -> None:
-    (place / "taken").mkdir()
-    text = ZEO_SERVER.replace("$scratch/main.fs", "taken") + contender("bad", ZEO)
-    done = measure(place, text)
-    check_failed(
-        done, place, "server main ended at once:", "Is a directory", failed=("bad add", "bad cold")
+def test_a_server_that_does_not_come_up_gives_its_last_words(closed: Wreck) -> None:
+    closed.check_failed(
+        "failing", "server broken ended at once:", "Is a directory", benchmarks=BOTH
     )

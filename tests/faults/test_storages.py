@@ -7,10 +7,61 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.runs import GOOD, check_failed, faulty, measure, outcomes
+from tests.faults.runs import GOOD, Wreck, faulty, wreck
 from tests.integration.command import QUICK, SOURCES, left_behind, run
 
-BOTH = ("bad add", "bad cold")
+BOTH = ("add", "cold")
+OPENING = {fault: {"fault": fault, "during": "open"} for fault in ("raise", "kill", "exit", "hang")}
+CLOSING = {
+    f"{fault}_closing": {"fault": fault, "during": "close"} for fault in ("raise", "kill", "hang")
+}
+DRIVERS = {
+    "oracle": "<oracle>\nuser x\npassword y\ndsn z\n</oracle>\n",
+    "driver_of_postgresql": "<postgresql>\ndriver psycopg2cffi\ndsn host='x'\n</postgresql>\n",
+    "driver_of_mysql": "<mysql>\ndriver C MySQL Connector/Python\ndb x\n</mysql>\n",
+}
+NO_DATABASE = "<zodb no_database>\n<filestorage>\npath not.fs\n</filestorage>\n</zodb>\n"
+
+pytestmark = pytest.mark.xdist_group("storages")
+
+
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory: pytest.TempPathFactory) -> Wreck:
+    """A run with storages none of which can be opened and closed, beside a good one."""
+    place = tmp_path_factory.mktemp("storages")
+    (place / "not.fs").write_bytes(b"this is not a FileStorage, and long enough to see that")
+    text = "".join(faulty(name, **keys) for name, keys in (OPENING | CLOSING).items())
+    for name, section in DRIVERS.items():
+        text += f"<zodb {name}>\n<relstorage>\n{section}</relstorage>\n</zodb>\n"
+    imports = "%import faulty\n%import relstorage\n"
+    return wreck(place, text + NO_DATABASE, "--open-timeout", "4", imports=imports)
+
+
+def test_storages_that_fail_cost_no_other(opened: Wreck) -> None:
+    opened.check_others_are_measured(*OPENING, *CLOSING, *DRIVERS, "no_database")
+
+
+@pytest.mark.parametrize("fault", ["raise", "kill", "exit"])
+def test_a_storage_that_fails_when_it_is_opened(fault: str, opened: Wreck) -> None:
+    opened.check_failed(fault, "cannot be opened: ", benchmarks=BOTH)
+
+
+def test_a_storage_that_hangs_when_it_is_opened(opened: Wreck) -> None:
+    opened.check_failed("hang", "time limit of 4 s (--open-timeout)", benchmarks=BOTH)
+
+
+@pytest.mark.parametrize("name", CLOSING)
+def test_a_storage_that_fails_when_it_is_closed(name: str, opened: Wreck) -> None:
+    opened.check_failed(name, benchmarks=BOTH)
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
+def test_a_driver_that_is_missing(driver: str, opened: Wreck) -> None:
+    opened.check_failed(driver, "install it: pip install", benchmarks=BOTH)
+
+
+def test_a_file_that_is_no_database(opened: Wreck) -> None:
+    opened.check_failed("no_database", "cannot be opened: FileStorageFormatError", benchmarks=BOTH)
 
 
 def test_a_package_that_raises_when_its_section_is_imported(tmp_path: Path) -> None:
@@ -24,42 +75,3 @@ def test_a_package_that_raises_when_its_section_is_imported(tmp_path: Path) -> N
     assert done.status == 2
     assert done.complaint.startswith("zodbshootout: x.conf: ")
     assert left_behind(tmp_path) == []
-
-
-@pytest.mark.parametrize("fault", ["raise", "kill", "exit"])
-def test_a_storage_that_fails_when_it_is_opened(fault: str, tmp_path: Path) -> None:
-    done = measure(tmp_path, faulty("bad", fault, during="open"))
-    check_failed(done, tmp_path, "cannot be opened: ", failed=BOTH)
-
-
-def test_a_storage_that_hangs_when_it_is_opened(tmp_path: Path) -> None:
-    done = measure(tmp_path, faulty("bad", "hang", during="open"), "--open-timeout", "6")
-    check_failed(done, tmp_path, "time limit of 6 s (--open-timeout)", failed=BOTH)
-
-
-@pytest.mark.parametrize("fault", ["raise", "kill", "hang"])
-def test_a_storage_that_fails_when_it_is_closed(fault: str, tmp_path: Path) -> None:
-    done = measure(tmp_path, faulty("bad", fault, during="close"), "--open-timeout", "6")
-    check_failed(done, tmp_path, failed=BOTH)
-
-
-DRIVERS = {
-    "oracle": "<oracle>\nuser x\npassword y\ndsn z\n</oracle>\n",
-    "a driver of PostgreSQL": "<postgresql>\ndriver psycopg2cffi\ndsn host='x'\n</postgresql>\n",
-    "a driver of MySQL": "<mysql>\ndriver C MySQL Connector/Python\ndb x\n</mysql>\n",
-}
-
-
-@pytest.mark.parametrize("driver", DRIVERS)
-def test_a_driver_that_is_missing(driver: str, tmp_path: Path) -> None:
-    text = f"<zodb bad>\n<relstorage>\n{DRIVERS[driver]}</relstorage>\n</zodb>\n"
-    done = measure(tmp_path, text, imports="%import relstorage\n")
-    check_failed(done, tmp_path, "install it: pip install", failed=BOTH)
-    assert outcomes(tmp_path)["good add"][0] == "measured"
-
-
-def test_a_file_that_is_no_database(tmp_path: Path) -> None:
-    (tmp_path / "not.fs").write_bytes(b"this is not a FileStorage, and long enough to see that")
-    text = "<zodb bad>\n<filestorage>\npath not.fs\n</filestorage>\n</zodb>\n"
-    done = measure(tmp_path, text)
-    check_failed(done, tmp_path, "cannot be opened: FileStorageFormatError", failed=BOTH)

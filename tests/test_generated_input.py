@@ -89,7 +89,7 @@ PARTS = OPTION_AND_VALUE | (OPTIONS | MISSPELT | EXCLUSIONS | VALUES).map(lambda
 LINES = st.lists(PARTS, max_size=6).map(lambda parts: [word for part in parts for word in part])
 
 
-@examples(400, 10_000)
+@examples(60, 10_000)
 @given(LINES)
 def test_command_lines(words: list[str]) -> None:
     check_outcome(["--list", *words])
@@ -106,7 +106,7 @@ REPORT_VALUES = st.sampled_from(
 )  # fmt: skip
 
 
-@examples(150, 2_000)
+@examples(60, 2_000)
 @given(
     st.sampled_from(["show", "compare", "report"]),
     st.lists(REPORT_OPTIONS | REPORT_VALUES | NOISE, max_size=6),
@@ -157,7 +157,7 @@ CHANGES = st.tuples(
 )
 
 
-@examples(200, 2_000)
+@examples(40, 2_000)
 @given(st.sampled_from(CONFIGURATIONS), st.lists(CHANGES, min_size=1, max_size=4))
 def test_configurations(text: str, changes: list[tuple[str, int, int, str]]) -> None:
     for each in changes:
@@ -194,7 +194,7 @@ def replaced(document: Any, path: tuple[Any, ...], value: Any) -> Any:
     return document
 
 
-@examples(150, 2_000)
+@examples(20, 2_000)
 @given(st.data())
 def test_result_files_of_which_something_is_otherwise(data: st.DataObject) -> None:
     text = Path("there.json").read_text()
@@ -204,7 +204,7 @@ def test_result_files_of_which_something_is_otherwise(data: st.DataObject) -> No
     check_reading("other.json")
 
 
-@examples(150, 2_000)
+@examples(20, 2_000)
 @given(st.floats(0, 1), st.booleans())
 def test_result_files_that_are_cut_off(part: float, of_cells: bool) -> None:
     for suffix in ("json", "cells.jsonl"):

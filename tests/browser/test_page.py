@@ -94,8 +94,9 @@ def page_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
     return write
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+@pytest.mark.parametrize(
+    ("size", "dark"), [(DESKTOP, False), (PHONE, True)], ids=["desktop-light", "phone-dark"]
+)
 def test_a_page_draws_its_charts_and_can_be_used_by_everybody(
     browser: Browser,
     page_of: Callable[..., Path],

@@ -37,6 +37,8 @@ def open_directory() -> Iterator[Path]:
         shutil.rmtree(path)
 
 
+Cells = dict[tuple[str, str], tuple[str, str]]
+"""The state of each cell and the reason for it, by contender and benchmark."""
 END_OF_INPUT = "\x04"
 """What Ctrl-D sends on a terminal."""
 
@@ -143,7 +145,7 @@ def left_behind(directory: Path) -> list[str]:
     return [*processes_in(directory).values(), *files]
 
 
-def cells(path: Path) -> dict[tuple[str, str], tuple[str, str]]:
+def cells(path: Path) -> Cells:
     return {
         (each["contender"], each["benchmark"]): (each["state"], each["reason"])
         for each in map(json.loads, path.read_text().splitlines())

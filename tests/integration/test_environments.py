@@ -76,6 +76,27 @@ def cache(directory: Path) -> dict[str, str]:
     return {"XDG_CACHE_HOME": str(directory / "cache")}
 
 
+def with_uv(of: WheelSet, home: Path) -> dict[str, str]:
+    """Return the variables with which uv makes environments of these wheels in *home*."""
+    wheels(of)
+    return {
+        **cache(home),
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
+        "UV_OFFLINE": "1",
+        "UV_NO_INDEX": "1",
+        "UV_FIND_LINKS": str(of.directory),
+        "UV_CACHE_DIR": str(home / "uv"),
+    }
+
+
+@pytest.fixture(scope="module")
+def old(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory in whose cache an environment with an old ZODB is made once."""
+    directory = tmp_path_factory.mktemp("old")
+    (directory / "cache").mkdir()
+    return directory
+
+
 @pytest.mark.network
 def test_two_releases_of_a_storage_are_measured_in_turn(home: Path) -> None:
     (home / "x.conf").write_text(SQLITE)
@@ -123,11 +144,12 @@ def test_runs_are_added_and_resumed_where_environments_are(home: Path) -> None:
 
 
 @pytest.mark.network
-def test_zodb_5_8_and_nothing_else_is_enough(home: Path) -> None:
+@pytest.mark.xdist_group("an old ZODB")
+def test_zodb_5_8_and_nothing_else_is_enough(home: Path, old: Path) -> None:
     environment = "<environment other>\nrequirements ZODB==5.8.1\n</environment>\n"
     (home / "x.conf").write_text(f"{environment}{OURS}{ELSEWHERE}")
-    words = ("x.conf", "all", *ONE_CLIENT, "-p", "1", "-o", "a.json")
-    done = run(home, *words, **cache(home), **wheels(OLD))
+    words = ("x.conf", "all", *ONE_CLIENT, "-o", "a.json")
+    done = run(home, *words, **cache(old), **wheels(OLD))
     assert done.status == 0, done.err
     states = {key: state for key, (state, _) in cells(home / "a.cells.jsonl").items()}
     there = {benchmark: state for (name, benchmark), state in states.items() if name == "there"}
@@ -137,7 +159,7 @@ def test_zodb_5_8_and_nothing_else_is_enough(home: Path) -> None:
     assert metadata["version_ZODB"] == "5.8.1"
     assert metadata["environment"] == "ZODB==5.8.1"
 
-    (made,) = (home / "cache" / "zodbshootout" / "environments").glob("*/bin/python")
+    (made,) = (old / "cache" / "zodbshootout" / "environments").glob("*/bin/python")
     assert metadata["python_executable"] == str(made)
     question = "from importlib.metadata import distributions as d; print(*(i.name for i in d()))"
     packages = subprocess.run(
@@ -150,18 +172,9 @@ def test_zodb_5_8_and_nothing_else_is_enough(home: Path) -> None:
 
 @pytest.mark.network
 def test_uv_makes_environments_where_it_is_installed(home: Path) -> None:
-    wheels(OLD)
     environment = "<environment other>\nrequirements ZODB==5.8.1\n</environment>\n"
     (home / "x.conf").write_text(f"{environment}{ELSEWHERE}")
-    more = {
-        **cache(home),
-        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
-        "UV_OFFLINE": "1",
-        "UV_NO_INDEX": "1",
-        "UV_FIND_LINKS": str(OLD.directory),
-        "UV_CACHE_DIR": str(home / "uv"),
-    }
-    done = run(home, "x.conf", "add", *ONE_CLIENT, **more)
+    done = run(home, "x.conf", "add", *ONE_CLIENT, **with_uv(OLD, home))
     assert done.status == 0, done.err
     (made,) = (home / "cache" / "zodbshootout" / "environments").glob("*/pyvenv.cfg")
     assert "uv = " in made.read_text()
@@ -234,7 +247,7 @@ def test_pypy_is_measured_beside_this_python(home: Path) -> None:
     environment = "<environment other>\npython pypy3\nrequirements ZODB\n</environment>\n"
     (home / "x.conf").write_text(f"{environment}{OURS}{ELSEWHERE}")
     words = ("x.conf", "add", "update", "cold", "hot", "steamin", "--threads", *QUICK)
-    done = run(home, *words, "-n", "3", "-o", "a.json", **cache(home), **wheels(PYPY))
+    done = run(home, *words, "-n", "3", "-o", "a.json", **with_uv(PYPY, home))
     assert done.status == 0, done.err
     metadata = metadata_of(home / "a.d" / "there.json", "cold")
     assert metadata["python_implementation"] == "pypy"
@@ -243,11 +256,12 @@ def test_pypy_is_measured_beside_this_python(home: Path) -> None:
 
 
 @pytest.mark.network
-def test_greenlets_are_not_supported_where_gevent_is_not(home: Path) -> None:
+@pytest.mark.xdist_group("an old ZODB")
+def test_greenlets_are_not_supported_where_gevent_is_not(home: Path, old: Path) -> None:
     environment = "<environment other>\nrequirements ZODB==5.8.1\n</environment>\n"
     (home / "x.conf").write_text(f"{environment}{OURS}{ELSEWHERE}")
     words = ("x.conf", "add", "--gevent", *QUICK, "-o", "a.json")
-    done = run(home, *words, **cache(home), **wheels(OLD))
+    done = run(home, *words, **cache(old), **wheels(OLD))
     assert done.status == 0, done.err
     found = cells(home / "a.cells.jsonl")
     assert found["fs", "add"][0] == "measured"
@@ -258,7 +272,7 @@ def test_greenlets_are_not_supported_where_gevent_is_not(home: Path) -> None:
 def test_newt_db_is_measured_beside_the_relstorage_that_it_needs(home: Path) -> None:
     shutil.copy(TESTS.parent / "etc" / "newt-sample.conf", home)
     words = ("newt-sample.conf", "add", "update", "cold", *QUICK, "-o", "a.json")
-    done = run(home, *words, **cache(home), **wheels(NEWT))
+    done = run(home, *words, **with_uv(NEWT, home))
     assert done.status == 0, done.err
     found = cells(home / "a.cells.jsonl")
     assert {name for name, _ in found} == {"relstorage", "newt", "newt_text"}

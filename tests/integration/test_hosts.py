@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import subprocess
@@ -15,7 +16,7 @@ import asyncssh
 import pytest
 import yaml
 
-from tests.clusters import dask_cluster
+from tests.clusters import DaskCluster, dask_cluster
 from tests.integration.command import (
     SOURCES,
     TESTS,
@@ -25,6 +26,7 @@ from tests.integration.command import (
     run,
     wait_until,
 )
+from zodbshootout.cli.main import main
 from zodbshootout.guardian import Guardian
 from zodbshootout.servers.address import certificates
 from zodbshootout.servers.dask import cluster_for
@@ -44,7 +46,8 @@ CONFIGURATION = """
     </zeoclient>
 </zodb>
 """
-BRIEF = ("--object-counts", "100", "-p", "1", "-n", "2", "--min-time", "0.05")
+BRIEF = ("--object-counts", "20", "-p", "1", "-n", "2", "--min-time", "0.05")
+of_two_hosts = pytest.mark.xdist_group("a cluster of two hosts")
 
 
 @pytest.fixture
@@ -53,12 +56,17 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    "kind", [(), ("--threads", "shared"), ("--threads", "unique"), ("--gevent",)]
-)
-def test_clients_on_hosts_fill_the_table(home: Path, kind: tuple[str, ...]) -> None:
+@pytest.fixture(scope="module")
+def two_hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaskCluster]:
+    """A cluster that several runs use."""
+    with dask_cluster(tmp_path_factory.mktemp("cluster"), {"alpha": (), "beta": ()}) as cluster:
+        yield cluster
+
+
+def check_fills_the_table(home: Path, hosts: str, *kind: str) -> None:
+    """Check that five clients of a kind on two hosts measure all that is asked for."""
     words = ("x.conf", "add", "cold", "hot", "conflicts", "-c", "5", *kind, *BRIEF)
-    done = run(home, *words, "--hosts", "local:2", "-o", "a.json")
+    done = run(home, *words, "--hosts", hosts, "-o", "a.json")
     assert done.status == 0, done.err + done.out
     assert "on 2 hosts" in done.out
     assert {state for state, _ in cells(home / "a.cells.jsonl").values()} == {"measured"}
@@ -69,7 +77,26 @@ def test_clients_on_hosts_fill_the_table(home: Path, kind: tuple[str, ...]) -> N
     assert run(home, "show", "a.json").out in done.out
 
 
-def test_greenlets_on_hosts_have_the_driver_that_the_metadata_name(home: Path) -> None:
+def test_clients_on_hosts_that_are_started_here_fill_the_table(home: Path) -> None:
+    check_fills_the_table(home, "local:2")
+
+
+@of_two_hosts
+@pytest.mark.parametrize("kind", [("--threads", "shared"), ("--threads", "unique"), ("--gevent",)])
+def test_clients_on_hosts_fill_the_table(
+    kind: tuple[str, ...], home: Path, two_hosts: DaskCluster
+) -> None:
+    check_fills_the_table(home, two_hosts.address, *kind)
+    metadata = metadata_of(home / "a.d" / "zeo.json", "add")
+    assert metadata["host_1"] == "beta (127.0.0.1)"
+    assert two_hosts.clients() == []
+    assert {process.poll() for process in two_hosts.workers.values()} == {None}
+
+
+@of_two_hosts
+def test_greenlets_on_hosts_have_the_driver_that_the_metadata_name(
+    home: Path, two_hosts: DaskCluster
+) -> None:
     section = "<relstorage>\nkeep-history false\n<sqlite3>\n{}data-dir $scratch/{}\n</sqlite3>\n"
     drivers = {"any": "", "named": "driver gevent sqlite3\n"}
     text = "".join(
@@ -77,23 +104,11 @@ def test_greenlets_on_hosts_have_the_driver_that_the_metadata_name(home: Path) -
         for name, driver in drivers.items()
     )
     (home / "x.conf").write_text(f"%import relstorage\n{text}")
-    done = run(home, "x.conf", "add", "--gevent", *BRIEF, "--hosts", "local:2", "-o", "a.json")
+    words = ("x.conf", "add", "--gevent", *BRIEF, "--hosts", two_hosts.address, "-o", "a.json")
+    done = run(home, *words)
     assert done.status == 0, done.err + done.out
     for name in drivers:
         assert metadata_of(home / "a.d" / f"{name}.json", "add")["driver"] == "gevent sqlite3"
-
-
-def test_a_cluster_that_is_there_is_used_and_left_as_it_was(home: Path) -> None:
-    with dask_cluster(home, {"alpha": (), "beta": ()}) as cluster:
-        words = ("x.conf", "add", "cold", "-c", "4", *BRIEF, "--hosts", cluster.address)
-        for name in ("a.json", "b.json"):
-            done = run(home, *words, "-o", name)
-            assert done.status == 0, done.err + done.out
-        metadata = metadata_of(home / "a.d" / "zeo.json", "add")
-        assert metadata["host_1"] == "beta (127.0.0.1)"
-        assert cluster.clients() == []
-        assert {process.poll() for process in cluster.workers.values()} == {None}
-    assert left_behind(home) == []
 
 
 def test_nobody_else_can_use_the_workers_that_are_started_here(tmp_path: Path) -> None:
@@ -172,29 +187,31 @@ def test_the_files_of_the_manual_can_be_read(name: str) -> None:
     assert {"class", "scheduler-address"} & told.keys()
 
 
-@pytest.mark.parametrize(("sent", "name"), [(False, "alpha"), (True, "alpha"), (True, "_")])
-def test_a_storage_is_sent_to_the_hosts(sent: bool, name: str, home: Path) -> None:
+@pytest.mark.parametrize("name", ["alpha", "_"])
+def test_a_storage_is_sent_to_the_hosts(name: str, home: Path) -> None:
     shutil.copytree(TESTS / "faulty", home / "mine" / "faulty")
     sections = CONFIGURATION.replace("<zodb zeo>", "%import faulty\n<zodb zeo>")
     sections = sections.replace("    <zeoclient>", "    <faulty>\nfault leak\n<zeoclient>")
     sections = sections.replace("    </zeoclient>", "    </zeoclient>\n</faulty>")
     (home / "x.conf").write_text(sections)
-    directories = f"\n  upload-directories:\n    - {home}/mine" if sent else " {}"
     ours = str(SOURCES)
     with dask_cluster(home, {name: ()}, worker_options=["--nanny"], PYTHONPATH=ours) as cluster:
-        text = f"scheduler-address: {cluster.address}\nzodbshootout:{directories}\n"
-        (home / "cluster.yaml").write_text(text)
-        words = ("x.conf", "add", "-c", "2", *BRIEF, "--hosts", "cluster.yaml", "-o", "a.json")
-        done = run(home, *words)
-        if sent:
-            assert done.status == 0, done.err + done.out
-            return
-        assert done.status == 3, done.err + done.out
-        _, reason = cells(home / "a.cells.jsonl")["zeo", "add"]
-        assert reason.startswith("host alpha (127.0.0.1): ")
-        assert "faulty" in reason
+        words = ("x.conf", "add", "-c", "2", *BRIEF, "--hosts", "cluster.yaml", "-o")
+        text = f"scheduler-address: {cluster.address}\nzodbshootout:"
+        if name == "alpha":
+            (home / "cluster.yaml").write_text(f"{text} {{}}\n")
+            done = run(home, *words, "without.json")
+            assert done.status == 3, done.err + done.out
+            _, reason = cells(home / "without.cells.jsonl")["zeo", "add"]
+            assert reason.startswith("host alpha (127.0.0.1): ")
+            assert "faulty" in reason
+        sent = f"{text}\n  upload-directories:\n    - {home}/mine\n"
+        (home / "cluster.yaml").write_text(sent)
+        done = run(home, *words, "a.json")
+        assert done.status == 0, done.err + done.out
 
 
+@of_two_hosts
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -203,25 +220,34 @@ def test_a_storage_is_sent_to_the_hosts(sent: bool, name: str, home: Path) -> No
         ("upload-directories: [nowhere]", "zodbshootout.upload-directories: no directory nowhere"),
     ],
 )
-def test_packages_that_cannot_be_sent(text: str, said: str, home: Path) -> None:
-    with dask_cluster(home, {"alpha": ()}) as cluster:
-        told = f"scheduler-address: {cluster.address}\nzodbshootout:\n  {text}\n"
-        (home / "cluster.yaml").write_text(told)
-        done = run(home, "x.conf", "add", "--hosts", "cluster.yaml", "-o", "a.json")
-        assert done.status == 2
-        assert done.complaint == f"zodbshootout: --hosts: {said}"
-        assert cluster.workers["alpha"].poll() is None
-
-
-def test_what_cannot_be_on_other_hosts_is_refused(home: Path) -> None:
-    for option in ("--profile prof", "--affinity 0", "--against ZODB==6.4", "--hook pystats"):
-        done = run(home, "x.conf", "add", "--hosts", "local:2", *option.split())
-        assert done.status == 2
-        name = option.split()[0]
-        assert f"{name} is about this host; leave it out with --hosts" in done.err
-
-
-def test_clusters_that_are_not_there_are_named(home: Path) -> None:
-    done = run(home, "x.conf", "add", "--hosts", "clusters.yaml")
+def test_packages_that_cannot_be_sent(
+    text: str, said: str, home: Path, two_hosts: DaskCluster
+) -> None:
+    told = f"scheduler-address: {two_hosts.address}\nzodbshootout:\n  {text}\n"
+    (home / "cluster.yaml").write_text(told)
+    done = run(home, "x.conf", "add", "--hosts", "cluster.yaml", "-o", "a.json")
     assert done.status == 2
-    assert "--hosts: 'clusters.yaml' is neither local:N" in done.err
+    assert done.complaint == f"zodbshootout: --hosts: {said}"
+    assert two_hosts.workers["alpha"].poll() is None
+
+
+@pytest.mark.parametrize(
+    ("hosts", "words", "message"),
+    [
+        *(
+            ("local:2", words, f"{words[0]} is about this host; leave it out with --hosts")
+            for words in (
+                ("--profile", "prof"), ("--affinity", "0"), ("--against", "ZODB==6.4"),
+                ("--hook", "pystats"),
+            )
+        ),
+        ("clusters.yaml", (), "--hosts: 'clusters.yaml' is neither local:N"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_hosts_is_told_before_anything_is_started(
+    hosts: str, words: tuple[str, ...], message: str, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(home)
+    err = io.StringIO()
+    assert main(["x.conf", "add", *words, "--hosts", hosts], io.StringIO(), err) == 2
+    assert message in err.getvalue()

@@ -17,8 +17,10 @@ import pytest
 from tests.integration.command import QUICK, left_behind, names_in, open_directory, run
 
 PRINTABLE = "".join(map(chr, range(0x20, 0x7F)))
-FEW = 4
+FEW = 2
 """Passwords that are tried; of the full suite there are more, and so many at a time."""
+SPECIAL = 12
+"""Printable characters in each, between letters and digits."""
 ALL, AT_A_TIME = 200, 20
 
 
@@ -28,9 +30,9 @@ def passwords(count: int) -> list[str]:
     rest: list[str] = []
     found = []
     for number in range(count):
-        if len(rest) < 6:
+        if len(rest) < SPECIAL:
             rest += chosen.sample(PRINTABLE, len(PRINTABLE))
-        special = "".join(rest.pop() for _ in range(6))
+        special = "".join(rest.pop() for _ in range(SPECIAL))
         found.append(f"Pw{number}x{special}y{chosen.randrange(10**6):06d}")
     return found
 

@@ -50,6 +50,11 @@ ONCE = ("-p", "1", "-n", "1", "-l", "2", "--object-counts")
 TREASURE = "somebody's treasure"
 
 
+def shares(fixture: str) -> pytest.MarkDecorator:
+    """Return a mark of tests that one process of pytest-xdist runs, for they share a run."""
+    return pytest.mark.xdist_group(f"shaping {fixture}")
+
+
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
     (tmp_path / "x.conf").write_text(CONF)
@@ -151,6 +156,7 @@ def files_of(connection: Any, contender: str, dataset: Dataset) -> list[bytes]:
     return [Path(document.blob.committed()).read_bytes() for document in documents]
 
 
+@shares("blobs")
 def test_trap_8_an_update_rewrites_the_files_of_blobs(with_blobs: Path) -> None:
     assert outcomes(with_blobs, "update") == dict.fromkeys(CONTENDERS, ("measured", ""))
     for contender in CONTENDERS:
@@ -160,6 +166,7 @@ def test_trap_8_an_update_rewrites_the_files_of_blobs(with_blobs: Path) -> None:
         assert found in [contents(Dataset.UPDATE, LIKE, 0, revision) for revision in range(1, 60)]
 
 
+@shares("blobs")
 @pytest.mark.parametrize(("benchmark", "dataset"), [("add", Dataset.ADD), ("hot", Dataset.READ)])
 def test_blobs_have_the_size_that_was_asked_for_and_the_content_that_was_generated(
     benchmark: str, dataset: Dataset, with_blobs: Path
@@ -172,6 +179,7 @@ def test_blobs_have_the_size_that_was_asked_for_and_the_content_that_was_generat
         assert found == contents(dataset, LIKE, 0, revision=0)
 
 
+@shares("blobs")
 def test_a_storage_without_blobs_is_not_supported_with_blobs(with_blobs: Path) -> None:
     found = cells(with_blobs / "a.cells.jsonl")
     for benchmark in ("add", "update", "hot"):
@@ -226,6 +234,7 @@ def inner_nodes(btree: Any) -> Iterator[list[Any]]:
             yield from inner_nodes(child)
 
 
+@shares("btrees")
 @pytest.mark.parametrize(("words", "cls", "shape"), TREES)
 def test_the_objects_are_in_a_btree_of_the_kind_that_was_asked_for(
     words: tuple[str, ...], cls: Any, shape: dict[str, Any], with_btrees: Path
@@ -248,8 +257,11 @@ def test_the_objects_are_in_a_btree_of_the_kind_that_was_asked_for(
 @pytest.mark.parametrize(
     ("place_of", "like"),
     [
-        ("filled", parameters(object_size=128)),
-        *(("with_btrees", parameters(objects=MANY, **shape)) for _, _, shape in TREES),
+        pytest.param("filled", parameters(object_size=128), marks=shares("filled")),
+        *(
+            pytest.param("with_btrees", parameters(objects=MANY, **shape), marks=shares("btrees"))
+            for _, _, shape in TREES
+        ),
     ],
 )
 def test_trap_7_the_records_that_the_storages_return_have_the_size_that_was_asked_for(
@@ -266,7 +278,7 @@ def test_trap_7_the_records_that_the_storages_return_have_the_size_that_was_aske
 # The database around the objects
 
 FILLED = ("-s", "128", "-c", "1")
-MINIMUM = 100_000
+MINIMUM = 25_000
 
 
 @pytest.fixture(scope="module")
@@ -299,6 +311,7 @@ def revisions(db: Any) -> Counter[bytes]:
     return Counter(record.oid for transaction in db.storage.iterator() for record in transaction)
 
 
+@shares("filled")
 def test_min_objects_are_loadable_objects_of_the_size_that_was_asked_for(filled: Path) -> None:
     for contender in CONTENDERS:
         with connected(filled, contender) as connection:
@@ -312,6 +325,7 @@ def test_min_objects_are_loadable_objects_of_the_size_that_was_asked_for(filled:
             assert {len(connection._storage.load(item._p_oid)[0]) for item in some} == {128}
 
 
+@shares("filled")
 def test_min_objects_that_are_there_are_not_written_again(filled: Path, tmp_path: Path) -> None:
     place = shutil.copytree(filled, tmp_path / "copy")
     measured(place, "steamin", *FILLED, "--min-objects", str(MINIMUM))
@@ -320,6 +334,7 @@ def test_min_objects_that_are_there_are_not_written_again(filled: Path, tmp_path
             assert records(after) == records(before)
 
 
+@shares("filled")
 def test_min_objects_outlast_packing(packed: Path) -> None:
     for contender in CONTENDERS:
         with connected(packed, contender) as connection:
@@ -329,6 +344,7 @@ def test_min_objects_outlast_packing(packed: Path) -> None:
             assert len({item.content for item in items[::100]}) == MINIMUM // 100
 
 
+@shares("filled")
 def test_packing_leaves_what_can_be_reached_and_nothing_else(filled: Path, packed: Path) -> None:
     for contender in CONTENDERS:
         with opened(filled, contender) as before, opened(packed, contender) as after:
@@ -338,6 +354,7 @@ def test_packing_leaves_what_can_be_reached_and_nothing_else(filled: Path, packe
             assert set(records(after)) == needed
 
 
+@shares("filled")
 @pytest.mark.parametrize("contender", ["fs", "zeo"])
 def test_packing_leaves_one_revision_of_each_object_and_a_smaller_file(
     contender: str, filled: Path, packed: Path
@@ -410,6 +427,7 @@ def test_zap_force_destroys_all_data_of_all_contenders_and_then_add_is_measured(
         assert_destroyed(place, contender, by="twin" if contender == "fs" else contender)
 
 
+@shares("blobs")
 def test_zap_leaves_no_file_of_a_blob_with_the_contender_or_in_its_cache(
     with_blobs: Path, tmp_path: Path
 ) -> None:
@@ -578,6 +596,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Told:
     return Told(done.err.splitlines(), commits_in(place) - before)
 
 
+@shares("leaks")
 def test_leaks_names_the_class_of_which_each_commit_leaves_an_object(told: Told) -> None:
     of_the_class = [match for match in told.matches() if match["more"]]
     assert {match["contender"] for match in of_the_class} == {"leaky"}
@@ -588,6 +607,7 @@ def test_leaks_names_the_class_of_which_each_commit_leaves_an_object(told: Told)
     assert sum(more) == told.commits
 
 
+@shares("leaks")
 def test_leaks_tells_something_after_every_value(told: Told) -> None:
     assert {(match["contender"], match["value"]) for match in told.matches()} == {
         (contender, value) for contender in (*CONTENDERS, "leaky") for value in ("1", "2", "3")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Mapping
 from statistics import fmean
 from typing import Any
 
@@ -10,14 +10,33 @@ import pyperf
 import pytest
 
 from tests.integration.command import run
-from zodbshootout.client.specification import CrewShape
 
 VALUES, WARMUPS, LOOPS, OBJECTS = 3, 2, 8, 20
 
 
-def runs_of(directory: Path, *words: str) -> dict[tuple[str, str], pyperf.Run]:
+CREWS = {
+    "alone": ("-c", "1"),
+    "sharing": ("-c", "3", "--threads", "shared"),
+    "unique": ("-c", "2", "--threads", "unique"),
+}
+BENCHMARKS = {
+    "alone": ("add", "steamin", "cold", "hot", "conflicts"),
+    "sharing": ("add", "steamin", "cold", "conflicts", "ex_commit"),
+    "unique": ("add", "steamin", "cold", "conflicts"),
+}
+Runs = Mapping[tuple[str, str], pyperf.Run]
+
+
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(name, marks=pytest.mark.xdist_group(f"values, {name}")) for name in CREWS],
+)
+def runs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Runs:
+    """The runs of a crew, by contender and benchmark."""
+    directory = tmp_path_factory.mktemp(request.param)
     done = run(
-        directory, *words, "--object-counts", str(OBJECTS), "-p", "1", "-n", str(VALUES),
+        directory, *BENCHMARKS[request.param], *CREWS[request.param],
+        "--object-counts", str(OBJECTS), "-p", "1", "-n", str(VALUES),
         "-w", str(WARMUPS), "-l", str(LOOPS), "-o", "a.json",
     )  # fmt: skip
     assert done.status == 0, done.out + done.err
@@ -29,24 +48,19 @@ def runs_of(directory: Path, *words: str) -> dict[tuple[str, str], pyperf.Run]:
     }
 
 
+def of_crew(name: str) -> pytest.MarkDecorator:
+    mark = pytest.mark.xdist_group(f"values, {name}")
+    return pytest.mark.parametrize("runs", [pytest.param(name, marks=mark)], indirect=True)
+
+
 def numbers(text: Any) -> list[float]:
     return [float(word) for word in str(text).split()]
 
 
-@pytest.mark.parametrize(
-    ("words", "clients"),
-    [
-        (["-c", "1"], 1),
-        (["-c", "3", "--threads", "shared"], 3),
-        (["-c", "2", "--threads", "unique"], 2),
-    ],
-)
-def test_a_stored_value_is_what_the_samples_say(
-    words: list[str], clients: int, tmp_path: Path
-) -> None:
-    runs = runs_of(tmp_path, "add", "steamin", "cold", "conflicts", *words)
+def test_a_stored_value_is_what_the_samples_say(runs: Runs) -> None:
     assert runs
     for cell, each in runs.items():
+        clients = int(str(each.get_metadata()["concurrency"]))
         metadata = each.get_metadata()
         own = [metadata[f"client_{number}_s"] for number in range(1, clients + 1)]
         assert f"client_{clients + 1}_s" not in metadata
@@ -68,8 +82,11 @@ def test_a_stored_value_is_what_the_samples_say(
         assert metadata["latency_max_s"] >= min(each.values) * 0.5, cell
 
 
-def test_warm_ups_stay_out_of_the_summaries(tmp_path: Path) -> None:
-    for cell, each in runs_of(tmp_path, "add", "cold", "hot", "-c", "1").items():
+@of_crew("alone")
+def test_warm_ups_stay_out_of_the_summaries(runs: Runs) -> None:
+    for cell, each in runs.items():
+        if cell[1] not in {"add", "cold", "hot"}:
+            continue
         metadata = each.get_metadata()
         assert len(each.warmups) == WARMUPS
         slices = numbers(metadata["slices"])
@@ -83,11 +100,12 @@ def test_warm_ups_stay_out_of_the_summaries(tmp_path: Path) -> None:
             assert metadata["loads"] == VALUES * LOOPS * (OBJECTS + 1), cell
 
 
-def test_what_contenders_did_in_a_slice_of_the_same_number_is_a_pair(tmp_path: Path) -> None:
-    runs = runs_of(tmp_path, "add", "-c", "1")
-    assert len(runs) >= 3
-    starts = {cell: numbers(each.get_metadata()["slice_starts_s"]) for cell, each in runs.items()}
-    assert len({each.get_metadata()["slices"] for each in runs.values()}) == 1
+@of_crew("alone")
+def test_what_contenders_did_in_a_slice_of_the_same_number_is_a_pair(runs: Runs) -> None:
+    added = {cell: each for cell, each in runs.items() if cell[1] == "add"}
+    assert len(added) >= 3
+    starts = {cell: numbers(each.get_metadata()["slice_starts_s"]) for cell, each in added.items()}
+    assert len({each.get_metadata()["slices"] for each in added.values()}) == 1
     # Every contender has had its slice before any of them has its next.
     for number in range(VALUES - 1):
         assert max(each[number] for each in starts.values()) < min(
@@ -95,6 +113,6 @@ def test_what_contenders_did_in_a_slice_of_the_same_number_is_a_pair(tmp_path: P
         )
 
 
-def test_the_shape_of_a_crew_is_in_the_metadata(tmp_path: Path) -> None:
-    for each in runs_of(tmp_path, "ex_commit", "-c", "2", "--threads").values():
-        assert each.get_metadata()["concurrency"] == CrewShape(2).size
+@of_crew("sharing")
+def test_the_shape_of_a_crew_is_in_the_metadata(runs: Runs) -> None:
+    assert {each.get_metadata()["concurrency"] for each in runs.values()} == {3}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import subprocess
 import sys
 import time
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.command import QUICK, cells, left_behind, metadata_of, names_in, run
+from zodbshootout.cli.main import main
 from zodbshootout.servers.address import HOST, accepts, reserved_port
 
 REFUSED = "FileStorage: one DB at a time can open it; use --threads shared, or -c 1"
@@ -161,12 +163,16 @@ def test_a_password_goes_nowhere(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_bad_uri_is_one_line_and_status_2(uri: str, message: str, tmp_path: Path) -> None:
-    done = run(tmp_path, uri, *QUICK)
-    assert done.status == 2
-    assert done.complaint.startswith(f"zodbshootout: {message}")
-    assert done.out == ""
-    assert left_behind(tmp_path) == []
+def test_a_bad_uri_is_one_line_and_status_2(
+    uri: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    out, err = io.StringIO(), io.StringIO()
+    assert main([uri, *QUICK], out, err) == 2
+    (line,) = err.getvalue().splitlines()
+    assert line.startswith(f"zodbshootout: {message}")
+    assert out.getvalue() == ""
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_without_zodburi_it_is_said_what_to_install(tmp_path: Path) -> None:

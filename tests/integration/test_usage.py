@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import io
+import tempfile
 from pathlib import Path
 
 import pytest
 
 from tests.faults.runs import BUSY, GOOD, faulty
 from tests.integration.command import left_behind, run
+from zodbshootout.cli.main import main
 
 
-def test_trap_12_fail_fast_stops_at_the_first_failure(tmp_path: Path) -> None:
+def test_trap_12_fail_fast_stops_at_the_first_failure_whose_traceback_is_logged(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "x.conf").write_text("%import faulty\n" + faulty("raises", "raise") + GOOD)
-    done = run(tmp_path, "x.conf", "add", "-c", "1", *BUSY, "--fail-fast", "-o", "a.json")
+    words = ("x.conf", "add", "-c", "1", *BUSY, "--fail-fast", "--log", "DEBUG", "-o", "a.json")
+    done = run(tmp_path, *words)
     assert done.status == 3
     assert "not run" in done.out
+    assert "Traceback (most recent call last)" in done.err
 
 
 def test_a_report_is_written_at_the_end_and_holds_how_to_run_it_again(tmp_path: Path) -> None:
@@ -29,13 +36,6 @@ def test_a_report_is_written_at_the_end_and_holds_how_to_run_it_again(tmp_path: 
     section = GOOD[GOOD.index("<zodb") :].split()
     listing = page[page.index("good:") : page.index("## Machine")].partition(":")[2]
     assert listing.replace("{scratch}", "scratch").split() == section
-
-
-def test_a_traceback_is_shown_where_it_is_asked_for(tmp_path: Path) -> None:
-    (tmp_path / "x.conf").write_text("%import faulty\n" + faulty("raises", "raise"))
-    done = run(tmp_path, "x.conf", "add", "-c1", *BUSY, "--log", "DEBUG", "-o", "a.json")
-    assert done.status == 3
-    assert "Traceback (most recent call last)" in done.err
 
 
 BAD = {
@@ -102,19 +102,43 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("name", BAD)
-def test_bad_input_is_one_line_and_status_2_before_anything_is_measured(
-    name: str, tmp_path: Path
-) -> None:
+IN_A_PROCESS = ("no such file", "two of one name", "an output file that exists")
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
     (tmp_path / "good.conf").write_text(GOOD)
     (tmp_path / "empty.conf").write_text("# nothing\n")
     (tmp_path / "key.conf").write_text(GOOD.replace("</zodb>", "cache-sise 5\n</zodb>"))
     (tmp_path / "twice.conf").write_text(GOOD + GOOD)
     (tmp_path / "package.conf").write_text("%import no.such.package\n" + GOOD)
     (tmp_path / "there.json").write_text("{}")
+    (tmp_path / "tmp").mkdir()
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_one_line_and_status_2_before_anything_is_measured(
+    name: str, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(home)
+    monkeypatch.setenv("XDG_DATA_HOME", str(home / "data"))
+    monkeypatch.setattr(tempfile, "tempdir", str(home / "tmp"))
     words, message = BAD[name]
-    done = run(tmp_path, *words)
+    out, err = io.StringIO(), io.StringIO()
+    assert main(words, out, err, io.StringIO()) == 2
+    (line,) = err.getvalue().splitlines()
+    assert message in line
+    assert out.getvalue() == ""
+    assert list((home / "tmp").iterdir()) == []
+    assert [path.name for path in home.rglob("*.json")] == ["there.json"]
+
+
+@pytest.mark.parametrize("name", IN_A_PROCESS)
+def test_bad_input_is_the_status_of_the_process(name: str, home: Path) -> None:
+    words, message = BAD[name]
+    done = run(home, *words)
     assert done.status == 2
     assert message in done.complaint
     assert done.out == ""
-    assert left_behind(tmp_path) == []
+    assert left_behind(home) == []

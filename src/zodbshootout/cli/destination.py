@@ -47,15 +47,15 @@ def result_files(options: Options, plan: Plan) -> ResultFiles:
 
 
 def _existing_files(options: Options, plan: Plan) -> ResultFiles:
-    """Return files to which the results of the plan can be added."""
-    option, path = _option_and_path(options)
+    option, path = _option(options), options.append or options.resume
+    assert path is not None
     try:
         files = ResultFiles(path)
         files = files.appending() if options.append else files.resuming()
     except UserError as error:
         raise UserError(f"{option}: {error}") from None
     _check_writable(path.parent)
-    # This checks what is known before anything is opened; there is a second check afterwards.
+    # Opening the contenders adds to their metadata, and the caller then checks these again.
     expected = {
         cell: {**cell.metadata(), "configuration_hash": plan.contender(cell).fingerprint()}
         for cell in plan.cells
@@ -71,26 +71,20 @@ def _existing_files(options: Options, plan: Plan) -> ResultFiles:
     return files
 
 
-def _option_and_path(options: Options) -> tuple[str, Path]:
-    if options.append:
-        return "--append", options.append
-    assert options.resume is not None
-    return "--resume", options.resume
+def _option(options: Options) -> str:
+    return "--append" if options.append else "--resume"
 
 
 def check_like(
     files: ResultFiles, expected: Mapping[Cell, Mapping[str, Any]], options: Options
 ) -> None:
-    """Check that the results can be added to those that the files hold.
-
-    *expected* is the metadata that the runs of each cell will have.
+    """Check that results with the *expected* metadata can be added to those in the files.
 
     :raises UserError: if they differ
     """
     conflict = files.conflict(expected, "byte" if options.memory else "second")
     if conflict:
-        option, _ = _option_and_path(options)
-        raise UserError(f"{option}: {conflict}; name another file")
+        raise UserError(f"{_option(options)}: {conflict}; name another file")
 
 
 def check_other_files(options: Options) -> None:

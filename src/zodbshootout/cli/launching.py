@@ -10,10 +10,9 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.metadata import packages_distributions
 from pathlib import Path
-from typing import Any
 
 from zodbshootout.cli.options import Options
 from zodbshootout.client.masking import Mask
@@ -37,26 +36,16 @@ from zodbshootout.workers.launch import ForkServer, Launcher
 from zodbshootout.workers.task import LEAKS_PREFIX, PROFILE_PREFIX
 
 PATIENCE = 5.0
-"""Seconds before a message says what is waited for."""
-
-
-@dataclass(frozen=True)
-class Opened:
-    """The state of a run in which everything has been started, and every contender opened once."""
-
-    contenders: Sequence[Contender]
-    """All contenders of the run, those that could be opened with what the open storages say."""
-    servers: RunningServers
-    failures: Mapping[str, Failure]
-    """The reasons why contenders cannot be measured, by name."""
+"""Seconds after which a message names the contender that has not opened yet."""
 
 
 def open_all(
     variants: Variants, plan: Plan, launcher: Launcher, stack: ExitStack, observer: Observer
-) -> Opened:
+) -> tuple[Plan, RunningServers, Mapping[str, Failure]]:
     """Make environments, start servers, which *stack* stops, and open every contender once.
 
-    *plan* has the contenders as their sections describe them.
+    Return the plan with the opened contenders, the servers, and the failures of the other
+    contenders, by their names.
 
     :raises UserError: if a section is wrong that another Python reads
     """
@@ -68,7 +57,7 @@ def open_all(
         for contender in measurable
         if contender.name not in unavailable
     }
-    check_sections(located, variants.texts, launcher)
+    _check_sections(located, variants.texts, launcher)
     observer.note("starting servers")
     present = [contender for contender in measurable if contender.name in located]
     clients = max(row.parameters.crew.size for row in plan.rows)
@@ -76,7 +65,7 @@ def open_all(
     unavailable |= servers.absent
     failures, opened = inspect_all(measurable, located, unavailable, launcher, observer)
     contenders = [opened.get(contender.name, contender) for contender in plan.contenders]
-    return Opened(contenders, servers, failures)
+    return replace(plan, contenders=contenders), servers, failures
 
 
 def inspect_all(
@@ -86,9 +75,10 @@ def inspect_all(
     launcher: Launcher,
     observer: Observer,
 ) -> tuple[dict[str, Failure], dict[str, Contender]]:
-    """Open every contender once; return why some cannot be opened, and the others, completed.
+    """Open every contender once; return the failures, and the opened contenders.
 
-    By name, *storages* says how contenders are opened, and *unavailable* why some cannot be.
+    All mappings have the names of contenders as keys; *unavailable* has the reasons why some
+    contenders are not opened at all.
     """
     failures = {name: Failure(reason) for name, reason in unavailable.items()}
     opened: dict[str, Contender] = {}
@@ -109,15 +99,10 @@ def inspect_all(
     return failures, opened
 
 
-def check_sections(
+def _check_sections(
     storages: Mapping[str, Storage], texts: Mapping[str, SectionText], launcher: Launcher
 ) -> None:
-    """Have other Pythons read the sections for them; nothing is opened.
-
-    Both mappings have the names of contenders as keys.
-
-    :raises UserError: if a section is wrong, with the file and the line
-    """
+    """Have other Pythons read their contenders' sections; nothing is opened."""
     elsewhere = [name for name in storages if texts[name].environment]
     if not elsewhere:
         return
@@ -136,7 +121,6 @@ def check_sections(
 
 @contextmanager
 def _impatience(name: str, launcher: Launcher, observer: Observer) -> Iterator[None]:
-    """Say that a contender is waited for, if that takes long."""
     message = f"{name}: waiting for it to open"
     if launcher.open_timeout is not None:
         message = f"{message}, {launcher.open_timeout:g} s at most (--open-timeout)"
@@ -178,9 +162,9 @@ def _inspect(
 def launcher_for(
     options: Options, context: ServerContext, observer: Observer, mask: Mask
 ) -> Launcher:
-    """Return a launcher that starts workers as the options say, in the directory of the *context*.
+    """Return a launcher for workers in the directory of the *context*.
 
-    The secrets of the *mask* are in nothing that the workers print or log.
+    The *mask* hides secrets in the output and the logs of the workers.
     """
     directory = context.directory / "workers"
     directory.mkdir(mode=0o700)
@@ -222,7 +206,6 @@ _OF_PYPERF = re.compile(r"\w+: Mean \+- std dev: |$")
 
 
 def _relay(options: Options, observer: Observer, mask: Mask) -> Callable[[str], None]:
-    """Return a function that shows those lines of a worker's output that the user wants."""
     always = (LEAKS_PREFIX, PROFILE_PREFIX)
     everything = options.verbose or options.run.log is not None
 
@@ -234,21 +217,23 @@ def _relay(options: Options, observer: Observer, mask: Mask) -> Callable[[str], 
 
 
 def check_alike(cluster: Cluster | None, plan: Plan) -> None:
-    """Compare the Python and the packages of the contenders on the hosts of a cluster with ours.
+    """Check that the hosts of a cluster have this Python, and these packages of the contenders.
 
-    :raises UserError: if a host has something else
+    :raises UserError: if a host differs
     """
     if cluster is None:
         return
-    modules = {module for each in plan.contenders for module in each.info.modules}
+    modules = {module for contender in plan.contenders for module in contender.info.modules}
     names = distributions_of(modules)
     here = versions(names)
     try:
         with cluster.client() as client:
             there = addresses(client)
             answers = client.run(versions, names, on_error="return")
-            # The scheduler unpickles the tasks of the workers.
-            scheduler = _or_error(client.run_on_scheduler, versions, names)
+            try:  # the scheduler unpickles the tasks of the workers
+                scheduler = client.run_on_scheduler(versions, names)
+            except Exception as error:  # noqa: BLE001 - it is reported
+                scheduler = error
     except OSError as error:
         raise UserError(f"--hosts: {cluster.scheduler} does not answer any more: {error}") from None
     check_versions(f"the scheduler at {cluster.scheduler}", scheduler, here)
@@ -257,19 +242,12 @@ def check_alike(cluster: Cluster | None, plan: Plan) -> None:
         check_versions(str(worker), answers.get(there.get(worker.name, ""), gone), here)
 
 
-def _or_error(run: Callable[..., Any], *arguments: Any) -> Any:
-    try:
-        return run(*arguments)
-    except Exception as error:  # noqa: BLE001 - it is reported
-        return error
-
-
 def check_versions(
     host: str, there: Mapping[str, str] | Exception, here: Mapping[str, str]
 ) -> None:
-    """Check that the versions on a *host*, or its error, are those on this one.
+    """Check that the versions *there*, on a *host*, are those *here*.
 
-    :raises UserError: if they are not
+    :raises UserError: if they are not, or if *there* is the error of the host
     """
     if isinstance(there, ImportError):
         raise UserError(f"--hosts: {host} cannot run zodbshootout: {there}; install it there")
@@ -292,9 +270,9 @@ def distributions_of(modules: Iterable[str]) -> list[str]:
 
 
 def versions(names: Sequence[str]) -> dict[str, str]:
-    """Return the versions that all hosts must have: of Python, of this program, of distributions.
+    """Return the versions of Python, this program and distributions, equal on all hosts.
 
-    That of this program is a digest of its modules: it may be a checkout, or have been sent.
+    The version of this program is a digest of its modules: it may be a checkout.
     """
     ours = {"Python": platform.python_version(), "zodbshootout": f"of digest {_digest()}"}
     return {**ours, **installed_versions(names)}
@@ -311,7 +289,7 @@ def _digest() -> str:
 def on_hosts(sweep: Sweep, cluster: Cluster | None) -> Sweep:
     """Return a sweep whose clients live on the hosts of a cluster, if there is one.
 
-    :raises UserError: if there is no room for them
+    :raises UserError: if the hosts have no room for the clients
     """
     if cluster is None:
         return sweep

@@ -17,13 +17,7 @@ from zodbshootout.cli.options import parse
 from zodbshootout.cli.output import Streams, console_on, print_line
 from zodbshootout.cli.parser import Parser, run_parser
 from zodbshootout.config.secrets import of_words
-from zodbshootout.errors import (
-    DEFECT,
-    INTERRUPTED,
-    SOME_FAILED,
-    UserError,
-    errors_of_files,
-)
+from zodbshootout.errors import DEFECT, INTERRUPTED, SOME_FAILED, UserError, errors_of_files
 from zodbshootout.guardian import GuardianLost
 
 _COMMANDS: Mapping[str, Any] = {"show": show, "report": report, "compare": compare}
@@ -53,7 +47,7 @@ def main(
     except SystemExit as error:  # after --help and --version
         return int(error.code or 0)
     except Exception as error:  # noqa: BLE001 - no defect may end with the status of a verdict
-        return _defect(error, arguments, streams)
+        return _report_defect(error, arguments, streams)
 
 
 def _command(arguments: Sequence[str], streams: Streams) -> int:
@@ -78,8 +72,7 @@ def parser_of(command: str) -> Parser:
     return parser
 
 
-def _defect(error: Exception, arguments: Sequence[str], streams: Streams) -> int:
-    """Ask for a report of an exception that nothing has foreseen."""
+def _report_defect(error: Exception, arguments: Sequence[str], streams: Streams) -> int:
     if "DEBUG" in {word.rpartition("=")[2].upper() for word in arguments}:
         print_line(streams.err, streams.mask("".join(traceback.format_exception(error)).rstrip()))
         advice = "with the lines above"
@@ -96,7 +89,7 @@ def _defect(error: Exception, arguments: Sequence[str], streams: Streams) -> int
 
 @contextmanager
 def _termination_as_interrupt() -> Iterator[None]:
-    """Have SIGTERM end a run as Ctrl-C does; that is possible in the main thread alone."""
+    """Have SIGTERM end a run as Ctrl-C does, which is possible in the main thread only."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
         raise KeyboardInterrupt

@@ -34,11 +34,6 @@ from zodbshootout.scheduling.tasks import ZAPPED_BEFORE
 from zodbshootout.workers.environment import default_affinity
 
 T = TypeVar("T", "Options", RunOptions)
-_MAPPINGS = {
-    None: MappingType.PERSISTENT_MAPPING,
-    "IO": MappingType.IO,
-    "OO": MappingType.OO,
-}
 
 
 @dataclass(frozen=True)
@@ -46,7 +41,7 @@ class Options:
     """The options of a run; ``Options.run`` are those that scheduling needs."""
 
     path: Path
-    """The configuration file.  With a URI, the name that results are given."""
+    """The configuration file; with a URI, a file name for the results."""
     uri: str | None
     """A ZODB URI in place of that file."""
     benchmarks: Sequence[str]
@@ -57,7 +52,7 @@ class Options:
     """The Dask cluster that the clients are on."""
     sweep: Sweep
     default_concurrency: bool
-    """Whether the user has left the number of clients to us."""
+    """Whether the command line has no number of clients."""
     effort: Effort
     run: RunOptions
     zap: str | None
@@ -73,7 +68,7 @@ class Options:
     """Reports by pyperf to print: ``metadata``, ``dump``, ``stats``, ``hist``."""
     include_mapping: bool
     timeout: float
-    """Seconds that a worker may work."""
+    """Seconds after which a worker counts as hanging."""
     open_timeout: float
     """Seconds in which a contender has to open."""
     python: str
@@ -132,7 +127,6 @@ def _make(kind: type[T], given: argparse.Namespace, **computed: Any) -> T:
 
 
 def _check_combinations(given: argparse.Namespace) -> None:
-    """Refuse options that contradict each other."""
     files = {"-o": given.output, "--append": given.append, "--resume": given.resume}
     for named in ([option for option, path in files.items() if path], given.memory):
         if len(set(named)) > 1:
@@ -175,7 +169,6 @@ def _refuse(options: dict[str, bool], reason: str) -> None:
 
 
 def _uri_file_and_benchmarks(words: Sequence[str]) -> tuple[str | None, Path, Sequence[str]]:
-    """Return the URI if there is one, the configuration file, and the names of benchmarks."""
     if not words:
         return None, EMBEDDED, ()
     first = words[0]
@@ -216,7 +209,7 @@ def _check_is_benchmark(name: str) -> None:
 
 
 def _check_benchmarks(given: argparse.Namespace, chosen: Sequence[str]) -> None:
-    """Refuse options that concern benchmarks which are not among the chosen ones."""
+    """Refuse options that need benchmarks which are not chosen."""
     if given.zap is not None and ZAPPED_BEFORE not in chosen:
         raise UserError(
             f"--zap destroys data right before {ZAPPED_BEFORE}, which is not among the benchmarks; "
@@ -240,7 +233,7 @@ def _parameters(given: argparse.Namespace, threads: str | None) -> Parameters:
         unit = ClientKind.GREENLET if given.gevent else ClientKind.THREAD
     return Parameters(
         CrewShape(1, unit, shared=threads == "shared"),
-        mapping=_MAPPINGS[given.btrees],
+        mapping=MappingType[given.btrees or "PERSISTENT_MAPPING"],
         leaf_size=given.btree_leaf_size,
         internal_size=given.btree_internal_size,
         blobs=given.blobs,
@@ -251,7 +244,7 @@ def _parameters(given: argparse.Namespace, threads: str | None) -> Parameters:
 
 
 def _effort(given: argparse.Namespace) -> Effort:
-    """Apply ``--fast`` and the like: they override the numbers that are given, as in pyperf."""
+    """Return the effort; ``--fast`` and the like override numbers, as in pyperf."""
     # The memory that iterations take says nothing about their duration.
     loops = given.loops or (1 if given.memory else 0)
     runs = given.processes or PROCESSES
@@ -270,7 +263,6 @@ def _effort(given: argparse.Namespace) -> Effort:
 
 
 def _until_precise(effort: Effort, given: argparse.Namespace) -> Effort:
-    """Return an effort that ends when the figures are precise enough, or its time is up."""
     precision, seconds = PRECISION, SECONDS_OF_A_CELL
     if given.rigorous:
         precision, seconds = RIGOROUS, 4 * SECONDS_OF_A_CELL

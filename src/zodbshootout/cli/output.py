@@ -55,7 +55,6 @@ class Streams:
 
     @property
     def can_ask(self) -> bool:
-        """Whether somebody is there to answer."""
         return self.answers is not None and self.answers.isatty()
 
     def ask(self, question: str) -> bool:
@@ -66,12 +65,12 @@ class Streams:
 
     @property
     def loss(self) -> str | None:
-        """The reason why output is missing that somebody would read, ``None`` if all is there."""
+        """The reason why output is lost, ``None`` if none is or nobody would have read it."""
         error = getattr(self.out.file, "error", None)
         return None if error is None or isinstance(error, BrokenPipeError) else error.strerror
 
     def status_after(self, status: int, results: Path | None = None) -> int:
-        """Return *status*, or that of a failure if output was lost; *results* holds it as well."""
+        """Return *status*, or that of a failure if output was lost, and name the *results*."""
         if self.loss is None:
             return status
         where = f"; results are in {results}" if results is not None and results.exists() else ""
@@ -129,7 +128,7 @@ class _Lasting:
 
 @contextmanager
 def progress_on(err: Console, cells: int, quiet: bool, verbose: bool) -> Iterator[Observer]:
-    """Show the progress of a run, as suits the stream."""
+    """Show the progress of a run: as a bar on a terminal, otherwise in lines."""
     if quiet:
         yield Observer()
     elif err.is_terminal:
@@ -147,7 +146,6 @@ class Lines(Observer):
         self._console = console
         self._cells = cells
         self._verbose = verbose
-        """Whether to print each step as well."""
         self._done = 0
         self._minutes: int | None = None
 

@@ -32,19 +32,10 @@ SHORT_RUN_TIME = 0.8
 short runs say more than a few long ones."""
 PROCESSES = 3
 """Runs of a cell if only the number of values is given."""
-MIN_TIME = 0.05
-"""Seconds that a value takes at least: many short values in turn compare contenders better than a
-few long ones if the speed of the machine changes."""
-TIMEOUT = 1800.0
-"""Seconds after which a worker counts as hanging."""
-OPEN_TIMEOUT = 60.0
-"""Seconds in which a contender has to open; ZEO's client gives up after 30."""
-RETRIES = 1
-"""How often a run is repeated if one of its processes crashes."""
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that raises its errors, and names the options that a misspelt one resembles."""
+    """A parser that raises its errors, and suggests options for one that is misspelt."""
 
     def __init__(self, **texts: Any) -> None:
         super().__init__(allow_abbrev=False, **texts)
@@ -59,7 +50,6 @@ class Parser(argparse.ArgumentParser):
 
     @property
     def option_names(self) -> list[str]:
-        """The names of the options that ``--help`` lists."""
         self.color = False  # Python 3.14 colours the names
         listed = re.findall(r"^  (-.*?)(?:  |$)", self.format_help(), re.MULTILINE)
         return [name for names in listed for name in re.findall(r"(?<![\w-])-[\w-]+", names)]
@@ -128,8 +118,8 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         flag("--blobs", help="keep the objects' content in blobs of --object-size bytes"),
         option(
             "--compressibility PART", type=values.part, default=COMPRESSIBILITY,
-            help="fraction of the content that compression can remove, from 0 to 1 "
-            f"(default: {COMPRESSIBILITY})",
+            help="fraction of the content that compression can remove, from 0 to 1 (default: "
+            "%(default)s)",
         ),
         option(
             "--seed", type=values.whole, default=0,
@@ -213,14 +203,15 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
             help="write a report with charts to this file at the end, as zodbshootout report does",
         ),
         option(
-            "--open-timeout SECONDS", type=values.seconds, default=OPEN_TIMEOUT,
+            # ZEO's client gives up after 30 seconds.
+            "--open-timeout SECONDS", type=values.seconds, default=60.0,
             help="time limit for opening each contender before anything is measured (default: "
-            f"{OPEN_TIMEOUT:g})",
+            "%(default)g)",
         ),
         option(
-            "--retries N", type=values.count_or_none, default=RETRIES,
+            "--retries N", type=values.count_or_none, default=1,
             help="repeat a run up to N times if one of its processes crashes; the table says so "
-            f"(default: {RETRIES})",
+            "(default: %(default)s)",
         ),
         flag("--fail-fast", help="stop at the first cell that fails"),
         option(
@@ -228,10 +219,7 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
             help="write profiles of the clients to DIR, one for each contender and benchmark; the "
             "figures are lower then",
         ),
-        option(
-            "--profiler", choices=("cprofile",),
-            help="the profiler; there is only one",
-        ),
+        option("--profiler", choices=("cprofile",), help="the profiler; there is only one"),
         flag(
             "--leaks",
             help="after each value, list the classes that have more objects than before (threads "
@@ -287,12 +275,14 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
             help="add the results to those in FILENAME and in the directory beside it",
         ),
         option(
-            "--min-time", type=values.seconds, default=MIN_TIME,
-            help=f"minimum time of a value, in seconds (default: {MIN_TIME})",
+            # If the speed of the machine changes, many short values in turn compare contenders
+            # better than a few long ones.
+            "--min-time", type=values.seconds, default=0.05,
+            help="minimum time of a value, in seconds (default: %(default)s)",
         ),
         option(
-            "--timeout", type=values.seconds, default=TIMEOUT,
-            help=f"time limit of a worker, in seconds (default: {TIMEOUT:g})",
+            "--timeout", type=values.seconds, default=1800.0,
+            help="time limit of a worker, in seconds (default: %(default)g)",
         ),
         flag("-d --dump", help="print all values as well, as pyperf dump does"),
         flag("--metadata -m", help="print the metadata as well, as pyperf show --metadata does"),
@@ -335,7 +325,7 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         ),
     ],
 }  # fmt: skip
-"""The options of a run, by the groups that ``--help`` shows."""
+"""The options of a run, by their groups in ``--help``."""
 
 
 def run_parser() -> Parser:

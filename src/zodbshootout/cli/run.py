@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -29,13 +29,7 @@ from zodbshootout.contenders.selection import (
 )
 from zodbshootout.contenders.variants import Variants, read_variants
 from zodbshootout.crews.cluster import Cluster
-from zodbshootout.errors import (
-    ALL_MEASURED,
-    INTERRUPTED,
-    SOME_FAILED,
-    UserError,
-    errors_of_files,
-)
+from zodbshootout.errors import ALL_MEASURED, INTERRUPTED, SOME_FAILED, UserError, errors_of_files
 from zodbshootout.guardian import Guardian, GuardianLost
 from zodbshootout.reports import text
 from zodbshootout.reports.headings import ResultSet
@@ -55,7 +49,7 @@ MAPPING = "\n<zodb mapping>\ncache-size 5000\n<mappingstorage>\n</mappingstorage
 def run(options: Options, streams: Streams) -> int:
     """Measure what the options ask for, print it, and return the exit status.
 
-    :raises UserError: if something is wrong that prevents the run, or the writing of results
+    :raises UserError: if the run is not possible, or its results cannot be written
     """
     # Directories remain until the guardian has ended the processes that use them.
     with ExitStack() as directories, Guardian() as guardian, ExitStack() as stack:
@@ -68,10 +62,10 @@ def run(options: Options, streams: Streams) -> int:
             cluster = stack.enter_context(
                 cluster_for(options.hosts, guardian, directory, start=start)
             )
-            plan, notes = _plan(options, variants, cluster)
+            plan, notes = _plan_and_notes(options, variants, cluster)
             if options.list_only:
                 environments = dict.fromkeys(variants.environments().values())
-                return _list(plan, notes, map(Maker(guardian).describe, environments), streams)
+                return _show_plan(plan, notes, map(Maker(guardian).describe, environments), streams)
             files = result_files(options, plan)
             check_other_files(options)
         for note in notes:
@@ -79,19 +73,20 @@ def run(options: Options, streams: Streams) -> int:
         options = _with_names(options, plan.contenders, streams)
         with progress_on(streams.err, len(plan.cells), options.quiet, options.verbose) as observer:
             launcher = launcher_for(options, variants.context, observer, streams.mask)
-            opened = open_all(variants, plan, launcher, stack, observer)
-            plan = replace(plan, contenders=opened.contenders)
+            plan, servers, failures = open_all(variants, plan, launcher, stack, observer)
             check_alike(cluster, plan)
-            tasks = _tasks(plan, options, variants, cluster)
+            variables = {*variants.context.source.environment_names, *options.inherit_environ}
+            tasks = Tasks(plan, options.run, cluster, sorted(variables), streams.mask)
             store = ResultStore(
                 plan, observer, files.write, options.run.fail_fast, streams.mask, files.begun
             )
-            shootout = Shootout(tasks, store, launcher, opened.servers, opened.failures)
+            shootout = Shootout(tasks, store, launcher, servers, failures)
             if options.append or options.resume:
                 check_like(files, shootout.expected_metadata(), options)
             status, message = _measure(shootout)
-            if options.run.log:
-                _relay_log(cluster, lambda line: observer.relay(streams.mask(line)))
+            if options.run.log and cluster is not None and cluster.log is not None:
+                for line in cluster.log.read_text(encoding="utf-8", errors="replace").splitlines():
+                    observer.relay(streams.mask(line))
         if message:
             streams.complain(message)
         status = _report(shootout.store.results, files, options, streams) or status
@@ -104,10 +99,6 @@ def _source(options: Options) -> Source:
 
 
 def _check_names_and_pythons(variants: Variants, options: Options) -> None:
-    """Check options against the names of the contenders, and the Pythons in which they are opened.
-
-    :raises UserError: if they do not match
-    """
     check_baseline(options.run.baseline, variants.names)
     named("--may-write", options.run.may_write, variants.names)
     option = "--leaks" if options.run.leaks else options.memory
@@ -119,10 +110,9 @@ def _check_names_and_pythons(variants: Variants, options: Options) -> None:
             )
 
 
-def _plan(
+def _plan_and_notes(
     options: Options, variants: Variants, cluster: Cluster | None
 ) -> tuple[Plan, Sequence[str]]:
-    """Return the plan, and what the user should know about it."""
     contenders = variants.contenders(cluster)
     notes = shared_databases(contenders)
     sweep = on_hosts(options.sweep, cluster)
@@ -136,7 +126,7 @@ def _plan(
 
 
 def _with_names(options: Options, contenders: Sequence[Contender], streams: Streams) -> Options:
-    """Return the options with the names of the contenders to be zapped and to be written to."""
+    """Put the names of contenders into the options, for ``--zap`` and ``--may-write``."""
     names = [contender.name for contender in contenders]
     may_write = named("--may-write", options.run.may_write, names)
     zapped: frozenset[str] = frozenset()
@@ -147,13 +137,8 @@ def _with_names(options: Options, contenders: Sequence[Contender], streams: Stre
     return replace(options, run=replace(options.run, may_write=may_write, zapped=zapped))
 
 
-def _tasks(plan: Plan, options: Options, variants: Variants, cluster: Cluster | None) -> Tasks:
-    variables = {*variants.context.source.environment_names, *options.inherit_environ}
-    return Tasks(plan, options.run, cluster, sorted(variables), variants.mask)
-
-
 def _measure(shootout: Shootout) -> tuple[int, str]:
-    """Measure until the plan is done or something ends it; return the status and the reason."""
+    """Measure until the plan is done or an error ends it; return the status and the reason."""
     store = shootout.store
     try:
         shootout.run()
@@ -167,11 +152,10 @@ def _measure(shootout: Shootout) -> tuple[int, str]:
         kept = any(result.measured for result in store.results)
         what = "what was measured until then is kept" if kept else "nothing was measured"
         return INTERRUPTED, f"interrupted; {what}"
-    return _judge(store.results)
+    return _status_and_reason(store.results)
 
 
-def _judge(results: Sequence[CellResult]) -> tuple[int, str]:
-    """Return the status of a run that was completed, and the reason."""
+def _status_and_reason(results: Sequence[CellResult]) -> tuple[int, str]:
     if any(result.state is State.FAILED for result in results):
         return SOME_FAILED, ""
     if any(result.state is State.NOT_RUN for result in results):
@@ -181,15 +165,9 @@ def _judge(results: Sequence[CellResult]) -> tuple[int, str]:
     return ALL_MEASURED, ""
 
 
-def _relay_log(cluster: Cluster | None, relay: Callable[[str], None]) -> None:
-    """Print the log of the workers that the run has started; others have a terminal."""
-    if cluster is not None and cluster.log is not None:
-        for line in cluster.log.read_text(encoding="utf-8", errors="replace").splitlines():
-            relay(line)
-
-
-def _list(plan: Plan, notes: Iterable[str], environments: Iterable[str], streams: Streams) -> int:
-    """Print the plan and its environments; return the exit status."""
+def _show_plan(
+    plan: Plan, notes: Iterable[str], environments: Iterable[str], streams: Streams
+) -> int:
     for note in notes:
         streams.complain(note)
     streams.say(f"Contenders: {', '.join(contender.name for contender in plan.contenders)}")
@@ -220,10 +198,7 @@ def _list(plan: Plan, notes: Iterable[str], environments: Iterable[str], streams
 def _report(
     results: Sequence[CellResult], files: ResultFiles, options: Options, streams: Streams
 ) -> int:
-    """Print the table and what else is asked for; return the status of a failure if one occurs.
-
-    :raises UserError: if the page of ``--report`` cannot be written
-    """
+    """Print the table, write the page of ``--report``, and return the exit status of both."""
     if options.run.log == "DEBUG":
         for result in results:
             if result.detail:
@@ -240,7 +215,6 @@ def _report(
 
 
 def _show_by_pyperf(what: str, path: Path, streams: Streams) -> int:
-    """Print what ``pyperf stats`` and the like print of a file; return the exit status."""
     command = ["show", "--metadata"] if what == "metadata" else [what]
     done = subprocess.run(
         [sys.executable, "-m", "pyperf", *command, str(path)],

@@ -33,7 +33,6 @@ MAX_CLIENTS = 1000
 """Clients of a crew: more of them meet the system's limits of processes and of open files."""
 MAX_RANGE = 128
 """Numbers in a range such as ``1..16``, each of which is measured."""
-MIN_NODE = 2
 ASK, FORCE = "ask", "force"
 """The value of ``--zap`` without one, and the value that stands for all contenders."""
 
@@ -71,9 +70,7 @@ def _of_percent(text: str) -> float:
 whole = number(int, lambda _: True, "a whole number")
 count = number(int, lambda n: n >= 1, "a positive number")
 count_or_none = number(int, lambda n: n >= 0, "0 or a positive number")
-node_size = number(
-    int, lambda n: n >= MIN_NODE, f"enough: a node of a BTree holds at least {MIN_NODE}"
-)
+node_size = number(int, lambda n: n > 1, "enough: a node of a BTree holds at least 2")
 part = number(float, lambda n: 0 <= n <= 1, "a number from 0 to 1")
 percentage = number(_of_percent, lambda n: 0 < n < math.inf, "a percentage, such as 2%")
 seconds = number(float, lambda n: 0 < n < math.inf, "a number of seconds above 0")
@@ -123,7 +120,7 @@ def words(text: str) -> Sequence[str]:
 
 
 def result_file(text: str) -> Path | None:
-    """Return the path of a file of results; an empty name is as good as none."""
+    """Return the path of a file of results, ``None`` for an empty name."""
     path = Path(text)
     if text and path.is_dir():
         raise argparse.ArgumentTypeError(
@@ -155,7 +152,7 @@ def affinity(text: str) -> str:
 
 
 def python(text: str) -> str:
-    """Return the path of a Python that has zodbshootout installed."""
+    """Return the path of a Python in which zodbshootout is installed."""
     path = shutil.which(os.path.expanduser(text))  # noqa: PTH111 - a Path would lose the ./
     if path is None:
         raise argparse.ArgumentTypeError(f"there is no program {text!r}")
@@ -188,11 +185,8 @@ def log(text: str) -> str:
     return str(path)
 
 
-# Which word is the value of the option before it.
-
-
 def _is_a_value(word: str) -> bool:
-    """Say whether a word after an option is its value, right or wrong."""
+    """Return whether a word after an option is its value, right or wrong."""
     if word.startswith("-") or word == "all" or re.search(r"[./\\]", word):
         return False
     if difflib.get_close_matches(word, benchmarks()):  # as they are written, unlike LO and TRACE
@@ -200,15 +194,13 @@ def _is_a_value(word: str) -> bool:
     return not (is_uri(word) or exists(word))
 
 
-def _is_zapped(word: str) -> bool:
-    """Say whether a word after ``--zap`` is its value: no file, URI or benchmark."""
+def _is_value_of_zap(word: str) -> bool:
     if word.startswith("-") or word in {"all", *benchmarks()}:
         return False
     return not (is_uri(word) or _is_file(word))
 
 
-def _is_logged(word: str) -> bool:
-    """Say whether a word after ``--log`` is its value: a level or a logging file."""
+def _is_value_of_log(word: str) -> bool:
     if _is_file(word):
         text = Path(word).read_text(encoding="utf-8", errors="replace")
         return re.search(r"^\s*<(eventlog|logger)\b", text, re.MULTILINE) is not None
@@ -216,7 +208,7 @@ def _is_logged(word: str) -> bool:
 
 
 def exists(word: str) -> bool:
-    """Say whether a word is the name of a file."""
+    """Return whether a word is the name of a file or a directory."""
     return os.path.exists(word)  # noqa: PTH110 - a Path raises an error if it is too long
 
 
@@ -228,8 +220,8 @@ OPTIONAL_VALUES: Mapping[str, tuple[Callable[[str], bool], str]] = {
     "--threads": (_is_a_value, "shared"),
     "--btrees": (_is_a_value, "IO"),
     "--include-mapping": (_is_a_value, "true"),
-    "--zap": (_is_zapped, ASK),
-    "--log": (_is_logged, "INFO"),
+    "--zap": (_is_value_of_zap, ASK),
+    "--log": (_is_value_of_log, "INFO"),
 }
 """Options that need no value: whether the next word is one, and the value if it is not."""
 

@@ -103,9 +103,9 @@ class InterleavedRun(Generic[C]):
         self._each(lambda key: self.workers[key].take_slice(number), keys)
 
     def _first_iterations(self, calibration: RowCalibration[C]) -> dict[C, float]:
-        """Have each do an iteration; return the seconds it took, if calibration needs them.
+        """Have each contender do an iteration; return its seconds if calibration needs them.
 
-        Afterwards a process has done what it does once, such as opening its first connections.
+        Only the first iteration of a process does work such as opening its first connections.
         """
         if calibration.turns and all(key in calibration.loops for key in self.workers):
             self._all_at_once(lambda key: self.workers[key].start_attempt(1))
@@ -113,7 +113,7 @@ class InterleavedRun(Generic[C]):
         return self._each(lambda key: self.workers[key].attempt(1).value)
 
     def _decide(self, calibration: RowCalibration[C], first: dict[C, float]) -> None:
-        """Choose loops and turns that are still open; *first* are seconds of first iterations."""
+        """Choose loops and turns; *first* has the seconds of each contender's first iteration."""
         effort = calibration.effort
         undecided = [key for key in self.workers if key not in calibration.loops]
         if effort.loops and effort.values:
@@ -131,7 +131,7 @@ class InterleavedRun(Generic[C]):
             self._share_out(calibration, timings)
 
     def _time(self, key: C, first: float, effort: Effort) -> Timing:
-        """Take more and more iterations, until they last long enough to know how long one does."""
+        """Take more and more iterations, until they last long enough to time one of them."""
         seconds, loops = first, effort.loops or 1
         while True:
             if not effort.loops:
@@ -145,7 +145,7 @@ class InterleavedRun(Generic[C]):
             loops *= 2
 
     def _share_out(self, calibration: RowCalibration[C], timings: dict[C, Timing]) -> None:
-        """Choose the turns in which each takes a slice, and the number of turns."""
+        """Choose the turns in which each contender takes a slice, and the number of turns."""
         # At the end of a slice several clients are in an iteration that does not count.
         uncounted = 1 if calibration.fewest_loops > 1 else 0
         costs = {
@@ -158,15 +158,12 @@ class InterleavedRun(Generic[C]):
             calibration.turns = choose_turns(costs, calibration.stride, calibration.effort.run_time)
 
     def _all_at_once(self, start: Callable[[C], None], keys: Sequence[C] | None = None) -> None:
-        """Have workers do something untimed, all at the same time."""
+        """Have workers start an action at the same time, and wait for all of them."""
         self._each(start, keys)
         self._each(lambda key: self.workers[key].wait(), keys)
 
     def _each(self, action: Callable[[C], Any], keys: Sequence[C] | None = None) -> dict[C, Any]:
-        """Do something with each worker, or those of *keys*, that has not failed before.
-
-        Return the results of the workers that have not failed now.
-        """
+        """Apply *action* to all *keys* whose workers have not failed; return the results."""
         results = {}
         for key in list(self.workers) if keys is None else keys:
             if key not in self.workers:

@@ -17,7 +17,7 @@ from zodbshootout.scheduling.calibration import Effort
 
 @dataclass(frozen=True)
 class Sweep:
-    """The values of the parameters that are combined."""
+    """The values of parameters, of which every combination is measured."""
 
     concurrency: Sequence[int]
     objects: Sequence[int]
@@ -50,7 +50,7 @@ class Sweep:
 
 
 def _levels(numbers: Sequence[int]) -> dict[int, int]:
-    """Return for each number the level of the coarsest grid that contains it.
+    """Return the level of the coarsest grid that contains a number, by number.
 
     The level is 0 for the smallest and the largest number, 1 for the one in the middle, 2 for those
     in the middle of both halves, and so on.
@@ -73,14 +73,14 @@ class RunOptions:
     arguments: Sequence[str] = ()
     """The command line, for the metadata."""
     log: str | None = None
-    """The name of a level, or the path of a ZConfig logging file."""
+    """A logging level, or the path of a ZConfig logging file."""
     fail_fast: bool = False
     retries: int = 0
-    """How often a run is repeated in which a process has crashed."""
+    """How often a run is repeated if one of its processes crashes."""
     zapped: Collection[str] = ()
-    """The names of the contenders whose data is destroyed."""
+    """The contenders whose data is destroyed."""
     may_write: Collection[str] = ()
-    """The names of the contenders that are written to whatever else is in their databases."""
+    """The contenders to whose databases a run writes even if they hold other data."""
     pack: bool = False
     """Whether each contender is packed before it is first measured."""
     restart: bool = False
@@ -113,15 +113,13 @@ class Plan:
 
     @property
     def cells(self) -> list[Cell]:
-        """Return every cell in the order of the rows."""
         return [cell for row in self.rows for cell in row.cells]
 
     def contender(self, cell: Cell) -> Contender:
-        """Return the contender of a cell."""
         return next(c for c in self.contenders if c.name == cell.contender)
 
     def refusal(self, cell: Cell) -> str | None:
-        """Return why a cell cannot be measured, as far as that is known; ``None`` if it can."""
+        """Return the reason why a cell cannot be measured, ``None`` if none is known."""
         contender = self.contender(cell)
         benchmark = benchmarks()[cell.benchmark]
         return contender.refusal(cell.parameters) or benchmark.refusal(
@@ -143,9 +141,8 @@ class Plan:
     def estimated_seconds(self) -> float:
         """Return a rough estimate of the duration, or with a precision its limit.
 
-        It rests on the embedded default: to start a worker, open its storage, calibrate, check and
-        end takes about a second, and a slice takes twice its minimum time, time off the clock
-        included.
+        The figures are those of the embedded default: a worker takes about a second besides its
+        slices, and a slice twice its minimum time, time off the clock included.
         """
         effort = self.effort
         if effort.precision:

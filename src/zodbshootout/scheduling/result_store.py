@@ -74,7 +74,6 @@ class ResultStore:
 
     @property
     def results(self) -> list[CellResult]:
-        """The results of all cells, in the order of the plan."""
         effort = self.plan.effort
         # If a precision was to be reached, the figure itself says that it was missed.
         expected = 0 if effort.precision else effort.processes
@@ -86,18 +85,20 @@ class ResultStore:
         return [cell for cell in cells if self._results[cell].state not in without]
 
     def open(self, failures: Sequence[tuple[Cell, Failure]]) -> None:
-        """Begin with the cells that are known to get no figure.
+        """Note that cells get no figure, or no more runs, and write the results.
 
-        :raises UserError: if one of them failed and that ends the run
+        :raises UserError: if one of the cells failed and that ends the run
         """
         for cell, failure in failures:
-            self._settle(cell, failure)
+            cause, detail = self.mask(failure.cause), self.mask(failure.detail)
+            shown = replace(failure, cause=cause, detail=detail)
+            self._results[cell] = self._results[cell].failed(shown)
+            self.observer.cell_done(self._results[cell])
         self.keep()
-        if any(failure.state is State.FAILED for _, failure in failures):
-            self._may_give_up()
+        if self.fail_fast and any(failure.state is State.FAILED for _, failure in failures):
+            raise UserError("stopped at the first failure (--fail-fast)", SOME_FAILED)
 
     def add_run(self, cell: Cell, run: pyperf.Benchmark) -> None:
-        """Add a run of a cell."""
         self._results[cell] = self._results[cell].with_run(run)
         self._unwritten = True
         if self.now() >= self._rested:
@@ -112,7 +113,6 @@ class ResultStore:
         self._rested = self.now() + (REST * took if took > SHORT else 0.0)
 
     def note_crash(self, cell: Cell, failure: Failure) -> None:
-        """Note that a run of a cell is repeated after a crash."""
         self._results[cell] = self._results[cell].crashed(self.mask(failure.cause))
 
     def close(self, cells: Sequence[Cell]) -> None:
@@ -124,24 +124,8 @@ class ResultStore:
             self.keep()
 
     def result(self, cell: Cell) -> CellResult:
-        """Return the result of a cell so far."""
         return self._results[cell]
 
     def fail(self, cell: Cell, failure: Failure) -> None:
-        """Note that a cell gets no figure, or no more runs.
-
-        :raises UserError: if it failed and that ends the run
-        """
-        self._settle(cell, failure)
-        self.keep()
-        if failure.state is State.FAILED:
-            self._may_give_up()
-
-    def _settle(self, cell: Cell, failure: Failure) -> None:
-        shown = replace(failure, cause=self.mask(failure.cause), detail=self.mask(failure.detail))
-        self._results[cell] = self._results[cell].failed(shown)
-        self.observer.cell_done(self._results[cell])
-
-    def _may_give_up(self) -> None:
-        if self.fail_fast:
-            raise UserError("stopped at the first failure (--fail-fast)", SOME_FAILED)
+        """As :meth:`open` for one cell."""
+        self.open([(cell, failure)])

@@ -29,12 +29,12 @@ class Rounds(Generic[R]):
     limit: float
     """Seconds that all rounds may take, if a precision is to be reached."""
     needed: Callable[[R], int]
-    """Returns how many rounds a row takes in all, as far as is known; 0 ends it at once."""
+    """Returns the number of rounds that a row takes in all; 0 ends it at once."""
     closed: Callable[[R], None] = lambda _: None
     """Called when a row has had its last round."""
     clock: Callable[[], float] = time.monotonic
     made: dict[R, int] = field(default_factory=dict)
-    """The rounds that each row has had, including those before these began."""
+    """The rounds that each row has had, those of a run that is resumed included."""
     _left: dict[R, int] = field(init=False, default_factory=dict)
     """The rounds that each row still takes."""
     _took: dict[R, float] = field(init=False, default_factory=dict)
@@ -77,7 +77,7 @@ class Rounds(Generic[R]):
         return min(left, max(0.0, self.limit - elapsed)) if self.effort.precision else left
 
     def _update(self, row: R, took: float | None = None) -> None:
-        """Count the rounds that a row still takes; *took* is the seconds of its last one."""
+        """Count the rounds that a row still takes; its last one took *took* seconds."""
         before, last = self._left.get(row, 0), self._took.get(row)
         if last is None:
             self._untimed -= before

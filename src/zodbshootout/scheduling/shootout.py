@@ -34,7 +34,7 @@ VALUES_WITH_RESTARTS = 4
 
 @dataclass
 class Shootout:
-    """One pass through a plan."""
+    """The measurement of a plan."""
 
     tasks: Tasks
     store: ResultStore
@@ -61,7 +61,7 @@ class Shootout:
             self._measure_rows(rows, self.plan.limit * len(rows) / len(self.plan.rows))
 
     def expected_metadata(self) -> dict[Cell, Mapping[str, str | int | float]]:
-        """Return the metadata of each cell that can be measured, as far as known beforehand."""
+        """Return the metadata that the runs of each cell will have, if it can be measured."""
         impossible = {cell for cell, _ in self._known_failures()}
         return {
             cell: self.tasks.metadata(cell, restarted=self._is_restarted(cell))
@@ -79,12 +79,10 @@ class Shootout:
 
     def _blocks(self) -> list[list[Row]]:
         """Separate the rows whose rounds destroy the data of the others."""
-        zapping = [row for row in self.plan.rows if self._zaps(row)]
-        others = [row for row in self.plan.rows if not self._zaps(row)]
+        zapped = ZAPPED_BEFORE if self.options.zapped else None
+        zapping = [row for row in self.plan.rows if row.benchmark == zapped]
+        others = [row for row in self.plan.rows if row.benchmark != zapped]
         return [rows for rows in (zapping, others) if rows]
-
-    def _zaps(self, row: Row) -> bool:
-        return row.benchmark == ZAPPED_BEFORE and bool(self.options.zapped)
 
     def _measure_rows(self, rows: Sequence[Row], limit: float) -> None:
         """Make as many rounds of each row as it takes; *limit* is in seconds."""
@@ -99,7 +97,7 @@ class Shootout:
             self._measure_round(cells, calibrations[cells], number)
 
     def _rounds_made(self, cells: Sequence[Cell]) -> int:
-        """Return how many runs every cell of a row has already, from a run that is resumed."""
+        """Return the number of runs that every cell of a row has from a run that is resumed."""
         results = map(self.store.result, self.store.unsettled(cells))
         return min((len(result.runs) for result in results), default=0)
 
@@ -141,10 +139,8 @@ class Shootout:
     def _measure_round(
         self, row: Sequence[Cell], calibration: RowCalibration[Cell], number: int
     ) -> None:
-        """Make one run of each cell of a row, and repeat runs in which a process has crashed.
-
-        A cell may have the run already from a run that is resumed.
-        """
+        """Make one run of each cell of a row, and repeat runs in which a process has crashed."""
+        # A cell may have the run already, from a run that is resumed.
         cells, first = self._without_run(self.store.unsettled(row), number), 0
         self._tries = dict.fromkeys(cells, 0)
         while cells:
@@ -173,7 +169,7 @@ class Shootout:
         return first
 
     def _without_run(self, cells: Sequence[Cell], number: int) -> list[Cell]:
-        """Return the cells that lack run *number*, counted from 0 on."""
+        """Return the cells without run *number*, counted from 0 on."""
         return [cell for cell in cells if len(self.store.result(cell).runs) <= number]
 
     def _groups(self, cells: Sequence[Cell]) -> list[list[Cell]]:
@@ -212,14 +208,14 @@ class Shootout:
         number: int,
         first: int,
     ) -> list[Cell]:
-        """Make a run of each cell in turn; return the cells that may succeed by themselves.
+        """Make a run of each cell in turn, whose slices are numbered from *first* on.
 
-        They could not be set up while others were: one file may be two contenders.  The slices are
-        numbered from *first* on.
+        Return the cells that could not be set up beside the others and may succeed by themselves:
+        one file may be two contenders.
         """
         parameters = group[0].parameters
         order = random.Random(f"{parameters.seed}/{group[0].benchmark}/{number}")  # noqa: S311
-        left: list[Cell] = []
+        later: list[Cell] = []
         prepared = [cell for cell in group if self._prepare(fork_server, cell)]
         with ExitStack() as stack:
             workers, failures = self._set_up(
@@ -229,7 +225,7 @@ class Shootout:
                 if len(group) == 1 or failure.state is State.UNSUPPORTED:
                     self._fail(cell, failure)
                 else:
-                    left.append(cell)
+                    later.append(cell)
             stage = f"run {number + 1} of {max(number + 1, self._rounds_needed(group))}"
             self.store.observer.working_on(list(workers), stage)
             turns = InterleavedRun(
@@ -238,15 +234,12 @@ class Shootout:
             for cell, run in turns.run(calibration, order, first):
                 if not self._has_lost_server(cell):
                     self.store.add_run(cell, run)
-        return left
+        return later
 
     def _set_up(
         self, cells: Sequence[Cell], fork_server: ForkServer, stack: ExitStack, name: str
     ) -> tuple[dict[Cell, Worker], dict[Cell, Failure]]:
-        """Set up a worker for each cell, all at the same time; return workers and failures.
-
-        *name* distinguishes this round from those of any other run.
-        """
+        """Set up a worker for each cell, all at the same time, for the round with this *name*."""
         self.store.observer.working_on(cells, "setting up")
         workers: dict[Cell, Worker] = {}
         failures: dict[Cell, Failure] = {}
@@ -265,7 +258,7 @@ class Shootout:
         return workers, failures
 
     def _prepare(self, fork_server: ForkServer, cell: Cell) -> bool:
-        """Bring the database into the state that the cell expects; return whether that worked."""
+        """Bring the database into the state that the cell expects; return whether it has it."""
         if self._has_lost_server(cell):
             return False
         task = self.tasks.preparation(cell)
@@ -312,7 +305,7 @@ class Shootout:
         self.store.fail(cell, failure)
 
     def _explained(self, contender: str, cause: str) -> str:
-        """Add how a server of the contender has ended, unless its last lines are in *cause*."""
+        """Add to *cause* how a server of the contender has ended, unless it says so."""
         ended = self.servers.how_ended(contender)
         if ended is None:
             return cause

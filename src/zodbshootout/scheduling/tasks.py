@@ -38,21 +38,21 @@ class Tasks:
     cluster: Cluster | None = None
     """The cluster whose hosts the clients are on; ``None`` if they are on this host."""
     variables: Sequence[str] = ()
-    """The environment variables that the configuration refers to."""
+    """The environment variables that clients on other hosts need."""
     mask: Mask = field(default_factory=Mask)
     """Hides secrets in the metadata."""
     _filled: set[_Key] = field(init=False, default_factory=set)
     _packed: set[str] = field(init=False, default_factory=set)
 
     def modules(self, cells: Iterable[Cell]) -> list[str]:
-        """Return the modules that opening the contenders of some cells imports."""
+        """Return the modules that are imported when the cells' contenders are opened."""
         contenders = [self.plan.contender(cell) for cell in cells]
         return list(
             dict.fromkeys(name for contender in contenders for name in contender.info.modules)
         )
 
     def preparation(self, cell: Cell) -> Preparation | None:
-        """Return what has to be done to the database before *cell* is measured, if anything.
+        """Return the task to prepare the database of a *cell*, ``None`` if there is nothing to do.
 
         The process that measures has to make the data that live in its own memory.  A contender
         is zapped before each run of ``add``: if several contenders are one and the same database,
@@ -70,7 +70,6 @@ class Tasks:
         return Preparation(self._specification(cell), zap, pack, may_write)
 
     def prepared(self, cell: Cell, task: Preparation) -> None:
-        """Note that the database of a cell was prepared."""
         if task.zap:
             self._filled.clear()  # other contenders may be the same database
         self._filled.add(_key(cell))
@@ -80,11 +79,14 @@ class Tasks:
     def measuring(
         self, cell: Cell, round_name: str, *, restarted: bool
     ) -> Callable[[Path], Measure]:
-        """Return what makes the task to measure a cell, given the file for the run.
+        """Return a function that makes the task to measure a cell, from the file for the run.
 
-        Runs of one *round_name* are made at the same time.
+        Runs with the same *round_name* are made at the same time.
         """
-        profiling = self._profiling(cell)
+        profiling = None
+        if self.options.profiles is not None:
+            name = file_name(cell, varied_parameters(self.plan.cells))
+            profiling = Profiling(str(self.options.profiles), name)
         precision = self.plan.effort.precision
         asked = {"precision": precision} if precision else {}
         return lambda run_file: Measure(
@@ -102,14 +104,8 @@ class Tasks:
         parameters = replace(cell.parameters, owner=cell.contender)
         return Specification(storage, cell.benchmark, parameters)
 
-    def _profiling(self, cell: Cell) -> Profiling | None:
-        if self.options.profiles is None:
-            return None
-        name = file_name(cell, varied_parameters(self.plan.cells))
-        return Profiling(str(self.options.profiles), name)
-
     def metadata(self, cell: Cell, *, restarted: bool) -> dict[str, str | int | float]:
-        """Return what is known of a run before it begins."""
+        """Return the metadata that are known before a run begins."""
         contender, options = self.plan.contender(cell), self.options
         benchmark = benchmarks()[cell.benchmark]
         uncleared = ", ".join(map(str, contender.caches_left(restarted=restarted)))
@@ -148,7 +144,6 @@ def _key(cell: Cell) -> _Key:
 
 
 def _storage_metadata(info: StorageInfo) -> dict[str, str | bool]:
-    """Return the part of the metadata that was learnt when a contender was opened."""
     versions = {**installed_versions(["zodbshootout"]), **info.versions}
     return {
         **{f"version_{name}": version for name, version in versions.items()},
@@ -161,7 +156,7 @@ def _storage_metadata(info: StorageInfo) -> dict[str, str | bool]:
 
 
 def _record_size(cell: Cell, benchmark: type[Benchmark]) -> int | str:
-    """Return the bytes of an object's record, or nothing if it does not hold the content."""
+    """Return the bytes of an object's record, or ``""`` if it does not hold the content."""
     if cell.parameters.blobs or benchmark.counted != "objects":
         return ""
     kind = Item if benchmark.dataset is None else benchmark.dataset.kind

@@ -19,12 +19,10 @@ HOST = "127.0.0.1"
 """The loopback interface, on which private servers listen by default; no other host reaches it."""
 CONNECT_TIMEOUT = 3.0
 """Seconds that a server may take to accept a connection."""
-_NO_HOST = "203.0.113.0"
-"""An address that no host has: it is reserved for documentation."""
 
 
 def accepts(address: tuple[str, int] | str) -> bool:
-    """Return whether something accepts connections at a host and port, or at a socket's path."""
+    """Return whether a host and port, or a socket's path, accepts connections."""
     try:
         if isinstance(address, str):
             with socket.socket(socket.AF_UNIX) as probe:
@@ -52,13 +50,8 @@ def is_loopback(host: str) -> bool:
     return _resolved(host).is_loopback
 
 
-def is_unspecified(host: str) -> bool:
-    """Return whether a *host* stands for all addresses of this one."""
-    return _resolved(host).is_unspecified
-
-
 def client_address(host: str) -> str | None:
-    """Return the only address from which clients reach a *host*, ``None`` if there are others."""
+    """Return the one address from which clients reach a *host*, ``None`` if there are more."""
     address = _resolved(host)
     if not address.is_loopback:
         return None
@@ -66,16 +59,15 @@ def client_address(host: str) -> str | None:
 
 
 def _resolved(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
-    """Return the address of a *host*, or an address that no host has if it cannot be resolved."""
     try:
         answers = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
-        return ipaddress.ip_address(_NO_HOST)
+        return ipaddress.ip_address("203.0.113.0")  # of no host: reserved for documentation
     return ipaddress.ip_address(answers[0][4][0])
 
 
 def host_and_port(host: str, port: int | str) -> str:
-    """Return an address in one word: ``host:port``, or ``[host]:port`` for IPv6."""
+    """Return ``host:port``, or ``[host]:port`` for IPv6."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
@@ -112,12 +104,12 @@ def given_names(
 ) -> Iterator[dict[str, str]]:
     """Return the names that a run defines for a configuration, with their values.
 
-    These are ``$scratch``, a directory of the run, and for each server *NAME* its address, host,
-    port, password and, if they are used, certificates.  The ports are reserved as long as the
-    context lasts.  A server listens on the host that *listen* names, or on the loopback interface.
+    These are ``$scratch``, a directory of the run, and for each server its address, host, port,
+    password and, if they are used, certificates.  The ports are reserved as long as the context
+    lasts.  A server listens on the host that *listen* names, or on the loopback interface.
 
-    :raises UserError: if a server has a name that it cannot have, or cannot listen where it should,
-        or if certificates cannot be made
+    :raises UserError: if a server's name is not legal, if a server cannot listen on its host, or if
+        certificates cannot be made
     """
     directory = scratch / "files"
     # Root makes the scratch directory enterable for other users.
@@ -147,25 +139,22 @@ def given_names(
 
 
 def servers_of(names: Collection[str], configuration: Configuration) -> list[ServerSection]:
-    """Return the servers to which some of the *names* belong, and the servers that these need.
-
-    They come in the order of the configuration.
-    """
+    """Return the servers of the *names* and those that these need, in the configured order."""
     servers = {server.name: server for server in configuration.servers}
     needed: set[str] = set()
     names = set(names)
-    while new := {server for server in servers.keys() - needed if names & _names_of(server)}:
+    while new := {
+        server
+        for server in servers.keys() - needed
+        if names & {f"{server}{part}" for part in _PARTS}
+    }:
         needed |= new
         names = {name for server in new for name in configuration.text_of(servers[server]).names}
     return [server for name, server in servers.items() if name in needed]
 
 
-def _names_of(server: str) -> set[str]:
-    return {f"{server}{part}" for part in _PARTS}
-
-
 def needed_servers(section: Any, configuration: Configuration) -> list[ServerSection]:
-    """Return the servers that *section* needs, itself or through another, but for itself."""
+    """Return the other servers that *section* needs, itself or through another server."""
     names = configuration.text_of(section).names
     return [server for server in servers_of(names, configuration) if server is not section]
 
@@ -203,7 +192,7 @@ def _check_legal(source: Source, name: str) -> None:
 
 
 def _port(source: Source, server: str, host: str, stack: ExitStack) -> int:
-    if is_unspecified(host):
+    if _resolved(host).is_unspecified:
         raise UserError(
             f"{source.path}: server {server}: listen {host} is no address that clients could use; "
             "name one of this host's"

@@ -31,10 +31,6 @@ has ``zodbshootout.wait-for-workers``."""
 MAX_LOCAL_WORKERS = 1000
 ROOM = "clients"
 """The resource of a worker that limits the number of its clients."""
-_LOCAL = re.compile(r"local:(\d+)")
-_ADDRESS = re.compile(r"\w+://.+")
-_AT_ONCE = Ending(signal.SIGKILL)
-"""Scheduler and workers are killed: nothing of theirs outlasts the run."""
 _LOCAL_CONFIGURATION = {
     # The servers of dashboards, which need no certificate, serve nothing.
     "DASK_DISTRIBUTED__SCHEDULER__HTTP__ROUTES": "[]",
@@ -55,8 +51,8 @@ def cluster_for(
 ) -> Iterator[Cluster | None]:
     """Return the cluster that ``--hosts`` names, connected; ``None`` if it names none.
 
-    A cluster that is started here keeps its files in *directory*.  Without *start*, a cluster that
-    would be started has the right number of workers, of which nothing else is known.
+    A cluster that is started here keeps its files in *directory*.  Without *start*, only the number
+    of workers of such a cluster is right.
 
     :raises UserError: if there is no such cluster
     """
@@ -68,13 +64,13 @@ def cluster_for(
             "--hosts needs distributed and trustme, which are in the extra hosts; install them: "
             "pip install distributed trustme"
         )
-    local, path = _LOCAL.fullmatch(hosts), Path(hosts)
+    local, path = re.fullmatch(r"local:(\d+)", hosts), Path(hosts)
     with ExitStack() as stack:
         if local:
             scheduler = _Scheduler("", _number_of_workers(local[1]))
             if start:
                 scheduler = _start_here(scheduler.workers, guardian, directory, stack)
-        elif _ADDRESS.fullmatch(hosts):
+        elif re.fullmatch(r"\w+://.+", hosts):
             scheduler = _Scheduler(hosts)
         elif path.is_file():
             scheduler = _scheduler_of_file(path, stack, start=start)
@@ -93,25 +89,16 @@ def cluster_for(
 
 @dataclass(frozen=True)
 class _Scheduler:
-    """A scheduler, and what is expected of it."""
+    """A scheduler, and the number of workers to wait for."""
 
     address: str
     """Empty if it would be started and is not."""
     workers: int = 1
-    """How many workers to wait for."""
     security: Any = None
     log: Path | None = None
     """The output of scheduler and workers, if they were started here."""
     file: Path | None = None
     """The file that names the class of the cluster, if one does."""
-
-    def advice(self) -> str:
-        """Return what to do if the workers are missing."""
-        if self.log is not None:
-            return f"Dask's last output was: {_last_line(self.log)}"
-        if self.file is not None:
-            return f"zodbshootout.wait-for-workers in {self.file} gives them more time"
-        return f"start it: dask scheduler, and dask worker {self.address}"
 
 
 def _number_of_workers(digits: str) -> int:
@@ -126,8 +113,6 @@ def _start_here(workers: int, guardian: Guardian, directory: Path, stack: ExitSt
     Workers run whatever they are sent, so they talk to nobody without a certificate of this run.
     All are in one session, as local clients of a crew are: Linux divides processor time by sessions
     first.
-
-    :raises UserError: if the scheduler does not start
     """
     from distributed import Security
 
@@ -145,7 +130,7 @@ def _start_here(workers: int, guardian: Guardian, directory: Path, stack: ExitSt
     def start(program: str, *words: str) -> Child:
         process = guardian.start(
             [*prefix, sys.executable, "-m", f"distributed.cli.dask_{program}", *words, *options],
-            _AT_ONCE,
+            Ending(signal.SIGKILL),  # nothing of theirs outlasts the run
             session=False,
             env={**os.environ, "DASK_TEMPORARY_DIRECTORY": str(directory), **_LOCAL_CONFIGURATION},
             stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
@@ -165,10 +150,7 @@ def _start_here(workers: int, guardian: Guardian, directory: Path, stack: ExitSt
 
 
 def _address_in(scheduler_file: Path, scheduler: Child, log: Path) -> str:
-    """Wait until a scheduler has written its address into its file; return it.
-
-    :raises UserError: if it ends or takes longer than :data:`CONNECT_TIMEOUT`
-    """
+    """Wait until a scheduler has written its address into its file."""
     deadline = time.monotonic() + CONNECT_TIMEOUT
     while scheduler.poll() is None and time.monotonic() < deadline:
         try:
@@ -183,11 +165,11 @@ def _last_line(log: Path) -> str:
 
 
 def fixed_addresses() -> Sequence[str]:
-    """Return the words before a command that keep Linux from randomizing its memory addresses.
+    """Return a prefix of a command that keeps Linux from randomizing memory addresses.
 
     Clients that are forked from one process share its addresses.  If those of several hosts differ,
-    a processor that they share is slower: by 6 to 10 % for four clients in ``cold`` on ZEO.  There
-    are no words if there is no ``setarch`` or if, as in some containers, it may not do that.
+    a processor that they share is slower: by 6 to 10 % for four clients in ``cold`` on ZEO.  The
+    prefix is empty if there is no ``setarch`` or if, as in some containers, it is not permitted.
     """
     words = ["setarch", "--addr-no-randomize"]
     try:
@@ -202,14 +184,12 @@ def _scheduler_of_file(path: Path, stack: ExitStack, *, start: bool) -> _Schedul
 
     The file has ``scheduler-address``, or describes a cluster as dask-ctl does: ``module``,
     ``class``, and its ``args`` and ``kwargs``.
-
-    :raises UserError: if it has neither, or if the cluster cannot be made
     """
     import dask
 
     content = _content(path)
     configuration = {key: content[key] for key in content if key not in _CLASS_KEYS}
-    # A top-level key would otherwise replace everything below that key.
+    # Without merging, a top-level key would replace everything below that key.
     stack.enter_context(dask.config.set(dask.config.merge(dask.config.config, configuration)))
     if "class" in content:
         return _scheduler_of_class(path, content, stack, start=start)
@@ -271,10 +251,7 @@ def _scheduler_of_class(
 
 
 def _connected(scheduler: _Scheduler, directory: Path, *, send: bool) -> Cluster:
-    """Return the cluster once it has its workers and, if *send*, these have their packages.
-
-    :raises UserError: if that fails
-    """
+    """Return the cluster once it has its workers and, if *send*, these have their packages."""
     import dask
 
     timeout = _time_for_workers()
@@ -289,21 +266,24 @@ def _connected(scheduler: _Scheduler, directory: Path, *, send: bool) -> Cluster
                 _send_packages(client)
             workers = _workers(client.scheduler_info(n_workers=-1)["workers"])
             machines = Counter(client.run(platform.node).values())
-            here = set(machines) == {platform.node()} and _see_files(client, directory)
+            with tempfile.NamedTemporaryFile(dir=directory) as file:
+                share_files = all(client.run(os.path.exists, file.name).values())
+            here = set(machines) == {platform.node()} and share_files
     except (OSError, TimeoutError, TypeError, ValueError) as error:
         few = "a worker" if scheduler.workers == 1 else f"{scheduler.workers} workers"
+        advice = f"start it: dask scheduler, and dask worker {scheduler.address}"
+        if scheduler.log is not None:
+            advice = f"Dask's last output was: {_last_line(scheduler.log)}"
+        elif scheduler.file is not None:
+            advice = f"zodbshootout.wait-for-workers in {scheduler.file} gives them more time"
         raise UserError(
-            f"--hosts: no cluster with {few} at {scheduler.address}: {_one_line(error)}; "
-            f"{scheduler.advice()}"
+            f"--hosts: no cluster with {few} at {scheduler.address}: {_one_line(error)}; {advice}"
         ) from None
     return replace(cluster, workers=workers, here=here, together=max(machines.values()))
 
 
 def _workers(identities: Mapping[str, Mapping[str, Any]]) -> list[Worker]:
-    """Return the workers of a scheduler, from their identities by address.
-
-    If some limit the number of their clients, only these are returned.
-    """
+    """Return the workers with these identities; if some have :data:`ROOM`, only those."""
     workers = [
         Worker(str(identity["name"]), address, identity.get("resources", {}).get(ROOM))
         for address, identity in identities.items()
@@ -318,8 +298,6 @@ def _send_packages(client: Any) -> None:
     """Have the workers install the packages that Dask's configuration lists for this program.
 
     They restart if that is necessary, and may have another name then.
-
-    :raises UserError: if one cannot be installed, or a directory does not exist
     """
     from distributed.diagnostics import plugin
 
@@ -344,7 +322,7 @@ def _send_packages(client: Any) -> None:
 
 
 def _time_for_workers() -> float:
-    """Return the seconds for which to wait for workers, from Dask's configuration."""
+    """Return the seconds to wait for workers, from Dask's configuration."""
     import dask
     from dask.utils import parse_timedelta
 
@@ -361,19 +339,12 @@ def _time_for_workers() -> float:
 
 
 def _texts(key: str) -> list[str]:
-    """Return a list of strings from Dask's configuration."""
     import dask
 
     setting = dask.config.get(f"zodbshootout.{key}", [])
     if not isinstance(setting, list) or not all(isinstance(text, str) for text in setting):
         raise UserError(f"--hosts: zodbshootout.{key} has to be a list of texts")
     return setting
-
-
-def _see_files(client: Any, directory: Path) -> bool:
-    """Return whether all workers see a file that is created in *directory*."""
-    with tempfile.NamedTemporaryFile(dir=directory) as file:
-        return all(client.run(os.path.exists, file.name).values())
 
 
 def _one_line(error: Exception) -> str:

@@ -1,4 +1,4 @@
-"""The programs of a server, where distributions install them, and the user as which they run.
+"""The programs of a server, where distributions install them, and the user that runs them.
 
 Database servers refuse to run as root, or run less safely.  Root can run them as another user;
 every other user runs them as itself.
@@ -22,10 +22,10 @@ NOBODY = "nobody"
 
 @dataclass(frozen=True)
 class Installation:
-    """Where the programs of a product are, and how to install it."""
+    """The places of a product's programs, and its packages."""
 
     places: Sequence[str]
-    """Directories, as patterns, that may hold its programs besides those in ``PATH``."""
+    """Patterns of directories that may hold its programs besides those in ``PATH``."""
     packages: str
     """The names of its Debian packages, as ``apt-get install`` takes them."""
 
@@ -123,7 +123,7 @@ class Account:
 
 
 def account_for(usual: Sequence[str], wanted: str | None, data: Path | None) -> Account | None:
-    """Return the user as which a server runs, or ``None`` if it is the user of the run.
+    """Return the user to run a server as, ``None`` for the user of the run.
 
     For root that is the user *wanted*; or the owner of the directory *data* that an earlier run has
     left; or the first of the *usual* users that exists.

@@ -15,8 +15,6 @@ from zodbshootout.servers.server import DatabaseServer, ServerContext
 
 _ACCESS_FILE = "pg_hba.conf"
 _SUPERUSER = "postgres"
-_OWNER = "zodbshootout owner"
-_READY = "ready"
 _STATUS_LINE = 7
 """The line of postmaster.pid, counted from 0, that says whether the server is ready."""
 
@@ -64,7 +62,7 @@ class PostgreSQLServer(DatabaseServer):
     def create_accounts(self) -> None:
         # A table belongs to the user that creates it, and is closed to the other users and to those
         # of later runs.  So all users act as one role, which owns everything.
-        owner = _identifier(_OWNER)
+        owner = _identifier("zodbshootout owner")
         statements = [f"CREATE ROLE {owner}"]
         for user in map(_identifier, self.users):
             statements += [
@@ -108,7 +106,7 @@ class PostgreSQLServer(DatabaseServer):
         return (
             len(lines) > _STATUS_LINE
             and lines[0] == str(self.pid)
-            and lines[_STATUS_LINE].strip() == _READY
+            and lines[_STATUS_LINE].strip() == "ready"
         )
 
     def _program(self, name: str) -> str:

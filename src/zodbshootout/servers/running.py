@@ -39,7 +39,7 @@ class RunningServers:
     """For each server that runs, after those that it needs, the names of the contenders that need
     it, itself or through another."""
     absent: Mapping[str, str]
-    """Why contenders cannot be measured whose servers did not come up, by contender."""
+    """The reasons why servers did not come up, by the names of the contenders that need them."""
 
     @property
     def served(self) -> set[str]:
@@ -64,7 +64,7 @@ class RunningServers:
             raise failures[0]
 
     def how_ended(self, contender: str) -> str | None:
-        """Return how a server has ended that a contender needs, ``None`` if all of them run."""
+        """Return how a server that a contender needs has ended, ``None`` if all of them run."""
         for server in self._needed_by(contender):
             if ended := server.how_ended():
                 return f"server {server.name} {ended}"
@@ -75,7 +75,7 @@ class RunningServers:
 
 
 def all_of(parts: Sequence[RunningServers]) -> RunningServers:
-    """Return the servers of several *parts*, which have different users, as one."""
+    """Join several *parts*, which have different users."""
     return RunningServers(
         {server: users for part in parts for server, users in part.users.items()},
         {name: reason for part in parts for name, reason in part.absent.items()},
@@ -88,12 +88,10 @@ def start_servers(
     users: Mapping[str, Sequence[str]],
     context: ServerContext,
 ) -> RunningServers:
-    """Start the servers that have users; *stack* stops them.
+    """Start the servers that have *users*, which are contenders; *stack* stops the servers.
 
     A server that does not come up is no error: its users are in :attr:`RunningServers.absent`.
 
-    :param users: for each server the names of the contenders that need it, itself or through
-        another server
     :raises UserError: as :class:`Server`
     """
     needs = {

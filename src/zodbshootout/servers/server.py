@@ -35,7 +35,7 @@ _DATA = "data"
 """The subdirectory of a server's directory that holds its data."""
 _UNFINISHED = f"{_DATA}.unfinished"
 _NO_SIGNAL = Ending(signal=0, grace=10.0)
-"""How programs that prepare a server end: killed, PostgreSQL's would leave shared memory."""
+"""Programs that prepare a server are not killed: PostgreSQL's would leave shared memory."""
 _HARMLESS_VARIABLES = frozenset({"PATH", "TZ", "LD_LIBRARY_PATH"})
 """Variables of root's environment that a server which runs as another user may see."""
 
@@ -66,25 +66,25 @@ class Server(ABC):
     own_settings: ClassVar[frozenset[str]] = frozenset()
     """Settings that only the run sets, never the section."""
     system_accounts: ClassVar[Sequence[str] | None] = None
-    """Users as which root runs it, the first that exists; ``None`` if it may run as root."""
+    """Users for root to run it as, the first that exists; ``None`` if it may run as root."""
     error_mark: ClassVar[str] = ""
     """Marks the lines of its log that report errors; empty if nothing does."""
     orderly: ClassVar[Ending] = GENTLE
-    """The way in which it is stopped if its data are needed again."""
+    """How to stop it if its data are needed again."""
     abrupt: ClassVar[Ending] = GENTLE
-    """The way in which it is stopped if its data are removed with the run."""
+    """How to stop it if its data are removed with the run."""
     default_connections: ClassVar[int] = 300
     """Connections that it accepts at least: crews of other contenders wait with theirs open."""
     connection_limit: ClassVar[int] = resource.RLIMIT_NOFILE
     """The resource of the operating system of which each connection uses one."""
     own_resources: ClassVar[int] = 100
-    """The number of this resource that it uses without any connection."""
+    """Units of this resource that it uses without any connection."""
 
     def __init__(self, section: ServerSection, context: ServerContext) -> None:
-        """Take a section; nothing is started.
+        """Check a section, and start nothing.
 
-        :raises UserError: if it sets what only the run may set, or the operating system allows
-            fewer connections than the run's clients open
+        :raises UserError: if the section has one of :attr:`own_settings`, or the operating system
+            allows fewer connections than the run's clients open
         """
         self.name = section.name
         self.section = section
@@ -149,8 +149,8 @@ class Server(ABC):
     def start(self) -> None:
         """Prepare the server, start it and wait until it is ready.
 
-        :raises ServerFailed: if it cannot be started or prepared, ends at once, or takes longer
-            than :data:`START_TIMEOUT`
+        :raises ServerFailed: if it cannot be prepared, ends, or takes longer than
+            :data:`START_TIMEOUT`
         """
         with self._named_in_failures("started"):
             self._set_up()
@@ -171,17 +171,15 @@ class Server(ABC):
             self._launch()
 
     def stop(self) -> None:
-        """Stop the server, if it runs, and wait for its end."""
         self._stop(self._ending)
         self.directory.close()
 
     @property
     def pid(self) -> int | None:
-        """The id of the process, ``None`` before it is started."""
         return self._process.pid if self._process else None
 
     def how_ended(self) -> str | None:
-        """Return how the server has ended and its last log lines, ``None`` if it has not."""
+        """Return how the server has ended, with its last log lines, ``None`` if it has not."""
         if self._process is None or self._process.poll() is None:
             return None
         return f"{self._process.describe_exit()}: {self.last_log_lines()}"
@@ -207,16 +205,13 @@ class Server(ABC):
         return self.directory.logged(self._log_start)
 
     def last_log_lines(self) -> str:
-        """Return the last lines that were logged since the last start, joined into one.
-
-        If some have the :attr:`error_mark`, only these are returned.
-        """
+        """Return the last lines since the last start, if possible those with the error mark."""
         errors = re.escape(self.error_mark)
         lines = last_lines(self.directory.log, errors=errors, start=self._log_start)
         return " / ".join(lines) or "it logged nothing"
 
     def _set_up(self) -> None:
-        """Make the directory, and choose user and environment of the server's processes."""
+        """Make the directory, and choose the user and the environment of processes."""
         account = None
         if self.system_accounts is not None:
             data = self.directory.path / _DATA if self.directory.kept else None
@@ -283,7 +278,6 @@ class DatabaseServer(Server):
 
     @property
     def data(self) -> Path:
-        """The directory in which the server keeps its data."""
         return self.directory.path / _DATA
 
     @property
@@ -295,7 +289,6 @@ class DatabaseServer(Server):
         return list(self.section.config.user)
 
     def prepare(self) -> None:
-        """Make the directory of data, if it is missing, and users with this run's password."""
         if not self.data.exists():
             shutil.rmtree(self.directory.path / _UNFINISHED, ignore_errors=True)
             unfinished = self.directory.subdirectory(_UNFINISHED)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -22,7 +22,6 @@ from rich.text import Text
 from zodbshootout.client.masking import Mask
 from zodbshootout.client.outcome import State
 from zodbshootout.errors import SOME_FAILED
-from zodbshootout.results.cell import Cell
 from zodbshootout.results.result import CellResult, long_name
 from zodbshootout.scheduling.result_store import Observer
 
@@ -159,16 +158,12 @@ class Lines(Observer):
         self._done += 1
         self.relay(f"[{self._done}/{self._cells}] {describe(result)}")
 
-    def note(self, what: str) -> None:
+    def note(self, step: str) -> None:
         if self._verbose:
-            self.relay(what)
-
-    def working_on(self, cells: Sequence[Cell], stage: str) -> None:
-        if self._verbose:
-            self.relay(_step(cells, stage))
+            self.relay(step)
 
     def relay(self, line: str) -> None:
-        self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+        print_line(self._console, line)
 
 
 class Bar(Observer):
@@ -191,23 +186,15 @@ class Bar(Observer):
         left = f"{timedelta(seconds=round(seconds))}" if seconds else "-"
         self.progress.update(self._task, total=elapsed + seconds, completed=elapsed, left=left)
 
-    def note(self, what: str) -> None:
-        self.progress.update(self._task, description=what)
-
-    def working_on(self, cells: Sequence[Cell], stage: str) -> None:
-        self.progress.update(self._task, description=_step(cells, stage))
+    def note(self, step: str) -> None:
+        self.progress.update(self._task, description=step)
 
     def cell_done(self, result: CellResult) -> None:
         if result.state is not State.UNSUPPORTED:
             self.relay(describe(result))
 
     def relay(self, line: str) -> None:
-        self.progress.console.print(line, markup=False, highlight=False, soft_wrap=True)
-
-
-def _step(cells: Sequence[Cell], stage: str) -> str:
-    names = ", ".join(cell.contender for cell in cells)
-    return f"{cells[0].benchmark if cells else ''}: {names} ({stage})"
+        print_line(self.progress.console, line)
 
 
 def describe(result: CellResult) -> str:

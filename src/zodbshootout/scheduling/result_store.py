@@ -28,14 +28,16 @@ SHORT = 0.2
 class Observer:
     """The progress of a run as the user sees it; this one shows nothing.  It decides nothing."""
 
-    def note(self, what: str) -> None:
-        """Show what is done before anything is measured."""
+    def note(self, step: str) -> None:
+        """Show what is done now."""
 
     def left(self, seconds: float) -> None:
         """Show about how many seconds everything still takes."""
 
     def working_on(self, cells: Sequence[Cell], stage: str) -> None:
-        """Show what is done, and with which cells."""
+        """Show what is done with some cells."""
+        names = ", ".join(cell.contender for cell in cells)
+        self.note(f"{cells[0].benchmark if cells else ''}: {names} ({stage})")
 
     def cell_done(self, result: CellResult) -> None:
         """Show the final result of a cell."""

@@ -39,19 +39,12 @@ class Rounds(Generic[R]):
     """The rounds that each row still takes."""
     _took: dict[R, float] = field(init=False, default_factory=dict)
     """Seconds of the last round of each row that has had one."""
-    # Sums over rows, kept up to date because adding them up each time would be quadratic.
-    _all_took: float = field(init=False, default=0.0)
-    _seconds: float = field(init=False, default=0.0)
-    """Seconds that the rows still take whose last round was timed."""
-    _untimed: int = field(init=False, default=0)
-    """Rounds that the other rows still take."""
 
     def __iter__(self) -> Iterator[tuple[R, int]]:
         """Yield each row that has a round next, with the number of that round, from 0 on."""
         began = self.clock()
         waiting = deque(self.rows)
-        for row in self.rows:
-            self._update(row)
+        self._left = {row: self._rounds_left(row) for row in self.rows}
         while waiting:
             row = waiting.popleft()
             if not self._left[row] or not self._fits(row, self.clock() - began):
@@ -61,7 +54,8 @@ class Rounds(Generic[R]):
             number = self.made.get(row, 0)
             yield row, number
             self.made[row] = number + 1
-            self._update(row, self.clock() - started)
+            self._took[row] = self.clock() - started
+            self._left[row] = self._rounds_left(row)
             if self.effort.precision:
                 waiting.append(row)
             else:
@@ -72,27 +66,13 @@ class Rounds(Generic[R]):
 
         *elapsed* is what the rounds have taken until now.
         """
-        usual = self._all_took / len(self._took) if self._took else 0.0
-        left = max(0.0, self._seconds + self._untimed * usual)
+        usual = sum(self._took.values()) / len(self._took) if self._took else 0.0
+        left = sum(rounds * self._took.get(row, usual) for row, rounds in self._left.items())
         return min(left, max(0.0, self.limit - elapsed)) if self.effort.precision else left
 
-    def _update(self, row: R, took: float | None = None) -> None:
-        """Count the rounds that a row still takes; its last one took *took* seconds."""
-        before, last = self._left.get(row, 0), self._took.get(row)
-        if last is None:
-            self._untimed -= before
-        else:
-            self._seconds -= before * last
-        if took is not None:
-            self._all_took += took - (last or 0.0)
-            self._took[row] = last = took
+    def _rounds_left(self, row: R) -> int:
         needed = self.needed(row)
-        left = max(0, max(needed, self.effort.processes) - self.made.get(row, 0)) if needed else 0
-        self._left[row] = left
-        if last is None:
-            self._untimed += left
-        else:
-            self._seconds += left * last
+        return max(0, max(needed, self.effort.processes) - self.made.get(row, 0)) if needed else 0
 
     def _fits(self, row: R, elapsed: float) -> bool:
         if not self.effort.precision:

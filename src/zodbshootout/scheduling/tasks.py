@@ -14,7 +14,7 @@ from zodbshootout.client.data.records import Item, content_size, record_size
 from zodbshootout.client.data.tree import Dataset
 from zodbshootout.client.masking import Mask
 from zodbshootout.client.specification import Parameters, Specification
-from zodbshootout.client.storage_info import Sharing, StorageInfo, installed_versions
+from zodbshootout.client.storage_info import Sharing, installed_versions
 from zodbshootout.client.tasks import Preparation
 from zodbshootout.crews.cluster import Cluster
 from zodbshootout.results.cell import Cell
@@ -46,10 +46,8 @@ class Tasks:
 
     def modules(self, cells: Iterable[Cell]) -> list[str]:
         """Return the modules that are imported when the cells' contenders are opened."""
-        contenders = [self.plan.contender(cell) for cell in cells]
-        return list(
-            dict.fromkeys(name for contender in contenders for name in contender.info.modules)
-        )
+        names = (name for cell in cells for name in self.plan.contender(cell).info.modules)
+        return list(dict.fromkeys(names))
 
     def preparation(self, cell: Cell) -> Preparation | None:
         """Return the task to prepare the database of a *cell*, ``None`` if there is nothing to do.
@@ -107,7 +105,8 @@ class Tasks:
     def metadata(self, cell: Cell, *, restarted: bool) -> dict[str, str | int | float]:
         """Return the metadata that are known before a run begins."""
         contender, options = self.plan.contender(cell), self.options
-        benchmark = benchmarks()[cell.benchmark]
+        info, benchmark = contender.info, benchmarks()[cell.benchmark]
+        versions = {**installed_versions(["zodbshootout"]), **info.versions}
         uncleared = ", ".join(map(str, contender.caches_left(restarted=restarted)))
         documents = {"settings": json.dumps(contender.settings)}
         if contender.text:  # it has several lines, which pyperf's metadata cannot have
@@ -124,8 +123,13 @@ class Tasks:
                     f"{key}={value}" for key, value in contender.settings.items()
                 ),
                 "configuration_hash": contender.fingerprint(),
-                **_storage_metadata(contender.info),
-                **(contender.info.python if contender.environment else {}),
+                **{f"version_{name}": version for name, version in versions.items()},
+                "driver": info.driver,
+                "sharing": info.sharing.value,
+                "stores_blobs": bool(info.stores_blobs),
+                "storage_classes": " over ".join(info.storage_classes),
+                "corrections": "; ".join(info.corrections),
+                **(info.python if contender.environment else {}),
                 "environment": contender.made_of,
                 "beside": contender.variant_of,
                 "packed": options.pack,
@@ -141,18 +145,6 @@ def _key(cell: Cell) -> _Key:
     # are prepared separately.
     benchmark = benchmarks()[cell.benchmark]
     return cell.contender, benchmark.dataset, benchmark.writes, cell.parameters
-
-
-def _storage_metadata(info: StorageInfo) -> dict[str, str | bool]:
-    versions = {**installed_versions(["zodbshootout"]), **info.versions}
-    return {
-        **{f"version_{name}": version for name, version in versions.items()},
-        "driver": info.driver,
-        "sharing": info.sharing.value,
-        "stores_blobs": bool(info.stores_blobs),
-        "storage_classes": " over ".join(info.storage_classes),
-        "corrections": "; ".join(info.corrections),
-    }
 
 
 def _record_size(cell: Cell, benchmark: type[Benchmark]) -> int | str:

@@ -31,21 +31,22 @@ def test_more_runs_and_longer_ones_are_estimated_to_take_longer(values: int) -> 
 def test_a_benchmark_without_objects_is_measured_once_however_many_there_are() -> None:
     sweep = Sweep([1, 2], [10, 20], [128, 300], Parameters(CrewShape(1)))
     plan = make_plan([contender("a")], ["tpc", "new_oid"], sweep, plan_of("a").effort)
-    rows = [(row.benchmark, row.parameters.crew.size) for row in plan.rows]
+    rows = [(row[0].benchmark, row[0].parameters.crew.size) for row in plan.rows]
     assert rows.count(("tpc", 1)) == rows.count(("tpc", 2)) == 1
     assert rows.count(("new_oid", 1)) == rows.count(("new_oid", 2)) == 2
 
 
 def test_a_row_has_a_cell_of_every_contender() -> None:
     plan = plan_of("ab", ["cold", "add"])
-    assert [(row.benchmark, cell.contender) for row in plan.rows for cell in row.cells] == [
-        ("cold", "a"), ("cold", "b"), ("add", "a"), ("add", "b"),
-    ]  # fmt: skip
+    assert [[(cell.benchmark, cell.contender) for cell in row] for row in plan.rows] == [
+        [("cold", "a"), ("cold", "b")],
+        [("add", "a"), ("add", "b")],
+    ]
 
 
 def test_a_cell_names_its_contender() -> None:
     plan = plan_of("ab", concurrency=[2])
-    of = Cell("add", "b", plan.rows[0].parameters)
+    of = Cell("add", "b", plan.cells[0].parameters)
     assert plan.contender(of).name == "b"
     assert of.parameters.crew == CrewShape(2)
 

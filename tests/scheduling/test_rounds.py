@@ -27,9 +27,9 @@ class Machine:
         rounds = Rounds(
             list(self.seconds), effort, limit, needed, self.closed.append, lambda: self.now
         )
-        began, order = self.now, ""
+        order = ""
         for row, number in rounds:
-            self.left.append(rounds.seconds_left(self.now - began))
+            self.left.append(rounds.seconds_left)
             assert number == order.count(row)
             order += row
             self.now += self.seconds[row]

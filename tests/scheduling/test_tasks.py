@@ -28,7 +28,7 @@ def all_steps(plan: Plan, runs: int = 1, **how: Any) -> list[Step]:
     tasks = Tasks(plan, RunOptions(**how))
     steps = []
     for row in plan.rows:
-        for cell in list(row.cells) * runs:
+        for cell in row * runs:
             task = tasks.preparation(cell)
             if task is not None:
                 assert task.specification.parameters.owner == cell.contender
@@ -99,15 +99,14 @@ def test_what_was_written_before_a_zap_is_written_again() -> None:
         return Preparation(Specification(Storage(""), cell.benchmark, cell.parameters), zap)
 
     def due(row: int) -> list[str]:
-        cells = (add, cold)[row].cells
-        return [cell.contender for cell in cells if tasks.preparation(cell) is not None]
+        return [cell.contender for cell in (add, cold)[row] if tasks.preparation(cell) is not None]
 
     for row in (add, cold):
-        for cell in row.cells:
+        for cell in row:
             tasks.prepared(cell, preparation(cell))
     assert due(1) == []
     # Another contender may be the same database, so that its objects are gone, too.
-    tasks.prepared(add.cells[1], preparation(add.cells[1], zap=True))
+    tasks.prepared(add[1], preparation(add[1], zap=True))
     assert due(1) == ["a", "b"]
 
 

@@ -50,7 +50,7 @@ def open_all(
     :raises UserError: if a section is wrong that another Python reads
     """
     maker = Maker(variants.context.guardian, lambda line: observer.relay(variants.mask(line)))
-    interpreters, unavailable = variants.interpreters(maker, plan.rows[0].parameters.crew)
+    interpreters, unavailable = variants.interpreters(maker, plan.cells[0].parameters.crew)
     measurable = plan.measurable
     located = {
         contender.name: replace(contender.storage, interpreter=interpreters.get(contender.name))
@@ -60,7 +60,7 @@ def open_all(
     _check_sections(located, variants.texts, launcher)
     observer.note("starting servers")
     present = [contender for contender in measurable if contender.name in located]
-    clients = max(row.parameters.crew.size for row in plan.rows)
+    clients = max(cell.parameters.crew.size for cell in plan.cells)
     servers = variants.start_servers(stack, present, clients)
     unavailable |= servers.absent
     failures, opened = inspect_all(measurable, located, unavailable, launcher, observer)

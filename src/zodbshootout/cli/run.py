@@ -171,7 +171,7 @@ def _show_plan(
     for note in notes:
         streams.complain(note)
     streams.say(f"Contenders: {', '.join(contender.name for contender in plan.contenders)}")
-    names = dict.fromkeys(row.benchmark for row in plan.rows)
+    names = dict.fromkeys(cell.benchmark for cell in plan.cells)
     streams.say(f"Benchmarks: {', '.join(names)}")
     for cell in plan.cells:
         parameters = cell.parameters

@@ -94,13 +94,8 @@ class RunOptions:
     """The contender that the others are compared with, ``None`` for the first."""
 
 
-@dataclass(frozen=True)
-class Row:
-    """The cells of one benchmark with one set of parameters: one for each contender."""
-
-    benchmark: str
-    parameters: Parameters
-    cells: tuple[Cell, ...]
+Row = tuple[Cell, ...]
+"""The cells of one benchmark with one set of parameters: one for each contender."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +108,7 @@ class Plan:
 
     @property
     def cells(self) -> list[Cell]:
-        return [cell for row in self.rows for cell in row.cells]
+        return [cell for row in self.rows for cell in row]
 
     def contender(self, cell: Cell) -> Contender:
         return next(c for c in self.contenders if c.name == cell.contender)
@@ -163,7 +158,7 @@ def make_plan(
         for name in names
     )
     rows = [
-        Row(name, parameters, tuple(Cell(name, c.name, parameters) for c in contenders))
+        tuple(Cell(name, contender.name, parameters) for contender in contenders)
         for name, parameters in combinations
     ]
     return Plan(contenders, rows, effort)

@@ -35,6 +35,7 @@ class Rounds(Generic[R]):
     clock: Callable[[], float] = time.monotonic
     made: dict[R, int] = field(default_factory=dict)
     """The rounds that each row has had, those of a run that is resumed included."""
+    _began: float = field(init=False)
     _left: dict[R, int] = field(init=False, default_factory=dict)
     """The rounds that each row still takes."""
     _took: dict[R, float] = field(init=False, default_factory=dict)
@@ -42,12 +43,12 @@ class Rounds(Generic[R]):
 
     def __iter__(self) -> Iterator[tuple[R, int]]:
         """Yield each row that has a round next, with the number of that round, from 0 on."""
-        began = self.clock()
+        self._began = self.clock()
         waiting = deque(self.rows)
         self._left = {row: self._rounds_left(row) for row in self.rows}
         while waiting:
             row = waiting.popleft()
-            if not self._left[row] or not self._fits(row, self.clock() - began):
+            if not self._left[row] or not self._fits(row):
                 self.closed(row)
                 continue
             started = self.clock()
@@ -61,20 +62,21 @@ class Rounds(Generic[R]):
             else:
                 waiting.appendleft(row)
 
-    def seconds_left(self, elapsed: float) -> float:
-        """Return about how many seconds the remaining rounds take.
-
-        *elapsed* is what the rounds have taken until now.
-        """
+    @property
+    def seconds_left(self) -> float:
+        """An estimate of the seconds that the remaining rounds take."""
         usual = sum(self._took.values()) / len(self._took) if self._took else 0.0
         left = sum(rounds * self._took.get(row, usual) for row, rounds in self._left.items())
-        return min(left, max(0.0, self.limit - elapsed)) if self.effort.precision else left
+        if not self.effort.precision:
+            return left
+        return min(left, max(0.0, self.limit - (self.clock() - self._began)))
 
     def _rounds_left(self, row: R) -> int:
         needed = self.needed(row)
         return max(0, max(needed, self.effort.processes) - self.made.get(row, 0)) if needed else 0
 
-    def _fits(self, row: R, elapsed: float) -> bool:
+    def _fits(self, row: R) -> bool:
         if not self.effort.precision:
             return True
+        elapsed = self.clock() - self._began
         return elapsed + self._took.get(row, 0.0) <= self.limit and elapsed < self.limit

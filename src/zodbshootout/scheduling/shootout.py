@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import secrets
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -80,21 +79,19 @@ class Shootout:
     def _blocks(self) -> list[list[Row]]:
         """Separate the rows whose rounds destroy the data of the others."""
         zapped = ZAPPED_BEFORE if self.options.zapped else None
-        zapping = [row for row in self.plan.rows if row.benchmark == zapped]
-        others = [row for row in self.plan.rows if row.benchmark != zapped]
+        zapping = [row for row in self.plan.rows if row[0].benchmark == zapped]
+        others = [row for row in self.plan.rows if row[0].benchmark != zapped]
         return [rows for rows in (zapping, others) if rows]
 
     def _measure_rows(self, rows: Sequence[Row], limit: float) -> None:
         """Make as many rounds of each row as it takes; *limit* is in seconds."""
-        calibrations = {row.cells: self._calibration(row) for row in rows}
-        rounds = Rounds(
-            [row.cells for row in rows], self.plan.effort, limit, self._rounds_needed, self._close,
-            made={row.cells: self._rounds_made(row.cells) for row in rows},
-        )  # fmt: skip
-        began = time.monotonic()
-        for cells, number in rounds:
-            self.store.observer.left(rounds.seconds_left(time.monotonic() - began))
-            self._measure_round(cells, calibrations[cells], number)
+        calibrations = {row: self._calibration(row[0]) for row in rows}
+        made = {row: self._rounds_made(row) for row in rows}
+        effort = self.plan.effort
+        rounds = Rounds(rows, effort, limit, self._rounds_needed, self._close, made=made)
+        for row, number in rounds:
+            self.store.observer.left(rounds.seconds_left)
+            self._measure_round(row, calibrations[row], number)
 
     def _rounds_made(self, cells: Sequence[Cell]) -> int:
         """Return the number of runs that every cell of a row has from a run that is resumed."""
@@ -127,10 +124,10 @@ class Shootout:
                 self.store.fail(cell, Failure(reason, state=State.NOT_RUN))
         self.store.close(unsettled)
 
-    def _calibration(self, row: Row) -> RowCalibration[Cell]:
-        fewest = benchmarks()[row.benchmark].fewest(row.parameters)
+    def _calibration(self, cell: Cell) -> RowCalibration[Cell]:
+        fewest = benchmarks()[cell.benchmark].fewest(cell.parameters)
         effort = self.plan.effort
-        if self._restarts(row.benchmark):
+        if self._restarts(cell.benchmark):
             # The second read of an object would come from the server's cache.
             values = effort.values or VALUES_WITH_RESTARTS
             effort = replace(effort, loops=fewest, values=values)
@@ -156,10 +153,10 @@ class Shootout:
         try:
             with self.launcher.fork_server(self.tasks.modules(cells)) as fork_server:
                 while waiting:
-                    left = self._measure_together(
+                    later = self._measure_together(
                         fork_server, calibration, waiting.pop(0), number, first
                     )
-                    waiting += [[cell] for cell in left]
+                    waiting += [[cell] for cell in later]
                     first += calibration.all_turns  # slices of equal numbers are taken in turn
         except Failed as error:
             first += calibration.all_turns

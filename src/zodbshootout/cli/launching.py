@@ -166,16 +166,12 @@ def launcher_for(
 
     The *mask* hides secrets in the output and the logs of the workers.
     """
-    directory = context.directory / "workers"
-    directory.mkdir(mode=0o700)
-    passed_on = [f"--hook={hook}" for hook in options.hooks]
-    if options.memory:
-        passed_on.append(options.memory)
-    if options.affinity:
-        passed_on.append(f"--affinity={options.affinity}")
-    passed_on.append("--quiet")
-    temporary = context.directory / "tmp"
-    temporary.mkdir(mode=0o700)
+    directory, temporary = context.directory / "workers", context.directory / "tmp"
+    for path in (directory, temporary):
+        path.mkdir(mode=0o700)
+    hooks = [f"--hook={hook}" for hook in options.hooks]
+    memory = [options.memory] if options.memory else []
+    affinity = [f"--affinity={options.affinity}"] if options.affinity else []
     environment = worker_environment(
         os.environ,
         [*options.inherit_environ, *context.source.environment_names],
@@ -188,7 +184,7 @@ def launcher_for(
         # The temporary files of a client that is killed go away with the run.
         environment={**environment, "TMPDIR": str(temporary)},
         python=options.python,
-        options=passed_on,
+        options=[*hooks, *memory, *affinity, "--quiet"],
         affinity=options.affinity,
         log=options.run.log,
         # Dask's client could not be patched.

@@ -67,7 +67,7 @@ def parser_of(command: str) -> Parser:
     """Return the parser of the arguments after ``show``, ``compare`` or ``report``, or of a run."""
     if command == "run":
         return run_parser()
-    parser = Parser(prog=f"zodbshootout {command}")
+    parser = Parser(prog=f"zodbshootout {command}", allow_abbrev=False)
     _COMMANDS[command].add_arguments(parser)
     return parser
 

@@ -86,7 +86,7 @@ class Options:
 def parse(arguments: Sequence[str]) -> Options:
     """Make options of a command line.
 
-    :raises UserError: with one line for the user
+    :raises UserError: if an argument is wrong or contradicts another one
     :raises SystemExit: after ``--help``
     """
     given = run_parser().parse_intermixed_args(spelled_out(arguments))

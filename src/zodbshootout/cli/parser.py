@@ -20,9 +20,9 @@ from zodbshootout.errors import UserError, close_to
 from zodbshootout.scheduling.calibration import RUN_TIME
 
 PRECISION = 0.05
-"""Half of the width of a figure's interval, as a part of the figure, that ends the measuring."""
+"""Half of the width of an interval, as a part of the figure, that ends the measurement."""
 RIGOROUS = 0.02
-"""The same with ``--rigorous``."""
+"""The precision with ``--rigorous``."""
 SECONDS_OF_A_CELL = 8.0
 """Seconds that a cell takes at most, on average; ``--rigorous`` allows four times as many."""
 MIN_RUNS = 4
@@ -36,9 +36,6 @@ PROCESSES = 3
 
 class Parser(argparse.ArgumentParser):
     """A parser that raises its errors, and suggests options for one that is misspelt."""
-
-    def __init__(self, **texts: Any) -> None:
-        super().__init__(allow_abbrev=False, **texts)
 
     def error(self, message: str) -> NoReturn:
         unknown = re.match(r"unrecognized arguments: (-[^\s=]+)", message)
@@ -347,6 +344,7 @@ def run_parser() -> Parser:
         "3 some cells failed or nothing was measured, 70 a defect of zodbshootout, 130 "
         "interrupted.",
         add_help=False,
+        allow_abbrev=False,
     )
     parser.add_argument("words", nargs="*", help=argparse.SUPPRESS)
     parser.add_argument("--exclude", action="append", default=[], help=argparse.SUPPRESS)

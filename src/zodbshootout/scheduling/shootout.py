@@ -117,12 +117,11 @@ class Shootout:
         return max(runs_needed(estimate, runs, effort.precision) for estimate, runs in estimates)
 
     def _close(self, cells: Sequence[Cell]) -> None:
-        unsettled = self.store.unsettled(cells)
-        for cell in unsettled:
+        for cell in self.store.unsettled(cells):
             if not self.store.result(cell).measured:
                 reason = f"no time was left of the {self.plan.limit / 60:.3g} minutes (--at-most)"
                 self.store.fail(cell, Failure(reason, state=State.NOT_RUN))
-        self.store.close(unsettled)
+        self.store.close(cells)
 
     def _calibration(self, cell: Cell) -> RowCalibration[Cell]:
         fewest = benchmarks()[cell.benchmark].fewest(cell.parameters)

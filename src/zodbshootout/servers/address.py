@@ -117,7 +117,11 @@ def given_names(
     names = {SCRATCH: str(directory)}
     with ExitStack() as stack:
         for server in dict.fromkeys(source.server_names):
-            _check_legal(source, server)
+            if not _LEGAL_NAME.fullmatch(server) or server == SCRATCH:
+                raise UserError(
+                    f"{source.path}: a server cannot be called {server!r}; use letters, digits and "
+                    f"_, begin with a letter, and leave {SCRATCH!r} to the run"
+                )
             host = (listen or {}).get(server, HOST)
             port = _port(source, server, host, stack)
             own_names = {
@@ -181,14 +185,6 @@ def certificates(directory: Path, host: str = HOST) -> dict[str, str]:
     issued.private_key_pem.write_to_path(files["key"])
     authority.cert_pem.write_to_path(files["authority"])
     return files
-
-
-def _check_legal(source: Source, name: str) -> None:
-    if not _LEGAL_NAME.fullmatch(name) or name == SCRATCH:
-        raise UserError(
-            f"{source.path}: a server cannot be called {name!r}; use letters, digits and _, "
-            f"begin with a letter, and leave {SCRATCH!r} to the run"
-        )
 
 
 def _port(source: Source, server: str, host: str, stack: ExitStack) -> int:

@@ -59,8 +59,8 @@ class ServerContext:
 class Server(ABC):
     """The server that a section describes.  Subclasses prepare it and return its command.
 
-    While it is prepared and started, :class:`ServerFailed` has a predicate as its message, such as
-    ``has no program postgres``; :meth:`start` and :meth:`resume` put the server's name before it.
+    All their methods may raise :class:`ServerFailed` with a predicate as its message, such as ``has
+    no program postgres``; :meth:`start` and :meth:`resume` put the server's name before it.
     """
 
     own_settings: ClassVar[frozenset[str]] = frozenset()
@@ -130,17 +130,11 @@ class Server(ABC):
             ) from None
 
     def prepare(self) -> None:  # noqa: B027 - not every server needs it
-        """Create in :attr:`directory` what the server needs before it starts.
-
-        :raises ServerFailed: if it cannot be done
-        """
+        """Create in :attr:`directory` what the server needs before it starts."""
 
     @abstractmethod
     def command(self) -> Sequence[str]:
-        """Return the command that starts the server.
-
-        :raises ServerFailed: if its program is not installed
-        """
+        """Return the command that starts the server."""
 
     def is_ready(self) -> bool:
         """Return whether the server, whose process runs, takes requests."""
@@ -298,14 +292,8 @@ class DatabaseServer(Server):
 
     @abstractmethod
     def initialize(self, data: Path) -> None:
-        """Have the server's own programs fill the empty directory *data*.
-
-        :raises ServerFailed: if they fail
-        """
+        """Have the server's own programs fill the empty directory *data*."""
 
     @abstractmethod
     def create_accounts(self) -> None:
-        """Create missing databases and users, and give every user this run's password.
-
-        :raises ServerFailed: if it cannot be done
-        """
+        """Create missing databases and users, and give every user this run's password."""

@@ -50,7 +50,7 @@ def look(
 ) -> tuple[dict[str, str], dict[str, StorageInfo]]:
     """Return why some contenders cannot be opened, and the info of the others."""
     given: Any = launcher
-    storages = {each.name: each.storage for each in contenders}
+    storages = {contender.name: contender.storage for contender in contenders}
     failures, opened = inspect_all(contenders, storages, unavailable or {}, given, Observer())
     infos = {name: contender.info for name, contender in opened.items()}
     return {name: failure.cause for name, failure in failures.items()}, infos
@@ -103,7 +103,7 @@ def test_where_no_fork_server_can_be_started_no_contender_can_be_opened() -> Non
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "expected"),
     [
         ([], ["leak: 5 more"]),
         (["-v"], ["leak: 5 more", "a storage's own words, ***"]),
@@ -111,7 +111,7 @@ def test_where_no_fork_server_can_be_started_no_contender_can_be_opened() -> Non
     ],
 )
 def test_what_pyperf_prints_in_every_worker_is_passed_on_by_no_option(
-    words: list[str], told: list[str]
+    words: list[str], expected: list[str]
 ) -> None:
     shown: list[str] = []
 
@@ -125,4 +125,4 @@ def test_what_pyperf_prints_in_every_worker_is_passed_on_by_no_option(
         "a storage's own words, geheim",
     ):  # fmt: skip
         relay(line)
-    assert shown == [line.replace("leak: ", LEAKS_PREFIX) for line in told]
+    assert shown == [line.replace("leak: ", LEAKS_PREFIX) for line in expected]

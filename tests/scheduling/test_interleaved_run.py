@@ -35,13 +35,13 @@ class Machine:
     def clock(self) -> float:
         return self.now
 
-    def told(self, what: str) -> list[tuple[str, int]]:
-        return [(name, number) for did, name, number in self.events if did == what]
+    def did(self, what: str) -> list[tuple[str, int]]:
+        return [(name, number) for action, name, number in self.events if action == what]
 
     def slices(self) -> list[list[str]]:
         """Return who took a slice in each turn."""
         turns: dict[int, list[str]] = {}
-        for name, number in self.told("slice"):
+        for name, number in self.did("slice"):
             turns.setdefault(number, []).append(name)
         assert list(turns) == sorted(turns)
         return list(turns.values())
@@ -146,7 +146,7 @@ def test_trap_13_in_each_turn_everybody_takes_one_slice_before_anybody_takes_the
     machine = Machine()
     outcome = run(machine, workers_of(machine, "abcd"), RowCalibration(EFFORT))
     # Slice k of all lies between slice k-1 and slice k+1 of all, so that those of k are pairs.
-    assert [number for _, number in machine.told("slice")] == [k for k in range(5) for _ in "abcd"]
+    assert [number for _, number in machine.did("slice")] == [k for k in range(5) for _ in "abcd"]
     assert all(sorted(turn) == list("abcd") for turn in machine.slices())
     assert outcome.runs == {name: f"run of {name}" for name in "abcd"}
 
@@ -195,8 +195,8 @@ def test_warm_ups_are_taken_in_turn_like_all_other_slices() -> None:
     effort = Effort(processes=1, values=3, warmups=2, loops=1, min_time=0.1)
     run(machine, workers_of(machine, "ab"), RowCalibration(effort))
     assert [sorted(turn) for turn in machine.slices()] == [["a", "b"]] * 5
-    assert machine.told("values") == [("a", 3), ("b", 3)]
-    assert machine.told("warmups") == [("a", 2), ("b", 2)]
+    assert machine.did("values") == [("a", 3), ("b", 3)]
+    assert machine.did("warmups") == [("a", 2), ("b", 2)]
 
 
 def test_all_have_prepared_their_slices_before_the_first_of_a_turn_is_taken() -> None:
@@ -217,8 +217,8 @@ def test_who_needs_longer_for_a_slice_takes_part_in_fewer_turns() -> None:
     assert calibration.stride == {"a": 1, "b": 1, "c": 4, "d": 8}
     # The slowest has three values at least, the warm-up not counted.
     assert calibration.turns == 17
-    assert dict(machine.told("values")) == {"a": 17, "b": 17, "c": 5, "d": 3}
-    taken = {name: [n for who, n in machine.told("slice") if who == name] for name in workers}
+    assert dict(machine.did("values")) == {"a": 17, "b": 17, "c": 5, "d": 3}
+    taken = {name: [n for who, n in machine.did("slice") if who == name] for name in workers}
     assert taken["a"] == taken["b"] == list(range(18))
     # Each slice of the slower ones has one of the others as its pair.
     assert taken["c"] == [0, 1, 5, 9, 13, 17]
@@ -251,7 +251,7 @@ def test_trap_14_contenders_do_the_same_number_of_iterations() -> None:
         Effort(processes=1, values=2, warmups=0, loops=0, min_time=0.1)
     )
     run(machine, workers, calibration)
-    assert machine.told("begin") == [("a", 16), ("b", 8), ("c", 8)]
+    assert machine.did("begin") == [("a", 16), ("b", 8), ("c", 8)]
     assert calibration.loops == {"a": 16, "b": 8, "c": 8}
 
 
@@ -262,11 +262,11 @@ def test_calibration_takes_no_slice_that_counts_and_its_first_does_not_decide() 
     )
     # The first iteration opens connections, and would pass for a slow one.
     run(machine, workers_of(machine, "a", seconds=0.001, first=0.04), calibration)
-    attempts = [loops for _, loops in machine.told("attempt")]
+    attempts = [loops for _, loops in machine.did("attempt")]
     assert attempts[0] == 1
     assert attempts == sorted(attempts)
     assert calibration.loops == {"a": 128}
-    assert len(machine.told("slice")) == 2
+    assert len(machine.did("slice")) == 2
 
 
 def test_calibration_goes_on_until_an_attempt_takes_long_enough_to_tell() -> None:
@@ -275,7 +275,7 @@ def test_calibration_goes_on_until_an_attempt_takes_long_enough_to_tell() -> Non
         Effort(processes=1, values=1, warmups=0, loops=0, min_time=0.1)
     )
     run(machine, workers_of(machine, "a", seconds=2.0**-20), calibration)
-    attempts = [loops for _, loops in machine.told("attempt")]
+    attempts = [loops for _, loops in machine.did("attempt")]
     assert attempts[-1] * 2.0**-20 >= 0.1 / 2 or attempts[-1] == 2**16
     assert all(more <= 16 * less for less, more in itertools.pairwise(attempts))
 
@@ -285,8 +285,8 @@ def test_loops_that_are_given_are_those_of_all() -> None:
     workers = workers_of(machine, "ab")
     workers["b"].seconds = 100.0
     run(machine, workers, RowCalibration(EFFORT, fewest_loops=32))
-    assert machine.told("begin") == [("a", 4), ("b", 4)]
-    assert machine.told("attempt") == [("a", 1), ("b", 1)]
+    assert machine.did("begin") == [("a", 4), ("b", 4)]
+    assert machine.did("attempt") == [("a", 1), ("b", 1)]
 
 
 def test_a_benchmark_may_need_more_iterations_than_the_clock_does() -> None:
@@ -295,7 +295,7 @@ def test_a_benchmark_may_need_more_iterations_than_the_clock_does() -> None:
         Effort(processes=1, values=1, warmups=0, loops=0, min_time=0.1), fewest_loops=32
     )
     run(machine, workers_of(machine, "a", seconds=0.09), calibration)
-    assert machine.told("begin") == [("a", 32)]
+    assert machine.did("begin") == [("a", 32)]
 
 
 def test_as_many_slices_as_fit_into_the_time_of_a_run_with_what_lies_off_the_clock() -> None:
@@ -317,8 +317,8 @@ def test_what_was_decided_in_the_first_run_holds_for_the_others() -> None:
     decided = dict(calibration.loops), dict(calibration.stride), calibration.turns
     run(second, workers_of(second, "ab", seconds=5.0), calibration)
     assert (calibration.loops, calibration.stride, calibration.turns) == decided
-    assert second.told("begin") == first.told("begin")
-    assert second.told("attempt") == [("a", 1), ("b", 1)]
+    assert second.did("begin") == first.did("begin")
+    assert second.did("attempt") == [("a", 1), ("b", 1)]
 
 
 def test_who_comes_later_does_as_many_iterations_as_those_before() -> None:
@@ -354,7 +354,7 @@ def test_trap_15_who_fails_at_any_point_fails_alone(point: tuple[str, int]) -> N
     last = max(number for number, event in enumerate(machine.events) if event[1] == "b")
     what, nth = point
     assert machine.events[last][0] == what
-    assert len(machine.told(what)) - len([x for x in machine.told(what) if x[0] != "b"]) == nth + 1
+    assert len(machine.did(what)) - len([x for x in machine.did(what) if x[0] != "b"]) == nth + 1
 
 
 @pytest.mark.parametrize("point", POINTS)
@@ -386,7 +386,7 @@ def test_something_is_done_before_each_slice_that_counts_and_it_may_fail() -> No
 
     def before(name: str) -> None:
         machine.events.append(("before", name, 0))
-        if name == "b" and len([x for x in machine.told("before") if x[0] == "b"]) == 3:
+        if name == "b" and len([x for x in machine.did("before") if x[0] == "b"]) == 3:
             raise Failed(Failure("no restart"))
 
     workers = workers_of(machine, "ab")
@@ -405,9 +405,9 @@ def test_an_interrupt_goes_through() -> None:
     machine = Machine()
 
     def interrupt(name: str) -> None:
-        if len(machine.told("slice")) == 4:
+        if len(machine.did("slice")) == 4:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         run(machine, workers_of(machine, "ab"), RowCalibration(EFFORT), before_slice=interrupt)
-    assert len(machine.told("slice")) == 4
+    assert len(machine.did("slice")) == 4

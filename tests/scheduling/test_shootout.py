@@ -34,7 +34,7 @@ BROKE = Failure("it broke", "Traceback")
 
 
 class Event(NamedTuple):
-    """What a worker, a fork server or the servers were told to do."""
+    """What a worker, a fork server or the servers were asked to do."""
 
     what: str
     benchmark: str
@@ -96,9 +96,11 @@ class Site:
             assert self.at_work == []
 
     def prepare(self, task: Preparation) -> None:
-        told = task.specification
-        self.may_write[told.storage.section] = task.may_write
-        self.note("prepare", told.benchmark, told.storage.section, (task.zap, task.pack))
+        specification = task.specification
+        self.may_write[specification.storage.section] = task.may_write
+        self.note(
+            "prepare", specification.benchmark, specification.storage.section, (task.zap, task.pack)
+        )
 
     @contextmanager
     def measure(self, make_task: Callable[[Path], Measure]) -> Iterator[FakeWorker]:
@@ -196,7 +198,7 @@ def failing(
 
 @dataclass
 class Going:
-    """A shootout over fakes, with notes of who was told what."""
+    """A shootout over fakes, with notes of all requests."""
 
     shootout: Shootout
     site: Site
@@ -214,8 +216,8 @@ class Going:
         }
 
     def failure(self) -> CellResult:
-        (found,) = [each for each in self.results if each.state is State.FAILED]
-        return found
+        (outcome,) = [each for each in self.results if each.state is State.FAILED]
+        return outcome
 
 
 def going(
@@ -243,17 +245,17 @@ def going(
 
 
 def shot(plan: Plan, site: Site | None = None, **how: Any) -> Going:
-    found = going(plan, site or Site(), **how)
-    found.shootout.run()
-    assert len(found.observer.settled) == len(plan.cells)
-    assert found.site.fork_servers == 0
-    return found
+    outcome = going(plan, site or Site(), **how)
+    outcome.shootout.run()
+    assert len(outcome.observer.settled) == len(plan.cells)
+    assert outcome.site.fork_servers == 0
+    return outcome
 
 
 def test_trap_13_all_contenders_of_a_row_are_ready_at_once_and_take_their_slices_in_turn() -> None:
-    found = shot(plan_of("abc", processes=2, values=4))
+    outcome = shot(plan_of("abc", processes=2, values=4))
     rounds: list[list[Event]] = []
-    for event in found.site.did("fork", "set up", "slice", "end"):
+    for event in outcome.site.did("fork", "set up", "slice", "end"):
         if event.what == "fork":
             rounds.append([])
         else:
@@ -269,8 +271,8 @@ def test_trap_13_all_contenders_of_a_row_are_ready_at_once_and_take_their_slices
 
 def test_the_order_in_turn_depends_on_the_seed_the_benchmark_and_the_run_alone() -> None:
     def order(benchmark: str, seed: int, **site: Any) -> list[str]:
-        found = shot(plan_of("abcd", [benchmark], {"seed": seed}, values=5), Site(**site))
-        slices = "".join(event.contender for event in found.site.did("slice"))
+        outcome = shot(plan_of("abcd", [benchmark], {"seed": seed}, values=5), Site(**site))
+        slices = "".join(event.contender for event in outcome.site.did("slice"))
         return [slices[20 * number : 20 * number + 20] for number in range(3)]
 
     assert order("cold", 1) == order("cold", 1, seconds={"a": 9.0})
@@ -284,15 +286,15 @@ def test_each_run_has_a_fork_server_of_its_own_that_has_imported_what_the_row_ne
         contender("a", modules=("one", "two.sub")),
         contender("b", modules=("two.sub",)),
     ]
-    found = shot(plan_of(contenders, ["tpc", "new_oid"], processes=2))
-    assert found.site.imported == [["one", "two.sub"]] * 4
+    outcome = shot(plan_of(contenders, ["tpc", "new_oid"], processes=2))
+    assert outcome.site.imported == [["one", "two.sub"]] * 4
 
 
 def test_benchmarks_come_one_after_the_other_and_all_is_prepared_before_anything_is_set_up() -> (
     None
 ):
-    found = shot(plan_of("ab", ["add", "cold"], processes=1))
-    assert [event[:3] for event in found.site.did("prepare", "set up", "finish")] == [
+    outcome = shot(plan_of("ab", ["add", "cold"], processes=1))
+    assert [event[:3] for event in outcome.site.did("prepare", "set up", "finish")] == [
         (what, benchmark, name)
         for benchmark in ("add", "cold")
         for what in ("prepare", "set up", "finish")
@@ -301,8 +303,8 @@ def test_benchmarks_come_one_after_the_other_and_all_is_prepared_before_anything
 
 
 def test_progress_names_the_contenders_that_are_at_work() -> None:
-    found = shot(plan_of("ab", processes=1))
-    assert found.observer.stages == [
+    outcome = shot(plan_of("ab", processes=1))
+    assert outcome.observer.stages == [
         ("preparing the database", "a"),
         ("preparing the database", "b"),
         ("setting up", "ab"),
@@ -312,10 +314,10 @@ def test_progress_names_the_contenders_that_are_at_work() -> None:
 
 def test_trap_14_calibration_does_the_same_work_for_every_contender_and_is_no_run() -> None:
     site = Site(seconds={"a": 0.011, "b": 0.02, "slow": 0.9})
-    found = shot(plan_of(["a", "b", "slow"], loops=0, values=2), site)
+    outcome = shot(plan_of(["a", "b", "slow"], loops=0, values=2), site)
     begun = [(event.contender, event.detail) for event in site.did("begin")]
     assert begun == [("a", (16, 2, 0)), ("b", (8, 2, 0)), ("slow", (1, 2, 0))] * 3
-    for result in found.results:
+    for result in outcome.results:
         assert len(result.runs) == 3
         assert len(result.benchmark().get_values()) == 6
 
@@ -339,8 +341,8 @@ POINTS = [
 def test_trap_15_a_cell_that_fails_at_any_point_fails_alone(point: tuple[str, int]) -> None:
     what, nth = point
     site = Site(fails=failing(what, "b", nth=nth))
-    found = shot(plan_of("abc", ["add", "cold"]), site)
-    assert found.states() == {
+    outcome = shot(plan_of("abc", ["add", "cold"]), site)
+    assert outcome.states() == {
         "add a": "measured",
         "add b": "failed",
         "add c": "measured",
@@ -348,10 +350,10 @@ def test_trap_15_a_cell_that_fails_at_any_point_fails_alone(point: tuple[str, in
         "cold b": "measured",
         "cold c": "measured",
     }
-    failed = found.failure()
+    failed = outcome.failure()
     assert (failed.reason, failed.detail) == ("it broke", "Traceback")
-    assert len(failed.runs) == len(found.site.did("done")) - 15
-    for each in found.results:
+    assert len(failed.runs) == len(outcome.site.did("done")) - 15
+    for each in outcome.results:
         if each is not failed:
             assert len(each.runs) == 3
             assert each.reason == ""
@@ -366,27 +368,27 @@ CRASH = Failure("client 0 was killed by SIGSEGV", crashed=True)
 def test_a_run_in_which_a_process_crashes_is_made_again(point: tuple[str, int]) -> None:
     what, nth = point
     site = Site(fails=failing(what, "b", nth=nth, failure=CRASH))
-    found = shot(plan_of("abc", ["add", "cold"]), site, retries=1)
-    assert set(found.states().values()) == {"measured"}
-    assert {len(each.runs) for each in found.results} == {3}
-    told = {each.cell.contender: each.reason for each in found.results if each.reason}
-    assert told == {"b": f"1 run repeated after a crash: {CRASH.cause}"}
+    outcome = shot(plan_of("abc", ["add", "cold"]), site, retries=1)
+    assert set(outcome.states().values()) == {"measured"}
+    assert {len(each.runs) for each in outcome.results} == {3}
+    reasons = {each.cell.contender: each.reason for each in outcome.results if each.reason}
+    assert reasons == {"b": f"1 run repeated after a crash: {CRASH.cause}"}
 
 
 def test_who_crashes_again_and_again_has_failed_and_keeps_what_was_measured() -> None:
     def second_run(event: Event, nth: int) -> Failure | None:
         return CRASH if event[:3] == ("finish", "add", "b") and nth >= 1 else None
 
-    found = shot(plan_of("ab"), Site(fails=second_run), retries=2)
-    assert found.states() == {"add a": "measured", "add b": "failed"}
-    assert (found.failure().reason, len(found.failure().runs)) == (CRASH.cause, 1)
-    assert found.failure().crashes == (CRASH.cause,) * 2
+    outcome = shot(plan_of("ab"), Site(fails=second_run), retries=2)
+    assert outcome.states() == {"add a": "measured", "add b": "failed"}
+    assert (outcome.failure().reason, len(outcome.failure().runs)) == (CRASH.cause, 1)
+    assert outcome.failure().crashes == (CRASH.cause,) * 2
 
 
 def test_a_fork_server_that_crashes_is_replaced() -> None:
-    found = shot(plan_of("ab"), Site(fails=failing("fork", "", "", 1, CRASH)), retries=1)
-    assert set(found.states().values()) == {"measured"}
-    assert {len(each.runs) for each in found.results} == {3}
+    outcome = shot(plan_of("ab"), Site(fails=failing("fork", "", "", 1, CRASH)), retries=1)
+    assert set(outcome.states().values()) == {"measured"}
+    assert {len(each.runs) for each in outcome.results} == {3}
 
 
 def test_who_cannot_be_set_up_beside_others_is_tried_alone() -> None:
@@ -395,8 +397,8 @@ def test_who_cannot_be_set_up_beside_others_is_tried_alone() -> None:
         return Failure("the file is locked") if beside else None
 
     site = Site(fails=busy)
-    found = shot(plan_of("abc", processes=2), site)
-    assert set(found.states().values()) == {"measured"}
+    outcome = shot(plan_of("abc", processes=2), site)
+    assert set(outcome.states().values()) == {"measured"}
     assert site.measured() == ["add a", "add c", "add b"] * 2
     assert site.together == [["a"], ["a", "b"], ["a", "b", "c"], ["b"]] * 2
     loops = {event.detail[0] for event in site.did("begin")}
@@ -408,37 +410,37 @@ def test_who_cannot_be_set_up_alone_either_has_failed() -> None:
         broken = event.what == "set up" and event.contender == "b"
         return Failure(f"try {nth}") if broken else None
 
-    found = shot(plan_of("ab"), Site(fails=broken))
-    assert found.states() == {"add a": "measured", "add b": "failed"}
-    assert found.failure().reason == "try 1"
-    assert len([event for event in found.site.did("set up") if event.contender == "b"]) == 2
+    outcome = shot(plan_of("ab"), Site(fails=broken))
+    assert outcome.states() == {"add a": "measured", "add b": "failed"}
+    assert outcome.failure().reason == "try 1"
+    assert len([event for event in outcome.site.did("set up") if event.contender == "b"]) == 2
 
 
 def test_a_contender_that_is_alone_is_tried_once() -> None:
-    found = shot(plan_of("a"), Site(fails=failing("set up", "a")))
-    assert found.states() == {"add a": "failed"}
-    assert len(found.site.did("set up")) == 1
+    outcome = shot(plan_of("a"), Site(fails=failing("set up", "a")))
+    assert outcome.states() == {"add a": "failed"}
+    assert len(outcome.site.did("set up")) == 1
 
 
 def test_what_is_not_supported_is_not_tried_again() -> None:
     refusal = Failure("it has none", state=State.UNSUPPORTED)
-    found = shot(plan_of("ab"), Site(fails=failing("set up", "b", failure=refusal)))
-    assert found.states() == {"add a": "measured", "add b": "not supported"}
-    assert len([event for event in found.site.did("set up") if event.contender == "b"]) == 1
+    outcome = shot(plan_of("ab"), Site(fails=failing("set up", "b", failure=refusal)))
+    assert outcome.states() == {"add a": "measured", "add b": "not supported"}
+    assert len([event for event in outcome.site.did("set up") if event.contender == "b"]) == 1
 
 
 def test_a_cell_that_is_refused_beforehand_is_never_begun() -> None:
-    found = shot(plan_of(["memory", "a"], ["warm"]))
-    assert found.states() == {"warm memory": "not supported", "warm a": "measured"}
-    assert {event.contender for event in found.site.did("prepare", "set up")} == {"a"}
+    outcome = shot(plan_of(["memory", "a"], ["warm"]))
+    assert outcome.states() == {"warm memory": "not supported", "warm a": "measured"}
+    assert {event.contender for event in outcome.site.did("prepare", "set up")} == {"a"}
 
 
 def test_contenders_that_could_not_be_opened_fail_without_being_tried() -> None:
     unavailable = {"b": Failure("no server", "Traceback")}
-    found = shot(plan_of("ab"), unavailable=unavailable)
-    assert found.states() == {"add a": "measured", "add b": "failed"}
-    assert (found.failure().reason, found.failure().detail) == ("no server", "Traceback")
-    assert {event.contender for event in found.site.did("prepare", "set up")} == {"a"}
+    outcome = shot(plan_of("ab"), unavailable=unavailable)
+    assert outcome.states() == {"add a": "measured", "add b": "failed"}
+    assert (outcome.failure().reason, outcome.failure().detail) == ("no server", "Traceback")
+    assert {event.contender for event in outcome.site.did("prepare", "set up")} == {"a"}
 
 
 def test_a_run_that_is_resumed_makes_the_runs_that_are_lacking() -> None:
@@ -452,60 +454,60 @@ def test_a_run_that_is_resumed_makes_the_runs_that_are_lacking() -> None:
             strict=True,
         )
     ]
-    found = shot(plan, begun=begun)
-    assert set(found.states().values()) == {"measured"}
-    assert {len(each.runs) for each in found.results} == {3}
-    assert Counter(found.site.measured()) == {"add b": 2, "add c": 3}
+    outcome = shot(plan, begun=begun)
+    assert set(outcome.states().values()) == {"measured"}
+    assert {len(each.runs) for each in outcome.results} == {3}
+    assert Counter(outcome.site.measured()) == {"add b": 2, "add c": 3}
 
 
 @pytest.mark.parametrize("how", [{"may_write": ["a"]}, {"zapped": {"a"}}, {}])
 def test_only_what_is_expendable_is_written_to_whatever_it_holds(how: dict[str, Any]) -> None:
-    found = shot(plan_of("a", ["add", "tpc", "ex_commit"]), **how)
-    assert found.site.may_write == {"a": bool(how)}
+    outcome = shot(plan_of("a", ["add", "tpc", "ex_commit"]), **how)
+    assert outcome.site.may_write == {"a": bool(how)}
     # ex_commit writes nothing, and so has nothing to be prepared.
-    assert [event.benchmark for event in found.site.did("prepare")][-1] == "tpc"
+    assert [event.benchmark for event in outcome.site.did("prepare")][-1] == "tpc"
 
 
 def test_a_fork_server_that_cannot_be_started_fails_the_row_and_not_the_next() -> None:
     site = Site(fails=lambda event, nth: BROKE if event.what == "fork" and nth == 0 else None)
-    found = shot(plan_of("ab", ["add", "cold"]), site)
-    assert found.states() == {
+    outcome = shot(plan_of("ab", ["add", "cold"]), site)
+    assert outcome.states() == {
         "add a": "failed", "add b": "failed", "cold a": "measured", "cold b": "measured",
     }  # fmt: skip
 
 
 def test_a_row_in_which_everything_has_failed_takes_no_more_fork_servers() -> None:
     site = Site(fails=lambda event, nth: BROKE if event.what == "attempt" else None)
-    found = shot(plan_of("ab"), site)
-    assert set(found.states().values()) == {"failed"}
+    outcome = shot(plan_of("ab"), site)
+    assert set(outcome.states().values()) == {"failed"}
     assert len(site.imported) == 1
 
 
 def test_fail_fast_stops_at_the_first_failure_and_leaves_nobody_at_work() -> None:
     site = Site(fails=failing("slice", "b", nth=1))
-    found = going(plan_of("ab", ["add", "cold"]), site, fail_fast=True)
+    outcome = going(plan_of("ab", ["add", "cold"]), site, fail_fast=True)
     with pytest.raises(UserError, match="--fail-fast"):
-        found.shootout.run()
-    assert list(found.states().values()) == ["not run", "failed", "not run", "not run"]
+        outcome.shootout.run()
+    assert list(outcome.states().values()) == ["not run", "failed", "not run", "not run"]
     assert (site.at_work, site.fork_servers) == ([], 0)
 
 
 def test_fail_fast_stops_at_a_contender_that_could_not_be_opened() -> None:
-    found = going(plan_of("ab"), Site(), {"b": BROKE}, fail_fast=True)
+    outcome = going(plan_of("ab"), Site(), {"b": BROKE}, fail_fast=True)
     with pytest.raises(UserError, match="--fail-fast"):
-        found.shootout.run()
-    assert found.site.events == []
-    assert found.states() == {"add a": "not run", "add b": "failed"}
+        outcome.shootout.run()
+    assert outcome.site.events == []
+    assert outcome.states() == {"add a": "not run", "add b": "failed"}
 
 
 def test_fail_fast_does_not_stop_at_what_is_not_supported() -> None:
-    found = shot(plan_of(["memory", "a"], ["warm"]), fail_fast=True)
-    assert found.states() == {"warm memory": "not supported", "warm a": "measured"}
+    outcome = shot(plan_of(["memory", "a"], ["warm"]), fail_fast=True)
+    assert outcome.states() == {"warm memory": "not supported", "warm a": "measured"}
 
 
 def test_everything_measured_is_kept_at_every_moment() -> None:
-    found = shot(plan_of("ab", processes=2))
-    assert found.kept == [[0, 0], [1, 0], [1, 1], [2, 1], [2, 2]]
+    outcome = shot(plan_of("ab", processes=2))
+    assert outcome.kept == [[0, 0], [1, 0], [1, 1], [2, 1], [2, 2]]
 
 
 def test_an_interrupt_leaves_what_was_measured_and_nobody_at_work() -> None:
@@ -513,33 +515,33 @@ def test_an_interrupt_leaves_what_was_measured_and_nobody_at_work() -> None:
         if event[:3] == ("slice", "add", "b") and nth == 3:
             raise KeyboardInterrupt
 
-    found = going(plan_of("ab", ["add", "cold"], values=2), Site(fails=interrupt))
+    outcome = going(plan_of("ab", ["add", "cold"], values=2), Site(fails=interrupt))
     with pytest.raises(KeyboardInterrupt):
-        found.shootout.run()
-    assert found.states() == {
+        outcome.shootout.run()
+    assert outcome.states() == {
         "add a": "measured",
         "add b": "measured",
         "cold a": "not run",
         "cold b": "not run",
     }
-    assert [each.reason for each in found.results][:2] == ["incomplete: 1 of 3 runs"] * 2
-    assert (found.site.at_work, found.site.fork_servers) == ([], 0)
+    assert [each.reason for each in outcome.results][:2] == ["incomplete: 1 of 3 runs"] * 2
+    assert (outcome.site.at_work, outcome.site.fork_servers) == ([], 0)
 
 
 def test_contenders_at_one_place_that_is_zapped_are_never_ready_at_the_same_time() -> None:
     twins = [contender("a", "/var/x.fs"), contender("b"), contender("again", "/var/x.fs")]
     plan = plan_of(twins, ["add", "cold"], processes=2)
-    found = shot(plan, zapped={"a", "b", "again"})
-    assert found.site.together[:3] == [["a"], ["a", "b"], ["again"]]
+    outcome = shot(plan, zapped={"a", "b", "again"})
+    assert outcome.site.together[:3] == [["a"], ["a", "b"], ["again"]]
     # In each run it is zapped right before the crew that then finds it empty.
-    of_add = [event for event in found.site.did("prepare", "set up") if event.benchmark == "add"]
+    of_add = [event for event in outcome.site.did("prepare", "set up") if event.benchmark == "add"]
     assert [(event.what, event.contender) for event in of_add] == [
         ("prepare", "a"), ("prepare", "b"), ("set up", "a"), ("set up", "b"),
         ("prepare", "again"), ("set up", "again"),
     ] * 2  # fmt: skip
     assert all(event.detail == (True, False) for event in of_add if event.what == "prepare")
     # What only reads may read at the same time.
-    assert found.site.together[-1] == ["a", "b", "again"]
+    assert outcome.site.together[-1] == ["a", "b", "again"]
 
 
 def test_contenders_at_one_place_that_nobody_destroys_are_measured_in_turn() -> None:
@@ -549,20 +551,22 @@ def test_contenders_at_one_place_that_nobody_destroys_are_measured_in_turn() -> 
 
 def test_more_clients_than_may_wait_at_once_are_measured_a_few_contenders_at_a_time() -> None:
     size = MAX_CLIENTS // 2
-    found = shot(plan_of("abcde", ["tpc"], concurrency=[size], processes=1))
-    assert [group for group in found.site.together if len(group) == 2] == [["a", "b"], ["c", "d"]]
-    assert found.site.together[-1] == ["e"]
-    assert set(found.states().values()) == {"measured"}
+    outcome = shot(plan_of("abcde", ["tpc"], concurrency=[size], processes=1))
+    assert [group for group in outcome.site.together if len(group) == 2] == [["a", "b"], ["c", "d"]]
+    assert outcome.site.together[-1] == ["e"]
+    assert set(outcome.states().values()) == {"measured"}
 
 
 def test_a_crew_that_is_larger_than_that_is_measured_all_the_same() -> None:
-    found = shot(plan_of("ab", ["tpc"], concurrency=[MAX_CLIENTS + 1], processes=1))
-    assert found.site.together == [["a"], ["b"]]
+    outcome = shot(plan_of("ab", ["tpc"], concurrency=[MAX_CLIENTS + 1], processes=1))
+    assert outcome.site.together == [["a"], ["b"]]
 
 
 def test_servers_are_restarted_before_each_cold_value_while_no_database_is_open() -> None:
     site = Site(served={"a"})
-    found = shot(plan_of("ab", ["cold", "hot"], processes=1, loops=0, values=3), site, restart=True)
+    outcome = shot(
+        plan_of("ab", ["cold", "hot"], processes=1, loops=0, values=3), site, restart=True
+    )
     of_a = [event for event in site.events if event.contender == "a"]
     names = [x.what for x in of_a if x.what in {"close", "restart", "reopen", "slice"}]
     assert names == ["close", "restart", "reopen", "slice"] * 3 + ["slice"] * 3
@@ -573,9 +577,9 @@ def test_servers_are_restarted_before_each_cold_value_while_no_database_is_open(
     begun = [(event.benchmark, event.contender, event.detail[0]) for event in site.did("begin")]
     assert begun[:2] == [("cold", "a", 1), ("cold", "b", 1)]
     assert {loops for benchmark, _, loops in begun if benchmark == "hot"} != {1}
-    told = [event.detail.metadata["servers_restarted"] for event in site.did("set up")]
-    assert told == [True, False, False, False]
-    assert set(found.states().values()) == {"measured"}
+    restarted = [event.detail.metadata["servers_restarted"] for event in site.did("set up")]
+    assert restarted == [True, False, False, False]
+    assert set(outcome.states().values()) == {"measured"}
 
 
 def test_with_restarts_there_are_a_few_values_unless_told_otherwise() -> None:
@@ -596,10 +600,10 @@ def test_a_restart_that_fails_is_the_failure_of_its_cell(what: str) -> None:
         served={"a"},
         fails=lambda event, nth: BROKE if event.what == what and nth == 1 else None,
     )
-    found = shot(plan_of("ab", ["cold"]), site, restart=True)
-    assert found.states() == {"cold a": "failed", "cold b": "measured"}
+    outcome = shot(plan_of("ab", ["cold"]), site, restart=True)
+    assert outcome.states() == {"cold a": "failed", "cold b": "measured"}
     cause = "server main did not come up" if what == "restart" else "it broke"
-    assert found.failure().reason == cause
+    assert outcome.failure().reason == cause
 
 
 ENDED = "server pg was killed by SIGKILL: out  of memory"
@@ -627,35 +631,35 @@ def test_what_goes_on_without_its_server_is_failed_and_what_comes_after_not_begu
     site = Site()
     gone = "server mc was killed by SIGKILL: it logged nothing"
     site.ended = lambda name: gone if name == "a" and "add a" in site.measured()[1:] else None
-    found = shot(plan_of("ab", ["add", "warm"]), site)
-    assert found.states() == {
+    outcome = shot(plan_of("ab", ["add", "warm"]), site)
+    assert outcome.states() == {
         "add a": "failed",
         "add b": "measured",
         "warm a": "failed",
         "warm b": "measured",
     }
-    assert {each.reason for each in found.results if each.state is State.FAILED} == {gone}
+    assert {each.reason for each in outcome.results if each.state is State.FAILED} == {gone}
     assert site.measured().count("add a") == 2
     assert {event.benchmark for event in site.events if event.contender == "a"} == {"add"}
 
 
 def test_a_failure_for_which_there_is_advice_ends_with_it() -> None:
     advised = replace(contender("a"), advice=(Advice("broke$", "write something else"),))
-    found = shot(plan_of([advised]), Site(fails=failing("begin", "a")))
-    assert found.failure().reason == "it broke; write something else"
+    outcome = shot(plan_of([advised]), Site(fails=failing("begin", "a")))
+    assert outcome.failure().reason == "it broke; write something else"
 
 
 def test_profiles_are_of_every_run_and_named_for_the_cell(tmp_path: Path) -> None:
     plan = plan_of("a", ["add"], processes=2, concurrency=[1, 2])
-    found = shot(plan, profiles=tmp_path)
-    profiles = [event.detail.profiling for event in found.site.did("set up")]
+    outcome = shot(plan, profiles=tmp_path)
+    profiles = [event.detail.profiling for event in outcome.site.did("set up")]
     assert [each and each.name for each in profiles] == ["a-add-c1"] * 2 + ["a-add-c2"] * 2
 
 
 def test_a_database_is_packed_before_its_first_benchmark_and_not_again() -> None:
-    found = shot(plan_of("ab", ["tpc", "hot"]), pack=True)
+    outcome = shot(plan_of("ab", ["tpc", "hot"]), pack=True)
     packed = [(event.benchmark, event.contender, event.detail[1]) for event in
-              found.site.did("prepare")]  # fmt: skip
+              outcome.site.did("prepare")]  # fmt: skip
     assert packed == [
         ("tpc", "a", True), ("tpc", "b", True), ("hot", "a", False), ("hot", "b", False),
     ]  # fmt: skip
@@ -663,9 +667,9 @@ def test_a_database_is_packed_before_its_first_benchmark_and_not_again() -> None
 
 def test_contenders_of_one_database_have_objects_of_their_own() -> None:
     twins = [contender("a", "/var/x.fs"), contender("again", "/var/x.fs")]
-    found = shot(plan_of(twins, ["update"], processes=1))
-    told = [event.detail.specification.parameters.owner for event in found.site.did("set up")]
-    assert told == ["a", "again"]
+    outcome = shot(plan_of(twins, ["update"], processes=1))
+    owners = [event.detail.specification.parameters.owner for event in outcome.site.did("set up")]
+    assert owners == ["a", "again"]
 
 
 def precise(names: Sequence[str | Contender], **effort: Any) -> Plan:
@@ -673,32 +677,32 @@ def precise(names: Sequence[str | Contender], **effort: Any) -> Plan:
 
 
 def test_a_row_that_is_known_well_enough_has_the_fewest_runs() -> None:
-    found = shot(precise("ab"))
-    assert [len(each.runs) for each in found.results] == [3, 3]
-    assert all(each.half_width == 0 for each in found.results)
+    outcome = shot(precise("ab"))
+    assert [len(each.runs) for each in outcome.results] == [3, 3]
+    assert all(each.half_width == 0 for each in outcome.results)
 
 
 def test_a_row_goes_on_until_every_contender_is_known_well_enough() -> None:
-    found = shot(precise("ab"), Site(swings={"b": 0.1}))
-    runs = {len(each.runs) for each in found.results}
+    outcome = shot(precise("ab"), Site(swings={"b": 0.1}))
+    runs = {len(each.runs) for each in outcome.results}
     # Runs that are 10 % off now and 10 % on then are known within 5 % when there are 19 of them.
     assert runs == {19}
-    widths = [each.half_width for each in found.results]
+    widths = [each.half_width for each in outcome.results]
     assert widths == pytest.approx([0, 0.05], abs=0.002)
 
 
 def test_a_ratio_has_to_be_known_as_well_as_the_figures() -> None:
     # Both go up and down by as much, one of them when the other does not.
-    found = shot(precise("ab"), Site(swings={"a": 0.08, "b": -0.08}))
+    outcome = shot(precise("ab"), Site(swings={"a": 0.08, "b": -0.08}))
     alone = shot(precise("a"), Site(swings={"a": 0.08}))
-    assert len(found.results[0].runs) > 1.5 * len(alone.results[0].runs)
+    assert len(outcome.results[0].runs) > 1.5 * len(alone.results[0].runs)
 
 
 def test_what_there_was_no_time_for_was_not_run_and_says_so() -> None:
-    found = shot(precise("ab", limit=1e-9))
+    outcome = shot(precise("ab", limit=1e-9))
     reason = "no time was left of the 1.67e-11 minutes (--at-most)"
-    assert [(each.state, each.reason) for each in found.results] == [(State.NOT_RUN, reason)] * 2
-    assert found.site.events == []
+    assert [(each.state, each.reason) for each in outcome.results] == [(State.NOT_RUN, reason)] * 2
+    assert outcome.site.events == []
 
 
 @pytest.mark.parametrize("runs", [(1, 6), (2, 6), (6, 1)])
@@ -710,13 +714,13 @@ def test_a_run_with_a_precision_is_resumed_however_many_runs_there_are(
         measured(each.cell, *([each.mean * (1 + 0.001 * at)] for at in range(number)))
         for each, number in zip(shot(plan).results, runs, strict=True)
     ]
-    found = shot(plan, begun=begun)
-    assert [len(each.runs) for each in found.results] == [6, 6]
+    outcome = shot(plan, begun=begun)
+    assert [len(each.runs) for each in outcome.results] == [6, 6]
 
 
 def test_a_contender_that_fails_does_not_keep_the_row_from_its_end() -> None:
-    found = shot(precise("ab"), Site(fails=failing("slice", "b"), swings={"b": 0.5}))
-    assert [(each.state, len(each.runs)) for each in found.results] == [
+    outcome = shot(precise("ab"), Site(fails=failing("slice", "b"), swings={"b": 0.5}))
+    assert [(each.state, len(each.runs)) for each in outcome.results] == [
         (State.MEASURED, 3),
         (State.FAILED, 0),
     ]
@@ -724,8 +728,8 @@ def test_a_contender_that_fails_does_not_keep_the_row_from_its_end() -> None:
 
 def test_zapped_databases_are_measured_before_others_are_filled_again() -> None:
     plan = plan_of("a", ["add", "update", "cold"], processes=2, precision=0.05, cell_limit=1e6)
-    found = shot(plan, zapped=["a"])
-    assert found.site.measured() == ["add a"] * 2 + ["update a", "cold a"] * 2
+    outcome = shot(plan, zapped=["a"])
+    assert outcome.site.measured() == ["add a"] * 2 + ["update a", "cold a"] * 2
 
 
 def test_ratios_are_those_to_the_baseline() -> None:

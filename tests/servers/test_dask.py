@@ -60,7 +60,7 @@ def test_a_file_can_name_a_scheduler_or_a_class_of_clusters(scheduler: str, tmp_
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("- a\n", "has no keys and values"),
         ("a: [\n", "cluster.yaml:2: expected the node content, but found '<stream end>'"),
@@ -71,17 +71,22 @@ def test_a_file_can_name_a_scheduler_or_a_class_of_clusters(scheduler: str, tmp_
         ("class: Cluster\nmodule: nowhere\n", "no cluster could be made: ModuleNotFoundError"),
         *(
             (
-                f"scheduler-address: tcp://a:1\nzodbshootout: {{wait-for-workers: {told}}}\n",
-                f"zodbshootout.wait-for-workers: {said} is no time such as 5 minutes",
+                f"scheduler-address: tcp://a:1\nzodbshootout: {{wait-for-workers: {time}}}\n",
+                f"zodbshootout.wait-for-workers: {message} is no time such as 5 minutes",
             )
-            for told, said in [("soon", "'soon'"), (".nan", "nan"), ("[]", "[]"), ("0s", "'0s'")]
+            for time, message in [
+                ("soon", "'soon'"),
+                (".nan", "nan"),
+                ("[]", "[]"),
+                ("0s", "'0s'"),
+            ]
         ),
     ],
 )
-def test_a_file_that_describes_no_cluster(text: str, said: str, tmp_path: Path) -> None:
+def test_a_file_that_describes_no_cluster(text: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "cluster.yaml"
     path.write_text(text)
-    assert said in complaint(str(path), tmp_path)
+    assert message in complaint(str(path), tmp_path)
 
 
 def test_what_names_no_cluster_is_said_in_one_line(
@@ -89,12 +94,12 @@ def test_what_names_no_cluster_is_said_in_one_line(
 ) -> None:
     assert "'nowhere' is neither local:N, nor a scheduler such as" in complaint("nowhere", tmp_path)
     for digits in ("0", "1001", "9" * 5000):
-        said = complaint(f"local:{digits}", tmp_path)
-        assert said == f"--hosts: local:{digits}: write a number from 1 to 1000"
+        message = complaint(f"local:{digits}", tmp_path)
+        assert message == f"--hosts: local:{digits}: write a number from 1 to 1000"
     monkeypatch.setattr(clusters, "CONNECT_TIMEOUT", 0.5)
-    said = complaint("tcp://127.0.0.1:1", tmp_path)
-    assert said.startswith("--hosts: no cluster with a worker at tcp://127.0.0.1:1: ")
-    assert said.endswith("start it: dask scheduler, and dask worker tcp://127.0.0.1:1")
+    message = complaint("tcp://127.0.0.1:1", tmp_path)
+    assert message.startswith("--hosts: no cluster with a worker at tcp://127.0.0.1:1: ")
+    assert message.endswith("start it: dask scheduler, and dask worker tcp://127.0.0.1:1")
 
 
 def test_without_dask_it_is_said_what_to_install(
@@ -111,8 +116,8 @@ def test_without_dask_it_is_said_what_to_install(
 def test_nothing_is_started_to_list_what_would_be_measured(
     where: str, workers: int, tmp_path: Path
 ) -> None:
-    found = str(EXAMPLES / where) if where.endswith("yaml") else where
-    with cluster_for(found, NO_GUARDIAN, tmp_path, start=False) as cluster:
+    hosts = str(EXAMPLES / where) if where.endswith("yaml") else where
+    with cluster_for(hosts, NO_GUARDIAN, tmp_path, start=False) as cluster:
         assert cluster is not None
         assert len(cluster.workers) == workers
         assert (cluster.here, cluster.together) == (("yaml" not in where), 3 if cluster.here else 1)

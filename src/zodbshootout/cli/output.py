@@ -26,7 +26,7 @@ from zodbshootout.results.result import CellResult, long_name
 from zodbshootout.scheduling.result_store import Observer
 
 WORTH_SHOWING = 30.0
-"""Seconds from which on the time left is printed."""
+"""Seconds; a shorter time left is not printed."""
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,8 @@
 
 pyperf calibrates each benchmark by itself.  Contenders that are compared should rather do the same
 number of iterations: then their databases grow alike and meet the same number of pauses.  So one
-count is chosen for all contenders from the time that an iteration takes each, as far as the slow
-ones can afford it.  And all contenders should have equal parts of a run's time: one that needs
-longer for a slice takes fewer slices.
+count is chosen for all contenders, as far as the slow ones can afford it.  And all contenders
+should have equal parts of a run's time: one that needs longer for a slice takes fewer slices.
 """
 
 from __future__ import annotations
@@ -32,10 +31,10 @@ MAX_STRIDE = 8
 
 @dataclass(frozen=True)
 class Effort:
-    """How long and how often a cell is measured, in pyperf's terms."""
+    """The duration and the number of a cell's measurements, in pyperf's terms."""
 
     processes: int
-    """Runs (pyperf workers) of a cell; with a :attr:`precision` the minimum."""
+    """Runs (pyperf workers) of a cell, or their minimum if there is a :attr:`precision`."""
     values: int
     """Values of a run, each of which is a slice.  0 takes as many as fit into :attr:`run_time`, and
     fewer of contenders that need longer for a slice."""
@@ -67,22 +66,22 @@ class RowCalibration(Generic[C]):
     stride: dict[C, int] = field(default_factory=dict)
     """A contender takes a slice in one of this many turns; without an entry, in each."""
     cheapest: float = 0.0
-    """Seconds that a slice takes the quickest contender, time off the clock included."""
+    """Seconds of a slice of the quickest contender, time off the clock included."""
 
     def __post_init__(self) -> None:
         self.turns = self.effort.values
 
     @property
     def all_turns(self) -> int:
-        """The number of turns of a run, with those that warm up."""
+        """The turns of a run, those that warm up included."""
         return self.effort.warmups + self.turns
 
     def values(self, key: C) -> int:
-        """Return how many values of a contender a run has."""
+        """Return the number of a contender's values in a run."""
         return -(-self.turns // self.stride.get(key, 1))
 
     def takes_part(self, key: C, turn: int) -> bool:
-        """Say whether a contender takes a slice in a turn, numbered from 0 on."""
+        """Return whether a contender takes a slice in a turn, counted from 0 on."""
         counting = turn - self.effort.warmups
         return counting < 0 or counting % self.stride.get(key, 1) == 0
 
@@ -114,7 +113,7 @@ def turn_strides(costs: Mapping[C, float], cheapest: float) -> dict[C, int]:
     """Return for each contender a power of two: it takes a slice in one of this many turns.
 
     With powers of two, slices of any two contenders fall into the same turn as often as possible.
-    *costs* are the seconds that a slice takes, *cheapest* those of the quickest contender.
+    *costs* are the seconds of their slices, *cheapest* those of the quickest contender.
     """
     times = {key: max(1.0, cost / max(cheapest, 1e-9)) for key, cost in _alike(costs).items()}
     return {key: min(MAX_STRIDE, 2 ** math.floor(math.log2(n))) for key, n in times.items()}
@@ -123,8 +122,8 @@ def turn_strides(costs: Mapping[C, float], cheapest: float) -> dict[C, int]:
 def choose_turns(costs: Mapping[C, float], stride: Mapping[C, int], run_time: float) -> int:
     """Return the number of turns of a run.
 
-    *costs* are the seconds that a slice takes each contender, time off the clock included;
-    *run_time* is the seconds that a contender may have on average.
+    *costs* are the seconds of a slice of each contender, time off the clock included; *run_time*
+    is the seconds that a contender may have on average.
     """
     turn = sum(cost / stride[key] for key, cost in costs.items())
     wanted = int(run_time * len(costs) / max(turn, 1e-9))

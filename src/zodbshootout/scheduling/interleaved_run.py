@@ -67,7 +67,7 @@ class InterleavedRun(Generic[C]):
 
     workers: dict[C, Worker]
     failed: Callable[[C, Failure], None]
-    """Called when a worker has failed; it takes part no more."""
+    """Called when a worker has failed, which then takes part no more."""
     clock: Callable[[], float] = time.monotonic
     before_slice: Callable[[C], None] = lambda _: None
     """Called before each slice is prepared; may raise :class:`Failed`."""
@@ -97,7 +97,7 @@ class InterleavedRun(Generic[C]):
                 yield key, run
 
     def _take_turn(self, keys: Sequence[C], number: int) -> None:
-        """Have *keys* prepare a slice each, all at the same time, and then take it one by one."""
+        """Have *keys* prepare a slice at the same time, and then take it one after the other."""
         self._each(self.before_slice, keys)
         self._all_at_once(lambda key: self.workers[key].start_preparing(), keys)
         self._each(lambda key: self.workers[key].take_slice(number), keys)

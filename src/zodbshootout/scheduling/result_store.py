@@ -26,16 +26,16 @@ SHORT = 0.2
 
 
 class Observer:
-    """The progress of a run as the user sees it; this one shows nothing.  It decides nothing."""
+    """The progress of a run as the user sees it; this one shows nothing."""
 
     def note(self, step: str) -> None:
-        """Show what is done now."""
+        """Show the present step of the run."""
 
     def left(self, seconds: float) -> None:
-        """Show about how many seconds everything still takes."""
+        """Show an estimate of the seconds that the run still takes."""
 
     def working_on(self, cells: Sequence[Cell], stage: str) -> None:
-        """Show what is done with some cells."""
+        """Show the present stage of some cells."""
         names = ", ".join(cell.contender for cell in cells)
         self.note(f"{cells[0].benchmark if cells else ''}: {names} ({stage})")
 

@@ -1,4 +1,4 @@
-"""The order in which rows have their rounds, and when a row has had enough of them.
+"""The order in which rows have their rounds, and the number of these.
 
 A round makes one run of each contender of a row.  With a fixed effort every row has its rounds one
 after the other.  With a precision each row has one round after the others have had theirs: so the

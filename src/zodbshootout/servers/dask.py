@@ -51,8 +51,8 @@ def cluster_for(
 ) -> Iterator[Cluster | None]:
     """Return the cluster that ``--hosts`` names, connected; ``None`` if it names none.
 
-    A cluster that is started here keeps its files in *directory*.  Without *start*, only the number
-    of workers of such a cluster is right.
+    A cluster that is started here keeps its files in *directory*.  Without *start*, it is not
+    started, and has the right number of workers without addresses.
 
     :raises UserError: if there is no such cluster
     """

@@ -28,7 +28,7 @@ from zodbshootout.servers.installation import account_for
 START_TIMEOUT = 60.0
 """Seconds that a server may take until it is ready."""
 PREPARATION_TIMEOUT = 120.0
-"""Seconds that a program may take that prepares a server, such as ``initdb``."""
+"""Seconds that a program which prepares a server, such as ``initdb``, may take."""
 CONNECTIONS_PER_CLIENT = 3
 """RelStorage opens up to two, and those of a database that was closed end a little later."""
 _DATA = "data"
@@ -74,9 +74,9 @@ class Server(ABC):
     abrupt: ClassVar[Ending] = GENTLE
     """How to stop it if its data are removed with the run."""
     default_connections: ClassVar[int] = 300
-    """Connections that it accepts at least: crews of other contenders wait with theirs open."""
+    """The minimum of connections: crews of other contenders wait with theirs open."""
     connection_limit: ClassVar[int] = resource.RLIMIT_NOFILE
-    """The resource of the operating system of which each connection uses one."""
+    """The resource of the operating system of which a connection uses one unit."""
     own_resources: ClassVar[int] = 100
     """Units of this resource that it uses without any connection."""
 

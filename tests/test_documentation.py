@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import shutil
+import subprocess
+import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -25,6 +28,7 @@ from zodbshootout.servers.server import ServerContext
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
+EXAMPLES = DOCS / "examples"
 ETC = ROOT / "etc"
 SCHEMA = ROOT / "src" / "zodbshootout" / "config" / "schema.xml"
 PAGES = [ROOT / "README.rst", *sorted(DOCS.glob("*.rst")), *sorted(DOCS.glob("results/*.rst"))]
@@ -35,6 +39,7 @@ OF_AN_EXAMPLE = "by_oid"
 
 CONSOLE = re.compile(r"\.\. code-block:: console")
 LITERAL = re.compile(r"(?!\.\.).*::|( *)::")
+GROUP = re.compile(r'\[project\.entry-points\."(?P<name>[\w.]+)"\]')
 COMMAND = re.compile(r"(?:\$ )?(?:[A-Z]+=\S+ )?(?:\.venv/bin/)?zodbshootout(?P<words> [^[]*|)")
 """A line that runs zodbshootout; in the line that lists what there is, there are brackets."""
 
@@ -59,7 +64,7 @@ def configurations() -> list[Any]:
         if text.startswith(("%", "<"))
     ] + [
         pytest.param(path.read_text(encoding="utf-8"), id=path.name)
-        for path in sorted((DOCS / "examples").glob("*.conf"))
+        for path in sorted(EXAMPLES.glob("*.conf"))
     ]
 
 
@@ -105,7 +110,7 @@ def test_every_command_can_be_typed(
     shutil.copytree(ETC, "etc")
     Path("my.conf").touch()
     Path("remote.conf").touch()
-    for path in (DOCS / "examples").glob("*.conf"):
+    for path in EXAMPLES.glob("*.conf"):
         shutil.copy(path, here)
     for checkout in ("../before", "../RelStorage"):
         Path(checkout).mkdir(exist_ok=True)
@@ -144,3 +149,92 @@ def test_the_page_of_a_server_has_every_key_of_its_section(product: str) -> None
     keys = {key for key, _ in ZConfig.loadSchema(str(SCHEMA)).gettype(f"{product}server") if key}
     page = (DOCS / f"{product}.rst").read_text(encoding="utf-8")
     assert [key for key in sorted(keys) if f"``{key}" not in page] == []
+
+
+def run_tests(*tests: Path, cwd: Path, modules: Sequence[Path]) -> None:
+    """Run *tests* in another Python, which looks for modules in the directories *modules* first."""
+    path = os.pathsep.join([*map(str, modules), *filter(None, sys.path)])
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *map(str, tests)],
+        check=False, capture_output=True, text=True, timeout=200, cwd=cwd,
+        env={**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_examples_that_entry_points_register_pass_their_tests(tmp_path: Path) -> None:
+    lines = (EXAMPLES / "pyproject.toml").read_text(encoding="utf-8").splitlines()
+    starts = [number for number, line in enumerate(lines) if GROUP.fullmatch(line)]
+    assert len(starts) == 3
+    installed = tmp_path / "examples-1.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: examples\nVersion: 1\n")
+    registered = [GROUP.sub(r"[\g<name>]", line) for n in starts for line in lines[n : n + 2]]
+    (installed / "entry_points.txt").write_text("\n".join(registered).replace('"', ""))
+    tests = [EXAMPLES / f"test_{name}.py" for name in ("by_oid", "acme", "tsv")]
+    run_tests(*tests, cwd=tmp_path, modules=[tmp_path, EXAMPLES])
+
+
+def shown(beginning: str) -> str:
+    """Return the code block of the page on extending that begins so."""
+    found = [
+        text
+        for _, text in blocks(DOCS / "extending.rst", re.compile(r"\.\. code-block:: \w+"))
+        if text.startswith(beginning)
+    ]
+    assert len(found) == 1
+    return found[0]
+
+
+def insert(path: Path, before: str, text: str) -> None:
+    """Put a text in front of the line that begins with *before*, indented as that line."""
+    whole = path.read_text(encoding="utf-8")
+    line = re.search(rf"^( *){re.escape(before)}", whole, re.MULTILINE)
+    assert line is not None
+    added = textwrap.indent(text, line[1]) + "\n"
+    path.write_text(whole[: line.start()] + added + whole[line.start() :], encoding="utf-8")
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """Return a copy of the source tree, in which tests may use the fixtures of servers."""
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(
+        ROOT / "src" / "zodbshootout", tmp_path / "src" / "zodbshootout", ignore=ignored
+    )
+    for folder in ("tests", "tests/servers"):
+        (tmp_path / folder).mkdir()
+        shutil.copy(ROOT / folder / "__init__.py", tmp_path / folder)
+    shutil.copy(ROOT / "tests/servers/conftest.py", tmp_path / "tests/servers")
+    return tmp_path
+
+
+def test_the_example_of_a_server_passes_its_test(tree: Path) -> None:
+    package = tree / "src" / "zodbshootout"
+    shutil.copy(EXAMPLES / "webserver.py", package / "servers")
+    test = shutil.copy(EXAMPLES / "test_webserver.py", tree / "tests" / "servers")
+    insert(package / "config" / "component.xml", '<sectiontype name="zeo', shown("<sectiontype"))
+    running = package / "servers" / "running.py"
+    insert(running, '"zeoserver":', shown('"webserver"'))
+    insert(running, "from zodbshootout", "from zodbshootout.servers.webserver import WebServer")
+    run_tests(Path(test), cwd=tree, modules=[package.parent, tree])
+
+
+def test_the_example_of_a_crew_passes_its_test(tree: Path) -> None:
+    package = tree / "src" / "zodbshootout"
+    shutil.copy(EXAMPLES / "subprocesses.py", package / "crews")
+    test = shutil.copy(EXAMPLES / "test_subprocesses.py", tree / "tests")
+    insert(package / "client" / "specification.py", "GREENLET =", shown("SUBPROCESS"))
+    insert(package / "crews" / "local.py", "if shape.client_kind is", shown("if shape"))
+    insert(package / "cli" / "parser.py", "flag(\n", shown("flag("))
+    options = package / "cli" / "options.py"
+    whole = options.read_text(encoding="utf-8")
+    assert "unit = ClientKind.PROCESS\n" in whole
+    options.write_text(whole.replace("unit = ClientKind.PROCESS\n", f"{shown('unit')}\n"))
+    run_tests(Path(test), cwd=tree, modules=[package.parent, tree])
+    command = [sys.executable, "-m", "zodbshootout", "hot", "--subprocesses", "--list"]
+    listed = subprocess.run(
+        command, check=True, capture_output=True, text=True, timeout=100, cwd=tree,
+        env={**os.environ, "PYTHONPATH": str(package.parent)},
+    )  # fmt: skip
+    assert "subprocess" in listed.stdout

@@ -12,6 +12,7 @@ class ByOID(Benchmark):
 
     name = "by_oid"
     title = "Read {objects} Objects by OID"
+    writes = False
     dataset = Dataset.READ
 
     def set_up(self) -> None:
@@ -19,7 +20,7 @@ class ByOID(Benchmark):
         with self.client.second_connection() as connection:
             mapping = tree.find(connection.root(), self.dataset, parameters, self.client.index)
             self.oids = [item._p_oid for item in mapping.values()]
-        self.due = len(self.oids) * records_each(parameters)
+        self.records = len(self.oids) * records_each(parameters)
         self.contents = self.client.payload.contents(parameters.objects, revision=0)
 
     def prepare(self) -> None:
@@ -34,11 +35,11 @@ class ByOID(Benchmark):
 
     def run(self) -> None:
         get = self.client.connection.get
-        self.found = [get(oid).content for oid in self.oids]
+        self.read = [get(oid).content for oid in self.oids]
 
     def check(self, done: int) -> None:
         loads, _ = self.count_transfers()
-        if loads != done * self.due:
-            raise CheckFailed(f"{loads} objects were loaded where {done * self.due} were due")
-        if self.found != self.contents:
+        if loads != done * self.records:
+            raise CheckFailed(f"{loads} records were loaded instead of {done * self.records}")
+        if self.read != self.contents:
             raise CheckFailed("the objects hold other data than was written")

@@ -29,6 +29,15 @@ class ClientKind(enum.Enum):
     THREAD = "thread"
     GREENLET = "greenlet"
 
+    @property
+    def plural(self) -> str:
+        return f"{self.value}es" if self.value.endswith("s") else f"{self.value}s"
+
+    @property
+    def in_one_process(self) -> bool:
+        """Whether all clients on a host live in one process, and so may share a DB."""
+        return self in {ClientKind.THREAD, ClientKind.GREENLET}
+
 
 class MappingType(enum.Enum):
     """The mapping that holds a client's objects in the database."""
@@ -50,9 +59,9 @@ class CrewShape:
     """The number of other hosts over which the clients are spread evenly; 0 means this host."""
 
     def __str__(self) -> str:
-        noun = self.client_kind.value if self.size == 1 else self._plural
+        noun = self.client_kind.value if self.size == 1 else self.client_kind.plural
         text = f"{self.size} {noun}"
-        if self.client_kind is not ClientKind.PROCESS:
+        if self.client_kind.in_one_process:
             text += " sharing one DB" if self.shared else " with a DB each"
         if self.hosts:
             text += f" on {self.hosts} host{'' if self.hosts == 1 else 's'}"
@@ -64,11 +73,6 @@ class CrewShape:
         return str(replace(self, size=2)).partition(" ")[2]
 
     @property
-    def _plural(self) -> str:
-        name = self.client_kind.value
-        return "processes" if self.client_kind is ClientKind.PROCESS else f"{name}s"
-
-    @property
     def databases(self) -> int:
         """The number of DBs that the clients open."""
         return max(1, min(self.hosts, self.size)) if self.shared else self.size
@@ -77,10 +81,10 @@ class CrewShape:
     def code(self) -> str:
         """The shape in one word, as it stands in the name of a benchmark: ``threads-shared-2``."""
         sharing = "-shared" if self.shared else "-unique"
-        if self.client_kind is ClientKind.PROCESS:
+        if not self.client_kind.in_one_process:
             sharing = ""
         hosts = f"-hosts-{self.hosts}" if self.hosts else ""
-        return f"{self._plural}{sharing}-{self.size}{hosts}"
+        return f"{self.client_kind.plural}{sharing}-{self.size}{hosts}"
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkProcess
 from pathlib import Path
@@ -253,18 +254,11 @@ class CrewPlan:
             yield stack.enter_context(crew)
 
     def _crew(self, stack: ExitStack) -> Crew:
-        shape = self.parameters.crew
-        here = range(shape.size) if self.clients is None else self.clients
-
-        def open_own(index: int) -> Benchmark:
-            database = self.open_database()
-            self._fill_volatile(database)
-            return self._benchmark(Client(here[index], self.parameters, database))
-
+        shape, here = self.parameters.crew, self._here
         if shape.client_kind is ClientKind.PROCESS:
-            return ProcessCrew(len(here), open_own, self.clock, self.profiler)
+            return ProcessCrew(len(here), self.open_benchmark, self.clock, self.profiler)
         if not shape.shared:
-            return ThreadCrew(len(here), open_own, self.clock, self.profiler)
+            return ThreadCrew(len(here), self.open_benchmark, self.clock, self.profiler)
         database = self.open_database()
         # After a failure clients may still use it; the process ends soon anyway.
         stack.push(lambda kind, *_: database.close() if kind is None else None)
@@ -277,6 +271,19 @@ class CrewPlan:
         crew = ThreadCrew(len(here), open_shared, self.clock, self.profiler)
         crew.neighbours = neighbours
         return crew
+
+    def open_benchmark(self, index: int) -> Benchmark:
+        """Open a DB for one client alone, the one with that *index* here; return its benchmark.
+
+        Any process can call it: what :func:`plan_of` returns can be pickled.
+        """
+        database = self.open_database()
+        self._fill_volatile(database)
+        return self._benchmark(Client(self._here[index], self.parameters, database))
+
+    @property
+    def _here(self) -> Sequence[int]:
+        return range(self.parameters.crew.size) if self.clients is None else self.clients
 
     def _benchmark(self, client: Client) -> Benchmark:
         benchmark = self.benchmark(client)
@@ -306,6 +313,6 @@ def plan_of(
     parameters = specification.parameters
     profiler = profiler_for(parameters.crew.client_kind, profiles) if profiles else Profiler()
     return CrewPlan(
-        benchmark, parameters, lambda: Database(specification.storage),
+        benchmark, parameters, partial(Database, specification.storage),
         profiler=profiler, clients=clients,
     )  # fmt: skip

@@ -1,0 +1,28 @@
+"""The type of acme.AcmeStorage, whose cache can be emptied and counts its hits."""
+
+from __future__ import annotations
+
+from zodbshootout.client.storage_info import OPERATING_SYSTEM, Cache, CacheUse, Sharing
+from zodbshootout.client.storages.storage_type import StorageType
+
+
+class AcmeStorageType(StorageType):
+    """A file, read through a cache in memory."""
+
+    storage_class = "acme.AcmeStorage"
+    section_classes = ("acme.AcmeSection",)
+    sharing = Sharing.EXCLUSIVE
+    prefetches = False
+    distributions = ("acme-storage",)
+
+    def own_caches(self) -> tuple[Cache, ...]:
+        return (Cache("Acme cache"),)
+
+    def empty_caches(self) -> None:
+        self.storage.cache.clear()
+
+    def caches_left(self) -> tuple[Cache, ...]:
+        return (OPERATING_SYSTEM,)
+
+    def cache_use(self) -> CacheUse:
+        return CacheUse(self.storage.hits, self.storage.misses)

@@ -100,7 +100,7 @@ def test_a_version_that_is_not_told_is_left_out() -> None:
 def test_the_client_library_of_memcached_is_one_of_the_versions_where_it_is_used(
     module: str, distribution: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("zodbshootout.client.distributions._version", lambda name: f"of {name}")
+    monkeypatch.setattr("zodbshootout.client.storage_info._version", lambda name: f"of {name}")
     options = SimpleNamespace(cache_servers="udp:x", cache_module_name=module)
     storage = SimpleNamespace(_adapter=Adapter(), _options=options)
     assert RelStorageType(storage).versions() == {

@@ -165,7 +165,7 @@ def test_a_distribution_goes_from_the_median_to_the_longest() -> None:
     heights = [point.y for point in chart.points]
     assert heights == sorted(heights)
     assert math.isclose(chart.points[2].x, 4)
-    assert chart.points[2].y == pytest.approx(result.latency(75), rel=1e-2)
+    assert chart.points[2].y == pytest.approx(result.latencies_at([75])[75], rel=1e-2)
 
 
 def test_percentiles_that_are_asked_for_at_once_are_those_of_the_histogram() -> None:

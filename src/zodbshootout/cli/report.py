@@ -15,10 +15,10 @@ from zodbshootout.errors import UserError
 from zodbshootout.reports import Write, checked_format, format_of_file, formats
 from zodbshootout.reports.headings import ResultSet
 from zodbshootout.reports.sections import whole_report
-from zodbshootout.results.files import temporary_beside
+from zodbshootout.results.files import replace_file
 
-WIDTH = 1000
-"""The width of plain text: lines are not broken."""
+_WIDTH = 1000
+"""The width of plain text, in characters: lines are not broken."""
 
 
 def run(options: argparse.Namespace, streams: Streams) -> int:
@@ -39,8 +39,8 @@ def run(options: argparse.Namespace, streams: Streams) -> int:
 def format_for(option: str, path: Path, name: str | None = None) -> Write:
     """Return the function that writes the format with a *name*, or that of a file's ending.
 
-    :raises UserError: if the path is a directory, if there is no such format, or if it needs a
-        package that is not installed; *option* has named the path
+    :raises UserError: if the path, which *option* has named, is a directory, if there is no such
+        format, or if it needs a package that is not installed
     """
     if path.is_dir():
         raise UserError(f"{option}: {path} is a directory; name a file, such as page.html")
@@ -63,14 +63,12 @@ def write_report(
     :raises OSError: if the file cannot be written; its former content is unchanged
     """
     report = whole_report(result_sets, baseline, ceiling)
-    temporary = temporary_beside(path)
-    try:
+
+    def write_to(temporary: Path) -> None:
         with temporary.open("wb") as binary, TextIOWrapper(binary, encoding="utf-8") as file:
-            write(report, Console(file=file, width=WIDTH))
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+            write(report, Console(file=file, width=_WIDTH))
+
+    replace_file(path, write_to)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

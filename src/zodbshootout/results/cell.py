@@ -13,7 +13,6 @@ from zodbshootout.client.specification import ClientKind, CrewShape, Parameters
 T = TypeVar("T")
 
 _JSON_KEYS = {"client_kind": "unit"}
-"""Attributes with another name in JSON."""
 _DATA = {
     "objects": "objects",
     "object_size_bytes": "object_size",
@@ -25,9 +24,9 @@ _DATA = {
     "min_objects": "min_objects",
     "seed": "seed",
 }
-"""The attributes of parameters that describe the data, by metadata key."""
+"""Attributes of parameters, by metadata key."""
 _WITHOUT_DATA = {"objects", "min_objects", "seed"}
-"""The keys that a cell without data has, too."""
+"""The keys that a cell without data has too."""
 MAX = 1e18
 """No number of seconds, bytes or objects that can be measured is larger."""
 
@@ -41,7 +40,6 @@ class Cell:
     parameters: Parameters
 
     def metadata(self) -> dict[str, str | int | float]:
-        """Return the metadata that describe the cell, for programs and for people."""
         crew = self.parameters.crew
         data = self.data()
         if not (self.parameters.objects or self.parameters.min_objects):
@@ -57,10 +55,7 @@ class Cell:
         }
 
     def data(self) -> dict[str, str | int | float]:
-        """Return the parameters that describe the data, by metadata key.
-
-        Sizes are in bytes.
-        """
+        """Return the parameters that describe the data, by metadata key; sizes are in bytes."""
         return {key: encode(getattr(self.parameters, name)) for key, name in _DATA.items()}
 
 
@@ -83,7 +78,7 @@ def cell_of(metadata: Mapping[str, Any]) -> Cell:
 
 
 def encode(value: Any) -> Any:
-    """Return a dataclass, an enumeration or a plain value as JSON can hold it."""
+    """Return a dataclass, an enumeration or a plain value in a form that JSON can hold."""
     if is_dataclass(value):
         return {
             _JSON_KEYS.get(field.name, field.name): encode(getattr(value, field.name))
@@ -93,9 +88,9 @@ def encode(value: Any) -> Any:
 
 
 def decode(kind: type[T], document: Any) -> T:
-    """Return the object of a *kind* that :func:`encode` has made a document of.
+    """Return the object of a *kind* from which :func:`encode` has made a document.
 
-    :raises ValueError: if it has made none like that; also KeyError, TypeError and AttributeError
+    :raises ValueError: if the document has another form; also KeyError, TypeError, AttributeError
     """
     if is_dataclass(kind):
         hints = get_type_hints(kind)

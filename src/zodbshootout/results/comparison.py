@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
-from zodbshootout.client.specification import CrewShape, Parameters
+from zodbshootout.client.specification import Parameters
 from zodbshootout.errors import UserError
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.estimate import Estimate, mean_of_estimates, mean_of_runs, runs_needed
@@ -26,7 +26,7 @@ MAX_WIDTH = math.log(1.1)
 
 @dataclass(frozen=True)
 class Ratio:
-    """The speed of one cell as a multiple of that of another."""
+    """The speed of a new cell as a multiple of that of its base."""
 
     log: Estimate
     """The logarithm of the ratio, in which a ratio and its inverse are equally far from 1."""
@@ -35,14 +35,14 @@ class Ratio:
 
     @property
     def value(self) -> float:
-        """The ratio: above 1 if the second cell is the faster one."""
+        """Above 1 if the new cell is the faster one."""
         return math.exp(self.log.mean)
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The ends of its 95 % confidence interval: 0 and infinity if it is unknown."""
+        """The ends of the 95 % confidence interval: 0 and infinity if it is unknown."""
         low, high = self.log.interval
-        return math.exp(low), math.exp(high) if high < math.inf else math.inf
+        return math.exp(low), math.exp(high)
 
 
 class Verdict(Enum):
@@ -56,7 +56,7 @@ class Verdict(Enum):
 
 @dataclass(frozen=True)
 class Pair:
-    """Two cells, one of each side, and their comparison."""
+    """One cell of both sides, and its comparison."""
 
     base: CellResult
     new: CellResult
@@ -66,7 +66,7 @@ class Pair:
     """The predicted number of runs of each cell for a verdict, if there are several but too few."""
 
     def slower_than(self, part: float) -> bool:
-        """Return whether *new* certainly takes more than *part* longer than *base*."""
+        """Return whether *new* certainly takes more than 1 + *part* times as long as *base*."""
         return self.verdict is Verdict.SLOWER and self.speed.interval[1] < 1 / (1 + part)
 
 
@@ -81,7 +81,7 @@ class Comparison:
 
     @property
     def mean(self) -> Ratio | None:
-        """The geometric mean of the ratios, if there are any."""
+        """The geometric mean of the ratios."""
         if not self.pairs:
             return None
         return Ratio(mean_of_estimates([pair.speed.log for pair in self.pairs]))
@@ -124,53 +124,44 @@ def compare(
     of_new = _by_key(new, ignored, across=across)
     common = [(of_base[key], of_new[key]) for key in of_base if key in of_new]
     return Comparison(
-        _judged(common),
+        _pairs(common),
         [result for key, result in of_base.items() if key not in of_new],
         [result for key, result in of_new.items() if key not in of_base],
-        differences(common),
+        [
+            *_differing([(_facts(base), _facts(new)) for base, new in common], setting=False),
+            *_differing([(_settings(base), _settings(new)) for base, new in common], setting=True),
+        ],
     )
 
 
 def overall(base: Sequence[CellResult], new: Sequence[CellResult]) -> tuple[Ratio, int] | None:
-    """Return the geometric mean of the ratios of two contenders, and the number of ratios.
-
-    ``None`` if they have no measured cell in common.
-    """
+    """Return the geometric mean of the ratios of two contenders, and the number of ratios."""
     of_base, of_new = (_by_key(side, across=True) for side in (base, new))
     logs = [ratio_of(of_base[key], of_new[key]).log for key in of_base if key in of_new]
     return (Ratio(mean_of_estimates(logs)), len(logs)) if logs else None
 
 
-_Key = tuple[str, str, tuple[Any, ...]]
-
-
 def _by_key(
     results: Sequence[CellResult], ignored: Collection[str] = (), *, across: bool
-) -> dict[_Key, CellResult]:
-    by_key: dict[_Key, CellResult] = {}
+) -> dict[tuple[Any, ...], CellResult]:
+    by_key: dict[tuple[Any, ...], CellResult] = {}
     for result in results:
         if not result.measured:
             continue
-        key = _key(result.cell, ignored, across=across)
+        cell = result.cell
+        parameters = _by_name(cell.parameters)
+        compared = (value for name, value in parameters.items() if name not in {"owner", *ignored})
+        key = (cell.benchmark, "" if across else cell.contender, *compared)
         if key in by_key:
             raise UserError(
                 "--ignore: which of these is meant: "
-                f"{long_name(by_key[key].cell)}, {long_name(result.cell)}?"
+                f"{long_name(by_key[key].cell)}, {long_name(cell)}?"
             )
         by_key[key] = result
     return by_key
 
 
-def _key(cell: Cell, ignored: Collection[str], *, across: bool) -> _Key:
-    """Return a key that a cell has in common with the one that it is compared with."""
-    default = _values(Parameters(CrewShape(1)))
-    ignored_values = {name: default[name] for name in ("owner", *ignored)}
-    values = {**_values(cell.parameters), **ignored_values}
-    return cell.benchmark, "" if across else cell.contender, tuple(values.values())
-
-
-def _values(parameters: Parameters) -> dict[str, Any]:
-    """Return the parameters by name; those of the crew are three."""
+def _by_name(parameters: Parameters) -> dict[str, Any]:
     crew = parameters.crew
     return {
         **{name: value for name, value in vars(parameters).items() if name != "crew"},
@@ -182,7 +173,7 @@ def _values(parameters: Parameters) -> dict[str, Any]:
 
 def differing(base: Cell, new: Cell) -> set[str]:
     """Return the names of the parameters in which two cells differ."""
-    of_base, of_new = _values(base.parameters), _values(new.parameters)
+    of_base, of_new = _by_name(base.parameters), _by_name(new.parameters)
     return {name for name in of_base if of_base[name] != of_new[name]}
 
 
@@ -197,17 +188,7 @@ def verdicts(ratios: Sequence[Ratio]) -> list[Verdict]:
     from scipy.stats import false_discovery_control  # imports for a second
 
     p_values = false_discovery_control([ratio.log.p_value for ratio in ratios])
-    return [
-        _verdict(ratio, float(p_value)) for ratio, p_value in zip(ratios, p_values, strict=True)
-    ]
-
-
-def _judged(cells: Sequence[tuple[CellResult, CellResult]]) -> list[Pair]:
-    ratios = [ratio_of(base, new) for base, new in cells]
-    return [
-        Pair(base, new, ratio, verdict, _runs_needed(base, new, ratio, verdict))
-        for (base, new), ratio, verdict in zip(cells, ratios, verdicts(ratios), strict=True)
-    ]
+    return [_verdict(ratio, p_value) for ratio, p_value in zip(ratios, p_values, strict=True)]
 
 
 def _verdict(ratio: Ratio, p_value: float) -> Verdict:
@@ -216,10 +197,15 @@ def _verdict(ratio: Ratio, p_value: float) -> Verdict:
     return Verdict.TOO_FEW if ratio.log.half_width > MAX_WIDTH else Verdict.NO_DIFFERENCE
 
 
-def _runs_needed(base: CellResult, new: CellResult, ratio: Ratio, verdict: Verdict) -> int | None:
-    if verdict is not Verdict.TOO_FEW or ratio.log.df <= 0:
-        return None
-    return runs_needed(ratio.log, min(len(base.runs), len(new.runs)), MAX_WIDTH)
+def _pairs(cells: Sequence[tuple[CellResult, CellResult]]) -> list[Pair]:
+    ratios = [ratio_of(base, new) for base, new in cells]
+    pairs = []
+    for (base, new), ratio, verdict in zip(cells, ratios, verdicts(ratios), strict=True):
+        needed = None
+        if verdict is Verdict.TOO_FEW and ratio.log.df > 0:
+            needed = runs_needed(ratio.log, min(len(base.runs), len(new.runs)), MAX_WIDTH)
+        pairs.append(Pair(base, new, ratio, verdict, needed))
+    return pairs
 
 
 def ratio_of(base: CellResult, new: CellResult) -> Ratio:
@@ -241,17 +227,14 @@ def _mean_log(result: CellResult) -> Estimate:
 
 
 def _logs_of_pairs(base: CellResult, new: CellResult) -> list[list[float]] | None:
-    """Return the logarithms of the ratios of all pairs, run by run.
-
-    ``None`` if the two cells do not have runs in the same rounds.
-    """
+    """Return the logarithms of the ratios, run by run, ``None`` if the rounds are not the same."""
     of_base, of_new = _by_round(base), _by_round(new)
     if of_base is None or of_new is None or of_base.keys() != of_new.keys():
         return None
     runs = []
     for name, first in of_base.items():
         second = of_new[name]
-        logs = [math.log(first[number] / second[number]) for number in first if number in second]
+        logs = [math.log(first[slice_] / second[slice_]) for slice_ in first if slice_ in second]
         if not logs:
             return None
         runs.append(logs)
@@ -282,25 +265,15 @@ _FACTS = (
 
 @dataclass(frozen=True)
 class Difference:
-    """A fact or a setting that differs."""
+    """A fact, or a setting of the contender, that differs; ``-`` if a side has no value."""
 
     name: str
     base: str
     new: str
-    """The values on each side, separated by commas; ``-`` if there is none."""
     setting: bool = False
-    """Whether it is a setting of the contender."""
 
     def __str__(self) -> str:
         return f"{self.name}: {self.base} against {self.new}"
-
-
-def differences(pairs: Sequence[tuple[CellResult, CellResult]]) -> list[Difference]:
-    """Return the differences in the metadata of the cells of each pair, each once."""
-    return [
-        *_differing([(_facts(base), _facts(new)) for base, new in pairs], setting=False),
-        *_differing([(_settings(base), _settings(new)) for base, new in pairs], setting=True),
-    ]
 
 
 def _differing(
@@ -331,11 +304,10 @@ def _facts(result: CellResult) -> dict[str, str]:
 
 
 def _settings(result: CellResult) -> dict[str, str]:
-    metadata = result.runs[0].get_metadata()
     try:
-        return {name: str(value) for name, value in json.loads(metadata["settings"]).items()}
+        return {name: str(value) for name, value in json.loads(result.metadata["settings"]).items()}
     except (KeyError, ValueError, AttributeError):
         # Files of 1.0.0.dev0 have settings as text alone.
-        settings = str(metadata.get("configuration", "")).split("; ")
+        settings = str(result.metadata.get("configuration", "")).split("; ")
         pairs = (setting.partition("=") for setting in settings if setting)
         return {name: value for name, _, value in pairs}

@@ -23,14 +23,13 @@ class Estimate:
 
     @property
     def half_width(self) -> float:
-        """Half of the width of the interval of :data:`CONFIDENCE`, by Student's t."""
         if self.df <= 0:
             return math.inf
         return _quantile(self.df) * math.sqrt(self.variance)
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The ends of the interval."""
+        """The ends of the interval of :data:`CONFIDENCE`, by Student's t."""
         return self.mean - self.half_width, self.mean + self.half_width
 
     @property
@@ -50,9 +49,9 @@ class Estimate:
 
 
 def mean_of(numbers: Sequence[float]) -> Estimate:
-    """Estimate the mean from independent *numbers*."""
+    """Estimate the mean from independent numbers."""
     count = len(numbers)
-    variance = _squares(numbers) / (count - 1) / count if count > 1 else 0.0
+    variance = _squared_deviations(numbers) / (count - 1) / count if count > 1 else 0.0
     return Estimate(statistics.fmean(numbers), variance, count - 1)
 
 
@@ -67,7 +66,7 @@ def mean_of_runs(runs: Sequence[Sequence[float]]) -> Estimate:
     several = [values for values in runs if len(values) > 1]
     if not several or estimate.df <= 0:
         return estimate
-    spread = sum(map(_squares, several)) / sum(len(values) - 1 for values in several)
+    spread = sum(map(_squared_deviations, several)) / sum(len(values) - 1 for values in several)
     variance = spread * sum(1 / len(values) for values in runs) / len(runs) ** 2
     if variance > estimate.variance:
         independent = Estimate(estimate.mean, variance, sum(map(len, runs)) - 1)
@@ -89,33 +88,28 @@ def mean_of_estimates(estimates: Sequence[Estimate]) -> Estimate:
 def runs_needed(estimate: Estimate, runs: int, half_width: float) -> int:
     """Predict the number of runs for an interval of *half_width*, after *runs* gave *estimate*.
 
-    Further runs are assumed to vary like these.  The result is at least *runs*, and 2 after one.
+    Later runs are assumed to vary like these.  The result is at least *runs*, and 2 after one.
     """
     if estimate.df <= 0 or runs == 1:
         return 2
     needed = runs
-    while _projected(estimate, runs, needed) > half_width:
+    while _projected_half_width(estimate, runs, needed) > half_width:
         needed = max(needed + 1, math.ceil(needed * 1.02))
     return needed
 
 
-def _projected(estimate: Estimate, runs: int, needed: int) -> float:
-    """Return the half width with *needed* runs in place of *runs*."""
+def _projected_half_width(estimate: Estimate, runs: int, needed: int) -> float:
     df = estimate.df * (needed - 1) / (runs - 1)
     return _quantile(df) * math.sqrt(estimate.variance * runs / needed)
 
 
-def _squares(numbers: Sequence[float]) -> float:
-    """Return the sum of the squared deviations from the mean."""
+def _squared_deviations(numbers: Sequence[float]) -> float:
     mean = statistics.fmean(numbers)
     return math.fsum((number - mean) ** 2 for number in numbers)
 
 
 def _sum(mean: float, parts: Sequence[Estimate]) -> Estimate:
-    """Return an estimate whose variance is the sum of those of its parts.
-
-    Its degrees of freedom are those of Welch and Satterthwaite.
-    """
+    """Return an estimate from independent parts; its df is that of Welch and Satterthwaite."""
     variance = sum(part.variance for part in parts)
     df = min(part.df for part in parts)
     if df > 0 and variance:

@@ -29,9 +29,8 @@ from zodbshootout.results.result import CellResult, long_name, short_name, varie
 MAY_DIFFER = frozenset({"cell", "settings", "label", "command_line", "configuration_text"})
 """The metadata that may differ in runs of one cell.
 
-The user's label and words may differ, and how a configuration is written whose settings, of which
-there is a hash, are the same.  Cells and settings are also in metadata that files of 1.0.0.dev0
-have.
+The user's words may differ.  Cells, settings and configurations are compared by other metadata,
+which files of 1.0.0.dev0 have too.
 """
 
 _TEXTS = {
@@ -39,8 +38,7 @@ _TEXTS = {
     "uncleared_caches", "beside", "environment",
 }  # fmt: skip
 _NUMBERS = {"work_per_iteration", "precision", "latency_max_s"}
-_HOST, _HOST_SECONDS = re.compile(r"host_\d+"), re.compile(r"host_\d+_s")
-_HOST_CLIENTS = re.compile(r"host_\d+_clients")
+_HOST = re.compile(r"host_\d+(_s|_clients)?")
 MIN_VALUE = 1e-15
 """No value of a run, in seconds or bytes, is smaller."""
 
@@ -56,7 +54,7 @@ class ResultFiles:
     existing: Sequence[CellResult] = ()
     """The former results, if others are appended to them."""
     begun: Sequence[CellResult] = ()
-    """The former results of a run that is resumed; they are among the results to be written."""
+    """The former results of a run that is resumed, which are among the results to be written."""
 
     @property
     def _stem(self) -> str:
@@ -68,52 +66,44 @@ class ResultFiles:
 
     @property
     def directory(self) -> Path:
-        """The directory of the contenders' files."""
         return self.combined.with_name(f"{self._stem}.d")
 
     @property
     def cells(self) -> Path:
-        """The list of all cells and their states."""
         return self.combined.with_name(f"{self._stem}.cells.jsonl")
 
     @property
     def all(self) -> tuple[Path, ...]:
-        """Every path that is written."""
         return self.combined, self.directory, self.cells
 
-    def of_contender(self, contender: str) -> Path:
-        """Return the file of one contender."""
-        return self.directory / f"{quote(contender, safe='@=+,')}.json"
-
     def appending(self) -> ResultFiles:
-        """Return the same files, with their results as those to append to.
+        """Return the same files, with results to append to.
 
-        :raises UserError: if a file exists and is not one of ours
+        :raises UserError: if a file exists that was not written by this program
         """
         exist = self.combined.exists() or self.cells.exists()
         return replace(self, existing=read_results(self.combined) if exist else ())
 
     def resuming(self) -> ResultFiles:
-        """Return the same files, with their results as those of the run to resume.
+        """Return the same files, with results of a run to resume.
 
-        :raises UserError: if no file exists, or one is not one of ours
+        :raises UserError: if no file exists, or one that was not written by this program
         """
         return replace(self, begun=read_results(self.combined))
 
     def conflict(self, expected: Mapping[Cell, Mapping[str, Any]], unit: str) -> str | None:
         """Describe a cell that cannot be added to the results, or return ``None``.
 
-        *expected* has the metadata that future runs of each cell will have.  Runs whose metadata
-        differ measure something else under the same name.  pyperf itself does not add runs of
-        another machine or another Python.
+        *expected* is the metadata of the future runs of each cell.  Runs with other metadata
+        measure something else.  pyperf itself adds no runs of another machine or another Python.
         """
         measured = [result for result in (*self.existing, *self.begun) if result.measured]
         for cell, metadata in expected.items():
+            names = (cell.contender, cell.benchmark)
             candidates = [
                 result
                 for result in measured
-                if (result.cell.contender, result.cell.benchmark)
-                == (cell.contender, cell.benchmark)
+                if (result.cell.contender, result.cell.benchmark) == names
             ]
             same = [result for result in candidates if result.cell == cell]
             for result in (same or candidates)[:1]:
@@ -138,7 +128,8 @@ class ResultFiles:
         varied = varied_parameters(result.cell for result in everything)
         self.combined.parent.mkdir(parents=True, exist_ok=True)
         self.directory.mkdir(exist_ok=True)
-        _replace(self.cells, lambda path: _write_cells(path, everything))
+        lines = "".join(f"{json.dumps(_document_of(result))}\n" for result in everything)
+        replace_file(self.cells, lambda path: path.write_text(lines, encoding="utf-8"))
         measured = [result for result in everything if result.measured]
         _write_suite(
             self.combined, [result.benchmark(long_name(result.cell)) for result in measured]
@@ -149,7 +140,8 @@ class ResultFiles:
                 for result in measured
                 if result.cell.contender == contender
             ]
-            _write_suite(self.of_contender(contender), benchmarks)
+            name = f"{quote(contender, safe='@=+,')}.json"
+            _write_suite(self.directory / name, benchmarks)
 
 
 def _added(existing: Sequence[CellResult], results: Sequence[CellResult]) -> list[CellResult]:
@@ -168,26 +160,19 @@ def _added(existing: Sequence[CellResult], results: Sequence[CellResult]) -> lis
     return list(merged.values())
 
 
-def _write_cells(path: Path, results: Iterable[CellResult]) -> None:
-    documents = (
-        {
-            **encode(result.cell),
-            "state": result.state.value,
-            "reason": result.reason,
-            "crashes": list(result.crashes),
-        }
-        for result in results
-    )
-    path.write_text(
-        "".join(f"{json.dumps(document)}\n" for document in documents), encoding="utf-8"
-    )
+def _document_of(result: CellResult) -> dict[str, Any]:
+    return {
+        **encode(result.cell),
+        "state": result.state.value,
+        "reason": result.reason,
+        "crashes": list(result.crashes),
+    }
 
 
 def read_results(path: Path) -> list[CellResult]:
     """Return the results in a combined file, or in that of a contender.
 
-    The list beside a combined file tells which cells have no number, and why; without the list the
-    results are those with a number.
+    Cells without a number are those that the list of the combined file names.
 
     :raises UserError: if the file does not exist, or was not written by this program
     """
@@ -248,7 +233,7 @@ def _result_of(document: Mapping[str, Any]) -> CellResult:
 
 
 def _strange_name(runs: Iterable[pyperf.Run]) -> str | None:
-    """Return the name of something in the runs that this program has not written, if there is."""
+    """Return the name of a value or of metadata that this program has not written, if any."""
     for run in runs:
         if not all(MIN_VALUE < value < MAX for value in run.values):
             return "values"
@@ -261,12 +246,12 @@ def _strange_name(runs: Iterable[pyperf.Run]) -> str | None:
 def _is_expected(name: str, value: Any) -> bool:
     if name == "latency_histogram":
         return isinstance(value, str) and _is_histogram(value)
-    if name in _TEXTS or _HOST.fullmatch(name):
+    host = _HOST.fullmatch(name)
+    if name in _TEXTS or (host and host[1] is None):
         return isinstance(value, str)
-    if _HOST_CLIENTS.fullmatch(name):
-        return type(value) is int and 0 <= value < MAX
-    if name in _NUMBERS or _HOST_SECONDS.fullmatch(name):
-        return type(value) in {int, float} and 0 <= value < MAX
+    if name in _NUMBERS or host:
+        kinds = {int} if host and host[1] == "_clients" else {int, float}
+        return type(value) in kinds and 0 <= value < MAX
     return True
 
 
@@ -287,7 +272,7 @@ def _difference(result: CellResult, expected: Mapping[str, Any], unit: str) -> s
     ]
     if differing:
         return ", ".join(differing)
-    # pyperf adds the facts about this Python; those about an environment's are compared above.
+    # pyperf adds the facts about this Python; those of an environment's Python are compared above.
     others = metadata if metadata.get("environment") else {}
     python = {key: text for key, text in others.items() if key.startswith("python_")}
     here = pyperf.Run([1.0], metadata={**python, "name": "cell", "unit": unit})
@@ -303,11 +288,13 @@ def _write_suite(path: Path, benchmarks: Sequence[pyperf.Benchmark]) -> None:
         path.unlink(missing_ok=True)
         return
     suite = pyperf.BenchmarkSuite(benchmarks)
-    _replace(path, lambda temporary: suite.dump(str(temporary), replace=True))
+    replace_file(path, lambda temporary: suite.dump(str(temporary), replace=True))
 
 
-def _replace(path: Path, write: Callable[[Path], None]) -> None:
-    temporary = temporary_beside(path)
+def replace_file(path: Path, write: Callable[[Path], object]) -> None:
+    """Replace a file as a whole with the one that *write* makes; or leave it, if that fails."""
+    # pyperf compresses files whose names end in .gz; a name has at most 32 characters.
+    temporary = path.with_name(f".{os.getpid()}{path.suffix[-20:]}")
     try:
         write(temporary)
         _sync(temporary)  # or a power cut may leave the new name with nothing in it
@@ -315,15 +302,6 @@ def _replace(path: Path, write: Callable[[Path], None]) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-
-
-def temporary_beside(path: Path) -> Path:
-    """Return the name of a file that will replace *path*.
-
-    It has the same ending, because pyperf compresses files whose names end in ``.gz``, and at most
-    32 characters.
-    """
-    return path.with_name(f".{os.getpid()}{path.suffix[-20:]}")
 
 
 def _sync(path: Path) -> None:

@@ -15,7 +15,7 @@ from hdrh.histogram import HdrHistogram
 
 from zodbshootout.client.outcome import Failure, State
 from zodbshootout.client.protocol import NANOSECONDS
-from zodbshootout.client.specification import INSTALLED, Parameters
+from zodbshootout.client.specification import INSTALLED
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.estimate import Estimate, mean_of_runs
 
@@ -23,7 +23,7 @@ MAX_WARMING_UP = 2
 """The most values of a run that cannot show whether its first one is slower."""
 USUAL = (50, 90, 99)
 """The percentiles that every report of latencies shows."""
-NAME = "cell"
+_NAME = "cell"
 """The name of all runs until they are written; pyperf joins runs of one name only."""
 
 
@@ -43,7 +43,7 @@ class CellResult:
 
     def with_run(self, benchmark: pyperf.Benchmark) -> CellResult:
         """Return the result with the run of a worker added, or with those of a file."""
-        benchmark.update_metadata({"name": NAME})
+        benchmark.update_metadata({"name": _NAME})
         runs = map(_compact, benchmark.get_runs())
         return replace(self, state=State.MEASURED, runs=(*self.runs, *runs))
 
@@ -62,16 +62,14 @@ class CellResult:
         )
 
     def crashed(self, cause: str) -> CellResult:
-        """Return the result with a crash noted, after which the run is repeated."""
         return replace(self, crashes=(*self.crashes, cause))
 
-    def with_warnings(self, expected: int) -> CellResult:
-        """Return the result with warnings; *expected* runs were planned."""
+    def with_warnings(self, planned: int) -> CellResult:
         if self.state is not State.MEASURED:
             return self
         warnings = []
-        if len(self.runs) < expected:
-            warnings.append(f"incomplete: {len(self.runs)} of {expected} runs")
+        if len(self.runs) < planned:
+            warnings.append(f"incomplete: {len(self.runs)} of {planned} runs")
         if self.crashes:
             plural = "" if len(self.crashes) == 1 else "s"
             warnings.append(
@@ -81,44 +79,44 @@ class CellResult:
 
     @property
     def measured(self) -> bool:
-        """Whether there is a number."""
         return bool(self.runs)
 
     @property
     def timed(self) -> bool:
-        """Whether there is a figure and it is a time."""
         return self.measured and self.unit == "second"
 
-    def benchmark(self, name: str = NAME) -> pyperf.Benchmark:
-        """Return the runs as a benchmark of pyperf's."""
+    def benchmark(self, name: str = _NAME) -> pyperf.Benchmark:
         benchmark = pyperf.Benchmark(self.runs)
         benchmark.update_metadata({"name": name})
         return benchmark
 
     @cached_property
+    def metadata(self) -> Mapping[str, Any]:
+        """The metadata of the first run."""
+        return self.runs[0].get_metadata() if self.runs else {}
+
+    @property
     def unit(self) -> str:
         """Pyperf's unit of the values: ``second``, or ``byte`` if memory was traced."""
-        return str(self.runs[0].get_metadata().get("unit", "second"))
+        return str(self.metadata.get("unit", "second"))
 
     @property
     def servers_restarted(self) -> bool:
-        """Whether private servers were restarted before each value."""
         return any(run.get_metadata().get("servers_restarted") for run in self.runs)
 
     @property
     def uncleared_caches(self) -> str:
         """The caches that could not be emptied before cold reads; empty if there are none."""
-        caches = self.runs[0].get_metadata().get("uncleared_caches", "none") if self.runs else ""
-        return "" if caches == "none" else str(caches)
+        caches = str(self.metadata.get("uncleared_caches", "none"))
+        return "" if caches == "none" else caches
 
     @property
     def variant_of(self) -> str:
         """The contender of which this is one in another environment; empty if there is none."""
-        return str(self.runs[0].get_metadata().get("beside", "")) if self.runs else ""
+        return str(self.metadata.get("beside", ""))
 
     @property
     def environment(self) -> str:
-        """The name of the contender's environment."""
         original = self.variant_of
         return self.cell.contender.removeprefix(f"{original}@") if original else INSTALLED
 
@@ -128,22 +126,19 @@ class CellResult:
 
         ``None`` if the Python has no just-in-time compiler, or runs have too few values.
         """
-        if not self.runs:
-            return None
-        python = self.runs[0].get_metadata().get("python_implementation")
-        long_enough = [run.values for run in self.runs if len(run.values) > MAX_WARMING_UP]
-        if python in {"cpython", None} or not long_enough:
-            return None
-        return float(
-            statistics.median(values[0] / statistics.median(values[1:]) for values in long_enough)
-        )
+        python = self.metadata.get("python_implementation")
+        ratios = [
+            run.values[0] / statistics.median(run.values[1:])
+            for run in self.runs
+            if len(run.values) > MAX_WARMING_UP
+        ]
+        return None if python in {"cpython", None} or not ratios else statistics.median(ratios)
 
     @property
     def slowest_host(self) -> tuple[float, str] | None:
-        """The ratio of a host's time to that of all clients, and the host's name.
+        """The greatest ratio of a host's time to that of all clients, and the host's name.
 
-        The ratio is a mean over runs, and the host is that with the greatest; ``None`` if there are
-        not several hosts.
+        The ratio is a mean over runs.  ``None`` if there is one host.
         """
         ratios: dict[str, list[float]] = {}
         for metadata in (run.get_metadata() for run in self.runs):
@@ -164,7 +159,6 @@ class CellResult:
 
     @cached_property
     def mean(self) -> float:
-        """The mean of all values."""
         return statistics.fmean(self.values)
 
     @property
@@ -199,24 +193,19 @@ class CellResult:
         return float(self.runs[-1].get_metadata().get("precision", 0)) if self.runs else 0.0
 
     def latency(self, percentile: float) -> float | None:
-        """Return a percentile of all latencies, in seconds, ``None`` if none were recorded."""
-        if percentile not in self._known_latencies:
-            self._known_latencies.update(self.latencies_at([*USUAL, percentile]))
-        return self._known_latencies.get(percentile)
+        """Return one of the usual percentiles of all latencies, in seconds, if it is known."""
+        return self._usual_latencies.get(percentile)
 
     def latencies_at(self, percentiles: Sequence[float]) -> dict[float, float]:
-        """Return percentiles of all latencies, in seconds; nothing if none were recorded.
-
-        A call takes some milliseconds for any number of percentiles.
-        """
+        """Return percentiles of all latencies, in seconds; none if latencies were not recorded."""
         if self.latencies is None:
             return {}
         values = self.latencies.get_percentile_to_value_dict(list(percentiles))
         return {percentile: value / NANOSECONDS for percentile, value in values.items()}
 
     @cached_property
-    def _known_latencies(self) -> dict[float, float]:
-        return {}
+    def _usual_latencies(self) -> dict[float, float]:
+        return self.latencies_at(USUAL)  # takes some milliseconds, for any number of percentiles
 
     @property
     def longest_latency(self) -> float | None:
@@ -237,17 +226,14 @@ class CellResult:
 
     @property
     def objects_per_second(self) -> float:
-        """The objects that all clients together write or read in a second.
-
-        Some benchmarks count transactions instead.
-        """
+        """The objects, or transactions, of all clients together in a second."""
         return self.work / self.mean
 
     @property
     def work(self) -> float:
         """The objects, or transactions, of an iteration of all clients together."""
         parameters = self.cell.parameters
-        work = self.runs[0].get_metadata().get("work_per_iteration", parameters.objects)
+        work = self.metadata.get("work_per_iteration", parameters.objects)
         return parameters.crew.size * float(work)
 
 
@@ -270,17 +256,14 @@ def _is_host(key: str, metadata: Mapping[str, Any]) -> bool:
 def long_name(cell: Cell) -> str:
     """Return a name that identifies a cell in any file."""
     parameters = cell.parameters
-    objects = _objects(parameters) if parameters.objects else []
-    return f"{cell.contender}: {' '.join([cell.benchmark, *objects, parameters.crew.code])}"
-
-
-def _objects(parameters: Parameters) -> list[str]:
-    mapping = parameters.mapping.value
-    return [
-        f"{parameters.objects}x{parameters.object_size}B",
-        *(["blobs"] if parameters.blobs else []),
-        *([] if mapping == "PersistentMapping" else [mapping]),
-    ]
+    words = [cell.benchmark]
+    if parameters.objects:
+        words.append(f"{parameters.objects}x{parameters.object_size}B")
+        if parameters.blobs:
+            words.append("blobs")
+        if parameters.mapping.value != "PersistentMapping":
+            words.append(parameters.mapping.value)
+    return f"{cell.contender}: {' '.join([*words, parameters.crew.code])}"
 
 
 def short_name(cell: Cell, varied: Iterable[str]) -> str:
@@ -297,7 +280,7 @@ def short_name(cell: Cell, varied: Iterable[str]) -> str:
 
 
 def file_name(cell: Cell, varied: Iterable[str]) -> str:
-    """Return a name for files about a cell, made like its short name."""
+    """Return a name for files about a cell, like its short name."""
     words = short_name(cell, varied).replace("=", "").split()
     return quote("-".join([cell.contender, *words]), safe="@=+,")
 

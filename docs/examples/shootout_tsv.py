@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 
 def write(report: Report, console: Console) -> None:
+    """Write each table with a line for each row, then the notes."""
     for table in report.tables:
         console.file.write(f"# {table.caption}\n")
         for line in table.lines():

@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing.connection import Connection, wait
-from multiprocessing.context import ForkProcess
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
@@ -114,7 +114,7 @@ class ProcessCrew(LocalCrew):
     """Forks its clients, from a process that has opened no database."""
 
     def launch(self) -> None:
-        self._processes: list[ForkProcess] = []
+        self._processes: list[BaseProcess] = []
         self._connections: list[Connection] = []
         for index in range(self.size):
             ours, theirs = _FORK.Pipe()

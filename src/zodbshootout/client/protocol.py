@@ -1,4 +1,4 @@
-"""What a crew and a client agree on: orders, their reports, and the clock that both read.
+"""The protocol between a crew and a client: orders, reports, and the clock that both read.
 
 One order is answered by one report, whether a queue, a pipe or a network lies between them.  Orders
 and reports can be pickled.

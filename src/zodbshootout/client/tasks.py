@@ -1,4 +1,4 @@
-"""What is done with a contender besides measuring it: inspecting, validating, preparing it."""
+"""Tasks besides measuring: inspecting, validating and preparing a contender."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ _KEY_AND_VALUE = re.compile(r"(?P<key>[^\s()]+)\s*(?P<value>\S.*)?")
 _REFERENCE = re.compile(
     r"\$(?:\$|\{(?P<braced>[a-z_]\w*)\}|(?P<bare>[a-z_]\w*))", re.IGNORECASE | re.ASCII
 )
-"""What ``$`` begins in ZConfig's language, except the variables of the environment."""
+"""A reference in ZConfig's language, ``$name`` or ``${name}``; not to the environment."""
 
 
 def lines_in_sections(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:

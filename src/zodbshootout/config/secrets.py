@@ -30,7 +30,7 @@ _NO_SECRETS = {"PWD", "OLDPWD"}
 _SWITCHES = frozenset({"true", "false", "yes", "no", "on", "off", "none", "null"})
 _SMALL_NUMBER = re.compile(r"\d{1,6}")
 _PREFIXES = ("PG", "MYSQL", "MARIADB", "ORACLE", "RS_", "ZEO_")
-"""Of variables that database clients read.  Others are secret only if they are long enough."""
+"""Prefixes of variables that database clients read; others are secret only if long enough."""
 
 
 def of_configuration(

@@ -46,7 +46,7 @@ class Contender:
 
     name: str
     storage: Storage
-    """What a client needs to open it."""
+    """The description from which a client opens it."""
     settings: Mapping[str, str] = field(default_factory=dict)
     """The configuration without secrets, with ``$name`` for what the run has named."""
     info: StorageInfo = field(default_factory=StorageInfo)
@@ -65,7 +65,7 @@ class Contender:
     environment: str = ""
     """The name of the environment that it is opened in; empty for the Python of the command."""
     made_of: str = ""
-    """What that environment is made of."""
+    """The Python and the requirements of that environment, in one line."""
     variant: str = ""
     """With ``--against``, the name of the variant whose ``$scratch`` and servers it uses."""
     variant_of: str = ""

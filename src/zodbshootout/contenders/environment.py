@@ -29,7 +29,7 @@ _DIRECT = re.compile(r"[\w.+-]+://|[\w.-]+(\[[\w.,\s-]*\])?\s*@\s*\S")
 
 @dataclass(frozen=True)
 class Environment:
-    """Where a contender is opened."""
+    """A Python, and the packages in it, in which contenders are opened."""
 
     name: str
     python: str = ""

@@ -271,7 +271,7 @@ def failures_of(name: str) -> Iterator[None]:
         cause = f"host {name} has started no process for its clients within {SETTING_UP:g} s"
         raise Failed(Failure(cause)) from error
     except Exception as error:
-        # What went wrong on the host itself has a number; a connection that is gone has none.
+        # An error on the host itself has a number; a connection that is gone has none.
         on_host = isinstance(error, OSError) and error.errno is not None
         lost = not on_host or isinstance(error, ConnectionError)
         cause = f"host {name}{' was lost' if lost else ''}: {failure_of(error).cause}"

@@ -196,7 +196,7 @@ class ThreadCrew(LocalCrew):
     """
 
     neighbours: Neighbours | None = None
-    """What connects the clients if they share a DB."""
+    """The barrier of the clients, if they share a DB."""
 
     def launch(self) -> None:
         self._reports: queue.Queue[tuple[int, Any]] = queue.Queue()

@@ -50,7 +50,7 @@ class Launcher:
     """Starts workers that differ only in their tasks."""
 
     directory: Path
-    """Where runs and outputs are kept while their workers live."""
+    """The directory for runs and outputs of workers that are alive."""
     guardian: Guardian
     environment: Mapping[str, str]
     python: str = sys.executable

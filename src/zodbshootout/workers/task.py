@@ -16,7 +16,7 @@ PROFILE_PREFIX = "profile: "
 
 @dataclass(frozen=True)
 class Profiling:
-    """Where a profile of the clients goes."""
+    """The files for a profile of the clients."""
 
     directory: str
     name: str
@@ -29,7 +29,7 @@ class Measure:
 
     specification: Specification
     metadata: Mapping[str, str | int | float]
-    """What is known of the run before it begins."""
+    """Metadata that are known before the run begins."""
     run_file: Path
     """The file of pyperf's run."""
     leaks: bool = False

@@ -70,7 +70,7 @@ class StorageType:
     distributions: ClassVar[tuple[str, ...]] = ()
     """PyPI names of the packages whose versions are recorded."""
 
-    # What its section says, before anything is opened.
+    # The half that reads the section, before anything is opened.
 
     @classmethod
     def storage_name(cls) -> str:
@@ -110,7 +110,7 @@ class StorageType:
     def settle(cls, section: Any) -> None:
         """Decide what *section* leaves to chance, right before it is opened."""
 
-    # What the open storage does beyond ZODB's interfaces.
+    # The half that knows the open storage, beyond ZODB's interfaces.
 
     def __init__(self, storage: Any) -> None:
         self.storage = storage

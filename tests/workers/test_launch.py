@@ -53,6 +53,8 @@ class Place:
         self.workers = path / "workers"
         self.workers.mkdir()
         self.relayed: list[str] = []
+        self.others = {process.pid for process in psutil.Process().children(recursive=True)}
+        """Processes that were there before, such as multiprocessing's resource tracker."""
         self.launcher = Launcher(
             directory=self.workers,
             guardian=guardian,
@@ -115,11 +117,11 @@ class Place:
         assert self.processes() == []
 
     def processes(self) -> list[psutil.Process]:
-        """Return the processes that came of this one, but for the guardian."""
+        """Return the processes that came of this one, but for the guardian and :attr:`others`."""
         return [
-            each
-            for each in psutil.Process().children(recursive=True)
-            if is_at_work(each) and each.pid != self.guardian._process.pid
+            process
+            for process in psutil.Process().children(recursive=True)
+            if is_at_work(process) and process.pid not in self.others
         ]
 
     def worker_group(self) -> list[int]:

@@ -22,7 +22,7 @@ from zodbshootout.client.database import Database
 from zodbshootout.client.protocol import Clock
 from zodbshootout.client.specification import ClientKind, CrewShape, Parameters, Storage
 from zodbshootout.client.storage_info import Cache, CacheUse, Sharing
-from zodbshootout.client.storages.storage_type import StorageType
+from zodbshootout.client.storages import StorageType
 from zodbshootout.crews.crew import Crew, Sample
 from zodbshootout.crews.local import CrewPlan
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from zodbshootout.client.storage_info import OPERATING_SYSTEM, Cache, CacheUse, Sharing
-from zodbshootout.client.storages.storage_type import StorageType
+from zodbshootout.client.storages import StorageType
 
 
 class AcmeStorageType(StorageType):

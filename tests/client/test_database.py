@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from ZODB.blob import Blob
 
+from zodbshootout.client import storages
 from zodbshootout.client.database import Database
 from zodbshootout.client.specification import Storage
 from zodbshootout.client.storage_info import (
@@ -21,7 +22,6 @@ from zodbshootout.client.storage_info import (
     Sharing,
     StorageInfo,
 )
-from zodbshootout.client.storages import storage_type
 
 OURS = {name: version(name) for name in ("ZODB", "persistent", "BTrees", "transaction")}
 FS = "ZODB.FileStorage.FileStorage.FileStorage"
@@ -111,7 +111,7 @@ def test_a_storage_that_is_not_known_is_opened_anew_to_be_cold(
 
 THIRD_PARTY = """
 from zodbshootout.client.storage_info import Cache, Sharing
-from zodbshootout.client.storages.storage_type import StorageType
+from zodbshootout.client.storages import StorageType
 
 class ForeignType(StorageType):
     storage_class = "foreign.ForeignStorage"
@@ -142,20 +142,20 @@ def test_another_package_can_make_a_storage_known(
     described.mkdir()
     (tmp_path / "knows_foreign.py").write_text(THIRD_PARTY)
     (described / "METADATA").write_text("Metadata-Version: 2.1\nName: more\nVersion: 1\n")
-    entry_points = f"[{storage_type.ENTRY_POINTS}]\nforeign = knows_foreign:ForeignType\n"
+    entry_points = f"[{storages.ENTRY_POINTS}]\nforeign = knows_foreign:ForeignType\n"
     (described / "entry_points.txt").write_text(entry_points)
     monkeypatch.syspath_prepend(str(Path(__file__).parents[1]))
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(storage_type, "storage_types", storage_type.storage_types.__wrapped__)
+    monkeypatch.setattr(storages, "storage_types", storages.storage_types.__wrapped__)
     with opened(f"<foreign>\n{FILESTORAGE}</foreign>\n", tmp_path, "%import foreign\n") as database:
         assert database.knows_caches
         assert database.info().left == (OPERATING_SYSTEM,)
         assert database.own_caches() == (PICKLE_CACHE, Cache("foreign cache"))
         (section,) = sys.modules["knows_foreign"].ForeignType.settled
         assert type(section).__name__ == "ForeignSection"
-        ((found, _),) = storage_type.known_types([section])
+        ((found, _),) = storages.known_types([section])
         assert found.storage_name() == "ForeignStorage"
-        assert storage_type.sharing_of(section) is Sharing.VOLATILE
+        assert storages.sharing_of(section) is Sharing.VOLATILE
 
 
 def test_blobs_are_forgotten_where_they_are_cached(tmp_path: Path) -> None:

@@ -97,7 +97,7 @@ def test_names_are_defined_literally() -> None:
 def test_a_client_imports_nothing_of_ours_but_the_client() -> None:
     code = (
         "import sys, zodbshootout.client.database\n"
-        "from zodbshootout.client.storages.storage_type import storage_types\n"
+        "from zodbshootout.client.storages import storage_types\n"
         "storage_types()\n"
         "print(*sorted(name for name in sys.modules if name.startswith('zodbshootout.')\n"
         "      and not name.startswith('zodbshootout.client')))\n"

@@ -12,7 +12,7 @@ from ZODB.DemoStorage import DemoStorage
 from zodbshootout.client.opening import open_db
 from zodbshootout.client.specification import ClientKind, CrewShape, Parameters, Storage
 from zodbshootout.client.storage_info import Limit, Sharing, StorageInfo
-from zodbshootout.client.storages.storage_type import sharing_of
+from zodbshootout.client.storages import sharing_of
 from zodbshootout.config.configuration import EMBEDDED, Source, parse, read_source
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.contenders.description import contenders_of

@@ -27,7 +27,7 @@ from tests.fakes import (
     plan,
 )
 from tests.integration.command import wait_until
-from zodbshootout.client import session
+from zodbshootout.client import session, storages
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.benchmarks.benchmark import MAX_AT_ONCE, Benchmark
 from zodbshootout.client.client import Client
@@ -38,7 +38,6 @@ from zodbshootout.client.progress import MAX_POINTS
 from zodbshootout.client.protocol import SystemClock
 from zodbshootout.client.session import StretchTimer
 from zodbshootout.client.specification import ClientKind, Parameters, Storage
-from zodbshootout.client.storages import storage_type
 from zodbshootout.client.tasks import populate
 from zodbshootout.crews.local import CrewPlan, ProcessCrew
 
@@ -260,7 +259,7 @@ def test_populating_twice_writes_once(clock: FakeClock) -> None:
 def test_the_use_of_a_shared_cache_is_counted_once(
     name: str, hits: int, clients: int, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(storage_type, "storage_types", lambda: [CachingStorageType])
+    monkeypatch.setattr(storages, "storage_types", lambda: [CachingStorageType])
     of = parameters(size=clients, shared=True)
     samples = measure(benchmarks()[name], CachingStorage(clock), of, clock, [1, 2, 20])
     for sample in samples[1:]:  # the first one filled the cache

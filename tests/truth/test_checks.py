@@ -20,7 +20,7 @@ from tests.fakes import (
     parameters,
     plan,
 )
-from zodbshootout.client import session
+from zodbshootout.client import session, storages
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.benchmarks.benchmark import Benchmark, CheckFailed
 from zodbshootout.client.benchmarks.cold import Cold
@@ -28,7 +28,6 @@ from zodbshootout.client.benchmarks.reading import Reading, check_contents, read
 from zodbshootout.client.data.records import payload
 from zodbshootout.client.outcome import Failed, State
 from zodbshootout.client.storage_info import CacheUse
-from zodbshootout.client.storages import storage_type
 
 
 @pytest.fixture
@@ -208,7 +207,7 @@ def test_a_transaction_that_is_never_let_through_ends(
 def test_trap_3_a_cold_read_that_the_storages_cache_serves(
     name: str, said: str, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(storage_type, "storage_types", lambda: [CachingStorageType])
+    monkeypatch.setattr(storages, "storage_types", lambda: [CachingStorageType])
     assert failure(name, CachingStorage(clock)) == said
 
 

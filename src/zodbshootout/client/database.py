@@ -26,7 +26,7 @@ from zodbshootout.client.storage_info import (
     installed_versions,
     narrowest,
 )
-from zodbshootout.client.storages.storage_type import (
+from zodbshootout.client.storages import (
     BlobRevision,
     StorageType,
     qualified,

@@ -12,8 +12,8 @@ import ZODB.config
 
 from zodbshootout.client.outcome import BadSection
 from zodbshootout.client.specification import Storage
+from zodbshootout.client.storages import settle
 from zodbshootout.client.storages.relstorage import suitable_driver
-from zodbshootout.client.storages.storage_type import settle
 
 
 def open_db(storage: Storage) -> Any:

@@ -24,7 +24,7 @@ Address = Union[tuple[str, int], str]
 
 
 class Sharing(enum.Enum):
-    """Which DBs see the data of a storage."""
+    """The DBs that see the data of a storage; the widest sharing comes first."""
 
     CONCURRENT = "any number of DBs at once"
     EXCLUSIVE = "one DB at a time"
@@ -33,11 +33,7 @@ class Sharing(enum.Enum):
 
 def narrowest(sharings: Iterable[Sharing]) -> Sharing:
     """Return the sharing of a stack of storages with these *sharings*."""
-    present = set(sharings)
-    for narrow in (Sharing.VOLATILE, Sharing.EXCLUSIVE):
-        if narrow in present:
-            return narrow
-    return Sharing.CONCURRENT
+    return max(sharings, key=list(Sharing).index, default=Sharing.CONCURRENT)
 
 
 class Place(enum.Enum):

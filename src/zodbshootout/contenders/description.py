@@ -8,7 +8,7 @@ from typing import Any
 
 from zodbshootout.client.specification import INSTALLED, Storage
 from zodbshootout.client.storage_info import Limit, Sharing, StorageInfo
-from zodbshootout.client.storages.storage_type import (
+from zodbshootout.client.storages import (
     StorageType,
     inner_sections,
     known_types,

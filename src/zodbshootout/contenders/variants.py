@@ -18,7 +18,7 @@ from typing import TypeVar
 from zodbshootout.client.masking import Mask
 from zodbshootout.client.specification import INSTALLED, ClientKind, CrewShape, Interpreter
 from zodbshootout.client.storage_info import Sharing
-from zodbshootout.client.storages.storage_type import sharing_of
+from zodbshootout.client.storages import sharing_of
 from zodbshootout.config.configuration import Configuration, Source, parse
 from zodbshootout.config.loader import SectionText
 from zodbshootout.config.secrets import of_configuration

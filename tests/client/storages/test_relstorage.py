@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from relstorage import config
 
-from zodbshootout.client.storages import relstorage, storage_type
+from zodbshootout.client import storages
+from zodbshootout.client.storages import relstorage
 from zodbshootout.client.storages.relstorage import RelStorageType
 from zodbshootout.mysql.section import MySQLOrMariaDBAdapterFactory
 
@@ -41,7 +42,7 @@ def test_of_two_drivers_of_the_same_rank_the_one_that_suits_is_taken(
     monkeypatch.setattr(relstorage, "find_spec", found.__getitem__)
     monkeypatch.setattr(relstorage, "_patched_by_gevent", lambda: patched)
     section = config.RelStorageFactory(Settings(adapter=adapter(Settings(driver=written))))
-    storage_type.settle(section)
+    storages.settle(section)
     assert section.config.adapter.config.driver == taken
 
 
@@ -49,7 +50,7 @@ def test_where_relstorage_ranks_all_drivers_the_choice_is_its_own() -> None:
     section = config.RelStorageFactory(
         Settings(adapter=config.PostgreSQLAdapterFactory(Settings(driver="auto")))
     )
-    storage_type.settle(section)
+    storages.settle(section)
     assert section.config.adapter.config.driver == "auto"
 
 

@@ -17,7 +17,7 @@ from ZODB.utils import u64
 
 from zodbshootout.client.database import Database, NotZapped
 from zodbshootout.client.storage_info import Cache, CacheUse, Sharing
-from zodbshootout.client.storages.storage_type import StorageType
+from zodbshootout.client.storages import StorageType
 from zodbshootout.config.configuration import Source, parse
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.contenders.description import contenders_of
@@ -251,9 +251,7 @@ def test_the_use_of_two_caches_is_known_where_both_are(
     expected: CacheUse | None,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(
-        "zodbshootout.client.storages.storage_type.storage_types", lambda: [CountingType]
-    )
+    monkeypatch.setattr("zodbshootout.client.storages.storage_types", lambda: [CountingType])
     outermost = CountingType(Counting(Counting(), Counting()))
     changes, base = outermost.inner
     for each, use in ((outermost, own), (changes, of_changes), (base, of_base)):

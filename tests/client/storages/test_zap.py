@@ -10,8 +10,8 @@ from ZODB.blob import Blob
 
 from zodbshootout.client.database import Database, NotZapped
 from zodbshootout.client.specification import Storage
-from zodbshootout.client.storages.filestorage import FileStorageType
-from zodbshootout.client.storages.storage_type import remove_blobs
+from zodbshootout.client.storages import remove_blobs
+from zodbshootout.client.storages.zodb import FileStorageType
 
 FILE = "<filestorage>\npath {place}/x.fs\n{blobs}</filestorage>\n"
 IMPORT = "%import relstorage\n%import zc.zlibstorage\n"

@@ -14,7 +14,7 @@ from zodbshootout.client.data.records import holder
 from zodbshootout.client.data.tree import Dataset
 from zodbshootout.client.specification import Parameters
 from zodbshootout.client.storage_info import Cache, CacheUse, Sharing
-from zodbshootout.client.storages.storage_type import BlobRevision
+from zodbshootout.client.storages import BlobRevision
 
 SAMPLED_OBJECTS = 1000
 """The most objects that each client reads back, besides those of its last iteration."""

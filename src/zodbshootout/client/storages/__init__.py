@@ -1,0 +1,298 @@
+"""The kinds of storages: what a ZConfig section says, and what can be done once it is open.
+
+A contender is a stack of storages: perhaps a wrapper around the storage that keeps the data.  A
+storage without a :class:`StorageType` of its own is measured all the same; its caches are then not
+emptied, and the run's metadata say so.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, ClassVar
+
+from ZODB.blob import BLOB_SUFFIX
+
+from zodbshootout.client.storage_info import (
+    Advice,
+    Cache,
+    CacheUse,
+    Limit,
+    Place,
+    Requirement,
+    Sharing,
+    installed_versions,
+    narrowest,
+    plugins,
+)
+
+ENTRY_POINTS = "zodbshootout.storages"
+"""The group of entry points that name classes of storages in other packages."""
+
+_MODULES = ("zodb", "relstorage", "zeo", "zlibstorage")
+"""The modules of this package: a new one is one file and its name here."""
+
+BlobRevision = tuple[bytes, bytes]
+"""The OID and the serial of a blob."""
+
+
+class StorageType:
+    """A kind of storage.  Class methods read a section; an instance has one open storage.
+
+    This class itself knows nothing of any storage.
+    """
+
+    storage_class: ClassVar[str] = ""
+    """``module.Class`` of the storage."""
+    section_classes: ClassVar[tuple[str, ...]] = ()
+    """``module.Class`` of the ZConfig sections that open it."""
+    wraps: ClassVar[tuple[str, ...]] = ("base",)
+    """The attributes of a wrapper that have the wrapped storages."""
+    transparent: ClassVar[bool] = False
+    """Whether it delegates whatever it does not do itself to the storage that it wraps."""
+    sharing: ClassVar[Sharing] = Sharing.CONCURRENT
+    prefetches: ClassVar[bool | None] = None
+    """Whether ``Connection.prefetch`` does anything; ``None`` if only the open storage says so."""
+    serves_threads: ClassVar[bool] = True
+    """Whether several threads can use one storage object.
+
+    A storage with its own MVCC need not: ZODB gives each connection another object of it.
+    """
+    holds_changes: ClassVar[bool] = True
+    """Whether a DemoStorage can keep its changes in it."""
+    zap_obstacle: ClassVar[str | None] = None
+    """Why its data cannot be destroyed."""
+    distributions: ClassVar[tuple[str, ...]] = ()
+    """PyPI names of the packages whose versions are recorded."""
+
+    # The half that reads the section, before anything is opened.
+
+    @classmethod
+    def storage_name(cls) -> str:
+        return cls.storage_class.rpartition(".")[2]
+
+    @classmethod
+    def sharing_of(cls, section: Any) -> Sharing:  # noqa: ARG003
+        """Return which DBs see the data of *section*, apart from the sections in it."""
+        return cls.sharing
+
+    @classmethod
+    def keeping_sections(cls, section: Any) -> Sequence[Any]:
+        """Return the inner sections of the storages that are written to."""
+        return inner_sections(section)
+
+    @classmethod
+    def limits(cls, section: Any) -> Sequence[Limit]:  # noqa: ARG003
+        """Return the crews that cannot use it, unless that follows from its sharing."""
+        return ()
+
+    @classmethod
+    def requirements(cls, section: Any) -> Sequence[Requirement]:  # noqa: ARG003
+        """Return the servers that have to run before it can be opened."""
+        return ()
+
+    @classmethod
+    def installation(cls, section: Any) -> str | None:  # noqa: ARG003
+        """Return which package is missing and how to install it, if opening fails for that."""
+        return None
+
+    @classmethod
+    def advice(cls, section: Any) -> Sequence[Advice]:  # noqa: ARG003
+        """Return what to write in place of the section if it fails in a known way."""
+        return ()
+
+    @classmethod
+    def settle(cls, section: Any) -> None:
+        """Decide what *section* leaves to chance, right before it is opened."""
+
+    # The half that knows the open storage, beyond ZODB's interfaces.
+
+    def __init__(self, storage: Any) -> None:
+        self.storage = storage
+        wrapped = (getattr(storage, name, None) for name in self.wraps)
+        # Not by truth: a storage without objects is false.
+        self.inner = tuple(typed(inner) for inner in wrapped if hasattr(inner, "tpc_begin"))
+        """The storages that it wraps."""
+
+    @property
+    def name(self) -> str:
+        """The users' name for the storage: its class."""
+        return type(self.storage).__name__
+
+    def stack(self) -> Iterator[StorageType]:
+        """Return this storage and those below it, outermost first."""
+        yield self
+        for inner in self.inner:
+            yield from inner.stack()
+
+    def written_to(self) -> Iterator[StorageType]:
+        """Return this storage and those below it that keep what is written to it."""
+        yield self
+        for keeper in self.keepers():
+            yield from keeper.written_to()
+
+    def keepers(self) -> Sequence[StorageType]:
+        """Return the inner storages that get what is written to it."""
+        return self.inner
+
+    def own_caches(self) -> tuple[Cache, ...]:
+        """Return its client-side caches that :meth:`empty_caches` empties."""
+        return ()
+
+    def empty_caches(self) -> None:
+        """Empty :meth:`own_caches`."""
+
+    def caches_left(self) -> tuple[Cache, ...]:
+        """Return its caches that hold records even after :meth:`empty_caches`."""
+        return (Cache(qualified(type(self.storage)), Place.UNKNOWN),)
+
+    def forget_blobs(self, blobs: Sequence[BlobRevision]) -> tuple[Cache, ...]:  # noqa: ARG002
+        """Remove these blobs from its client-side cache; return that cache."""
+        return ()
+
+    def cache_use(self) -> CacheUse | None:
+        """Return the use of its cache so far, or ``None`` if it has none or does not count."""
+        return None
+
+    def combined_cache_use(self) -> CacheUse | None:
+        """Return the use of the caches of the stack that are asked first, if all are counted."""
+        own = self.cache_use()
+        if own is not None or not self.inner:
+            return own
+        total = CacheUse(0, 0)
+        for inner in self.inner:
+            use = inner.combined_cache_use()
+            if use is None:
+                return None
+            total += use
+        return total
+
+    def keeps_blobs(self) -> bool:
+        """Return whether it is configured to keep blobs, if its interfaces do not say so."""
+        return True
+
+    def pack_flaw(self) -> str | None:
+        """Return why it cannot be packed, if that is known."""
+        return None
+
+    def retry_flaw(self) -> str | None:
+        """Return why a refused transaction cannot be retried: a known fault of the storage."""
+        return None
+
+    def resolution_flaw(self) -> str | None:
+        """Return why resolved conflicts corrupt its data: a known fault of the storage."""
+        return None
+
+    def zap(self, db: Any) -> bool:  # noqa: ARG002
+        """Close *db* and destroy all data in the storage; return whether it did.
+
+        A storage without means of its own leaves everything as it is.  Files of blobs may stay.
+        """
+        return False
+
+    def driver(self) -> str | None:
+        """Return the name of the database driver, if it has one."""
+        return None
+
+    def versions(self) -> dict[str, str]:
+        """Return the versions of the software that it consists of."""
+        return installed_versions(self.distributions)
+
+    def corrections(self) -> tuple[str, ...]:
+        """Return workarounds: how it is used otherwise than as released, in a few words each."""
+        return ()
+
+
+@functools.cache
+def storage_types() -> tuple[type[StorageType], ...]:
+    """Return the registered classes, those of other packages first."""
+    modules = (importlib.import_module(f"zodbshootout.client.storages.{name}") for name in _MODULES)
+    ours = (storage_type for module in modules for storage_type in module.STORAGES)
+    return (*plugins(ENTRY_POINTS), *ours)
+
+
+def typed(storage: Any) -> StorageType:
+    """Return an open storage with its type, which is :class:`StorageType` if it is not known."""
+    names = class_names(type(storage))
+    known = (cls for cls in storage_types() if cls.storage_class in names)
+    return next(known, StorageType)(storage)
+
+
+def type_of_section(section: Any) -> type[StorageType] | None:
+    """Return the type of storage that a section opens, or ``None`` if it is not known."""
+    names = class_names(type(section))
+    return next((cls for cls in storage_types() if names & set(cls.section_classes)), None)
+
+
+def known_types(sections: Iterable[Any]) -> Iterator[tuple[type[StorageType], Any]]:
+    """Return those of the *sections* whose type is known, with the type."""
+    for section in sections:
+        storage_type = type_of_section(section)
+        if storage_type is not None:
+            yield storage_type, section
+
+
+def inner_sections(section: Any) -> list[Any]:
+    """Return the sections that are directly within *section*."""
+    settings = getattr(section, "config", None)
+    if settings is None or not hasattr(settings, "getSectionAttributes"):
+        return []
+    values = (getattr(settings, attribute) for attribute in settings.getSectionAttributes())
+    lists = (value if isinstance(value, list) else [value] for value in values)
+    return [inner for inners in lists for inner in inners if hasattr(inner, "config")]
+
+
+def nested_sections(section: Any) -> Iterator[Any]:
+    """Return *section* and every section within it, outermost first."""
+    yield section
+    for inner in inner_sections(section):
+        yield from nested_sections(inner)
+
+
+def written_sections(section: Any) -> Iterator[Any]:
+    """Return *section* and the sections within it whose storages are written to."""
+    yield section
+    for inner in (type_of_section(section) or StorageType).keeping_sections(section):
+        yield from written_sections(inner)
+
+
+def sharing_of(section: Any) -> Sharing:
+    """Return which DBs see the data of *section*, as far as that is known before it is opened."""
+    known = known_types(written_sections(section))
+    return narrowest(storage_type.sharing_of(inner) for storage_type, inner in known)
+
+
+def settle(section: Any) -> None:
+    """Decide what *section* and the sections in it leave to chance, right before it is opened."""
+    for storage_type, inner in known_types(nested_sections(section)):
+        storage_type.settle(inner)
+
+
+def qualified(cls: type) -> str:
+    """Return ``module.Class``."""
+    return f"{cls.__module__}.{cls.__qualname__}"
+
+
+def class_names(cls: type) -> set[str]:
+    """Return ``module.Class`` of a class and of its base classes."""
+    return set(map(qualified, cls.__mro__))
+
+
+def remove_cached_blobs(fshelper: Any, blobs: Iterable[BlobRevision]) -> None:
+    """Remove the files of these blobs from a directory that caches them."""
+    for oid, serial in blobs:
+        Path(fshelper.getBlobFilename(oid, serial)).unlink(missing_ok=True)
+
+
+def remove_blobs(directory: str) -> None:
+    """Remove the files of all blobs in *directory*, and the directories that held nothing else."""
+    for path in Path(directory).rglob(f"*{BLOB_SUFFIX}"):
+        path.unlink()
+    for inner, _, _ in os.walk(directory, topdown=False):
+        if inner != str(directory):
+            with suppress(OSError):  # it is not empty
+                Path(inner).rmdir()

@@ -18,13 +18,19 @@ from zodbshootout.client.storage_info import (
     installed_versions,
     server_cache,
 )
-from zodbshootout.client.storages import cache_servers
-from zodbshootout.client.storages.sql_servers import SQLITE, driver_of, kind_of, product_of
-from zodbshootout.client.storages.storage_type import (
+from zodbshootout.client.storages import (
     BlobRevision,
     StorageType,
     class_names,
     remove_cached_blobs,
+)
+from zodbshootout.client.storages.relstorage_servers import (
+    SQLITE,
+    driver_of,
+    kind_of,
+    memcached_addresses,
+    memcached_versions,
+    product_of,
 )
 
 _ADAPTERS = {
@@ -105,7 +111,7 @@ class RelStorageType(StorageType):
     @classmethod
     def requirements(cls, section: Any) -> Sequence[Requirement]:
         # Without this RelStorage would be measured as if no memcached were configured.
-        servers = cache_servers.addresses(getattr(section.config, "cache_servers", None))
+        servers = memcached_addresses(getattr(section.config, "cache_servers", None))
         return [Requirement((address,), _no_memcached(address)) for address in servers]
 
     @classmethod
@@ -143,12 +149,12 @@ class RelStorageType(StorageType):
         self.storage._cache.clear(load_persistent=False)
 
     def caches_left(self) -> tuple[Cache, ...]:
-        product = product_of(self.storage._adapter)
+        product, _ = product_of(self.storage._adapter)
         if product is None:
             return (*super().caches_left(), OPERATING_SYSTEM)
-        if product.name == SQLITE:
+        if product == SQLITE:
             return (Cache("SQLite page cache"), OPERATING_SYSTEM)
-        return (server_cache(product.name), OPERATING_SYSTEM)
+        return (server_cache(product), OPERATING_SYSTEM)
 
     def forget_blobs(self, blobs: Sequence[BlobRevision]) -> tuple[Cache, ...]:
         options = self.storage._options
@@ -180,10 +186,10 @@ class RelStorageType(StorageType):
         if options.cache_servers:
             names += _MEMCACHED_DISTRIBUTIONS.get(options.cache_module_name, ())
         versions = {**super().versions(), **installed_versions(names)}
-        product = product_of(self.storage._adapter)
-        if product is not None and product.version is not None:
-            versions[product.name] = product.version
-        memcached = cache_servers.versions(cache_servers.addresses(options.cache_servers))
+        product, product_version = product_of(self.storage._adapter)
+        if product is not None and product_version is not None:
+            versions[product] = product_version
+        memcached = memcached_versions(memcached_addresses(options.cache_servers))
         if memcached:
             versions["memcached"] = ", ".join(memcached)
         return versions

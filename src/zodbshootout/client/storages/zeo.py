@@ -13,7 +13,7 @@ from zodbshootout.client.storage_info import (
     Requirement,
     server_cache,
 )
-from zodbshootout.client.storages.storage_type import (
+from zodbshootout.client.storages import (
     BlobRevision,
     StorageType,
     remove_cached_blobs,

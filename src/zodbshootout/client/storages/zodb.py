@@ -1,17 +1,51 @@
+"""The storages that ZODB contains."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
-from zodbshootout.client.storage_info import Cache, Limit, Sharing
-from zodbshootout.client.storages.storage_type import (
+from zodbshootout.client.storage_info import OPERATING_SYSTEM, Cache, Limit, Sharing
+from zodbshootout.client.storages import (
     StorageType,
     inner_sections,
     known_types,
     nested_sections,
+    remove_blobs,
     written_sections,
 )
+
+
+class FileStorageType(StorageType):
+    """FileStorage: an append-only file and its index in memory; it caches no records itself."""
+
+    storage_class = "ZODB.FileStorage.FileStorage.FileStorage"
+    section_classes = ("ZODB.config.FileStorage",)
+    sharing = Sharing.EXCLUSIVE
+    prefetches = False
+
+    def caches_left(self) -> tuple[Cache, ...]:
+        return (OPERATING_SYSTEM,)
+
+    def zap(self, db: Any) -> bool:
+        db.close()
+        self.storage.cleanup()
+        if self.storage.blob_dir:
+            remove_blobs(f"{self.storage.blob_dir}.old")  # the blobs that packing has removed
+        return True
+
+
+class MappingStorageType(StorageType):
+    """MappingStorage: dictionaries in the memory of one process."""
+
+    storage_class = "ZODB.MappingStorage.MappingStorage"
+    section_classes = ("ZODB.config.MappingStorage",)
+    sharing = Sharing.VOLATILE
+    prefetches = False
+
+    def caches_left(self) -> tuple[Cache, ...]:
+        return ()
 
 
 class DemoStorageType(StorageType):
@@ -71,4 +105,26 @@ class DemoStorageType(StorageType):
         return (changes,)
 
 
-STORAGES = (DemoStorageType,)
+class BlobStorageType(StorageType):
+    """The wrapper that keeps blobs in a directory, for storages that keep none."""
+
+    storage_class = "ZODB.blob.BlobStorage"
+    section_classes = ("ZODB.config.BlobStorage",)
+    wraps = ("_BlobStorage__storage",)  # it has no public name
+    transparent = True
+
+    def caches_left(self) -> tuple[Cache, ...]:
+        return (OPERATING_SYSTEM,)
+
+    def keeps_blobs(self) -> bool:
+        # It takes the transaction's ID from the storage that it wraps.
+        return hasattr(self.storage, "_tid")
+
+    def pack_flaw(self) -> str | None:
+        if hasattr(self.storage, "_lock"):
+            return None
+        (wrapped,) = self.inner
+        return f"BlobStorage cannot pack {wrapped.name}, which has no lock for it"
+
+
+STORAGES = (FileStorageType, MappingStorageType, DemoStorageType, BlobStorageType)

@@ -1,0 +1,124 @@
+"""The servers that a RelStorage uses, a database and memcached: addresses and versions."""
+
+from __future__ import annotations
+
+import re
+import socket
+import sqlite3
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from zodbshootout.client.storage_info import Address
+
+SQLITE = "SQLite"
+_MYSQL = "MySQL"
+_MARIADB = "MariaDB"
+_PRODUCTS = {
+    "Sqlite3Adapter": SQLITE,
+    "PostgreSQLAdapter": "PostgreSQL",
+    "MySQLAdapter": _MYSQL,
+    "OracleAdapter": "Oracle",
+}
+"""The product that an adapter connects to, by the name of its class or of a base class."""
+_QUERIES = {
+    "PostgreSQL": "SHOW server_version",
+    _MYSQL: "SELECT version()",
+    "Oracle": "SELECT version FROM product_component_version WHERE product LIKE 'Oracle%'",
+}
+
+MEMCACHED_PORT = 11211
+TIMEOUT = 3.0
+"""Seconds that memcached has to answer."""
+_NETWORK = re.compile(
+    r"((inet6?|tcp):)?(?P<host>\[[^]]+\]|[^:\[\]/]+)(:(?P<port>\d+))?(:(?P<weight>\d+))?"
+)
+
+
+def kind_of(adapter: Any) -> str | None:
+    """Return the product that an adapter is made for (MySQL for MariaDB), ``None`` if unknown."""
+    names = (_PRODUCTS.get(cls.__name__) for cls in type(adapter).__mro__)
+    return next((name for name in names if name is not None), None)
+
+
+def driver_of(adapter: Any) -> Any:
+    """Return the driver of an open RelStorage adapter, ``None`` if it has none.
+
+    Before RelStorage 3 an adapter does not keep it; the function that connects to PostgreSQL is a
+    method of the driver.
+    """
+    connect = getattr(adapter.connmanager, "_db_connect_with_isolation", None)
+    return getattr(adapter, "driver", None) or getattr(connect, "__self__", None)
+
+
+def product_of(adapter: Any) -> tuple[str | None, str | None]:
+    """Return the product that an open adapter connects to, and its version; ``None`` if unknown.
+
+    Asks the server for its version, in a connection of its own.
+    """
+    name = kind_of(adapter)
+    if name is None:
+        return None, None
+    if name == SQLITE:
+        return name, sqlite3.sqlite_version
+    version = _result(adapter, _QUERIES[name])
+    if name == _MYSQL and version is not None and _MARIADB.lower() in version.lower():
+        name = _MARIADB
+    return name, version
+
+
+def _result(adapter: Any, query: str) -> str | None:
+    def execute(_: Any, cursor: Any) -> str:
+        cursor.execute(query)
+        value = cursor.fetchone()[0]
+        return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+    try:
+        result: str = adapter.connmanager.open_and_call(execute)
+    except driver_of(adapter).driver_module.Error:  # the query may be forbidden
+        return None
+    return result
+
+
+def memcached_addresses(servers: str | Sequence[str] | None) -> list[Address]:
+    """Return the addresses in ``cache-servers`` to which one can connect."""
+    words = servers.split() if isinstance(servers, str) else servers or ()
+    return [address for address in map(address_of, words) if address is not None]
+
+
+def address_of(text: str) -> Address | None:
+    """Return the address of a server as client libraries read it; ``None`` for UDP and the like."""
+    path = text.removeprefix("unix:")
+    if path.startswith("/"):
+        return path
+    match = _NETWORK.fullmatch(text)
+    return (match["host"].strip("[]"), int(match["port"] or MEMCACHED_PORT)) if match else None
+
+
+def memcached_versions(servers: Iterable[Address]) -> list[str]:
+    """Return the different versions of the servers that answer."""
+    return sorted({version for version in map(version_of, servers) if version is not None})
+
+
+def version_of(address: Address) -> str | None:
+    """Return the version of a memcached, or ``None`` if it does not answer."""
+    try:
+        with _connected(address) as connection:
+            connection.sendall(b"version\r\n")
+            answer = connection.makefile("rb").readline()
+    except OSError:
+        return None
+    word, _, version = answer.decode("ascii", "replace").strip().partition(" ")
+    return version if word == "VERSION" and version else None
+
+
+def _connected(address: Address) -> socket.socket:
+    if isinstance(address, tuple):
+        return socket.create_connection(address, TIMEOUT)
+    connection = socket.socket(socket.AF_UNIX)
+    connection.settimeout(TIMEOUT)
+    try:
+        connection.connect(address)
+    except OSError:
+        connection.close()
+        raise
+    return connection

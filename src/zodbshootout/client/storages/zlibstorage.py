@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+from zodbshootout.client.storage_info import Cache
+from zodbshootout.client.storages import StorageType
+
+
+class ZlibStorageType(StorageType):
+    """zc.zlibstorage, which compresses records."""
+
+    storage_class = "zc.zlibstorage.ZlibStorage"
+    section_classes = ("zc.zlibstorage.ZConfig",)
+    transparent = True
+    distributions = ("zc.zlibstorage",)
+
+    def caches_left(self) -> tuple[Cache, ...]:
+        return ()
+
+
+class ServerZlibStorageType(ZlibStorageType):
+    """Its counterpart for a ZEO server whose clients compress: it looks into their records."""
+
+    storage_class = "zc.zlibstorage.ServerZlibStorage"
+    section_classes = ("zc.zlibstorage.ZConfigServer",)
+
+    def resolution_flaw(self) -> str | None:
+        return (
+            "ServerZlibStorage compresses what it has resolved and does not decompress what it "
+            "loads, for it is made for ZEO servers; use <zlibstorage>"
+        )
+
+
+# A ServerZlibStorage is a ZlibStorage, too: the more special class comes first.
+STORAGES = (ServerZlibStorageType, ZlibStorageType)

@@ -1,0 +1,222 @@
+"""The servers behind a RelStorage: their addresses and the versions that they report."""
+
+from __future__ import annotations
+
+import socket
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from zodbshootout.client.database import Database
+from zodbshootout.client.specification import Storage
+from zodbshootout.client.storage_info import OPERATING_SYSTEM, Address, Cache, Place
+from zodbshootout.client.storages import relstorage_servers
+from zodbshootout.client.storages.relstorage import RelStorageType
+from zodbshootout.client.storages.relstorage_servers import (
+    address_of,
+    memcached_versions,
+    product_of,
+    version_of,
+)
+
+
+class Refused(Exception):  # noqa: N818
+    """What the driver raises."""
+
+
+class Adapter:
+    """Of a driver whose server answers one question."""
+
+    def __init__(self, question: str = "", answer: Any = None) -> None:
+        self.driver = SimpleNamespace(driver_module=SimpleNamespace(Error=Refused), __name__="x")
+        self.connmanager = SimpleNamespace(open_and_call=self.call)
+        self.question, self.answer = question, answer
+
+    def call(self, callback: Callable[[Any, Any], str]) -> str:
+        return callback(None, self)
+
+    def execute(self, question: str) -> None:
+        if question != self.question:
+            raise Refused(question)
+
+    def fetchone(self) -> tuple[Any]:
+        return (self.answer,)
+
+
+class PostgreSQLAdapter(Adapter): ...
+
+
+class MySQLAdapter(Adapter): ...
+
+
+class CorrectedAdapter(MySQLAdapter): ...
+
+
+class OracleAdapter(Adapter): ...
+
+
+class Sqlite3Adapter(Adapter): ...
+
+
+SHOW, SELECT = "SHOW server_version", "SELECT version()"
+MARIADB = "10.11.6-MariaDB-0+deb12u1"
+
+
+@pytest.mark.parametrize(
+    ("adapter", "product", "left"),
+    [
+        (PostgreSQLAdapter(SHOW, "15.18 (Debian)"), ("PostgreSQL", "15.18 (Debian)"), "server"),
+        (PostgreSQLAdapter(), ("PostgreSQL", None), "server"),
+        (MySQLAdapter(SELECT, "8.0.36"), ("MySQL", "8.0.36"), "server"),
+        (MySQLAdapter(SELECT, b"8.0.36"), ("MySQL", "8.0.36"), "server"),
+        (CorrectedAdapter(SELECT, MARIADB), ("MariaDB", MARIADB), "server"),
+        (MySQLAdapter(), ("MySQL", None), "server"),
+        (OracleAdapter(), ("Oracle", None), "server"),
+        (Sqlite3Adapter(), ("SQLite", sqlite3.sqlite_version), "page cache"),
+    ],
+)
+def test_what_a_server_says_of_itself_and_whose_cache_is_left(
+    adapter: Adapter, product: tuple[str, str | None], left: str
+) -> None:
+    assert product_of(adapter) == product
+    opened = RelStorageType(SimpleNamespace(_adapter=adapter))
+    first, last = opened.caches_left()
+    assert (str(first), last) == (f"{product[0]} {left}", OPERATING_SYSTEM)
+    assert (first.place is Place.SERVER) == (left == "server")
+
+
+def test_an_adapter_that_nobody_knows_connects_to_what_nobody_knows() -> None:
+    assert product_of(Adapter()) == (None, None)
+    opened = RelStorageType(SimpleNamespace(_adapter=Adapter()))
+    assert opened.caches_left() == (Cache("types.SimpleNamespace", Place.UNKNOWN), OPERATING_SYSTEM)
+    assert str(opened.caches_left()[0]) == "unknown: types.SimpleNamespace"
+
+
+def test_a_version_that_is_not_told_is_left_out() -> None:
+    options = SimpleNamespace(cache_servers=(), cache_module_name="")
+    for adapter, told in ((PostgreSQLAdapter(), {}), (MySQLAdapter(SELECT, "9"), {"MySQL": "9"})):
+        versions = RelStorageType(SimpleNamespace(_adapter=adapter, _options=options)).versions()
+        assert {key: versions[key] for key in versions if key != "RelStorage"} == told
+
+
+@pytest.mark.parametrize(
+    ("module", "distribution"),
+    [("relstorage.pylibmc_wrapper", "pylibmc"), ("memcache", "python-memcached")],
+)
+def test_the_client_library_of_memcached_is_one_of_the_versions_where_it_is_used(
+    module: str, distribution: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("zodbshootout.client.storage_info._version", lambda name: f"of {name}")
+    options = SimpleNamespace(cache_servers="udp:x", cache_module_name=module)
+    storage = SimpleNamespace(_adapter=Adapter(), _options=options)
+    assert RelStorageType(storage).versions() == {
+        "RelStorage": "of RelStorage",
+        distribution: f"of {distribution}",
+    }
+    options.cache_servers = ()
+    assert set(RelStorageType(storage).versions()) == {"RelStorage"}
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("mc.example.org:11212", ("mc.example.org", 11212)),
+        ("127.0.0.1", ("127.0.0.1", 11211)),
+        ("localhost:11212:3", ("localhost", 11212)),
+        ("inet:localhost:1", ("localhost", 1)),
+        ("[::1]:11212", ("::1", 11212)),
+        ("[::1]", ("::1", 11211)),
+        ("inet6:[::1]:2", ("::1", 2)),
+        ("unix:/run/mc.sock", "/run/mc.sock"),
+        ("/run/mc.sock", "/run/mc.sock"),
+        ("udp:localhost:11211", None),
+    ],
+)
+def test_what_client_libraries_take_for_an_address(text: str, address: Address | None) -> None:
+    assert address_of(text) == address
+
+
+Answer = Callable[[bytes], bytes]
+
+
+@contextmanager
+def serving(answer: Answer) -> Iterator[tuple[str, int]]:
+    """Have a server that answers every connection's first line once."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            while True:
+                try:
+                    connection, _ = listener.accept()
+                except OSError:
+                    return
+                with connection:
+                    connection.sendall(answer(connection.makefile("rb").readline()))
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield listener.getsockname()
+        listener.shutdown(socket.SHUT_RDWR)
+    thread.join(10)
+
+
+def memcached(version: str) -> Answer:
+    return lambda line: (
+        f"VERSION {version}\r\n".encode() if line == b"version\r\n" else b"ERROR\r\n"
+    )
+
+
+def unused() -> tuple[str, int]:
+    with closing(socket.create_server(("127.0.0.1", 0))) as listener:
+        address: tuple[str, int] = listener.getsockname()
+    return address
+
+
+def test_servers_tell_their_versions_and_each_version_is_told_once() -> None:
+    with (
+        serving(memcached("1.6.18")) as one,
+        serving(memcached("1.6.9")) as another,
+        serving(memcached("1.6.18")) as third,
+    ):
+        assert version_of(one) == "1.6.18"
+        assert memcached_versions([one, unused(), another, third]) == ["1.6.18", "1.6.9"]
+
+
+@pytest.mark.parametrize(
+    "answer", [lambda _: b"", lambda _: b"ERROR\r\n", lambda _: b"VERSION\r\n", lambda _: b"\xff"]
+)
+def test_what_is_no_version_is_none(answer: Answer) -> None:
+    with serving(answer) as address:
+        assert version_of(address) is None
+
+
+def test_nobody_who_answers_tells_no_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert version_of(unused()) is None
+    assert version_of(str(tmp_path / "no.sock")) is None
+    monkeypatch.setattr(relstorage_servers, "TIMEOUT", 0.01)
+    with closing(socket.create_server(("127.0.0.1", 0))) as listener:
+        assert version_of(listener.getsockname()) is None
+
+
+def test_the_version_of_memcached_is_one_of_the_contender(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (
+        "%import relstorage\n<zodb x>\n<relstorage>\n<sqlite3>\n"
+        f"data-dir {tmp_path}/s\n</sqlite3>\n</relstorage>\n</zodb>\n"
+    )
+    with serving(memcached("1.6.18")) as address, Database(Storage(text)) as database:
+        assert "memcached" not in database.info().versions
+        options = database.db.storage._options
+        monkeypatch.setattr(options, "cache_servers", f"{address[0]}:{address[1]}", raising=False)
+        info = database.info()
+        assert info.versions["memcached"] == "1.6.18"
+        assert "memcached" in map(str, database.own_caches())

@@ -1,7 +1,7 @@
 """The benchmarks, in the order in which they run.
 
-A new one is one module in this package and its name in ``_MODULES``, or an entry point in the group
-``zodbshootout.benchmarks`` of any other package.
+A new one is a module in this package, which is named in ``_MODULES``, or an entry point in the
+group ``zodbshootout.benchmarks`` of any other package.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ DEFAULT = ("add", "update", "warm", "cold", "prefetch_cold", "hot", "steamin")
 """The benchmarks that run by default: reading and writing as applications do."""
 
 _MODULES = (
-    "add", "update", "warm", "cold", "prefetch_cold", "hot", "steamin", "load", "store", "tpc",
-    "empty_commits", "read_current", "new_oid", "conflicts", "read_current_conflicts",
+    "add", "update", "warm", "cold", "hot", "load", "store", "empty_commits", "read_current",
+    "new_oid", "conflicts",
 )  # fmt: skip
 
 

@@ -32,7 +32,7 @@ class Add(Benchmark):
         self.keys = [tree.key_at(parameters, at) for at in range(parameters.objects)]
         self.supplies: list[tuple[Any, list[Any]]] = []
         self.mappings: list[Any] = []
-        self.added: IterationSample[bytes] = IterationSample(self.client)
+        self.added = IterationSample(self.client)
 
     def prepare(self) -> None:
         self.client.disconnect()

@@ -15,7 +15,7 @@ from zodbshootout.client.storage_info import Cache, StorageInfo
 if TYPE_CHECKING:
     from zodbshootout.client.client import Client
 
-__all__ = ["BareTransaction", "Benchmark", "CheckFailed", "Unsupported", "without_objects"]
+__all__ = ["Benchmark", "CheckFailed", "Unsupported", "without_objects"]
 
 MAX_AT_ONCE = 2**16
 """Iterations that are timed without a pause: their times then take 0.5 MiB."""
@@ -193,18 +193,3 @@ class Benchmark:
         loads, stores = self.client.transfers()
         self.count(loads=loads, stores=stores)
         return loads, stores
-
-
-class BareTransaction(Benchmark):
-    """A transaction without objects."""
-
-    dataset = None
-    counted = "transactions"
-
-    @classmethod
-    def fitted(cls, parameters: Parameters) -> Parameters:
-        return without_objects(parameters)
-
-    @classmethod
-    def work(cls, parameters: Parameters) -> int:  # noqa: ARG003
-        return 1

@@ -1,8 +1,51 @@
 from __future__ import annotations
 
-from zodbshootout.client.benchmarks.benchmark import CheckFailed
-from zodbshootout.client.benchmarks.reading import ColdReading
-from zodbshootout.client.storage_info import CacheUse
+from zodbshootout.client.benchmarks.benchmark import CheckFailed, Unsupported
+from zodbshootout.client.benchmarks.reading import OpeningReading, ReadSet
+from zodbshootout.client.data import tree
+from zodbshootout.client.specification import Parameters
+from zodbshootout.client.storage_info import Cache, CacheUse, Sharing, StorageInfo
+
+
+class ColdReading(OpeningReading):
+    """Reads with every client-side cache emptied, each set once."""
+
+    cold = True
+
+    @classmethod
+    def fewest(cls, parameters: Parameters) -> int:
+        # The server's caches would have the sets of a second stretch.
+        return min(super().fewest(parameters), cls.most_at_once(parameters))
+
+    @classmethod
+    def most_at_once(cls, parameters: Parameters) -> int:
+        return tree.sets_to_time(parameters)
+
+    def prepare(self) -> None:
+        self.client.disconnect()
+        # Each client forgets its own blobs: others may read theirs from the same directory.
+        blobs = [blob for read_set in self.sets for blob in read_set.blobs]
+        forgotten = self.client.database.forget_blobs(blobs)
+        super().prepare()
+        self.cleared += forgotten
+        self.unread = list(reversed(self.sets))
+        self.unsupplied = len(self.sets)
+
+    def empty(self) -> tuple[Cache, ...]:
+        database = self.client.database
+        # Closing a storage that is in memory alone would lose its data.
+        if not database.knows_caches and database.sharing is not Sharing.VOLATILE:
+            database.reopen()
+        cleared: tuple[Cache, ...] = database.empty_caches()
+        return cleared
+
+    def supply(self, iterations: int) -> int:  # noqa: ARG002
+        # No more sets can be made cold while others read: after these a client has to wait.
+        supplied, self.unsupplied = self.unsupplied, 0
+        return supplied
+
+    def next_set(self) -> ReadSet:
+        return self.unread.pop()
 
 
 class Cold(ColdReading):
@@ -21,4 +64,39 @@ class Cold(ColdReading):
             )
 
 
-BENCHMARKS = (Cold,)
+class PrefetchCold(ColdReading):
+    """Like ``cold``, but the objects are prefetched before they are read."""
+
+    name = "prefetch_cold"
+    title = "Read {objects} Cold Prefetched Objects"
+
+    @classmethod
+    def refusal(cls, info: StorageInfo, parameters: Parameters) -> str | None:
+        if info.prefetches is False:
+            return f"{info.storage_name} has no prefetch"
+        return super().refusal(info, parameters)
+
+    def set_up(self) -> None:
+        if not self.client.database.prefetches:
+            raise Unsupported(f"{self.client.database.storage_name} has no prefetch")
+        super().set_up()
+
+    def run(self) -> None:
+        read_set = self.next_set()
+        self.client.connect().prefetch(read_set.item_oids)
+        self.find_mapping(read_set.mapping_oid)
+        self.read()
+        self.sets_read.append((read_set.number, self.contents))
+
+    def check_use(self, use: CacheUse, done: int) -> None:
+        # ZEO does not count misses; it loads what was not prefetched in time.
+        expected = self.client.parameters.objects * done
+        if use.misses is not None and use.hits < expected:
+            raise CheckFailed(
+                f"{use.hits} of {expected} objects were in the storage's cache after the prefetch; "
+                "are they too large for it? See cache-local-mb and cache-local-object-max "
+                "(RelStorage)"
+            )
+
+
+BENCHMARKS = (Cold, PrefetchCold)

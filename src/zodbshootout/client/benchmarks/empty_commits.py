@@ -1,8 +1,51 @@
 from __future__ import annotations
 
 from transaction import TransactionManager
+from ZODB.Connection import TransactionMetaData
 
-from zodbshootout.client.benchmarks.benchmark import BareTransaction, CheckFailed
+from zodbshootout.client.benchmarks.benchmark import Benchmark, CheckFailed, without_objects
+from zodbshootout.client.specification import Parameters
+
+
+class BareTransaction(Benchmark):
+    """A transaction without objects."""
+
+    dataset = None
+    counted = "transactions"
+
+    @classmethod
+    def fitted(cls, parameters: Parameters) -> Parameters:
+        return without_objects(parameters)
+
+    @classmethod
+    def work(cls, parameters: Parameters) -> int:  # noqa: ARG003
+        return 1
+
+
+class TwoPhaseCommit(BareTransaction):
+    """Begin, vote on and finish an empty transaction of the storage itself."""
+
+    name = "tpc"
+    title = "Two-Phase Commits of Nothing"
+
+    @classmethod
+    def most_at_once(cls, parameters: Parameters) -> int:  # noqa: ARG003
+        return 10_000
+
+    def prepare(self) -> None:
+        self.client.disconnect()
+        self.storage = self.client.connect()._storage
+        self.transactions: list[TransactionMetaData] = []
+
+    def supply(self, iterations: int) -> int:
+        self.transactions += [TransactionMetaData() for _ in range(iterations)]
+        return iterations
+
+    def run(self) -> None:
+        transaction = self.transactions.pop()
+        self.storage.tpc_begin(transaction)
+        self.storage.tpc_vote(transaction)
+        self.storage.tpc_finish(transaction)
 
 
 class EmptyCommit(BareTransaction):
@@ -50,4 +93,4 @@ class ImplicitCommit(EmptyCommit):
         self.client.transactions.commit()
 
 
-BENCHMARKS = (ExplicitCommit, ImplicitCommit)
+BENCHMARKS = (TwoPhaseCommit, ExplicitCommit, ImplicitCommit)

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from zodbshootout.client.benchmarks.benchmark import CheckFailed
-from zodbshootout.client.benchmarks.reading import ColdReading
+from zodbshootout.client.benchmarks.cold import ColdReading
 from zodbshootout.client.specification import Parameters
 
 

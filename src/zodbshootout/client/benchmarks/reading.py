@@ -5,21 +5,18 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from zodbshootout.client.benchmarks.benchmark import Benchmark, CheckFailed
 from zodbshootout.client.client import Client
 from zodbshootout.client.data import tree
 from zodbshootout.client.data.records import holder
 from zodbshootout.client.data.tree import Dataset
-from zodbshootout.client.specification import Parameters
-from zodbshootout.client.storage_info import Cache, CacheUse, Sharing
+from zodbshootout.client.storage_info import Cache, CacheUse
 from zodbshootout.client.storages import BlobRevision
 
 SAMPLED_OBJECTS = 1000
 """The most objects that each client reads back, besides those of its last iteration."""
-
-T = TypeVar("T")
 
 
 def read(mapping: Any) -> list[bytes]:
@@ -50,7 +47,7 @@ def blob_revisions(items: Iterable[Any]) -> list[BlobRevision]:
     return [(blob._p_oid, blob._p_jar._storage.load(blob._p_oid)[1]) for blob in blobs]
 
 
-class IterationSample(Generic[T]):
+class IterationSample:
     """The last iteration and a random sample of those before it; the seed decides which.
 
     To read back everything would take as long as writing it.
@@ -60,11 +57,11 @@ class IterationSample(Generic[T]):
         parameters = client.parameters
         self._random = random.Random(f"{parameters.seed}/{client.index}")  # noqa: S311
         self._most = max(1, min(50, SAMPLED_OBJECTS // max(1, parameters.objects)))
-        self._sample: list[T] = []
-        self._last: list[T] = []
+        self._sample: list[Any] = []
+        self._last: list[Any] = []
         self._seen = 0
 
-    def note(self, iterations: Sequence[T]) -> None:
+    def note(self, iterations: Sequence[Any]) -> None:
         """Add *iterations*, each represented by anything that identifies what it wrote."""
         for iteration in iterations:
             self._seen += 1
@@ -75,7 +72,7 @@ class IterationSample(Generic[T]):
         self._last = list(iterations[-1:])
 
     @property
-    def chosen(self) -> list[T]:
+    def chosen(self) -> list[Any]:
         """The iterations to read back."""
         return [*self._sample, *self._last]
 
@@ -175,6 +172,19 @@ class Reading(Benchmark):
         return use
 
 
+class ConnectedReading(Reading):
+    """Reads one set in every iteration, on a connection that stays open."""
+
+    def prepare(self) -> None:
+        if self.client.connection is None:
+            self.client.connect()
+            self.find_mapping(self.sets[0].mapping_oid)
+        self.read()
+
+    def run(self) -> None:
+        self.read()
+
+
 class OpeningReading(Reading):
     """Opens a connection and reads a set; between iterations it gives the connection back."""
 
@@ -222,44 +232,3 @@ class OpeningReading(Reading):
 
         :raises CheckFailed: if it served what it should not have, or too little
         """
-
-
-class ColdReading(OpeningReading):
-    """Reads with every client-side cache emptied, each set once."""
-
-    cold = True
-
-    @classmethod
-    def fewest(cls, parameters: Parameters) -> int:
-        # The server's caches would have the sets of a second stretch.
-        return min(super().fewest(parameters), cls.most_at_once(parameters))
-
-    @classmethod
-    def most_at_once(cls, parameters: Parameters) -> int:
-        return tree.sets_to_time(parameters)
-
-    def prepare(self) -> None:
-        self.client.disconnect()
-        # Each client forgets its own blobs: others may read theirs from the same directory.
-        blobs = [blob for read_set in self.sets for blob in read_set.blobs]
-        forgotten = self.client.database.forget_blobs(blobs)
-        super().prepare()
-        self.cleared += forgotten
-        self.unread = list(reversed(self.sets))
-        self.unsupplied = len(self.sets)
-
-    def empty(self) -> tuple[Cache, ...]:
-        database = self.client.database
-        # Closing a storage that is in memory alone would lose its data.
-        if not database.knows_caches and database.sharing is not Sharing.VOLATILE:
-            database.reopen()
-        cleared: tuple[Cache, ...] = database.empty_caches()
-        return cleared
-
-    def supply(self, iterations: int) -> int:  # noqa: ARG002
-        # No more sets can be made cold while others read: after these a client has to wait.
-        supplied, self.unsupplied = self.unsupplied, 0
-        return supplied
-
-    def next_set(self) -> ReadSet:
-        return self.unread.pop()

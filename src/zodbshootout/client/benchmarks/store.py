@@ -33,7 +33,7 @@ class Store(Benchmark):
             if parameters.blobs
             else [pickled(Item(content)) for content in self.contents]
         )
-        self.stored: IterationSample[list[bytes]] = IterationSample(self.client)
+        self.stored = IterationSample(self.client)
 
     def prepare(self) -> None:
         self.client.disconnect()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from zodbshootout.client.opening import open_db, prelude
+from zodbshootout.client.database import open_db, prelude
 from zodbshootout.client.outcome import BadSection
 from zodbshootout.client.specification import Storage
 from zodbshootout.client.storages.relstorage import RelStorageType

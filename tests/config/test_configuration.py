@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from zodbshootout.client.opening import open_db
+from zodbshootout.client.database import open_db
 from zodbshootout.client.storage_info import Sharing
 from zodbshootout.config.configuration import (
     EMBEDDED,

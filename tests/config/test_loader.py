@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from zodbshootout.client.opening import prelude
+from zodbshootout.client.database import prelude
 from zodbshootout.config.configuration import Configuration, Source, parse, read_source
 
 NAMES = {"scratch": "/tmp", "main": "127.0.0.1:7", "main_port": "7"}

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 import zodburi
 
-from zodbshootout.client.database import Database
-from zodbshootout.client.opening import open_db
+from zodbshootout.client.database import Database, open_db
 from zodbshootout.client.specification import ClientKind, CrewShape, Parameters, Storage
 from zodbshootout.client.storage_info import Sharing
 from zodbshootout.config.configuration import Source, parse

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from ZODB.DemoStorage import DemoStorage
 
-from zodbshootout.client.opening import open_db
+from zodbshootout.client.database import open_db
 from zodbshootout.client.specification import ClientKind, CrewShape, Parameters, Storage
 from zodbshootout.client.storage_info import Limit, Sharing, StorageInfo
 from zodbshootout.client.storages import sharing_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any
 
 from transaction import TransactionManager
@@ -165,18 +165,9 @@ class Client:
         db = self.database.db
         return bool(db.getCacheSize() > objects * 1.1 + 20 and not db.getCacheSizeBytes())
 
-    @contextmanager
-    def second_connection(self) -> Iterator[Any]:
+    def second_connection(self) -> AbstractContextManager[Any]:
         """Open another connection, with a transaction manager of its own."""
-        transactions = TransactionManager(explicit=True)
-        connection = self.database.connect(transactions)
-        transactions.begin()
-        try:
-            yield connection
-        finally:
-            transactions.abort()
-            connection.getTransferCounts(clear=True)
-            connection.close()
+        return self.database.connected()
 
     @contextmanager
     def fresh_connection(self) -> Iterator[Any]:

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any
 
-from transaction import TransactionManager
-from transaction.interfaces import NoTransaction
 from ZODB.POSException import ReadOnlyError
 
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.data import tree
 from zodbshootout.client.data.filler import fill_up
 from zodbshootout.client.data.tree import Dataset
-from zodbshootout.client.database import Database
-from zodbshootout.client.opening import section_of
+from zodbshootout.client.database import Database, section_of
 from zodbshootout.client.outcome import BadSection, Protected, Unsupported, describe
 from zodbshootout.client.specification import Parameters, Specification, Storage
 from zodbshootout.client.storage_info import StorageInfo
@@ -117,8 +112,8 @@ def populate(database: Database, dataset: Dataset | None, parameters: Parameters
     """Write the objects for *dataset* that are missing."""
     if dataset is None:
         return
-    with _connected(database) as (connection, transactions):
-        transactions.begin()
+    with database.connected() as connection:
+        transactions = connection.transaction_manager
         made = 0
         for client, number in _sets(dataset, parameters):
             made += tree.make(connection.root(), dataset, parameters, client, number)
@@ -134,7 +129,7 @@ def is_populated(database: Database, dataset: Dataset | None, parameters: Parame
     """Return whether :func:`populate` has nothing to write."""
     if dataset is None:
         return True
-    with _connected(database) as (connection, transactions), transactions:
+    with database.connected() as connection:
         root = connection.root()
         return not any(
             tree.is_missing(root, dataset, parameters, client, number)
@@ -152,19 +147,5 @@ def fill(database: Database, parameters: Parameters) -> int:
     """Write the objects that are missing of ``min_objects``; return their number."""
     if not parameters.min_objects:
         return 0
-    with _connected(database) as (connection, transactions):
-        return fill_up(connection, transactions, parameters)
-
-
-@contextmanager
-def _connected(database: Database) -> Iterator[tuple[Any, Any]]:
-    transactions = TransactionManager(explicit=True)
-    connection = database.connect(transactions)
-    try:
-        yield connection, transactions
-    except BaseException:
-        with suppress(NoTransaction):
-            transactions.abort()
-        raise
-    finally:
-        connection.close()
+    with database.connected() as connection:
+        return fill_up(connection, parameters)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from zodbshootout.client.opening import prelude
+from zodbshootout.client.database import prelude
 from zodbshootout.config.configuration import ServerSection
 from zodbshootout.servers.address import host_and_port, is_loopback
 from zodbshootout.servers.server import Server, ServerContext

@@ -35,8 +35,9 @@ def storage() -> Noting:
 def fill(db: ZODB.DB, objects: int, **more: Any) -> int:
     transactions = TransactionManager(explicit=True)
     connection = db.open(transactions)
+    transactions.begin()
     try:
-        return fill_up(connection, transactions, parameters(min_objects=objects, **more))
+        return fill_up(connection, parameters(min_objects=objects, **more))
     finally:
         connection.close()
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from BTrees.IOBTree import IOBTree
@@ -56,43 +56,41 @@ class Filler(Persistent):
         self.chunks = IOBTree()
         self.total = 0
 
-    def add(self, chunk: Chunk, objects: int) -> None:
-        """Add a chunk with that number of *objects*."""
-        self.chunks[len(self.chunks)] = chunk
-        self.total += objects
 
-
-def fill_up(connection: Any, transactions: Any, parameters: Parameters) -> int:
+def fill_up(connection: Any, parameters: Parameters) -> int:
     """Add objects up to ``min_objects``; return the number of objects that were added.
+
+    A transaction has begun; afterwards there is none.
 
     Objects and chunks are stored as records; the bytes that they have in common are pickled once.
     Another transaction then refers to several chunks.
     """
-    with transactions:
-        total = first = _filler(connection.root(), parameters).total
+    total = first = _filler(connection.root(), parameters).total
+    transactions = connection.transaction_manager
+    transactions.commit()
     content = payload(parameters, _NOBODY)
     most = min(CHUNK, max(1, CHUNK_BYTES // parameters.object_size))
     while total < parameters.min_objects:
         stored: list[tuple[bytes, int]] = []
         while total < parameters.min_objects and len(stored) < CHUNKS_AT_ONCE:
             count = min(parameters.min_objects - total, most)
-            chunk = _store(connection._storage, content.contents(count, 0, total), parameters)
-            stored.append((chunk, count))
+            contents = content.contents(count, 0, total)
+            stored.append((_store(connection._storage, contents, parameters), count))
             total += count
         with transactions:
             filler = _filler(connection.root(), parameters)
             for oid, count in stored:
-                filler.add(_ghost(connection, oid), count)
+                chunk = Chunk.__new__(Chunk)
+                connection._cache.new_ghost(oid, chunk)
+                filler.chunks[len(filler.chunks)] = chunk
+                filler.total += count
         connection.cacheMinimize()
     return total - first
 
 
 def _filler(root: Any, parameters: Parameters) -> Filler:
-    ours = top(root)
     key = "filler of blobs" if parameters.blobs else "filler"
-    if key not in ours:
-        ours[key] = Filler()
-    filler: Filler = ours[key]
+    filler: Filler = top(root).setdefault(key, Filler())
     return filler
 
 
@@ -103,13 +101,16 @@ def _store(storage: Any, contents: list[bytes], parameters: Parameters) -> bytes
     oids = [storage.new_oid() for _ in contents]
     storage.tpc_begin(transaction)
     try:
-        store = storage.store
         if parameters.blobs:
-            _store_blobs(storage, transaction, oids, contents)
+            record = pickled(Blob())
+            for oid, content in zip(oids, contents):
+                storage.storeBlob(oid, z64, record, blob_file(storage, content), "", transaction)
         else:
-            for oid, record in zip(oids, _records(contents)):
-                store(oid, z64, record, "", transaction)
-        store(chunk, z64, chunk_record(oids, Blob if parameters.blobs else Item), "", transaction)
+            before, after = pickled(Item(contents[0])).split(contents[0])
+            for oid, content in zip(oids, contents):
+                storage.store(oid, z64, before + content + after, "", transaction)
+        record = chunk_record(oids, Blob if parameters.blobs else Item)
+        storage.store(chunk, z64, record, "", transaction)
         storage.tpc_vote(transaction)
     except BaseException:
         storage.tpc_abort(transaction)
@@ -133,27 +134,9 @@ def chunk_record(oids: Sequence[bytes], cls: type) -> bytes:
     return b"".join([empty[: -len(_END)], b"(", first, *others, b"e", _END])
 
 
-def _records(contents: list[bytes]) -> Iterator[bytes]:
-    before, after = pickled(Item(contents[0])).split(contents[0])
-    return (before + content + after for content in contents)
-
-
-def _store_blobs(storage: Any, transaction: Any, oids: list[bytes], contents: list[bytes]) -> None:
-    record = pickled(Blob())
-    for oid, content in zip(oids, contents):
-        storage.storeBlob(oid, z64, record, blob_file(storage, content), "", transaction)
-
-
 def blob_file(storage: Any, content: bytes) -> str:
     """Write *content* to a new file that *storage* can adopt as a blob; return its name."""
     descriptor, name = tempfile.mkstemp(dir=storage.temporaryDirectory(), prefix="BUC")
     with os.fdopen(descriptor, "wb") as file:
         file.write(content)
     return name
-
-
-def _ghost(connection: Any, oid: bytes) -> Chunk:
-    """Return a chunk with that OID, without its state."""
-    ghost = Chunk.__new__(Chunk)
-    connection._cache.new_ghost(oid, ghost)
-    return ghost

@@ -16,48 +16,36 @@ from zodbshootout.client.specification import Parameters
 
 
 class Neighbours:
-    """The clients that share a DB, with a barrier where one of them acts for all.
+    """The clients that share a DB, with a barrier at which one of them acts for all.
 
-    A client with a DB of its own is its only neighbour.
+    A client with a DB of its own is its only neighbour.  Waiting for the others raises
+    :class:`threading.BrokenBarrierError` if one of them has failed.
     """
 
-    def __init__(self, size: int = 1, first: int = 0) -> None:
-        self.size = size
+    def __init__(self, size: int, first: int) -> None:
+        """Have *size* clients, of which the one with the index *first* counts for all."""
         self.first = first
-        """The index of the client that counts what the DB counts for all."""
         self._barrier = threading.Barrier(size, self._act)
-        self._action: Callable[[], Any] = lambda: None
-        self._result: Any = None
-        self._numbers: list[Any] = []
+        self._numbers: list[int] = []
 
     def together(self, action: Callable[[], Any]) -> Any:
-        """Wait for all, have one of them do *action*, and return its result to each.
-
-        :raises threading.BrokenBarrierError: if another client has failed
-        """
-        if self.size == 1:
-            return action()
+        """Wait for all, have one of them do *action*, and return its result to each."""
         self._action = action
         self._barrier.wait()
         return self._result
 
     def total(self, number: int) -> int:
-        """Return the sum of the numbers of all.
-
-        :raises threading.BrokenBarrierError: if another client has failed
-        """
-        if self.size == 1:
-            return number
+        """Return the sum of the numbers of all."""
         self._numbers.append(number)
         total: int = self.together(self._sum)
         return total
 
     def abort(self) -> None:
-        """Make every client fail that waits or will wait."""
+        """Have every client fail that waits or will wait."""
         self._barrier.abort()
 
     def _act(self) -> None:
-        self._result = self._action()
+        self._result: Any = self._action()
 
     def _sum(self) -> int:
         numbers, self._numbers = self._numbers, []
@@ -74,24 +62,15 @@ class Client:
         database: Database,
         neighbours: Neighbours | None = None,
     ) -> None:
-        """Create client number *index* (from 0) of a crew; *neighbours* share its DB with it."""
+        """Create client number *index* (from 0) of a crew; *neighbours* share its DB."""
         self.index = index
         self.parameters = parameters
         self.database = database
-        self.neighbours = neighbours or Neighbours()
+        self.neighbours = neighbours or Neighbours(1, index)
         self.payload = payload(parameters, index)
         self.transactions = TransactionManager(explicit=True)
         self.connection: Any = None
         self._loads = self._stores = 0
-
-    @property
-    def speaks_for_all(self) -> bool:
-        """Whether it is the one of its neighbours that counts what the DB counts for all."""
-        return self.neighbours.size == 1 or self.index == self.neighbours.first
-
-    def together(self, action: Callable[[], Any]) -> Any:
-        """Do something once for all clients of the DB, while all of them wait."""
-        return self.neighbours.together(action)
 
     def connect(self) -> Any:
         """Open a connection and begin a transaction; return the connection."""
@@ -109,13 +88,14 @@ class Client:
         self.connection = None
 
     def transfers(self) -> tuple[int, int]:
-        """Return the objects that it has loaded and stored since the last call: two numbers.
+        """Return the numbers of objects that it has loaded and stored since the last call.
 
-        It counts for itself, as connections of a shared pool go from one client to another.
+        It counts them itself, as connections of a shared pool go from one client to another.
         """
         if self.connection is not None:
             self._note_transfers()
-        transfers, self._loads, self._stores = (self._loads, self._stores), 0, 0
+        transfers = self._loads, self._stores
+        self._loads = self._stores = 0
         return transfers
 
     def _note_transfers(self) -> None:
@@ -132,14 +112,14 @@ class Client:
     def close_database(self) -> None:
         """Close the DB, once for all clients that use it."""
         self.disconnect()
-        self.together(self.database.close)
+        self.neighbours.together(self.database.close)
 
     def reopen_database(self) -> None:
         """Open the DB again after :meth:`close_database`, and connect once, off the clock."""
-        self.together(self.database.open)
+        self.neighbours.together(self.database.open)
         # All at the same time, so that the pool has a connection for each.
         self.connect()
-        self.together(lambda: None)
+        self.neighbours.together(lambda: None)
         self.disconnect()
 
     def abort(self) -> None:
@@ -172,7 +152,7 @@ class Client:
     @contextmanager
     def fresh_connection(self) -> Iterator[Any]:
         """Open another connection, after every client-side cache was emptied."""
-        self.together(self.database.empty_caches)
+        self.neighbours.together(self.database.empty_caches)
         with self.second_connection() as connection:
             yield connection
 

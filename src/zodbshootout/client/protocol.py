@@ -21,11 +21,7 @@ _SUB_BUCKET_BITS = 11
 
 
 class Clock(Protocol):
-    """Tells the time in seconds; only differences count.
-
-    All clients of one host read the same clock: that of the system, which
-    :func:`time.perf_counter` is for all processes on Linux and macOS.
-    """
+    """Tells the time in seconds; only differences count.  Clients of one host read the same."""
 
     def now(self) -> float:
         """Return the time."""
@@ -35,12 +31,11 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The monotonic clock of this host."""
+    """The clock of this host, the same for all processes on Linux and macOS."""
 
     now = staticmethod(time.perf_counter)
 
     def wait_until(self, instant: float) -> None:
-        """Sleep until shortly before *instant*, and poll the clock from then on."""
         while (left := instant - self.now()) > 0:
             # Other threads and processes that wait for this processor get their turn meanwhile.
             time.sleep(max(0.0, left - SPIN))
@@ -51,8 +46,7 @@ class Latencies:
     """Latencies as counts in buckets: they merge by addition and take bounded memory.
 
     The buckets are those of HdrHistogram with three significant digits and a unit of a nanosecond:
-    up to 2,048 ns each nanosecond has a bucket, and from there on 1,024 buckets double their width
-    with every power of two.
+    one for each nanosecond up to 2,048, and 1,024 for each further power of two.
     """
 
     counts: dict[int, int] = field(default_factory=dict)
@@ -82,8 +76,7 @@ class Prepare:
 
     iterations: int
     counts: bool = True
-    """Whether the stretch is part of a value, and not of calibration: then a client goes on until
-    the last one has done its iterations."""
+    """Whether it is part of a value, not of calibration: then clients go on until all are done."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +88,7 @@ class Start:
 
 @dataclass(frozen=True)
 class Stop:
-    """Begin no other iteration, because all have finished; answered by a :class:`Stretch`."""
+    """Begin no further iteration: all have finished; answered by a :class:`Stretch`."""
 
 
 @dataclass(frozen=True)
@@ -131,16 +124,13 @@ class Stretch:
 
 @dataclass(frozen=True)
 class Call:
-    """Call a method by its name; answered by what it returns.
-
-    Everything off the clock is ordered like this: of clients, of another Python, and of workers.
-    """
+    """Call a method, off the clock, by its name; answered by what it returns."""
 
     name: str
     args: tuple[Any, ...] = ()
 
     def on(self, target: object, allowed: Collection[str]) -> Any:
-        """Return what the method of *target* returns; what it raises goes through.
+        """Return what the method of *target* returns.
 
         :raises ValueError: if its name is not among those *allowed*
         """

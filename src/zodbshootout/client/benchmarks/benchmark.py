@@ -20,15 +20,13 @@ __all__ = ["Benchmark", "CheckFailed", "Unsupported", "without_objects"]
 MAX_AT_ONCE = 2**16
 """Iterations that are timed without a pause: their times then take 0.5 MiB."""
 MIN_OF_SEVERAL = 2
-"""The fewest iterations of a value for each of several clients: the first alone does not say how
-fast they are together."""
+"""The fewest iterations of each of several clients; see :func:`~.progress.throughput`."""
 
 
 def without_objects(parameters: Parameters) -> Parameters:
-    """Return *parameters* for a transaction without objects, whatever the user asked for.
+    """Return *parameters* without those of objects, except of what ``--min-objects`` adds.
 
-    Such a benchmark is then measured once, for any number of object counts and object sizes.  The
-    parameters of the objects that ``--min-objects`` adds to the database stay.
+    A benchmark without objects is then measured once, whatever counts and sizes are asked for.
     """
     bare = Parameters(parameters.crew, objects=0, seed=parameters.seed)
     if not parameters.min_objects:
@@ -45,11 +43,10 @@ def without_objects(parameters: Parameters) -> Parameters:
 class Benchmark:
     """One workload, as one client of a crew runs it.
 
-    A session calls :meth:`set_up` once.  A value then consists of one or more stretches.  Before a
-    stretch, :meth:`prepare` and :meth:`supply` create everything that its iterations find.  In the
-    stretch, :meth:`run` is called for each iteration, back to back or with :attr:`between` between
-    two iterations.  After it, :meth:`check` checks what they did.  At the end come :meth:`verify`,
-    for one of the clients :meth:`audit`, and :meth:`tear_down`.
+    A session calls :meth:`set_up` once; for each stretch of iterations :meth:`prepare`,
+    :meth:`supply`, :meth:`run` for each iteration, with :attr:`between` between two of them, and
+    :meth:`check`; at the end :meth:`verify`, for one of the clients :meth:`audit`, and
+    :meth:`tear_down`.
     """
 
     name: ClassVar[str]
@@ -68,9 +65,9 @@ class Benchmark:
     """Whether clients can block each other for as long as they run."""
 
     between: Callable[[], None] | None = None
-    """Work between two iterations that cannot be avoided.
+    """Short work between two iterations that cannot be avoided and affects no other client.
 
-    It has to be short and must not affect other clients.  It is measured, and reported as a pause.
+    It is measured, and reported as a pause.
     """
 
     def __init__(self, client: Client) -> None:
@@ -84,15 +81,12 @@ class Benchmark:
 
     @classmethod
     def fitted(cls, parameters: Parameters) -> Parameters:
-        """Return the parameters to measure it with, if the requested ones do not suit it."""
+        """Return the parameters to measure it with if the requested ones do not suit it."""
         return parameters
 
     @classmethod
     def refusal(cls, info: StorageInfo, parameters: Parameters) -> str | None:  # noqa: ARG003
-        """Return why a storage cannot run it with these parameters, or ``None``.
-
-        An override without a reason of its own returns that of its base class.
-        """
+        """Return why a storage cannot run it with these parameters, or ``None``."""
         if cls.writes and info.read_only:
             return (
                 f"{info.storage_name} is read only as it is configured here; remove read-only, or "
@@ -112,19 +106,15 @@ class Benchmark:
 
     @classmethod
     def most_at_once(cls, parameters: Parameters) -> int:  # noqa: ARG003
-        """Return the maximum number of iterations in a stretch.
+        """Return the maximum number of iterations in a stretch; a value may have several.
 
-        Everything that they need has to exist at once, and to fit into memory.  A value of more
-        iterations has several stretches.
+        Everything that they need has to fit into memory.
         """
         return MAX_AT_ONCE
 
     @classmethod
     def fewest(cls, parameters: Parameters) -> int:
-        """Return the minimum number of iterations in a value, unless the user sets the number.
-
-        See :func:`~zodbshootout.client.progress.throughput`.
-        """
+        """Return the minimum number of iterations in a value, unless the user sets the number."""
         alone = parameters.crew.size == 1 or cls.in_rounds(parameters)
         return cls.batch(parameters) * (1 if alone else MIN_OF_SEVERAL)
 
@@ -145,7 +135,7 @@ class Benchmark:
     def supply(self, iterations: int) -> int:
         """Create what *iterations* more iterations use up; return for how many it suffices.
 
-        It is called after :meth:`prepare`, and may be called while other clients are measured.
+        Other clients may be measured meanwhile.
         """
         return iterations
 
@@ -166,16 +156,11 @@ class Benchmark:
         """
 
     def account(self) -> Any:
-        """Return what this client has done since it was set up, for :meth:`audit`.
-
-        It is pickled, as it goes from one process to another.
-        """
+        """Return what this client has done since it was set up, for :meth:`audit`; picklable."""
         return None
 
     def audit(self, accounts: Sequence[Any]) -> None:
-        """Check the work of all clients together, given the account of each.
-
-        Only one client is asked to, after every client has verified its own work.
+        """Check the work of all clients, given their accounts, once all have verified their own.
 
         :raises CheckFailed: if it does not add up
         """

@@ -41,11 +41,10 @@ class Conflicting(Benchmark):
         return self.dataset.mappings(self.client.parameters.crew.size)
 
     def find(self, root: Any, number: int) -> Any:
-        """Return a mapping of the dataset."""
         return tree.find(root, self.dataset, self.client.parameters, number)
 
     def changed(self, tallies: Sequence[Tally]) -> Sequence[Tally]:
-        """Return those of a mapping's objects that are changed."""
+        """Return those of a mapping's objects that a transaction changes."""
         return tallies
 
     def set_up(self) -> None:
@@ -68,16 +67,12 @@ class Conflicting(Benchmark):
         self.attempts = self.resolved = 0
 
     def leave_connection(self) -> None:
-        """Give the connection back as it was."""
         self.stop_counting()
         self.stop_counting = lambda: None
         self.client.disconnect()
 
     def _count_resolutions(self) -> Callable[[], None]:
-        """Count the objects whose conflicts are resolved, which only tpc_vote returns.
-
-        Return a function that stops counting.
-        """
+        """Count the resolved objects that tpc_vote returns; return a function that stops that."""
         storage = self.client.connection._storage
         vote = storage.tpc_vote
 
@@ -113,7 +108,6 @@ class Conflicting(Benchmark):
                 return
 
     def change(self) -> None:
-        """Do what one transaction does."""
         for tally in self.targets:
             tally.count += 1
 
@@ -129,10 +123,7 @@ class Conflicting(Benchmark):
             )
 
     def check_counts(self, connection: Any, commits: int) -> None:
-        """Check that exactly *commits* changes of the client's mapping are in the database.
-
-        :raises CheckFailed: if some are missing, or there are too many
-        """
+        """Raise :class:`CheckFailed` unless the client's mapping was changed *commits* times."""
         tallies = list(self.find(connection.root(), self.own_number).values())
         changed = {id(tally) for tally in self.changed(tallies)}
         for number, (tally, before) in enumerate(zip(tallies, self.counts_before)):
@@ -185,8 +176,8 @@ class Conflicts(Conflicting):
 class ConflictsMap(Conflicts):
     """Like ``conflicts``, but also reassigns each object to its BTree key.
 
-    That stores the BTree's buckets, which resolve their conflicts as well, and has the storage
-    confirm that its inner nodes are current.
+    That stores the BTree's buckets, which resolve conflicts as well, and calls readCurrent for its
+    inner nodes.
     """
 
     name = "conflicts_map"

@@ -8,8 +8,8 @@ from zodbshootout.client.specification import Parameters
 class Load(ColdReading):
     """Load cold records one by one, each timed by itself.
 
-    Like a connection, it calls its storage's ``load``.  Unless the storage has its own MVCC, that
-    is ``loadBefore`` with the start of the transaction.
+    It calls the ``load`` that a connection uses: ``loadBefore`` with the start of the transaction,
+    unless the storage has its own MVCC.
     """
 
     name = "load"
@@ -34,7 +34,7 @@ class Load(ColdReading):
         # The first load also pays for what a storage does once for each connection.
         self.load(self.sets[0].mapping_oid)
         self.note_use()
-        self.oids = [(of.number, oid) for of in self.sets for oid in of.item_oids]
+        self.oids = [(read_set.number, oid) for read_set in self.sets for oid in read_set.item_oids]
         self.next_oid = iter([oid for _, oid in self.oids])
         self.loaded: list[bytes] = []
 

@@ -10,8 +10,7 @@ from zodbshootout.client.benchmarks.benchmark import Benchmark, CheckFailed, wit
 from zodbshootout.client.specification import Parameters
 
 OIDS_WORTH_TIMING = 1000
-"""OIDs in a batch.  Storages fetch OIDs from their server in advance, 16 or 100 at a time: a batch
-contains several fetches."""
+"""OIDs in a batch: storages fetch 16 or 100 at a time from their server."""
 
 MAX_OIDS = 2**17
 """OIDs that are allocated before they are checked."""

@@ -16,18 +16,18 @@ from zodbshootout.client.storage_info import Cache, CacheUse
 from zodbshootout.client.storages import BlobRevision
 
 SAMPLED_OBJECTS = 1000
-"""The most objects that each client reads back, besides those of its last iteration."""
+"""The most objects that a client reads back, besides those of its last iteration."""
 
 
 def read(mapping: Any) -> list[bytes]:
-    """Read every object in *mapping*; return their contents."""
+    """Return the contents of all objects in *mapping*."""
     return [item.content for item in mapping.values()]
 
 
 def check_contents(contents: Sequence[bytes], expected: Sequence[bytes]) -> None:
     """Compare what was read with what was written.
 
-    :raises CheckFailed: if they differ; names the first object that does
+    :raises CheckFailed: if they differ
     """
     if contents == expected:
         return
@@ -41,17 +41,14 @@ def check_contents(contents: Sequence[bytes], expected: Sequence[bytes]) -> None
 
 
 def blob_revisions(items: Iterable[Any]) -> list[BlobRevision]:
-    """Return what identifies the blobs of those *items* that have one."""
+    """Return the OIDs and serials of the blobs of those *items* that have one."""
     blobs = [holder(item) for item in items if holder(item) is not item]
     # Loading the record instead of the object does not fetch the blob's file.
     return [(blob._p_oid, blob._p_jar._storage.load(blob._p_oid)[1]) for blob in blobs]
 
 
 class IterationSample:
-    """The last iteration and a random sample of those before it; the seed decides which.
-
-    To read back everything would take as long as writing it.
-    """
+    """The last iteration and a random sample: reading all back would take as long as writing it."""
 
     def __init__(self, client: Client) -> None:
         parameters = client.parameters
@@ -62,7 +59,7 @@ class IterationSample:
         self._seen = 0
 
     def note(self, iterations: Sequence[Any]) -> None:
-        """Add *iterations*, each represented by anything that identifies what it wrote."""
+        """Add *iterations*, each of them anything that identifies what it wrote."""
         for iteration in iterations:
             self._seen += 1
             if len(self._sample) < self._most:
@@ -125,7 +122,6 @@ class Reading(Benchmark):
         return ReadSet(number, mapping._p_oid, [item._p_oid for item in items], records, blobs)
 
     def expected(self, number: int) -> list[bytes]:
-        """Return the contents of the objects of a set."""
         if number not in self._expected:
             parameters, index = self.client.parameters, self.client.index
             self._expected[number] = tree.contents(self.dataset, parameters, index, 0, number)
@@ -134,20 +130,16 @@ class Reading(Benchmark):
     def find_mapping(self, oid: bytes) -> None:
         """Set :attr:`mapping` to a ghost of the client's connection.
 
-        ``Connection.get`` loads the mapping's record to learn its class, and the mapping loads it
-        again when it is first used.  Any other way to the object would load others.
+        ``Connection.get`` loads its record to learn its class, and its first use loads it again.
+        Any other way to the object would load others.
         """
         self.mapping = self.client.connection.get(oid)
 
     def read(self) -> None:
-        """Read the mapping and all its objects."""
         self.contents = read(self.mapping)
 
     def check_loads(self, expected: int) -> None:
-        """Check that *expected* objects were loaded since loads were last counted.
-
-        :raises CheckFailed: if it was another number
-        """
+        """Raise :class:`CheckFailed` unless *expected* objects were loaded since the last count."""
         loads, _ = self.client.transfers()
         self.count(loads=loads)
         if loads != expected:
@@ -157,15 +149,15 @@ class Reading(Benchmark):
 
     def note_use(self) -> None:
         """Note the use of the storage's cache so far, while no client uses it."""
-        self.use_before = self.client.together(self.client.database.cache_use)
+        self.use_before = self.client.neighbours.together(self.client.database.cache_use)
 
     def count_use(self) -> CacheUse | None:
         """Count the use of the storage's cache since :meth:`note_use`, once for all of a DB."""
-        now = self.client.together(self.client.database.cache_use)
+        now = self.client.neighbours.together(self.client.database.cache_use)
         if now is None or self.use_before is None:
             return None
         use: CacheUse = now.since(self.use_before)
-        if self.client.speaks_for_all:
+        if self.client.index == self.client.neighbours.first:
             self.count(storage_cache_hits=use.hits)
             if use.misses is not None:
                 self.count(storage_cache_misses=use.misses)
@@ -190,7 +182,7 @@ class OpeningReading(Reading):
 
     def prepare(self) -> None:
         self.client.disconnect()
-        self.cleared = self.client.together(self.empty)
+        self.cleared = self.client.neighbours.together(self.empty)
         self.sets_read: list[tuple[int, list[bytes]]] = []
         """The number and the contents of each set that the stretch has read."""
         self.note_use()
@@ -226,9 +218,4 @@ class OpeningReading(Reading):
             self.check_use(use, self.client.neighbours.total(done))
 
     def check_use(self, use: CacheUse, done: int) -> None:
-        """Check the *use* of the storage's cache by the *done* iterations of all its clients.
-
-        By default any use is correct.
-
-        :raises CheckFailed: if it served what it should not have, or too little
-        """
+        """Check the use of the cache by *done* iterations of all its clients; any is correct."""

@@ -19,8 +19,7 @@ from zodbshootout.client.specification import Parameters
 SHORTEST_CONTENT = 8
 """Bytes of content that still tell one object and one revision from another."""
 CHUNK = 256
-"""Bytes of content in which random bytes and blanks alternate once, so that compression of blocks,
-as databases and file systems do it, finds the same in each block."""
+"""Bytes in which random bytes and blanks alternate once, so that compressed blocks are alike."""
 BLOCK = 100
 """Objects whose random bytes are drawn together, which takes a fraction of the time."""
 
@@ -53,7 +52,6 @@ class Document(Persistent):
 
     @property
     def content(self) -> bytes:
-        """The content of the blob, read from its file."""
         with self.blob.open() as file:
             content: bytes = file.read()
         return content
@@ -74,7 +72,7 @@ def holder(item: Any) -> Any:
 
 
 def records_each(parameters: Parameters) -> int:
-    """Return the number of records of one object."""
+    """Return the number of records of an object."""
     return 2 if parameters.blobs else 1
 
 
@@ -98,9 +96,8 @@ def smallest_record() -> int:
 def content_size(wanted_record_size: int, kind: Class = Item) -> int:
     """Return the size (bytes) of the content that makes a record of *wanted_record_size* bytes.
 
-    Pickle writes the length of up to 255 bytes in fewer bytes than a larger one, so a few sizes
-    cannot be met exactly and come out at most 3 bytes smaller.  A :class:`Tally` grows by up to
-    3 bytes while it counts.
+    A few sizes come out up to 3 bytes smaller, because pickle writes lengths up to 255 in fewer
+    bytes.  A :class:`Tally` grows by up to 3 bytes while it counts.
 
     :raises ValueError: if a record cannot be that small
     """
@@ -115,15 +112,14 @@ def content_size(wanted_record_size: int, kind: Class = Item) -> int:
 class Payload:
     """The content of every object that one client writes or expects to read.
 
-    It consists of bytes of SHAKE-128 over a label, which are the same in every process and do not
-    compress, and of blanks between them, which do.
+    It consists of bytes of SHAKE-128 over a label, which do not compress and are the same in every
+    process, and of blanks, which compress.
     """
 
     def __init__(self, seed: int, client: int, size: int, compressibility: float) -> None:
-        """Prepare content of *size* bytes.
+        """Prepare content of *size* bytes, at least :data:`SHORTEST_CONTENT` of them random.
 
-        *compressibility* is the share of blanks in it, from 0 to 1; but :data:`SHORTEST_CONTENT`
-        bytes are random in any case.
+        *compressibility* is the share of blanks in it, from 0 to 1.
         """
         self._prefix = f"{seed}/{client}/"
         self._random_size = max(min(size, SHORTEST_CONTENT), round(size * (1 - compressibility)))

@@ -17,7 +17,7 @@ cells nor on other contenders that have the same database.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Mapping, MutableMapping
+from collections.abc import Mapping, MutableMapping
 from typing import Any
 
 from BTrees.IOBTree import IOBTree
@@ -80,7 +80,7 @@ SMALL_SET = 4096
 
 
 def sets_to_read(parameters: Parameters) -> int:
-    """Return the number of sets that each client has, to read each of them once."""
+    """Return the number of sets that each client has, so that it reads each of them once."""
     wanted = OBJECTS_TO_READ // (parameters.objects * parameters.crew.size)
     large = parameters.objects > SMALL_SET
     fewest = min(MIN_LARGE_SETS, 2 * parameters.crew.size - 1) if large else MIN_SETS
@@ -88,10 +88,7 @@ def sets_to_read(parameters: Parameters) -> int:
 
 
 def sets_to_time(parameters: Parameters) -> int:
-    """Return how many of these sets count.
-
-    A client that has read its own reads the rest, uncounted, until the last client has finished.
-    """
+    """Return how many of these sets count; a client reads the rest while others go on."""
     sets = sets_to_read(parameters)
     return sets if parameters.crew.size == 1 else max(1, sets - max(1, sets // 4))
 
@@ -140,7 +137,7 @@ def find(
 
 
 def top(root: MutableMapping[str, Any]) -> Any:
-    """Return the BTree for everything that zodbshootout stores; make it if it is missing."""
+    """Return the BTree for everything that zodbshootout stores, made if it is missing."""
     if root.get(TOP) is None:
         root[TOP] = OOBTree({MARKER: "made by zodbshootout, which may write and delete here"})
     return root[TOP]
@@ -148,11 +145,9 @@ def top(root: MutableMapping[str, Any]) -> Any:
 
 def others(root: Mapping[Any, Any]) -> list[str]:
     """Return the keys of the root that zodbshootout has not made."""
-    return [str(key) for key in root if key != TOP or not _is_marked(root[key])]
-
-
-def _is_marked(value: Any) -> bool:
-    return isinstance(value, OOBTree) and MARKER in value
+    ours = root.get(TOP)
+    marked = isinstance(ours, OOBTree) and MARKER in ours
+    return [str(key) for key in root if key != TOP or not marked]
 
 
 def is_missing(
@@ -177,10 +172,7 @@ def make(
     client: int,
     number: int = 0,
 ) -> int:
-    """Make a client's set *number* if it is missing; the caller commits.
-
-    Return the number of objects that were made.
-    """
+    """Make a client's set *number* if it is missing; return the number of new objects."""
     if not is_missing(root, dataset, parameters, client, number):
         return 0
     ours = top(root)
@@ -193,30 +185,21 @@ def make(
         new_item(dataset, parameters, content)
         for content in contents(dataset, parameters, client, 0, number)
     ]
-    fill(mapping, parameters, items)
+    for position, item in enumerate(items):
+        mapping[key_at(parameters, position)] = item
     return len(items)
 
 
 def add_empty_mappings(parent: Any, parameters: Parameters, count: int) -> list[Any]:
-    """Have *parent* refer to *count* new mappings, and to nothing else; the caller commits.
-
-    The mappings that it referred to are garbage then, which packing removes.
-    """
+    """Have *parent* refer to *count* new mappings alone; the former ones become garbage."""
     mappings = [new_mapping(parameters) for _ in range(count)]
     parent.clear()
     parent.update(dict(enumerate(mappings)))
     return mappings
 
 
-def fill(mapping: MutableMapping[Any, Any], parameters: Parameters, items: Iterable[Any]) -> None:
-    """Put *items* into *mapping*, in their order."""
-    for position, item in enumerate(items):
-        mapping[key_at(parameters, position)] = item
-
-
 def new_mapping(parameters: Parameters) -> Any:
     """Return an empty mapping of the configured type."""
     if parameters.mapping is MappingType.PERSISTENT_MAPPING:
         return PersistentMapping()
-    cls = btree_class(parameters.mapping.value, parameters.leaf_size, parameters.internal_size)
-    return cls()
+    return btree_class(parameters.mapping.value, parameters.leaf_size, parameters.internal_size)()

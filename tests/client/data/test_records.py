@@ -8,8 +8,8 @@ import ZODB
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zodbshootout.client.data.records import Item, content_size, record_size, smallest_record
-from zodbshootout.client.data.tree import Dataset, fill, find, key_at, make
+from zodbshootout.client.data.records import content_size, record_size, smallest_record
+from zodbshootout.client.data.tree import Dataset, contents, find, key_at, make
 from zodbshootout.client.specification import CrewShape, MappingType, Parameters
 
 
@@ -44,12 +44,12 @@ def test_keys_sort_as_positions_do(mapping: MappingType) -> None:
     assert keys == sorted(keys)
 
 
-def test_filling_keeps_the_order() -> None:
-    parameters = Parameters(CrewShape(1))
-    mapping: dict[object, Item] = {}
-    items = [Item(bytes([number])) for number in range(5)]
-    fill(mapping, parameters, items)
-    assert list(mapping.values()) == items
+def test_objects_are_in_the_order_of_their_contents() -> None:
+    parameters = Parameters(CrewShape(1), objects=5)
+    root: dict[str, object] = {}
+    make(root, Dataset.READ, parameters, client=0)
+    items = find(root, Dataset.READ, parameters, client=0).values()
+    assert [item.content for item in items] == contents(Dataset.READ, parameters, 0, revision=0)
 
 
 def test_a_tree_that_lost_objects_is_planted_anew() -> None:

@@ -47,7 +47,7 @@ def measure(*, quick: bool) -> Iterator[Figure]:
     same = _pairs(_against(f"RelStorage=={installed}", *effort))
     yield told("releases: the same, benchmarks", len(same), "{:.0f}")
     yield at_most("releases: the same, called different", _different(same), 0, "{:.0f}")
-    unknown = sum(each.verdict is Verdict.TOO_FEW for each in same)
+    unknown = sum(each.verdict is Verdict.UNDECIDED for each in same)
     yield told("releases: the same, too few values", unknown, "{:.0f}")
     with tempfile.TemporaryDirectory() as name:
         wheel = slower_copy(Path(name))

@@ -15,18 +15,20 @@ from rich.console import Console
 
 from benchmarks.published.experiments import Experiment, Published, Run
 from zodbshootout.client.specification import Parameters
-from zodbshootout.reports import Write, format_named
+from zodbshootout.reports import Write, format_named, text
 from zodbshootout.reports.comparison import comparison_report
 from zodbshootout.reports.headings import ResultSet, title_of
 from zodbshootout.reports.metrics import OBJECTS
 from zodbshootout.reports.report import Chart, Entry, Report, Row, Table
 from zodbshootout.reports.sections import throughput_charts
-from zodbshootout.reports.tables import tables_with_comparisons
+from zodbshootout.reports.tables import make_report
 from zodbshootout.results.comparison import compare
 from zodbshootout.results.files import read_results
 from zodbshootout.results.result import CellResult
 
 ENDING = ".json.gz"
+TERMINAL = 80
+"""The width of a terminal in texts and pictures, in characters."""
 TUTORIAL = "tutorial"
 """The run of which the documentation shows what pyperf prints."""
 
@@ -54,18 +56,13 @@ def make_pages(experiments: Sequence[Experiment], data: Path, into: Path) -> lis
 
 def _write_texts(run: Run, results: Sequence[CellResult], data: Path, into: Path) -> None:
     """Write what the command has printed, and prints of comparisons, and pyperf of the tutorial."""
-    _write(
-        format_named("text"),
-        tables_with_comparisons([ResultSet(results)]),
-        into / f"{run.name}.txt",
-    )
+    report = make_report([ResultSet(results)])
+    _write(text.write_briefly, report, into / f"{run.name}.txt", TERMINAL)
     if run.terminal:
-        _picture_terminal(
-            run, tables_with_comparisons([ResultSet(results)]), into / f"{run.name}-table.svg"
-        )
+        _picture_terminal(run, report, into / f"{run.name}-table.svg")
     comparisons = list(_comparisons(run, results))
     if comparisons:
-        _write(format_named("text"), Report(parts=comparisons), into / f"{run.name}-compare.txt")
+        _write(text.write, Report(parts=comparisons), into / f"{run.name}-compare.txt", TERMINAL)
     if run.name == TUTORIAL:
         shown = subprocess.run(
             [sys.executable, "-m", "pyperf", "show", "--quiet", str(data / f"{run.name}{ENDING}")],
@@ -82,10 +79,9 @@ def _comparisons(run: Run, results: Sequence[CellResult]) -> Iterator[Report]:
 
 def _picture_terminal(run: Run, report: Report, path: Path) -> None:
     """Write a picture of what a terminal shows, which asks for no font from anywhere."""
-    width = max(map(len, report.notes), default=0)
-    console = Console(record=True, width=width, file=io.StringIO(), force_terminal=True)
+    console = Console(record=True, width=TERMINAL, file=io.StringIO(), force_terminal=True)
     console.print(f"$ {run.command}", highlight=False)
-    format_named("text")(report, console)
+    text.write_briefly(report, console)
     code = re.sub(r"@font-face \{\{.*?\n    \}\}\n", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
     path.write_text(console.export_svg(title="", code_format=code, unique_id="t"), encoding="utf-8")
 
@@ -94,7 +90,7 @@ def _blocks(run: Run, results: Sequence[CellResult], into: Path) -> Iterator[str
     yield f"{run.title}\n{'-' * len(run.title)}"
     yield f".. code-block:: console\n\n    $ {run.command}"
     yield _where(results)
-    yield _written(tables_with_comparisons([ResultSet(results)]))
+    yield _written(make_report([ResultSet(results)]))
     charts = throughput_charts([ResultSet(results)])
     if charts:
         picture = into / f"{run.name}.svg"
@@ -170,9 +166,9 @@ def _written(report: Report) -> str:
     return stream.getvalue().rstrip()
 
 
-def _write(write: Write, report: Report, path: Path) -> None:
+def _write(write: Write, report: Report, path: Path, width: int = 1000) -> None:
     with path.open("w", encoding="utf-8") as file:
-        write(report, Console(file=file, width=1000))
+        write(report, Console(file=file, width=width))
 
 
 def _image(path: str, charts: Sequence[Chart]) -> str:

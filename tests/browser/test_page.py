@@ -85,7 +85,7 @@ def page_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
         path = tmp_path_factory.mktemp("page") / "page.html"
         labels = "ab" if len(sources) > 1 else [""]
         named = [
-            ResultSet(results, label, f"{label or 'out'}.json")
+            ResultSet(results, label, Path(f"{label or 'out'}.json"))
             for results, label in zip(sources, labels, strict=False)
         ]
         write_report(named, path, format_named("html"))

@@ -80,7 +80,7 @@ def test_restructured_text_is_read_by_docutils_as_it_was_meant() -> None:
     assert not list(tree.findall(lambda node: node.tagname == "system_message"))
     (table,) = tree.findall(lambda node: node.tagname == "table")
     entries = [entry.astext() for entry in table.findall(lambda node: node.tagname == "entry")]
-    assert entries[:4] == ["Transaction", "a_b*|c`", "Add 1000 Objects", "2,000"]
+    assert entries[:4] == ["Benchmark", "a_b*|c`", "add", "~2,000"]
     assert "x_ *y |z|" in tree.astext()
 
 
@@ -125,5 +125,5 @@ def test_memory_is_shown_in_bytes_whatever_is_asked_for() -> None:
 
 def test_a_benchmark_that_is_not_installed_here_has_its_name_for_a_title() -> None:
     assert "their_own 1000" in written(
-        "text", ResultSet([measured(cell("their_own", "fs"), [1.0])])
+        "csv-table", ResultSet([measured(cell("their_own", "fs"), [1.0])])
     )

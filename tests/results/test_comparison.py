@@ -13,7 +13,7 @@ import pytest
 from tests.runs import cell, failed, measured, run
 from zodbshootout.client.specification import CrewShape
 from zodbshootout.errors import UserError
-from zodbshootout.results.comparison import Verdict, compare, overall, ratio_of
+from zodbshootout.results.comparison import Verdict, compare, ratio_of
 from zodbshootout.results.result import CellResult
 
 
@@ -81,13 +81,13 @@ def test_a_difference_that_is_sure_has_a_name_and_one_that_is_not_has_none() -> 
 def test_too_few_values_say_how_many_runs_it_takes() -> None:
     base, new = (measured(cell("add", "a"), *noisy(seed)) for seed in (1, 2))
     (pair,) = compare([base], [new]).pairs
-    assert pair.verdict is Verdict.TOO_FEW
+    assert pair.verdict is Verdict.UNDECIDED
     assert pair.runs_needed is not None
     assert pair.runs_needed > 20
     (pair,) = compare(
         [measured(cell("add", "a"), [1.0])], [measured(cell("add", "a"), [2.0])]
     ).pairs
-    assert (pair.verdict, pair.runs_needed) == (Verdict.TOO_FEW, None)
+    assert (pair.verdict, pair.runs_needed) == (Verdict.UNDECIDED, 3)
 
 
 def test_what_would_be_sure_alone_is_not_among_many() -> None:
@@ -145,16 +145,14 @@ def test_it_is_not_guessed_which_cells_are_meant() -> None:
 
 
 def test_the_geometric_mean_is_of_all_ratios() -> None:
-    base = [in_rounds("a", [[1.0], [1.0]]), in_rounds("a", [[1.0], [1.0]], "hot")]
-    new = [in_rounds("b", [[0.5], [0.5]]), in_rounds("b", [[8.0], [8.0]], "hot")]
-    found = overall(base, new)
-    assert found is not None
-    assert found[0].value == pytest.approx(0.5)
-    assert found[1] == 2
+    base = [in_rounds("a", [[1.0]] * 3), in_rounds("a", [[1.0]] * 3, "hot")]
+    new = [in_rounds("b", [[0.5]] * 3), in_rounds("b", [[8.0]] * 3, "hot")]
     mean = compare(base, new, across=True).mean
     assert mean is not None
     assert mean.value == pytest.approx(0.5)
-    assert overall(base, []) is None
+    assert compare(base, [], across=True).mean is None
+    few = [in_rounds("b", [[0.5]] * 2), in_rounds("b", [[8.0]] * 3, "hot")]
+    assert compare(base, few, across=True).mean is None
 
 
 def test_what_differs_beside_the_figures_is_told_once() -> None:

@@ -18,7 +18,7 @@ from zodbshootout.results.estimate import (
 )
 
 NUMBERS = st.lists(
-    st.integers(-1000, 1000).map(lambda number: number / 64), min_size=2, max_size=12, unique=True
+    st.integers(-1000, 1000).map(lambda number: number / 64), min_size=3, max_size=12, unique=True
 )
 
 
@@ -41,16 +41,19 @@ def test_a_difference_is_that_of_welchs_t_test(first: list[float], second: list[
     assert found.interval == pytest.approx((low, high))
 
 
-def test_one_number_does_not_tell_how_well_it_is_known() -> None:
-    found = mean_of([3.0])
-    assert (found.mean, found.half_width, found.p_value) == (3.0, math.inf, 1.0)
-    assert (found - mean_of([1.0, 2.0])).half_width == math.inf
-    assert mean_of_estimates([found, mean_of([1.0, 2.0])]).half_width == math.inf
+@pytest.mark.parametrize("numbers", [[3.0], [3.0, 3.0], [2.0, 4.0]])
+def test_fewer_than_three_numbers_have_no_interval(numbers: list[float]) -> None:
+    few, three = mean_of(numbers), mean_of([1.0, 2.0, 4.0])
+    assert (few.mean, few.half_width, few.p_value) == (3.0, math.inf, 1.0)
+    assert (few - three).half_width == math.inf
+    assert mean_of_estimates([few, three]).half_width == math.inf
+    assert mean_of_runs([[number] * 5 for number in numbers]).half_width == math.inf
 
 
 def test_numbers_that_are_all_the_same_leave_no_doubt() -> None:
-    assert (mean_of([2.0, 2.0]).half_width, mean_of([2.0, 2.0]).p_value) == (0.0, 0.0)
-    assert (mean_of([2.0, 2.0]) - mean_of([2.0, 2.0])).p_value == 1.0
+    alike = mean_of([2.0, 2.0, 2.0])
+    assert (alike.half_width, alike.p_value) == (0.0, 0.0)
+    assert (alike - alike).p_value == 1.0
 
 
 def test_runs_that_are_alike_by_chance_prove_less_than_their_values_allow() -> None:
@@ -87,7 +90,7 @@ def test_so_many_runs_are_needed_as_reach_the_half_width(
     reached = stats.t.ppf(0.975, needed - 1) * spread / math.sqrt(needed)
     assert reached <= half_width * 1.000001
     if needed > len(numbers):
-        fewer = max(2, math.floor(needed * 0.97) - 1)
+        fewer = max(3, math.floor(needed * 0.97) - 1)
         assert stats.t.ppf(0.975, fewer - 1) * spread / math.sqrt(fewer) > half_width
 
 
@@ -97,4 +100,4 @@ def test_a_difference_of_two_needs_as_many_runs_of_each() -> None:
     needed = runs_needed(found, 4, found.half_width / 2)
     assert 10 < needed < 16
     assert runs_needed(found, 4, found.half_width) == 4
-    assert runs_needed(mean_of([1.0]), 1, 0.1) == 2
+    assert runs_needed(mean_of([1.0]), 1, 0.1) == 3

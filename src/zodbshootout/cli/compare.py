@@ -13,7 +13,7 @@ from zodbshootout.cli.values import percentage
 from zodbshootout.client.specification import INSTALLED
 from zodbshootout.errors import SLOWDOWN, UserError, suggestion
 from zodbshootout.reports import checked_format
-from zodbshootout.reports.comparison import comparison_report
+from zodbshootout.reports.comparison import comparison_report, remedy
 from zodbshootout.results.comparison import Comparison, compare, differing
 from zodbshootout.results.files import read_results
 from zodbshootout.results.result import CellResult, long_name
@@ -59,7 +59,7 @@ def run(options: argparse.Namespace, streams: Streams) -> int:
     ignored = [PARAMETERS[name] for name in options.ignore]
     comparison = compare(base, new, ignored, across=bool(contenders))
     _check_comparable(comparison, files)
-    write(comparison_report(comparison, *titles), streams.out)
+    write(comparison_report(comparison, *titles, verbose=options.verbose), streams.out)
     return _status(comparison, options.fail_above, streams)
 
 
@@ -67,9 +67,17 @@ def _status(comparison: Comparison, limit: float | None, streams: Streams) -> in
     if limit is None:
         return 0
     slower = [pair for pair in comparison.pairs if pair.slower_than(limit)]
-    if slower:
-        cells = ", ".join(long_name(pair.new.cell) for pair in slower)
-        streams.complain(f"significantly slower by more than {100 * limit:g} %: {cells}")
+    undecided = [
+        pair for pair in comparison.pairs if pair.may_be_slower_than(limit) and pair not in slower
+    ]
+    for pairs, finding in (
+        (slower, "significantly slower by more than"),
+        (undecided, "too few runs to exclude a slowdown by more than"),
+    ):
+        if pairs:
+            cells = ", ".join(long_name(pair.new.cell) for pair in pairs)
+            advice = f"; {needed}" if (needed := remedy(pairs)) else ""
+            streams.complain(f"{finding} {100 * limit:g} %: {cells}{advice}")
     return SLOWDOWN if slower else 0
 
 
@@ -183,6 +191,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--fail-above", type=percentage, metavar="PERCENT",
         help="exit with status 1 if NEW takes more than PERCENT longer: the difference is "
         "significant, and its whole interval lies above PERCENT",
+    )  # fmt: skip
+    parser.add_argument(
+        "-v", "--verbose", action="store_true",
+        help="list everything that differs besides the figures",
     )  # fmt: skip
     parser.add_argument(
         "--format", default="text", metavar="FORMAT", help="as that of zodbshootout show"

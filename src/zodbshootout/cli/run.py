@@ -33,7 +33,7 @@ from zodbshootout.errors import ALL_MEASURED, INTERRUPTED, SOME_FAILED, UserErro
 from zodbshootout.guardian import Guardian, GuardianLost
 from zodbshootout.reports import text
 from zodbshootout.reports.headings import ResultSet
-from zodbshootout.reports.tables import tables_with_comparisons
+from zodbshootout.reports.tables import make_report
 from zodbshootout.results.files import ResultFiles
 from zodbshootout.results.result import CellResult, long_name
 from zodbshootout.scheduling.plan import Plan, make_plan
@@ -203,8 +203,8 @@ def _report(
         for result in results:
             if result.detail:
                 print_line(streams.err, f"{long_name(result.cell)}: {result.detail}")
-    tables = tables_with_comparisons([ResultSet(results)], baseline=options.run.baseline)
-    text.write(tables, streams.out)
+    result_sets = [ResultSet(results, path=files.combined)]
+    text.write_briefly(make_report(result_sets, baseline=options.run.baseline), streams.out)
     if not any(result.measured for result in results):
         return ALL_MEASURED
     shown = [_show_by_pyperf(what, files.combined, streams) for what in options.show]
@@ -235,7 +235,7 @@ def _write_page(
     results: Sequence[CellResult], files: ResultFiles, options: Options, streams: Streams
 ) -> None:
     assert options.report is not None
-    result_sets = [ResultSet(results, name=files.combined.name)]
+    result_sets = [ResultSet(results, path=files.combined)]
     write = format_for("--report", options.report)
     try:
         write_report(result_sets, options.report, write, options.run.baseline)

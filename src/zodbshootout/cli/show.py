@@ -35,7 +35,7 @@ def read_files(paths: Sequence[Path]) -> list[ResultSet]:
     :raises UserError: if a file holds none
     """
     return [
-        ResultSet(read_results(path), label, path.name)
+        ResultSet(read_results(path), label, path)
         for path, label in zip(paths, labels(paths), strict=True)
     ]
 

@@ -10,6 +10,7 @@ from itertools import pairwise
 from zodbshootout.client.specification import Parameters
 from zodbshootout.reports.headings import (
     CLIENTS_AXIS,
+    OBJECTS_AXIS,
     SIZE_AXIS,
     Columned,
     counted,
@@ -45,8 +46,8 @@ CLIENTS = Axis(
     lambda parameters: parameters.crew.size,
     lambda parameters: replace(parameters, crew=replace(parameters.crew, size=0)),
 )
-OBJECTS_AXIS = Axis(
-    "objects per transaction",
+COUNT = Axis(
+    OBJECTS_AXIS,
     lambda parameters: parameters.objects,
     lambda parameters: replace(parameters, objects=0),
 )
@@ -55,7 +56,7 @@ SIZE = Axis(
     lambda parameters: parameters.object_size,
     lambda parameters: replace(parameters, object_size=0),
 )
-AXES = (CLIENTS, OBJECTS_AXIS, SIZE)
+AXES = (CLIENTS, COUNT, SIZE)
 """The parameters that a sweep varies."""
 
 _Key = tuple[str, Parameters]
@@ -92,7 +93,7 @@ class MetricCharts:
         """Return a chart for each benchmark, each parameter that varies, and each other value."""
         for axis in AXES:
             for group in self._swept(axis).values():
-                title = title_of(group[0][1], swept=axis is OBJECTS_AXIS)
+                title = title_of(group[0][1], swept=axis is COUNT)
                 chart = self._chart(Kind.CURVES, group, title, axis)
                 if len({point.x for point in chart.points}) > 1:
                     yield chart

@@ -1,11 +1,11 @@
-"""The report of a comparison: ratios, intervals and verdicts."""
+"""The report of a comparison: ratios, intervals and verdicts, in words that name the winner."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 from zodbshootout.reports.headings import (
     ResultSet,
@@ -20,40 +20,58 @@ from zodbshootout.reports.report import Entry, Report, Row, Style, Table
 from zodbshootout.results.comparison import (
     FALSE_CALLS,
     Comparison,
-    Difference,
     Pair,
     Ratio,
     Verdict,
     compare,
     pairs_to_compare,
+    verdicts,
 )
 from zodbshootout.results.result import CellResult, long_name
 
 VERDICT = "verdict"
-MAX_SETTINGS = 4
-"""The most differing settings of the configuration that are listed."""
-_STYLES = {
+MAX_DIFFERENCES = 4
+"""The most differences besides the figures that are listed, unless all are wanted."""
+STYLES = {
     Verdict.FASTER: Style.GOOD,
     Verdict.SLOWER: Style.BAD,
     Verdict.NO_DIFFERENCE: Style.PLAIN,
-    Verdict.TOO_FEW: Style.NOTABLE,
+    Verdict.UNDECIDED: Style.DIM,
 }
 
 
-class Column(NamedTuple):
-    """The timed results of one contender."""
+@dataclass(frozen=True)
+class ColumnComparison:
+    """The comparison of the timed results in one column with those in another one."""
 
-    title: str
-    results: list[CellResult]
+    base: str
+    """The title of the column that is compared with."""
+    new: str
+    is_variant: bool
+    """Whether *new* is the contender of *base* in another environment."""
+    comparison: Comparison
+
+    @property
+    def sentence(self) -> str:
+        """The verdict over all benchmarks; empty if a ratio is unknown."""
+        mean, cells = self.comparison.mean, len(self.comparison.pairs)
+        if mean is None:
+            return ""
+        (verdict,) = verdicts([mean])
+        names = {pair.base.cell.benchmark for pair in self.comparison.pairs}
+        noun = "benchmarks" if len(names) == cells else "cells"
+        average = f", on average over {cells} {noun}" if cells > 1 else ""
+        if verdict in {Verdict.FASTER, Verdict.SLOWER}:
+            return f"{winner(mean, self.base, self.new)}{average}"
+        return f"{self.new} and {self.base}: {verdict.value} {interval(mean)}{average}"
 
 
-def columns_to_compare(
+def comparisons_of_columns(
     result_sets: Sequence[ResultSet], baseline: str | None = None
-) -> Iterator[tuple[Column, Column]]:
-    """Return pairs of columns, the base of each comparison first.
+) -> list[ColumnComparison]:
+    """Compare columns that share cells; *baseline* is the title of a column.
 
-    *baseline* is the title of the column to compare the others with; see
-    :func:`~zodbshootout.results.comparison.pairs_to_compare`.
+    See :func:`~zodbshootout.results.comparison.pairs_to_compare`.
     """
     timed: dict[str, list[CellResult]] = {}
     originals: dict[str, str] = {}
@@ -65,29 +83,48 @@ def columns_to_compare(
                 originals[title] = results.column(result.variant_of) if result.variant_of else ""
     titles = dict.fromkeys(title for title, _ in in_columns(result_sets) if title in timed)
     ordered = {title: originals[title] for title in titles}
-    for base, new in pairs_to_compare(ordered, baseline):
-        yield Column(base, timed[base]), Column(new, timed[new])
+    comparisons = [
+        ColumnComparison(
+            base, new, originals[new] == base, compare(timed[base], timed[new], across=True)
+        )
+        for base, new in pairs_to_compare(ordered, baseline)
+    ]
+    return [columns for columns in comparisons if columns.comparison.pairs]
 
 
-def column_report(base: Column, new: Column) -> Report | None:
-    """Return the report of a comparison of two columns, ``None`` if they share no cell.
-
-    Its title says how many times as fast *new* is on average.
-    """
-    comparison = compare(base.results, new.results, across=True)
-    if comparison.mean is None:
-        return None
-    return replace(
-        comparison_report(comparison, base.title, new.title),
-        title=f"{new.title} against {base.title}: {in_words(comparison.mean)} times as fast",
-        sides=(base.title, new.title),
-    )
+def winner(ratio: Ratio, base: str, new: str) -> str:
+    """Return the sentence for a significant *ratio* of the speed of *new* to that of *base*."""
+    if ratio.value < 1:
+        ratio, base, new = ratio.inverse, new, base
+    return f"{new} is {times(ratio)} times as fast as {base} {interval(ratio)}"
 
 
-def comparison_report(comparison: Comparison, base: str, new: str) -> Report:
+def times(ratio: Ratio) -> str:
+    """Return the value of a ratio with the decimals that its interval gives a meaning to."""
+    return f"{ratio.value:,.{_decimals(ratio)}f}"
+
+
+def interval(ratio: Ratio) -> str:
+    """Return the interval of a ratio in parentheses, empty if it is unknown."""
+    if not ratio.is_known:
+        return ""
+    low, high = (f"{end:,.{_decimals(ratio)}f}" for end in ratio.interval)
+    return f"({low} to {high})"
+
+
+def _decimals(ratio: Ratio) -> int:
+    low, high = ratio.interval
+    half_width = (high - low) / 2
+    return min(3, max(1, -math.floor(math.log10(half_width)))) if half_width > 0 else 2
+
+
+def comparison_report(
+    comparison: Comparison, base: str, new: str, title: str = "", *, verbose: bool = False
+) -> Report:
     """Return the report of a comparison whose sides have the titles *base* and *new*.
 
-    There is a table for each contender, crew and kind of objects.
+    There is a table for each contender, crew and kind of objects.  If it is *verbose*, it lists all
+    differences besides the figures.
     """
     groups: dict[tuple[object, ...], list[Pair]] = {}
     for pair in comparison.pairs:
@@ -95,47 +132,30 @@ def comparison_report(comparison: Comparison, base: str, new: str) -> Report:
         groups.setdefault(key, []).append(pair)
     return Report(
         [_table(group, base, new) for group in groups.values()],
-        list(_notes(comparison, base, new)),
+        list(_notes(comparison, base, new, verbose=verbose)),
         [_record(pair) for pair in comparison.pairs],
+        title=title,
+        sides=(base, new),
     )
-
-
-def in_words(ratio: Ratio) -> str:
-    """Return a ratio, and its interval if that is known."""
-    low, high = ratio.interval
-    interval = "" if high == math.inf else f" ({low:.2f} to {high:.2f})"
-    return f"{ratio.value:.2f}{interval}"
 
 
 def _table(pairs: Sequence[Pair], base: str, new: str) -> Table:
     first = pairs[0]
     names = dict.fromkeys(result.cell.contender for result in (first.base, first.new))
-    rate = f"{counted(first.base)} per second (more is better)"
+    rows = [
+        Row(
+            pair.base.cell.benchmark,
+            [_rate(pair.base), _rate(pair.new), _verdict(pair, base, new)],
+            title_of(pair.base),
+        )
+        for pair in pairs
+    ]
     return Table(
-        f"{' and '.join(names)}, {rate}: {description(first.base)}",
-        [base, new, "ratio", "95 % interval", VERDICT],
-        [_row(pair) for pair in pairs],
+        f"{' and '.join(names)}, {counted(first.base)} per second: {description(first.base)}",
+        [base, new, VERDICT],
+        rows,
         words=frozenset({VERDICT}),
     )
-
-
-def _row(pair: Pair) -> Row:
-    needed = f": needs about {pair.runs_needed} runs" if pair.runs_needed else ""
-    return Row(
-        title_of(pair.base),
-        [
-            _rate(pair.base),
-            _rate(pair.new),
-            Entry(f"{pair.speed.value:.3f}", pair.speed.value),
-            Entry(_interval(pair.speed)),
-            Entry(f"{pair.verdict.value}{needed}", style=_STYLES[pair.verdict]),
-        ],
-    )
-
-
-def _interval(ratio: Ratio) -> str:
-    low, high = ratio.interval
-    return "unknown" if high == math.inf else f"{low:.3f} to {high:.3f}"
 
 
 def _rate(result: CellResult) -> Entry:
@@ -143,45 +163,68 @@ def _rate(result: CellResult) -> Entry:
     return Entry(OBJECTS.text(result, value), value)
 
 
-def _notes(comparison: Comparison, base: str, new: str) -> Iterator[str]:
-    mean = comparison.mean
-    if mean is not None and len(comparison.pairs) > 1:
-        yield f"Geometric mean of {len(comparison.pairs)} ratios: {in_words(mean)}"
-    if comparison.pairs:
-        yield f"ratio: {new} / {base}, above 1 where {new} is faster; {_method(comparison.pairs)}"
-        yield (
-            f"{VERDICT}: at most {FALSE_CALLS:.0%} of those that are called faster or slower are "
-            "so by chance (Benjamini-Hochberg)"
-        )
-    settings = [difference for difference in comparison.differences if difference.setting]
-    for difference in comparison.differences:
-        if not difference.setting:
-            yield f"differs: {difference}"
-    if settings:
-        yield f"differs: configuration: {_some(settings)}"
-    yield from _only(base, comparison.only_base)
-    yield from _only(new, comparison.only_new)
+def _verdict(pair: Pair, base: str, new: str) -> Entry:
+    if pair.verdict in {Verdict.FASTER, Verdict.SLOWER}:
+        faster, speed = (new, pair.speed) if pair.speed.value > 1 else (base, pair.speed.inverse)
+        words = f"{faster} is {times(speed)} times as fast {interval(speed)}"
+    else:
+        verdict = f"{pair.verdict.value} {interval(pair.speed)}".rstrip()
+        words = ": ".join(filter(None, [verdict, remedy([pair])]))
+    return Entry(words, style=STYLES[pair.verdict])
 
 
-def _method(pairs: Sequence[Pair]) -> str:
+def remedy(pairs: Iterable[Pair]) -> str:
+    """Return what it takes to decide *pairs* that are not, empty if all are decided."""
+    needed = [pair for pair in pairs if pair.runs_needed]
+    if not needed:
+        return ""
+    runs = max(pair.runs_needed or 0 for pair in needed)
+    minutes = sum(pair.seconds_needed for pair in needed) / 60
+    return f"{in_minutes(minutes)} (-p {runs})" if minutes else f"needs -p {runs}"
+
+
+def in_minutes(minutes: float) -> str:
+    """Return words for additional *minutes*, rounded up."""
+    number = max(1, math.ceil(minutes))
+    return f"about {number:,} more minute{'' if number == 1 else 's'}"
+
+
+def _notes(comparison: Comparison, base: str, new: str, *, verbose: bool) -> Iterator[str]:
+    sentence = ColumnComparison(base, new, is_variant=False, comparison=comparison).sentence
+    if sentence and len(comparison.pairs) > 1:
+        yield sentence
+    yield from _method(comparison.pairs)
+    yield from _differences(comparison, verbose=verbose)
+    for side, results in ((base, comparison.only_base), (new, comparison.only_new)):
+        names = ", ".join(long_name(result.cell) for result in results)
+        if names:
+            yield f"only in {side}: {names}"
+
+
+def _method(pairs: Sequence[Pair]) -> Iterator[str]:
     paired = sum(pair.speed.paired for pair in pairs)
+    if not pairs:
+        return
     if paired == len(pairs):
-        return "values taken in turn are compared as pairs, run by run"
-    if not paired:
-        return "the runs were made at different times, so that there are no pairs"
-    return f"values taken in turn are compared as pairs, in {paired} of {len(pairs)} cells"
+        how = "the ratios are those of values that were taken in turn"
+    elif not paired:
+        how = "the runs were made at different times, so that there are no pairs of values"
+    else:
+        how = f"in {paired} of {len(pairs)} cells, the ratios are those of values taken in turn"
+    yield (
+        f"{how}; at most {FALSE_CALLS:.0%} of the differences that are called significant are so "
+        "by chance"
+    )
 
 
-def _some(settings: Sequence[Difference]) -> str:
-    listed = "; ".join(map(str, settings[:MAX_SETTINGS]))
-    more = len(settings) - MAX_SETTINGS
-    return f"{listed}; and {more} more" if more > 0 else listed
-
-
-def _only(side: str, results: Iterable[CellResult]) -> Iterator[str]:
-    names = ", ".join(long_name(result.cell) for result in results)
-    if names:
-        yield f"only in {side}: {names}"
+def _differences(comparison: Comparison, *, verbose: bool) -> Iterator[str]:
+    differences = list(map(str, comparison.differences))
+    if verbose:
+        yield from (f"differs: {difference}" for difference in differences)
+    elif differences:
+        more = len(differences) - MAX_DIFFERENCES
+        rest = [f"and {more} more (--verbose)"] if more > 0 else []
+        yield f"differs: {'; '.join([*differences[:MAX_DIFFERENCES], *rest])}"
 
 
 def _record(pair: Pair) -> dict[str, Any]:
@@ -196,7 +239,7 @@ def _record(pair: Pair) -> dict[str, Any]:
         "object_size_bytes": cell.parameters.object_size,
         "base_per_second": pair.base.objects_per_second,
         "new_per_second": pair.new.objects_per_second,
-        "ratio": pair.speed.value,
+        "ratio": pair.speed.value if pair.speed.is_known else None,
         "interval_low": low if high < math.inf else None,
         "interval_high": high if high < math.inf else None,
         "verdict": pair.verdict.value,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 
 from zodbshootout.client.benchmarks import benchmarks
-from zodbshootout.client.specification import Parameters
+from zodbshootout.client.specification import MappingType, Parameters
 from zodbshootout.results.result import CellResult
 
 Columned = tuple[str, CellResult]
@@ -20,8 +21,13 @@ class ResultSet:
     results: Sequence[CellResult]
     label: str = ""
     """A prefix for the column titles, if there are several files."""
-    name: str = ""
-    """The name of the file."""
+    path: PurePath | None = None
+    """The file; ``None`` for results that are in none."""
+
+    @property
+    def name(self) -> str:
+        """The name of the file."""
+        return self.path.name if self.path else ""
 
     def column(self, contender: str) -> str:
         """Return the title of a contender's column."""
@@ -60,18 +66,14 @@ def title_of(result: CellResult, *, swept: bool = False) -> str:
     return title.replace("{objects}", str(result.cell.parameters.objects))
 
 
-def row_of(result: CellResult) -> tuple[str, int]:
-    """Return a key that the cells of one row of a table have in common."""
-    return result.cell.benchmark, result.cell.parameters.objects
-
-
-def extent(result: CellResult) -> tuple[int, int]:
+def extent(result: CellResult) -> tuple[int, int, int]:
     """Return the key by which tables and charts are sorted."""
     parameters = result.cell.parameters
-    return parameters.crew.size, parameters.object_size
+    return parameters.crew.size, parameters.object_size, parameters.objects
 
 
 CLIENTS_AXIS = "clients"
+OBJECTS_AXIS = "objects per transaction"
 SIZE_AXIS = "bytes per object"
 """The titles of axes whose parameter :func:`description` leaves out."""
 
@@ -85,16 +87,16 @@ def description(result: CellResult, axis: str = "") -> str:
     crew = parameters.crew.kind if axis == CLIENTS_AXIS else str(parameters.crew)
     if not _depends_on_data(result):
         return crew
-    return f"{crew}, {_data(parameters, sized=axis != SIZE_AXIS)}"
+    return f"{_data(parameters, axis)}, {crew}"
 
 
 def _depends_on_data(result: CellResult) -> bool:
     return counted(result) == "objects" or result.cell.parameters.min_objects > 0
 
 
-def _data(parameters: Parameters, *, sized: bool = True) -> str:
-    mapping = parameters.mapping.value
-    article = "an" if mapping[0] in "IO" else "a"
+def _data(parameters: Parameters, axis: str = "") -> str:
     noun = "blobs" if parameters.blobs else "objects"
-    size = f" of {parameters.object_size} bytes" if sized else ""
-    return f"{noun}{size} in {article} {mapping}"
+    count = "" if axis == OBJECTS_AXIS or not parameters.objects else f"{parameters.objects} "
+    size = "" if axis == SIZE_AXIS else f" of {parameters.object_size} bytes"
+    usual = parameters.mapping is MappingType.PERSISTENT_MAPPING
+    return f"{count}{noun}{size}{'' if usual else f' in an {parameters.mapping.value}'}"

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 from zodbshootout.results.result import CellResult
 
+MILLIONS = 10_000_000
+"""The least rate that is printed in millions."""
+
 
 @dataclass(frozen=True)
 class Metric:
@@ -28,7 +31,7 @@ class Metric:
         if self.format:
             return format(value, self.format)
         if self.better == "more" and result.unit == "second":
-            return f"{value:,.0f}"
+            return f"{value / 1e6:,.1f}M" if value >= MILLIONS else f"{value:,.0f}"
         return str(result.benchmark().format_value(value))
 
 

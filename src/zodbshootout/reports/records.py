@@ -30,10 +30,10 @@ def write_csv_table(report: Report, console: Console) -> None:
         if number:
             writer.writerow([])
         writer.writerow([table.caption])
-        writer.writerow([table.title, *table.columns])
+        writer.writerow(["Transaction", *table.columns])
         for row in table.rows:
             entries = (entry.text if entry.value is None else entry.value for entry in row.entries)
-            writer.writerow([row.title, *entries])
+            writer.writerow([row.long_title or row.title, *entries])
 
 
 def write_json(report: Report, console: Console) -> None:

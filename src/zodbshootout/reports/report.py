@@ -26,26 +26,22 @@ class Entry:
     value: float | None = None
     """The number that the text shows, if it shows one."""
     style: Style = Style.PLAIN
-    precision: str = ""
-    """Half of the width of the number's interval, if it is known, as in ``± 2%``."""
-    mark: str = ""
-    """The word for a number that is not known well: ``missed`` or ``unstable``."""
+    within: str = ""
+    """The interval of the number, if it is known, as in ``± 2%``."""
     note: int = 0
     """The number of the note that belongs to the entry; 0 if there is none."""
+    ratio: Entry | None = None
+    """The number as a multiple of that of the contender that it is compared with."""
 
     @property
     def noted(self) -> str:
         """The text and the number of the note."""
         return f"{self.text} [{self.note}]" if self.note else self.text
 
-    @property
-    def within(self) -> str:
-        """The precision and the mark."""
-        return f"{self.precision} {self.mark}".strip()
-
     def line(self) -> str:
         """Return everything that a format without columns shows."""
-        return " ".join(f"{self.noted} {self.within}".split())
+        ratio = self.ratio.line() if self.ratio else ""
+        return " ".join(f"{self.noted} {self.within} {ratio}".split())
 
 
 @dataclass(frozen=True)
@@ -55,6 +51,8 @@ class Row:
     title: str
     entries: Sequence[Entry]
     """One for each column."""
+    long_title: str = ""
+    """The title in words, if it is not the name of what it is about."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +62,7 @@ class Table:
     caption: str
     columns: Sequence[str]
     rows: Sequence[Row]
-    title: str = "Transaction"
+    title: str = "Benchmark"
     """The heading of the column of row titles."""
     words: frozenset[str] = frozenset()
     """The columns that hold words rather than numbers."""

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from zodbshootout.reports.charts import MetricCharts, distributions
-from zodbshootout.reports.comparison import column_report, columns_to_compare
+from zodbshootout.reports.comparison import comparison_report, comparisons_of_columns
 from zodbshootout.reports.headings import Columned, ResultSet, in_columns
 from zodbshootout.reports.metrics import COUNTS, METRICS, OBJECTS, Metric
 from zodbshootout.reports.report import Chart, Entry, Listing, Report, Row, Table
@@ -96,8 +96,17 @@ def _throughput(charts: Sequence[Chart], ceiling: str | None) -> Report:
 
 
 def _comparisons(result_sets: Sequence[ResultSet], baseline: str | None) -> Report:
-    reports = (column_report(base, new) for base, new in columns_to_compare(result_sets, baseline))
-    return Report(title="Which is faster", parts=list(filter(None, reports)))
+    reports = [
+        comparison_report(
+            columns.comparison,
+            columns.base,
+            columns.new,
+            columns.sentence or f"{columns.new} and {columns.base}",
+            verbose=True,
+        )
+        for columns in comparisons_of_columns(result_sets, baseline)
+    ]
+    return Report(title="Which is faster", parts=reports)
 
 
 def _latency(

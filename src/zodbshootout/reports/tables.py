@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import math
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from zodbshootout.client.outcome import State
+from zodbshootout.client.specification import Parameters
 from zodbshootout.errors import UserError
-from zodbshootout.reports.comparison import column_report, columns_to_compare, in_words
+from zodbshootout.reports.comparison import (
+    STYLES,
+    ColumnComparison,
+    comparison_report,
+    comparisons_of_columns,
+    in_minutes,
+    interval,
+)
 from zodbshootout.reports.headings import (
     Columned,
     ResultSet,
@@ -16,19 +27,27 @@ from zodbshootout.reports.headings import (
     extent,
     group_of,
     in_columns,
-    row_of,
     title_of,
 )
 from zodbshootout.reports.metrics import OBJECTS, Metric
 from zodbshootout.reports.records import records_of
 from zodbshootout.reports.report import Entry, Report, Row, Style, Table
 from zodbshootout.results.cell import Cell
-from zodbshootout.results.comparison import overall
-from zodbshootout.results.result import CellResult
+from zodbshootout.results.comparison import Pair, Verdict, ratio_of, rounds_needed
+from zodbshootout.results.estimate import MIN_RUNS
+from zodbshootout.results.result import IMPRECISE, CellResult
 
-UNSTABLE = 0.1
-"""The least half width, as a fraction of the mean, of a figure that is called unstable if no
-precision was asked for."""
+TILDE = "~"
+"""The mark before an imprecise figure."""
+NOT_SIGNIFICANT = "?"
+"""The mark behind a ratio that may differ from 1 by chance, in place of the sign ×."""
+MAX_MINUTES = 600
+"""More minutes than these are not worth waiting for."""
+NOTEWORTHY_LOAD = 0.05
+"""The part of the processors' time used by other programs that may explain imprecise figures."""
+VAGUE = 0.5
+"""The half width of an interval, as a part of an imprecise figure, above which two digits are shown
+of it rather than three."""
 _MEANS = {"objects", "seconds"}
 """The metrics whose figures are means, which have an interval."""
 _STYLES = {State.FAILED: Style.BAD, State.UNSUPPORTED: Style.DIM, State.NOT_RUN: Style.DIM}
@@ -44,25 +63,19 @@ def tables_with_comparisons(
     relative_to: str | None = None,
     baseline: str | None = None,
 ) -> Report:
-    """Return the report that a run prints: tables, then variants compared with their originals.
+    """Return the report that ``show`` prints: tables, then variants compared with their originals.
 
     :raises UserError: if no column has the title *relative_to* or *baseline*
     """
     report = make_report(result_sets, metric, relative_to, baseline)
     if metric is not OBJECTS:
         return report
-    variants = {
-        results.column(result.cell.contender)
-        for results in result_sets
-        for result in results.results
-        if result.variant_of
-    }
-    comparisons = [
-        column_report(base, new)
-        for base, new in columns_to_compare(result_sets)
-        if new.title in variants
+    parts = [
+        comparison_report(columns.comparison, columns.base, columns.new)
+        for columns in comparisons_of_columns(result_sets)
+        if columns.is_variant
     ]
-    return replace(report, parts=[replace(part, title="") for part in comparisons if part])
+    return replace(report, parts=parts)
 
 
 def make_report(
@@ -74,8 +87,8 @@ def make_report(
     """Return the tables of results, and notes.
 
     There is a table for each crew, each kind of objects, and each kind of things that are counted.
-    Figures are multiples of those in the column *relative_to*, if it is given.  A note for each
-    contender compares it with the column *baseline*, by default with the first.
+    Figures are multiples of those in the column *relative_to*, if it is given.  Otherwise the
+    figures of the usual metric have their ratio to the column *baseline*, by default the first.
 
     :raises UserError: if no column has the title *relative_to* or *baseline*
     """
@@ -86,15 +99,16 @@ def make_report(
     groups: dict[tuple[object, ...], list[Columned]] = {}
     for column, result in cells:
         groups.setdefault(group_of(result), []).append((column, result))
-    scale = _Scale(metric, relative_to, footnotes)
+    comparisons = []
+    if metric is OBJECTS and relative_to is None:
+        comparisons = comparisons_of_columns(result_sets, baseline)
+    scale = _Scale(metric, relative_to, footnotes, comparisons)
     # A sweep begins with its smallest crews and objects.
     ordered = sorted(groups.values(), key=lambda group: extent(group[0][1]))
     tables = [_table(group, scale) for group in ordered]
-    notes = [*footnotes.lines(cells), *_remarks(cells)]
+    notes = [*_verdicts(comparisons), *footnotes.lines(cells), *_remarks(cells)]
     if relative_to is None and metric.name in _MEANS:
-        notes += _precision([result for _, result in cells])
-    if metric is OBJECTS:
-        notes += _against_baseline(result_sets, baseline)
+        notes += _imprecision(result_sets, baseline)
     return Report(tables, notes, list(records_of(result_sets)))
 
 
@@ -110,12 +124,21 @@ def check_columns(columns: Sequence[str], *titles: str | None) -> None:
 
 @dataclass(frozen=True)
 class _Scale:
-    """How figures are shown."""
+    """The way in which figures are shown."""
 
     metric: Metric
     relative_to: str | None
     """The column of which figures are multiples, if there is one."""
     footnotes: _Footnotes
+    comparisons: Sequence[ColumnComparison]
+
+    @cached_property
+    def _pairs(self) -> Mapping[tuple[str, Cell], Pair]:
+        return {
+            (columns.new, pair.new.cell): pair
+            for columns in self.comparisons
+            for pair in columns.comparison.pairs
+        }
 
     def entry(self, row: Mapping[str, CellResult], column: str) -> Entry:
         """Return the entry in a column of a row, whose results are given by column."""
@@ -124,11 +147,10 @@ class _Scale:
             return Entry()
         note = self.footnotes.number(column, result) if result.reason else 0
         if not result.measured:
-            return Entry(result.state.value, style=_STYLES[result.state], note=note)
-        value = self._value(result)
-        if value is not None and self.relative_to is not None:
-            base = self._value(row.get(self.relative_to))
-            value = value / base if base else None
+            word = "n/a" if result.state is State.UNSUPPORTED else result.state.value
+            return Entry(word, style=_STYLES[result.state], note=note)
+        base = None if self.relative_to is None else row.get(self.relative_to)
+        value = self._value(result) if self.relative_to is None else self._multiple(result, base)
         if value is None:
             return Entry("-", note=note)
         style = Style.NOTABLE if result.reason else Style.PLAIN
@@ -137,25 +159,47 @@ class _Scale:
         text = self.metric.text(result, value)
         if self.metric.name not in _MEANS:
             return Entry(text, value, style, note=note)
-        half_width = result.half_width
-        precision = "" if half_width is None else f"±{half_width:3.0%}"
-        return Entry(text, value, style, precision, mark_of(result), note)
+        if result.is_imprecise:
+            style = Style.DIM if style is Style.PLAIN else style
+            digits = 3 if (result.half_width or 1.0) <= VAGUE else 2
+            text = f"{TILDE}{self.metric.text(result, float(f'{value:.{digits}g}'))}"
+        within = "" if result.half_width is None else f"±{result.half_width:3.0%}"
+        return Entry(text, value, style, within, note, self._ratio(column, result))
 
-    def _value(self, result: CellResult | None) -> float | None:
-        return self.metric.value(result) if result is not None and result.measured else None
+    def _value(self, result: CellResult) -> float | None:
+        return self.metric.value(result)
+
+    def _multiple(self, result: CellResult, base: CellResult | None) -> float | None:
+        """Return the figure of a result as a multiple of that of *base*."""
+        if base is None or not base.measured:
+            return None
+        if self.metric is OBJECTS and result.timed and base.timed:
+            return ratio_of(base, result).value
+        value, of_base = self._value(result), self._value(base)
+        return value / of_base if value is not None and of_base else None
+
+    def _ratio(self, column: str, result: CellResult) -> Entry | None:
+        pair = self._pairs.get((column, result.cell))
+        if pair is None or not pair.speed.is_known:
+            return None
+        mark = "×" if pair.verdict in {Verdict.FASTER, Verdict.SLOWER} else NOT_SIGNIFICANT
+        value = pair.speed.value
+        text = f"{value:,.{2 if value < 9.995 else 1 if value < 99.95 else 0}f}{mark}"  # noqa: PLR2004
+        return Entry(text, value, STYLES[pair.verdict], interval(pair.speed))
 
 
 def _table(group: Sequence[Columned], scale: _Scale) -> Table:
     columns = list(dict.fromkeys(column for column, _ in group))
-    results: dict[tuple[str, int], dict[str, CellResult]] = {}
+    results: dict[str, dict[str, CellResult]] = {}
     for column, result in group:
-        results.setdefault(row_of(result), {})[column] = result
+        results.setdefault(result.cell.benchmark, {})[column] = result
     rows = [
         Row(
-            title_of(next(iter(row.values()))),
+            name,
             [scale.entry(row, column) for column in columns],
+            title_of(next(iter(row.values()))),
         )
-        for _, row in sorted(results.items(), key=lambda item: item[0][1])
+        for name, row in results.items()
     ]
     return Table(_caption([result for _, result in group], scale), columns, rows)
 
@@ -168,8 +212,8 @@ def _caption(results: Sequence[CellResult], scale: _Scale) -> str:
         figures, better = "Memory of a worker", "less"
     if scale.relative_to is not None:
         figures = f"{figures}, relative to {scale.relative_to}"
-    if better:
-        figures = f"{figures} ({better} is better)"
+    if better == "less":
+        figures = f"{figures} (less is better)"
     return f"{figures}: {description(results[0])}"
 
 
@@ -273,39 +317,70 @@ def _slow_hosts(cells: Sequence[Columned]) -> Iterator[str]:
         yield f"{host}: slower than the clients of all hosts together: {listed}"
 
 
-def _against_baseline(result_sets: Sequence[ResultSet], baseline: str | None) -> Iterable[str]:
-    """Return a line for each comparison of two columns."""
-    for base, new in columns_to_compare(result_sets, baseline):
-        mean = overall(base.results, new.results)
-        if mean is not None:
-            ratio, cells = mean
-            of = f", the geometric mean of {cells} benchmarks" if cells > 1 else ""
-            yield f"{new.title}: {in_words(ratio)} times as fast as {base.title}{of}"
+def _imprecision(result_sets: Sequence[ResultSet], baseline: str | None) -> Iterator[str]:
+    """Return a line about the figures that are not known well: how many, why, and the remedy."""
+    measured = [result for _, result in in_columns(result_sets) if result.measured]
+    imprecise = [result for result in measured if result.is_imprecise]
+    if not imprecise:
+        return
+    precision = max(result.precision for result in imprecise) or IMPRECISE
+    clauses = [
+        f"{TILDE} imprecise: {len(imprecise)} of {len(measured)} figures (±{precision:.0%} wanted)",
+    ]
+    few = sum(result.half_width is None for result in imprecise)
+    if few:
+        which = "they" if few == len(imprecise) else f"{few} of them"
+        clauses.append(f"{which} have fewer than {MIN_RUNS} runs")
+    clauses += _other_load(imprecise)
+    if len(result_sets) == 1:
+        clauses += _remedy(result_sets[0], baseline, precision)
+    yield "; ".join(clauses)
 
 
-def mark_of(result: CellResult) -> str:
-    """Return the word for a figure that is not known well, and an empty one for any other."""
-    half_width = result.half_width
-    if result.precision:
-        return "missed" if half_width is None or half_width > result.precision else ""
-    return "unstable" if half_width is not None and half_width >= UNSTABLE else ""
+def _other_load(results: Sequence[CellResult]) -> Iterator[str]:
+    """Return the cause of imprecise figures, if other programs used a processor meanwhile."""
+    shares = [
+        run.get_metadata()["other_load"]
+        for result in results
+        for run in result.runs
+        if "other_load" in run.get_metadata()
+    ]
+    share = statistics.fmean(shares) if shares else 0.0
+    if share >= NOTEWORTHY_LOAD:
+        yield f"other programs used {share:.0%} of the processors"
 
 
-def _precision(results: Sequence[CellResult]) -> Iterable[str]:
-    """Return lines that explain the sign ± and the marks."""
-    measured = [result for result in results if result.measured]
-    known = [result for result in measured if result.half_width is not None]
-    marks = set(map(mark_of, measured))
-    missed = [result for result in measured if mark_of(result) == "missed"]
-    asked = ", ".join(dict.fromkeys(f"{100 * result.precision:g} %" for result in missed))
-    words = {
-        "missed": f"missed: wider than the {asked} of --precision; --at-most gives it more time",
-        "unstable": f"unstable: {UNSTABLE:.0%} or more",
-    }
-    explained = [words[mark] for mark in words if mark in marks]
-    if known:
-        explained.insert(0, "±: half of the 95 % confidence interval of the mean, over runs")
-    if explained:
-        yield "; ".join(explained)
-    if len(known) < len(measured):
-        yield "without ±: one run cannot tell how well a mean is known"
+def _remedy(results: ResultSet, baseline: str | None, precision: float) -> Iterator[str]:
+    """Return the additional minutes and the options with which all figures are known better."""
+    rows: dict[tuple[str, Parameters], dict[str, CellResult]] = {}
+    for result in results.results:
+        if result.timed:
+            row = rows.setdefault((result.cell.benchmark, result.cell.parameters), {})
+            row[result.cell.contender] = result
+    seconds = 0.0
+    for row in rows.values():
+        runs = min(len(result.runs) for result in row.values())
+        missing = rounds_needed(row, baseline, precision) - runs
+        seconds += missing * max(result.run_seconds for result in row.values())
+    if not seconds:
+        return
+    minutes = math.ceil(seconds / 60)
+    if minutes > MAX_MINUTES:
+        yield f"it would take more than {MAX_MINUTES // 60} hours: a quieter machine is needed"
+    else:
+        how = f": --append {results.path} --at-most {minutes}" if results.path else ""
+        yield f"{in_minutes(minutes)}{how}"
+
+
+def _verdicts(comparisons: Sequence[ColumnComparison]) -> Iterator[str]:
+    sentences = [columns.sentence for columns in comparisons if columns.sentence]
+    yield from sentences
+    pairs = [pair for columns in comparisons for pair in columns.comparison.pairs]
+    if any(pair.speed.is_known for pair in pairs):
+        bases = dict.fromkeys(columns.base for columns in comparisons if not columns.is_variant)
+        originals = any(columns.is_variant for columns in comparisons)
+        of = [*bases, *(["its original, for a variant"] if originals else [])]
+        yield (
+            f"×: the speed as a multiple of that of {', or of '.join(of)}; "
+            f"{NOT_SIGNIFICANT}: not significant"
+        )

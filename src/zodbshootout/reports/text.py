@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from zodbshootout.reports.report import Entry, Report, Row, Style, Table
+from zodbshootout.reports.report import Entry, Report, Style, Table
 
 _STYLES = {
     Style.PLAIN: "",
@@ -19,50 +19,80 @@ _STYLES = {
     Style.GOOD: "green",
     Style.BAD: "red",
 }
+_WHOLE, _WITHOUT_INTERVALS_OF_FIGURES, _WITHOUT_INTERVALS = range(3)
+"""How much of an entry is shown, from everything to numbers alone."""
 
 
 def write(report: Report, console: Console) -> None:
-    """Print the tables, the notes, the listings and the sub-reports.
+    """Print the tables, the notes, the listings and the sub-reports, with all intervals.
 
-    A table of contenders that is too wide is printed as a table for each contender.
+    A table that is too wide is printed in parts, all of which have the first column.
     """
+    _write(report, console, [_WHOLE])
+
+
+def write_briefly(report: Report, console: Console) -> None:
+    """Print the same with those intervals that fit into the console's width."""
+    _write(report, console, [_WHOLE, _WITHOUT_INTERVALS_OF_FIGURES, _WITHOUT_INTERVALS])
+
+
+def _write(report: Report, console: Console, details: Sequence[int]) -> None:
     if report.title:
         _print_title(console, f"{report.title}\n{'=' * len(report.title)}")
     for table in report.tables:
         _print_title(console, table.caption)
-        for number, fitting in enumerate(_fitting(table, console)):
+        for number, laid_out in enumerate(_laid_out(table, console, details)):
             if number:
                 console.print()
-            _print_whole(console, _rich(fitting, ascii_only=_ascii_only(console)))
+            _print_whole(console, laid_out)
     console.print()
     for line in report.notes:
-        console.print(Text(_plain(line, console)), soft_wrap=True)
+        _print_line(console, Text(_plain(line, console)))
     for listing in report.listings:
         _print_title(console, listing.caption)
         console.print(Text(listing.text), soft_wrap=True)
     for part in report.without_charts:
-        write(part, console)
+        _write(part, console, details)
 
 
 def _print_title(console: Console, title: str) -> None:
     console.print()
     if title:
-        console.print(Text(_plain(title, console), style="bold"), soft_wrap=True)
+        _print_line(console, Text(_plain(title, console), style="bold"))
 
 
-def _fitting(table: Table, console: Console) -> list[Table]:
-    """Return the table, or a table for each of its columns if it is too wide."""
-    whole = _rich(table, ascii_only=_ascii_only(console))
-    if table.words or len(table.columns) == 1 or _natural_width(whole, console) <= console.width:
-        return [table]
-    return [
-        replace(
-            table,
-            columns=[column],
-            rows=[Row(row.title, [row.entries[number]]) for row in table.rows],
-        )
-        for number, column in enumerate(table.columns)
-    ]
+def _print_line(console: Console, line: Text) -> None:
+    """Print a line, which a terminal wraps between words; a path may be wider than it is."""
+    console.print(line, soft_wrap=not console.is_terminal, overflow="ignore", crop=False)
+
+
+def _laid_out(table: Table, console: Console, details: Sequence[int]) -> list[RichTable]:
+    """Return the table with as much detail as fits, in parts if even the least does not fit."""
+    ascii_only = _ascii_only(console)
+    for detail in details:
+        whole = _rich(table, detail, ascii_only=ascii_only)
+        if table.words or _natural_width(whole, console) <= console.width:
+            return [whole]
+    # A single contender has nothing to be compared with, so its intervals are shown.
+    detail = _WHOLE if len(table.columns) == 1 else details[-1]
+    parts: list[list[int]] = [[0]]
+    for number in range(1, len(table.columns)):
+        wider = _rich(_part(table, [*parts[-1], number]), detail, ascii_only=ascii_only)
+        if len(parts[-1]) > 1 and _natural_width(wider, console) > console.width:
+            parts.append([0])
+        parts[-1].append(number)
+    return [_rich(_part(table, part), detail, ascii_only=ascii_only) for part in parts]
+
+
+def _part(table: Table, numbers: Sequence[int]) -> Table:
+    """Return some columns of a table."""
+    return replace(
+        table,
+        columns=[table.columns[number] for number in numbers],
+        rows=[
+            replace(row, entries=[row.entries[number] for number in numbers]) for row in table.rows
+        ],
+    )
 
 
 def _print_whole(console: Console, table: RichTable) -> None:
@@ -78,19 +108,23 @@ def _natural_width(table: RichTable, console: Console) -> int:
 
 
 def _plain(line: str, console: Console) -> str:
-    return line.replace("±", "+-") if _ascii_only(console) else line
+    return _in_ascii(line) if _ascii_only(console) else line
+
+
+def _in_ascii(text: str) -> str:
+    return text.replace("±", "+-").replace("×", "x")
 
 
 def _ascii_only(console: Console) -> bool:
     return not console.encoding.lower().startswith("utf")
 
 
-def _rich(table: Table, *, ascii_only: bool) -> RichTable:
-    laid_out = RichTable(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+def _rich(table: Table, detail: int, *, ascii_only: bool) -> RichTable:
+    laid_out = RichTable(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 0, 0, 1))
     laid_out.add_column(table.title, no_wrap=True)
     columns = []
     for number, column in enumerate(table.columns):
-        texts = _texts([row.entries[number] for row in table.rows], ascii_only=ascii_only)
+        texts = _texts([row.entries[number] for row in table.rows], detail, ascii_only=ascii_only)
         # rich strips trailing blanks, which would leave numbers out of line.
         width = 0 if column in table.words else max(len(column), *map(len, texts))
         laid_out.add_column(Text(column.rjust(width)), no_wrap=True)
@@ -100,19 +134,36 @@ def _rich(table: Table, *, ascii_only: bool) -> RichTable:
     return laid_out
 
 
-def _texts(entries: Sequence[Entry], *, ascii_only: bool) -> list[Text]:
+def _texts(entries: Sequence[Entry], detail: int, *, ascii_only: bool) -> list[Text]:
     """Return the entries of a column, whose numbers are below each other."""
-    width = max((len(entry.within) for entry in entries), default=0)
-    return [_text(entry, width, ascii_only=ascii_only) for entry in entries]
+    divided = [_pieces(entry, detail, ascii_only=ascii_only) for entry in entries]
+    numbers = [
+        pieces for entry, pieces in zip(entries, divided, strict=True) if entry.value is not None
+    ]
+    widths = [max(map(len, pieces)) for pieces in zip(*numbers, strict=True)]
+    return [
+        pieces[0] if entry.value is None else _aligned(pieces, widths)
+        for entry, pieces in zip(entries, divided, strict=True)
+    ]
 
 
-def _text(entry: Entry, width: int, *, ascii_only: bool) -> Text:
-    """Return an entry; *width* is that of the widest text after a number of its column."""
-    text = Text(entry.noted, style=_STYLES[entry.style])
-    if entry.value is None or not width:
-        return text
-    within = f" {entry.within:<{width}}"
-    if ascii_only:
-        within = within.replace("±", "+-", 1) if entry.within else f"{within} "
-    text.append(within, style="yellow" if entry.mark else "dim")
-    return text
+def _pieces(entry: Entry, detail: int, *, ascii_only: bool) -> list[Text]:
+    """Return the number, its interval, its ratio and the interval of that."""
+    ratio = entry.ratio or Entry()
+    pieces = [
+        (entry.noted, _STYLES[entry.style]),
+        (entry.within if detail == _WHOLE else "", "dim"),
+        (ratio.text, _STYLES[ratio.style]),
+        (ratio.within if detail != _WITHOUT_INTERVALS else "", "dim"),
+    ]
+    return [Text(_in_ascii(text) if ascii_only else text, style) for text, style in pieces]
+
+
+def _aligned(pieces: Sequence[Text], widths: Sequence[int]) -> Text:
+    """Return the pieces of an entry, each of which is as wide as that of any entry."""
+    padded = [
+        Text(" " * (width - len(piece))) + piece
+        for piece, width in zip(pieces, widths, strict=True)
+        if width
+    ]
+    return Text(" ").join(padded)

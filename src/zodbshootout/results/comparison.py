@@ -39,19 +39,29 @@ class Ratio:
         return math.exp(self.log.mean)
 
     @property
+    def is_known(self) -> bool:
+        """Whether there are runs enough for an interval."""
+        return self.log.df > 0
+
+    @property
     def interval(self) -> tuple[float, float]:
         """The ends of the 95 % confidence interval: 0 and infinity if it is unknown."""
         low, high = self.log.interval
         return math.exp(low), math.exp(high)
 
+    @property
+    def inverse(self) -> Ratio:
+        """The speed of the base as a multiple of that of the new cell."""
+        return replace(self, log=replace(self.log, mean=-self.log.mean))
+
 
 class Verdict(Enum):
-    """The outcome of a comparison of two cells."""
+    """The outcome of a comparison."""
 
     FASTER = "faster"
     SLOWER = "slower"
-    NO_DIFFERENCE = "no difference seen"
-    TOO_FEW = "too few values"
+    NO_DIFFERENCE = "no significant difference"
+    UNDECIDED = "undecided"
 
 
 @dataclass(frozen=True)
@@ -63,11 +73,25 @@ class Pair:
     speed: Ratio
     verdict: Verdict
     runs_needed: int | None = None
-    """The predicted number of runs of each cell for a verdict, if there are several but too few."""
+    """The predicted number of runs of each cell for a verdict, if there is none yet."""
+
+    @property
+    def seconds_needed(self) -> float:
+        """The predicted seconds that these runs take, besides those that there are."""
+        if self.runs_needed is None:
+            return 0.0
+        seconds = self.base.run_seconds, self.new.run_seconds
+        runs = self.runs_needed - min(len(self.base.runs), len(self.new.runs))
+        # The duration of a run that is taken in turn with others includes theirs.
+        return runs * (max(seconds) if self.speed.paired else sum(seconds))
 
     def slower_than(self, part: float) -> bool:
         """Return whether *new* certainly takes more than 1 + *part* times as long as *base*."""
         return self.verdict is Verdict.SLOWER and self.speed.interval[1] < 1 / (1 + part)
+
+    def may_be_slower_than(self, part: float) -> bool:
+        """Return whether *new* may take more than 1 + *part* times as long as *base*."""
+        return self.speed.interval[0] < 1 / (1 + part)
 
 
 @dataclass(frozen=True)
@@ -81,8 +105,8 @@ class Comparison:
 
     @property
     def mean(self) -> Ratio | None:
-        """The geometric mean of the ratios."""
-        if not self.pairs:
+        """The geometric mean of the ratios, ``None`` if one of them is not known."""
+        if not self.pairs or not all(pair.speed.is_known for pair in self.pairs):
             return None
         return Ratio(mean_of_estimates([pair.speed.log for pair in self.pairs]))
 
@@ -132,13 +156,6 @@ def compare(
             *_differing([(_settings(base), _settings(new)) for base, new in common], setting=True),
         ],
     )
-
-
-def overall(base: Sequence[CellResult], new: Sequence[CellResult]) -> tuple[Ratio, int] | None:
-    """Return the geometric mean of the ratios of two contenders, and the number of ratios."""
-    of_base, of_new = (_by_key(side, across=True) for side in (base, new))
-    logs = [ratio_of(of_base[key], of_new[key]).log for key in of_base if key in of_new]
-    return (Ratio(mean_of_estimates(logs)), len(logs)) if logs else None
 
 
 def _by_key(
@@ -194,7 +211,7 @@ def verdicts(ratios: Sequence[Ratio]) -> list[Verdict]:
 def _verdict(ratio: Ratio, p_value: float) -> Verdict:
     if p_value <= FALSE_CALLS:
         return Verdict.FASTER if ratio.log.mean > 0 else Verdict.SLOWER
-    return Verdict.TOO_FEW if ratio.log.half_width > MAX_WIDTH else Verdict.NO_DIFFERENCE
+    return Verdict.UNDECIDED if ratio.log.half_width > MAX_WIDTH else Verdict.NO_DIFFERENCE
 
 
 def _pairs(cells: Sequence[tuple[CellResult, CellResult]]) -> list[Pair]:
@@ -202,7 +219,7 @@ def _pairs(cells: Sequence[tuple[CellResult, CellResult]]) -> list[Pair]:
     pairs = []
     for (base, new), ratio, verdict in zip(cells, ratios, verdicts(ratios), strict=True):
         needed = None
-        if verdict is Verdict.TOO_FEW and ratio.log.df > 0:
+        if verdict is Verdict.UNDECIDED:
             needed = runs_needed(ratio.log, min(len(base.runs), len(new.runs)), MAX_WIDTH)
         pairs.append(Pair(base, new, ratio, verdict, needed))
     return pairs
@@ -220,6 +237,21 @@ def ratio_of(base: CellResult, new: CellResult) -> Ratio:
     times = _mean_log(base) - _mean_log(new) if pairs is None else mean_of_runs(pairs)
     more_work = math.log(new.work / base.work)
     return Ratio(replace(times, mean=times.mean + more_work), paired=pairs is not None)
+
+
+def rounds_needed(results: Mapping[str, CellResult], baseline: str | None, precision: float) -> int:
+    """Predict the number of rounds after which a row is known with a *precision*.
+
+    That applies to the figure of each contender and to its ratio to the contender that it is
+    compared with.  *results* are the measured cells of the row, by contender; *precision* is half
+    of the width of an interval, as a part of the number.
+    """
+    estimates = [(result.relative, len(result.runs)) for result in results.values()]
+    originals = {name: result.variant_of for name, result in results.items()}
+    for pair in pairs_to_compare(originals, baseline):
+        base, new = (results[name] for name in pair)
+        estimates.append((ratio_of(base, new).log, min(len(base.runs), len(new.runs))))
+    return max(runs_needed(estimate, runs, precision) for estimate, runs in estimates)
 
 
 def _mean_log(result: CellResult) -> Estimate:

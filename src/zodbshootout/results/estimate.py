@@ -9,6 +9,9 @@ from dataclasses import dataclass, replace
 
 CONFIDENCE = 0.95
 """The fraction of intervals that contain the true mean."""
+MIN_RUNS = 3
+"""Fewer numbers than these say nothing about how such numbers vary: an interval from two of them
+is wider than any difference of interest, or has no width by chance."""
 
 
 @dataclass(frozen=True)
@@ -19,7 +22,7 @@ class Estimate:
     variance: float
     """The square of the standard error of the mean."""
     df: float
-    """The degrees of freedom; 0 if there is one number, which cannot tell how numbers vary."""
+    """The degrees of freedom; 0 if there are fewer than :data:`MIN_RUNS` numbers."""
 
     @property
     def half_width(self) -> float:
@@ -52,7 +55,7 @@ def mean_of(numbers: Sequence[float]) -> Estimate:
     """Estimate the mean from independent numbers."""
     count = len(numbers)
     variance = _squared_deviations(numbers) / (count - 1) / count if count > 1 else 0.0
-    return Estimate(statistics.fmean(numbers), variance, count - 1)
+    return Estimate(statistics.fmean(numbers), variance, count - 1 if count >= MIN_RUNS else 0)
 
 
 def mean_of_runs(runs: Sequence[Sequence[float]]) -> Estimate:
@@ -88,10 +91,10 @@ def mean_of_estimates(estimates: Sequence[Estimate]) -> Estimate:
 def runs_needed(estimate: Estimate, runs: int, half_width: float) -> int:
     """Predict the number of runs for an interval of *half_width*, after *runs* gave *estimate*.
 
-    Later runs are assumed to vary like these.  The result is at least *runs*, and 2 after one.
+    Later runs are assumed to vary like these.  The result is at least *runs* and :data:`MIN_RUNS`.
     """
-    if estimate.df <= 0 or runs == 1:
-        return 2
+    if estimate.df <= 0:
+        return max(runs, MIN_RUNS)
     needed = runs
     while _projected_half_width(estimate, runs, needed) > half_width:
         needed = max(needed + 1, math.ceil(needed * 1.02))

@@ -17,10 +17,13 @@ from zodbshootout.client.outcome import Failure, State
 from zodbshootout.client.protocol import NANOSECONDS
 from zodbshootout.client.specification import INSTALLED
 from zodbshootout.results.cell import Cell
-from zodbshootout.results.estimate import Estimate, mean_of_runs
+from zodbshootout.results.estimate import MIN_RUNS, Estimate, mean_of_runs
 
 MAX_WARMING_UP = 2
 """The most values of a run that cannot show whether its first one is slower."""
+IMPRECISE = 0.1
+"""The half width, as a fraction of the mean, above which a figure is imprecise if no precision was
+asked for."""
 USUAL = (50, 90, 99)
 """The percentiles that every report of latencies shows."""
 _NAME = "cell"
@@ -179,18 +182,29 @@ class CellResult:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """The 95 % confidence interval of the mean over runs, if there are several runs."""
-        return self.estimate.interval if len(self.runs) > 1 else None
+        """The 95 % confidence interval of the mean over runs, if there are runs enough."""
+        return self.estimate.interval if len(self.runs) >= MIN_RUNS else None
 
     @property
     def half_width(self) -> float | None:
         """Half of the width of that interval, as a fraction of the mean."""
-        return self.relative.half_width if len(self.runs) > 1 else None
+        return self.relative.half_width if len(self.runs) >= MIN_RUNS else None
 
     @property
     def precision(self) -> float:
         """The half width that was asked for, as a fraction of the mean; 0 if none was."""
         return float(self.runs[-1].get_metadata().get("precision", 0)) if self.runs else 0.0
+
+    @property
+    def is_imprecise(self) -> bool:
+        """Whether the mean is not known as well as was asked for, or else within 10 %."""
+        return self.half_width is None or self.half_width > (self.precision or IMPRECISE)
+
+    @property
+    def run_seconds(self) -> float:
+        """The median duration of a run in seconds; 0 if it is unknown."""
+        seconds = [run.get_metadata().get("duration", 0.0) for run in self.runs]
+        return statistics.median(seconds) if seconds else 0.0
 
     def latency(self, percentile: float) -> float | None:
         """Return one of the usual percentiles of all latencies, in seconds, if it is known."""

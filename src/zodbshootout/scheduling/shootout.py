@@ -12,8 +12,7 @@ from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.outcome import Failed, Failure, State
 from zodbshootout.client.storage_info import clients_together
 from zodbshootout.results.cell import Cell
-from zodbshootout.results.comparison import pairs_to_compare, ratio_of
-from zodbshootout.results.estimate import runs_needed
+from zodbshootout.results.comparison import rounds_needed
 from zodbshootout.scheduling.calibration import RowCalibration
 from zodbshootout.scheduling.interleaved_run import InterleavedRun
 from zodbshootout.scheduling.plan import Row
@@ -99,22 +98,14 @@ class Shootout:
         return min((len(result.runs) for result in results), default=0)
 
     def _rounds_needed(self, cells: Sequence[Cell]) -> int:
-        """Return the number of rounds after which a row is known with the precision asked for.
-
-        That applies to the figure of each contender and to each ratio that the report shows.
-        """
+        """Return the number of rounds after which a row is known with the precision asked for."""
         effort = self.plan.effort
         unsettled = self.store.unsettled(cells)
         results = {cell.contender: self.store.result(cell) for cell in unsettled}
         results = {name: result for name, result in results.items() if result.measured}
         if not effort.precision or not results:
             return effort.processes if unsettled else 0
-        estimates = [(result.relative, len(result.runs)) for result in results.values()]
-        originals = {name: result.variant_of for name, result in results.items()}
-        for pair in pairs_to_compare(originals, self.options.baseline):
-            base, new = (results[name] for name in pair)
-            estimates.append((ratio_of(base, new).log, min(len(base.runs), len(new.runs))))
-        return max(runs_needed(estimate, runs, effort.precision) for estimate, runs in estimates)
+        return rounds_needed(results, self.options.baseline, effort.precision)
 
     def _close(self, cells: Sequence[Cell]) -> None:
         for cell in self.store.unsettled(cells):

@@ -35,7 +35,7 @@ class BadSection(Exception):  # noqa: N818
         super().__init__(message, line)
         self.message = message
         self.line = line
-        """The line of the section that is wrong, from 1 on; 0 if that is not known."""
+        """The wrong line of the section, from 1 on; 0 if that is not known."""
 
     def __str__(self) -> str:
         return self.message

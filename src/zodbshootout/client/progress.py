@@ -8,15 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 MAX_POINTS = 1024
-"""Points that are kept of the progress of a single client; of more points, some are dropped."""
+"""Points that are kept of the progress of a client that is alone."""
 MIN_POINTS = 32
 
 
 def most_points(clients: int) -> int:
-    """Return how many points are kept of the progress of one of several *clients*.
-
-    The sum over more clients is as exact with fewer points of each.
-    """
+    """Return how many points to keep of each of *clients*; the sum over more needs fewer."""
     return max(MIN_POINTS, math.ceil(MAX_POINTS / math.sqrt(clients)))
 
 
@@ -43,16 +40,15 @@ class Progress:
         return done + int((time - before) / (after - before) * (self.done[index] - done))
 
     def end(self, iterations: int) -> float:
-        """Return the time at which the client had done some number of *iterations*."""
+        """Return the time at which the client had done *iterations*."""
         return self.times[bisect_left(self.done, iterations)]
 
 
 def kept(counted: int, total: int, clients: int) -> list[int]:
-    """Return the numbers of the points that are kept of one of several *clients*.
+    """Return which of *total* points to keep of one of several *clients*.
 
-    There are *total* points; the first *counted* of them are of iterations that count.  Kept are
-    always the first two, because all clients end their first iterations at about the same time,
-    the last that counts, and the last.
+    The first *counted* points are of iterations that count.  Always kept are the last of these, the
+    last of all, and the first two, as all clients end their first iterations at about one time.
     """
     stride = 1 + total // most_points(clients)
     return sorted({0, min(1, total - 1), counted - 1, total - 1, *range(0, total, stride)})
@@ -67,7 +63,7 @@ class Total:
     """
 
     def __init__(self, clients: Sequence[Progress]) -> None:
-        """Add up the progress of *clients* that all have batches of one size."""
+        """Add up the progress of *clients* whose batches all have one size."""
         self._under_way = clients[0].done[0] / 2
         changes: list[tuple[float, int, float]] = []
         self._gaps_begin: list[float] = []

@@ -18,10 +18,10 @@ from zodbshootout.client.progress import Progress, kept
 from zodbshootout.client.protocol import Call, Channel, Clock, Latencies
 
 POLL_INTERVAL = 0.0005
-"""Seconds between two polls for an order, while a client goes on with iterations that no longer
-count: a poll takes some microseconds, in which the client adds nothing to the load."""
+"""Seconds between polls for an order during uncounted iterations: a poll adds nothing to the load
+for some microseconds."""
 MAX_NOTED = 2**17
-"""Ends of iterations that are noted before every second of the uncounted ones is dropped."""
+"""Ends of uncounted iterations that are noted before every second of them is dropped."""
 CALLS = frozenset({"verify", "audit", "close_database", "reopen_database", "leave"})
 """The methods of a :class:`Session` that its crew may call."""
 
@@ -106,8 +106,8 @@ class Session:
     def _go_on(self, stretch: StretchTimer) -> None:
         """Keep the load up while others have iterations left that count.
 
-        If clients can keep each other from getting through, none goes on for longer than it was
-        measured: it could be the one that the others wait for.
+        If clients can block each other, none goes on for longer than it was measured: the others
+        could be waiting for it.
         """
         if not self._goes_on:
             return
@@ -167,8 +167,8 @@ class StretchTimer:
     def start(self, instant: float) -> None:
         """Wait for the *instant* at which all clients start.
 
-        Time spent waiting for a processor or the interpreter's lock is measured, like any response
-        time.  A client that is alone starts when it runs.
+        Time spent waiting for a CPU or the GIL is measured, like any response time.  A client that
+        is alone starts when it runs.
         """
         now = self._clock.now
         self._late = max(0.0, now() - instant)
@@ -216,7 +216,7 @@ class StretchTimer:
             note(now())
 
     def uncounted(self) -> None:
-        """Do a batch of iterations that does not count, and note the time of its end."""
+        """Do a batch of iterations that do not count, and note the time of its end."""
         benchmark = self._benchmark
         if benchmark.between is not None:
             benchmark.between()
@@ -234,7 +234,6 @@ class StretchTimer:
                 self._stride = 2 * self._stride + 1
 
     def report(self) -> protocol.Stretch:
-        """Return what was measured."""
         benchmark = self._benchmark
         return protocol.Stretch(
             progress=self._progress(),
@@ -281,10 +280,7 @@ class StretchTimer:
 
 @contextmanager
 def _garbage_left_alone() -> Iterator[None]:
-    """Restrict Python's garbage collector to objects made meanwhile, as by the storage.
-
-    Objects that the harness has prepared would otherwise be traversed repeatedly on the clock.
-    """
+    """Have Python's garbage collector traverse no objects that the harness has prepared."""
     freeze, unfreeze = (getattr(gc, name, None) for name in ("freeze", "unfreeze"))  # not on PyPy
     if freeze is None or unfreeze is None:
         yield

@@ -1,4 +1,4 @@
-"""Everything that a client needs to know: a benchmark, a storage, and the parameters of a cell.
+"""Everything that a client needs to know: a benchmark, a storage and the parameters of a cell.
 
 All classes here are immutable.  Sizes are in bytes.
 """
@@ -15,10 +15,9 @@ INSTALLED = "installed"
 COMPRESSIBILITY = 0.5
 """The default share of the content that compression removes.
 
-LevelDB's benchmark, and RocksDB's after it, write values that compress to about half of their size
-(LevelDB's README, "Performance").  English text, here Debian's texts of licences, cut into pieces
-and compressed with zlib piece by piece, lost 0.35 of pieces of 300 bytes, 0.49 of 999 bytes and
-0.62 of 10000 bytes.
+Values of LevelDB's benchmark, and of RocksDB's after it, compress to about half of their size
+(LevelDB's README, "Performance").  Of English text, Debian's licences, zlib removed 0.35 in pieces
+of 300 bytes, 0.49 in pieces of 999 bytes and 0.62 in pieces of 10000 bytes.
 """
 
 
@@ -69,7 +68,7 @@ class CrewShape:
 
     @property
     def kind(self) -> str:
-        """The words for any number of such clients: ``threads sharing one DB``."""
+        """The words for several such clients: ``threads sharing one DB``."""
         return str(replace(self, size=2)).partition(" ")[2]
 
     @property
@@ -79,10 +78,10 @@ class CrewShape:
 
     @property
     def code(self) -> str:
-        """The shape in one word, as it stands in the name of a benchmark: ``threads-shared-2``."""
-        sharing = "-shared" if self.shared else "-unique"
-        if not self.client_kind.in_one_process:
-            sharing = ""
+        """The shape in one word, for the name of a benchmark: ``threads-shared-2``."""
+        sharing = ""
+        if self.client_kind.in_one_process:
+            sharing = "-shared" if self.shared else "-unique"
         hosts = f"-hosts-{self.hosts}" if self.hosts else ""
         return f"{self.client_kind.plural}{sharing}-{self.size}{hosts}"
 
@@ -110,16 +109,12 @@ class Parameters:
     seed: int = 0
     """The seed from which the objects' content is generated."""
     owner: str = ""
-    """The contender whose objects are changed.
-
-    Several contenders of one database, which are measured in turn, would otherwise change each
-    other's objects.
-    """
+    """The contender whose objects are changed: contenders of one database change their own."""
 
 
 @dataclass(frozen=True)
 class Interpreter:
-    """Another Python than that of the command, in which a contender is opened."""
+    """Another Python than the command's, in which a contender is opened."""
 
     name: str
     """The user's name for it; empty for the Python of a host."""

@@ -1,7 +1,4 @@
-"""Plain records about a contender's storage: which crews can use it, what it needs, its caches.
-
-Its section says some of it.  The rest is known once the storage was opened.
-"""
+"""Plain records about a contender's storage: which crews can use it, what it needs, its caches."""
 
 from __future__ import annotations
 
@@ -72,13 +69,13 @@ def server_cache(product: str) -> Cache:
 
 @dataclass(frozen=True)
 class CacheUse:
-    """How often a storage's own cache was asked, since some moment in the past."""
+    """How often a storage's own cache was asked since some moment."""
 
     hits: int
     misses: int | None
     """``None`` if the storage does not count them."""
     per_opening: int = 0
-    """The most hits that it counts when a connection is opened, although no record is loaded."""
+    """The most hits that it counts when a connection is opened, without loading a record."""
 
     def since(self, earlier: CacheUse) -> CacheUse:
         """Return the use between *earlier* and now."""
@@ -154,7 +151,7 @@ class Advice:
 class StorageInfo:
     """Everything that decides how a contender can be measured, or is recorded of it.
 
-    The section of a known storage says the first five of them; the open storage says all.
+    The section of a known storage says the first five; the open storage says all.
     """
 
     storage_name: str = "this storage"
@@ -188,7 +185,7 @@ class StorageInfo:
 
 
 def plugins(group: str) -> list[Any]:
-    """Return the objects that entry points of this group name, loaded."""
+    """Return the objects that the entry points of this group name."""
     if sys.version_info >= (3, 10):
         return [entry.load() for entry in entry_points(group=group)]
     return [entry.load() for entry in entry_points().get(group, ())]  # type: ignore[unreachable, unused-ignore]
@@ -197,9 +194,8 @@ def plugins(group: str) -> list[Any]:
 def installed_versions(names: Iterable[str]) -> dict[str, str]:
     """Return the versions of those of the named distributions that are installed.
 
-    The version of a distribution installed from a repository includes the commit: ``4.3.0 (git
-    1a2b3c4d5e6f)``; that of a checkout (``pip install -e``) also says if files were changed:
-    ``4.3.0 (git 1a2b3c4d5e6f, modified)``.
+    If one was installed from a repository or a checkout, its version includes the commit and
+    whether files were changed: ``4.3.0 (git 1a2b3c4d5e6f, modified)``.
     """
     versions = ((name, _version(name)) for name in names)
     return {name: version for name, version in versions if version is not None}

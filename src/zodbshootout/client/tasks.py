@@ -33,7 +33,7 @@ class Preparation:
     """Whether all data is destroyed first."""
     pack: bool = False
     may_write: bool = False
-    """Whether it is written to whatever else is in it."""
+    """Whether it is written to, whatever else is in it."""
 
 
 def inspect(storage: Storage) -> StorageInfo:

@@ -1,8 +1,7 @@
-"""The kinds of storages: what a ZConfig section says, and what can be done once it is open.
+"""The types of storages: what a section says, and what can be done with an open storage.
 
-A contender is a stack of storages: perhaps a wrapper around the storage that keeps the data.  A
-storage without a :class:`StorageType` of its own is measured all the same; its caches are then not
-emptied, and the run's metadata say so.
+A contender is a stack of storages, for instance a wrapper around another.  A storage without a
+:class:`StorageType` of its own is measured as well, but its caches are not emptied.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from zodbshootout.client.storage_info import (
 )
 
 ENTRY_POINTS = "zodbshootout.storages"
-"""The group of entry points that name classes of storages in other packages."""
+"""The group of entry points for types of storages in other packages."""
 
 _MODULES = ("zodb", "relstorage", "zeo", "zlibstorage")
 """The modules of this package: a new one is one file and its name here."""
@@ -41,10 +40,7 @@ BlobRevision = tuple[bytes, bytes]
 
 
 class StorageType:
-    """A kind of storage.  Class methods read a section; an instance has one open storage.
-
-    This class itself knows nothing of any storage.
-    """
+    """A type of storage: class methods read a section; an instance has one open storage."""
 
     storage_class: ClassVar[str] = ""
     """``module.Class`` of the storage."""
@@ -58,10 +54,7 @@ class StorageType:
     prefetches: ClassVar[bool | None] = None
     """Whether ``Connection.prefetch`` does anything; ``None`` if only the open storage says so."""
     serves_threads: ClassVar[bool] = True
-    """Whether several threads can use one storage object.
-
-    A storage with its own MVCC need not: ZODB gives each connection another object of it.
-    """
+    """Whether several threads can use one storage object; one with its own MVCC need not."""
     holds_changes: ClassVar[bool] = True
     """Whether a DemoStorage can keep its changes in it."""
     zap_obstacle: ClassVar[str | None] = None
@@ -188,10 +181,7 @@ class StorageType:
         return None
 
     def zap(self, db: Any) -> bool:  # noqa: ARG002
-        """Close *db* and destroy all data in the storage; return whether it did.
-
-        A storage without means of its own leaves everything as it is.  Files of blobs may stay.
-        """
+        """Close *db* and destroy all data; return whether it did.  Files of blobs may stay."""
         return False
 
     def driver(self) -> str | None:
@@ -216,20 +206,20 @@ def storage_types() -> tuple[type[StorageType], ...]:
 
 
 def typed(storage: Any) -> StorageType:
-    """Return an open storage with its type, which is :class:`StorageType` if it is not known."""
+    """Return the type of an open storage, :class:`StorageType` itself if it is not known."""
     names = class_names(type(storage))
     known = (cls for cls in storage_types() if cls.storage_class in names)
     return next(known, StorageType)(storage)
 
 
 def type_of_section(section: Any) -> type[StorageType] | None:
-    """Return the type of storage that a section opens, or ``None`` if it is not known."""
+    """Return the type of storage that a section opens, ``None`` if it is not known."""
     names = class_names(type(section))
     return next((cls for cls in storage_types() if names & set(cls.section_classes)), None)
 
 
 def known_types(sections: Iterable[Any]) -> Iterator[tuple[type[StorageType], Any]]:
-    """Return those of the *sections* whose type is known, with the type."""
+    """Return those of the *sections* whose type is known, each after its type."""
     for section in sections:
         storage_type = type_of_section(section)
         if storage_type is not None:

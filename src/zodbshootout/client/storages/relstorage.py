@@ -39,23 +39,16 @@ _ADAPTERS = {
     "OracleAdapterFactory": ("oracle", "cx_Oracle"),
 }
 """The section of an adapter, and the package with the driver that it prefers."""
-_DRIVER_PACKAGES = {
-    "pg8000": "pg8000",
-    "psycopg2cffi": "psycopg2cffi",
-    "pymysql": "PyMySQL",
-    "c mysql connector/python": "mysql-connector-python",
-    "py mysql connector/python": "mysql-connector-python",
-}
-"""The packages of other drivers, by the drivers' names in lower case."""
-_DRIVER_DISTRIBUTIONS = {
-    "MySQLdb": ("mysqlclient",),
-    "PyMySQL": ("PyMySQL",),
-    "MySQL Connector/Python": ("mysql-connector-python",),
+_DRIVERS = {
+    "mysqldb": ("mysqlclient",),
+    "pymysql": ("PyMySQL",),
+    "mysql connector/python": ("mysql-connector-python",),
+    "psycopg2cffi": ("psycopg2cffi",),
     "psycopg2": ("psycopg2-binary", "psycopg2"),
     "pg8000": ("pg8000",),
-    "cx_Oracle": ("cx_Oracle",),
+    "cx_oracle": ("cx_Oracle",),
 }
-"""The packages that may contain a driver, by part of the name of the open driver."""
+"""The packages that may contain a driver, by part of its name in lower case."""
 _MEMCACHED_DISTRIBUTIONS = {
     "relstorage.pylibmc_wrapper": ("pylibmc",),
     "memcache": ("python-memcached",),
@@ -122,7 +115,7 @@ class RelStorageType(StorageType):
         if not name:
             return None
         driver = adapter.config.driver
-        package = _DRIVER_PACKAGES.get(driver.lower(), preferred)
+        package = (*_driver_packages(driver), preferred)[0]
         missing = f"the driver {driver!r} is not installed"
         if driver == "auto":
             missing = "no driver for it is installed"
@@ -176,13 +169,8 @@ class RelStorageType(StorageType):
         return CacheUse(statistics["hits"], statistics["misses"], polls)
 
     def versions(self) -> dict[str, str]:
-        driver, options = self.driver(), self.storage._options
-        names = [
-            name
-            for part, packages in _DRIVER_DISTRIBUTIONS.items()
-            if part in driver
-            for name in packages
-        ]
+        options = self.storage._options
+        names = _driver_packages(self.driver())
         if options.cache_servers:
             names += _MEMCACHED_DISTRIBUTIONS.get(options.cache_module_name, ())
         versions = {**super().versions(), **installed_versions(names)}
@@ -208,6 +196,10 @@ class RelStorageType(StorageType):
             f"RelStorage {version('RelStorage')} on SQLite commits what a refused transaction has "
             "stored together with the next one"
         )
+
+
+def _driver_packages(driver: str) -> tuple[str, ...]:
+    return next((packages for part, packages in _DRIVERS.items() if part in driver.lower()), ())
 
 
 def suitable_driver(kind: str) -> str | None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
 from typing import Any
 
 from transaction import TransactionManager
@@ -23,7 +23,7 @@ class Neighbours:
     """
 
     def __init__(self, size: int, first: int) -> None:
-        """Have *size* clients, of which the one with the index *first* counts for all."""
+        """Let the one of *size* clients with the index *first* count for all what the DB counts."""
         self.first = first
         self._barrier = threading.Barrier(size, self._act)
         self._numbers: list[int] = []
@@ -74,7 +74,7 @@ class Client:
 
     def connect(self) -> Any:
         """Open a connection and begin a transaction; return the connection."""
-        self.connection = self.database.connect(self.transactions)
+        self.connection = self.database.db.open(self.transactions)
         self.transactions.begin()
         return self.connection
 
@@ -88,10 +88,8 @@ class Client:
         self.connection = None
 
     def transfers(self) -> tuple[int, int]:
-        """Return the numbers of objects that it has loaded and stored since the last call.
-
-        It counts them itself, as connections of a shared pool go from one client to another.
-        """
+        """Return the numbers of objects that it has loaded and stored since the last call."""
+        # It adds them up itself: connections of a shared pool go from one client to another.
         if self.connection is not None:
             self._note_transfers()
         transfers = self._loads, self._stores
@@ -102,12 +100,6 @@ class Client:
         loads, stores = self.connection.getTransferCounts(clear=True)
         self._loads += loads
         self._stores += stores
-
-    def leave(self) -> None:
-        """Give the connection back, and close the DB unless others use it."""
-        self.disconnect()
-        if not self.parameters.crew.shared:
-            self.database.close()
 
     def close_database(self) -> None:
         """Close the DB, once for all clients that use it."""
@@ -138,26 +130,21 @@ class Client:
         self.transactions.abort()
 
     def keeps_loaded(self, objects: int) -> bool:
-        """Return whether the pickle cache keeps *objects* objects from one transaction to the next.
-
-        The root, mappings and the like need a little more room.
-        """
+        """Return whether the pickle cache keeps *objects* objects across transactions."""
         db = self.database.db
+        # The root, mappings and the like need a little more room.
         return bool(db.getCacheSize() > objects * 1.1 + 20 and not db.getCacheSizeBytes())
 
     def second_connection(self) -> AbstractContextManager[Any]:
         """Open another connection, with a transaction manager of its own."""
         return self.database.connected()
 
-    @contextmanager
-    def fresh_connection(self) -> Iterator[Any]:
+    def fresh_connection(self) -> AbstractContextManager[Any]:
         """Open another connection, after every client-side cache was emptied."""
         self.neighbours.together(self.database.empty_caches)
-        with self.second_connection() as connection:
-            yield connection
+        return self.second_connection()
 
-    @contextmanager
-    def auditing_connection(self) -> Iterator[Any]:
+    def auditing_connection(self) -> AbstractContextManager[Any]:
         """Open another connection that sees what all clients have committed.
 
         All clients of its DB have given their connections back and wait.
@@ -166,5 +153,4 @@ class Client:
             # A server may not yet have sent the last invalidations of other clients.
             self.database.reopen()
         self.database.empty_caches()
-        with self.second_connection() as connection:
-            yield connection
+        return self.second_connection()

@@ -147,18 +147,11 @@ class Database:
         self.close()
         self.open()
 
-    def connect(self, transaction_manager: Any) -> Any:
-        """Return a connection of the DB's pool."""
-        return self.db.open(transaction_manager)
-
     @contextmanager
     def connected(self) -> Iterator[Any]:
-        """Open a connection with a transaction manager of its own, and begin a transaction.
-
-        What is not committed in the end is aborted.
-        """
+        """Open a connection with a transaction manager of its own, and begin a transaction."""
         transactions = TransactionManager(explicit=True)
-        connection = self.connect(transactions)
+        connection = self.db.open(transactions)
         transactions.begin()
         try:
             yield connection

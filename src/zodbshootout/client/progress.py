@@ -13,7 +13,7 @@ MIN_POINTS = 32
 
 
 def most_points(clients: int) -> int:
-    """Return how many points to keep of each of *clients*; the sum over more needs fewer."""
+    """Return how many points to keep of each of *clients*: the sum over more needs fewer."""
     return max(MIN_POINTS, math.ceil(MAX_POINTS / math.sqrt(clients)))
 
 

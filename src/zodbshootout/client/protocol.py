@@ -21,7 +21,7 @@ _SUB_BUCKET_BITS = 11
 
 
 class Clock(Protocol):
-    """Tells the time in seconds; only differences count.  Clients of one host read the same."""
+    """Tells the time in seconds; only differences count.  Clients on one host read one clock."""
 
     def now(self) -> float:
         """Return the time."""

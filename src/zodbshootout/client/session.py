@@ -18,8 +18,7 @@ from zodbshootout.client.progress import Progress, kept
 from zodbshootout.client.protocol import Call, Channel, Clock, Latencies
 
 POLL_INTERVAL = 0.0005
-"""Seconds between polls for an order during uncounted iterations: a poll adds nothing to the load
-for some microseconds."""
+"""Seconds between polls for an order in uncounted iterations: each poll is a gap in the load."""
 MAX_NOTED = 2**17
 """Ends of uncounted iterations that are noted before every second of them is dropped."""
 CALLS = frozenset({"verify", "audit", "close_database", "reopen_database", "leave"})
@@ -280,7 +279,7 @@ class StretchTimer:
 
 @contextmanager
 def _garbage_left_alone() -> Iterator[None]:
-    """Have Python's garbage collector traverse no objects that the harness has prepared."""
+    """Keep the garbage collector from traversing the objects that the harness has prepared."""
     freeze, unfreeze = (getattr(gc, name, None) for name in ("freeze", "unfreeze"))  # not on PyPy
     if freeze is None or unfreeze is None:
         yield

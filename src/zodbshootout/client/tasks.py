@@ -143,9 +143,8 @@ def _sets(dataset: Dataset, parameters: Parameters) -> Iterator[tuple[int, int]]
     return product(range(dataset.mappings(parameters.crew.size)), range(sets))
 
 
-def fill(database: Database, parameters: Parameters) -> int:
-    """Write the objects that are missing of ``min_objects``; return their number."""
-    if not parameters.min_objects:
-        return 0
-    with database.connected() as connection:
-        return fill_up(connection, parameters)
+def fill(database: Database, parameters: Parameters) -> None:
+    """Write the objects that are missing of ``min_objects``."""
+    if parameters.min_objects:
+        with database.connected() as connection:
+            fill_up(connection, parameters)

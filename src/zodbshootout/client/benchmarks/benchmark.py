@@ -24,7 +24,7 @@ MIN_OF_SEVERAL = 2
 
 
 def without_objects(parameters: Parameters) -> Parameters:
-    """Return *parameters* without those of objects, except of what ``--min-objects`` adds.
+    """Return *parameters* with no objects but those that ``--min-objects`` adds.
 
     A benchmark without objects is then measured once, whatever counts and sizes are asked for.
     """
@@ -166,8 +166,10 @@ class Benchmark:
         """
 
     def tear_down(self) -> None:
-        """Give the connection back and close the DB."""
-        self.client.leave()
+        """Give the connection back, and close the DB unless others use it."""
+        self.client.disconnect()
+        if not self.client.parameters.crew.shared:
+            self.client.database.close()
 
     def count(self, **numbers: int) -> None:
         """Add numbers to the counts."""

@@ -72,7 +72,7 @@ class Conflicting(Benchmark):
         self.client.disconnect()
 
     def _count_resolutions(self) -> Callable[[], None]:
-        """Count the resolved objects that tpc_vote returns; return a function that stops that."""
+        """Count the resolved objects that tpc_vote returns; return a function that stops it."""
         storage = self.client.connection._storage
         vote = storage.tpc_vote
 

@@ -28,6 +28,8 @@ from zodbshootout.client.data.btrees import btree_class
 from zodbshootout.client.data.records import BLOCK, Class, Document, Item, Tally, payload
 from zodbshootout.client.specification import MappingType, Parameters
 
+Root = MutableMapping[str, Any]
+
 TOP = "zodbshootout"
 """The key in the root for everything that zodbshootout stores."""
 MARKER = "marker"
@@ -88,7 +90,7 @@ def sets_to_read(parameters: Parameters) -> int:
 
 
 def sets_to_time(parameters: Parameters) -> int:
-    """Return how many of these sets count; a client reads the rest while others go on."""
+    """Return how many of these sets count; a client reads the rest while it waits for others."""
     sets = sets_to_read(parameters)
     return sets if parameters.crew.size == 1 else max(1, sets - max(1, sets // 4))
 
@@ -122,13 +124,7 @@ def name(dataset: Dataset, parameters: Parameters, client: int, number: int = 0)
     return "/".join(map(str, parts))
 
 
-def find(
-    root: MutableMapping[str, Any],
-    dataset: Dataset,
-    parameters: Parameters,
-    client: int,
-    number: int = 0,
-) -> Any:
+def find(root: Root, dataset: Dataset, parameters: Parameters, client: int, number: int = 0) -> Any:
     """Return a client's set *number*.
 
     :raises KeyError: if :func:`make` has not made it
@@ -136,7 +132,7 @@ def find(
     return root[TOP][name(dataset, parameters, client, number)]
 
 
-def top(root: MutableMapping[str, Any]) -> Any:
+def top(root: Root) -> Any:
     """Return the BTree for everything that zodbshootout stores, made if it is missing."""
     if root.get(TOP) is None:
         root[TOP] = OOBTree({MARKER: "made by zodbshootout, which may write and delete here"})
@@ -151,11 +147,7 @@ def others(root: Mapping[Any, Any]) -> list[str]:
 
 
 def is_missing(
-    root: MutableMapping[str, Any],
-    dataset: Dataset,
-    parameters: Parameters,
-    client: int,
-    number: int = 0,
+    root: Root, dataset: Dataset, parameters: Parameters, client: int, number: int = 0
 ) -> bool:
     """Return whether :func:`make` would write a client's set *number*."""
     ours = root.get(TOP, {})
@@ -165,14 +157,8 @@ def is_missing(
     return key not in ours or len(ours[key]) != parameters.objects
 
 
-def make(
-    root: MutableMapping[str, Any],
-    dataset: Dataset,
-    parameters: Parameters,
-    client: int,
-    number: int = 0,
-) -> int:
-    """Make a client's set *number* if it is missing; return the number of new objects."""
+def make(root: Root, dataset: Dataset, parameters: Parameters, client: int, number: int = 0) -> int:
+    """Make a client's set if it is missing; return the number of objects.  The caller commits."""
     if not is_missing(root, dataset, parameters, client, number):
         return 0
     ours = top(root)
@@ -191,7 +177,7 @@ def make(
 
 
 def add_empty_mappings(parent: Any, parameters: Parameters, count: int) -> list[Any]:
-    """Have *parent* refer to *count* new mappings alone; the former ones become garbage."""
+    """Replace the mappings in *parent* by *count* new ones; return these.  The caller commits."""
     mappings = [new_mapping(parameters) for _ in range(count)]
     parent.clear()
     parent.update(dict(enumerate(mappings)))

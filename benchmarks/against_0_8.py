@@ -18,11 +18,11 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pyperf
+from zodbshootout.client.opening import prelude
 
 from benchmarks import share
 from benchmarks.contenders import IMPORTS
 from benchmarks.figure import Figure, NotMeasured, at_most, told
-from zodbshootout.client.opening import prelude
 from zodbshootout.config.configuration import Source, parse
 from zodbshootout.guardian import Guardian
 from zodbshootout.servers.address import given_names

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -9,7 +10,6 @@ from ZODB.POSException import ConflictError
 from zodbshootout.client.benchmarks.benchmark import Benchmark, CheckFailed
 from zodbshootout.client.benchmarks.reading import check_contents
 from zodbshootout.client.data import tree
-from zodbshootout.client.data.records import Tally
 from zodbshootout.client.data.tree import Dataset, key_at
 from zodbshootout.client.specification import MappingType, Parameters
 from zodbshootout.client.storage_info import StorageInfo
@@ -23,6 +23,8 @@ class Conflicting(Benchmark):
 
     dataset: ClassVar[Dataset]
     obstructs = True
+    step: ClassVar[int] = 1
+    """2 if every second object of the mapping is changed, 1 if all are."""
 
     @classmethod
     def refusal(cls, info: StorageInfo, parameters: Parameters) -> str | None:
@@ -43,10 +45,6 @@ class Conflicting(Benchmark):
     def find(self, root: Any, number: int) -> Any:
         return tree.find(root, self.dataset, self.client.parameters, number)
 
-    def changed(self, tallies: Sequence[Tally]) -> Sequence[Tally]:
-        """Return those of a mapping's objects that a transaction changes."""
-        return tallies
-
     def set_up(self) -> None:
         # No client changes anything before all clients are set up.
         with self.client.second_connection() as connection:
@@ -54,12 +52,12 @@ class Conflicting(Benchmark):
             self.counts_before = [tally.count for tally in mapping.values()]
         self.commits = 0
         self.resolved = 0
-        self.stop_counting: Callable[[], None] = lambda: None
+        self.counting = ExitStack()
 
     def prepare(self) -> None:
         self.leave_connection()
         root = self.client.connect().root()
-        self.stop_counting = self._count_resolutions()
+        self._count_resolutions()
         self.mapping = self.find(root, self.own_number)
         self.client.abort()
         with self.client.transactions:
@@ -67,12 +65,11 @@ class Conflicting(Benchmark):
         self.attempts = self.resolved = 0
 
     def leave_connection(self) -> None:
-        self.stop_counting()
-        self.stop_counting = lambda: None
+        self.counting.close()
         self.client.disconnect()
 
-    def _count_resolutions(self) -> Callable[[], None]:
-        """Count the resolved objects that tpc_vote returns; return a function that stops it."""
+    def _count_resolutions(self) -> None:
+        """Count the resolved objects that tpc_vote returns, until :attr:`counting` is closed."""
         storage = self.client.connection._storage
         vote = storage.tpc_vote
 
@@ -82,13 +79,13 @@ class Conflicting(Benchmark):
             return resolved
 
         storage.tpc_vote = counting
-        return lambda: setattr(storage, "tpc_vote", vote)
+        self.counting.callback(setattr, storage, "tpc_vote", vote)
 
     def load(self) -> None:
         """Load everything that a transaction needs into the pickle cache."""
-        self.tallies = list(self.mapping.values())
-        self.targets = self.changed(self.tallies)
-        for tally in self.tallies:
+        tallies = list(self.mapping.values())
+        self.targets = tallies[:: self.step]
+        for tally in tallies:
             tally._p_activate()
 
     def run(self) -> None:
@@ -125,16 +122,15 @@ class Conflicting(Benchmark):
     def check_counts(self, connection: Any, commits: int) -> None:
         """Raise :class:`CheckFailed` unless the client's mapping was changed *commits* times."""
         tallies = list(self.find(connection.root(), self.own_number).values())
-        changed = {id(tally) for tally in self.changed(tallies)}
         for number, (tally, before) in enumerate(zip(tallies, self.counts_before)):
-            expected = before + commits * (id(tally) in changed)
+            expected = before + commits * (number % self.step == 0)
             if tally.count != expected:
                 raise CheckFailed(_difference(number, expected - tally.count, commits))
         written = tree.contents(self.dataset, self.client.parameters, self.own_number, revision=0)
         check_contents([tally.content for tally in tallies], written)
 
     def tear_down(self) -> None:
-        self.stop_counting()
+        self.counting.close()
         super().tear_down()
 
 
@@ -149,6 +145,7 @@ class Conflicts(Conflicting):
     name = "conflicts"
     title = "Conflicting Updates in {objects} Objects"
     dataset = Dataset.CONFLICTS
+    step = 2
 
     @classmethod
     def refusal(cls, info: StorageInfo, parameters: Parameters) -> str | None:
@@ -156,10 +153,7 @@ class Conflicts(Conflicting):
 
     @classmethod
     def work(cls, parameters: Parameters) -> int:
-        return len(range(0, parameters.objects, 2))
-
-    def changed(self, tallies: Sequence[Tally]) -> Sequence[Tally]:
-        return tallies[::2]
+        return len(range(0, parameters.objects, cls.step))
 
     def account(self) -> int:
         return self.commits
@@ -192,7 +186,7 @@ class ConflictsMap(Conflicts):
     def load(self) -> None:
         super().load()
         parameters = self.client.parameters
-        positions = range(0, parameters.objects, 2)
+        positions = range(0, parameters.objects, self.step)
         self.keys: list[Any] = [key_at(parameters, position) for position in positions]
 
     def change(self) -> None:

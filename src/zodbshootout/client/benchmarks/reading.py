@@ -218,4 +218,4 @@ class OpeningReading(Reading):
             self.check_use(use, self.client.neighbours.total(done))
 
     def check_use(self, use: CacheUse, done: int) -> None:
-        """Check the cache's *use* by *done* iterations of all clients of the DB; here any is right."""
+        """Check the cache's *use* by *done* iterations of all its clients; any is right here."""

@@ -153,8 +153,8 @@ def test_another_package_can_make_a_storage_known(
         assert database.own_caches() == (PICKLE_CACHE, Cache("foreign cache"))
         (section,) = sys.modules["knows_foreign"].ForeignType.settled
         assert type(section).__name__ == "ForeignSection"
-        ((found, _),) = storages.known_types([section])
-        assert found.storage_name() == "ForeignStorage"
+        ((known, _),) = storages.known_types([section])
+        assert known.storage_name() == "ForeignStorage"
         assert storages.sharing_of(section) is Sharing.VOLATILE
 
 

@@ -1,4 +1,4 @@
-"""What follows from how far each client had come at which time."""
+"""Throughput and progress of several clients."""
 
 from __future__ import annotations
 
@@ -35,12 +35,14 @@ CREWS = st.lists(DURATIONS, min_size=1, max_size=6)
 
 def in_turn(order: list[int], clients: int) -> list[Progress]:
     """Return the progress of clients that a server serves in that order, one each second."""
-    ends = [[at + 1.0 for at, who in enumerate(order) if who == each] for each in range(clients)]
-    return [Progress(0.0, each, range(1, len(each) + 1)) for each in ends]
+    ends = [
+        [at + 1.0 for at, who in enumerate(order) if who == client] for client in range(clients)
+    ]
+    return [Progress(0.0, times, range(1, len(times) + 1)) for times in ends]
 
 
-def per_second(found: Throughput) -> float:
-    return found.iterations / found.seconds
+def per_second(measured: Throughput) -> float:
+    return measured.iterations / measured.seconds
 
 
 @given(DURATIONS, st.lists(st.floats(0, 20_000), min_size=2, max_size=20))
@@ -48,7 +50,7 @@ def test_nobody_has_done_less_later(durations: list[int], times: list[float]) ->
     client = progress(durations)
     done = [client.iterations(time) for time in sorted(times)]
     assert done == sorted(done)
-    assert all(0 <= each <= len(durations) for each in done)
+    assert all(0 <= iterations <= len(durations) for iterations in done)
 
 
 @given(DURATIONS, st.integers(1, 100))
@@ -70,18 +72,20 @@ def test_an_iteration_at_work_is_none_that_is_done(batch: int, part: float) -> N
 @given(CREWS, st.integers(0, 2**20))
 def test_it_makes_no_difference_when_it_all_happened(crew: list[list[int]], shift: int) -> None:
     counted = min(map(len, crew))
-    found = throughput([progress(each) for each in crew], counted)
-    later = throughput([progress(each, start=float(shift)) for each in crew], counted)
-    assert later.seconds == found.seconds > 0
-    assert later.iterations == found.iterations
+    measured = throughput([progress(durations) for durations in crew], counted)
+    later = throughput([progress(durations, start=float(shift)) for durations in crew], counted)
+    assert later.seconds == measured.seconds > 0
+    assert later.iterations == measured.iterations
 
 
 @given(CREWS, st.integers(1, 50))
 def test_twice_as_slow_is_half_as_much(crew: list[list[int]], factor: int) -> None:
     counted = min(map(len, crew))
-    found = throughput([progress(each) for each in crew], counted)
-    slower = throughput([progress([factor * one for one in each]) for each in crew], counted)
-    assert per_second(slower) == pytest.approx(per_second(found) / factor)
+    measured = throughput([progress(durations) for durations in crew], counted)
+    slower = throughput(
+        [progress([factor * one for one in durations]) for durations in crew], counted
+    )
+    assert per_second(slower) == pytest.approx(per_second(measured) / factor)
 
 
 @given(st.integers(1, 8).flatmap(lambda clients: st.lists(st.integers(0, clients - 1))))
@@ -92,9 +96,9 @@ def test_a_server_comes_out_at_exactly_its_capacity_whomever_it_serves_how_often
     # In the end each is served at least once more, and all go on until then.
     order = [*order, *range(clients)]
     served = in_turn(order, clients)
-    counted = min(len(each.times) for each in served)
-    found = throughput(served, counted)
-    assert found.iterations == found.seconds > 0
+    counted = min(len(client.times) for client in served)
+    measured = throughput(served, counted)
+    assert measured.iterations == measured.seconds > 0
 
 
 @given(st.integers(1, 32), st.integers(1, 50))
@@ -102,8 +106,8 @@ def test_a_server_that_serves_in_turn_comes_out_at_exactly_its_capacity(
     clients: int, counted: int
 ) -> None:
     order = list(range(clients)) * (counted + 1)
-    found = throughput(in_turn(order, clients), counted)
-    assert per_second(found) == pytest.approx(1.0, rel=1e-12)
+    measured = throughput(in_turn(order, clients), counted)
+    assert per_second(measured) == pytest.approx(1.0, rel=1e-12)
 
 
 @given(st.lists(st.integers(1, 1000), min_size=1, max_size=8), st.integers(2, 20))
@@ -112,18 +116,18 @@ def test_steady_clients_come_out_at_about_the_sum_of_their_speeds(
 ) -> None:
     slowest = max(each_takes)
     crew = [progress([one] * (counted * slowest // one + 1)) for one in each_takes]
-    found = throughput(crew, counted)
-    due = sum(1 / one for one in each_takes) * found.seconds
+    measured = throughput(crew, counted)
+    expected = sum(1 / one for one in each_takes) * measured.seconds
     # What is cut off of others' iterations is less than one of each.
-    assert abs(found.iterations - due) <= len(crew) * (len(crew) - 1) + 1e-9
+    assert abs(measured.iterations - expected) <= len(crew) * (len(crew) - 1) + 1e-9
     if len(set(each_takes)) == 1:
-        assert found.iterations == pytest.approx(due)
+        assert measured.iterations == pytest.approx(expected)
 
 
 @given(DURATIONS)
 def test_a_client_that_is_alone_has_all_of_its_time(durations: list[int]) -> None:
-    found = throughput([progress(durations)], len(durations))
-    assert (found.iterations, found.seconds) == (len(durations), sum(durations))
+    measured = throughput([progress(durations)], len(durations))
+    assert (measured.iterations, measured.seconds) == (len(durations), sum(durations))
 
 
 @given(CREWS, st.integers(1, 5))
@@ -131,30 +135,30 @@ def test_what_is_done_after_the_last_has_finished_does_not_count(
     crew: list[list[int]], more: int
 ) -> None:
     counted = min(map(len, crew))
-    found = throughput([progress(each) for each in crew], counted)
+    measured = throughput([progress(durations) for durations in crew], counted)
     longest = max(map(sum, crew))
-    longer = [progress([*each, *[longest] * more]) for each in crew]
+    longer = [progress([*durations, *[longest] * more]) for durations in crew]
     again = throughput(longer, counted)
-    assert again.seconds == found.seconds
-    assert again.iterations == found.iterations
+    assert again.seconds == measured.seconds
+    assert again.iterations == measured.iterations
 
 
 def test_of_one_iteration_each_those_that_ended_by_the_time_of_the_last_count() -> None:
     crew = [progress([4]), progress([1, 1, 1, 3]), progress([2, 2])]
-    found = throughput(crew, 1)
-    assert (found.iterations, found.seconds) == (1 + 3 + 2, 4.0)
+    measured = throughput(crew, 1)
+    assert (measured.iterations, measured.seconds) == (1 + 3 + 2, 4.0)
 
 
 def test_a_late_start_is_on_the_clock_where_nothing_else_is_known() -> None:
-    found = throughput([progress([2]), progress([2], start=1.0)], 1)
-    assert (found.iterations, found.seconds) == (2, 3.0)
+    measured = throughput([progress([2]), progress([2], start=1.0)], 1)
+    assert (measured.iterations, measured.seconds) == (2, 3.0)
 
 
 @given(CREWS, st.integers(1, 3), st.lists(st.floats(0, 20_000), min_size=1, max_size=20))
 def test_the_total_is_what_each_has_done(
     crew: list[list[int]], batch: int, times: list[float]
 ) -> None:
-    clients = [progress(each, batch=batch) for each in crew]
+    clients = [progress(durations, batch=batch) for durations in crew]
     total = Total(clients)
     for time in times:
         assert total.iterations(time) == sum(client.iterations(time) for client in clients)
@@ -182,9 +186,9 @@ def test_with_fewer_points_of_each_the_throughput_is_the_same(clients: int, coun
         ]
         fewer = [with_fewer_points(client, counted, clients) for client in crew]
         assert len(fewer[0].times) < len(crew[0].times)
-        found, exactly = throughput(fewer, counted), throughput(crew, counted)
-        assert found.seconds == exactly.seconds
-        ratios.append(found.iterations / exactly.iterations)
+        measured, exactly = throughput(fewer, counted), throughput(crew, counted)
+        assert measured.seconds == exactly.seconds
+        ratios.append(measured.iterations / exactly.iterations)
     assert statistics.mean(ratios) == pytest.approx(1, abs=1.5e-3)
 
 

@@ -1,4 +1,4 @@
-"""What is told of the packages that are installed."""
+"""The versions of installed packages."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from zodbshootout.client.storage_info import installed_versions
 class Installed:
     version = "4.3.0"
 
-    def __init__(self, told: Mapping[str, Any] | None) -> None:
-        self.told = told
+    def __init__(self, origin: Mapping[str, Any] | None) -> None:
+        self.origin = origin
 
     def read_text(self, name: str) -> str | None:
         assert name == "direct_url.json"
-        return None if self.told is None else json.dumps(self.told)
+        return None if self.origin is None else json.dumps(self.origin)
 
 
 @pytest.fixture(autouse=True)
@@ -32,9 +32,9 @@ def _nothing_known() -> Iterator[None]:
     storage_info._version.cache_clear()
 
 
-def version(monkeypatch: pytest.MonkeyPatch, told: Mapping[str, Any] | None) -> str:
+def version(monkeypatch: pytest.MonkeyPatch, origin: Mapping[str, Any] | None) -> str:
     storage_info._version.cache_clear()
-    monkeypatch.setattr(storage_info, "distribution", lambda _: Installed(told))
+    monkeypatch.setattr(storage_info, "distribution", lambda _: Installed(origin))
     return installed_versions(["x"])["x"]
 
 
@@ -69,11 +69,11 @@ def test_a_released_package_has_its_version_and_one_that_is_not_there_none(
 
 
 def test_a_package_from_a_repository_has_its_commit(monkeypatch: pytest.MonkeyPatch) -> None:
-    told = {
+    origin = {
         "url": "https://example.org/x",
         "vcs_info": {"vcs": "git", "commit_id": "0123456789" * 4},
     }
-    assert version(monkeypatch, told) == "4.3.0 (git 012345678901)"
+    assert version(monkeypatch, origin) == "4.3.0 (git 012345678901)"
 
 
 def test_a_checkout_has_its_commit_and_says_whether_it_was_changed(

@@ -24,7 +24,7 @@ def test_content_is_as_long_as_asked_and_partly_blank(size: int, compressibility
 @pytest.mark.parametrize("compressibility", [0.0, 0.25, 0.5, 0.75, 1.0])
 def test_compression_takes_away_what_was_asked_for(size: int, compressibility: float) -> None:
     contents = Payload(0, 0, size, compressibility).contents(20, 0)
-    lost = 1 - sum(len(zlib.compress(each)) for each in contents) / (20 * size)
+    lost = 1 - sum(len(zlib.compress(content)) for content in contents) / (20 * size)
     # zlib adds 11 bytes of its own, 8 bytes are never blank, and each run of blanks costs a few.
     assert compressibility - 19 / size - 0.05 <= lost <= compressibility + 0.02
 

@@ -1,4 +1,4 @@
-"""What is decided before a RelStorage is opened, and told after."""
+"""Decisions before a RelStorage is opened, and the facts of an open one."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def test_of_two_drivers_of_the_same_rank_the_one_that_suits_is_taken(
     taken: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    found: dict[str, Any] = {"MySQLdb": find_spec("sys") if installed else None}
-    monkeypatch.setattr(relstorage, "find_spec", found.__getitem__)
+    specs: dict[str, Any] = {"MySQLdb": find_spec("sys") if installed else None}
+    monkeypatch.setattr(relstorage, "find_spec", specs.__getitem__)
     monkeypatch.setattr(relstorage, "_patched_by_gevent", lambda: patched)
     section = config.RelStorageFactory(Settings(adapter=adapter(Settings(driver=written))))
     storages.settle(section)

@@ -100,9 +100,12 @@ def test_an_adapter_that_nobody_knows_connects_to_what_nobody_knows() -> None:
 
 def test_a_version_that_is_not_told_is_left_out() -> None:
     options = SimpleNamespace(cache_servers=(), cache_module_name="")
-    for adapter, told in ((PostgreSQLAdapter(), {}), (MySQLAdapter(SELECT, "9"), {"MySQL": "9"})):
+    for adapter, product in (
+        (PostgreSQLAdapter(), {}),
+        (MySQLAdapter(SELECT, "9"), {"MySQL": "9"}),
+    ):
         versions = RelStorageType(SimpleNamespace(_adapter=adapter, _options=options)).versions()
-        assert {key: versions[key] for key in versions if key != "RelStorage"} == told
+        assert {key: versions[key] for key in versions if key != "RelStorage"} == product
 
 
 @pytest.mark.parametrize(

@@ -66,8 +66,8 @@ def _foreign_can_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def contender(storage: str, place: Path) -> Contender:
     source = Source(place / "x.conf", f"{IMPORTS}<zodb x>\n{storage}</zodb>\n")
-    (found,) = contenders_of(parse(source, {"scratch": str(place)}))
-    return found
+    (only,) = contenders_of(parse(source, {"scratch": str(place)}))
+    return only
 
 
 @dataclass(frozen=True)
@@ -135,10 +135,10 @@ STACKS = [
 def test_what_is_known_of_a_wrapped_storage_before_and_after_it_is_opened(
     stack: Stack, tmp_path: Path
 ) -> None:
-    found = contender(stack.storage, tmp_path)
-    assert (found.info.storage_name, found.info.sharing) == (stack.name, stack.sharing)
-    assert found.info.prefetches in {None, stack.prefetches}
-    with Database(found.storage) as database:
+    wrapped = contender(stack.storage, tmp_path)
+    assert (wrapped.info.storage_name, wrapped.info.sharing) == (stack.name, stack.sharing)
+    assert wrapped.info.prefetches in {None, stack.prefetches}
+    with Database(wrapped.storage) as database:
         info = database.info()
         assert " over ".join(info.storage_classes) == stack.classes
         assert info.storage_name == stack.opened_name
@@ -161,8 +161,8 @@ def filled(storage: str, place: Path) -> Iterator[Database]:
 
 def content(database: Database) -> bytes:
     with database.db.transaction() as connection:
-        found: bytes = connection.root()["item"].content
-    return found
+        content: bytes = connection.root()["item"].content
+    return content
 
 
 @pytest.mark.parametrize("storage", [zlib(SQLITE), blobs(SQLITE), zlib(blobs(SQLITE))])
@@ -254,8 +254,8 @@ def test_the_use_of_two_caches_is_known_where_both_are(
     monkeypatch.setattr("zodbshootout.client.storages.storage_types", lambda: [CountingType])
     outermost = CountingType(Counting(Counting(), Counting()))
     changes, base = outermost.inner
-    for each, use in ((outermost, own), (changes, of_changes), (base, of_base)):
-        monkeypatch.setattr(each, "use", use)
+    for storage, use in ((outermost, own), (changes, of_changes), (base, of_base)):
+        monkeypatch.setattr(storage, "use", use)
     assert outermost.combined_cache_use() == expected
 
 
@@ -283,8 +283,8 @@ def test_other_wrapped_storages_can_be_packed(storage: str, tmp_path: Path) -> N
 
 
 def test_serverzlibstorage_resolves_no_conflict_of_a_contender(tmp_path: Path) -> None:
-    found = contender(in_("serverzlibstorage", FS), tmp_path)
-    with Database(found.storage) as database:
+    wrapped = contender(in_("serverzlibstorage", FS), tmp_path)
+    with Database(wrapped.storage) as database:
         assert "ServerZlibStorage compresses what it has" in str(database.info().resolution_flaw)
         with database.db.transaction() as connection:
             connection.root()["tally"] = tally = Tally()

@@ -101,19 +101,6 @@ class Client:
         self._loads += loads
         self._stores += stores
 
-    def close_database(self) -> None:
-        """Close the DB, once for all clients that use it."""
-        self.disconnect()
-        self.neighbours.together(self.database.close)
-
-    def reopen_database(self) -> None:
-        """Open the DB again after :meth:`close_database`, and connect once, off the clock."""
-        self.neighbours.together(self.database.open)
-        # All at the same time, so that the pool has a connection for each.
-        self.connect()
-        self.neighbours.together(lambda: None)
-        self.disconnect()
-
     def abort(self) -> None:
         """End the transaction, if there is one."""
         with suppress(NoTransaction):

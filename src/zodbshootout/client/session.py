@@ -127,10 +127,17 @@ class Session:
             stretch.uncounted()
 
     def close_database(self) -> None:
-        self._benchmark.client.close_database()
+        client = self._benchmark.client
+        client.disconnect()
+        client.neighbours.together(client.database.close)
 
     def reopen_database(self) -> None:
-        self._benchmark.client.reopen_database()
+        client = self._benchmark.client
+        client.neighbours.together(client.database.open)
+        # All connect at the same time, off the clock, so that the pool has a connection for each.
+        client.connect()
+        client.neighbours.together(lambda: None)
+        client.disconnect()
 
     def verify(self) -> Any:
         """Check the database; return the account of this client for the audit."""

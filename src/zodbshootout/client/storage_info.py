@@ -222,10 +222,7 @@ def _origin(installed: Distribution) -> Optional[str]:  # noqa: UP045
         return f"git {commit[:12]}"
     if not origin.get("dir_info", {}).get("editable"):
         return None  # the directory may have changed since
-    return _state_of(unquote(urlparse(origin["url"]).path))
-
-
-def _state_of(directory: str) -> Optional[str]:  # noqa: UP045
+    directory = unquote(urlparse(origin["url"]).path)
     commit = _git(directory, "rev-parse", "--short=12", "HEAD")
     changes = _git(directory, "status", "--porcelain", "--untracked-files=no")
     if not commit or changes is None:

@@ -164,19 +164,6 @@ class Reading(Benchmark):
         return use
 
 
-class ConnectedReading(Reading):
-    """Reads one set in every iteration, on a connection that stays open."""
-
-    def prepare(self) -> None:
-        if self.client.connection is None:
-            self.client.connect()
-            self.find_mapping(self.sets[0].mapping_oid)
-        self.read()
-
-    def run(self) -> None:
-        self.read()
-
-
 class OpeningReading(Reading):
     """Opens a connection and reads a set; between iterations it gives the connection back."""
 

@@ -70,7 +70,9 @@ def section_of(storage: Storage) -> Any:
         except ZConfig.ConfigurationError as error:
             imported = f"%import {getattr(error, 'package', None)}"
             if imported not in lines:
-                raise missing or _bad_section(error, len(storage.names)) from error
+                line = (getattr(error, "lineno", None) or 0) - len(storage.names)
+                message = str(getattr(error, "message", None) or error)
+                raise missing or BadSection(message, max(0, line)) from error
             # Perhaps only other sections of the file need this import.
             line = lines.index(imported)
             missing = missing or BadSection(error.message, line + 1)
@@ -78,12 +80,6 @@ def section_of(storage: Storage) -> Any:
         else:
             (section,) = configuration.database
             return section
-
-
-def _bad_section(error: ZConfig.ConfigurationError, before: int) -> BadSection:
-    """Return the error; *before* lines precede the section in what ZConfig has read."""
-    line = (getattr(error, "lineno", None) or 0) - before
-    return BadSection(str(getattr(error, "message", None) or error), max(0, line))
 
 
 def prelude(names: Mapping[str, str]) -> str:

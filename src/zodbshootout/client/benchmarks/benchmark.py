@@ -43,10 +43,10 @@ def without_objects(parameters: Parameters) -> Parameters:
 class Benchmark:
     """One workload, as one client of a crew runs it.
 
-    A session calls :meth:`set_up` once; for each stretch of iterations :meth:`prepare`,
-    :meth:`supply`, :meth:`run` for each iteration, with :attr:`between` between two of them, and
-    :meth:`check`; at the end :meth:`verify`, for one of the clients :meth:`audit`, and
-    :meth:`tear_down`.
+    A session calls :meth:`set_up` once.  A value consists of stretches: for each the session calls
+    :meth:`prepare` and :meth:`supply`, then :meth:`run` for each iteration, :attr:`between` before
+    each but the first, and :meth:`check`.  At the end come :meth:`verify`, for one of the clients
+    :meth:`audit`, and :meth:`tear_down`.
     """
 
     name: ClassVar[str]

@@ -123,20 +123,19 @@ class Conflicting(Benchmark):
         """Raise :class:`CheckFailed` unless the client's mapping was changed *commits* times."""
         tallies = list(self.find(connection.root(), self.own_number).values())
         for number, (tally, before) in enumerate(zip(tallies, self.counts_before)):
-            expected = before + commits * (number % self.step == 0)
-            if tally.count != expected:
-                raise CheckFailed(_difference(number, expected - tally.count, commits))
+            missing = before + commits * (number % self.step == 0) - tally.count
+            if missing:
+                lost = f"{missing} updates were lost"
+                what = lost if missing > 0 else f"{-missing} updates too many"
+                raise CheckFailed(
+                    f"object {number}: {what}, of {commits} transactions that were committed"
+                )
         written = tree.contents(self.dataset, self.client.parameters, self.own_number, revision=0)
         check_contents([tally.content for tally in tallies], written)
 
     def tear_down(self) -> None:
         self.counting.close()
         super().tear_down()
-
-
-def _difference(number: int, missing: int, commits: int) -> str:
-    what = f"{missing} updates were lost" if missing > 0 else f"{-missing} updates too many"
-    return f"object {number}: {what}, of {commits} transactions that were committed"
 
 
 class Conflicts(Conflicting):

@@ -60,10 +60,8 @@ class Filler(Persistent):
 def fill_up(connection: Any, parameters: Parameters) -> int:
     """Add objects up to ``min_objects``; return the number of objects that were added.
 
-    A transaction has begun; afterwards there is none.
-
-    Objects and chunks are stored as records; the bytes that they have in common are pickled once.
-    Another transaction then refers to several chunks.
+    The transaction of *connection* ends.  Objects and chunks are stored as records; the bytes that
+    they have in common are pickled once.  Another transaction then refers to several chunks.
     """
     total = first = _filler(connection.root(), parameters).total
     transactions = connection.transaction_manager

@@ -52,6 +52,7 @@ class Counting(Observer):
         self.estimates: list[float] = []
         """How long it would still take, each time that was told."""
         self.settled: list[str] = []
+        self.failed: list[str] = []
         self.stages: list[tuple[str, str]] = []
         """What was done, and with which contenders."""
 
@@ -61,8 +62,14 @@ class Counting(Observer):
     def working_on(self, cells: Sequence[Cell], stage: str) -> None:
         self.stages.append((stage, "".join(each.contender for each in cells)))
 
-    def cell_done(self, result: CellResult) -> None:
-        self.settled.append(f"{result.cell.contender} {result.cell.benchmark} {result.state.value}")
+    def row_done(self, results: Sequence[CellResult]) -> None:
+        self.settled += [
+            f"{result.cell.contender} {result.cell.benchmark} {result.state.value}"
+            for result in results
+        ]
+
+    def cell_failed(self, result: CellResult) -> None:
+        self.failed.append(f"{result.cell.contender} {result.cell.benchmark}")
 
 
 def contender(name: str, place: str = "", **info: Any) -> Contender:

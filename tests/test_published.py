@@ -83,7 +83,7 @@ def test_texts_are_what_the_command_prints(data: Path, tmp_path: Path) -> None:
     shown = (tmp_path / "made" / "one.txt").read_text(encoding="utf-8")
     assert "Objects per second: 100 objects of 300 bytes, 1 process" in shown
     compared = (tmp_path / "made" / "one-compare.txt").read_text(encoding="utf-8")
-    assert "zeo is 3.9 times as fast" in compared
+    assert "zeo is 4.00 times as fast" in compared
 
 
 def test_pages_are_made_of_what_is_there(tmp_path: Path) -> None:

@@ -36,10 +36,10 @@ def test_the_embedded_default_has_four_contenders_and_a_server(tmp_path: Path) -
     assert source.server_names == ("main",)
     configuration = parsed(source.text, tmp_path, main="127.0.0.1:1")
     assert [(each.name, each.info.sharing) for each in contenders_of(configuration)] == [
-        ("memory", Sharing.VOLATILE),
         ("filestorage", Sharing.EXCLUSIVE),
         ("zeo", Sharing.CONCURRENT),
         ("sqlite", Sharing.CONCURRENT),
+        ("memory", Sharing.VOLATILE),
     ]
     assert [server.name for server in configuration.servers] == ["main"]
     users = [each.name for each in contenders_of(configuration) if "main" in each.servers]

@@ -88,7 +88,7 @@ def test_a_limit_applies_where_all_of_it_is_true(
 def test_crews_that_a_contender_refuses(tmp_path: Path) -> None:
     names = {"scratch": str(tmp_path), "main": "127.0.0.1:1"}
     contenders = contenders_of(parse(read_source(EMBEDDED), names))
-    memory, filestorage, zeo, sqlite = contenders
+    filestorage, zeo, sqlite, memory = contenders
     assert refusal(filestorage, PROCESSES) == (
         "FileStorage: one DB at a time can open it; use --threads shared, or -c 1"
     )

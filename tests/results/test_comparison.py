@@ -152,7 +152,10 @@ def test_the_geometric_mean_is_of_all_ratios() -> None:
     assert mean.value == pytest.approx(0.5)
     assert compare(base, [], across=True).mean is None
     few = [in_rounds("b", [[0.5]] * 2), in_rounds("b", [[8.0]] * 3, "hot")]
-    assert compare(base, few, across=True).mean is None
+    mean = compare(base, few, across=True).mean
+    assert mean is not None
+    assert mean.value == pytest.approx(0.125)
+    assert compare(base, few[:1], across=True).mean is None
 
 
 def test_what_differs_beside_the_figures_is_told_once() -> None:

@@ -8,13 +8,12 @@ import threading
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib.metadata import metadata
 from types import FrameType
 from typing import Any, TextIO
 
 from zodbshootout.cli import compare, report, run, show
 from zodbshootout.cli.options import parse
-from zodbshootout.cli.output import Streams, console_on, print_line
+from zodbshootout.cli.output import Streams, console_on, print_line, project_url
 from zodbshootout.cli.parser import Parser, run_parser
 from zodbshootout.config.secrets import of_words
 from zodbshootout.errors import DEFECT, INTERRUPTED, SOME_FAILED, UserError, errors_of_files
@@ -78,11 +77,9 @@ def _report_defect(error: Exception, arguments: Sequence[str], streams: Streams)
         advice = "with the lines above"
     else:
         advice = "with the command line, and what --log DEBUG prints"
-    addresses = metadata("zodbshootout").get_all("Project-URL") or []
-    source = next(line for line in addresses if line.startswith("Source, ")).partition(", ")[2]
     streams.complain(
         f"unexpected error, which is a defect: {type(error).__name__}: {error}; please report it "
-        f"at {source}/issues {advice}"
+        f"at {project_url('Source')}/issues {advice}"
     )
     return DEFECT
 

@@ -6,27 +6,18 @@ does not end the run: the results are in files.
 
 from __future__ import annotations
 
-import math
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import timedelta
+from importlib.metadata import metadata
 from pathlib import Path
 from typing import IO, Any, TextIO, cast
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 from zodbshootout.client.masking import Mask
-from zodbshootout.client.outcome import State
 from zodbshootout.errors import SOME_FAILED
-from zodbshootout.results.result import CellResult, long_name
-from zodbshootout.scheduling.result_store import Observer
-
-WORTH_SHOWING = 30.0
-"""Seconds; a shorter time left is not printed."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +73,13 @@ def print_line(console: Console, text: str) -> None:
     console.print(Text(text), soft_wrap=True)
 
 
+def project_url(name: str) -> str:
+    """Return the address that this project's metadata give a *name*, such as ``Source``."""
+    addresses = metadata("zodbshootout").get_all("Project-URL") or []
+    line: str = next(line for line in addresses if line.startswith(f"{name}, "))
+    return line.partition(", ")[2]
+
+
 def console_on(stream: TextIO | None) -> Console:
     """Return a console that wraps lines at a terminal's edge, and nowhere in a file."""
     file = cast("IO[str]", _Lasting(stream)) if stream is not None else None
@@ -123,86 +121,3 @@ class _Lasting:
             os.dup2(nowhere, descriptor)  # the buffer is flushed once more at exit
             os.close(nowhere)
         return 0
-
-
-@contextmanager
-def progress_on(err: Console, cells: int, quiet: bool, verbose: bool) -> Iterator[Observer]:
-    """Show the progress of a run: as a bar on a terminal, otherwise in lines."""
-    if quiet:
-        yield Observer()
-    elif err.is_terminal:
-        bar = Bar(err)
-        with bar.progress:
-            yield bar
-    else:
-        yield Lines(err, cells, verbose=verbose)
-
-
-class Lines(Observer):
-    """Prints one line for each cell, as suits a pipe or a file."""
-
-    def __init__(self, console: Console, cells: int, *, verbose: bool = False) -> None:
-        self._console = console
-        self._cells = cells
-        self._verbose = verbose
-        self._done = 0
-        self._minutes: int | None = None
-
-    def left(self, seconds: float) -> None:
-        minutes = math.ceil(seconds / 60) if seconds >= WORTH_SHOWING else 0
-        if minutes and minutes != self._minutes:
-            self.relay(f"about {minutes} minute{'' if minutes == 1 else 's'} left")
-        self._minutes = minutes
-
-    def cell_done(self, result: CellResult) -> None:
-        self._done += 1
-        self.relay(f"[{self._done}/{self._cells}] {describe(result)}")
-
-    def note(self, step: str) -> None:
-        if self._verbose:
-            self.relay(step)
-
-    def relay(self, line: str) -> None:
-        print_line(self._console, line)
-
-
-class Bar(Observer):
-    """Shows a bar with the current cells and the time left, as suits a terminal."""
-
-    def __init__(self, console: Console) -> None:
-        self.progress = Progress(
-            SpinnerColumn(),
-            TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=25),
-            TimeElapsedColumn(),
-            TextColumn("left: {task.fields[left]}"),
-            console=console,
-            transient=True,
-        )
-        self._task = self.progress.add_task("starting", total=None, left="-")
-
-    def left(self, seconds: float) -> None:
-        elapsed = self.progress.tasks[self._task].elapsed or 0.0
-        left = f"{timedelta(seconds=round(seconds))}" if seconds else "-"
-        self.progress.update(self._task, total=elapsed + seconds, completed=elapsed, left=left)
-
-    def note(self, step: str) -> None:
-        self.progress.update(self._task, description=step)
-
-    def cell_done(self, result: CellResult) -> None:
-        if result.state is not State.UNSUPPORTED:
-            self.relay(describe(result))
-
-    def relay(self, line: str) -> None:
-        print_line(self.progress.console, line)
-
-
-def describe(result: CellResult) -> str:
-    """Return a result as one line."""
-    name = long_name(result.cell)
-    if result.state is not State.MEASURED:
-        return f"{name}: {result.state.value}: {result.reason}"
-    if result.unit == "byte":
-        return f"{name}: {result.benchmark().format_value(result.mean)}"
-    within = "" if result.half_width is None else f" ±{result.half_width:3.0%}"
-    return f"{name}: {result.objects_per_second:,.0f} a second{within}"

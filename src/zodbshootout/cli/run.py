@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,8 @@ from pathlib import Path
 from zodbshootout.cli.destination import check_like, check_other_files, result_files
 from zodbshootout.cli.launching import check_alike, launcher_for, on_hosts, open_all
 from zodbshootout.cli.options import Options
-from zodbshootout.cli.output import Streams, print_line, progress_on
+from zodbshootout.cli.output import Streams, print_line, project_url
+from zodbshootout.cli.progress import progress_on
 from zodbshootout.cli.report import format_for, write_report
 from zodbshootout.cli.values import ASK, FORCE
 from zodbshootout.client.outcome import State
@@ -33,7 +35,7 @@ from zodbshootout.errors import ALL_MEASURED, INTERRUPTED, SOME_FAILED, UserErro
 from zodbshootout.guardian import Guardian, GuardianLost
 from zodbshootout.reports import text
 from zodbshootout.reports.headings import ResultSet
-from zodbshootout.reports.tables import make_report
+from zodbshootout.reports.tables import tables_with_comparisons
 from zodbshootout.results.files import ResultFiles
 from zodbshootout.results.result import CellResult, long_name
 from zodbshootout.scheduling.plan import Plan, make_plan
@@ -71,7 +73,13 @@ def run(options: Options, streams: Streams) -> int:
         for note in notes:
             streams.complain(note)
         options = _with_names(options, plan.contenders, streams)
-        with progress_on(streams.err, len(plan.cells), options.quiet, options.verbose) as observer:
+        with progress_on(
+            streams.err,
+            len(plan.rows),
+            quiet=options.quiet,
+            verbose=options.verbose,
+            baseline=options.run.baseline,
+        ) as observer:
             launcher = launcher_for(options, variants.context, observer, streams.mask)
             plan, servers, failures = open_all(variants, plan, launcher, stack, observer)
             check_alike(cluster, plan)
@@ -204,14 +212,32 @@ def _report(
             if result.detail:
                 print_line(streams.err, f"{long_name(result.cell)}: {result.detail}")
     result_sets = [ResultSet(results, path=files.combined)]
-    text.write_briefly(make_report(result_sets, baseline=options.run.baseline), streams.out)
+    tables = tables_with_comparisons(result_sets, baseline=options.run.baseline)
+    text.write_briefly(tables, streams.out)
     if not any(result.measured for result in results):
         return ALL_MEASURED
     shown = [_show_by_pyperf(what, files.combined, streams) for what in options.show]
     streams.say(f"Results: {files.combined}, and by contender in {files.directory}/")
     if options.report is not None:
         _write_page(results, files, options, streams)
+    if not options.quiet:
+        for line in _next_commands(results, files.combined):
+            streams.say(line)
     return max(shown, default=ALL_MEASURED)
+
+
+def _next_commands(results: Sequence[CellResult], path: Path) -> Iterator[str]:
+    """Return what can be typed next, and the page that explains the table."""
+    names = list(dict.fromkeys(result.cell.contender for result in results if result.timed))
+    file = shlex.quote(str(path))
+    yield "Next:"
+    if len(names) > 1:
+        contenders = " ".join(map(shlex.quote, names[:2]))
+        yield f"  zodbshootout compare {file} --contender {contenders}"
+    page = path.with_name(f"{path.name.partition('.json')[0]}.html")
+    yield f"  zodbshootout report {file} -o {shlex.quote(str(page))}"
+    yield f"  zodbshootout show {file} --format markdown"
+    yield f"How to read the table: {project_url('Documentation')}en/latest/results.html"
 
 
 def _show_by_pyperf(what: str, path: Path, streams: Streams) -> int:

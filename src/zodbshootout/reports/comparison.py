@@ -53,14 +53,16 @@ class ColumnComparison:
 
     @property
     def sentence(self) -> str:
-        """The verdict over all benchmarks; empty if a ratio is unknown."""
-        mean, cells = self.comparison.mean, len(self.comparison.pairs)
+        """The verdict over all benchmarks; empty if no ratio is known."""
+        mean, pairs = self.comparison.mean, self.comparison.pairs
         if mean is None:
             return ""
         (verdict,) = verdicts([mean])
-        names = {pair.base.cell.benchmark for pair in self.comparison.pairs}
-        noun = "benchmarks" if len(names) == cells else "cells"
-        average = f", on average over {cells} {noun}" if cells > 1 else ""
+        known = sum(pair.speed.is_known for pair in pairs)
+        names = {pair.base.cell.benchmark for pair in pairs}
+        noun = "benchmarks" if len(names) == len(pairs) else "cells"
+        some = "" if known == len(pairs) else f"{known} of "
+        average = f", on average over {some}{len(pairs)} {noun}" if len(pairs) > 1 else ""
         if verdict in {Verdict.FASTER, Verdict.SLOWER}:
             return f"{winner(mean, self.base, self.new)}{average}"
         return f"{self.new} and {self.base}: {verdict.value} {interval(mean)}{average}"

@@ -83,12 +83,14 @@ def make_report(
     metric: Metric = OBJECTS,
     relative_to: str | None = None,
     baseline: str | None = None,
+    pending: str = State.NOT_RUN.value,
 ) -> Report:
     """Return the tables of results, and notes.
 
     There is a table for each crew, each kind of objects, and each kind of things that are counted.
     Figures are multiples of those in the column *relative_to*, if it is given.  Otherwise the
     figures of the usual metric have their ratio to the column *baseline*, by default the first.
+    *pending* stands for cells that were not measured.
 
     :raises UserError: if no column has the title *relative_to* or *baseline*
     """
@@ -102,7 +104,7 @@ def make_report(
     comparisons = []
     if metric is OBJECTS and relative_to is None:
         comparisons = comparisons_of_columns(result_sets, baseline)
-    scale = _Scale(metric, relative_to, footnotes, comparisons)
+    scale = _Scale(metric, relative_to, footnotes, comparisons, pending)
     # A sweep begins with its smallest crews and objects.
     ordered = sorted(groups.values(), key=lambda group: extent(group[0][1]))
     tables = [_table(group, scale) for group in ordered]
@@ -131,6 +133,8 @@ class _Scale:
     """The column of which figures are multiples, if there is one."""
     footnotes: _Footnotes
     comparisons: Sequence[ColumnComparison]
+    pending: str
+    """The word for cells that were not measured."""
 
     @cached_property
     def _pairs(self) -> Mapping[tuple[str, Cell], Pair]:
@@ -147,8 +151,8 @@ class _Scale:
             return Entry()
         note = self.footnotes.number(column, result) if result.reason else 0
         if not result.measured:
-            word = "n/a" if result.state is State.UNSUPPORTED else result.state.value
-            return Entry(word, style=_STYLES[result.state], note=note)
+            word = {State.UNSUPPORTED: "n/a", State.NOT_RUN: self.pending}.get(result.state)
+            return Entry(word or result.state.value, style=_STYLES[result.state], note=note)
         base = None if self.relative_to is None else row.get(self.relative_to)
         value = self._value(result) if self.relative_to is None else self._multiple(result, base)
         if value is None:
@@ -351,24 +355,28 @@ def _other_load(results: Sequence[CellResult]) -> Iterator[str]:
 
 
 def _remedy(results: ResultSet, baseline: str | None, precision: float) -> Iterator[str]:
-    """Return the additional minutes and the options with which all figures are known better."""
+    """Return the additional minutes, and the options, after which no figure is imprecise."""
     rows: dict[tuple[str, Parameters], dict[str, CellResult]] = {}
     for result in results.results:
         if result.timed:
             row = rows.setdefault((result.cell.benchmark, result.cell.parameters), {})
             row[result.cell.contender] = result
-    seconds = 0.0
+    seconds, runs = 0.0, 0
     for row in rows.values():
-        runs = min(len(result.runs) for result in row.values())
-        missing = rounds_needed(row, baseline, precision) - runs
+        made = min(len(result.runs) for result in row.values())
+        missing = rounds_needed(row, baseline, precision) - made
         seconds += missing * max(result.run_seconds for result in row.values())
-    if not seconds:
-        return
+        runs = max(runs, missing)
     minutes = math.ceil(seconds / 60)
     if minutes > MAX_MINUTES:
         yield f"it would take more than {MAX_MINUTES // 60} hours: a quieter machine is needed"
-    else:
-        how = f": --append {results.path} --at-most {minutes}" if results.path else ""
+    elif minutes:
+        effort = (
+            f"--at-most {minutes}"
+            if any(result.precision for result in results.results)
+            else f"-p {runs}"
+        )
+        how = f": --append {results.path} {effort}" if results.path else ""
         yield f"{in_minutes(minutes)}{how}"
 
 

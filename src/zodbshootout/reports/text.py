@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from rich import box
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.table import Table as RichTable
 from rich.text import Text
 
@@ -21,6 +21,7 @@ _STYLES = {
 }
 _WHOLE, _WITHOUT_INTERVALS_OF_FIGURES, _WITHOUT_INTERVALS = range(3)
 """How much of an entry is shown, from everything to numbers alone."""
+_BRIEFLY = (_WHOLE, _WITHOUT_INTERVALS_OF_FIGURES, _WITHOUT_INTERVALS)
 
 
 def write(report: Report, console: Console) -> None:
@@ -33,7 +34,14 @@ def write(report: Report, console: Console) -> None:
 
 def write_briefly(report: Report, console: Console) -> None:
     """Print the same with those intervals that fit into the console's width."""
-    _write(report, console, [_WHOLE, _WITHOUT_INTERVALS_OF_FIGURES, _WITHOUT_INTERVALS])
+    _write(report, console, _BRIEFLY)
+
+
+def tables(report: Report, console: Console) -> Iterator[RenderableType]:
+    """Yield the tables as :func:`write_briefly` prints them, without notes."""
+    for table in report.tables:
+        yield Text(f"\n{_plain(table.caption, console)}", style="bold")
+        yield from _laid_out(table, console, _BRIEFLY)
 
 
 def _write(report: Report, console: Console, details: Sequence[int]) -> None:
@@ -63,7 +71,7 @@ def _print_title(console: Console, title: str) -> None:
 
 def _print_line(console: Console, line: Text) -> None:
     """Print a line, which a terminal wraps between words; a path may be wider than it is."""
-    console.print(line, soft_wrap=not console.is_terminal, overflow="ignore", crop=False)
+    console.print(line, soft_wrap=not console.is_terminal)
 
 
 def _laid_out(table: Table, console: Console, details: Sequence[int]) -> list[RichTable]:

@@ -105,10 +105,9 @@ class Comparison:
 
     @property
     def mean(self) -> Ratio | None:
-        """The geometric mean of the ratios, ``None`` if one of them is not known."""
-        if not self.pairs or not all(pair.speed.is_known for pair in self.pairs):
-            return None
-        return Ratio(mean_of_estimates([pair.speed.log for pair in self.pairs]))
+        """The geometric mean of the ratios whose intervals are known, if there are any."""
+        known = [pair.speed.log for pair in self.pairs if pair.speed.is_known]
+        return Ratio(mean_of_estimates(known)) if known else None
 
 
 def pairs_to_compare(

@@ -37,10 +37,16 @@ class Observer:
     def working_on(self, cells: Sequence[Cell], stage: str) -> None:
         """Show the present stage of some cells."""
         names = ", ".join(cell.contender for cell in cells)
-        self.note(f"{cells[0].benchmark if cells else ''}: {names} ({stage})")
+        self.note(f"{cells[0].benchmark}: {stage}: {names}")
 
-    def cell_done(self, result: CellResult) -> None:
-        """Show the final result of a cell."""
+    def results_changed(self, results: Sequence[CellResult]) -> None:
+        """Show all results, of which some have changed."""
+
+    def cell_failed(self, result: CellResult) -> None:
+        """Show that a cell has failed."""
+
+    def row_done(self, results: Sequence[CellResult]) -> None:
+        """Show the final results of a row."""
 
     def relay(self, line: str) -> None:
         """Show a line that a worker has printed."""
@@ -95,13 +101,16 @@ class ResultStore:
             cause, detail = self.mask(failure.cause), self.mask(failure.detail)
             shown = replace(failure, cause=cause, detail=detail)
             self._results[cell] = self._results[cell].failed(shown)
-            self.observer.cell_done(self._results[cell])
+            if failure.state is State.FAILED:
+                self.observer.cell_failed(self._results[cell])
+        self.observer.results_changed(self.results)
         self.keep()
         if self.fail_fast and any(failure.state is State.FAILED for _, failure in failures):
             raise UserError("stopped at the first failure (--fail-fast)", SOME_FAILED)
 
     def add_run(self, cell: Cell, run: pyperf.Benchmark) -> None:
         self._results[cell] = self._results[cell].with_run(run)
+        self.observer.results_changed(self.results)
         self._unwritten = True
         if self.now() >= self._rested:
             self.keep()
@@ -119,9 +128,7 @@ class ResultStore:
 
     def close(self, cells: Sequence[Cell]) -> None:
         """Note that there will be no more runs of *cells*."""
-        for cell in self.unsettled(cells):
-            if self._results[cell].measured:
-                self.observer.cell_done(self._results[cell])
+        self.observer.row_done([self._results[cell] for cell in cells])
         if self._unwritten:
             self.keep()
 

@@ -1,0 +1,172 @@
+"""The progress of a run: a live table on a terminal, lines in a pipe or a file."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.segment import Segment, Segments
+from rich.table import Column
+
+from zodbshootout.cli.output import print_line
+from zodbshootout.reports import text
+from zodbshootout.reports.headings import ResultSet
+from zodbshootout.reports.metrics import OBJECTS
+from zodbshootout.reports.tables import make_report
+from zodbshootout.results.result import CellResult, long_name
+from zodbshootout.scheduling.result_store import Observer
+
+WORTH_SHOWING = 30.0
+"""Seconds; a shorter time left is not printed as a line."""
+PENDING = "…"
+"""What the live table shows of a cell that has no run yet."""
+
+
+@contextmanager
+def progress_on(
+    err: Console, rows: int, *, quiet: bool, verbose: bool, baseline: str | None
+) -> Iterator[Observer]:
+    """Show the progress of a run."""
+    if quiet:
+        yield Observer()
+    elif err.is_terminal:
+        with LiveTable(err, baseline) as table:
+            yield table
+    else:
+        yield Lines(err, rows, verbose=verbose)
+
+
+class Lines(Observer):
+    """Prints one line for each row and each minute."""
+
+    def __init__(self, console: Console, rows: int, *, verbose: bool = False) -> None:
+        self._console = console
+        self._rows = rows
+        self._verbose = verbose
+        self._done = 0
+        self._minutes: int | None = None
+
+    def left(self, seconds: float) -> None:
+        minutes = math.ceil(seconds / 60) if seconds >= WORTH_SHOWING else 0
+        if minutes and minutes != self._minutes:
+            self.relay(f"about {minutes} minute{'' if minutes == 1 else 's'} left")
+        self._minutes = minutes
+
+    def cell_failed(self, result: CellResult) -> None:
+        self.relay(f"{long_name(result.cell)}: {describe(result)}")
+
+    def row_done(self, results: Sequence[CellResult]) -> None:
+        self._done += 1
+        cell = results[0].cell
+        name = long_name(cell).removeprefix(f"{cell.contender}: ")
+        figures = ", ".join(
+            f"{result.cell.contender} {describe(result)}" for result in results if result.measured
+        )
+        self.relay(f"[{self._done}/{self._rows}] {name}: {figures or 'no figures'}")
+
+    def note(self, step: str) -> None:
+        if self._verbose:
+            self.relay(step)
+
+    def relay(self, line: str) -> None:
+        print_line(self._console, line)
+
+
+def describe(result: CellResult) -> str:
+    """Return a result in a few words."""
+    if not result.measured:
+        return f"{result.state.value}: {result.reason}"
+    if result.unit == "byte":
+        return str(result.benchmark().format_value(result.mean))
+    within = "" if result.half_width is None else f" ±{result.half_width:.0%}"
+    return f"{OBJECTS.text(result, result.objects_per_second)}{within}"
+
+
+class LiveTable(Observer):
+    """Shows the table while it is measured, and below it the present step and the time left."""
+
+    def __init__(
+        self,
+        console: Console,
+        baseline: str | None,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        auto_refresh: bool = True,
+    ) -> None:
+        self._console = console
+        self._baseline = baseline
+        self._table = Segments([])
+        self._progress = Progress(
+            SpinnerColumn(),
+            BarColumn(bar_width=16),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[left]}"),
+            TextColumn(
+                "{task.description}",
+                markup=False,
+                table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1),
+            ),
+            console=console,
+            get_time=clock,
+            expand=True,
+        )
+        self._step = self._progress.add_task("starting", total=None, left="")
+        self._live = Live(
+            console=console,
+            get_renderable=self._render,
+            auto_refresh=auto_refresh,
+            transient=True,
+        )
+
+    def __enter__(self) -> LiveTable:
+        self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._live.stop()
+
+    def refresh(self) -> None:
+        """Draw everything now rather than at the next of four times a second."""
+        self._live.refresh()
+
+    def left(self, seconds: float) -> None:
+        elapsed = self._progress.tasks[self._step].elapsed or 0.0
+        if seconds:
+            minutes, rest = divmod(math.ceil(seconds), 60)
+            self._progress.update(
+                self._step,
+                total=elapsed + seconds,
+                completed=elapsed,
+                left=f"{minutes}:{rest:02} left",
+            )
+        else:
+            # A bar without a total moves to and fro; a full one would stop the clock.
+            self._progress.update(self._step, total=None, completed=0, left="")
+
+    def note(self, step: str) -> None:
+        self._progress.update(self._step, description=step)
+
+    def results_changed(self, results: Sequence[CellResult]) -> None:
+        report = make_report([ResultSet(results)], baseline=self._baseline, pending=PENDING)
+        lines = self._console.render_lines(
+            Group(*text.tables(report, self._console)), pad=False, new_lines=True
+        )
+        room = self._console.height - 3
+        if len(lines) > room:
+            lines = [*lines[: room - 1], [Segment("…\n")]]
+        # Drawn once for each change: everything on the screen is printed four times a second.
+        self._table = Segments([segment for line in lines for segment in line])
+
+    def cell_failed(self, result: CellResult) -> None:
+        self.relay(f"{long_name(result.cell)}: {describe(result)}")
+
+    def relay(self, line: str) -> None:
+        print_line(self._console, line)
+
+    def _render(self) -> RenderableType:
+        return Group(self._table, self._progress.get_renderable())

@@ -1,0 +1,167 @@
+"""The progress of a run: what a terminal shows while it is measured, and what a pipe gets."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyte
+import pytest
+from rich.console import Console
+
+from tests.reports.test_text import FOUR, noisy_run
+from tests.runs import cell, failed, measured, unsupported
+from zodbshootout.cli.progress import Lines, LiveTable, describe
+from zodbshootout.results.result import CellResult
+
+GOLDEN = Path(__file__).parent / "golden"
+WIDTH, HEIGHT = 80, 24
+
+
+class Screen:
+    """A terminal that shows a live table, with a clock that the test moves."""
+
+    def __init__(self, height: int = HEIGHT) -> None:
+        self.now = 0.0
+        self._written = io.StringIO()
+        console = Console(
+            file=self._written, width=WIDTH, height=height, force_terminal=True,
+            legacy_windows=False, get_time=lambda: self.now,
+        )  # fmt: skip
+        self.table = LiveTable(console, None, lambda: self.now, auto_refresh=False)
+        self._screen = pyte.Screen(WIDTH, height)
+        self._terminal = pyte.Stream(self._screen)
+
+    def lines(self) -> list[str]:
+        """Draw everything, and return the lines of the screen, without blank ones at the end."""
+        self.table.refresh()
+        return self.shown()
+
+    def shown(self) -> list[str]:
+        self._terminal.feed(self._written.getvalue().replace("\n", "\r\n"))
+        self._written.seek(0)
+        self._written.truncate()
+        return "\n".join(line.rstrip() for line in self._screen.display).rstrip().splitlines()
+
+
+@pytest.fixture
+def screen() -> Iterator[Screen]:
+    screen = Screen()
+    with screen.table:
+        yield screen
+
+
+def runs_so_far(runs: int) -> list[CellResult]:
+    """Return the default benchmarks of four contenders, of which *add* has an additional run."""
+    results = []
+    for result in noisy_run(FOUR, 0.01):
+        number = runs + (result.cell.benchmark == "add")
+        results.append(
+            CellResult(result.cell)
+            if not number
+            else measured(
+                result.cell,
+                *(run.values for run in result.runs[:number]),
+                precision=0.05,
+            )
+        )
+    return results
+
+
+@pytest.mark.parametrize("runs", [0, 1, 3])
+def test_the_table_fills_while_it_is_measured(screen: Screen, runs: int) -> None:
+    screen.now = 14.0 + 60 * runs
+    screen.table.results_changed(runs_so_far(runs))
+    screen.table.working_on([cell("cold", name) for name in FOUR], f"run {runs + 1} of 4")
+    screen.table.left(200.0 - 60 * runs)
+    expected = (GOLDEN / f"live-{runs}.txt").read_text(encoding="utf-8").splitlines()
+    assert screen.lines() == expected
+
+
+def test_the_spinner_turns_and_the_clock_runs_if_the_time_left_is_unknown(screen: Screen) -> None:
+    screen.table.note("starting servers")
+    screen.table.left(0.0)
+    shown = []
+    for _ in range(5):
+        screen.now += 0.1
+        shown.append(screen.lines()[-1].split()[0])
+    assert len(set(shown)) == len(shown)
+    screen.now = 65.0
+    assert "0:01:05" in screen.lines()[-1]
+
+
+def test_the_spinner_turns_although_no_time_is_left(screen: Screen) -> None:
+    screen.now = 4.0
+    screen.table.left(0.4)
+    first = screen.lines()[-1]
+    screen.now = 9.0
+    second = screen.lines()[-1]
+    assert first.split()[0] != second.split()[0]
+    assert "0:00:09" in second
+
+
+def test_the_bar_and_the_time_are_there_however_many_contenders_there_are(screen: Screen) -> None:
+    screen.table.working_on([cell("add", f"contender_{n}") for n in range(8)], "run 2 of 4")
+    screen.table.left(200.0)
+    (line,) = screen.lines()
+    assert "0:00:00" in line
+    assert "3:20 left" in line
+    assert "add: run 2 of 4: contender_0," in line
+    assert line.endswith("…")
+
+
+def test_a_table_that_is_higher_than_the_terminal_leaves_room_for_the_bar() -> None:
+    screen = Screen(height=9)
+    with screen.table:
+        screen.table.results_changed(runs_so_far(1))
+        screen.table.note("opening zeo")
+        lines = screen.lines()
+    assert "opening zeo" in lines[-1]
+    assert "…" in lines[-2]
+    assert "filestorage" in lines[2]
+
+
+def test_nothing_of_the_live_table_is_left_when_it_ends() -> None:
+    screen = Screen()
+    with screen.table:
+        screen.table.results_changed(runs_so_far(1))
+        screen.table.cell_failed(failed(cell("hot", "fs"), "broken"))
+        screen.lines()
+    assert screen.shown() == ["fs: hot 1000x300B threads-shared-2: failed: broken"]
+
+
+def test_a_result_is_described_in_the_unit_of_the_table() -> None:
+    assert describe(measured(cell("add", "fs"), [0.02], [0.02], [0.0201])) == "99,834 ±1%"
+    assert describe(measured(cell("add", "fs"), [0.02])) == "100,000"
+    assert describe(measured(cell("add", "fs"), [2048], unit="byte")) == "2048 bytes"
+    assert describe(failed(cell("add", "fs"), "broken")) == "failed: broken"
+
+
+def test_a_pipe_gets_a_line_for_each_row_and_each_minute() -> None:
+    stream = io.StringIO()
+    lines = Lines(Console(file=stream, width=200), 2)
+    for seconds in (0.0, 170.0, 150.0, 119.0, 61.0, 60.0, 10.0, 0.0):
+        lines.left(seconds)
+    broken = failed(cell("add", "zeo"), "broken")
+    lines.cell_failed(broken)
+    never = unsupported(cell("add", "pg"), "never")
+    lines.row_done([measured(cell("add", "fs"), [0.02]), broken, never])
+    lines.row_done([never])
+    assert stream.getvalue().splitlines() == [
+        "about 3 minutes left",
+        "about 2 minutes left",
+        "about 1 minute left",
+        "zeo: add 1000x300B threads-shared-2: failed: broken",
+        "[1/2] add 1000x300B threads-shared-2: fs 100,000",
+        "[2/2] add 1000x300B threads-shared-2: no figures",
+    ]
+
+
+def test_a_pipe_gets_each_step_if_that_is_wanted() -> None:
+    stream = io.StringIO()
+    for verbose in (False, True):
+        lines = Lines(Console(file=stream, width=200), 2, verbose=verbose)
+        lines.note("opening fs")
+        lines.working_on([cell("add", "fs"), cell("add", "zeo")], "run 2 of 4")
+    assert stream.getvalue() == "opening fs\nadd: run 2 of 4: fs, zeo\n"

@@ -1,8 +1,7 @@
 """Keep secrets out of every text that leaves the program.
 
-The secrets are known: values of passwords and the like in the configuration, on the command line or
-in the environment.  They are replaced in any text, such as messages of drivers and servers, and
-tracebacks.
+The secrets are values of passwords and the like in the configuration, on the command line or in the
+environment.  The texts include messages of drivers and servers, and tracebacks.
 """
 
 from __future__ import annotations

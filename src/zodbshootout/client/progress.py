@@ -117,16 +117,16 @@ def throughput(clients: Sequence[Progress], counted: int) -> Throughput:
 
     A single client's is that of the iterations that count, from its start to its last end.
 
-    For several clients it is added up over one stretch of time for each of them, from the end of
-    its first iteration to the end of the last one that counts.  Any client's iteration that ended
-    in a stretch was done in it.  Both ends of a stretch are ends of iterations.  So if the clients
-    wait for each other, and a storage does one thing at a time, the figure is the storage's,
-    however unfair it is to some clients.  If they do not, each client's own iterations fill its
-    stretch exactly, and as many of the others' are cut off at one end as at the other.
+    Each of several clients has a span: from the end of its first iteration to the end of the last
+    one that counts.  An iteration of any client counts in each span in which it ends; the
+    throughput is that in the sum of all spans.  If the clients wait for each other, and a storage
+    does one thing at a time, the figure is the storage's, however unfair it is to some clients.  If
+    they do not, each client's own iterations fill its span exactly, and as many of the others' are
+    cut off at one end as at the other.
 
     First iterations would distort this: all begin at once, and the first ones wait for nobody.  If
-    clients do one iteration each, those count that have ended by the end of the last one, from the
-    start on.  That is less than the clients could have done, because the quicker ones wait.
+    clients do one iteration each, those count that end by the end of the last one, from the start
+    on.  That is less than the clients could have done, because the quicker ones wait.
     """
     start = min(client.start for client in clients)
     ends = [client.end(counted) for client in clients]

@@ -139,7 +139,7 @@ class Storage:
     names: Mapping[str, str] = field(default_factory=dict)
     """Names that the section uses without defining them, with their values."""
     interpreter: Interpreter | None = None
-    """The Python that opens it; ``None`` is the Python of whoever reads this."""
+    """The Python that opens it; ``None`` is the one that reads this."""
 
 
 @dataclass(frozen=True)

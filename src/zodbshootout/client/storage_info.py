@@ -92,7 +92,7 @@ class CacheUse:
 
 
 def clients_together(shape: CrewShape, hosts_together: int) -> int:
-    """Return the largest number of clients on one machine, on which *hosts_together* hosts are."""
+    """Return the largest number of clients on a machine that *hosts_together* hosts share."""
     hosts = max(1, shape.hosts)
     return min(shape.size, math.ceil(shape.size / hosts) * min(hosts_together, hosts))
 

@@ -152,7 +152,7 @@ class StorageType:
         return None
 
     def combined_cache_use(self) -> CacheUse | None:
-        """Return the use of the caches of the stack that are asked first, if all are counted."""
+        """Return the use of its cache, or else of those of all inner storages, if they count it."""
         own = self.cache_use()
         if own is not None or not self.inner:
             return own

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.runs import contender, plan_of
 from zodbshootout.client.specification import CrewShape, Parameters
 from zodbshootout.client.storage_info import Sharing, StorageInfo
 from zodbshootout.results.cell import Cell
-from zodbshootout.scheduling.plan import Sweep, make_plan
+from zodbshootout.scheduling.plan import RUN_OVERHEAD, Sweep, make_plan
 
 
 def test_a_plan_is_limited_by_what_its_cells_may_take_unless_a_limit_is_given() -> None:
@@ -78,3 +80,13 @@ def test_a_sweep_leaves_out_no_number(most: int) -> None:
     sizes = [each.crew.size for each in sweep.parameters()]
     assert sorted(sizes) == list(range(1, most + 1))
     assert sizes[-1] not in {1, most} or most < 3
+
+
+def test_runs_are_short_enough_for_three_of_each_cell() -> None:
+    def run_time(**effort: Any) -> float:
+        return plan_of("ab", ["add", "cold"], run_time=0.8, **effort).run_time
+
+    assert run_time() == run_time(precision=0.05, cell_limit=8.0) == 0.8
+    # Three runs of four cells, each with as much time off the clock as is assumed.
+    assert run_time(precision=0.05, limit=12 * (RUN_OVERHEAD + 0.3)) == pytest.approx(0.3)
+    assert run_time(precision=0.05, limit=1.0) == 0.0

@@ -18,6 +18,7 @@ class Machine:
         self.seconds = seconds
         self.closed: list[str] = []
         self.left: list[float] = []
+        self.expected: list[int] = []
 
     def rounds(
         self, needed: Callable[[str], int], precision: float = 0.05, limit: float = 1e9
@@ -30,6 +31,7 @@ class Machine:
         order = ""
         for row, number in rounds:
             self.left.append(rounds.seconds_left)
+            self.expected.append(rounds.expected(row))
             assert number == order.count(row)
             order += row
             self.now += self.seconds[row]
@@ -55,6 +57,19 @@ def test_steady_rows_leave_their_time_to_the_others() -> None:
     order = machine.rounds({"a": 3, "b": 1000}.__getitem__, limit=20.0)
     assert (order.count("a"), order.count("b")) == (3, 17)
     assert machine.now == 120.0
+
+
+def test_no_more_rounds_are_expected_than_time_allows() -> None:
+    machine = Machine({"a": 1.0, "b": 1.0})
+    assert machine.rounds(lambda row: 351, limit=10.0) == "ab" * 5
+    # At the very first nothing is known of how long a round takes.
+    assert machine.expected == [351, 5, 5, 5, 5, 5, 5, 5, 5, 5]
+
+
+def test_with_a_fixed_effort_all_rounds_are_expected() -> None:
+    machine = Machine({"a": 1.0})
+    assert machine.rounds(lambda row: 3, precision=0.0, limit=0.5) == "aaa"
+    assert machine.expected == [3, 3, 3]
 
 
 def test_no_round_is_begun_that_would_not_end_in_time() -> None:

@@ -237,7 +237,7 @@ def _next_commands(results: Sequence[CellResult], path: Path) -> Iterator[str]:
     page = path.with_name(f"{path.name.partition('.json')[0]}.html")
     yield f"  zodbshootout report {file} -o {shlex.quote(str(page))}"
     yield f"  zodbshootout show {file} --format markdown"
-    yield f"How to read the table: {project_url('Documentation')}en/latest/results.html"
+    yield f"Reading the table: {project_url('Documentation')}en/latest/results.html"
 
 
 def _show_by_pyperf(what: str, path: Path, streams: Streams) -> int:

@@ -62,7 +62,7 @@ class ColumnComparison:
         names = {pair.base.cell.benchmark for pair in pairs}
         noun = "benchmarks" if len(names) == len(pairs) else "cells"
         some = "" if known == len(pairs) else f"{known} of "
-        average = f", on average over {some}{len(pairs)} {noun}" if len(pairs) > 1 else ""
+        average = f", mean of {some}{len(pairs)} {noun}" if len(pairs) > 1 else ""
         if verdict in {Verdict.FASTER, Verdict.SLOWER}:
             return f"{winner(mean, self.base, self.new)}{average}"
         return f"{self.new} and {self.base}: {verdict.value} {interval(mean)}{average}"

@@ -342,16 +342,13 @@ def _imprecision(result_sets: Sequence[ResultSet], baseline: str | None) -> Iter
 
 
 def _other_load(results: Sequence[CellResult]) -> Iterator[str]:
-    """Return the cause of imprecise figures, if other programs used a processor meanwhile."""
-    shares = [
-        run.get_metadata()["other_load"]
-        for result in results
-        for run in result.runs
-        if "other_load" in run.get_metadata()
-    ]
-    share = statistics.fmean(shares) if shares else 0.0
-    if share >= NOTEWORTHY_LOAD:
-        yield f"other programs used {share:.0%} of the processors"
+    """Return the cause of imprecise figures, if others used the processors meanwhile."""
+    metadata = [run.get_metadata() for result in results for run in result.runs]
+    for key, who in {"other_load": "programs", "steal": "virtual machines"}.items():
+        parts = [keys[key] for keys in metadata if key in keys]
+        part = statistics.fmean(parts) if parts else 0.0
+        if part >= NOTEWORTHY_LOAD:
+            yield f"other {who} used {part:.0%} of the processors"
 
 
 def _remedy(results: ResultSet, baseline: str | None, precision: float) -> Iterator[str]:

@@ -37,7 +37,7 @@ _TEXTS = {
     "round", "slices", "settings", "configuration", "configuration_text", "command_line",
     "uncleared_caches", "beside", "environment",
 }  # fmt: skip
-_NUMBERS = {"work_per_iteration", "precision", "latency_max_s"}
+_NUMBERS = {"work_per_iteration", "precision", "latency_max_s", "other_load", "steal"}
 _HOST = re.compile(r"host_\d+(_s|_clients)?")
 MIN_VALUE = 1e-15
 """No value of a run, in seconds or bytes, is smaller."""

@@ -12,7 +12,12 @@ from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.specification import Parameters
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.results.cell import Cell
+from zodbshootout.results.estimate import MIN_RUNS
 from zodbshootout.scheduling.calibration import Effort
+
+RUN_OVERHEAD = 0.45
+"""Seconds of a run besides its slices, for one of several contenders that are set up together: its
+processes, its first iterations, and a part of preparing its database."""
 
 
 @dataclass(frozen=True)
@@ -132,6 +137,18 @@ class Plan:
         """The seconds that everything may take, if a precision is to be reached."""
         measurable = sum(self.refusal(cell) is None for cell in self.cells)
         return self.effort.limit or self.effort.cell_limit * measurable
+
+    @property
+    def run_time(self) -> float:
+        """Seconds that the slices of a run take for each contender, on average over these.
+
+        They are short enough for an interval of each figure within the :attr:`limit`.
+        """
+        if not self.effort.precision:
+            return self.effort.run_time
+        runs = MIN_RUNS * sum(self.refusal(cell) is None for cell in self.cells)
+        affordable = self.limit / max(1, runs) - RUN_OVERHEAD
+        return min(self.effort.run_time, max(0.0, affordable))
 
     def estimated_seconds(self) -> float:
         """Return a rough estimate of the duration, or with a precision its limit.

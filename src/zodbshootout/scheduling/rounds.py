@@ -9,6 +9,7 @@ no more, and leaves its time to the others.
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -70,6 +71,16 @@ class Rounds(Generic[R]):
         if not self.effort.precision:
             return left
         return min(left, max(0.0, self.limit - (self.clock() - self._began)))
+
+    def expected(self, row: R) -> int:
+        """Return the number of rounds that a row takes in all, as far as there is time."""
+        left = self._left[row]
+        if self.effort.precision and self._took:
+            usual = sum(self._took.values()) / len(self._took)
+            others = (self._took.get(other, usual) for other in self.rows if self._left[other])
+            seconds = self.limit - (self.clock() - self._began)
+            left = min(left, math.ceil(seconds / max(sum(others), 1e-9)))
+        return self.made.get(row, 0) + max(1, left)
 
     def _rounds_left(self, row: R) -> int:
         needed = self.needed(row)

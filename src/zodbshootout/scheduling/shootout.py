@@ -15,6 +15,7 @@ from zodbshootout.results.cell import Cell
 from zodbshootout.results.comparison import rounds_needed
 from zodbshootout.scheduling.calibration import RowCalibration
 from zodbshootout.scheduling.interleaved_run import InterleavedRun
+from zodbshootout.scheduling.load import load_now
 from zodbshootout.scheduling.plan import Row
 from zodbshootout.scheduling.result_store import ResultStore
 from zodbshootout.scheduling.rounds import Rounds
@@ -48,6 +49,8 @@ class Shootout:
         """How often each cell's run of this round was repeated."""
         self._again: list[Cell] = []
         """The cells whose run of this round is repeated next."""
+        self._stage = ""
+        """The number of this round, for the observer."""
 
     def run(self) -> None:
         """Measure everything that can be measured.
@@ -90,6 +93,7 @@ class Shootout:
         rounds = Rounds(rows, effort, limit, self._rounds_needed, self._close, made=made)
         for row, number in rounds:
             self.store.observer.left(rounds.seconds_left)
+            self._stage = f"run {number + 1} of {rounds.expected(row)}"
             self._measure_round(row, calibrations[row], number)
 
     def _rounds_made(self, cells: Sequence[Cell]) -> int:
@@ -116,7 +120,7 @@ class Shootout:
 
     def _calibration(self, cell: Cell) -> RowCalibration[Cell]:
         fewest = benchmarks()[cell.benchmark].fewest(cell.parameters)
-        effort = self.plan.effort
+        effort = replace(self.plan.effort, run_time=self.plan.run_time)
         if self._restarts(cell.benchmark):
             # The second read of an object would come from the server's cache.
             values = effort.values or VALUES_WITH_RESTARTS
@@ -213,13 +217,14 @@ class Shootout:
                     self._fail(cell, failure)
                 else:
                     later.append(cell)
-            stage = f"run {number + 1} of {max(number + 1, self._rounds_needed(group))}"
-            self.store.observer.working_on(list(workers), stage)
+            self.store.observer.working_on(list(workers), self._stage)
+            before = load_now()
             turns = InterleavedRun(
                 workers, self._fail, before_slice=lambda cell: self._before(cell, workers[cell])
             )
             for cell, run in turns.run(calibration, order, first):
                 if not self._has_lost_server(cell):
+                    run.update_metadata(load_now().since(before))
                     self.store.add_run(cell, run)
         return later
 

@@ -1,0 +1,53 @@
+"""The load of the machine by others: other programs, and other virtual machines."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+
+import psutil
+
+
+@dataclass(frozen=True)
+class Load:
+    """Seconds of all processors, from any time on."""
+
+    all: float
+    busy: float
+    """Neither idle nor waiting for a disk; other virtual machines included."""
+    steal: float
+    """Used by other virtual machines, where that is known."""
+    ours: float
+    """Used by this process and its descendants."""
+
+    def since(self, before: Load) -> dict[str, float]:
+        """Return the parts of the processors' time since then, as metadata of a run.
+
+        ``other_load`` was used by programs other than this one and its descendants, and ``steal``
+        by other virtual machines.
+        """
+        total = self.all - before.all
+        if total <= 0:
+            return {}
+        steal = max(0.0, self.steal - before.steal)
+        others = self.busy - before.busy - steal - (self.ours - before.ours)
+        parts = {"other_load": max(0.0, others), "steal": steal}
+        return {name: round(min(1.0, seconds / total), 3) for name, seconds in parts.items()}
+
+
+def load_now() -> Load:
+    """Return the load of the machine so far."""
+    times = psutil.cpu_times()._asdict()
+    counted = {name: times[name] for name in times if not name.startswith("guest")}
+    idle = times["idle"] + times.get("iowait", 0.0)
+    total = sum(counted.values())
+    return Load(total, total - idle, times.get("steal", 0.0), _seconds_of_ours())
+
+
+def _seconds_of_ours() -> float:
+    this = psutil.Process()
+    seconds = 0.0
+    for process in (this, *this.children(recursive=True)):
+        with suppress(psutil.NoSuchProcess):  # its parent has its seconds as soon as it knows
+            seconds += sum(process.cpu_times()[:4])  # with those of children that have ended
+    return seconds

@@ -17,7 +17,7 @@ from zodbshootout.client.outcome import Failed, Failure
 from zodbshootout.client.specification import Storage
 from zodbshootout.client.storage_info import Advice, Requirement, StorageInfo
 from zodbshootout.scheduling.result_store import Observer
-from zodbshootout.workers.task import LEAKS_PREFIX
+from zodbshootout.workers.worker import LEAKS_PREFIX
 
 INFO = StorageInfo("SomeStorage", driver="some driver")
 

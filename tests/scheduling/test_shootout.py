@@ -28,7 +28,7 @@ from zodbshootout.scheduling.shootout import (
 )
 from zodbshootout.scheduling.tasks import Tasks
 from zodbshootout.servers import ServerFailed
-from zodbshootout.workers.task import Measure, Slice
+from zodbshootout.workers.worker import Measure, Slice
 
 BROKE = Failure("it broke", "Traceback")
 

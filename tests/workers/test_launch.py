@@ -35,7 +35,7 @@ from zodbshootout.client.storage_info import Sharing
 from zodbshootout.client.tasks import Preparation
 from zodbshootout.guardian import Guardian, end_group
 from zodbshootout.workers.launch import MAX_RELAYED, PIECE, ForkServer, Launcher, Worker
-from zodbshootout.workers.task import Measure, Profiling
+from zodbshootout.workers.worker import Measure, Profiling
 
 MEMORY = Specification(
     Storage("<zodb m>\n<mappingstorage>\n</mappingstorage>\n</zodb>\n"),

@@ -28,7 +28,7 @@ from zodbshootout.client.storages.relstorage import RelStorageType
 from zodbshootout.client.tasks import Preparation
 from zodbshootout.crews.logs import LogSettings, configure_logging
 from zodbshootout.workers import worker
-from zodbshootout.workers.task import Measure, Slice
+from zodbshootout.workers.worker import Measure, Slice
 
 MEMORY = Storage("<zodb m>\n<mappingstorage>\n</mappingstorage>\n</zodb>\n")
 

@@ -33,7 +33,7 @@ from zodbshootout.servers.running import RunningServers
 from zodbshootout.servers.server import ServerContext
 from zodbshootout.workers.environment import worker_environment
 from zodbshootout.workers.launch import ForkServer, Launcher
-from zodbshootout.workers.task import LEAKS_PREFIX, PROFILE_PREFIX
+from zodbshootout.workers.worker import LEAKS_PREFIX, PROFILE_PREFIX
 
 PATIENCE = 5.0
 """Seconds after which a message names the contender that has not opened yet."""

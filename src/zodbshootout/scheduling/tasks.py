@@ -21,7 +21,7 @@ from zodbshootout.results.cell import Cell
 from zodbshootout.results.result import file_name, varied_parameters
 from zodbshootout.scheduling.plan import Plan, RunOptions
 from zodbshootout.workers.summary import storable
-from zodbshootout.workers.task import Measure, Profiling
+from zodbshootout.workers.worker import Measure, Profiling
 
 ZAPPED_BEFORE = "add"
 """With ``--zap``, contenders are zapped before each run of this benchmark."""

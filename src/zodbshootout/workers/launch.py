@@ -33,7 +33,7 @@ from zodbshootout.guardian import (
     end_group,
     last_lines,
 )
-from zodbshootout.workers.task import Measure, Slice
+from zodbshootout.workers.worker import Measure, Slice
 
 RUN_FILE = "run.json"
 """The file of pyperf's run in the directory of a worker."""

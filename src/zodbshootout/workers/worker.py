@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import select
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -20,10 +21,10 @@ from zodbshootout.client import tasks
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.outcome import BadSection, failure_of
 from zodbshootout.client.protocol import Call
-from zodbshootout.client.specification import Storage
+from zodbshootout.client.specification import Specification, Storage
 from zodbshootout.client.storage_info import StorageInfo
 from zodbshootout.client.tasks import TASKS, Preparation
-from zodbshootout.crews.cluster import hosts_crew
+from zodbshootout.crews.cluster import Cluster, hosts_crew
 from zodbshootout.crews.crew import Crew, Sample
 from zodbshootout.crews.hosts import StartCrew
 from zodbshootout.crews.interpreters import call_in, interpreter_crew
@@ -32,14 +33,53 @@ from zodbshootout.crews.logs import LogSettings, configure_logging
 from zodbshootout.crews.profiling import collect
 from zodbshootout.workers.environment import for_storages
 from zodbshootout.workers.summary import storable, summarize
-from zodbshootout.workers.task import LEAKS_PREFIX, PROFILE_PREFIX, Measure, Slice
 
+LEAKS_PREFIX = "leaks: "
+PROFILE_PREFIX = "profile: "
+"""How lines begin that a worker prints for the user: about leaks, about a profile that failed."""
 CALLS = TASKS | {"measure"}
 """The methods of a :class:`Job`; the first call is one of these."""
 SLICE_CALLS = frozenset({"attempt", "prepare_slice", "close_databases", "reopen_databases"})
 """The methods of :class:`Measuring` that may be called before the one that it waits for."""
 LISTED_CLASSES = 10
 """Classes that are listed after a value, those first that have grown most."""
+
+
+@dataclass(frozen=True)
+class Profiling:
+    """The files for a profile of the clients."""
+
+    directory: str
+    name: str
+    """The name of the files, but for their endings."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A cell to measure in one run."""
+
+    specification: Specification
+    metadata: Mapping[str, str | int | float]
+    """Metadata that are known before the run begins."""
+    run_file: Path
+    """The file of pyperf's run."""
+    leaks: bool = False
+    """Whether to list after each value the classes that have more objects than before."""
+    profiling: Profiling | None = None
+    cluster: Cluster | None = None
+    """The cluster that has the clients; ``None`` if they are here."""
+    variables: Sequence[str] = ()
+    """The variables of the environment that opening the contender needs."""
+
+
+@dataclass(frozen=True)
+class Slice:
+    """The result of a slice."""
+
+    value: float
+    """Seconds per iteration."""
+    on_clock: float
+    """Seconds from the start until the last client had done what counts."""
 
 
 def work(connection: Connection, runner: pyperf.Runner) -> int:

@@ -19,11 +19,10 @@ import pyperf
 
 from zodbshootout.client import tasks
 from zodbshootout.client.benchmarks import benchmarks
-from zodbshootout.client.outcome import BadSection, failure_of
+from zodbshootout.client.outcome import failure_of
 from zodbshootout.client.protocol import Call
-from zodbshootout.client.specification import Specification, Storage
-from zodbshootout.client.storage_info import StorageInfo
-from zodbshootout.client.tasks import TASKS, Preparation
+from zodbshootout.client.specification import Specification
+from zodbshootout.client.tasks import TASKS
 from zodbshootout.crews.cluster import Cluster, hosts_crew
 from zodbshootout.crews.crew import Crew, Sample
 from zodbshootout.crews.hosts import StartCrew
@@ -37,8 +36,6 @@ from zodbshootout.workers.summary import storable, summarize
 LEAKS_PREFIX = "leaks: "
 PROFILE_PREFIX = "profile: "
 """How lines begin that a worker prints for the user: about leaks, about a profile that failed."""
-CALLS = TASKS | {"measure"}
-"""The methods of a :class:`Job`; the first call is one of these."""
 SLICE_CALLS = frozenset({"attempt", "prepare_slice", "close_databases", "reopen_databases"})
 """The methods of :class:`Measuring` that may be called before the one that it waits for."""
 LISTED_CLASSES = 10
@@ -85,10 +82,9 @@ class Slice:
 def work(connection: Connection, runner: pyperf.Runner) -> int:
     """Answer calls over *connection*, with a *runner* that nothing has run yet.
 
-    The first message is :class:`LogSettings`, the second a call of a method of :class:`Job`.
-    An exception is answered with a :class:`~zodbshootout.client.outcome.Failure`.
-
-    Return an exit status.
+    The first message is :class:`LogSettings`, the second a call of :meth:`Job.measure` or of a
+    function of :mod:`~.client.tasks`.  An exception is answered with a
+    :class:`~zodbshootout.client.outcome.Failure`.  Return an exit status.
     """
     # A client with a copy of it would keep the other end from seeing that this process has ended.
     os.register_at_fork(after_in_child=connection.close)
@@ -96,15 +92,28 @@ def work(connection: Connection, runner: pyperf.Runner) -> int:
         settings: LogSettings = connection.recv()
         configure_logging(settings)
         call: Call = connection.recv()
-        connection.send(call.on(Job(connection, runner, settings), CALLS))
+        if call.name == "measure":
+            Job(connection, runner, settings).measure(*call.args)
+            connection.send(None)
+        else:
+            connection.send(_answer(call, settings))
     except BaseException as error:  # noqa: BLE001 - whatever it is, it is this cell's failure
         connection.send(failure_of(error))
         return 1
     return 0
 
 
+def _answer(call: Call, settings: LogSettings) -> Any:
+    """Call a function of :mod:`~.client.tasks` in the Python that opens its storage."""
+    (argument,) = call.args
+    storage = argument.specification.storage if call.name == "prepare" else argument
+    if storage.interpreter is None:
+        return call.on(tasks, TASKS)
+    return call_in(storage.interpreter, call, settings)
+
+
 class Job:
-    """Carries out the one call that a worker is started for."""
+    """Makes the one run that a worker is started for."""
 
     def __init__(
         self, connection: Connection, runner: pyperf.Runner, settings: LogSettings
@@ -113,26 +122,8 @@ class Job:
         self._runner = runner
         self._settings = settings
 
-    def inspect(self, storage: Storage) -> StorageInfo:
-        info: StorageInfo = self._task("inspect", storage, storage)
-        return info
-
-    def validate(self, storage: Storage) -> BadSection | None:
-        flaw: BadSection | None = self._task("validate", storage, storage)
-        return flaw
-
-    def prepare(self, preparation: Preparation) -> None:
-        self._task("prepare", preparation, preparation.specification.storage)
-
-    def _task(self, name: str, argument: object, storage: Storage) -> Any:
-        """Call a function of :mod:`~.client.tasks` in the Python that opens a storage."""
-        call = Call(name, (argument,))
-        if storage.interpreter is None:
-            return call.on(tasks, TASKS)
-        return call_in(storage.interpreter, call, self._settings)
-
     def measure(self, task: Measure) -> None:
-        """Make one run: answer when the crew is set up, then as :class:`Measuring` does."""
+        """Answer when the crew is set up, then as :class:`Measuring` does."""
         parts = task.run_file.with_name("profiles")
         if task.profiling is not None:
             parts.mkdir()

@@ -202,7 +202,7 @@ def test_trap_24_what_was_prepared_is_no_garbage_to_be_looked_for_on_the_clock()
             seen.append(self.is_looked_at())
 
         def is_looked_at(self) -> bool:
-            return any(each is self.prepared for each in gc.get_objects())
+            return any(thing is self.prepared for thing in gc.get_objects())
 
     measure(Preparing, FakeStorage(FakeClock()), parameters(), SystemClock(), [2])
     assert seen == [False, False, True]

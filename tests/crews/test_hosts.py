@@ -63,12 +63,12 @@ class ExactClock:
 
 @dataclass
 class Answered:
-    found: Any
+    value: Any
 
     def result(self, timeout: float | None = None) -> Any:
-        if isinstance(self.found, Exception):
-            raise self.found
-        return self.found
+        if isinstance(self.value, Exception):
+            raise self.value
+        return self.value
 
 
 @dataclass
@@ -151,9 +151,9 @@ def exact(clock: ExactClock, *actors: ExactActor) -> ClusterCrew:
 def test_clients_are_spread_evenly(
     rooms: list[int | None], clients: int, shares: list[int]
 ) -> None:
-    found = cluster_of(*rooms).shares(clients)
-    assert [len(each) for each in found] == shares
-    assert [number for each in found for number in each] == list(range(clients))
+    spread = cluster_of(*rooms).shares(clients)
+    assert [len(clients_there) for clients_there in spread] == shares
+    assert [number for clients_there in spread for number in clients_there] == list(range(clients))
 
 
 def test_clients_for_whom_there_is_no_room_are_refused() -> None:
@@ -295,18 +295,19 @@ def test_percentiles_are_those_of_all_latencies_and_no_averages() -> None:
     for latencies, durations in zip(recorded, raw, strict=True):
         latencies.record(durations)
     stretches = [
-        protocol.Stretch(Progress(0.0, [WORK], [1]), each, 0, 0, 0, 1, {}, ()) for each in recorded
+        protocol.Stretch(Progress(0.0, [WORK], [1]), latencies, 0, 0, 0, 1, {}, ())
+        for latencies in recorded
     ]
     first = ExactActor(clock, answers={protocol.Stop: stretches[:2]})
     second = ExactActor(clock, answers={protocol.Stop: stretches[2:]})
     crew = exact(clock, first, second)
     sample = crew.measure(1, counts=False)
-    together = sorted(each for durations in raw for each in durations)
-    found = histogram(sample.latencies)
-    assert found.get_total_count() == len(together)
+    together = sorted(duration for durations in raw for duration in durations)
+    merged = histogram(sample.latencies)
+    assert merged.get_total_count() == len(together)
     for percentile in (50, 90, 99, 99.9):
         exactly = together[math.ceil(percentile / 100 * len(together)) - 1]
-        assert found.get_value_at_percentile(percentile) / 1e9 == pytest.approx(exactly, rel=2e-3)
+        assert merged.get_value_at_percentile(percentile) / 1e9 == pytest.approx(exactly, rel=2e-3)
     assert sample.latencies.longest == together[-1]
 
 
@@ -361,26 +362,26 @@ SECTION = """%import relstorage
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     place = tmp_path_factory.mktemp("cluster")
-    with Guardian() as guardian, cluster_for("local:2", guardian, place) as found:
-        assert found is not None
-        yield found
+    with Guardian() as guardian, cluster_for("local:2", guardian, place) as started:
+        assert started is not None
+        yield started
 
 
 def specified(place: Path, benchmark: str, shape: CrewShape) -> Specification:
     storage = Storage(SECTION, names={"here": str(place)})
-    found = Specification(storage, benchmark, Parameters(shape, objects=20))
-    prepare(Preparation(found))
-    return found
+    specification = Specification(storage, benchmark, Parameters(shape, objects=20))
+    prepare(Preparation(specification))
+    return specification
 
 
 def ours() -> list[psutil.Process]:
     """Return the processes on the hosts that this process has started."""
-    found = []
+    processes = []
     for process in psutil.Process().children(recursive=True):
         with suppress(psutil.NoSuchProcess):
             if any("zodbshootout.crews.serving" in word for word in process.cmdline()):
-                found += [process, *process.children(recursive=True)]
-    return found
+                processes += [process, *process.children(recursive=True)]
+    return processes
 
 
 def gone(processes: Sequence[psutil.Process]) -> bool:
@@ -424,13 +425,13 @@ def test_hosts_here_are_groups_of_one_session_with_the_same_addresses(
     cluster: Cluster, tmp_path: Path
 ) -> None:
     with at_work(cluster, tmp_path) as (_, processes):
-        sessions = {os.getsid(each.pid) for each in processes}
-        groups = {os.getpgid(each.pid) for each in processes}
-        maps = [Path(f"/proc/{each.pid}/maps").read_text() for each in processes]
+        sessions = {os.getsid(process.pid) for process in processes}
+        groups = {os.getpgid(process.pid) for process in processes}
+        maps = [Path(f"/proc/{process.pid}/maps").read_text() for process in processes]
     assert sessions == {os.getsid(0)}
     assert len(groups) == 2
     assert os.getpgrp() not in groups
-    addresses = {each.split()[0] for each in maps}
+    addresses = {line.split()[0] for line in maps}
     # Where setarch is not there, or may not do it, those of two programs differ.
     assert len(addresses) == (1 if clusters.fixed_addresses() else 2)
 
@@ -439,7 +440,7 @@ def test_a_process_that_is_killed_on_a_host_fails_the_cell(
     cluster: Cluster, tmp_path: Path
 ) -> None:
     with pytest.raises(Failed) as failed, at_work(cluster, tmp_path) as (crew, processes):
-        leaders = [each for each in processes if each.children()]
+        leaders = [process for process in processes if process.children()]
         os.kill(leaders[0].pid, signal.SIGKILL)
         crew.measure(2)
     assert str(failed.value).startswith("host local-")
@@ -463,10 +464,10 @@ def test_the_environment_reaches_the_clients(
 
     monkeypatch.setenv("SHOOTOUT_PLACE", str(tmp_path))
     storage = Storage(SECTION.replace("$here", "$(SHOOTOUT_PLACE)"))
-    found = Specification(storage, "add", Parameters(CrewShape(2), objects=20))
-    prepare(Preparation(found))
+    specification = Specification(storage, "add", Parameters(CrewShape(2), objects=20))
+    prepare(Preparation(specification))
     with hosts_crew(
-        cluster, StartCrew(found), LogSettings(), {"SHOOTOUT_PLACE": str(tmp_path)}
+        cluster, StartCrew(specification), LogSettings(), {"SHOOTOUT_PLACE": str(tmp_path)}
     ) as crew:
         crew.measure(ITERATIONS)
         crew.verify()
@@ -503,8 +504,8 @@ def test_what_a_host_needs_of_the_run_is_unpacked_there(tmp_path: Path) -> None:
     assert (sent.files, sent.directories) == ({"main_key": b"secret"}, ["scratch"])
     place = tmp_path / "there"
     place.mkdir()
-    found = sent.unpacked(place)
-    assert found == {"main_key": str(place / "main_key"), "scratch": str(place / "scratch")}
+    paths = sent.unpacked(place)
+    assert paths == {"main_key": str(place / "main_key"), "scratch": str(place / "scratch")}
     assert (place / "main_key").read_bytes() == b"secret"
     assert (place / "scratch").is_dir()
     assert equipment(names, {}, replace(elsewhere, here=True)).files == {}

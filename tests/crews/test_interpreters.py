@@ -68,8 +68,10 @@ def children_but(known: set[psutil.Process]) -> set[psutil.Process]:
 @contextmanager
 def crew(interpreter: Interpreter, specified: Specification, **more: Any) -> Iterator[Crew]:
     called(interpreter, "prepare", Preparation(specified))
-    with interpreter_crew(interpreter, StartCrew(specified, **more), LogSettings()) as found:
-        yield found
+    with interpreter_crew(
+        interpreter, StartCrew(specified, **more), LogSettings()
+    ) as of_other_python:
+        yield of_other_python
 
 
 def test_a_look_tells_what_python_it_was(interpreter: Interpreter, storage: Storage) -> None:

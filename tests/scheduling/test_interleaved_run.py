@@ -97,13 +97,13 @@ class FakeWorker:
 
     def _slice(self, what: str, number: int, loops: int) -> FakeSlice:
         self._note(what, number)
-        is_first = len([each for each in self.machine.events if each[1] == self.name]) == 1
+        is_first = len([event for event in self.machine.events if event[1] == self.name]) == 1
         took = self.first if is_first and self.first is not None else self.seconds
         self.machine.now += took * loops + self.off_clock
         return FakeSlice(took, took * loops)
 
     def _note(self, what: str, number: int) -> None:
-        nth = sum(each[:2] == (what, self.name) for each in self.machine.events)
+        nth = sum(event[:2] == (what, self.name) for event in self.machine.events)
         self.machine.events.append((what, self.name, number))
         if self.fails_at == (what, nth):
             raise Failed(Failure(f"{self.name} broke"))

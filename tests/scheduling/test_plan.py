@@ -55,10 +55,13 @@ def test_a_cell_names_its_contender() -> None:
 
 def test_an_open_storage_may_refuse_what_its_section_did_not() -> None:
     a, b = map(contender, "ab")
-    assert [each.name for each in plan_of([a, b], concurrency=[2]).measurable] == ["a", "b"]
+    assert [measurable.name for measurable in plan_of([a, b], concurrency=[2]).measurable] == [
+        "a",
+        "b",
+    ]
     opened = b.opened(StorageInfo("FileStorage", Sharing.EXCLUSIVE))
     inspected = plan_of([a, opened], concurrency=[2])
-    assert [each.name for each in inspected.measurable] == ["a"]
+    assert [measurable.name for measurable in inspected.measurable] == ["a"]
     refusals = {cell.contender: inspected.refusal(cell) for cell in inspected.cells}
     assert refusals["a"] is None
     assert str(refusals["b"]).startswith("FileStorage: one DB at a time can open it")
@@ -66,7 +69,7 @@ def test_an_open_storage_may_refuse_what_its_section_did_not() -> None:
 
 def test_a_sweep_has_the_ends_of_its_ranges_first_and_then_what_is_between_them() -> None:
     sweep = Sweep([1, 2, 4, 8, 16], [100, 10], [300], Parameters(CrewShape(1)))
-    points = [(each.crew.size, each.objects) for each in sweep.parameters()]
+    points = [(parameters.crew.size, parameters.objects) for parameters in sweep.parameters()]
     assert points == [
         (1, 100), (1, 10), (16, 100), (16, 10),
         (4, 100), (4, 10),
@@ -77,7 +80,7 @@ def test_a_sweep_has_the_ends_of_its_ranges_first_and_then_what_is_between_them(
 @pytest.mark.parametrize("most", range(1, 34))
 def test_a_sweep_leaves_out_no_number(most: int) -> None:
     sweep = Sweep(range(1, most + 1), [10], [300], Parameters(CrewShape(1)))
-    sizes = [each.crew.size for each in sweep.parameters()]
+    sizes = [parameters.crew.size for parameters in sweep.parameters()]
     assert sorted(sizes) == list(range(1, most + 1))
     assert sizes[-1] not in {1, most} or most < 3
 

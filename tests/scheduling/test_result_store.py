@@ -30,21 +30,21 @@ class Notes:
 
     def _keep(self, results: Sequence[CellResult]) -> None:
         self.time += self.writing
-        self.kept.append([(each.state.value, len(each.runs)) for each in results])
+        self.kept.append([(result.state.value, len(result.runs)) for result in results])
 
     def cell(self, contender: str, benchmark: str = "add") -> Cell:
         cells = self.store.plan.cells
-        (found,) = [x for x in cells if (x.contender, x.benchmark) == (contender, benchmark)]
-        return found
+        (cell,) = [x for x in cells if (x.contender, x.benchmark) == (contender, benchmark)]
+        return cell
 
     def result(self, contender: str) -> CellResult:
-        (found,) = [x for x in self.store.results if x.cell == self.cell(contender)]
-        return found
+        (result,) = [x for x in self.store.results if x.cell == self.cell(contender)]
+        return result
 
 
 def test_what_was_not_reached_was_not_run() -> None:
     notes = Notes(plan_of("ab"))
-    assert [each.state for each in notes.store.results] == [State.NOT_RUN, State.NOT_RUN]
+    assert [result.state for result in notes.store.results] == [State.NOT_RUN, State.NOT_RUN]
     notes.store.open([])
     assert notes.kept == [[("not run", 0), ("not run", 0)]]
 
@@ -54,7 +54,7 @@ def test_everything_measured_is_kept_at_every_moment() -> None:
     notes.store.open([])
     for contender in "abba":
         notes.store.add_run(notes.cell(contender), run(0.1, 0.2))
-    assert [[runs for _, runs in each] for each in notes.kept] == [
+    assert [[runs for _, runs in written] for written in notes.kept] == [
         [0, 0],
         [1, 0],
         [1, 1],
@@ -145,7 +145,7 @@ def test_it_is_the_figure_that_says_that_a_precision_was_missed() -> None:
     for precision, reason in ((0.0, "incomplete: 1 of 3 runs"), (0.05, "")):
         notes = Notes(plan_of("a", processes=3, precision=precision))
         notes.store.add_run(notes.cell("a"), run(0.1))
-        assert [each.reason for each in notes.store.results] == [reason]
+        assert [result.reason for result in notes.store.results] == [reason]
 
 
 def test_fail_fast_gives_up_at_a_failure_and_keeps_what_there_is() -> None:

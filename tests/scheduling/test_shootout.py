@@ -67,7 +67,7 @@ class Site:
     """Whether a database was prepared that may be written to whatever it holds."""
 
     def note(self, what: str, benchmark: str, name: str, detail: Any = None) -> None:
-        nth = len([each for each in self.events if each[:3] == (what, benchmark, name)])
+        nth = len([event for event in self.events if event[:3] == (what, benchmark, name)])
         event = Event(what, benchmark, name, detail)
         self.events.append(event)
         failure = self.fails(event, nth)
@@ -170,7 +170,9 @@ class FakeWorker:
         self._note("finish")
 
     def finish(self) -> pyperf.Benchmark:
-        before = sum(each[:3] == ("done", self._benchmark, self.name) for each in self.site.events)
+        before = sum(
+            event[:3] == ("done", self._benchmark, self.name) for event in self.site.events
+        )
         self._note("done")
         swing = self.site.swings.get(self.name, 0.0) * (-1) ** before
         values = [self._slice(1).value * (1 + swing)] * self.values
@@ -211,12 +213,12 @@ class Going:
 
     def states(self) -> dict[str, str]:
         return {
-            f"{each.cell.benchmark} {each.cell.contender}": each.state.value
-            for each in self.results
+            f"{result.cell.benchmark} {result.cell.contender}": result.state.value
+            for result in self.results
         }
 
     def failure(self) -> CellResult:
-        (outcome,) = [each for each in self.results if each.state is State.FAILED]
+        (outcome,) = [result for result in self.results if result.state is State.FAILED]
         return outcome
 
 
@@ -232,7 +234,7 @@ def going(
     kept: list[list[int]] = []
 
     def keep(results: Sequence[CellResult]) -> None:
-        kept.append([len(each.runs) for each in results])
+        kept.append([len(result.runs) for result in results])
 
     shootout = Shootout(
         Tasks(plan, options),
@@ -353,10 +355,10 @@ def test_trap_15_a_cell_that_fails_at_any_point_fails_alone(point: tuple[str, in
     failed = outcome.failure()
     assert (failed.reason, failed.detail) == ("it broke", "Traceback")
     assert len(failed.runs) == len(outcome.site.did("done")) - 15
-    for each in outcome.results:
-        if each is not failed:
-            assert len(each.runs) == 3
-            assert each.reason == ""
+    for result in outcome.results:
+        if result is not failed:
+            assert len(result.runs) == 3
+            assert result.reason == ""
     abandoned = [(event.benchmark, event.contender) for event in site.did("abandon")]
     assert abandoned == ([] if what == "prepare" else [("add", "b")])
 
@@ -370,8 +372,8 @@ def test_a_run_in_which_a_process_crashes_is_made_again(point: tuple[str, int]) 
     site = Site(fails=failing(what, "b", nth=nth, failure=CRASH))
     outcome = shot(plan_of("abc", ["add", "cold"]), site, retries=1)
     assert set(outcome.states().values()) == {"measured"}
-    assert {len(each.runs) for each in outcome.results} == {3}
-    reasons = {each.cell.contender: each.reason for each in outcome.results if each.reason}
+    assert {len(result.runs) for result in outcome.results} == {3}
+    reasons = {result.cell.contender: result.reason for result in outcome.results if result.reason}
     assert reasons == {"b": f"1 run repeated after a crash: {CRASH.cause}"}
 
 
@@ -388,7 +390,7 @@ def test_who_crashes_again_and_again_has_failed_and_keeps_what_was_measured() ->
 def test_a_fork_server_that_crashes_is_replaced() -> None:
     outcome = shot(plan_of("ab"), Site(fails=failing("fork", "", "", 1, CRASH)), retries=1)
     assert set(outcome.states().values()) == {"measured"}
-    assert {len(each.runs) for each in outcome.results} == {3}
+    assert {len(result.runs) for result in outcome.results} == {3}
 
 
 def test_who_cannot_be_set_up_beside_others_is_tried_alone() -> None:
@@ -456,7 +458,7 @@ def test_a_run_that_is_resumed_makes_the_runs_that_are_lacking() -> None:
     ]
     outcome = shot(plan, begun=begun)
     assert set(outcome.states().values()) == {"measured"}
-    assert {len(each.runs) for each in outcome.results} == {3}
+    assert {len(result.runs) for result in outcome.results} == {3}
     assert Counter(outcome.site.measured()) == {"add b": 2, "add c": 3}
 
 
@@ -524,7 +526,7 @@ def test_an_interrupt_leaves_what_was_measured_and_nobody_at_work() -> None:
         "cold a": "not run",
         "cold b": "not run",
     }
-    assert [each.reason for each in outcome.results][:2] == ["incomplete: 1 of 3 runs"] * 2
+    assert [result.reason for result in outcome.results][:2] == ["incomplete: 1 of 3 runs"] * 2
     assert (outcome.site.at_work, outcome.site.fork_servers) == ([], 0)
 
 
@@ -638,7 +640,7 @@ def test_what_goes_on_without_its_server_is_failed_and_what_comes_after_not_begu
         "warm a": "failed",
         "warm b": "measured",
     }
-    assert {each.reason for each in outcome.results if each.state is State.FAILED} == {gone}
+    assert {result.reason for result in outcome.results if result.state is State.FAILED} == {gone}
     assert site.measured().count("add a") == 2
     assert {event.benchmark for event in site.events if event.contender == "a"} == {"add"}
 
@@ -653,7 +655,9 @@ def test_profiles_are_of_every_run_and_named_for_the_cell(tmp_path: Path) -> Non
     plan = plan_of("a", ["add"], processes=2, concurrency=[1, 2])
     outcome = shot(plan, profiles=tmp_path)
     profiles = [event.detail.profiling for event in outcome.site.did("set up")]
-    assert [each and each.name for each in profiles] == ["a-add-c1"] * 2 + ["a-add-c2"] * 2
+    assert [profiling and profiling.name for profiling in profiles] == ["a-add-c1"] * 2 + [
+        "a-add-c2"
+    ] * 2
 
 
 def test_a_database_is_packed_before_its_first_benchmark_and_not_again() -> None:
@@ -678,16 +682,16 @@ def precise(names: Sequence[str | Contender], **effort: Any) -> Plan:
 
 def test_a_row_that_is_known_well_enough_has_the_fewest_runs() -> None:
     outcome = shot(precise("ab"))
-    assert [len(each.runs) for each in outcome.results] == [3, 3]
-    assert all(each.half_width == 0 for each in outcome.results)
+    assert [len(result.runs) for result in outcome.results] == [3, 3]
+    assert all(result.half_width == 0 for result in outcome.results)
 
 
 def test_a_row_goes_on_until_every_contender_is_known_well_enough() -> None:
     outcome = shot(precise("ab"), Site(swings={"b": 0.1}))
-    runs = {len(each.runs) for each in outcome.results}
+    runs = {len(result.runs) for result in outcome.results}
     # Runs that are 10 % off now and 10 % on then are known within 5 % when there are 19 of them.
     assert runs == {19}
-    widths = [each.half_width for each in outcome.results]
+    widths = [result.half_width for result in outcome.results]
     assert widths == pytest.approx([0, 0.05], abs=0.002)
 
 
@@ -701,7 +705,9 @@ def test_a_ratio_has_to_be_known_as_well_as_the_figures() -> None:
 def test_what_there_was_no_time_for_was_not_run_and_says_so() -> None:
     outcome = shot(precise("ab", limit=1e-9))
     reason = "no time was left of the 1.67e-11 minutes (--at-most)"
-    assert [(each.state, each.reason) for each in outcome.results] == [(State.NOT_RUN, reason)] * 2
+    assert [(result.state, result.reason) for result in outcome.results] == [
+        (State.NOT_RUN, reason)
+    ] * 2
     assert outcome.site.events == []
 
 
@@ -711,16 +717,16 @@ def test_a_run_with_a_precision_is_resumed_however_many_runs_there_are(
 ) -> None:
     plan = precise("ab")
     begun = [
-        measured(each.cell, *([each.mean * (1 + 0.001 * at)] for at in range(number)))
-        for each, number in zip(shot(plan).results, runs, strict=True)
+        measured(result.cell, *([result.mean * (1 + 0.001 * at)] for at in range(number)))
+        for result, number in zip(shot(plan).results, runs, strict=True)
     ]
     outcome = shot(plan, begun=begun)
-    assert [len(each.runs) for each in outcome.results] == [6, 6]
+    assert [len(result.runs) for result in outcome.results] == [6, 6]
 
 
 def test_a_contender_that_fails_does_not_keep_the_row_from_its_end() -> None:
     outcome = shot(precise("ab"), Site(fails=failing("slice", "b"), swings={"b": 0.5}))
-    assert [(each.state, len(each.runs)) for each in outcome.results] == [
+    assert [(result.state, len(result.runs)) for result in outcome.results] == [
         (State.MEASURED, 3),
         (State.FAILED, 0),
     ]
@@ -748,6 +754,6 @@ def test_a_variant_is_known_well_enough_beside_its_original() -> None:
     strangers = shot(precise(["a", "b", "b@new"]), Site(swings=swings))
     only_two = shot(precise(["b", "b@new"]), Site(swings=swings))
     named = shot(precise(["a", "b", variant]), Site(swings=swings), baseline="a")
-    runs = [len(each.results[0].runs) for each in (variants, only_two, strangers, named)]
+    runs = [len(outcome.results[0].runs) for outcome in (variants, only_two, strangers, named)]
     assert runs[0] == runs[1] > 1.5 * runs[2]
     assert runs[2] == runs[3]

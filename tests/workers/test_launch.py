@@ -89,19 +89,19 @@ class Place:
         )
 
     def prepared(self, fork_server: ForkServer, **how: Any) -> Specification:
-        told = self.specification(**how)
-        fork_server.prepare(Preparation(told))
-        return told
+        specification = self.specification(**how)
+        fork_server.prepare(Preparation(specification))
+        return specification
 
     @contextmanager
     def measuring(
         self, fork_server: ForkServer, *, leaks: bool = False,
         profiling: Profiling | None = None, **how: Any,
     ) -> Iterator[Worker]:  # fmt: skip
-        told = self.prepared(fork_server, **how)
+        specification = self.prepared(fork_server, **how)
         metadata = {"contender": "x", "name": "x"}
         with fork_server.measure(
-            lambda path: Measure(told, metadata, path, leaks, profiling)
+            lambda path: Measure(specification, metadata, path, leaks, profiling)
         ) as worker:
             worker.wait()
             yield worker
@@ -126,10 +126,10 @@ class Place:
 
     def worker_group(self) -> list[int]:
         """Return the processes of the only worker, the worker itself first."""
-        found = groups(self.processes())
-        (fork_server,) = [pid for pid in found if psutil.Process(pid).ppid() == os.getpid()]
-        (group,) = [pid for pid in found if pid != fork_server]
-        return sorted(found[group], key=lambda pid: pid != group)
+        by_group = groups(self.processes())
+        (fork_server,) = [pid for pid in by_group if psutil.Process(pid).ppid() == os.getpid()]
+        (group,) = [pid for pid in by_group if pid != fork_server]
+        return sorted(by_group[group], key=lambda pid: pid != group)
 
 
 def is_at_work(process: psutil.Process) -> bool:
@@ -138,10 +138,10 @@ def is_at_work(process: psutil.Process) -> bool:
 
 def groups(processes: list[psutil.Process]) -> dict[int, list[int]]:
     """Return the ids of processes by their groups."""
-    found: dict[int, list[int]] = {}
+    by_group: dict[int, list[int]] = {}
     for process in processes:
-        found.setdefault(os.getpgid(process.pid), []).append(process.pid)
-    return found
+        by_group.setdefault(os.getpgid(process.pid), []).append(process.pid)
+    return by_group
 
 
 @pytest.fixture
@@ -192,7 +192,7 @@ def test_slices_are_taken_when_they_are_asked_for_and_the_run_has_those_that_cou
         slices = [worker.take_slice(number) for number in (4, 7, 8)]
         worker.start_finishing()
         run = worker.finish()
-        assert run.get_values() == pytest.approx([each.value for each in slices[1:]])
+        assert run.get_values() == pytest.approx([taken.value for taken in slices[1:]])
         metadata = run.get_metadata()
         assert metadata["loops"] == 3
         assert metadata["slices"] == "7 8"
@@ -203,14 +203,16 @@ def test_slices_are_taken_when_they_are_asked_for_and_the_run_has_those_that_cou
 
 def test_several_workers_of_a_host_are_ready_at_once_and_take_slices_in_turn(place: Place) -> None:
     other = Storage("<zodb m>\n<mappingstorage>\n</mappingstorage>\n</zodb>\n")
-    told = replace(place.specification("tpc"), storage=other)
+    specification = replace(place.specification("tpc"), storage=other)
     with (
         place.launcher.fork_server() as fork_server,
         place.measuring(fork_server, benchmark="tpc") as first,
     ):
-        with fork_server.measure(lambda path: Measure(told, {"contender": "m"}, path)) as second:
+        with fork_server.measure(
+            lambda path: Measure(specification, {"contender": "m"}, path)
+        ) as second:
             second.wait()
-            workers = {os.getpgid(each.pid) for each in place.processes()}
+            workers = {os.getpgid(process.pid) for process in place.processes()}
             assert len(workers) == 3  # and the fork server
             for worker in (first, second):
                 worker.attempt(1)
@@ -300,7 +302,7 @@ def test_a_worker_that_ends_by_itself_is_told_of_with_what_it_printed_last(place
 
 
 def test_a_worker_that_is_killed_while_it_waits_does_not_harm_another(place: Place) -> None:
-    told = replace(
+    specification = replace(
         place.specification("tpc"),
         storage=Storage("<zodb m>\n<mappingstorage>\n</mappingstorage>\n</zodb>\n"),
     )
@@ -309,7 +311,9 @@ def test_a_worker_that_is_killed_while_it_waits_does_not_harm_another(place: Pla
         place.measuring(fork_server, benchmark="tpc") as first,
     ):
         leader, *_ = place.worker_group()
-        with fork_server.measure(lambda path: Measure(told, {"contender": "m"}, path)) as second:
+        with fork_server.measure(
+            lambda path: Measure(specification, {"contender": "m"}, path)
+        ) as second:
             second.wait()
             os.kill(leader, signal.SIGKILL)
             second.attempt(1)
@@ -466,10 +470,10 @@ def test_what_a_worker_prints_is_passed_on_line_by_line(place: Place) -> None:
         worker.begin(loops=1, values=2, warmups=0)
         assert place.relayed == []
         worker.take_slice(0)
-        told = list(place.relayed)
-        assert told
+        lines = list(place.relayed)
+        assert lines
         worker.take_slice(1)
-        assert len(place.relayed) > len(told)
+        assert len(place.relayed) > len(lines)
         worker.start_finishing()
         worker.finish()
     assert sum(line.startswith("leaks: x: tpc, value 2") for line in place.relayed) > 0

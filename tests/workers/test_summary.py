@@ -35,34 +35,34 @@ def stretch(
 
 
 def sample(*stretches: Stretch, counted: int) -> Sample:
-    found = Sample(len(stretches))
-    found.add(stretches, counted)
-    return found
+    total = Sample(len(stretches))
+    total.add(stretches, counted)
+    return total
 
 
 def test_a_value_is_clients_by_what_they_do_together() -> None:
-    found = sample(stretch([1.0] * 5, uncounted=20), stretch([4.0] * 5), counted=5)
+    total = sample(stretch([1.0] * 5, uncounted=20), stretch([4.0] * 5), counted=5)
     # From the end of each one's first to that of its last, 1 to 5 s and 4 to 20 s, whoever it was.
-    assert found.seconds == 4 + 16
-    assert found.done == (4 + 1) + (16 + 4)
-    assert found.value == 2 * 20 / 25
-    assert found.shares == [20, 5]
-    assert client_values(found) == [1.0, 4.0]
-    assert found.smallest_share == 5 * 2 / 25
-    assert (found.iterations, found.uncounted) == (10, 20)
-    assert found.on_clock == 20.0
+    assert total.seconds == 4 + 16
+    assert total.done == (4 + 1) + (16 + 4)
+    assert total.value == 2 * 20 / 25
+    assert total.shares == [20, 5]
+    assert client_values(total) == [1.0, 4.0]
+    assert total.smallest_share == 5 * 2 / 25
+    assert (total.iterations, total.uncounted) == (10, 20)
+    assert total.on_clock == 20.0
 
 
 def test_the_stretches_of_a_value_add_up() -> None:
-    found = Sample(1)
-    found.add([stretch([1.0, 1.0], start=10.0, pause=0.5, late=0.1)], 2)
-    found.add([stretch([4.0], start=20.0, waited=0.2, pause=0.25)], 1)
-    assert found.value == 2.0
-    assert (found.start, found.seconds, found.on_clock) == (10.0, 6.0, 6.0)
-    assert (found.iterations, found.paused) == (3, 0.75)
-    assert (found.start_spread, found.start_delay) == (0.1, 0.2)
-    assert found.counts == {"loads": 3}
-    assert found.latencies.longest == 4.0
+    total = Sample(1)
+    total.add([stretch([1.0, 1.0], start=10.0, pause=0.5, late=0.1)], 2)
+    total.add([stretch([4.0], start=20.0, waited=0.2, pause=0.25)], 1)
+    assert total.value == 2.0
+    assert (total.start, total.seconds, total.on_clock) == (10.0, 6.0, 6.0)
+    assert (total.iterations, total.paused) == (3, 0.75)
+    assert (total.start_spread, total.start_delay) == (0.1, 0.2)
+    assert total.counts == {"loads": 3}
+    assert total.latencies.longest == 4.0
 
 
 def test_trap_6_the_summary_keeps_every_client_and_a_histogram_that_can_be_merged() -> None:
@@ -101,11 +101,11 @@ def test_shares_of_clients_and_pauses_are_told_and_the_worst_start() -> None:
 
 
 def test_the_figure_of_a_host_is_the_mean_of_its_clients() -> None:
-    found = sample(
+    total = sample(
         stretch([1.0] * 4, uncounted=4), stretch([2.0] * 4), stretch([1.0] * 4, uncounted=4),
         counted=4,
     )  # fmt: skip
-    summary = summarize([found], [0], {"alpha": [0, 2], "beta": [1]}, clock_uncertainty=0.25)
+    summary = summarize([total], [0], {"alpha": [0, 2], "beta": [1]}, clock_uncertainty=0.25)
     assert (summary["host_1"], summary["host_1_clients"], summary["host_1_s"]) == ("alpha", 2, 1.0)
     assert (summary["host_2"], summary["host_2_clients"], summary["host_2_s"]) == ("beta", 1, 2.0)
     assert summary["clock_uncertainty_s"] == 0.25

@@ -176,11 +176,11 @@ def test_what_holds_data_of_others_is_not_written_to(
     monkeypatch.setattr(tasks, "is_populated", lambda *_: populated)
     parameters = Parameters(CrewShape(1), owner="a", **shaped)
     preparation = Preparation(Specification(Storage("a"), benchmark, parameters), **how)
-    found = answer("prepare", preparation)
+    failure = answer("prepare", preparation)
     if cause is None:
-        assert found is None
+        assert failure is None
     else:
-        assert (found.cause, found.state) == (cause, State.FAILED)
+        assert (failure.cause, failure.state) == (cause, State.FAILED)
     assert database.done == (("filled", "add", "closed") if how.get("may_write") else ("closed",))
 
 
@@ -235,15 +235,15 @@ def test_the_stored_values_are_what_the_samples_say(tmp_path: Path) -> None:
     ready, *tried, begun = answers[:4]
     slices = answers[4:]
     assert (ready, begun, len(slices)) == (None, None, 3)
-    assert all(isinstance(each, Slice) for each in [*tried, *slices])
-    # Seconds for each iteration, where pyperf was given those of all three.
-    assert list(run.get_values()) == pytest.approx([each.value for each in slices[1:]])
+    assert all(isinstance(taken, Slice) for taken in [*tried, *slices])
+    # Seconds for taken iteration, where pyperf was given those of all three.
+    assert list(run.get_values()) == pytest.approx([taken.value for taken in slices[1:]])
     metadata = run.get_metadata()
     assert metadata["loops"] == 3
     # The warm-up is in none of it.
     assert metadata["slices"] == "5 6"
     assert metadata["iterations"] == 2 * 2 * 3
-    assert metadata["on_clock_s"] == pytest.approx(sum(each.on_clock for each in slices[1:]))
+    assert metadata["on_clock_s"] == pytest.approx(sum(taken.on_clock for taken in slices[1:]))
     assert len(metadata["slice_starts_s"].split()) == 2
 
 

@@ -130,7 +130,7 @@ def exact(clock: ExactClock, *actors: ExactActor) -> ClusterCrew:
         Host(f"host-{number}", actor, clients)
         for number, (actor, clients) in enumerate(zip(actors, shares, strict=True))
     ]
-    crew = ClusterCrew(3, clock, hosts, StartCrew(SPECIFICATION))
+    crew = ClusterCrew(clock, hosts, StartCrew(SPECIFICATION))
     crew.start()
     return crew
 

@@ -16,7 +16,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import urlsplit
 
-from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.outcome import Failed, Failure, failure_of
 from zodbshootout.client.protocol import Call, SystemClock
 from zodbshootout.client.specification import ClientKind
@@ -219,8 +218,7 @@ def hosts_crew(
     :raises Failed: if a client fails, or a host is lost
     """
     specification = start_crew.specification
-    parameters = specification.parameters
-    size = parameters.crew.size
+    shape = specification.parameters.crew
     sent = equipment(specification.storage.names, variables, cluster)
     with ExitStack() as stack:
         try:
@@ -228,12 +226,10 @@ def hosts_crew(
         except OSError as error:
             cause = f"the cluster's scheduler at {cluster.scheduler} does not answer"
             raise Failed(Failure(cause, failure_of(error).detail)) from error
-        gevent = parameters.crew.client_kind is ClientKind.GREENLET
+        gevent = shape.client_kind is ClientKind.GREENLET
         agent = partial(Agent, settings=settings, equipment=sent, gevent=gevent)
-        hosts = _hosts(client, cluster, size, agent)
-        crew = ClusterCrew(size, SystemClock(), hosts, start_crew)
-        crew.most_at_once = benchmarks()[specification.benchmark].most_at_once(parameters)
-        with crew:
+        hosts = _hosts(client, cluster, shape.size, agent)
+        with ClusterCrew(SystemClock(), hosts, start_crew) as crew:
             yield crew
 
 

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
+from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.outcome import Failed, Failure, failure_of
 from zodbshootout.client.protocol import Call, Clock, Prepare, Start, Stretch
 from zodbshootout.client.specification import Specification
@@ -99,11 +100,12 @@ class HostsCrew(Crew):
     The hosts read the clock that is read here.
     """
 
-    def __init__(
-        self, size: int, clock: Clock, hosts: Sequence[Host], start_crew: StartCrew
-    ) -> None:
+    def __init__(self, clock: Clock, hosts: Sequence[Host], start_crew: StartCrew) -> None:
         """Prepare the crew of *start_crew*; *hosts* have all of its clients."""
-        super().__init__(size, clock)
+        specification = start_crew.specification
+        super().__init__(specification.parameters.crew.size, clock)
+        benchmark = benchmarks()[specification.benchmark]
+        self.most_at_once = benchmark.most_at_once(specification.parameters)
         self._hosts = hosts
         self._start_crew = start_crew
 
@@ -162,10 +164,8 @@ class HostsCrew(Crew):
 class ClusterCrew(HostsCrew):
     """Has clients on other hosts, whose clocks it compares with the one here."""
 
-    def __init__(
-        self, size: int, clock: Clock, hosts: Sequence[Host], start_crew: StartCrew
-    ) -> None:
-        super().__init__(size, clock, hosts, start_crew)
+    def __init__(self, clock: Clock, hosts: Sequence[Host], start_crew: StartCrew) -> None:
+        super().__init__(clock, hosts, start_crew)
         self.hosts = {host.name: host.clients for host in hosts}
         self._shortest_notice = self._notice
 

@@ -18,7 +18,6 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.outcome import Failed, Failure
 from zodbshootout.client.protocol import Call, Clock, SystemClock
 from zodbshootout.client.specification import ClientKind, Interpreter
@@ -154,14 +153,11 @@ def interpreter_crew(
 
     :raises Failed: if a client fails
     """
-    specification = start_crew.specification
-    parameters = specification.parameters
-    size = parameters.crew.size
-    patched = replace(interpreter, gevent=parameters.crew.client_kind is ClientKind.GREENLET)
+    shape = start_crew.specification.parameters.crew
+    patched = replace(interpreter, gevent=shape.client_kind is ClientKind.GREENLET)
     with started(patched, settings) as peer:
-        crew = HostsCrew(size, clock or SystemClock(), [Host("", peer, range(size))], start_crew)
-        crew.most_at_once = benchmarks()[specification.benchmark].most_at_once(parameters)
-        with crew:
+        hosts = [Host("", peer, range(shape.size))]
+        with HostsCrew(clock or SystemClock(), hosts, start_crew) as crew:
             yield crew
 
 

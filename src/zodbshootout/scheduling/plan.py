@@ -126,17 +126,21 @@ class Plan:
             contender.info, cell.parameters
         )
 
+    @cached_property
+    def _accepted(self) -> list[Cell]:
+        """The cells that are not refused."""
+        return [cell for cell in self.cells if self.refusal(cell) is None]
+
     @property
     def measurable(self) -> list[Contender]:
         """The contenders with a cell that is not refused."""
-        names = {cell.contender for cell in self.cells if self.refusal(cell) is None}
+        names = {cell.contender for cell in self._accepted}
         return [contender for contender in self.contenders if contender.name in names]
 
-    @cached_property
+    @property
     def limit(self) -> float:
         """The seconds that everything may take, if a precision is to be reached."""
-        measurable = sum(self.refusal(cell) is None for cell in self.cells)
-        return self.effort.limit or self.effort.cell_limit * measurable
+        return self.effort.limit or self.effort.cell_limit * len(self._accepted)
 
     @property
     def run_time(self) -> float:
@@ -146,7 +150,7 @@ class Plan:
         """
         if not self.effort.precision:
             return self.effort.run_time
-        runs = MIN_RUNS * sum(self.refusal(cell) is None for cell in self.cells)
+        runs = MIN_RUNS * len(self._accepted)
         affordable = self.limit / max(1, runs) - RUN_OVERHEAD
         return min(self.effort.run_time, max(0.0, affordable))
 
@@ -161,7 +165,7 @@ class Plan:
             return self.limit
         slices = (effort.values + effort.warmups) * max(effort.min_time, 0.02) * 2
         a_run = 1.0 + (slices if effort.values else effort.run_time)
-        return effort.processes * a_run * sum(self.refusal(cell) is None for cell in self.cells)
+        return effort.processes * a_run * len(self._accepted)
 
 
 def make_plan(

@@ -56,7 +56,7 @@ class Cluster:
     here: bool
     """Whether they are on this host, and share its files."""
     together: int = 1
-    """The most workers that are on one machine."""
+    """The largest number of workers on one machine."""
     log: Path | None = None
     """The file that they print to, if they were started for the run."""
     configuration: Mapping[str, Any] = field(default_factory=dict)

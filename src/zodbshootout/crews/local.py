@@ -243,8 +243,7 @@ class CrewPlan:
     def started(self) -> Iterator[Crew]:
         """Have a crew, every client of which is set up.
 
-        Another process has written the objects before, unless the contender keeps them in the
-        memory of this one.
+        It fills only a database in the memory of this process; any other is filled before.
 
         :raises Failed: if a client fails
         """

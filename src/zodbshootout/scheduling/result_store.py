@@ -136,5 +136,5 @@ class ResultStore:
         return self._results[cell]
 
     def fail(self, cell: Cell, failure: Failure) -> None:
-        """As :meth:`open` for one cell."""
+        """Note the failure of one cell, as :meth:`open` does."""
         self.open([(cell, failure)])

@@ -49,9 +49,7 @@ def for_storages(environment: Mapping[str, str], inherit: Sequence[str]) -> dict
 
 
 def default_affinity() -> str:
-    """Return the CPUs that this process may use, as pyperf's ``--affinity`` takes them.
-
-    It is empty if the system does not tell.
+    """Return the CPUs that this process may use, for pyperf's ``--affinity``; empty if unknown.
 
     Without that option pyperf pins workers to isolated CPUs, if there are any: the clients of a
     crew would then share these, however few they are.

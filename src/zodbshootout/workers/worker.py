@@ -182,12 +182,9 @@ class Measuring:
         """The numbers of the slices that :attr:`samples` were taken in."""
 
     def until(self, name: str) -> tuple[Any, ...]:
-        """Answer calls until one of the method *name*, which is not answered; return its arguments.
-
-        Meanwhile greenlets have their turn.
-        """
+        """Answer calls until *name* is called; return the arguments, without an answer."""
         while True:
-            select.select([self._connection], [], [])
+            select.select([self._connection], [], [])  # greenlets have their turn meanwhile
             call: Call = self._connection.recv()
             if call.name == name:
                 return call.args
@@ -250,10 +247,7 @@ class Growth:
         return grown
 
     def lines(self, cell: str, kept: Sequence[Sample]) -> list[str]:
-        """Return a line for each class of which there are more objects than ever before.
-
-        The samples that are *kept* of every value are left out.
-        """
+        """Return a line for each class with more objects than ever, not counting samples *kept*."""
         grown = self._grown(kept)[:LISTED_CLASSES]
         head = f"{LEAKS_PREFIX}{cell}, value {len(kept)}: "
         if not grown:

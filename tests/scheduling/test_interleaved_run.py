@@ -64,11 +64,11 @@ class FakeWorker:
     abandoned: int = 0
     _begun: list[Callable[[], Any]] = field(default_factory=list)
 
-    def start_attempt(self, loops: int) -> None:
-        self._begun = [lambda: self._slice("attempt", loops, loops)]
-
-    def start_preparing(self) -> None:
-        self._begun = [lambda: self._note("prepare", 0)]
+    def start(self, name: str, *args: int) -> None:
+        if name == "attempt":
+            self._begun = [lambda: self._slice(name, *args, *args)]
+        else:
+            self._begun = [lambda: self._note(name, 0)]
 
     def wait(self) -> None:
         self._begun.pop()()
@@ -84,9 +84,6 @@ class FakeWorker:
 
     def take_slice(self, number: int) -> FakeSlice:
         return self._slice("slice", number, self.loops)
-
-    def start_finishing(self) -> None:
-        self._begun = [lambda: self._note("finish", 0)]
 
     def finish(self) -> str:
         self.wait()
@@ -202,8 +199,8 @@ def test_warm_ups_are_taken_in_turn_like_all_other_slices() -> None:
 def test_all_have_prepared_their_slices_before_the_first_of_a_turn_is_taken() -> None:
     machine = Machine()
     run(machine, workers_of(machine, "abc"), RowCalibration(EFFORT))
-    did = [what for what, _, _ in machine.events if what in {"prepare", "slice"}]
-    assert did == (["prepare"] * 3 + ["slice"] * 3) * 5
+    did = [what for what, _, _ in machine.events if what in {"prepare_slice", "slice"}]
+    assert did == (["prepare_slice"] * 3 + ["slice"] * 3) * 5
 
 
 def test_who_needs_longer_for_a_slice_takes_part_in_fewer_turns() -> None:
@@ -333,8 +330,8 @@ def test_who_comes_later_does_as_many_iterations_as_those_before() -> None:
 
 
 POINTS = [
-    ("attempt", 0), ("attempt", 1), ("attempt", 2), ("begin", 0), ("prepare", 0), ("slice", 0),
-    ("slice", 1), ("prepare", 2), ("slice", 2), ("finish", 0),
+    ("attempt", 0), ("attempt", 1), ("attempt", 2), ("begin", 0), ("prepare_slice", 0),
+    ("slice", 0), ("slice", 1), ("prepare_slice", 2), ("slice", 2), ("finish", 0),
 ]  # fmt: skip
 
 
@@ -398,7 +395,7 @@ def test_something_is_done_before_each_slice_that_counts_and_it_may_fail() -> No
         assert did.count("slice") == slices
         for number, what in enumerate(did):
             if what == "slice":
-                assert did[number - 2 : number] == ["before", "prepare"]
+                assert did[number - 2 : number] == ["before", "prepare_slice"]
 
 
 def test_an_interrupt_goes_through() -> None:

@@ -125,6 +125,10 @@ class Site:
         return self.ended(contender)
 
 
+NOTES = {"prepare_slice": "get ready", "close_databases": "close", "reopen_databases": "reopen"}
+"""How a worker notes what it has started, if not by the name of the call."""
+
+
 @dataclass
 class FakeWorker:
     site: Site
@@ -143,11 +147,8 @@ class FakeWorker:
         seconds = self.site.seconds.get(self.name, 0.01)
         return Slice(seconds, seconds * loops)
 
-    def start_attempt(self, loops: int) -> None:
-        self._note("attempt", loops)
-
-    def start_preparing(self) -> None:
-        self._note("get ready")
+    def start(self, name: str, *args: int) -> None:
+        self._note(NOTES.get(name, name), *args)
 
     def wait(self) -> None:
         if not self.is_set_up:
@@ -166,9 +167,6 @@ class FakeWorker:
         self._note("slice", number)
         return self._slice(self.loops)
 
-    def start_finishing(self) -> None:
-        self._note("finish")
-
     def finish(self) -> pyperf.Benchmark:
         before = sum(
             event[:3] == ("done", self._benchmark, self.name) for event in self.site.events
@@ -180,12 +178,6 @@ class FakeWorker:
         if "beside" in self.task.metadata:
             metadata["beside"] = self.task.metadata["beside"]
         return run(*values, **metadata)
-
-    def close_databases(self) -> None:
-        self._note("close")
-
-    def reopen_databases(self) -> None:
-        self._note("reopen")
 
     def abandon(self) -> None:
         self._note("abandon")

@@ -190,7 +190,7 @@ def test_slices_are_taken_when_they_are_asked_for_and_the_run_has_those_that_cou
         assert attempt.value > 0
         worker.begin(loops=3, values=2, warmups=1)
         slices = [worker.take_slice(number) for number in (4, 7, 8)]
-        worker.start_finishing()
+        worker.start("finish")
         run = worker.finish()
         assert run.get_values() == pytest.approx([taken.value for taken in slices[1:]])
         metadata = run.get_metadata()
@@ -219,14 +219,14 @@ def test_several_workers_of_a_host_are_ready_at_once_and_take_slices_in_turn(pla
                 worker.begin(loops=2, values=3, warmups=0)
             for number in range(3):
                 for worker in (second, first):
-                    worker.start_preparing()
+                    worker.start("prepare_slice")
                 for worker in (second, first):
                     worker.wait()
                 for worker in (second, first):
                     worker.take_slice(number)
-            second.start_finishing()
+            second.start("finish")
             assert len(second.finish().get_values()) == 3
-        first.start_finishing()
+        first.start("finish")
         assert len(first.finish().get_values()) == 3
     place.assert_tidy()
 
@@ -238,11 +238,13 @@ def test_databases_are_closed_and_opened_again_between_slices(place: Place) -> N
     ):
         worker.attempt(1)
         worker.begin(loops=1, values=1, warmups=0)
-        worker.close_databases()
+        worker.start("close_databases")
+        worker.wait()
         FileStorage(str(place.path / "x.fs")).close()  # nobody has a lock on it
-        worker.reopen_databases()
+        worker.start("reopen_databases")
+        worker.wait()
         worker.take_slice(0)
-        worker.start_finishing()
+        worker.start("finish")
         assert len(worker.finish().get_values()) == 1
     place.assert_tidy()
 
@@ -319,7 +321,7 @@ def test_a_worker_that_is_killed_while_it_waits_does_not_harm_another(place: Pla
             second.attempt(1)
             second.begin(loops=1, values=1, warmups=0)
             second.take_slice(0)
-            second.start_finishing()
+            second.start("finish")
             assert len(second.finish().get_values()) == 1
         with pytest.raises(Failed) as failure:
             first.attempt(1)
@@ -474,7 +476,7 @@ def test_what_a_worker_prints_is_passed_on_line_by_line(place: Place) -> None:
         assert lines
         worker.take_slice(1)
         assert len(place.relayed) > len(lines)
-        worker.start_finishing()
+        worker.start("finish")
         worker.finish()
     assert sum(line.startswith("leaks: x: tpc, value 2") for line in place.relayed) > 0
     place.assert_tidy()
@@ -498,7 +500,7 @@ def test_profiles_are_where_they_were_wanted(place: Place) -> None:
         worker.attempt(1)
         worker.begin(loops=1, values=1, warmups=0)
         worker.take_slice(0)
-        worker.start_finishing()
+        worker.start("finish")
         worker.finish()
     assert {path.name for path in directory.iterdir()} == {"x-add.prof", "x-add.txt"}
     place.assert_tidy()
@@ -541,7 +543,7 @@ def test_greenlets_are_clients_of_a_host_that_gevent_has_patched(place: Place) -
             worker.attempt(1)
             worker.begin(loops=2, values=1, warmups=0)
             worker.take_slice(0)
-            worker.start_finishing()
+            worker.start("finish")
             assert worker.finish().get_metadata()["iterations"] == 2 * 2
         with place.measuring(
             fork_server, fault="kill", commit=8, unit=ClientKind.GREENLET, size=2

@@ -90,7 +90,7 @@ class InterleavedRun(Generic[C]):
         for turn in range(calibration.all_turns):
             keys = [key for key in self.workers if calibration.takes_part(key, turn)]
             self._take_turn(ordered(keys, calibration.stride, orders, order), first + turn)
-        self._each(lambda key: self.workers[key].start_finishing())
+        self._each(lambda key: self.workers[key].start("finish"))
         for key in list(self.workers):
             run = self._one(key, lambda key: self.workers[key].finish())
             if key in self.workers:
@@ -99,7 +99,7 @@ class InterleavedRun(Generic[C]):
     def _take_turn(self, keys: Sequence[C], number: int) -> None:
         """Have *keys* prepare a slice at the same time, and then take it one after the other."""
         self._each(self.before_slice, keys)
-        self._all_at_once(lambda key: self.workers[key].start_preparing(), keys)
+        self._all_at_once(keys, "prepare_slice")
         self._each(lambda key: self.workers[key].take_slice(number), keys)
 
     def _first_iterations(self, calibration: RowCalibration[C]) -> dict[C, float]:
@@ -108,7 +108,7 @@ class InterleavedRun(Generic[C]):
         Only the first iteration of a process does work such as opening its first connections.
         """
         if calibration.turns and all(key in calibration.loops for key in self.workers):
-            self._all_at_once(lambda key: self.workers[key].start_attempt(1))
+            self._all_at_once(list(self.workers), "attempt", 1)
             return {}
         return self._each(lambda key: self.workers[key].attempt(1).value)
 
@@ -157,9 +157,9 @@ class InterleavedRun(Generic[C]):
         if not calibration.turns:
             calibration.turns = choose_turns(costs, calibration.stride, calibration.effort.run_time)
 
-    def _all_at_once(self, start: Callable[[C], None], keys: Sequence[C] | None = None) -> None:
-        """Have workers start an action at the same time, and wait for all of them."""
-        self._each(start, keys)
+    def _all_at_once(self, keys: Sequence[C], name: str, *args: Any) -> None:
+        """Start a call in workers at the same time, and wait for all of them."""
+        self._each(lambda key: self.workers[key].start(name, *args), keys)
         self._each(lambda key: self.workers[key].wait(), keys)
 
     def _each(self, action: Callable[[C], Any], keys: Sequence[C] | None = None) -> dict[C, Any]:

@@ -275,12 +275,14 @@ class Shootout:
         """Restart servers before a slice, while no client has its database open."""
         if not self._is_restarted(cell):
             return
-        worker.close_databases()
+        worker.start("close_databases")
+        worker.wait()
         try:
             self.servers.restart_for(cell.contender)
         except ServerFailed as error:
             raise Failed(Failure(str(error))) from error
-        worker.reopen_databases()
+        worker.start("reopen_databases")
+        worker.wait()
 
     def _fail(self, cell: Cell, failure: Failure) -> None:
         if failure.crashed and self._tries[cell] < self.options.retries:

@@ -332,16 +332,12 @@ class Worker:
     _worked: float = 0.0
     """Seconds that it has worked so far."""
 
-    def start_attempt(self, loops: int) -> None:
-        """Begin with :meth:`attempt`; :meth:`wait` waits for its end."""
-        self.send(Call("attempt", (loops,)))
-
-    def start_preparing(self) -> None:
-        """Begin to prepare the next slice; :meth:`wait` waits until it is prepared."""
-        self.send(Call("prepare_slice"))
+    def start(self, name: str, *args: Any) -> None:
+        """Start a call of :class:`~.worker.Measuring`, or ``finish``, which :meth:`finish` ends."""
+        self.send(Call(name, args))
 
     def wait(self) -> None:
-        """Wait until what was begun is done; at first that is setting up the crew."""
+        """Wait until what was started is done; at first that is setting up the crew."""
         self.answer()
 
     def attempt(self, loops: int) -> Slice:
@@ -358,16 +354,6 @@ class Worker:
         taken: Slice = self._call("take_slice", number)
         return taken
 
-    def close_databases(self) -> None:
-        self._call("close_databases")
-
-    def reopen_databases(self) -> None:
-        self._call("reopen_databases")
-
-    def start_finishing(self) -> None:
-        """Begin to have everything checked; :meth:`finish` waits until it is."""
-        self.send(Call("finish"))
-
     def finish(self) -> pyperf.Benchmark:
         """Wait until everything is checked; return the run as pyperf has it."""
         self.answer()
@@ -381,7 +367,7 @@ class Worker:
         self.fork_server.end(self)
 
     def _call(self, name: str, *args: Any) -> Any:
-        self.send(Call(name, args))
+        self.start(name, *args)
         return self.answer()
 
     def send(self, message: object) -> None:

@@ -102,12 +102,9 @@ class PipeChannel:
     """A client's end of a pipe."""
 
     def __init__(self, connection: Connection) -> None:
-        self._connection = connection
         self.send = connection.send
         self.receive = connection.recv
-
-    def poll(self) -> bool:
-        return self._connection.poll()
+        self.poll = connection.poll
 
 
 class ProcessCrew(LocalCrew):

@@ -10,13 +10,13 @@ import psutil
 
 @dataclass(frozen=True)
 class Load:
-    """Seconds of all processors, from any time on."""
+    """Seconds of all processors since a fixed time, such as the start of the machine."""
 
     all: float
     busy: float
     """Neither idle nor waiting for a disk; other virtual machines included."""
     steal: float
-    """Used by other virtual machines, where that is known."""
+    """Used by other virtual machines, if that is known."""
     ours: float
     """Used by this process and its descendants."""
 
@@ -41,13 +41,9 @@ def load_now() -> Load:
     counted = {name: times[name] for name in times if not name.startswith("guest")}
     idle = times["idle"] + times.get("iowait", 0.0)
     total = sum(counted.values())
-    return Load(total, total - idle, times.get("steal", 0.0), _seconds_of_ours())
-
-
-def _seconds_of_ours() -> float:
     this = psutil.Process()
-    seconds = 0.0
+    ours = 0.0
     for process in (this, *this.children(recursive=True)):
         with suppress(psutil.NoSuchProcess):  # its parent has its seconds as soon as it knows
-            seconds += sum(process.cpu_times()[:4])  # with those of children that have ended
-    return seconds
+            ours += sum(process.cpu_times()[:4])  # with those of children that have ended
+    return Load(total, total - idle, times.get("steal", 0.0), ours)

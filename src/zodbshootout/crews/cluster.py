@@ -25,9 +25,9 @@ from zodbshootout.crews.interpreters import own_interpreter, started
 from zodbshootout.crews.logs import LogSettings
 
 CONNECTING = 10.0
-"""Seconds in which a scheduler has to answer that has answered before."""
+"""Seconds that a scheduler that has answered before may take to answer again."""
 PULSE = 0.2
-"""Seconds between two checks of a host that its answer is still waited for."""
+"""Seconds between two checks whether the run still waits for a host's answer."""
 
 
 @dataclass(frozen=True)
@@ -137,8 +137,8 @@ class Equipment:
 class Agent:
     """Answers calls of ``Leading`` in an interpreter of its own, which has the clients.
 
-    They need one because a Dask worker runs several threads, from which nothing should be forked,
-    and is a daemon, which cannot have children.
+    A Dask worker cannot have them itself: it runs several threads, so nothing should be forked from
+    it, and it is a daemon, which cannot have children.
     """
 
     def __init__(self, *, settings: LogSettings, equipment: Equipment, gevent: bool) -> None:
@@ -170,7 +170,7 @@ class Agent:
 
     async def ask(self, call: Call) -> Any:
         """Return the answer of the interpreter, or its failure."""
-        # The loop of the worker, which this is called in, has other things to do meanwhile.
+        # This is called in the worker's event loop, which has other things to do meanwhile.
         await asyncio.to_thread(self._peer.send, self._with_names_here(call))
         while not await asyncio.to_thread(self._peer.poll, PULSE):
             if not self._is_held():
@@ -236,7 +236,7 @@ def hosts_crew(
 def equipment(
     names: Mapping[str, str], variables: Mapping[str, str], cluster: Cluster
 ) -> Equipment:
-    """Return what the hosts of a cluster need of the files that *names* are the paths of."""
+    """Return what a cluster's hosts need; the values of *names* are paths of the run's files."""
     if cluster.here:
         return Equipment(variables)
     paths = {name: Path(value) for name, value in names.items() if Path(value).is_absolute()}

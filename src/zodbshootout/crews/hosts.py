@@ -23,17 +23,17 @@ DRIFT = 1e-3
 ROUND_TRIPS = 10
 """Requests for the time of a host before a slice, at most; the shortest round trip counts."""
 CLOSE = 0.001
-"""Seconds of uncertainty at which a clock is known well enough for not being asked again."""
+"""Seconds of uncertainty at which a clock is known well enough: it is not asked again."""
 CLOSELY = 1.5
 """A round trip is short enough if it took at most this many times as long as the shortest one."""
 MAX_UNCERTAIN = 0.1
-"""The part of a slice from which on the uncertainty of a clock makes the slice worthless."""
+"""A slice is worthless if a clock is uncertain by more than this part of its length."""
 ATTEMPTS = 3
 """Attempts at a slice that is worthless."""
 MORE_OBJECTS = "more objects with --object-counts"
 MORE_TIME = "more time with --min-time, or "
 SETTING_UP = 60.0
-"""Seconds in which a host has to start its interpreter: a worker that is lost starts none."""
+"""Seconds that a host may take to start its interpreter; a lost worker never starts one."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Offset:
         return self.uncertainty + DRIFT * abs(time - self.at)
 
     def contradicts(self, other: Offset) -> bool:
-        """Return whether both cannot be true of clocks that only drift."""
+        """Return whether drift alone cannot explain the difference between two measurements."""
         drift = DRIFT * abs(self.at - other.at)
         return abs(self.seconds - other.seconds) > self.uncertainty + other.uncertainty + drift
 
@@ -253,9 +253,9 @@ class ClusterCrew(HostsCrew):
 
 @contextmanager
 def failures_of(name: str) -> Iterator[None]:
-    """Raise what goes wrong meanwhile as the failure of a host.
+    """Raise any exception of the context as the failure of a host.
 
-    Without a *name* the host is this one, and it goes through as it is.
+    Without a *name* the host is this one, and exceptions pass unchanged.
 
     :raises Failed: naming the host
     """

@@ -27,7 +27,7 @@ from zodbshootout.crews.logs import LogSettings
 from zodbshootout.guardian import END_TIMEOUT, Child
 
 LIFELINE = "--lifeline"
-"""Makes the process lead a group that ends when nobody holds its standard input any more."""
+"""Makes the process lead a group that ends when its standard input is closed."""
 _NOT_ITS_OWN = ("PYTHONPATH", "PYTHONHOME")
 """Variables with the paths of the modules of the command's Python."""
 _PROGRAM = (
@@ -84,13 +84,16 @@ def started(
     environment: Mapping[str, str] | None = None,
     own_group: bool = False,
 ) -> Iterator[Peer]:
-    """Have a process of another Python; it has ended when the context has.
+    """Have a process of another Python until the context ends.
 
-    Its environment has *environment* in addition to that of this process.  With a group of its own,
-    the process and all that it starts are killed when this process ends, however it does.
+    *environment* is added to that of this process.  With *own_group*, the process and all that it
+    starts are killed when this process ends, however it does.
 
     :raises Failed: if it cannot be started
     """
+    name = "the process of its clients"
+    if interpreter.name:
+        name = f"the Python of environment {interpreter.name}"
     ours, theirs = socket.socketpair()
     command = [
         interpreter.executable, "-c", _PROGRAM, interpreter.modules, str(theirs.fileno()),
@@ -106,11 +109,10 @@ def started(
                 env={**variables, **(environment or {})},
             )
         except OSError as error:
-            cause = f"{_name_of(interpreter)} cannot be started: {error}"
-            raise Failed(Failure(cause)) from error
+            raise Failed(Failure(f"{name} cannot be started: {error}")) from error
         theirs.close()
         connection = Connection(ours.detach())
-        peer = Peer(_name_of(interpreter), connection, process)
+        peer = Peer(name, connection, process)
         try:
             peer.send(settings)
             yield peer
@@ -121,13 +123,6 @@ def started(
                 process.wait()
             if process.stdin is not None:
                 process.stdin.close()
-
-
-def _name_of(interpreter: Interpreter) -> str:
-    """Return the name of the process in messages."""
-    if not interpreter.name:
-        return "the process of its clients"
-    return f"the Python of environment {interpreter.name}"
 
 
 def call_in(interpreter: Interpreter, call: Call, settings: LogSettings) -> Any:

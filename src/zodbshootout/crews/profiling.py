@@ -17,7 +17,7 @@ from zodbshootout.client.benchmarks.benchmark import Benchmark
 from zodbshootout.client.specification import ClientKind
 
 LISTED = 60
-"""Functions in the text of a profile, those first whose cumulative time is highest."""
+"""Functions in the text of a profile, by descending cumulative time."""
 
 
 class Profiler:
@@ -33,7 +33,7 @@ class Profiler:
 
 
 class PerClient(Profiler):
-    """Writes a profile of each client, of its iterations that count alone, when it leaves."""
+    """Writes a profile of each client when it leaves, of its iterations that count alone."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -74,7 +74,7 @@ class WholeProcess(Profiler):
 
 
 def profiler_for(client_kind: ClientKind, directory: Path) -> Profiler:
-    """Return what records clients of that kind; its files go to *directory*."""
+    """Return the profiler for clients of one kind; its files go to *directory*."""
     shared_profiler = sys.version_info >= (3, 12) and client_kind is ClientKind.THREAD
     if client_kind is ClientKind.GREENLET or shared_profiler:
         return WholeProcess(directory)

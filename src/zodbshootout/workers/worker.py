@@ -39,7 +39,7 @@ PROFILE_PREFIX = "profile: "
 SLICE_CALLS = frozenset({"attempt", "prepare_slice", "close_databases", "reopen_databases"})
 """The methods of :class:`Measuring` that may be called before the one that it waits for."""
 LISTED_CLASSES = 10
-"""Classes that are listed after a value, those first that have grown most."""
+"""Classes that are listed after a value, by descending growth."""
 
 
 @dataclass(frozen=True)

@@ -181,3 +181,17 @@ def test_a_broken_installation_has_the_status_of_a_defect(tmp_path: Path) -> Non
     )  # fmt: skip
     assert done.returncode == 70
     assert "ImportError: broken" in done.stderr
+
+
+@pytest.mark.parametrize(("name", "line"), [("remote", 33), ("oracle", 22)])
+def test_a_variable_that_has_to_be_set_is_named(
+    name: str, line: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SHOOTOUT_PASSWORD", raising=False)
+    path = Path(__file__).parents[2] / "etc" / f"{name}-sample.conf"
+    stderr = io.StringIO()
+    assert main([str(path), "--list"], io.StringIO(), stderr) == 2
+    assert stderr.getvalue() == (
+        f"zodbshootout: {path}:{line}: the environment variable SHOOTOUT_PASSWORD is not set; "
+        "set it: export SHOOTOUT_PASSWORD=...\n"
+    )

@@ -22,7 +22,7 @@ from ZODB.config import ZODBDatabase
 
 from zodbshootout.client.masking import Mask
 from zodbshootout.client.outcome import describe
-from zodbshootout.config.explanation import explain, key_in_line
+from zodbshootout.config.explanation import explain, key_in_line, refers_to_environment
 from zodbshootout.config.loader import SectionText, TextLoader
 from zodbshootout.config.secrets import SECRET_KEY, of_configuration
 from zodbshootout.errors import UserError, suggestion
@@ -267,7 +267,7 @@ def _explained(
             text = path.read_text(encoding="utf-8-sig")
     where = f"{path}:{line}" if line > 0 else str(path)
     key = key_in_line(text, line)
-    if SECRET_KEY.search(key):
+    if SECRET_KEY.search(key) and not refers_to_environment(text, line):
         return f"{where}: {key}this value cannot be used; a $ in it is written $$"
     message = " ".join(str(getattr(error, "message", None) or error).split())
     if isinstance(error, ZConfig.DataConversionError):

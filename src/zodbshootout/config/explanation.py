@@ -10,6 +10,7 @@ from typing import Any
 import ZConfig
 
 from zodbshootout.config.loader import lines_in_sections
+from zodbshootout.config.secrets import ENVIRONMENT_REFERENCE
 from zodbshootout.errors import close_to, suggestion
 
 _RULES: Mapping[str, str] = {
@@ -75,7 +76,7 @@ def _not_installed(package: str) -> str:
 
 def _undefined(name: str, text: str, names: Iterable[str]) -> str:
     if re.search(rf"\$\(\s*{re.escape(name)}\s*\)", text):
-        return f"the environment variable {name} is not set"
+        return f"the environment variable {name} is not set; set it: export {name}=..."
     defined = [*names, *_DEFINED.findall(text)]
     if close := close_to(name, defined):
         return f"${name} is not defined; did you mean ${close[0]}?"
@@ -99,6 +100,12 @@ def key_in_line(text: str, line: int) -> str:
     """Return the key that is set in a *line*, counted from 1, with a colon; empty without one."""
     words = next(islice(text.splitlines(), max(0, line - 1), None), "").split()
     return f"{words[0]}: " if words and not words[0].startswith("<") else ""
+
+
+def refers_to_environment(text: str, line: int) -> bool:
+    """Return whether the value in a *line*, counted from 1, is that of an environment variable."""
+    words = next(islice(text.splitlines(), max(0, line - 1), None), "").split(maxsplit=1)
+    return len(words) > 1 and ENVIRONMENT_REFERENCE.fullmatch(words[1].strip()) is not None
 
 
 def _enclosing_section(text: str, line: int) -> str:

@@ -25,6 +25,8 @@ _CONNINFO = re.compile(
 _AUTHORITY = re.compile(r"://(?=[^/])")
 _PARAMETER = re.compile(r"[?&;#(](?P<key>[^=&;#?()/]*)=(?P<value>[^&]*)")
 _DELIMITERS = re.compile(r"[/?#@:&=$%\s'\"\\()]+")
+ENVIRONMENT_REFERENCE = re.compile(r"\$\(\s*(?P<name>\w+)\s*\)")
+"""ZConfig's name for the value of an environment variable."""
 _SHORTEST_PIECE = 4
 _NO_SECRETS = {"PWD", "OLDPWD"}
 _SWITCHES = frozenset({"true", "false", "yes", "no", "on", "off", "none", "null"})
@@ -111,7 +113,8 @@ def of_dsn(dsn: str) -> Iterator[str]:
 
 
 def _of_setting(key: str, value: str, *, follow: bool) -> Iterator[str]:
-    if SECRET_KEY.search(key):
+    # The name of a variable is no secret: the user has to set it.
+    if SECRET_KEY.search(key) and not ENVIRONMENT_REFERENCE.fullmatch(value):
         yield value
         yield from _pieces(value) if "$" in value else ()  # ZConfig may name one
     if "://" in value or ":(" in value:

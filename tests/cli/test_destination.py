@@ -1,14 +1,20 @@
 from __future__ import annotations
 
+import os
 import sys
+from argparse import ArgumentTypeError
+from pathlib import Path
 
 import platformdirs
 import pytest
 
+from tests.runs import cell, failed, measured
 from zodbshootout.cli.destination import result_files
 from zodbshootout.cli.options import parse
+from zodbshootout.cli.values import result_to_read
 from zodbshootout.client.specification import CrewShape, Parameters
 from zodbshootout.errors import UserError
+from zodbshootout.results.files import ResultFiles
 from zodbshootout.scheduling.calibration import Effort
 from zodbshootout.scheduling.plan import Sweep, make_plan
 
@@ -33,3 +39,45 @@ def test_a_user_without_a_home_directory_has_to_name_a_file(
 def test_where_no_file_can_be_made_is_told_before_anything_is_measured() -> None:
     with pytest.raises(UserError, match="results cannot be written to /proc: "):
         result_files(parse(["-o", "/proc/a.json"]), PLAN)
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    return tmp_path / "here"
+
+
+def test_default_names_have_60_characters_at_most(here: Path) -> None:
+    (here / f"{'long' * 20}.conf").touch()
+    (name,) = {result_files(parse([f"{'long' * 20}.conf"]), PLAN).combined.name}
+    assert len(name) <= 60
+    assert name.endswith(f"-{os.getpid()}.json")
+
+
+def test_last_is_the_newest_result_of_this_directory(here: Path) -> None:
+    with pytest.raises(ArgumentTypeError, match="no run that was started in this directory"):
+        result_to_read("last")
+    default = result_files(parse([]), PLAN)
+    for number, files in enumerate([ResultFiles(Path("a.json")), default]):
+        files.write([measured(cell("add", "fs"), [1.0])])
+        os.utime(files.cells, (number, number))
+        assert result_to_read("last") == files.combined
+    os.utime("a.cells.jsonl", (9, 9))
+    assert result_to_read("last") == Path("a.json")
+    (here.parent / "there").mkdir()
+    os.chdir(here.parent / "there")
+    with pytest.raises(ArgumentTypeError):
+        result_to_read("last")
+    Path("last").touch()
+    assert result_to_read("last") == Path("last")
+
+
+def test_a_run_in_which_everything_failed_is_not_in_the_way_of_the_next(here: Path) -> None:
+    files = result_files(parse(["-o", "out.json"]), PLAN)
+    files.write([failed(cell("add", "fs"), "broken")])
+    assert [path.name for path in here.iterdir()] == ["out.cells.jsonl"]
+    result_files(parse(["-o", "out.json"]), PLAN).write([measured(cell("add", "fs"), [1.0])])
+    with pytest.raises(UserError, match=r"-o: out\.json exists"):
+        result_files(parse(["-o", "out.json"]), PLAN)

@@ -133,8 +133,8 @@ def test_without_c_a_file_that_two_processes_cannot_use_is_measured_with_one_cli
     )
     status, out, err = outcome("x.conf", "add", "--list")
     assert (status, err) == (0, line)
-    assert "a: add, 1 process," in out
-    assert "not supported" not in out
+    assert "Objects per second: 1000 objects of 300 bytes, 1 process\n" in out
+    assert "n/a" not in out
 
 
 @pytest.mark.parametrize("words", [["-c", "2"], ["--threads"], ["-c", "1"]])
@@ -149,7 +149,8 @@ def test_a_file_with_a_contender_that_two_processes_can_use_has_two_clients() ->
     )
     status, out, err = outcome("x.conf", "add", "--list")
     assert (status, err) == (0, "")
-    assert "b: add, 2 processes," in out
+    assert "Objects per second: 1000 objects of 300 bytes, 2 processes\n" in out
+    assert out.splitlines()[4].split() == ["add", "n/a", "[1]", "yes"]
 
 
 def test_what_pyperf_says_when_it_fails_is_printed(

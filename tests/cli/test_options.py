@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import subprocess
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+import shtab
 
 from zodbshootout.cli.options import parse
+from zodbshootout.cli.parser import completion_parser
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.specification import ClientKind, CrewShape, MappingType, Parameters
 from zodbshootout.config.configuration import EMBEDDED
@@ -206,6 +209,22 @@ def test_sweeps_over_ranges() -> None:
     assert sweep.object_sizes == [300, 301, 302, 128]
 
 
+def test_durations_have_units() -> None:
+    assert [parse(["--at-most", text]).effort.limit for text in ("2", "30s", "2m", "1h")] == [
+        120, 30, 120, 3600,
+    ]  # fmt: skip
+    assert [parse(["--timeout", text]).timeout for text in ("90", "90s", "2m")] == [90, 90, 120]
+
+
+def test_a_size_may_be_in_units_of_1024_bytes() -> None:
+    assert parse(["-s", "300,1k,2KB"]).sweep.object_sizes == [300, 1024, 2048]
+
+
+def test_benchmarks_may_be_separated_by_commas() -> None:
+    assert parse(["cold,add"]).benchmarks == ["add", "cold"]
+    assert parse(["x.conf", "hot,add", "cold"]).benchmarks == ["add", "cold", "hot"]
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -221,7 +240,7 @@ def test_sweeps_over_ranges() -> None:
         (["-c", "0"], "argument -c/--concurrency: '0' is not a positive number"),
         (["-c", "two"], "argument -c/--concurrency: 'two' is not a positive number"),
         (["--object-counts", "-5"], "argument --object-counts: '-5' is not a positive number"),
-        (["-s", "0"], "argument -s/--object-size: '0' is not a positive number"),
+        (["-s", "0"], "argument -s/--object-size: '0' is not a size in bytes, such as 300 or 1k"),
         (["-s", "20"], "argument -s/--object-size: a stored object takes at least"),
         (["--nonsense"], "unknown option --nonsense; did you mean"),
         (["-o", "a.json", "--append", "b.json"], "-o and --append: give one of them"),
@@ -238,8 +257,8 @@ def test_sweeps_over_ranges() -> None:
         (["-o", "."], "-o/--output: . is a directory; name a file, such as a.json"),
         (["-o", "/"], "-o/--output: / is a directory; name a file, such as /a.json"),
         (["--append", "."], "--append: . is a directory; name a file"),
-        (["--min-time", "nan"], "--min-time: 'nan' is not a number of seconds above 0"),
-        (["--min-time", "-3"], "--min-time: '-3' is not a number of seconds above 0"),
+        (["--min-time", "nan"], "--min-time: 'nan' is not a duration, such as 90, 90s or 2m"),
+        (["--min-time", "-3"], "--min-time: '-3' is not a duration, such as 90, 90s or 2m"),
         (["--affinity", "a"], "--affinity: 'a' is not a list of CPUs, such as 0-3,6"),
         (["--affinity", "0,99999"], "--affinity: there is no CPU 99999; the last one is"),
         (["--affinity", "3-1"], "--affinity: '3-1' is not a list of CPUs"),
@@ -255,6 +274,12 @@ def test_sweeps_over_ranges() -> None:
         (["--compare-to", "python3"], "--compare-to is not available"),
         (["--worker"], "--worker is not available"),
         (["-add", "add"], "no benchmark is left to measure"),
+        (["all", "-nosuch"], "unknown benchmark 'nosuch' in '-nosuch'; there are add, update"),
+        (["--benchmarks", "add"], "unknown option --benchmarks; name benchmarks without an option"),
+        (["run", "x.conf"], "there is no command 'run'; type: zodbshootout x.conf"),
+        (["shwo", "a.json"], "no such file or command: 'shwo'; did you mean show?"),
+        (["add,clod"], "unknown benchmark 'clod'; did you mean load or cold?"),
+        (["--at-most", "2x"], "--at-most: '2x' is not a duration, such as 5, 30s or 2m"),
     ],
 )
 def test_bad_usage_is_one_line(words: list[str], message: str) -> None:
@@ -328,3 +353,26 @@ def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
         parse(["--version"])
     assert leaving.value.code == 0
     assert capsys.readouterr().out == f"zodbshootout {version('zodbshootout')}\n"
+
+
+@pytest.mark.parametrize(
+    ("typed", "completed"),
+    [
+        ("--thr", ["--threads"]),
+        ("--threads s", ["shared"]),
+        ("sh", ["show"]),
+        ("prefe", ["prefetch_cold"]),
+    ],
+)  # fmt: skip
+def test_a_shell_completes_options_commands_and_benchmarks(
+    typed: str, completed: list[str]
+) -> None:
+    words = typed.split()
+    script = (
+        f"{shtab.complete(completion_parser(), 'bash')}\n"
+        f"COMP_WORDS=(zodbshootout {typed}); COMP_CWORD={len(words)}; _shtab_zodbshootout\n"
+        'echo "${COMPREPLY[@]}"'
+    )
+    done = subprocess.run(["bash", "-c", script], check=True, capture_output=True, text=True)
+    assert done.stdout.split() == completed
+    assert "#compdef zodbshootout" in shtab.complete(completion_parser(), "zsh")

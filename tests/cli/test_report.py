@@ -143,3 +143,21 @@ def test_other_commands_write_in_the_same_formats(out: Path, name: str) -> None:
     status, stdout, _ = run(name, out, *more, "--format", "html")
     assert status == 0
     assert stdout.encode().startswith(HTML)
+
+
+@pytest.mark.parametrize("name", ["out.json", "./out.json", "other.json", "out.cells.jsonl"])
+def test_results_are_not_written_over(out: Path, name: str) -> None:
+    written(Path("other.json"), *EVERYTHING)
+    before = Path(name).read_bytes()
+    said = f"zodbshootout: -o: {Path(name)} holds results or is read; name another file\n"
+    assert run("report", out, "-o", name) == (2, "", said)
+    assert Path(name).read_bytes() == before
+
+
+def test_a_report_of_a_run_is_written_over_none_of_its_files(out: Path) -> None:
+    Path("x.conf").write_text("<zodb m>\n<mappingstorage>\n</mappingstorage>\n</zodb>\n")
+    for name in ("out.json", "new.json"):
+        status, _, said = run("x.conf", "add", "-c1", "-o", "new.json", "--report", name)
+        assert (status, said.count("\n")) == (2, 1)
+        assert f"--report: {name} holds results or is read" in said
+    assert not Path("new.json").exists()

@@ -29,7 +29,7 @@ def test_a_report_is_written_at_the_end_and_holds_how_to_run_it_again(tmp_path: 
     words = ("x.conf", "add", "-c", "1", *BUSY, "--label", "a b", "-o", "a.json")
     done = run(tmp_path, *words, "--report", "page.md")
     assert done.status == 0, done.err
-    assert done.out.endswith("Report: page.md\n")
+    assert "\nReport: page.md\nNext:\n" in done.out
     page = (tmp_path / "page.md").read_text(encoding="utf-8")
     assert page.startswith("# a.json\n")
     assert f"    zodbshootout {' '.join(words)} --report page.md".replace("a b", "'a b'") in page
@@ -52,7 +52,7 @@ BAD = {
         ["good.conf", "--only", "goof"],
         "--only: no contender 'goof'; did you mean good?",
     ),
-    "a size that is none": (["good.conf", "-s", "many"], "'many' is not a positive number"),
+    "a size that is none": (["good.conf", "-s", "many"], "'many' is not a size in bytes"),
     "a count of zero": (["good.conf", "--object-counts", "0"], "'0' is not a positive number"),
     "a concurrency below one": (["good.conf", "-c", "-1"], "'-1' is not a positive number"),
     "nothing to restart": (

@@ -109,6 +109,11 @@ def test_each_parameter_that_was_varied_has_curves_for_each_value_of_the_others(
     assert not list(figures(grid()).bars())
 
 
+def test_an_abbreviation_keeps_its_capitals_on_an_axis() -> None:
+    (chart,) = figures([measured(Cell("new_oid", "fs", Parameters(CrewShape(1))), [1.0])]).bars()
+    assert chart.y_title == "OIDs per second (more is better)"
+
+
 def test_what_was_not_varied_has_bars() -> None:
     both = figures(SWEPT)
     assert [chart.title for chart in both.bars()] == ["Conflicting Updates in 100 Objects"]

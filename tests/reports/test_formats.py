@@ -16,7 +16,7 @@ from tests.runs import cell, failed, measured
 from zodbshootout.errors import UserError
 from zodbshootout.reports import format_named
 from zodbshootout.reports.headings import ResultSet
-from zodbshootout.reports.metrics import METRICS
+from zodbshootout.reports.metrics import COUNTS, METRICS
 from zodbshootout.reports.tables import make_report
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -127,3 +127,22 @@ def test_a_benchmark_that_is_not_installed_here_has_its_name_for_a_title() -> No
     assert "their_own 1000" in written(
         "csv-table", ResultSet([measured(cell("their_own", "fs"), [1.0])])
     )
+
+
+def test_no_percentile_is_longer_than_the_longest_latency() -> None:
+    from zodbshootout.client.protocol import Latencies
+    from zodbshootout.workers.summary import histogram
+
+    latencies = Latencies()
+    latencies.record([1.2345678] * 100)
+    encoded = histogram(latencies).encode().decode("ascii")
+    result = measured(
+        cell("add", "fs"), [1.0], latency_histogram=encoded, latency_max_s=latencies.longest
+    )
+    assert METRICS["p99"].value(result) == METRICS["max"].value(result) == latencies.longest
+
+
+def test_no_more_loads_are_served_by_a_cache_than_there_were() -> None:
+    hits = next(metric for metric in COUNTS if metric.name == "hits")
+    assert hits.value(measured(cell("add", "zeo"), [1.0], storage_cache_hits=102, loads=100)) == 1.0
+    assert hits.value(measured(cell("add", "zeo"), [1.0], storage_cache_hits=51, loads=100)) == 0.51

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from tests.reports.results import EVERYTHING
 from tests.results.test_comparison import in_rounds, noisy
-from tests.runs import cell, failed, measured
+from tests.runs import cell, failed, measured, unsupported
 from zodbshootout.client.outcome import Failure
 from zodbshootout.client.specification import MappingType
 from zodbshootout.reports import text
@@ -213,6 +213,13 @@ def test_a_reason_names_the_cells_that_it_is_of_and_no_others() -> None:
     assert f"[1] a, add; b, cold: failed: {late}\n" in printed(some)
     both = [failed(cell(name, who), late) for name in ("add", "cold") for who in "ab"]
     assert f"[1] a, b, every benchmark: failed: {late}\n" in printed(both)
+
+
+def test_a_row_that_no_contender_can_run_is_left_out_if_there_are_others() -> None:
+    refused = [unsupported(cell("add", name), "never") for name in ("a", "b")]
+    others = [measured(cell("hot", name), [1.0]) for name in ("a", "b")]
+    assert "[1] a, b, add: not supported: never (leave it out: -add)\n" in printed(refused + others)
+    assert "leave it out" not in printed(refused)
 
 
 def test_a_python_that_becomes_faster_is_told_of() -> None:

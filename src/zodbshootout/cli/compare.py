@@ -9,7 +9,7 @@ from pathlib import Path
 
 from zodbshootout.cli.output import Streams
 from zodbshootout.cli.show import labels
-from zodbshootout.cli.values import percentage
+from zodbshootout.cli.values import percentage, result_to_read
 from zodbshootout.client.specification import INSTALLED
 from zodbshootout.errors import SLOWDOWN, UserError, suggestion
 from zodbshootout.reports import checked_format
@@ -169,8 +169,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.epilog = "Exit status: 0, or 1 where --fail-above finds a slowdown; 2 bad usage."
     parser.add_argument(
-        "files", nargs="+", type=Path, metavar="FILE",
-        help="files that -o or --append has named, or those of a contender beside them",
+        "files", nargs="+", type=result_to_read, metavar="FILE",
+        help="files that -o or --append has named, those of a contender beside them, or last",
     )  # fmt: skip
     sides = parser.add_mutually_exclusive_group()
     sides.add_argument(

@@ -9,10 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import platformdirs
-
 from zodbshootout.cli.options import Options
-from zodbshootout.cli.report import format_for
+from zodbshootout.cli.report import check_output, format_for
+from zodbshootout.cli.values import default_directory
 from zodbshootout.errors import UserError
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.files import ResultFiles
@@ -29,21 +28,21 @@ def result_files(options: Options, plan: Plan) -> ResultFiles:
         return _existing_files(options, plan)
     if options.output:
         files = ResultFiles(options.output)
-        for path in files.all:
-            if path.exists():
-                raise UserError(
-                    f"-o: {path} exists; name another file, or use --append to add to it"
-                )
+        if files.exist:
+            raise UserError(
+                f"-o: {files.exist} exists; name another file, or use --append to add to it"
+            )
         _check_writable(options.output.parent)
         return files
     try:
-        directory = Path(platformdirs.user_data_dir("zodbshootout", appauthor=False))
+        directory = default_directory()
         directory.mkdir(parents=True, exist_ok=True)
     except (OSError, RuntimeError) as error:  # RuntimeError: the user has no home directory
         raise UserError(f"results cannot be written: {error}; name a file with -o") from None
     _check_writable(directory)
     now = datetime.datetime.now().astimezone().strftime("%Y-%m-%dT%H.%M.%S")
-    return ResultFiles(directory / f"{now}-{options.path.stem}-{os.getpid()}.json")
+    # The longest name has 60 characters.
+    return ResultFiles(directory / f"{now}-{options.path.stem[:26]}-{os.getpid()}.json")
 
 
 def _existing_files(options: Options, plan: Plan) -> ResultFiles:
@@ -87,13 +86,14 @@ def check_like(
         raise UserError(f"{_option(options)}: {conflict}; name another file")
 
 
-def check_other_files(options: Options) -> None:
-    """Check that a report and profiles can be written.
+def check_other_files(options: Options, combined: Path) -> None:
+    """Check that a report and profiles can be written beside the results in *combined*.
 
     :raises UserError: if they cannot
     """
     if options.report is not None:
         format_for("--report", options.report)
+        check_output("--report", options.report, [options.path, combined])
         _check_writable(options.report.parent)
     profiles = options.run.profiles
     if profiles is not None:

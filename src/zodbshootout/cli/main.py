@@ -50,6 +50,8 @@ def main(
 
 
 def _command(arguments: Sequence[str], streams: Streams) -> int:
+    if arguments and arguments[0] == "help":
+        arguments = [*arguments[1:], "--help"]
     if arguments and arguments[0] in _COMMANDS:
         name, *words = arguments
         with errors_of_files():

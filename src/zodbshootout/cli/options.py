@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from zodbshootout.cli.parser import (
+    COMMANDS,
     MIN_RUNS,
     PRECISION,
     PROCESSES,
@@ -28,6 +29,7 @@ from zodbshootout.config.secrets import of_uri
 from zodbshootout.config.uri import is_uri, scheme_of
 from zodbshootout.contenders.environment import Environment, of_words
 from zodbshootout.errors import UserError, close_to, suggestion
+from zodbshootout.results.files import holds_results
 from zodbshootout.scheduling.calibration import RUN_TIME, Effort
 from zodbshootout.scheduling.plan import RunOptions, Sweep
 from zodbshootout.scheduling.tasks import ZAPPED_BEFORE
@@ -173,11 +175,16 @@ def _uri_file_and_benchmarks(words: Sequence[str]) -> tuple[str | None, Path, Se
         return None, EMBEDDED, ()
     first = words[0]
     if exists(first):
+        _check_is_no_result(first)
         return None, Path(first), words[1:]
     if is_uri(first):
         return first.strip(), Path(scheme_of(first.strip())), words[1:]
-    if first in {"all", *benchmarks()}:
+    if {"all", *benchmarks()} & set(_named_together(first)):
         return None, EMBEDDED, words
+    if first == "run":
+        raise UserError(f"there is no command 'run'; type: zodbshootout {' '.join(words[1:])}")
+    if close := close_to(first, COMMANDS):
+        raise UserError(f"no such file or command: {first!r}; did you mean {close[0]}?")
     if close_to(first, benchmarks()):
         raise UserError(
             f"no such file or benchmark: {first!r}; {suggestion(first, list(benchmarks()))}"
@@ -185,7 +192,21 @@ def _uri_file_and_benchmarks(words: Sequence[str]) -> tuple[str | None, Path, Se
     return None, Path(first), words[1:]
 
 
+def _named_together(word: str) -> list[str]:
+    """Return the benchmarks that commas separate in a word, or the word."""
+    names = word.split(",")
+    return names if any(name in benchmarks() for name in names) else [word]
+
+
+def _check_is_no_result(path: str) -> None:
+    if holds_results(Path(path)):
+        raise UserError(
+            f"{path} holds results, not a configuration; to print it: zodbshootout show {path}"
+        )
+
+
 def _chosen_benchmarks(names: Sequence[str], excluded: Sequence[str]) -> list[str]:
+    names = [name for word in names for name in _named_together(word)]
     for name in names:
         _check_is_benchmark(name)
     wanted = set(benchmarks()) if "all" in names else set(names or DEFAULT)

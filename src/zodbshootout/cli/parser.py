@@ -325,28 +325,62 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
 """The options of a run, by their groups in ``--help``."""
 
 
-def run_parser() -> Parser:
-    """Return the parser of a run's arguments."""
+EXAMPLES = {
+    "zodbshootout": "measure four storages, in three minutes",
+    "zodbshootout my.conf -c 4 --threads": "measure those of a file, with four threads",
+    "zodbshootout my.conf add cold --only a,b": "two benchmarks of two contenders",
+    "zodbshootout compare last --contender a b": "which of the two is faster?",
+    "zodbshootout report last -o page.html": "a page with charts of the newest results",
+}
+"""Commands for ``--help``, and what they do."""
+
+
+def _description() -> str:
+    examples = [f"  {command:43}{what}" for command, what in EXAMPLES.items()]
+    lines = [
+        f"  {name:22}{(benchmark.__doc__ or '').strip().partition(chr(10))[0]}"
+        for name, benchmark in benchmarks().items()
+    ]
+    return "\n".join(
+        [
+            "Measure and compare ZODB storages.",
+            "",
+            *examples,
+            "",
+            "FILE lists the contenders in ZConfig format; without it an embedded default is",
+            "measured, which needs nothing installed or started.  A ZODB URI, such as",
+            "file:///tmp/x.fs or zeo://localhost:8100, is one contender.  The benchmarks write",
+            "to these databases.",
+            "",
+            f"benchmarks ({len(DEFAULT)} by default; all runs every one, -cold leaves one out):",
+            *lines,
+        ]
+    )
+
+
+COMMANDS = ("show", "compare", "report", "help")
+
+
+def completion_parser() -> Parser:
+    """Return the parser from which shtab makes the completion of shells."""
+    return run_parser(help="a command or a benchmark", choices=[*COMMANDS, "all", *benchmarks()])
+
+
+def run_parser(**words: Any) -> Parser:
+    """Return the parser of a run's arguments; *words* describe those that are no options."""
     parser = Parser(
         prog="zodbshootout",
         usage="zodbshootout [FILE|URI] [BENCHMARK ...] [-BENCHMARK ...] [option ...]\n"
-        "       zodbshootout show FILE ... [option ...]\n"
-        "       zodbshootout compare BASE NEW [option ...]\n"
-        "       zodbshootout compare FILE --contender A B [option ...]\n"
-        "       zodbshootout report FILE ... -o PAGE [option ...]",
-        description="Measure and compare ZODB storages.  FILE lists the contenders in ZConfig "
-        "format; without it an embedded default is measured, which needs nothing installed or "
-        "started.  A ZODB URI, such as file:///tmp/x.fs or zeo://localhost:8100, is one contender. "
-        " The benchmarks write to these databases.",
-        epilog=f"Benchmarks: {', '.join(benchmarks())}.  By default the first {len(DEFAULT)} of "
-        "them run; all runs every one, and -cold leaves one out.  Exit status: 0 all was measured "
-        "that is supported, 1 compare --fail-above found a slowdown, 2 bad usage or configuration, "
-        "3 some cells failed or nothing was measured, 70 a defect of zodbshootout, 130 "
-        "interrupted.",
+        "       zodbshootout show|compare|report FILE ... [option ...]",
+        description=_description(),
+        epilog="Exit status: 0 all was measured that is supported, 1 compare --fail-above found a\n"
+        "slowdown, 2 bad usage or configuration, 3 some cells failed or nothing was\n"
+        "measured, 70 a defect of zodbshootout, 130 interrupted.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
         add_help=False,
         allow_abbrev=False,
     )
-    parser.add_argument("words", nargs="*", help=argparse.SUPPRESS)
+    parser.add_argument("words", nargs="*", **{"help": argparse.SUPPRESS, **words})
     parser.add_argument("--exclude", action="append", default=[], help=argparse.SUPPRESS)
     for title, options in OPTIONS.items():
         group = parser.add_argument_group(title)

@@ -11,11 +11,12 @@ from rich.console import Console
 
 from zodbshootout.cli.output import Streams
 from zodbshootout.cli.show import read_files
+from zodbshootout.cli.values import result_to_read
 from zodbshootout.errors import UserError
 from zodbshootout.reports import Write, checked_format, format_of_file, formats
 from zodbshootout.reports.headings import ResultSet
 from zodbshootout.reports.sections import whole_report
-from zodbshootout.results.files import replace_file
+from zodbshootout.results.files import holds_results, replace_file
 
 _WIDTH = 1000
 """The width of plain text, in characters: lines are not broken."""
@@ -26,6 +27,7 @@ def run(options: argparse.Namespace, streams: Streams) -> int:
 
     :raises UserError: if something cannot be read, shown or written
     """
+    check_output("-o", options.output, options.files)
     write = format_for("-o", options.output, options.format)
     result_sets = read_files(options.files)
     try:
@@ -47,6 +49,15 @@ def format_for(option: str, path: Path, name: str | None = None) -> Write:
     if name is not None:
         return checked_format(name, pictures=True)
     return format_of_file(path, option)
+
+
+def check_output(option: str, path: Path, inputs: Sequence[Path]) -> None:
+    """Check that a file that *option* has named is no input, and holds no results.
+
+    :raises UserError: if it does
+    """
+    if path.resolve() in {file.resolve() for file in inputs} or holds_results(path):
+        raise UserError(f"{option}: {path} holds results or is read; name another file")
 
 
 def write_report(
@@ -77,8 +88,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "Write a page with tables and charts of result files; several are shown side by side."
     )
     parser.add_argument(
-        "files", nargs="+", type=Path, metavar="FILE", help="a file that -o or --append has named"
-    )
+        "files", nargs="+", type=result_to_read, metavar="FILE",
+        help="a file that -o or --append has named; last is the newest of this directory's runs",
+    )  # fmt: skip
     parser.add_argument(
         "-o", "--output", type=Path, required=True, metavar="PAGE",
         help="write to this file; its ending tells the format: .html, .md, .svg, .png and so on",

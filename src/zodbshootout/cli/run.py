@@ -17,7 +17,7 @@ from zodbshootout.cli.output import Streams, print_line, project_url
 from zodbshootout.cli.progress import progress_on
 from zodbshootout.cli.report import format_for, write_report
 from zodbshootout.cli.values import ASK, FORCE
-from zodbshootout.client.outcome import State
+from zodbshootout.client.outcome import Failure, State
 from zodbshootout.config.configuration import Source, read_source
 from zodbshootout.config.uri import source_of
 from zodbshootout.contenders.contender import Contender
@@ -35,7 +35,7 @@ from zodbshootout.errors import ALL_MEASURED, INTERRUPTED, SOME_FAILED, UserErro
 from zodbshootout.guardian import Guardian, GuardianLost
 from zodbshootout.reports import text
 from zodbshootout.reports.headings import ResultSet
-from zodbshootout.reports.tables import tables_with_comparisons
+from zodbshootout.reports.tables import make_report, tables_with_comparisons
 from zodbshootout.results.files import ResultFiles
 from zodbshootout.results.result import CellResult, long_name
 from zodbshootout.scheduling.plan import Plan, make_plan
@@ -69,7 +69,7 @@ def run(options: Options, streams: Streams) -> int:
                 environments = dict.fromkeys(variants.environments().values())
                 return _show_plan(plan, notes, map(Maker(guardian).describe, environments), streams)
             files = result_files(options, plan)
-            check_other_files(options)
+            check_other_files(options, files.combined)
         for note in notes:
             streams.complain(note)
         options = _with_names(options, plan.contenders, streams)
@@ -178,18 +178,15 @@ def _show_plan(
 ) -> int:
     for note in notes:
         streams.complain(note)
-    streams.say(f"Contenders: {', '.join(contender.name for contender in plan.contenders)}")
-    names = dict.fromkeys(cell.benchmark for cell in plan.cells)
-    streams.say(f"Benchmarks: {', '.join(names)}")
-    for cell in plan.cells:
-        parameters = cell.parameters
-        refusal = plan.refusal(cell)
-        line = f"{cell.contender}: {cell.benchmark}, {parameters.crew}"
-        if parameters.objects:
-            line = f"{line}, {parameters.objects} objects of {parameters.object_size} bytes"
-        streams.say(f"{line}: not supported: {refusal}" if refusal else line)
+    results = [
+        CellResult(cell)
+        if (refusal := plan.refusal(cell)) is None
+        else CellResult(cell).failed(Failure(refusal, state=State.UNSUPPORTED))
+        for cell in plan.cells
+    ]
+    text.write_briefly(make_report([ResultSet(results)], pending="yes"), streams.out)
     effort, minutes = plan.effort, plan.estimated_seconds() / 60
-    runnable = sum(plan.refusal(cell) is None for cell in plan.cells)
+    runnable = sum(result.state is State.NOT_RUN for result in results)
     cells = f"{runnable} cell{'' if runnable == 1 else 's'}"
     if effort.precision:
         streams.say(

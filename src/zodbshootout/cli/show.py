@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from zodbshootout.cli.output import Streams
+from zodbshootout.cli.values import result_to_read
 from zodbshootout.reports import checked_format, formats, table_layout
 from zodbshootout.reports.headings import ResultSet
 from zodbshootout.reports.metrics import METRICS, OBJECTS
@@ -55,8 +56,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the description and the arguments of the command to its parser."""
     parser.description = "Print the tables of result files; several are shown side by side."
     parser.add_argument(
-        "files", nargs="+", type=Path, metavar="FILE", help="a file that -o or --append has named"
-    )
+        "files", nargs="+", type=result_to_read, metavar="FILE",
+        help="a file that -o or --append has named; last is the newest of this directory's runs",
+    )  # fmt: skip
     parser.add_argument(
         "--format", default="text", metavar="FORMAT",
         help=f"one of {', '.join(formats(pictures=False))} (default: text)",

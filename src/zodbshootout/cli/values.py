@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import hashlib
 import math
 import os
 import re
@@ -16,8 +17,11 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
+
+import platformdirs
 
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.data.records import smallest_record
@@ -31,11 +35,16 @@ N = TypeVar("N", int, float)
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 MAX_CLIENTS = 1000
 """Clients of a crew: more of them meet the system's limits of processes and of open files."""
+_SECONDS = {"s": 1, "m": 60, "h": 3600}
 MAX_RANGE = 128
 """Numbers in a range such as ``1..16``, each of which is measured."""
+LAST = "last"
+"""The name that stands for the newest results."""
 ASK, FORCE = "ask", "force"
 """The value of ``--zap`` without one, and the value that stands for all contenders."""
 
+_WITH_A_NUMBER = {"-c", "-s", "-p", "-n", "-w", "-l"}
+"""Short options whose value never begins with a letter."""
 NOT_AVAILABLE = {
     "--compare-to": "use --against PYTHON",
     "--python-names": "use --against PYTHON",
@@ -67,22 +76,44 @@ def _of_percent(text: str) -> float:
     return float(text.strip().removesuffix("%")) / 100
 
 
+def _duration(unit: float) -> Callable[[str], float]:
+    """Return a function that reads a duration such as ``90``, ``30s`` or ``2m``.
+
+    *unit* is the length, in seconds, of what the duration is counted in; also without a suffix.
+    """
+
+    def read(text: str) -> float:
+        suffix = text[-1:].lower()
+        if suffix in _SECONDS:
+            return float(text[:-1]) * _SECONDS[suffix] / unit
+        return float(text)
+
+    return read
+
+
+def _size(text: str) -> int:
+    """Read a number of bytes, such as ``300`` or ``1k``, which are 1024, as in ZConfig."""
+    digits = re.fullmatch(r"(\d+)\s*kb?", text.strip(), re.IGNORECASE)
+    return 1024 * int(digits[1]) if digits else int(text)
+
+
 whole = number(int, lambda _: True, "a whole number")
 count = number(int, lambda n: n >= 1, "a positive number")
 count_or_none = number(int, lambda n: n >= 0, "0 or a positive number")
 node_size = number(int, lambda n: n > 1, "enough: a node of a BTree holds at least 2")
 part = number(float, lambda n: 0 <= n <= 1, "a number from 0 to 1")
 percentage = number(_of_percent, lambda n: 0 < n < math.inf, "a percentage, such as 2%")
-seconds = number(float, lambda n: 0 < n < math.inf, "a number of seconds above 0")
-minutes = number(float, lambda n: 0 < n < math.inf, "a number of minutes above 0")
+size = number(_size, lambda n: n >= 1, "a size in bytes, such as 300 or 1k")
+seconds = number(_duration(1), lambda n: 0 < n < math.inf, "a duration, such as 90, 90s or 2m")
+minutes = number(_duration(60), lambda n: 0 < n < math.inf, "a duration, such as 5, 30s or 2m")
 
 
-def counts(text: str) -> Sequence[int]:
+def counts(text: str, read: Callable[[str], int] = count) -> Sequence[int]:
     """Return numbers from 1 on that are separated by commas, and ranges of them: ``1..16``."""
     numbers: list[int] = []
     for piece in text.split(","):
         first, dots, last = piece.partition("..")
-        low, high = count(first), count(last if dots else first)
+        low, high = read(first), read(last if dots else first)
         if low > high:
             raise argparse.ArgumentTypeError(f"{piece}: there is no number from {low} to {high}")
         if high - low >= MAX_RANGE:
@@ -106,7 +137,7 @@ def crew_sizes(text: str) -> Sequence[int]:
 
 def record_sizes(text: str) -> Sequence[int]:
     """Return sizes of stored objects, in bytes."""
-    sizes = counts(text)
+    sizes = counts(text, size)
     if min(sizes) < smallest_record():
         raise argparse.ArgumentTypeError(
             f"a stored object takes at least {smallest_record()} bytes, not {min(sizes)}"
@@ -127,6 +158,39 @@ def result_file(text: str) -> Path | None:
             f"{text} is a directory; name a file, such as {path / 'a.json'}"
         )
     return path if text else None
+
+
+def default_directory() -> Path:
+    """Return the directory for the results of runs that were started in the present one.
+
+    :raises RuntimeError: if the user has no home directory
+    """
+    here = Path.cwd()
+    digest = hashlib.sha256(os.fsencode(here)).hexdigest()[:8]
+    data = Path(platformdirs.user_data_dir("zodbshootout", appauthor=False))
+    return data / f"{here.name[:20]}-{digest}"
+
+
+def result_to_read(text: str) -> Path:
+    """Return the path of a file of results; ``last`` stands for the newest of this directory.
+
+    These are the files in it, and the default files of runs that were started in it.
+    """
+    if text != LAST or exists(text):
+        return Path(text)
+    with suppress(RuntimeError, OSError):
+        listed = [
+            path for place in (Path(), default_directory()) for path in place.glob("*.cells.jsonl")
+        ]
+        for path in sorted(listed, key=lambda path: path.stat().st_mtime_ns, reverse=True):
+            stem = path.name.removesuffix(".cells.jsonl")
+            for ending in (".json", ".json.gz", ""):
+                result = path.with_name(f"{stem}{ending}")
+                if result.is_file():
+                    return result
+    raise argparse.ArgumentTypeError(
+        "no run that was started in this directory has left results; name a file"
+    )
 
 
 def profile_directory(text: str) -> Path:
@@ -235,6 +299,8 @@ def spelled_out(arguments: Sequence[str]) -> list[str]:
     rest = list(arguments)
     while rest:
         word = rest.pop(0)
+        if word == "--threads" and rest and rest[0].isdecimal():
+            raise UserError(f"--threads: the number of clients is -c: -c {rest[0]} --threads")
         if word in OPTIONAL_VALUES:
             is_value, value = OPTIONAL_VALUES[word]
             word = f"{word}={rest.pop(0) if rest and is_value(rest[0]) else value}"
@@ -250,8 +316,11 @@ def _check_option(word: str) -> None:
     option = word.partition("=")[0]
     if option in NOT_AVAILABLE:
         raise UserError(f"{option} is not available: {NOT_AVAILABLE[option]}")
+    if option.startswith("--benchmark"):
+        raise UserError(f"unknown option {option}; name benchmarks without an option: add cold")
     if re.fullmatch(r"-[a-z][a-zA-Z_]{2,}", word):
         close = difflib.get_close_matches(word[1:], benchmarks())
-        if close:
+        if close or word[:2] in _WITH_A_NUMBER:
             meant = " or ".join(f"-{name}" for name in close)
-            raise UserError(f"unknown benchmark {word[1:]!r} in {word!r}; did you mean {meant}?")
+            advice = f"did you mean {meant}?" if close else f"there are {', '.join(benchmarks())}"
+            raise UserError(f"unknown benchmark {word[1:]!r} in {word!r}; {advice}")

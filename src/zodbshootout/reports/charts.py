@@ -126,7 +126,7 @@ class MetricCharts:
             title,
             subtitle=description(result, axis.title if axis else ""),
             x_title=axis.title if axis else "",
-            y_title=f"{caption[0].lower()}{caption[1:]} ({self.metric.better} is better)",
+            y_title=f"{_in_a_sentence(caption)} ({self.metric.better} is better)",
             points=points,
             columns=self.columns,
             in_seconds=not rates,
@@ -154,6 +154,11 @@ def _interval_of_rate(result: CellResult) -> tuple[float, float] | tuple[None, N
         return None, None
     shortest, longest = result.interval
     return result.work / longest, result.work / shortest
+
+
+def _in_a_sentence(caption: str) -> str:
+    """Return a caption with a small first letter, unless it begins with an abbreviation."""
+    return caption if caption[1:2].isupper() else f"{caption[0].lower()}{caption[1:]}"
 
 
 def _key(result: CellResult) -> _Key:

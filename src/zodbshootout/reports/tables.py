@@ -97,7 +97,7 @@ def make_report(
     cells = in_columns(result_sets)
     columns = list(dict.fromkeys(column for column, _ in cells))
     check_columns(columns, relative_to, baseline)
-    footnotes = _Footnotes(columns)
+    footnotes = _Footnotes(columns, {result.cell.benchmark for _, result in cells})
     groups: dict[tuple[object, ...], list[Columned]] = {}
     for column, result in cells:
         groups.setdefault(group_of(result), []).append((column, result))
@@ -227,6 +227,8 @@ class _Footnotes:
 
     columns: Sequence[str]
     """All columns of the report."""
+    benchmarks: set[str]
+    """All benchmarks of the report."""
     reasons: dict[tuple[State, str], list[tuple[str, Cell]]] = field(default_factory=dict)
 
     def number(self, column: str, result: CellResult) -> int:
@@ -251,7 +253,8 @@ class _Footnotes:
     def _advice(self, cells: Sequence[tuple[str, Cell]]) -> str:
         """Return the option that leaves out a row which no contender of the table can run."""
         names = {cell.benchmark for _, cell in cells}
-        if len(names) > 1 or len({column for column, _ in cells}) < len(self.columns):
+        is_all = len(names) > 1 or names == self.benchmarks
+        if is_all or len({column for column, _ in cells}) < len(self.columns):
             return ""
         return f" (leave it out: -{names.pop()})"
 

@@ -73,8 +73,15 @@ class ResultFiles:
         return self.combined.with_name(f"{self._stem}.cells.jsonl")
 
     @property
-    def all(self) -> tuple[Path, ...]:
-        return self.combined, self.directory, self.cells
+    def exist(self) -> Path | None:
+        """The first of these files that holds figures, if there is one.
+
+        A run in which everything failed has left no more than its list of cells.
+        """
+        if self.combined.exists():
+            return self.combined
+        self.cells.exists()  # its name is the longest: the system may refuse it now, or later
+        return self.directory if self.directory.exists() else None
 
     def appending(self) -> ResultFiles:
         """Return the same files, with results to append to.
@@ -127,10 +134,11 @@ class ResultFiles:
         everything = _added(self.existing, results)
         varied = varied_parameters(result.cell for result in everything)
         self.combined.parent.mkdir(parents=True, exist_ok=True)
-        self.directory.mkdir(exist_ok=True)
         lines = "".join(f"{json.dumps(_document_of(result))}\n" for result in everything)
         replace_file(self.cells, lambda path: path.write_text(lines, encoding="utf-8"))
         measured = [result for result in everything if result.measured]
+        if measured:
+            self.directory.mkdir(exist_ok=True)
         _write_suite(
             self.combined, [result.benchmark(long_name(result.cell)) for result in measured]
         )
@@ -199,6 +207,16 @@ def read_results(path: Path) -> list[CellResult]:
         CellResult(cell) if result.state is State.MEASURED and not result.measured else result
         for cell, result in results.items()
     ]
+
+
+def holds_results(path: Path) -> bool:
+    """Return whether a file was written by pyperf or by this program."""
+    if path.name.endswith(".cells.jsonl"):
+        return path.exists()
+    try:
+        return path.is_file() and bool(_load(path))
+    except UserError:
+        return False
 
 
 def _load(path: Path) -> list[pyperf.Benchmark]:

@@ -208,7 +208,9 @@ class CellResult:
 
     def latency(self, percentile: float) -> float | None:
         """Return one of the usual percentiles of all latencies, in seconds, if it is known."""
-        return self._usual_latencies.get(percentile)
+        seconds, longest = self._usual_latencies.get(percentile), self.longest_latency
+        # A bucket of the histogram may reach beyond the latencies in it.
+        return seconds if seconds is None or longest is None else min(seconds, longest)
 
     def latencies_at(self, percentiles: Sequence[float]) -> dict[float, float]:
         """Return percentiles of all latencies, in seconds; none if latencies were not recorded."""

@@ -65,7 +65,7 @@ class Cold(ColdReading):
 
 
 class PrefetchCold(ColdReading):
-    """Like ``cold``, but the objects are prefetched before they are read."""
+    """Like cold, but prefetch the objects before reading them."""
 
     name = "prefetch_cold"
     title = "Read {objects} Cold Prefetched Objects"

@@ -139,7 +139,7 @@ class Conflicting(Benchmark):
 
 
 class Conflicts(Conflicting):
-    """All clients change the same half of the objects in one mapping."""
+    """Have all clients change the same half of the objects."""
 
     name = "conflicts"
     title = "Conflicting Updates in {objects} Objects"
@@ -167,7 +167,7 @@ class Conflicts(Conflicting):
 
 
 class ConflictsMap(Conflicts):
-    """Like ``conflicts``, but also reassigns each object to its BTree key.
+    """Like conflicts, but assign each object to its key anew.
 
     That stores the BTree's buckets, which resolve conflicts as well, and calls readCurrent for its
     inner nodes.
@@ -195,7 +195,7 @@ class ConflictsMap(Conflicts):
 
 
 class ReadCurrentConflicts(Conflicting):
-    """Each client changes its own objects, and requires its neighbour's to be current."""
+    """Change objects, and require a neighbour's to be current."""
 
     name = "readCurrent_conflicts"
     title = "Update {objects}, readCurrent {objects} of Another"

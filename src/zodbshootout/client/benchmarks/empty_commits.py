@@ -23,7 +23,7 @@ class BareTransaction(Benchmark):
 
 
 class TwoPhaseCommit(BareTransaction):
-    """Begin, vote on and finish an empty transaction of the storage itself."""
+    """Commit nothing, by the storage's own two phases."""
 
     name = "tpc"
     title = "Two-Phase Commits of Nothing"
@@ -67,7 +67,7 @@ class EmptyCommit(BareTransaction):
 
 
 class ExplicitCommit(EmptyCommit):
-    """With an explicit transaction manager, whose transactions have to be begun."""
+    """Commit nothing, with an explicit transaction manager."""
 
     name = "ex_commit"
     title = "Empty Explicit Commits"
@@ -78,7 +78,7 @@ class ExplicitCommit(EmptyCommit):
 
 
 class ImplicitCommit(EmptyCommit):
-    """With an implicit transaction manager.
+    """Commit nothing, with an implicit transaction manager.
 
     It begins a transaction when another ends, and the connection polls then.
     """

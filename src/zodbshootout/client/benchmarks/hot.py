@@ -26,7 +26,10 @@ class ConnectedReading(Reading):
 
 
 class Hot(ConnectedReading):
-    """Read objects that are in the storage's cache but not in the connection's pickle cache."""
+    """Read objects that are in the storage's cache alone.
+
+    They are not in the connection's pickle cache.
+    """
 
     name = "hot"
     title = "Read {objects} Hot Objects"
@@ -53,7 +56,7 @@ class Hot(ConnectedReading):
 
 
 class Steamin(ConnectedReading):
-    """Read objects that are in the connection's pickle cache."""
+    """Read objects that are in the connection's cache."""
 
     name = "steamin"
     title = "Read {objects} Steamin' Objects"

@@ -11,7 +11,10 @@ from zodbshootout.client.data.tree import Dataset
 
 
 class ReadCurrent(Benchmark):
-    """Have the storage confirm that objects are current, in a transaction that changes none."""
+    """Have the storage confirm that objects are current.
+
+    Its transactions change none.
+    """
 
     name = "readCurrent"
     title = "readCurrent {objects} Objects"

@@ -6,9 +6,10 @@ from zodbshootout.client.storage_info import PICKLE_CACHE, Cache, Sharing, Stora
 
 
 class Warm(OpeningReading):
-    """Read what another process wrote, in a newly opened DB, without emptying any other cache.
+    """Read what another process wrote, in a newly opened DB.
 
-    If the clients share a DB, it stays open: its shared cache is measured.
+    No other cache is emptied.  If the clients share a DB, it stays open: its shared cache is
+    measured.
     """
 
     name = "warm"

@@ -16,8 +16,10 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from tests.reports.results import EVERYTHING, told
 from tests.reports.swept import CLIENTS, SWEPT, swept
-from tests.runs import failed
+from tests.results.test_comparison import in_rounds, noisy
+from tests.runs import cell, failed, unsupported
 from zodbshootout.cli.report import write_report
+from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.reports import format_named
 from zodbshootout.reports.headings import ResultSet
 from zodbshootout.results.result import CellResult
@@ -50,7 +52,8 @@ class Shown:
     requests: list[str] = field(default_factory=list)
 
     def draw_all(self) -> int:
-        """Scroll to each chart, wait until it is drawn, and return how many there are."""
+        """Open all folds, scroll to each chart, wait for it, and return how many there are."""
+        self.page.evaluate("document.querySelectorAll('.part').forEach((p) => { p.open = true })")
         charts = self.page.locator("[data-chart]")
         for number in range(charts.count()):
             charts.nth(number).scroll_into_view_if_needed()
@@ -145,11 +148,16 @@ def test_a_contender_is_filtered_with_the_keyboard(
             "document.querySelector('figure.curves').querySelectorAll('.mark-line path').length"
             " === 2"
         )
-        heads = page.locator("thead").first.locator("th:visible")
-        assert [each.strip() for each in heads.all_text_contents()] == ["Transaction", "fs", "pg"]
+        heads = (
+            page.locator("#results")
+            .locator("xpath=../..")
+            .locator("thead")
+            .first.locator("th:visible")
+        )
+        assert [each.strip() for each in heads.all_text_contents()] == ["Benchmark", "fs", "pg"]
         compared = page.locator("details.comparison:visible summary")
         (left,) = compared.all_text_contents()
-        assert left.startswith("pg against fs: ")
+        assert left.startswith("pg is ")
         page.keyboard.press("Space")
         page.wait_for_function(
             "document.querySelector('figure.curves').querySelectorAll('.mark-line path').length"
@@ -162,7 +170,7 @@ def test_a_contender_is_filtered_with_the_keyboard(
 def test_a_point_tells_its_figure_and_a_chart_can_be_saved(
     browser: Browser, page_of: Callable[..., Path], tmp_path: Path
 ) -> None:
-    with opened(browser, page_of(SWEPT)) as shown:
+    with opened(browser, page_of(SWEPT), dark=True) as shown:
         shown.draw_all()
         figure = shown.page.locator("figure.curves").first
         figure.scroll_into_view_if_needed()
@@ -175,7 +183,118 @@ def test_a_point_tells_its_figure_and_a_chart_can_be_saved(
             with shown.page.expect_download() as download:
                 figure.get_by_role("button", name=f"as {kind}").click()
             assert Path(download.value.path()).read_bytes().startswith(start)
+            if kind == "SVG":
+                saved = Path(download.value.path()).read_text(encoding="utf-8")
         assert shown.console == []
+    # It says what it shows, in which unit, where and when that was measured, on a white ground.
+    for text in (
+        "Add 100 Objects",
+        "objects per second (more is better)",
+        "a processor",
+        "#ffffff",
+    ):
+        assert text in saved
+
+
+NOISE = (0.01, 0.05, 0.4, 1.5)
+"""Standard deviations whose intervals are from 1 % to 400 % wide."""
+
+
+def many() -> list[CellResult]:
+    """Return all benchmarks of eight contenders, some with runs too few, and some refused."""
+    names = ("filestorage", "zeo", "sqlite", "memory", "postgresql_history_free", "mysql", "x.y.z",
+             "a_contender_with_a_long_name")  # fmt: skip
+    results = []
+    for number, name in enumerate(names):
+        for row, benchmark in enumerate(benchmarks()):
+            if (number + row) % 13 == 5:
+                results.append(unsupported(cell(benchmark, name), "it makes no sense"))
+                continue
+            runs = noisy(
+                99 * number + row, 0.01 * (number + 1), runs=2 + bool((number + row) % 7),
+                noise=NOISE[(number + row) % 4],
+            )  # fmt: skip
+            storage = {"storage_classes": "relstorage.storage.RelStorage"}
+            results.append(in_rounds(name, runs, benchmark, precision=0.05, **storage))
+    return results
+
+
+CLIPPED = """() => {
+    const texts = 'td, th, p, li, summary, label, figcaption, pre';
+    return [...document.querySelectorAll(texts)].filter((box) => {
+        if (!box.offsetParent || box.closest('thead, .hidden')) return false;
+        const { left, right } = box.getBoundingClientRect();
+        const scrolled = box.closest('.scrolled');
+        const is_reached = scrolled && scrolled.scrollWidth > scrolled.clientWidth;
+        const { overflowX, display } = getComputedStyle(box);
+        const is_cut = overflowX === 'visible' && display !== 'inline'
+            && box.scrollWidth > box.clientWidth + 1;
+        return left < -1 && !is_reached || right > innerWidth + 1 && !is_reached || is_cut;
+    }).map((box) => box.textContent.slice(0, 60));
+}"""
+"""Returns texts that reach beyond their boxes, or beyond a window that cannot be scrolled."""
+
+
+@pytest.fixture(scope="module")
+def wide(page_of: Callable[..., Path]) -> Path:
+    return page_of(many())
+
+
+@pytest.mark.parametrize("width", [400, 800, 1400])
+@pytest.mark.parametrize("medium", ["light", "dark", "print"])
+def test_nothing_is_clipped_or_wider_than_the_window(
+    browser: Browser, wide: Path, width: int, medium: str
+) -> None:
+    with opened(browser, wide, (width, 900), dark=medium == "dark") as shown:
+        page = shown.page
+        page.evaluate("document.querySelectorAll('details').forEach((p) => { p.open = true })")
+        page.locator("[data-chart]").first.scroll_into_view_if_needed()
+        page.locator("[data-drawn]").first.wait_for()
+        if medium == "print":
+            page.emulate_media(media="print", color_scheme="dark")
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert page.evaluate(CLIPPED) == []
+        ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert (ground == "rgb(22, 24, 27)") == (medium == "dark")
+        # The labels of charts are the page's own.
+        labels = page.locator("figure [role=img]").evaluate_all(
+            "(places) => places.map((place) => place.getAttribute('aria-label'))"
+        )
+        assert all("objects per second" in label or "transactions" in label or "OIDs" in label
+                   for label in labels)  # fmt: skip
+        assert (
+            page.locator("figure [role=graphics-document]").count()
+            == page.locator("figure [role=img] [role=graphics-document]").count()
+        )
+        assert shown.console == []
+
+
+def test_the_filter_stays_in_sight_and_the_matrix_is_sorted(browser: Browser, wide: Path) -> None:
+    with opened(browser, wide) as shown:
+        page = shown.page
+        page.evaluate("scrollTo(0, document.body.scrollHeight / 2)")
+        assert page.locator("#filter").bounding_box()["y"] == 0  # type: ignore[index]
+        values = ".matrix tbody td:nth-child(3)"
+        read = (
+            f"[...document.querySelectorAll('{values}')].map((c) => Number(c.dataset.value || 0))"
+        )
+        before = page.evaluate(read)
+        page.locator(".matrix thead button").nth(2).click()
+        assert page.evaluate(read) == sorted(before, reverse=True)
+        page.locator(".matrix thead button").nth(2).click()
+        assert page.evaluate(read) == sorted(before)
+        page.locator(".matrix thead button").first.click()
+        assert page.evaluate(read) == before
+
+
+def test_a_page_can_be_read_without_scripts(browser: Browser, wide: Path) -> None:
+    context = browser.new_context(java_script_enabled=False, offline=True)
+    page = context.new_page()
+    page.goto(wide.as_uri())
+    assert page.locator(".verdict").count() == 2
+    assert page.locator(".matrix td:visible").count() > 100
+    assert "Charts need JavaScript" in page.locator("noscript").first.inner_text()
+    context.close()
 
 
 def test_text_of_others_is_shown_and_not_run(

@@ -30,7 +30,8 @@ def there() -> list[str]:
     ("name", "start"),
     [
         ("page.html", HTML), ("page.HTM", HTML), ("page.svg", SVG), ("page.png", PNG),
-        ("page.md", b"# out.json"), ("page.rst", b"out.json\n===="), ("page.txt", b"\nout.json\n="),
+        ("page.md", b"# fs, zeo and pg"), ("page.rst", b"fs, zeo and pg\n===="),
+        ("page.txt", b"\nfs, zeo and pg\n="),
         ("page.csv", b"file,benchmark"), ("page.json", b"[\n {"),
     ],
 )  # fmt: skip

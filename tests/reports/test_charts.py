@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.reports.swept import CLIENTS, ITERATIONS, SWEPT, swept
-from tests.runs import measured
+from tests.reports.test_text import FOUR, noisy_run
+from tests.runs import cell, measured
 from zodbshootout.client.specification import CrewShape, Parameters
 from zodbshootout.reports.charts import MetricCharts, distributions, knee_of
 from zodbshootout.reports.headings import ResultSet, in_columns
@@ -198,7 +199,7 @@ def test_a_summary_says_what_a_chart_shows() -> None:
 
 def test_parts_without_anything_in_them_are_left_out() -> None:
     whole = whole_report([ResultSet(SWEPT, path=Path("out.json"))])
-    assert whole.title == "out.json"
+    assert whole.title == "fs, zeo and pg"
     assert [part.title for part in whole.parts] == [
         "Throughput", "Which is faster", "Latency", "Conflicts, retries and caches",
         "Contenders", "Machine and command",
@@ -232,11 +233,44 @@ def test_the_configuration_and_the_command_are_there() -> None:
     assert [each.text for each in machine.listings] == ["zodbshootout x.conf -c 1,2,4,8"]
 
 
-def test_where_a_time_could_be_0_a_rate_has_no_interval() -> None:
+def test_if_a_time_could_be_0_the_interval_of_its_rate_has_no_end() -> None:
     of = Cell("add", "fs", Parameters(CrewShape(1)))
     source = ResultSet([measured(of, [0.1], [0.3], [0.2], work_per_iteration=10)])
     (chart,) = throughput_charts([source])
     (point,) = chart.points
     assert point.y == pytest.approx(50)
-    assert point.low is None
-    assert point.high is None
+    assert point.low is not None
+    assert 0 < point.low < point.y
+    assert point.high == math.inf
+
+
+def test_a_report_begins_with_what_was_measured_and_who_is_faster() -> None:
+    results = noisy_run((*FOUR, "pg"), 0.01)
+    for result in results:
+        for run in result.runs:
+            run._metadata |= {"hostname": "h", "cpu_count": 2, "date": "today", "version_ZODB": "6"}
+    whole = whole_report([ResultSet(results, path=Path("a.json"))])
+    what, *others = whole.facts
+    assert what.startswith("add, update, warm, cold, prefetch_cold, hot, steamin: 1000 objects")
+    assert others == [
+        "h, 2 CPUs, today",
+        "ZODB 6",
+        "from a.json; other programs used 40% of the processors",
+    ]
+    # Of four verdicts, those on the fastest and on the slowest one.
+    assert [sentence.partition(" (")[0] for sentence in whole.verdicts] == [
+        "filestorage is 2.002 times as fast as zeo",
+        "filestorage is 16.02 times as fast as pg",
+    ]
+    assert whole.matrix is not None
+    assert whole.matrix.columns == [*FOUR[1:], "pg"]
+    assert [row.title for row in whole.matrix.rows][:2] == ["add", "update"]
+    assert [entry.text for entry in whole.matrix.rows[0].entries] == [
+        "0.50×", "0.25×", "0.12×", "0.06×",
+    ]  # fmt: skip
+
+
+def test_without_others_there_is_no_matrix_and_a_label_is_the_title() -> None:
+    results = [measured(cell("add", "fs"), [1.0], [1.0], [1.0], label="my run")]
+    whole = whole_report([ResultSet(results)])
+    assert (whole.title, whole.verdicts, whole.matrix) == ("my run", [], None)

@@ -149,11 +149,11 @@ class MetricCharts:
 
 
 def _interval_of_rate(result: CellResult) -> tuple[float, float] | tuple[None, None]:
-    """Return the ends of the interval, which are unknown if the time could be 0."""
-    if result.interval is None or result.interval[0] <= 0:
+    """Return the ends of the interval; the upper one is infinite if the time could be 0."""
+    if result.interval is None:
         return None, None
     shortest, longest = result.interval
-    return result.work / longest, result.work / shortest
+    return result.work / longest, result.work / shortest if shortest > 0 else math.inf
 
 
 def _in_a_sentence(caption: str) -> str:

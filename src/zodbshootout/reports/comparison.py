@@ -30,6 +30,8 @@ from zodbshootout.results.comparison import (
 from zodbshootout.results.result import CellResult, long_name
 
 VERDICT = "verdict"
+NOT_SIGNIFICANT = "?"
+"""The mark behind a ratio that may differ from 1 by chance, in place of the sign ×."""
 MAX_DIFFERENCES = 4
 """The most differences besides the figures that are listed, unless all are wanted."""
 STYLES = {
@@ -118,6 +120,16 @@ def _decimals(ratio: Ratio) -> int:
     low, high = ratio.interval
     half_width = (high - low) / 2
     return min(3, max(1, -math.floor(math.log10(half_width)))) if half_width > 0 else 2
+
+
+def ratio_entry(pair: Pair | None) -> Entry | None:
+    """Return the ratio of a pair as an entry, ``None`` if it is unknown."""
+    if pair is None or not pair.speed.is_known:
+        return None
+    mark = "×" if pair.verdict in {Verdict.FASTER, Verdict.SLOWER} else NOT_SIGNIFICANT
+    value = pair.speed.value
+    digits = 2 if value < 9.995 else 1 if value < 99.95 else 0  # noqa: PLR2004
+    return Entry(f"{value:,.{digits}f}{mark}", value, STYLES[pair.verdict], interval(pair.speed))
 
 
 def comparison_report(

@@ -27,8 +27,8 @@ BAR_STEP = 28
 HEIGHT = 220
 WIDTH = 420
 """The width of a chart in a picture, in pixels; on a page it is that of its container."""
-ROOM = 1.5
-"""The width of a chart as a multiple of its longest bar: the figures stand right of the bars."""
+ROOM = 1.3
+"""The end of an axis of rates as a multiple of the highest: intervals beyond it end in arrows."""
 MARGIN = 1.3
 """The factor by which a logarithmic axis extends beyond the figures."""
 SHORTEST = 1e-9
@@ -56,6 +56,8 @@ def draw(
         base = base.transform_filter(f"indexof({SHOWN}, datum.column) >= 0")
     height = BAR_STEP * len(chart.drawn()) if chart.kind is Kind.BARS else HEIGHT
     drawn = alt.layer(*layers[chart.kind](base, chart)).properties(width=width, height=height)
+    if chart.kind is Kind.BARS:
+        drawn = drawn.resolve_axis(y="independent")
     if filtered:
         drawn = drawn.add_params(alt.param(name=SHOWN, value=chart.drawn()))
     return drawn
@@ -66,8 +68,15 @@ def _row(chart: Chart, point: Point) -> dict[str, Any]:
     if chart.kind is not Kind.BARS:
         row["x"] = _rounded(point.x)
     if point.low is not None and point.high is not None:
-        row |= {"low": _rounded(point.low), "high": _rounded(point.high)}
+        limit = _limit(chart)
+        row |= {"low": _rounded(point.low), "high": _rounded(min(point.high, limit))}
+        row |= {"beyond": True} if point.high > limit else {}
     return row | ({"knee": True} if point.knee else {})
+
+
+def _limit(chart: Chart) -> float:
+    """Return the end of the axis of rates."""
+    return ROOM * max(point.y for point in chart.points)
 
 
 def _rounded(number: float) -> float:
@@ -75,26 +84,56 @@ def _rounded(number: float) -> float:
 
 
 def _bars(base: alt.Chart, chart: Chart) -> list[alt.Chart]:
-    place = alt.Y("column:N", sort=chart.drawn(), title=None, axis=alt.Axis(labelLimit=160))
-    longest = max(point.high or point.y for point in chart.points)
+    names = alt.Axis(labelLimit=200)
+    # The figures are labels of a second axis: unlike text in the chart, none can be clipped.
+    figures = alt.Axis(
+        orient="right", offset=8, domain=False, ticks=False, labelLimit=200,
+        labelExpr=_figures(chart),
+    )  # fmt: skip
+    place = alt.Y("column:N", sort=chart.drawn(), title=None, axis=names)
     figure = alt.X(
         "y:Q",
-        scale=alt.Scale(domain=[0, ROOM * longest], nice=False),
+        scale=alt.Scale(domain=[0, _limit(chart)], nice=False),
         title=None,
         axis=_axis(chart, 4),
     )
     bars = _without_ceiling(base, chart)
+    height = {"band": 0.7}
     layers = [
-        bars.mark_bar(height={"band": 0.7}).encode(y=place, x=figure, color=_colour(chart)),
-        bars.transform_calculate(end=f"{_KNOWN} ? datum.high : datum.y")
-        .mark_text(align="left", dx=6)
-        .encode(y=place, x=alt.X("end:Q", title=None), text="text:N"),
+        bars.mark_bar(height=height).encode(y=place, x=figure, color=_colour(chart)),
+        base.mark_bar(opacity=0).encode(y=place.axis(figures), x=figure),
         *(limit.mark_rule(strokeDash=[4, 3]).encode(x="y:Q") for limit in _ceiling(base, chart)),
     ]
+    bare = place.axis(None)
+    if any(point.low is None for point in chart.points) and not chart.in_seconds:
+        unknown = bars.transform_filter(f"!{_KNOWN}")
+        layers.append(unknown.mark_bar(height=height, color=_HATCHES).encode(y=bare, x=figure))
     if any(point.low is not None for point in chart.points):
         intervals = bars.transform_filter(_KNOWN).mark_rule(strokeWidth=2)
-        layers.append(intervals.encode(y=place, x=alt.X("low:Q", title=None), x2="high:Q"))
+        layers.append(intervals.encode(y=bare, x=alt.X("low:Q", title=None), x2="high:Q"))
+    if any(point.high is not None and point.high > _limit(chart) for point in chart.points):
+        beyond = bars.transform_filter("datum.beyond")
+        arrows = beyond.mark_point(shape="triangle-right", filled=True, size=90, opacity=1)
+        layers.append(arrows.encode(y=bare, x="high:Q"))
     return layers
+
+
+_HATCHES: Any = {
+    "gradient": "linear",
+    "x1": 0, "y1": 0, "x2": 1, "y2": 1,
+    "stops": [
+        {"color": f"rgba(255,255,255,{opacity})", "offset": (step + end) / 20}
+        for step, opacity in enumerate([0, 0.65] * 10)
+        for end in (0, 1)
+    ],
+}  # fmt: skip
+"""Stripes over a bar whose interval is unknown."""
+
+
+def _figures(chart: Chart) -> str:
+    """Return Vega's expression for the figure of a column."""
+    texts = {point.column: point.text for point in chart.points}
+    return f"{json.dumps(texts)}[datum.value]"
 
 
 def _curves(base: alt.Chart, chart: Chart) -> list[alt.Chart]:
@@ -152,7 +191,8 @@ def _percentiles(base: alt.Chart, chart: Chart) -> list[alt.Chart]:
 def _measured(chart: Chart) -> alt.Y:
     """Return the vertical axis: from 0 on for rates, logarithmic for times, which differ widely."""
     if not chart.in_seconds:
-        return alt.Y("y:Q", scale=alt.Scale(zero=True), title=None, axis=_axis(chart, 5))
+        scale = alt.Scale(domain=[0, _limit(chart)], nice=False)
+        return alt.Y("y:Q", scale=scale, title=None, axis=_axis(chart, 5))
     seconds = [point.y for point in chart.points if point.y > 0] or [SHORTEST]
     low, high = min(seconds), max(seconds)
     scale = alt.Scale(type="log", domain=[low / MARGIN, high * MARGIN], nice=False)
@@ -247,6 +287,7 @@ def _picture(report: Report) -> str:
         .configure(background="white", font="sans-serif", padding=16)
         .configure_range(category=list(LIGHT))
         .configure_view(stroke=None)
+        .configure_point(color="black")
         .configure_title(anchor="start", subtitleColor="#555555")
     )
     return json.dumps(picture.to_dict())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,28 +13,36 @@ from itertools import accumulate
 import altair as alt
 import vl_convert
 from jinja2 import Environment
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from rich.console import Console
 
+from zodbshootout.reports.comparison import NOT_SIGNIFICANT
 from zodbshootout.reports.drawing import DARK, LIGHT, draw
 from zodbshootout.reports.report import Chart, Entry, Kind, Report, Row, Table
 
+_RESULTS = "Results"
+SHADES = (0.5, 2.0)
+"""From these powers of 2 on a ratio has the second and the third shade of its colour."""
 _PAGE = files("zodbshootout.reports") / "page"
 
 
 def write(report: Report, console: Console) -> None:
     """Write a page that loads nothing over the network."""
-    parts = [replace(report, title="Results"), *report.parts]
+    parts = [replace(report, title=_RESULTS), *report.parts]
     charts = [chart for part in parts for chart in part.charts]
     # Each chart is a document of its own.
     with alt.data_transformers.enable(consolidate_datasets=False):
         drawn = [draw(chart).to_dict() for chart in charts]
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    environment.filters |= {"anchor": _anchor, "points": points_of}
+    environment.filters |= {
+        "anchor": _anchor, "points": points_of, "breakable": _breakable, "shade": _shade,
+    }  # fmt: skip
     style = environment.from_string(_text("page.css")).render(light=LIGHT, dark=DARK)
     page = environment.from_string(_text("page.html")).render(
-        name=report.title or "zodbshootout",
+        report=report,
         parts=parts,
+        open={_RESULTS, "Throughput"},
+        source=_json([fact for fact in report.facts if fact][1:2]),
         contenders=list(dict.fromkeys(column for chart in charts for column in chart.columns)),
         first_chart=_first_charts(parts),
         charts=_json(drawn) if charts else "",
@@ -43,6 +52,20 @@ def write(report: Report, console: Console) -> None:
         script=Markup(_text("page.js")),  # noqa: S704
     )
     console.file.write(page)
+
+
+def _breakable(text: str) -> Markup:
+    """Return a name that is broken where its parts end, and not inside a word."""
+    return Markup(re.sub(r"([._/@])(?=\w)", r"\1<wbr>", str(escape(text))))  # noqa: S704
+
+
+def _shade(entry: Entry) -> str:
+    """Return the class that colours a significant ratio, by its distance from 1."""
+    if entry.value is None or entry.text.endswith(NOT_SIGNIFICANT):
+        return ""
+    distance = abs(math.log2(entry.value))
+    step = 1 if distance < SHADES[0] else 2 if distance < SHADES[1] else 3
+    return f"{'fast' if entry.value > 1 else 'slow'}-{step}"
 
 
 def points_of(chart: Chart) -> Table:

@@ -101,7 +101,7 @@ class Point:
     """The figure as it is printed."""
     low: float | None = None
     high: float | None = None
-    """The ends of the 95 % confidence interval, if it is known."""
+    """The ends of the 95 % confidence interval, if it is known; the upper one may be infinite."""
     knee: bool = False
     """Whether the curve bends here."""
 
@@ -176,6 +176,12 @@ class Report:
     listings: Sequence[Listing] = ()
     sides: tuple[str, ...] = ()
     """The titles of the two columns, if the report compares two."""
+    facts: Sequence[str] = ()
+    """What was measured, where, when and with which versions, a line each."""
+    verdicts: Sequence[str] = ()
+    """The conclusions, at most three sentences."""
+    matrix: Table | None = None
+    """The ratios of all contenders to the one that they are compared with, in all benchmarks."""
 
     @property
     def without_charts(self) -> list[Report]:

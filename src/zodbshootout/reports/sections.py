@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from zodbshootout.client.specification import Parameters
 from zodbshootout.reports.charts import MetricCharts, distributions
-from zodbshootout.reports.comparison import comparison_report, comparisons_of_columns
-from zodbshootout.reports.headings import Columned, ResultSet, in_columns
+from zodbshootout.reports.comparison import (
+    ColumnComparison,
+    comparison_report,
+    comparisons_of_columns,
+    ratio_entry,
+)
+from zodbshootout.reports.headings import Columned, ResultSet, description, in_columns
 from zodbshootout.reports.metrics import COUNTS, METRICS, OBJECTS, Metric
-from zodbshootout.reports.report import Chart, Entry, Listing, Report, Row, Table
-from zodbshootout.reports.tables import check_columns, make_report
+from zodbshootout.reports.report import Chart, Entry, Listing, Report, Row, Style, Table
+from zodbshootout.reports.tables import check_columns, make_report, other_load
+from zodbshootout.results.comparison import Pair
+from zodbshootout.results.result import CellResult
 
+MAX_VERDICTS = 3
+"""More verdicts than these are not read; the matrix has them all."""
 _MACHINE = {
     "date": "date",
     "hostname": "host",
@@ -52,18 +63,21 @@ def whole_report(
     columns = list(dict.fromkeys(column for column, _ in cells))
     check_columns(columns, ceiling)
     timed = [(column, result) for column, result in cells if result.timed]
+    comparisons = comparisons_of_columns(result_sets, baseline)
     sections = [
         _throughput(throughput_charts(result_sets, ceiling), ceiling),
-        _comparisons(result_sets, baseline),
+        _which_is_faster(comparisons),
         _latency(result_sets, timed, columns, ceiling),
         Report(_tables(result_sets, COUNTS), title="Conflicts, retries and caches"),
         _contenders(cells),
         _runs(result_sets),
     ]
-    title = " and ".join(results.name for results in result_sets if results.name)
     return replace(
         main,
-        title=title or "zodbshootout",
+        title=_title(result_sets, columns),
+        facts=list(_facts_of_run(result_sets, [result for _, result in timed])),
+        verdicts=_verdicts(comparisons),
+        matrix=_matrix(comparisons),
         parts=[
             section
             for section in sections
@@ -95,7 +109,77 @@ def _throughput(charts: Sequence[Chart], ceiling: str | None) -> Report:
     return Report(notes=applicable, title="Throughput", charts=charts)
 
 
-def _comparisons(result_sets: Sequence[ResultSet], baseline: str | None) -> Report:
+def _title(result_sets: Sequence[ResultSet], columns: Sequence[str]) -> str:
+    """Return the label of the run; without one, the files if there are several, or contenders."""
+    labels = [str(_first_metadata(results).get("label", "")) for results in result_sets]
+    named = " and ".join(dict.fromkeys(filter(None, labels)))
+    if named or not columns:
+        return named or "zodbshootout"
+    if len(result_sets) > 1:
+        return " and ".join(results.name for results in result_sets)
+    *others, last = columns
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def _facts_of_run(result_sets: Sequence[ResultSet], results: Sequence[CellResult]) -> Iterator[str]:
+    """Return what was measured, where, when and with which versions."""
+    names = " and ".join(results.name for results in result_sets if results.name)
+    metadata = [_first_metadata(results) for results in result_sets]
+    benchmarks = dict.fromkeys(result.cell.benchmark for result in results)
+    kinds = dict.fromkeys(description(result) for result in results)
+    yield f"{', '.join(benchmarks)}: {'; '.join(kinds)}"
+    yield "; ".join(dict.fromkeys(filter(None, map(_where_and_when, metadata))))
+    versions = {
+        f"{key.removeprefix('version_')} {keys[key]}"
+        for keys in (result.metadata for result in results)
+        for key in keys
+        if key.startswith("version_")
+    }
+    pythons = {f"Python {keys['python_version']}" for keys in metadata if "python_version" in keys}
+    yield ", ".join([*sorted(pythons), *sorted(versions)])
+    yield "; ".join(filter(None, [names and f"from {names}", *other_load(results)]))
+
+
+def _where_and_when(metadata: Mapping[str, Any]) -> str:
+    keys = ("hostname", "cpu_model_name", "date")
+    words = [str(metadata[key]) for key in keys if key in metadata]
+    if "cpu_count" in metadata:
+        words.insert(-1, f"{metadata['cpu_count']} CPUs")
+    return ", ".join(words)
+
+
+def _verdicts(comparisons: Sequence[ColumnComparison]) -> list[str]:
+    """Return the verdicts, of many those on the fastest and on the slowest contender."""
+    known = [columns for columns in comparisons if columns.comparison.mean is not None]
+    if len(known) > MAX_VERDICTS:
+        means = {columns.new: columns.comparison.mean for columns in known}
+        known.sort(key=lambda columns: -getattr(means[columns.new], "value", 0.0))
+        known = [known[0], known[-1]]
+    return [f"{columns.sentence}." for columns in known]
+
+
+def _matrix(comparisons: Sequence[ColumnComparison]) -> Table | None:
+    """Return the ratios of contenders to those that they are compared with."""
+    rows: dict[tuple[str, Parameters], dict[str, Pair]] = {}
+    for columns in comparisons:
+        for pair in columns.comparison.pairs:
+            cell = pair.base.cell
+            rows.setdefault((cell.benchmark, cell.parameters), {})[columns.new] = pair
+    if not rows:
+        return None
+    names = list(dict.fromkeys(columns.new for columns in comparisons))
+    bases = ", ".join(dict.fromkeys(columns.base for columns in comparisons))
+    benchmarks = Counter(benchmark for benchmark, _ in rows)
+    lines = []
+    for (benchmark, _), row in rows.items():
+        first = next(iter(row.values())).base
+        title = benchmark if benchmarks[benchmark] == 1 else f"{benchmark}, {description(first)}"
+        entries = [ratio_entry(row.get(name)) or Entry("-", style=Style.DIM) for name in names]
+        lines.append(Row(title, entries))
+    return Table(f"Speed as a multiple of that of {bases}", names, lines)
+
+
+def _which_is_faster(comparisons: Sequence[ColumnComparison]) -> Report:
     reports = [
         comparison_report(
             columns.comparison,
@@ -104,7 +188,7 @@ def _comparisons(result_sets: Sequence[ResultSet], baseline: str | None) -> Repo
             columns.sentence or f"{columns.new} and {columns.base}",
             verbose=True,
         )
-        for columns in comparisons_of_columns(result_sets, baseline)
+        for columns in comparisons
     ]
     return Report(title="Which is faster", parts=reports)
 

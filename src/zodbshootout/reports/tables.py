@@ -12,12 +12,12 @@ from zodbshootout.client.outcome import State
 from zodbshootout.client.specification import Parameters
 from zodbshootout.errors import UserError
 from zodbshootout.reports.comparison import (
-    STYLES,
+    NOT_SIGNIFICANT,
     ColumnComparison,
     comparison_report,
     comparisons_of_columns,
     in_minutes,
-    interval,
+    ratio_entry,
 )
 from zodbshootout.reports.headings import (
     Columned,
@@ -33,14 +33,12 @@ from zodbshootout.reports.metrics import OBJECTS, Metric
 from zodbshootout.reports.records import records_of
 from zodbshootout.reports.report import Entry, Report, Row, Style, Table
 from zodbshootout.results.cell import Cell
-from zodbshootout.results.comparison import Pair, Verdict, ratio_of, rounds_needed
+from zodbshootout.results.comparison import Pair, ratio_of, rounds_needed
 from zodbshootout.results.estimate import MIN_RUNS
 from zodbshootout.results.result import IMPRECISE, CellResult
 
 TILDE = "~"
 """The mark before an imprecise figure."""
-NOT_SIGNIFICANT = "?"
-"""The mark behind a ratio that may differ from 1 by chance, in place of the sign ×."""
 MAX_MINUTES = 600
 """More minutes than these are not worth waiting for."""
 NOTEWORTHY_LOAD = 0.05
@@ -168,7 +166,8 @@ class _Scale:
             digits = 3 if (result.half_width or 1.0) <= VAGUE else 2
             text = f"{TILDE}{self.metric.text(result, float(f'{value:.{digits}g}'))}"
         within = "" if result.half_width is None else f"±{result.half_width:3.0%}"
-        return Entry(text, value, style, within, note, self._ratio(column, result))
+        ratio = ratio_entry(self._pairs.get((column, result.cell)))
+        return Entry(text, value, style, within, note, ratio)
 
     def _value(self, result: CellResult) -> float | None:
         return self.metric.value(result)
@@ -181,15 +180,6 @@ class _Scale:
             return ratio_of(base, result).value
         value, of_base = self._value(result), self._value(base)
         return value / of_base if value is not None and of_base else None
-
-    def _ratio(self, column: str, result: CellResult) -> Entry | None:
-        pair = self._pairs.get((column, result.cell))
-        if pair is None or not pair.speed.is_known:
-            return None
-        mark = "×" if pair.verdict in {Verdict.FASTER, Verdict.SLOWER} else NOT_SIGNIFICANT
-        value = pair.speed.value
-        text = f"{value:,.{2 if value < 9.995 else 1 if value < 99.95 else 0}f}{mark}"  # noqa: PLR2004
-        return Entry(text, value, STYLES[pair.verdict], interval(pair.speed))
 
 
 def _table(group: Sequence[Columned], scale: _Scale) -> Table:
@@ -338,13 +328,13 @@ def _imprecision(result_sets: Sequence[ResultSet], baseline: str | None) -> Iter
     if few:
         which = "they" if few == len(imprecise) else f"{few} of them"
         clauses.append(f"{which} have fewer than {MIN_RUNS} runs")
-    clauses += _other_load(imprecise)
+    clauses += other_load(imprecise)
     if len(result_sets) == 1:
         clauses += _remedy(result_sets[0], baseline, precision)
     yield "; ".join(clauses)
 
 
-def _other_load(results: Sequence[CellResult]) -> Iterator[str]:
+def other_load(results: Sequence[CellResult]) -> Iterator[str]:
     """Return the cause of imprecise figures, if others used the processors meanwhile."""
     metadata = [run.get_metadata() for result in results for run in result.runs]
     for key, who in {"other_load": "programs", "steal": "virtual machines"}.items():

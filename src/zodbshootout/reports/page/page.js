@@ -1,14 +1,15 @@
 "use strict";
 (() => {
-  const charts = JSON.parse(document.getElementById("charts").textContent);
+  const read = (id) => JSON.parse(document.getElementById(id).textContent);
+  const charts = read("charts");
+  const source = read("source");
   const boxes = [...document.querySelectorAll("#filter input")];
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const views = new Map();
 
   const shown = () => boxes.filter((box) => box.checked).map((box) => box.value);
 
-  function config() {
-    const style = getComputedStyle(document.documentElement);
+  function config(style) {
     const colour = (name) => style.getPropertyValue(`--${name}`).trim();
     const category = [];
     while (colour(`colour-${category.length}`)) {
@@ -22,8 +23,10 @@
       axis: { ...words, gridColor: colour("line"), domainColor: colour("faint"),
               tickColor: colour("faint") },
       legend: { ...words, symbolSize: 80 },
+      title: { anchor: "start", color: colour("text"), subtitleColor: colour("faint") },
       text: { color: colour("text"), fontSize: 12 },
       rule: { color: colour("text") },
+      point: { color: colour("text") },
       view: { stroke: null },
       line: { strokeWidth: 2 },
     };
@@ -31,34 +34,48 @@
 
   async function draw(place) {
     views.get(place)?.finalize();
-    const spec = charts[Number(place.dataset.chart)];
-    const options = { actions: false, renderer: "svg", config: config() };
-    const { view } = await vegaEmbed(place, spec, options);
+    const style = getComputedStyle(document.documentElement);
+    const options = { actions: false, renderer: "svg", config: config(style) };
+    const { view } = await vegaEmbed(place, charts[Number(place.dataset.chart)], options);
     views.set(place, view);
     await view.signal("shown", shown()).runAsync();
-    // The place itself says what the chart shows, and a table below it has the figures.
-    place.querySelector("svg").setAttribute("aria-hidden", "true");
     place.dataset.drawn = "yes";
+  }
+
+  // A saved picture is looked at without its page: it has a title and light colours.
+  async function save(place, type) {
+    const figure = place.closest("figure");
+    const title = figure.querySelector("strong").textContent;
+    const subtitle = [figure.querySelector("figcaption span").textContent, ...source];
+    const spec = { ...charts[Number(place.dataset.chart)], width: 640, title: { text: title, subtitle } };
+    const paper = document.createElement("div");
+    paper.className = "paper";
+    paper.hidden = true;
+    document.body.append(paper);
+    const light = { ...config(getComputedStyle(paper)), background: "#ffffff", padding: 16 };
+    const { view } = await vegaEmbed(paper, spec, { actions: false, renderer: "none", config: light });
+    await view.signal("shown", shown()).runAsync();
+    const link = document.createElement("a");
+    link.download = `${title}.${type}`;
+    link.href = await view.toImageURL(type, 2);
+    link.click();
+    view.finalize();
+    paper.remove();
   }
 
   function offer(place) {
     const bar = document.createElement("div");
     bar.className = "saving";
-    const title = place.parentElement.querySelector("strong").textContent;
+    const title = place.closest("figure").querySelector("strong").textContent;
     for (const type of ["svg", "png"]) {
       const button = document.createElement("button");
       button.type = "button";
       button.textContent = `Save as ${type.toUpperCase()}`;
       button.setAttribute("aria-label", `Save ${title} as ${type.toUpperCase()}`);
-      button.addEventListener("click", async () => {
-        const link = document.createElement("a");
-        link.download = `${title}.${type}`;
-        link.href = await views.get(place).toImageURL(type, 2);
-        link.click();
-      });
+      button.addEventListener("click", () => save(place, type));
       bar.append(button);
     }
-    place.after(bar);
+    place.parentElement.after(bar);
   }
 
   const arriving = new IntersectionObserver((entries) => {
@@ -83,10 +100,24 @@
     }
   }
 
+  function sort(heads, number) {
+    const body = document.querySelector(".matrix tbody");
+    const falling = heads[number].getAttribute("aria-sort") !== "descending" && number > 0;
+    const key = (row) => number ? Number(row.cells[number].dataset.value || 0) : Number(row.dataset.place);
+    const rows = [...body.rows].sort((one, other) => key(one) - key(other));
+    body.append(...(falling ? rows.reverse() : rows));
+    heads.forEach((head) => head.removeAttribute("aria-sort"));
+    heads[number].setAttribute("aria-sort", falling ? "descending" : "ascending");
+  }
+
+  const heads = [...document.querySelectorAll(".matrix thead th")];
+  document.querySelectorAll(".matrix tbody tr").forEach((row, place) => { row.dataset.place = place; });
+  heads.forEach((head, number) => head.addEventListener("click", () => sort(heads, number)));
   document.querySelectorAll("[data-chart]").forEach((place) => arriving.observe(place));
   boxes.forEach((box) => box.addEventListener("change", select));
   dark.addEventListener("change", () => [...views.keys()].forEach(draw));
   addEventListener("beforeprint", () => {
+    document.querySelectorAll("details.part").forEach((part) => { part.open = true; });
     document.querySelectorAll("[data-chart]").forEach((place) => views.has(place) || draw(place));
   });
 })();

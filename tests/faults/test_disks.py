@@ -41,7 +41,7 @@ def test_a_disk_that_is_full_for_results(tmp_path: Path) -> None:
         assert "cannot write results: " in done.err
         assert "No space left on device" in done.err
         assert "Traceback" not in done.out + done.err
-        assert "Add 20 Objects" in done.out
+        assert "20 objects of 300 bytes" in done.out
         suite = pyperf.BenchmarkSuite.load(str(disk / "a.json"))
         assert len(suite.get_benchmarks()[0].get_runs()) > 1
         assert [path.name for path in disk.iterdir() if path.name.startswith(".")] == []
@@ -57,7 +57,7 @@ def test_a_disk_that_is_full_for_a_report_loses_no_results(tmp_path: Path) -> No
         assert f"--report: cannot write {disk}/page.html: No space left on device" in done.err
         assert "Traceback" not in done.out + done.err
         assert list(disk.iterdir()) == []
-    assert "Add 20 Objects" in done.out
+    assert "20 objects of 300 bytes" in done.out
     assert outcomes(tmp_path) == {"good add": ("measured", "")}
     assert left_behind(tmp_path) == []
 

@@ -37,7 +37,8 @@ class Observer:
     def working_on(self, cells: Sequence[Cell], stage: str) -> None:
         """Show the present stage of some cells."""
         names = ", ".join(cell.contender for cell in cells)
-        self.note(f"{cells[0].benchmark}: {stage}: {names}")
+        if cells:  # all of them may have failed
+            self.note(f"{cells[0].benchmark}: {stage}: {names}")
 
     def results_changed(self, results: Sequence[CellResult]) -> None:
         """Show all results, of which some have changed."""

@@ -9,7 +9,7 @@ import pytest
 import shtab
 
 from zodbshootout.cli.options import parse
-from zodbshootout.cli.parser import completion_parser
+from zodbshootout.cli.parser import completion_parser, run_parser
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.specification import ClientKind, CrewShape, MappingType, Parameters
 from zodbshootout.config.configuration import EMBEDDED
@@ -346,6 +346,17 @@ def test_a_precision_and_a_limit_may_be_given() -> None:
     for words in (["--precision", "0"], ["--precision", "x"], ["--at-most", "-1"]):
         with pytest.raises(UserError, match="is not a"):
             parse(words)
+
+
+def test_the_help_says_what_values_look_like_and_how_shells_complete() -> None:
+    text = " ".join(run_parser().format_help().split())
+    for words in (
+        "bytes of a stored record, such as 300 or 1k (default: 300)",
+        "stop measuring after MINUTES, or after 30s or 1h,",
+        "pip install 'zodbshootout[completion]'",
+        "shtab -s bash --prog zodbshootout zodbshootout.cli.parser.completion_parser",
+    ):
+        assert words in text
 
 
 def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:

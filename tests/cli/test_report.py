@@ -79,7 +79,7 @@ def test_a_contender_can_be_drawn_as_the_limit(out: Path) -> None:
     ("words", "said"),
     [
         (["out.json"], "the following arguments are required: -o/--output"),
-        (["out.json", "-o", "page"], "-o: page: no format ends in 'nothing'; name a file"),
+        (["out.json", "-o", "page"], "-o: page: its ending has to tell the format; name a file"),
         (["out.json", "-o", "page.pdf"], "no format ends in '.pdf'; name a file such as"),
         (["out.json", "-o", "."], "-o: . is a directory; name a file, such as page.html"),
         (["out.json", "-o", "/", "--format", "html"], "-o: / is a directory; name a file"),

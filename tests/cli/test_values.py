@@ -30,6 +30,8 @@ def _some_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (["--threads", "-c", "2"], ["--threads=shared", "-c", "2"]),
         (["--threads"], ["--threads=shared"]),
         (["--btrees", "LO"], ["--btrees=LO"]),
+        (["--include-mapping", "true", "cold"], ["--include-mapping=true", "cold"]),
+        (["--include-mapping", "store"], ["--include-mapping=true", "store"]),
         (["--log", "TRACE"], ["--log=TRACE"]),
         (["--log", "debug", "cold"], ["--log=debug", "cold"]),
         (["--log", "x.conf"], ["--log=INFO", "x.conf"]),
@@ -45,6 +47,7 @@ def test_what_belongs_together(words: list[str], expected: list[str]) -> None:
     ("words", "message"),
     [
         (["--threads", "4"], "--threads: the number of clients is -c: -c 4 --threads"),
+        (["--threads=4", "add"], "--threads: the number of clients is -c: -c 4 --threads"),
         (["--btrees", "LO"], "argument --btrees: invalid choice: 'LO' (choose from"),
         (["--log", "TRACE"], "--log: 'TRACE' is neither a level (DEBUG, INFO,"),
         (["add", "x.conf"], "x.conf: give one FILE, before the benchmarks"),

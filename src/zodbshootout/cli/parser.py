@@ -96,8 +96,8 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         ),
         several(
             "-s --object-size BYTES", type=values.record_sizes,
-            help="bytes of a stored record (default: 300); several as BYTES,BYTES,... or "
-            "BYTES..BYTES, or in repeated options",
+            help="bytes of a stored record, such as 300 or 1k (default: 300); several as "
+            "BYTES,BYTES,... or BYTES..BYTES, or in repeated options",
         ),
         option(
             "--btrees", choices=("IO", "OO"),
@@ -175,8 +175,8 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         ),
         option(
             "--at-most MINUTES", type=values.minutes,
-            help="stop measuring after MINUTES and mark the figures that missed the precision "
-            f"(default: {SECONDS_OF_A_CELL:g} seconds for each cell)",
+            help="stop measuring after MINUTES, or after 30s or 1h, and mark the figures that "
+            f"missed the precision (default: {SECONDS_OF_A_CELL:g} seconds for each cell)",
         ),
     ],
     "the run and its output": [
@@ -375,7 +375,10 @@ def run_parser(**words: Any) -> Parser:
         description=_description(),
         epilog="Exit status: 0 all was measured that is supported, 1 compare --fail-above found a\n"
         "slowdown, 2 bad usage or configuration, 3 some cells failed or nothing was\n"
-        "measured, 70 a defect of zodbshootout, 130 interrupted.",
+        "measured, 70 a defect of zodbshootout, 130 interrupted.\n\n"
+        "Completion in bash (or zsh): pip install 'zodbshootout[completion]', then source\n"
+        "what this prints:\n"
+        "  shtab -s bash --prog zodbshootout zodbshootout.cli.parser.completion_parser",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         add_help=False,
         allow_abbrev=False,

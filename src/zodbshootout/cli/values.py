@@ -258,6 +258,10 @@ def _is_a_value(word: str) -> bool:
     return not (is_uri(word) or exists(word))
 
 
+def _is_value_of_mapping(word: str) -> bool:
+    return word == "true" or _is_a_value(word)  # 'true' resembles 'store'
+
+
 def _is_value_of_zap(word: str) -> bool:
     if word.startswith("-") or word in {"all", *benchmarks()}:
         return False
@@ -283,7 +287,7 @@ def _is_file(word: str) -> bool:
 OPTIONAL_VALUES: Mapping[str, tuple[Callable[[str], bool], str]] = {
     "--threads": (_is_a_value, "shared"),
     "--btrees": (_is_a_value, "IO"),
-    "--include-mapping": (_is_a_value, "true"),
+    "--include-mapping": (_is_value_of_mapping, "true"),
     "--zap": (_is_value_of_zap, ASK),
     "--log": (_is_value_of_log, "INFO"),
 }
@@ -299,21 +303,20 @@ def spelled_out(arguments: Sequence[str]) -> list[str]:
     rest = list(arguments)
     while rest:
         word = rest.pop(0)
-        if word == "--threads" and rest and rest[0].isdecimal():
-            raise UserError(f"--threads: the number of clients is -c: -c {rest[0]} --threads")
         if word in OPTIONAL_VALUES:
             is_value, value = OPTIONAL_VALUES[word]
             word = f"{word}={rest.pop(0) if rest and is_value(rest[0]) else value}"
         elif word.startswith("-") and word[1:] in benchmarks():
             word = f"--exclude={word[1:]}"
-        else:
-            _check_option(word)
+        _check_option(word)
         rewritten.append(word)
     return rewritten
 
 
 def _check_option(word: str) -> None:
-    option = word.partition("=")[0]
+    option, _, value = word.partition("=")
+    if option == "--threads" and value.isdecimal():
+        raise UserError(f"--threads: the number of clients is -c: -c {value} --threads")
     if option in NOT_AVAILABLE:
         raise UserError(f"{option} is not available: {NOT_AVAILABLE[option]}")
     if option.startswith("--benchmark"):

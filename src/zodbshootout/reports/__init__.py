@@ -112,10 +112,10 @@ def format_of_file(path: PurePath, option: str) -> Write:
     ending = path.suffix[1:].lower()
     name = _ENDINGS.get(ending, ending)
     if name not in {*_FORMATS, *_entry_points()}:
-        raise UserError(
-            f"{option}: {path}: no format ends in {path.suffix or 'nothing'!r}; name a file such "
-            "as page.html"
+        reason = (
+            f"no format ends in {path.suffix!r}" if ending else "its ending has to tell the format"
         )
+        raise UserError(f"{option}: {path}: {reason}; name a file such as page.html")
     return format_named(name, option)
 
 

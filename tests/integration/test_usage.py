@@ -31,7 +31,7 @@ def test_a_report_is_written_at_the_end_and_holds_how_to_run_it_again(tmp_path: 
     assert done.status == 0, done.err
     assert "\nReport: page.md\nNext:\n" in done.out
     page = (tmp_path / "page.md").read_text(encoding="utf-8")
-    assert page.startswith("# a.json\n")
+    assert page.startswith("# a b\n")
     assert f"    zodbshootout {' '.join(words)} --report page.md".replace("a b", "'a b'") in page
     section = GOOD[GOOD.index("<zodb") :].split()
     listing = page[page.index("good:") : page.index("## Machine")].partition(":")[2]

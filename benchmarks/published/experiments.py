@@ -251,13 +251,20 @@ NEWT = Experiment(
 EXAMPLES = Experiment(
     "examples",
     [
-        Run("readme", "The embedded default", "", "--at-most 4", terminal=True),
+        Run(
+            "website",
+            "ZEO, PostgreSQL and MariaDB",
+            "etc/website-sample.conf",
+            "-c 4 --threads --at-most 8",
+            compared=[("zeo", "postgresql"), ("zeo", "mysql")],
+            terminal=True,
+        ),
         Run(
             "tutorial",
             "Two contenders",
-            "etc/fs-sample.conf",
-            "add cold hot --only zeo_fs,sqlite_hf -c 2 --at-most 5",
-            compared=[("zeo_fs", "sqlite_hf")],
+            "etc/website-sample.conf",
+            "add cold hot --only zeo,postgresql -c 4 --threads --at-most 4",
+            compared=[("zeo", "postgresql")],
         ),
         Run(
             "commits",

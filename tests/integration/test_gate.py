@@ -59,10 +59,10 @@ def test_the_workflow_measures_compares_and_lets_pass_what_is_the_same(tmp_path:
     briefly = steps()["Measure both in turn"].replace("-p 8", "-p 3 -n 3 --object-counts 20")
     measured = run(briefly, repository)
     assert (measured.returncode, measured.stderr) == (0, "")
-    assert "Geometric mean of 3 ratios" in measured.stdout
+    assert "mean of 3 benchmarks" in measured.stdout
     # A limit that no noise of so few runs can close the gate at.
     compared = run(steps()["Compare"].replace("5%", "10000%"), repository)
     assert (compared.returncode, compared.stderr) == (0, "")
-    assert "values taken in turn are compared as pairs" in compared.stdout
+    assert "the ratios are those of values that were taken in turn" in compared.stdout
     summary = (repository / "summary.md").read_text(encoding="utf-8")
-    assert summary.count("| Read 20 Cold Objects |") == 1
+    assert summary.count("| cold |") == 1

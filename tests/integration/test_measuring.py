@@ -246,7 +246,7 @@ def test_pyperfs_options_reach_the_workers(tmp_path: Path) -> None:
                "-p", "2", "-n", "4", "-w", "1", "-l", "3", "--stats", "--hist", "--dump",
                "--metadata", "-v", "-o", "a.json", PYTHONHASHSEED="5", MINE="x")  # fmt: skip
     assert done.status == 0
-    assert "steamin: memory (run 2 of 2)" in done.err
+    assert "steamin: run 2 of 2: memory" in done.err
     statistics = pyperf_says(tmp_path, "stats", "a.json")
     assert "Number of run with values: 2" in statistics
     assert "Number of warmup per run: 1" in statistics
@@ -268,10 +268,10 @@ def test_memory_in_place_of_time(tmp_path: Path) -> None:
 def test_listing_measures_nothing(tmp_path: Path) -> None:
     done = run(tmp_path, "--list", "-c", "2")
     assert done.status == 0
-    assert "Contenders: memory, filestorage, zeo, sqlite" in done.out
-    assert "sqlite: hot, 2 processes, 1000 objects of 300 bytes" in done.out
-    assert "filestorage: hot" in done.out
-    assert "not supported: FileStorage: one DB at a time" in done.out
+    lines = [line.split() for line in done.out.splitlines()]
+    assert ["Benchmark", "filestorage", "zeo", "sqlite", "memory"] in lines
+    assert ["hot", "n/a", "[1]", "yes", "yes", "n/a", "[2]"] in lines
+    assert "[1] filestorage, every benchmark: not supported: FileStorage: one DB at a" in done.out
     assert "14 cells until all are known within 5 %, at most 1.9 minutes" in done.out
     assert not (tmp_path / "data").exists()
     assert left_behind(tmp_path) == []
@@ -341,13 +341,13 @@ def test_a_run_ends_when_its_figures_are_known_or_its_time_is_up(tmp_path: Path)
     words = ("hot", "steamin", "--only", "filestorage", "--object-counts", "20")
     done = run(tmp_path, *words, "--precision", "500%", "--at-most", "5", "-o", "known.json")
     assert done.status == 0
-    assert "missed" not in done.out
+    assert "~" not in done.out
     known = pyperf.BenchmarkSuite.load(str(tmp_path / "known.json"))
     assert [len(each.get_runs()) for each in known] == [4, 4]
     done = run(tmp_path, *words, "--precision", "0.001%", "--at-most", "0.05", "-o", "late.json")
     assert done.status == 0
-    assert done.out.count("missed") == 3  # two figures, and the line that explains the word
-    assert "wider than the 0.001 % of --precision" in done.out
+    assert done.out.count("~") == 3  # two figures, and the line that explains the mark
+    assert "~ imprecise: 2 of 2 figures (±0.001% wanted)" in done.out
     missed = pyperf.BenchmarkSuite.load(str(tmp_path / "late.json"))
     counts = [len(each.get_runs()) for each in missed]
     assert min(counts) >= 1

@@ -492,7 +492,7 @@ def test_ctrl_c_stops_the_servers_at_once_and_prints_what_was_measured(place: Pa
         assert process.returncode == 130
         assert "interrupted; what was measured until then is kept" in err
         assert "Traceback" not in err
-        assert "Add 20 Objects" in out
+        assert "20 objects of 300 bytes" in out
         assert "not run" in out
         assert left_behind(place) == []
         assert still_there(memory) == []

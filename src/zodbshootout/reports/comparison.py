@@ -10,9 +10,11 @@ from typing import Any
 from zodbshootout.reports.headings import (
     ResultSet,
     counted,
+    data_axis,
     description,
     group_of,
     in_columns,
+    row_titles,
     title_of,
 )
 from zodbshootout.reports.metrics import OBJECTS
@@ -156,16 +158,18 @@ def comparison_report(
 def _table(pairs: Sequence[Pair], base: str, new: str) -> Table:
     first = pairs[0]
     names = dict.fromkeys(result.cell.contender for result in (first.base, first.new))
+    titles = row_titles(pair.base for pair in pairs)
+    axis = data_axis(pair.base for pair in pairs)
     rows = [
         Row(
-            pair.base.cell.benchmark,
+            titles[pair.base.cell.benchmark, pair.base.cell.parameters.objects],
             [_rate(pair.base), _rate(pair.new), _verdict(pair, base, new)],
             title_of(pair.base),
         )
         for pair in pairs
     ]
     return Table(
-        f"{' and '.join(names)}, {counted(first.base)} per second: {description(first.base)}",
+        f"{' and '.join(names)}, {counted(first.base)} per second: {description(first.base, axis)}",
         [base, new, VERDICT],
         rows,
         words=frozenset({VERDICT}),

@@ -52,8 +52,24 @@ def counted(result: CellResult) -> str:
 def group_of(result: CellResult) -> tuple[object, ...]:
     """Return a key that the cells of one table have in common."""
     parameters = result.cell.parameters
-    data = _data(parameters) if _depends_on_data(result) else ""
+    data = _data(parameters, OBJECTS_AXIS) if _depends_on_data(result) else ""
     return counted(result), parameters.crew, data
+
+
+def row_titles(results: Iterable[CellResult]) -> dict[tuple[str, int], str]:
+    """Return the titles of a table's rows, by benchmark and number of objects.
+
+    They are the names of the benchmarks, with the number of objects if the table has several.
+    """
+    rows = dict.fromkeys((r.cell.benchmark, r.cell.parameters.objects) for r in results)
+    several = len({objects for _, objects in rows}) > 1
+    return {(name, objects): f"{name} n={objects}" if several else name for name, objects in rows}
+
+
+def data_axis(results: Iterable[CellResult]) -> str:
+    """Return the parameter that a table's caption leaves out, because rows differ in it."""
+    several = len({result.cell.parameters.objects for result in results}) > 1
+    return OBJECTS_AXIS if several else ""
 
 
 def title_of(result: CellResult, *, swept: bool = False) -> str:
@@ -66,10 +82,10 @@ def title_of(result: CellResult, *, swept: bool = False) -> str:
     return title.replace("{objects}", str(result.cell.parameters.objects))
 
 
-def extent(result: CellResult) -> tuple[int, int, int]:
+def extent(result: CellResult) -> tuple[int, int]:
     """Return the key by which tables and charts are sorted."""
     parameters = result.cell.parameters
-    return parameters.crew.size, parameters.object_size, parameters.objects
+    return parameters.crew.size, parameters.object_size
 
 
 CLIENTS_AXIS = "clients"

@@ -23,10 +23,12 @@ from zodbshootout.reports.headings import (
     Columned,
     ResultSet,
     counted,
+    data_axis,
     description,
     extent,
     group_of,
     in_columns,
+    row_titles,
     title_of,
 )
 from zodbshootout.reports.metrics import OBJECTS, Metric
@@ -184,16 +186,18 @@ class _Scale:
 
 def _table(group: Sequence[Columned], scale: _Scale) -> Table:
     columns = list(dict.fromkeys(column for column, _ in group))
+    titles = row_titles(result for _, result in group)
     results: dict[str, dict[str, CellResult]] = {}
     for column, result in group:
-        results.setdefault(result.cell.benchmark, {})[column] = result
+        title = titles[result.cell.benchmark, result.cell.parameters.objects]
+        results.setdefault(title, {})[column] = result
     rows = [
         Row(
-            name,
+            title,
             [scale.entry(row, column) for column in columns],
             title_of(next(iter(row.values()))),
         )
-        for name, row in results.items()
+        for title, row in results.items()
     ]
     return Table(_caption([result for _, result in group], scale), columns, rows)
 
@@ -208,7 +212,7 @@ def _caption(results: Sequence[CellResult], scale: _Scale) -> str:
         figures = f"{figures}, relative to {scale.relative_to}"
     if better == "less":
         figures = f"{figures} (less is better)"
-    return f"{figures}: {description(results[0])}"
+    return f"{figures}: {description(results[0], data_axis(results))}"
 
 
 @dataclass
@@ -321,9 +325,8 @@ def _imprecision(result_sets: Sequence[ResultSet], baseline: str | None) -> Iter
     if not imprecise:
         return
     precision = max(result.precision for result in imprecise) or IMPRECISE
-    clauses = [
-        f"{TILDE} imprecise: {len(imprecise)} of {len(measured)} figures (±{precision:.0%} wanted)",
-    ]
+    counts = f"{len(imprecise)} of {len(measured)}"
+    clauses = [f"{TILDE} imprecise: {counts} figures (±{100 * precision:g}% wanted)"]
     few = sum(result.half_width is None for result in imprecise)
     if few:
         which = "they" if few == len(imprecise) else f"{few} of them"

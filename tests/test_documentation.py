@@ -74,7 +74,7 @@ def commands() -> list[Any]:
         for page in PAGES
         for introduction in (CONSOLE, LITERAL)
         for place, text in blocks(page, introduction)
-        for line in text.splitlines()
+        for line in re.sub(r"\s*\\\n\s*", " ", text).splitlines()
         if (found := COMMAND.fullmatch(line))
     ]
 

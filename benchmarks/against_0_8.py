@@ -18,11 +18,11 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pyperf
-from zodbshootout.client.opening import prelude
 
 from benchmarks import share
 from benchmarks.contenders import IMPORTS
-from benchmarks.figure import Figure, NotMeasured, at_most, told
+from benchmarks.figure import Figure, NotMeasured, at_most, info
+from zodbshootout.client.database import prelude
 from zodbshootout.config.configuration import Source, parse
 from zodbshootout.guardian import Guardian
 from zodbshootout.servers.address import given_names
@@ -45,8 +45,8 @@ def measure(*, quick: bool) -> Iterator[Figure]:
     """Yield the wall times of both, and their ratio."""
     ours = share.small_run(quick=quick).wall / share.CELLS
     theirs = _wall_of_0_8(quick=quick) / share.CELLS
-    yield told("against_0_8: wall time per cell, 0.8.0", theirs, "{:.2f} s")
-    yield told("against_0_8: wall time per cell, ours", ours, "{:.2f} s")
+    yield info("against_0_8: wall time per cell, 0.8.0", theirs, "{:.2f} s")
+    yield info("against_0_8: wall time per cell, ours", ours, "{:.2f} s")
     yield at_most("against_0_8: ours / 0.8.0", ours / theirs, PART, "{:.3f}")
 
 

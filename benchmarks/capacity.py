@@ -21,7 +21,7 @@ from pathlib import Path
 
 from benchmarks.command import Cell, Run, shoot_out
 from benchmarks.contenders import zeo
-from benchmarks.figure import Figure, at_most, told
+from benchmarks.figure import Figure, at_most, info
 from benchmarks.limited import CAPACITY, commits
 
 MOST = 1.01 * CAPACITY
@@ -48,8 +48,8 @@ def measure(*, quick: bool) -> Iterator[Figure]:
             yield at_most(label, shown, MOST, "{:.1f} /s")
             yield at_most("  distance from its own count", distance, DISTANCE, "{:.1%}")
             highest, farthest = max(highest, shown), max(farthest, distance)
-    yield told("capacity: highest", highest, "{:.1f} /s")
-    yield told("capacity: greatest distance", farthest, "{:.1%}")
+    yield info("capacity: highest", highest, "{:.1f} /s")
+    yield info("capacity: greatest distance", farthest, "{:.1%}")
 
 
 def _configuration(kind: str, journal: Path) -> str:

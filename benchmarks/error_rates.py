@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from benchmarks.figure import Figure, at_least, at_most, between, told
+from benchmarks.figure import Figure, at_least, at_most, between, info
 from zodbshootout.results.comparison import Ratio, Verdict, verdicts
 from zodbshootout.results.estimate import CONFIDENCE, Estimate, mean_of_runs
 
@@ -150,7 +150,7 @@ def _equal(comparisons: int, chance: random.Random) -> Iterator[Figure]:
         any_called += bool(different)
         cells += len(rows)
     yield at_most("error_rates: equal, called different", called / cells, 0.01, "{:.2%}")
-    yield told("error_rates: comparisons with such a cell", any_called / comparisons, "{:.2%}")
+    yield info("error_rates: comparisons with such a cell", any_called / comparisons, "{:.2%}")
 
 
 def _slower(comparisons: int, chance: random.Random) -> Iterator[Figure]:
@@ -167,9 +167,9 @@ def _slower(comparisons: int, chance: random.Random) -> Iterator[Figure]:
             found += precise and verdict is Verdict.SLOWER
             rounds.append(len(row.logs))
     yield at_least("error_rates: 5 % slower, found", found / known, 0.95, "{:.1%}")
-    yield told("error_rates: 5 % slower, called faster", wrong / cells, "{:.2%}")
-    yield told("error_rates: known within 2 %", known / cells, "{:.0%}")
-    yield told("error_rates: median of the rounds", statistics.median(rounds), "{:.0f}")
+    yield info("error_rates: 5 % slower, called faster", wrong / cells, "{:.2%}")
+    yield info("error_rates: known within 2 %", known / cells, "{:.0%}")
+    yield info("error_rates: median of the rounds", statistics.median(rounds), "{:.0f}")
 
 
 def _covered(comparisons: int, chance: random.Random, tolerance: float) -> Iterator[Figure]:

@@ -1,4 +1,4 @@
-"""A figure: what it came to, what is to be reached, and whether it is."""
+"""A measured figure, the goal that is set for it, and whether the goal is reached."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 class NotMeasured(Exception):  # noqa: N818
-    """A figure could not be measured; the message tells why."""
+    """A figure could not be measured; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -14,34 +14,34 @@ class Figure:
     """One line of what the command prints."""
 
     name: str
-    found: str
-    """What it came to, with its unit."""
-    wanted: str = ""
-    """What is to be reached; empty where the line merely says more about others."""
+    measured: str
+    """The measured value with its unit."""
+    goal: str = ""
+    """The limit with its unit; empty if the line only explains others."""
     reached: bool | None = None
-    """Whether it is; ``None`` where there is nothing to reach."""
+    """Whether the goal is reached; ``None`` without a goal."""
 
     def __str__(self) -> str:
         verdict = "" if self.reached is None else ("reached" if self.reached else "missed")
-        return f"{self.name:<36} {self.found:>14}  {self.wanted:<16} {verdict}".rstrip()
+        return f"{self.name:<36} {self.measured:>14}  {self.goal:<16} {verdict}".rstrip()
 
 
-def at_most(name: str, found: float, limit: float, form: str) -> Figure:
-    """Return a figure that is to be at most *limit*; *form* is how both are written."""
-    return Figure(name, form.format(found), f"<= {form.format(limit)}", found <= limit)
+def at_most(name: str, measured: float, limit: float, form: str) -> Figure:
+    """Return a figure whose goal is at most *limit*, both written in *form*."""
+    return Figure(name, form.format(measured), f"<= {form.format(limit)}", measured <= limit)
 
 
-def at_least(name: str, found: float, limit: float, form: str) -> Figure:
-    """Return a figure that is to be at least *limit*; *form* is how both are written."""
-    return Figure(name, form.format(found), f">= {form.format(limit)}", found >= limit)
+def at_least(name: str, measured: float, limit: float, form: str) -> Figure:
+    """Return a figure whose goal is at least *limit*, both written in *form*."""
+    return Figure(name, form.format(measured), f">= {form.format(limit)}", measured >= limit)
 
 
-def between(name: str, found: float, lowest: float, highest: float, form: str) -> Figure:
-    """Return a figure that is to lie between two others; *form* is how all are written."""
-    wanted = f"{form.format(lowest)} to {form.format(highest)}"
-    return Figure(name, form.format(found), wanted, lowest <= found <= highest)
+def between(name: str, measured: float, lowest: float, highest: float, form: str) -> Figure:
+    """Return a figure whose goal lies between *lowest* and *highest*, all written in *form*."""
+    goal = f"{form.format(lowest)} to {form.format(highest)}"
+    return Figure(name, form.format(measured), goal, lowest <= measured <= highest)
 
 
-def told(name: str, found: float, form: str) -> Figure:
-    """Return a line that merely says more about others."""
-    return Figure(name, form.format(found))
+def info(name: str, measured: float, form: str) -> Figure:
+    """Return a figure without a goal."""
+    return Figure(name, form.format(measured))

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from benchmarks.figure import Figure, at_least, told
+from benchmarks.figure import Figure, at_least, info
 
 OBJECTS = 1_000_000
 FEWER = 50_000
@@ -38,8 +38,8 @@ def measure(*, quick: bool) -> Iterator[Figure]:
         ours.append(objects / _apart(fill, objects))
         plain.append(objects / _apart(store, objects))
     ratios = [one / other for one, other in zip(ours, plain, strict=True)]
-    yield told("filling: ours", statistics.median(ours), "{:,.0f} /s")
-    yield told("filling: the storage's own API", statistics.median(plain), "{:,.0f} /s")
+    yield info("filling: ours", statistics.median(ours), "{:,.0f} /s")
+    yield info("filling: the storage's own API", statistics.median(plain), "{:,.0f} /s")
     yield at_least("filling: ours / its own", statistics.median(ratios), PART, "{:.2f}")
 
 

@@ -35,7 +35,7 @@ import psutil
 import pyperf
 
 from benchmarks.contenders import zeo
-from benchmarks.figure import Figure, at_least, at_most, told
+from benchmarks.figure import Figure, at_least, at_most, info
 from zodbshootout.client.outcome import State
 from zodbshootout.client.progress import most_points
 from zodbshootout.client.protocol import Call
@@ -97,9 +97,9 @@ def measure(*, quick: bool) -> Iterator[Figure]:
 def _ratio(pair: Pair) -> Iterator[Figure]:
     cell, (low, high) = pair.base.cell, pair.speed.interval
     label = f"hosts: {cell.benchmark} of {cell.parameters.crew.size}, on two against here"
-    yield told(label, pair.speed.value, "{:.3f}")
-    yield told(f"{label}, from", low, "{:.3f}")
-    yield told(f"{label}, to", high, "{:.3f}")
+    yield info(label, pair.speed.value, "{:.3f}")
+    yield info(f"{label}, from", low, "{:.3f}")
+    yield info(f"{label}, to", high, "{:.3f}")
 
 
 def in_turn(clients: int, *, quick: bool) -> Comparison:
@@ -273,19 +273,19 @@ def scale(*, quick: bool) -> Iterator[Figure]:
         yield from _lines(few)
     yield at_most("hosts: exponent of processor time", _exponent(costs), 1.0, "{:.2f}")
     of_a_host, of_a_client = _parts(few, costs[-1])
-    yield told("hosts: processor time of a host", of_a_host * 1e3, "{:.2f} ms")
-    yield told("hosts: processor time of a client", of_a_client * 1e3, "{:.3f} ms")
+    yield info("hosts: processor time of a host", of_a_host * 1e3, "{:.2f} ms")
+    yield info("hosts: processor time of a client", of_a_client * 1e3, "{:.3f} ms")
 
 
 def _lines(cost: Cost) -> Iterator[Figure]:
     label = f"hosts: {cost.hosts} with {cost.clients:,} clients"
-    yield told(f"{label}, processor", cost.cpu * 1e3, "{:.1f} ms")
-    yield told(f"{label}, beside", cost.wall * 1e3, "{:.1f} ms")
-    yield told(f"{label}, questions", cost.traffic.questions, "{:,}")
-    yield told(f"{label}, sent", cost.traffic.sent / 1000, "{:.1f} KB")
-    yield told(f"{label}, received", cost.traffic.received / 1000, "{:.1f} KB")
-    yield told(f"{label}, memory before", cost.before / 2**20, "{:.1f} MiB")
-    yield told(f"{label}, memory after", cost.after / 2**20, "{:.1f} MiB")
+    yield info(f"{label}, processor", cost.cpu * 1e3, "{:.1f} ms")
+    yield info(f"{label}, beside", cost.wall * 1e3, "{:.1f} ms")
+    yield info(f"{label}, questions", cost.traffic.questions, "{:,}")
+    yield info(f"{label}, sent", cost.traffic.sent / 1000, "{:.1f} KB")
+    yield info(f"{label}, received", cost.traffic.received / 1000, "{:.1f} KB")
+    yield info(f"{label}, memory before", cost.before / 2**20, "{:.1f} MiB")
+    yield info(f"{label}, memory after", cost.after / 2**20, "{:.1f} MiB")
 
 
 def _exponent(costs: Sequence[Cost]) -> float:

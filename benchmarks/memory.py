@@ -15,7 +15,7 @@ import sys
 from collections.abc import Iterator
 
 from benchmarks.command import ROOT, environment
-from benchmarks.figure import Figure, NotMeasured, at_most, told
+from benchmarks.figure import Figure, NotMeasured, at_most, info
 
 ITERATIONS = (10_000, 100_000, 1_000_000)
 FEWER = (1_000, 100_000, 200_000)
@@ -33,7 +33,7 @@ def measure(*, quick: bool) -> Iterator[Figure]:
         number: statistics.median(_peak_apart(number) for _ in range(tries)) for number in numbers
     }
     for number, peak in peaks.items():
-        yield told(f"memory: peak, {number:,} iterations", peak / 2**20, "{:.2f} MiB")
+        yield info(f"memory: peak, {number:,} iterations", peak / 2**20, "{:.2f} MiB")
     fewest, fewer, most = numbers
     for label, number in (
         (f"memory: growth from {fewest:,} on", fewest),

@@ -26,7 +26,7 @@ from typing import Any
 
 from benchmarks.command import environment, shoot_out
 from benchmarks.contenders import IMPORTS, sqlite
-from benchmarks.figure import Figure, NotMeasured, between, told
+from benchmarks.figure import Figure, NotMeasured, between, info
 
 OBJECTS = 50
 CACHE = 200_000
@@ -50,9 +50,9 @@ def measure(*, quick: bool) -> Iterator[Figure]:
         everything += ratios
         label = f"plain: add, {processes} processes, ours / plain"
         yield between(label, statistics.mean(ratios), LOWEST, HIGHEST, "{:.3f}")
-        yield told("  lowest try", min(ratios), "{:.3f}")
-        yield told("  highest try", max(ratios), "{:.3f}")
-    yield told("plain: mean of all tries", statistics.mean(everything), "{:.3f}")
+        yield info("  lowest try", min(ratios), "{:.3f}")
+        yield info("  highest try", max(ratios), "{:.3f}")
+    yield info("plain: mean of all tries", statistics.mean(everything), "{:.3f}")
 
 
 def _ratio(processes: int, *, quick: bool) -> float:

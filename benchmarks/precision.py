@@ -22,7 +22,7 @@ from collections.abc import Iterator, Sequence
 
 from benchmarks.command import Cell, Done, shoot_out
 from benchmarks.contenders import IMPORTS, sqlite, zeo, zeo_server
-from benchmarks.figure import Figure, at_least, at_most, told
+from benchmarks.figure import Figure, at_least, at_most, info
 
 CONFIGURATION = (
     IMPORTS
@@ -48,7 +48,7 @@ def measure(*, quick: bool) -> Iterator[Figure]:
     done = shoot_out(CONFIGURATION, "-c", "2", *effort)
     ratios = _ratios(done)
     for name, ratio in ratios.items():
-        yield told(f"precision: {name}", ratio, "{:.3f}")
+        yield info(f"precision: {name}", ratio, "{:.3f}")
     distances = [abs(ratio - 1) for ratio in ratios.values()]
     yield at_most(
         "precision: median distance from 1", statistics.median(distances), MEDIAN, "{:.1%}"
@@ -56,7 +56,7 @@ def measure(*, quick: bool) -> Iterator[Figure]:
     yield at_most("precision: greatest distance from 1", max(distances), GREATEST, "{:.1%}")
     yield at_most("precision: wall time", done.wall, WALL, "{:.0f} s")
     yield at_least("precision: share on the clock", done.on_clock / done.wall, SHARE, "{:.0%}")
-    yield told("precision: share by value x loops", done.slice_seconds / done.wall, "{:.0%}")
+    yield info("precision: share by value x loops", done.slice_seconds / done.wall, "{:.0%}")
 
 
 def _ratios(done: Done) -> dict[str, float]:

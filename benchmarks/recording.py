@@ -10,7 +10,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator
 
-from benchmarks.figure import Figure, at_most, told
+from benchmarks.figure import Figure, at_most, info
 from benchmarks.nothing import Batches, Nothing, crew_plan
 from zodbshootout.client.benchmarks.benchmark import Benchmark
 from zodbshootout.client.specification import ClientKind
@@ -26,8 +26,8 @@ def measure(*, quick: bool) -> Iterator[Figure]:
     values = 5 if quick else VALUES
     found = _values(Nothing, values)
     yield at_most("recording: an iteration by itself", statistics.median(found), LIMIT, "{:.3f} us")
-    yield told("  lowest value", min(found), "{:.3f} us")
-    yield told("  highest value", max(found), "{:.3f} us")
+    yield info("  lowest value", min(found), "{:.3f} us")
+    yield info("  highest value", max(found), "{:.3f} us")
     found = _values(Batches, values)
     yield at_most("recording: one of a batch", statistics.median(found), LIMIT, "{:.3f} us")
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from benchmarks.command import Done, shoot_out
 from benchmarks.contenders import IMPORTS, sqlite
-from benchmarks.figure import Figure, at_least, at_most, told
+from benchmarks.figure import Figure, at_least, at_most, info
 from zodbshootout.results.comparison import Pair, Verdict, compare
 
 NAME = "sqlite"
@@ -45,17 +45,17 @@ def measure(*, quick: bool) -> Iterator[Figure]:
     installed = distribution("RelStorage").version
     effort = ["-p", "3", "-n", "4"] if quick else ["--precision", "5%", "--at-most", "10"]
     same = _pairs(_against(f"RelStorage=={installed}", *effort))
-    yield told("releases: the same, benchmarks", len(same), "{:.0f}")
+    yield info("releases: the same, benchmarks", len(same), "{:.0f}")
     yield at_most("releases: the same, called different", _different(same), 0, "{:.0f}")
     unknown = sum(each.verdict is Verdict.UNDECIDED for each in same)
-    yield told("releases: the same, too few values", unknown, "{:.0f}")
+    yield info("releases: the same, too few values", unknown, "{:.0f}")
     with tempfile.TemporaryDirectory() as name:
         wheel = slower_copy(Path(name))
         effort = ["-p", "5"] if quick else ["--precision", "2%", "--at-most", "8"]
         (slower,) = _pairs(_against(str(wheel), "hot", "-c", "1", *effort))
-    yield told("releases: slower copy, ratio", slower.speed.value, "{:.3f}")
-    yield told("releases: lower end of its interval", slower.speed.interval[0], "{:.3f}")
-    yield told("releases: upper end of its interval", slower.speed.interval[1], "{:.3f}")
+    yield info("releases: slower copy, ratio", slower.speed.value, "{:.3f}")
+    yield info("releases: lower end of its interval", slower.speed.interval[0], "{:.3f}")
+    yield info("releases: upper end of its interval", slower.speed.interval[1], "{:.3f}")
     found = slower.verdict is Verdict.SLOWER
     yield at_least("releases: slower copy, called slower", found, 1, "{:.0f}")
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from benchmarks.command import Done, shoot_out
 from benchmarks.contenders import IMPORTS, POSTGRESQL, POSTGRESQL_SERVER, sqlite, zeo, zeo_server
-from benchmarks.figure import Figure, at_least, told
+from benchmarks.figure import Figure, at_least, info
 
 SERVERS = POSTGRESQL_SERVER + zeo_server("main")
 CELLS = 12
@@ -43,5 +43,5 @@ def measure(*, quick: bool) -> Iterator[Figure]:
     """Yield the figures of one run of the command."""
     done = small_run(quick=quick)
     yield at_least("share: on the clock", done.on_clock / done.wall, SHARE, "{:.0%}")
-    yield told("share: by value x loops", done.slice_seconds / done.wall, "{:.0%}")
-    yield told("share: wall time per cell", done.wall / len(done.cells), "{:.2f} s")
+    yield info("share: by value x loops", done.slice_seconds / done.wall, "{:.0%}")
+    yield info("share: wall time per cell", done.wall / len(done.cells), "{:.2f} s")

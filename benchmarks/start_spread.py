@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from benchmarks.command import Done, shoot_out
 from benchmarks.contenders import IMPORTS, sqlite
-from benchmarks.figure import Figure, at_most, told
+from benchmarks.figure import Figure, at_most, info
 
 CLIENTS = 20
 LONGEST = 1.0
@@ -30,7 +30,7 @@ def measure(*, quick: bool) -> Iterator[Figure]:
         *benchmarks, "-c", str(clients), "--object-counts", "50", *effort,
     )  # fmt: skip
     yield at_most("start_spread: median", _median(done, "start_spread_s"), LONGEST, "{:.3f} ms")
-    yield told("start_spread: wait for a processor", _median(done, "start_delay_s"), "{:.3f} ms")
+    yield info("start_spread: wait for a processor", _median(done, "start_delay_s"), "{:.3f} ms")
 
 
 def _median(done: Done, key: str) -> float:

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from benchmarks.command import Done, shoot_out
-from benchmarks.figure import Figure, at_least, at_most, told
+from benchmarks.figure import Figure, at_least, at_most, info
 from benchmarks.precision import CONFIGURATION, TWINS
 from zodbshootout.results.comparison import Pair, Verdict, compare
 
@@ -43,16 +43,16 @@ def measure(*, quick: bool) -> Iterator[Figure]:
         verdicts = [pair.verdict for names in TWINS for pair in compared(done, names)]
         said.update(verdicts)
         different = sum(each in {Verdict.FASTER, Verdict.SLOWER} for each in verdicts)
-        yield told(f"verdicts: A/A {number + 1}, seconds", done.wall, "{:.0f}")
+        yield info(f"verdicts: A/A {number + 1}, seconds", done.wall, "{:.0f}")
         yield at_most(f"verdicts: A/A {number + 1}, called different", different, 0, "{:.0f}")
     for verdict in Verdict:
-        yield told(f"verdicts: A/A, {verdict.value}", said[verdict], "{:.0f}")
+        yield info(f"verdicts: A/A, {verdict.value}", said[verdict], "{:.0f}")
     effort = ["-p", "5"] if quick else ["--precision", "2%", "--at-most", "5"]
     done = shoot_out(SPINNING, "store", "--threads", "-c", "1", *effort)
     (pair,) = compared(done, ("plain", "slower"))
-    yield told("verdicts: 5 % more to do, ratio", pair.speed.value, "{:.3f}")
-    yield told("verdicts: lower end of its interval", pair.speed.interval[0], "{:.3f}")
-    yield told("verdicts: upper end of its interval", pair.speed.interval[1], "{:.3f}")
+    yield info("verdicts: 5 % more to do, ratio", pair.speed.value, "{:.3f}")
+    yield info("verdicts: lower end of its interval", pair.speed.interval[0], "{:.3f}")
+    yield info("verdicts: upper end of its interval", pair.speed.interval[1], "{:.3f}")
     found = pair.verdict is Verdict.SLOWER
     yield at_least("verdicts: 5 % more to do, called slower", found, 1, "{:.0f}")
 

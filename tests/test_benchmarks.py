@@ -11,7 +11,7 @@ import pytest
 from benchmarks import __main__ as command
 from benchmarks.capacity import commits_in
 from benchmarks.command import Cell, Run, environment
-from benchmarks.figure import at_least, at_most, told
+from benchmarks.figure import at_least, at_most, info
 from benchmarks.limited import commits
 from benchmarks.precision import hodges_lehmann, log_ratios
 
@@ -57,7 +57,7 @@ def test_a_line_says_whether_a_figure_is_reached() -> None:
         "spread", "0.5", "ms", "<=", "1.0", "ms", "reached",
     ]  # fmt: skip
     assert str(at_least("share", 0.5, 0.6, "{:.0%}")).endswith("missed")
-    assert str(told("wall time", 3.0, "{:.0f} s")).endswith("3 s")
+    assert str(info("wall time", 3.0, "{:.0f} s")).endswith("3 s")
 
 
 def run(values: list[float], slices: str, starts: str = "", on_clock: float = 0.0) -> Run:

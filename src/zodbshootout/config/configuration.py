@@ -198,7 +198,9 @@ def parse(source: Source, names: Mapping[str, str]) -> Configuration:
             raise UserError(
                 f"{source.path}: <zodb {section.name}> holds no storage, such as <filestorage>"
             )
-    sections = {loader.texts[each.config.getSectionMatcher()]: each for each in parsed.databases}
+    sections = {
+        loader.texts[database.config.getSectionMatcher()]: database for database in parsed.databases
+    }
     contenders = [
         (text, sections.get(text))
         for text in loader.outermost
@@ -222,7 +224,7 @@ def _check_environments(
     contenders: Sequence[SectionText], environments: Sequence[EnvironmentSection]
 ) -> None:
     """Check the sections for other Pythons as ZConfig checks those for this one."""
-    known = [each.name for each in environments]
+    known = [environment.name for environment in environments]
     names = [text.name for text in contenders]
     for text in contenders:
         if not text.environment:

@@ -37,7 +37,9 @@ def contenders_of(
     ``--against`` opens all of them in the *environment*.  Their clients live on the hosts of the
     *cluster*, if there is one.  *mask* hides secrets in what environments are made of.
     """
-    described = {each.name: each for each in map(of_section, configuration.environments)}
+    described = {
+        environment.name: environment for environment in map(of_section, configuration.environments)
+    }
     contenders = []
     for text, section in configuration.contenders:
         where = environment or described.get(text.environment)
@@ -76,10 +78,10 @@ def _contender(
     for server in servers:
         of_server = _settings(server.text, server, configuration)
         settings |= {f"{OF_SERVER}{server.name}.{key}": value for key, value in of_server.items()}
-    limits = [limit for kind, each in known for limit in kind.limits(each)]
+    limits = [limit for kind, storage in known for limit in kind.limits(storage)]
     if cluster is not None:
         limits += _limits_of_hosts(cluster, opened["environment"], settings, servers)
-    installations = (kind.installation(each) for kind, each in known)
+    installations = (kind.installation(storage) for kind, storage in known)
     return Contender(
         storage=_storage(text, configuration.names),
         settings=settings,
@@ -87,10 +89,10 @@ def _contender(
         servers={server.name: server.kind for server in servers},
         limits=tuple(limits),
         hosts_together=cluster.together if cluster else 1,
-        requirements=tuple(need for kind, each in known for need in kind.requirements(each)),
+        requirements=tuple(need for kind, storage in known for need in kind.requirements(storage)),
         zap_obstacle=_zap_obstacle(info, [kind for kind, _ in known]),
         installation=next(filter(None, installations), None),
-        advice=tuple(advice for kind, each in known for advice in kind.advice(each)),
+        advice=tuple(advice for kind, storage in known for advice in kind.advice(storage)),
         text=_shown(text, servers, configuration.mask),
         **opened,
     )
@@ -107,8 +109,8 @@ def _shown(text: SectionText, servers: Sequence[ServerSection], mask: Callable[[
     """Return the section's text after those of the servers, indented."""
     lines = [
         line
-        for each in (*(server.text for server in servers), text)
-        for line in each.whole.splitlines()
+        for section in (*(server.text for server in servers), text)
+        for line in section.whole.splitlines()
     ]
     shown, depth = list(dict.fromkeys(filter(_is_directive, lines))), 0
     for line in itertools.filterfalse(_is_directive, lines):
@@ -211,7 +213,7 @@ def _info(section: Any, servers: Sequence[ServerSection]) -> StorageInfo:
         sharing=sharing_of(section),
         prefetches=_prefetches(asked),
         read_only=any(
-            _read_only(each) for outer in (section, *servers) for each in written_sections(outer)
+            _read_only(inner) for outer in (section, *servers) for inner in written_sections(outer)
         ),
     )
 

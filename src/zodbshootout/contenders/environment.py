@@ -55,7 +55,10 @@ class Environment:
     @property
     def is_pinned(self) -> bool:
         """Whether the same packages are installed whenever it is made."""
-        return all("==" in each or Path(each).is_absolute() for each in self.requirements)
+        return all(
+            "==" in requirement or Path(requirement).is_absolute()
+            for requirement in self.requirements
+        )
 
 
 def of_section(section: EnvironmentSection) -> Environment:

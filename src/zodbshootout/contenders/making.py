@@ -269,7 +269,10 @@ def _steps(
             yield [*pip, "wheel", "--no-deps", "--wheel-dir", str(wheels), *_FROM_INPUT], paths
             built = sorted(map(str, wheels.iterdir()))
             yield [*pip, "install", "--no-deps", "--force-reinstall", *_FROM_INPUT], built
-            requirements = [*(each for each in requirements if each not in paths), *built]
+            requirements = [
+                *(requirement for requirement in requirements if requirement not in paths),
+                *built,
+            ]
     yield [*pip, "install", *_FROM_INPUT], requirements
 
 

@@ -41,9 +41,11 @@ def shared_databases(contenders: Sequence[Contender]) -> list[str]:
 
     What a contender keeps in its memory, such as the changes of a DemoStorage, is its own.
     """
-    lasting = [each for each in contenders if each.info.sharing is not Sharing.VOLATILE]
+    lasting = [
+        contender for contender in contenders if contender.info.sharing is not Sharing.VOLATILE
+    ]
     return [
-        f"{' and '.join(each.name for each in same)} are one database: {', '.join(same[0].place)}"
+        f"{' and '.join(_names(same))} are one database: {', '.join(same[0].place)}"
         for same in by_place(lasting)
         if len(same) > 1
     ]
@@ -83,28 +85,32 @@ def to_be_zapped(
         wanted = named("--zap", words, names)
         _check_can_be_zapped(wanted, contenders)
         return frozenset(wanted)
-    candidates = [each for each in contenders if each.zap_obstacle is None]
+    candidates = [contender for contender in contenders if contender.zap_obstacle is None]
     if force:
-        return frozenset(each.name for each in candidates)
+        return frozenset(_names(candidates))
     if ask is None:
         raise UserError(
             "--zap asks before it destroys anything, and there is no terminal to ask on; "
-            f"name the contenders, as in --zap {','.join(each.name for each in candidates)}"
+            f"name the contenders, as in --zap {','.join(_names(candidates))}"
         )
     chosen = [same for same in by_place(candidates) if ask(_question(same))]
-    return frozenset(each.name for same in chosen for each in same)
+    return frozenset(contender.name for same in chosen for contender in same)
+
+
+def _names(contenders: Sequence[Contender]) -> list[str]:
+    return [contender.name for contender in contenders]
 
 
 def _check_can_be_zapped(names: Sequence[str], contenders: Sequence[Contender]) -> None:
     for same in by_place(contenders):
-        wanted = [each for each in same if each.name in names]
+        wanted = [contender for contender in same if contender.name in names]
         for contender in wanted:
             if contender.zap_obstacle is not None:
                 raise UserError(
                     f"--zap: {contender.name} cannot be zapped: {contender.zap_obstacle}"
                 )
         if wanted and len(wanted) < len(same):
-            other = next(each.name for each in same if each.name not in names)
+            other = next(contender.name for contender in same if contender.name not in names)
             raise UserError(
                 f"--zap: {wanted[0].name} and {other} are one database; name both or neither"
             )
@@ -112,6 +118,6 @@ def _check_can_be_zapped(names: Sequence[str], contenders: Sequence[Contender]) 
 
 def _question(same: Sequence[Contender]) -> str:
     place = ", ".join(same[0].place)
-    names = " and ".join(each.name for each in same)
+    names = " and ".join(_names(same))
     storage = same[0].info.storage_name
     return f"Destroy all data of {names}, {f'{storage} ({place})' if place else storage}?"

@@ -58,7 +58,7 @@ class Variant:
 
     def only(self, names: Sequence[str]) -> Variant:
         """Return the variant with those of its contenders whose sections have these *names*."""
-        contenders = [each for each in self.configuration.contenders if each[0].name in names]
+        contenders = [pair for pair in self.configuration.contenders if pair[0].name in names]
         return replace(self, configuration=replace(self.configuration, contenders=contenders))
 
     def start_servers(
@@ -141,7 +141,9 @@ class Variants:
         """Return the environments in which contenders are opened, by the contenders' names."""
         environments = {}
         for variant in self.variants:
-            sections = {each.name: each for each in variant.configuration.environments}
+            sections = {
+                environment.name: environment for environment in variant.configuration.environments
+            }
             for text in variant.texts:
                 name = name_in(variant.environment, text.name)
                 if variant.environment is not None:
@@ -167,7 +169,7 @@ class Variants:
         if environments:
             carry_to(modules)
         for environment in dict.fromkeys(environments.values()):
-            names = [name for name, each in environments.items() if each == environment]
+            names = [name for name, candidate in environments.items() if candidate == environment]
             try:
                 interpreter = maker.interpreter(environment, modules)
             except UserError as error:
@@ -261,7 +263,9 @@ def _read(source: Source, directory: Path, places: ExitStack, mask: Mask) -> Con
         names = places.enter_context(given_names(source, directory, listen))
         mask.hide(of_configuration(source.whole, names))
         configuration = parse(source, names)
-        configured = {each.name: each.listen for each in configuration.servers if each.listen}
+        configured = {
+            server.name: server.listen for server in configuration.servers if server.listen
+        }
         if configured == listen:
             return configuration
         listen = configured

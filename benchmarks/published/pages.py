@@ -20,7 +20,7 @@ from zodbshootout.reports.comparison import comparison_report
 from zodbshootout.reports.headings import ResultSet, title_of
 from zodbshootout.reports.metrics import OBJECTS
 from zodbshootout.reports.report import Chart, Entry, Report, Row, Table
-from zodbshootout.reports.sections import throughput_charts
+from zodbshootout.reports.sections import whole_report
 from zodbshootout.reports.tables import make_report
 from zodbshootout.results.comparison import compare
 from zodbshootout.results.files import read_results
@@ -91,7 +91,8 @@ def _blocks(run: Run, results: Sequence[CellResult], into: Path) -> Iterator[str
     yield f".. code-block:: console\n\n    $ {run.command}"
     yield _where(results)
     yield _written(make_report([ResultSet(results)]))
-    charts = throughput_charts([ResultSet(results)])
+    drawn = whole_report([ResultSet(results)]).all_charts()
+    charts = [chart for chart in drawn if not chart.in_seconds]
     if charts:
         picture = into / f"{run.name}.svg"
         _write(format_named("svg"), Report(charts=charts), picture)

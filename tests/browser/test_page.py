@@ -53,14 +53,15 @@ class Shown:
 
     def draw_all(self) -> int:
         """Open all folds, scroll to each chart, wait for it, and return how many there are."""
-        self.page.evaluate("document.querySelectorAll('.part').forEach((p) => { p.open = true })")
-        charts = self.page.locator("[data-chart]")
+        folds = "document.querySelectorAll('.part, .inner')"
+        self.page.evaluate(f"{folds}.forEach((fold) => {{ fold.open = true }})")
+        charts = self.page.locator("[data-chart]:visible")
         for number in range(charts.count()):
             charts.nth(number).scroll_into_view_if_needed()
             charts.nth(number).locator("svg").wait_for()
-            self.page.wait_for_function(
-                f"document.querySelectorAll('[data-chart]')[{number}].dataset.drawn"
-            )
+        drawn = self.page.locator("[data-drawn]:visible")
+        for number in range(charts.count()):
+            drawn.nth(number).wait_for()
         return charts.count()
 
 
@@ -110,10 +111,10 @@ def test_a_page_draws_its_charts_and_can_be_used_by_everybody(
     path = page_of(SWEPT)
     with opened(browser, path, size, dark=dark) as shown:
         charts = shown.draw_all()
-        curves = shown.page.locator("figure.curves").count()
+        curves = shown.page.locator("figure.curves:visible").count()
         # Throughput and its 99th percentile against clients, of two benchmarks.
         assert (curves, charts - curves) == (4, 1 + 2 * len(CLIENTS))
-        assert shown.page.locator("[data-chart] svg").count() == charts
+        assert shown.page.locator("[data-chart]:visible svg").count() == charts
         found = Axe().run(shown.page)
         told = [
             (each["id"], [node["html"][:200] for node in each["nodes"]])
@@ -155,7 +156,7 @@ def test_a_contender_is_filtered_with_the_keyboard(
             .first.locator("th:visible")
         )
         assert [each.strip() for each in heads.all_text_contents()] == ["Benchmark", "fs", "pg"]
-        compared = page.locator("details.comparison:visible summary")
+        compared = page.locator("details[data-sides*=fs]:visible > summary")
         (left,) = compared.all_text_contents()
         assert left.startswith("pg is ")
         page.keyboard.press("Space")
@@ -285,6 +286,33 @@ def test_the_filter_stays_in_sight_and_the_matrix_is_sorted(browser: Browser, wi
         assert page.evaluate(read) == sorted(before)
         page.locator(".matrix thead button").first.click()
         assert page.evaluate(read) == before
+
+
+def test_the_percentile_is_chosen_for_tables_and_charts(
+    browser: Browser, page_of: Callable[..., Path]
+) -> None:
+    with opened(browser, page_of(SWEPT)) as shown:
+        shown.draw_all()
+        page = shown.page
+        visible = page.locator("[data-percentile]:visible")
+        names = "(places) => [...new Set(places.map((place) => place.dataset.percentile))]"
+        assert visible.evaluate_all(names) == ["p99"]
+        number = visible.count()
+        page.locator("#percentile").select_option("max")
+        assert visible.evaluate_all(names) == ["max"]
+        assert visible.count() == number
+        shown.draw_all()
+        assert shown.console == []
+
+
+def test_a_row_of_the_matrix_leads_to_the_charts_of_its_benchmark(
+    browser: Browser, wide: Path
+) -> None:
+    with opened(browser, wide) as shown:
+        charts = shown.page.locator("#part-prefetch_cold figure")
+        assert not charts.first.is_visible()
+        shown.page.locator(".matrix").get_by_role("link", name="prefetch_cold").click()
+        charts.first.locator("svg").wait_for()
 
 
 def test_a_page_can_be_read_without_scripts(browser: Browser, wide: Path) -> None:

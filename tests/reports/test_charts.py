@@ -17,7 +17,7 @@ from zodbshootout.reports.charts import MetricCharts, distributions, knee_of
 from zodbshootout.reports.headings import ResultSet, in_columns
 from zodbshootout.reports.metrics import METRICS
 from zodbshootout.reports.report import Chart, Kind, Point
-from zodbshootout.reports.sections import throughput_charts, whole_report
+from zodbshootout.reports.sections import whole_report
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.files import read_results
 from zodbshootout.results.result import CellResult
@@ -201,12 +201,12 @@ def test_parts_without_anything_in_them_are_left_out() -> None:
     whole = whole_report([ResultSet(SWEPT, path=Path("out.json"))])
     assert whole.title == "fs, zeo and pg"
     assert [part.title for part in whole.parts] == [
-        "Throughput", "Which is faster", "Latency", "Conflicts, retries and caches",
+        "By benchmark", "Which is faster", "Latency", "Conflicts, retries and caches",
         "Contenders", "Machine and command",
     ]  # fmt: skip
     bare = whole_report([ResultSet([measured(swept()[0].cell, [1.0])])])
     titles = [part.title for part in bare.parts]
-    assert titles == ["Throughput", "Contenders", "Machine and command"]
+    assert titles == ["By benchmark", "Contenders", "Machine and command"]
 
 
 def test_counts_are_shown_by_the_iteration() -> None:
@@ -236,7 +236,7 @@ def test_the_configuration_and_the_command_are_there() -> None:
 def test_if_a_time_could_be_0_the_interval_of_its_rate_has_no_end() -> None:
     of = Cell("add", "fs", Parameters(CrewShape(1)))
     source = ResultSet([measured(of, [0.1], [0.3], [0.2], work_per_iteration=10)])
-    (chart,) = throughput_charts([source])
+    (chart,) = whole_report([source]).all_charts()
     (point,) = chart.points
     assert point.y == pytest.approx(50)
     assert point.low is not None

@@ -11,6 +11,7 @@ import vl_convert
 from rich.console import Console
 
 from zodbshootout.errors import UserError
+from zodbshootout.reports.metrics import DEFAULT_PERCENTILE
 from zodbshootout.reports.report import Chart, Kind, Point, Report
 
 LIGHT = (
@@ -271,8 +272,13 @@ def write_png(report: Report, console: Console) -> None:
 
 
 def _picture(report: Report) -> str:
-    """Return the charts of a report and of its parts in two columns, as JSON for Vega-Lite."""
-    charts = [chart for part in (report, *report.parts) for chart in part.charts]
+    """Return the charts of a report and of its parts in two columns, as JSON for Vega-Lite.
+
+    Of several percentiles, one is enough for a picture.
+    """
+    charts = [
+        chart for chart in report.all_charts() if chart.percentile in {"", DEFAULT_PERCENTILE}
+    ]
     if not charts:
         raise UserError("no chart can be drawn: there are no figures")
     drawn = [

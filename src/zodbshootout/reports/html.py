@@ -8,7 +8,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib.resources import files
-from itertools import accumulate
 
 import altair as alt
 import vl_convert
@@ -18,7 +17,9 @@ from rich.console import Console
 
 from zodbshootout.reports.comparison import NOT_SIGNIFICANT
 from zodbshootout.reports.drawing import DARK, LIGHT, draw
+from zodbshootout.reports.metrics import PERCENTILES
 from zodbshootout.reports.report import Chart, Entry, Kind, Report, Row, Table
+from zodbshootout.reports.sections import BY_BENCHMARK
 
 _RESULTS = "Results"
 SHADES = (0.5, 2.0)
@@ -29,22 +30,24 @@ _PAGE = files("zodbshootout.reports") / "page"
 def write(report: Report, console: Console) -> None:
     """Write a page that loads nothing over the network."""
     parts = [replace(report, title=_RESULTS), *report.parts]
-    charts = [chart for part in parts for chart in part.charts]
+    charts = [chart for part in parts for chart in part.all_charts()]
+    numbers = {id(chart): number for number, chart in enumerate(charts)}
     # Each chart is a document of its own.
     with alt.data_transformers.enable(consolidate_datasets=False):
         drawn = [draw(chart).to_dict() for chart in charts]
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     environment.filters |= {
         "anchor": _anchor, "points": points_of, "breakable": _breakable, "shade": _shade,
+        "number": lambda chart: numbers[id(chart)],
     }  # fmt: skip
     style = environment.from_string(_text("page.css")).render(light=LIGHT, dark=DARK)
     page = environment.from_string(_text("page.html")).render(
         report=report,
         parts=parts,
-        open={_RESULTS, "Throughput"},
+        open={_RESULTS, BY_BENCHMARK},
+        percentiles=_percentiles(parts),
         source=_json([fact for fact in report.facts if fact][1:2]),
         contenders=list(dict.fromkeys(column for chart in charts for column in chart.columns)),
-        first_chart=_first_charts(parts),
         charts=_json(drawn) if charts else "",
         colours=len(LIGHT),
         style=Markup(style),  # noqa: S704
@@ -86,9 +89,10 @@ def _position(chart: Chart, x: float) -> str:
     return f"{100 * (1 - 1 / x):.5g} %" if chart.kind is Kind.PERCENTILES else f"{x:,g}"
 
 
-def _first_charts(parts: Sequence[Report]) -> list[int]:
-    """Return the number of charts before those of each part."""
-    return list(accumulate((len(part.charts) for part in parts[:-1]), initial=0))
+def _percentiles(parts: Sequence[Report]) -> dict[str, str]:
+    """Return the captions of the percentiles that the page has tables of, by name."""
+    names = {table.percentile for part in parts for table in part.tables}
+    return {metric.name: metric.caption for metric in PERCENTILES if metric.name in names}
 
 
 def _bundle() -> str:

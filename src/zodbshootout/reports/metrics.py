@@ -60,6 +60,9 @@ _ALL = (
 METRICS: Mapping[str, Metric] = {metric.name: metric for metric in _ALL}
 """The metrics that ``--unit`` can select, by name."""
 OBJECTS = METRICS["objects"]
+PERCENTILES = tuple(METRICS[name] for name in ("p50", "p90", "p99", "max"))
+"""The metrics of latencies, of which a page shows one at a time."""
+DEFAULT_PERCENTILE = "p99"
 
 
 def _sum(result: CellResult, name: str) -> float | None:

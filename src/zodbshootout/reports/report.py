@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -66,6 +66,8 @@ class Table:
     """The heading of the column of row titles."""
     words: frozenset[str] = frozenset()
     """The columns that hold words rather than numbers."""
+    percentile: str = ""
+    """The metric shown, if it is one of several percentiles: a page shows one of them at a time."""
 
     def lines(self) -> list[list[str]]:
         """Return the headings, then each row's title and entries, as text."""
@@ -123,6 +125,8 @@ class Chart:
     ceiling: str | None = None
     """The column that is drawn as the limit of the others, if there is one."""
     x_logarithmic: bool = False
+    percentile: str = ""
+    """As that of a :class:`Table`."""
 
     def drawn(self) -> list[str]:
         """Return the columns that have points, in order."""
@@ -182,6 +186,12 @@ class Report:
     """The conclusions, at most three sentences."""
     matrix: Table | None = None
     """The ratios of all contenders to the one that they are compared with, in all benchmarks."""
+
+    def all_charts(self) -> Iterator[Chart]:
+        """Return the charts of the report, then those of its sub-reports."""
+        yield from self.charts
+        for part in self.parts:
+            yield from part.all_charts()
 
     @property
     def without_charts(self) -> list[Report]:

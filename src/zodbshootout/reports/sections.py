@@ -17,14 +17,15 @@ from zodbshootout.reports.comparison import (
     ratio_entry,
 )
 from zodbshootout.reports.headings import Columned, ResultSet, description, in_columns
-from zodbshootout.reports.metrics import COUNTS, METRICS, OBJECTS, Metric
-from zodbshootout.reports.report import Chart, Entry, Listing, Report, Row, Style, Table
+from zodbshootout.reports.metrics import COUNTS, OBJECTS, PERCENTILES, Metric
+from zodbshootout.reports.report import Entry, Listing, Report, Row, Style, Table
 from zodbshootout.reports.tables import check_columns, make_report, other_load
 from zodbshootout.results.comparison import Pair
 from zodbshootout.results.result import CellResult
 
 MAX_VERDICTS = 3
 """More verdicts than these are not read; the matrix has them all."""
+BY_BENCHMARK = "By benchmark"
 _MACHINE = {
     "date": "date",
     "hostname": "host",
@@ -65,9 +66,9 @@ def whole_report(
     timed = [(column, result) for column, result in cells if result.timed]
     comparisons = comparisons_of_columns(result_sets, baseline)
     sections = [
-        _throughput(throughput_charts(result_sets, ceiling), ceiling),
+        _by_benchmark(timed, columns, ceiling),
         _which_is_faster(comparisons),
-        _latency(result_sets, timed, columns, ceiling),
+        Report(_tables(result_sets, PERCENTILES), title="Latency"),
         Report(_tables(result_sets, COUNTS), title="Conflicts, retries and caches"),
         _contenders(cells),
         _runs(result_sets),
@@ -86,17 +87,21 @@ def whole_report(
     )
 
 
-def throughput_charts(result_sets: Sequence[ResultSet], ceiling: str | None = None) -> list[Chart]:
-    """Return the charts of objects per second."""
-    cells = in_columns(result_sets)
-    columns = list(dict.fromkeys(column for column, _ in cells))
-    timed = [(column, result) for column, result in cells if result.timed]
-    charts = MetricCharts(timed, columns, OBJECTS, ceiling)
-    return [*charts.curves(), *charts.bars()]
-
-
-def _throughput(charts: Sequence[Chart], ceiling: str | None) -> Report:
-    points = [point for chart in charts for point in chart.points]
+def _by_benchmark(timed: Sequence[Columned], columns: Sequence[str], ceiling: str | None) -> Report:
+    """Return the charts of each benchmark: its throughput, then its latencies."""
+    parts = []
+    for benchmark in dict.fromkeys(result.cell.benchmark for _, result in timed):
+        cells = [cell for cell in timed if cell[1].cell.benchmark == benchmark]
+        objects = MetricCharts(cells, columns, OBJECTS, ceiling)
+        percentiles = [
+            replace(chart, percentile=metric.name)
+            for metric in PERCENTILES
+            for chart in MetricCharts(cells, columns, metric, ceiling).curves()
+        ]
+        latencies = [*percentiles, *distributions(cells, columns)]
+        charts = [*objects.curves(), *objects.bars(), *latencies]
+        parts.append(Report(title=benchmark, charts=charts))
+    points = [point for part in parts for chart in part.charts for point in chart.points]
     notes = {
         "lines on bars and bands around curves: 95 % confidence intervals": any(
             point.low is not None for point in points
@@ -106,7 +111,7 @@ def _throughput(charts: Sequence[Chart], ceiling: str | None) -> Report:
         f"dashed: {ceiling}": ceiling is not None,
     }
     applicable = [note for note, applies in notes.items() if applies]
-    return Report(notes=applicable, title="Throughput", charts=charts)
+    return Report(notes=applicable, title=BY_BENCHMARK, parts=parts)
 
 
 def _title(result_sets: Sequence[ResultSet], columns: Sequence[str]) -> str:
@@ -193,24 +198,10 @@ def _which_is_faster(comparisons: Sequence[ColumnComparison]) -> Report:
     return Report(title="Which is faster", parts=reports)
 
 
-def _latency(
-    result_sets: Sequence[ResultSet],
-    timed: Sequence[Columned],
-    columns: Sequence[str],
-    ceiling: str | None,
-) -> Report:
-    charts = [
-        *MetricCharts(timed, columns, METRICS["p99"], ceiling).curves(),
-        *distributions(timed, columns),
-    ]
-    metrics = [METRICS[name] for name in ("p50", "p99", "max")]
-    return Report(_tables(result_sets, metrics), title="Latency", charts=charts)
-
-
 def _tables(result_sets: Sequence[ResultSet], metrics: Sequence[Metric]) -> list[Table]:
     """Return the tables of some metrics, without rows that have no figure."""
     return [
-        replace(table, rows=rows)
+        replace(table, rows=rows, percentile=metric.name if metric in PERCENTILES else "")
         for metric in metrics
         for table in make_report(result_sets, metric).tables
         if (rows := [row for row in table.rows if _has_figure(row)])

@@ -100,6 +100,20 @@
     }
   }
 
+  function choose(percentile) {
+    for (const shown of document.querySelectorAll("[data-percentile]")) {
+      shown.hidden = shown.dataset.percentile !== percentile.value;
+    }
+  }
+
+  function unfold() {
+    let fold = document.getElementById(location.hash.slice(1))?.closest("details");
+    for (; fold; fold = fold.parentElement.closest("details")) {
+      fold.open = true;
+    }
+    document.getElementById(location.hash.slice(1))?.scrollIntoView();
+  }
+
   function sort(heads, number) {
     const body = document.querySelector(".matrix tbody");
     const falling = heads[number].getAttribute("aria-sort") !== "descending" && number > 0;
@@ -115,9 +129,16 @@
   heads.forEach((head, number) => head.addEventListener("click", () => sort(heads, number)));
   document.querySelectorAll("[data-chart]").forEach((place) => arriving.observe(place));
   boxes.forEach((box) => box.addEventListener("change", select));
+  const percentile = document.getElementById("percentile");
+  if (percentile) {
+    percentile.addEventListener("change", () => choose(percentile));
+    choose(percentile);
+  }
+  addEventListener("hashchange", unfold);
+  unfold();
   dark.addEventListener("change", () => [...views.keys()].forEach(draw));
   addEventListener("beforeprint", () => {
-    document.querySelectorAll("details.part").forEach((part) => { part.open = true; });
+    document.querySelectorAll("details.part, details.inner").forEach((part) => { part.open = true; });
     document.querySelectorAll("[data-chart]").forEach((place) => views.has(place) || draw(place));
   });
 })();

@@ -277,6 +277,7 @@ def test_benchmarks_may_be_separated_by_commas() -> None:
         (["all", "-nosuch"], "unknown benchmark 'nosuch' in '-nosuch'; there are add, update"),
         (["--benchmarks", "add"], "unknown option --benchmarks; name benchmarks without an option"),
         (["run", "x.conf"], "there is no command 'run'; type: zodbshootout x.conf"),
+        (["last"], "last stands for results; to print them: zodbshootout show last"),
         (["shwo", "a.json"], "no such file or command: 'shwo'; did you mean show?"),
         (["add,clod"], "unknown benchmark 'clod'; did you mean load or cold?"),
         (["--at-most", "2x"], "--at-most: '2x' is not a duration, such as 5, 30s or 2m"),

@@ -20,7 +20,7 @@ from zodbshootout.cli.parser import (
     SHORT_RUN_TIME,
     run_parser,
 )
-from zodbshootout.cli.values import LEVELS, exists, spelled_out
+from zodbshootout.cli.values import LAST, LEVELS, exists, spelled_out
 from zodbshootout.client.benchmarks import DEFAULT, benchmarks
 from zodbshootout.client.masking import Mask
 from zodbshootout.client.specification import ClientKind, CrewShape, MappingType, Parameters
@@ -181,6 +181,8 @@ def _uri_file_and_benchmarks(words: Sequence[str]) -> tuple[str | None, Path, Se
         return first.strip(), Path(scheme_of(first.strip())), words[1:]
     if {"all", *benchmarks()} & set(_named_together(first)):
         return None, EMBEDDED, words
+    if first == LAST:
+        raise UserError(f"{LAST} stands for results; to print them: zodbshootout show {LAST}")
     if first == "run":
         raise UserError(f"there is no command 'run'; type: zodbshootout {' '.join(words[1:])}")
     if close := close_to(first, COMMANDS):

@@ -329,8 +329,9 @@ def _imprecision(result_sets: Sequence[ResultSet], baseline: str | None) -> Iter
     clauses = [f"{TILDE} imprecise: {counts} figures (±{100 * precision:g}% wanted)"]
     few = sum(result.half_width is None for result in imprecise)
     if few:
-        which = "they" if few == len(imprecise) else f"{few} of them"
-        clauses.append(f"{which} have fewer than {MIN_RUNS} runs")
+        which = "all" if few == len(imprecise) else str(few)
+        runs = f"with fewer than {MIN_RUNS} runs"
+        clauses.append(f"{which} {runs}, too few for an interval or a ratio")
     clauses += other_load(imprecise)
     if len(result_sets) == 1:
         clauses += _remedy(result_sets[0], baseline, precision)

@@ -181,17 +181,25 @@ def _uri_file_and_benchmarks(words: Sequence[str]) -> tuple[str | None, Path, Se
         return first.strip(), Path(scheme_of(first.strip())), words[1:]
     if {"all", *benchmarks()} & set(_named_together(first)):
         return None, EMBEDDED, words
+    _check_is_no_other_word(first, words[1:])
+    return None, Path(first), words[1:]
+
+
+def _check_is_no_other_word(first: str, others: Sequence[str]) -> None:
+    """Refuse the words that are something else than the name of a file.
+
+    :raises UserError: if *first* is, or nearly is, a word of the command line's
+    """
     if first == LAST:
         raise UserError(f"{LAST} stands for results; to print them: zodbshootout show {LAST}")
     if first == "run":
-        raise UserError(f"there is no command 'run'; type: zodbshootout {' '.join(words[1:])}")
+        raise UserError(f"there is no command 'run'; type: zodbshootout {' '.join(others)}")
     if close := close_to(first, COMMANDS):
         raise UserError(f"no such file or command: {first!r}; did you mean {close[0]}?")
     if close_to(first, benchmarks()):
         raise UserError(
             f"no such file or benchmark: {first!r}; {suggestion(first, list(benchmarks()))}"
         )
-    return None, Path(first), words[1:]
 
 
 def _named_together(word: str) -> list[str]:

@@ -24,6 +24,7 @@ NAMES = (
     "plain",
     "start_spread",
     "recording",
+    "recording_cost",
     "filling",
     "memory",
     "hosts",

@@ -1,0 +1,103 @@
+"""The processor time and the bytes that recording an application costs.
+
+The same transactions are done on a storage in memory with and without recording, in turn.  The
+thread that writes is included, because the processor time is that of the process.
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ZODB.Connection import TransactionMetaData
+from ZODB.MappingStorage import MappingStorage
+from ZODB.mvccadapter import MVCCAdapter
+from ZODB.utils import p64, z64
+
+from benchmarks.figure import Figure, at_most, info
+from zodbshootout.recording import record
+from zodbshootout.recording.recorder import SUFFIX
+
+OBJECTS = 9_000
+LOADS = 100
+"""Loads of a transaction: a page of Plone makes about as many."""
+TRIES = 15
+EVENTS = 6
+"""Of a transaction without loads: begin, tpc_begin, store, vote, finish, end."""
+SHORT = 7
+"""The number of transactions without loads for each with some: they take less time."""
+DATA = b"\x80\x03cmodule\nClass\n." + b"x" * 200
+A_LOAD, A_TRANSACTION, AN_EVENT = 2.0, 10.0, 10.0
+"""Microseconds, microseconds and bytes that are allowed."""
+
+
+def measure(*, quick: bool) -> Iterator[Figure]:
+    """Yield the cost of a load, of a transaction, and of an event on disk."""
+    number = 300 if quick else 3_000
+    with tempfile.TemporaryDirectory() as name:
+        costs = [_costs(Path(name) / str(n), number) for n in range(3 if quick else TRIES)]
+    yield at_most("recording_cost: a load", _median(costs, 0), A_LOAD, "{:.2f} us")
+    yield at_most("recording_cost: a transaction", _median(costs, 1), A_TRANSACTION, "{:.2f} us")
+    yield info("  highest of a load", max(cost[0] for cost in costs), "{:.2f} us")
+    yield at_most("recording_cost: an event", _median(costs, 2), AN_EVENT, "{:.1f} B")
+
+
+def _median(costs: list[tuple[float, float, float]], place: int) -> float:
+    return statistics.median(cost[place] for cost in costs)
+
+
+def _costs(path: Path, number: int) -> tuple[float, float, float]:
+    """Return the microseconds of a load and of a transaction, and the bytes of an event."""
+    reading, writing = path / "reading", path / "writing"
+    loads = _seconds(number, LOADS, reading) - _seconds(number, LOADS)
+    short = SHORT * number
+    commits = _seconds(short, 0, writing) - _seconds(short, 0)
+    size = sum(file.stat().st_size for file in reading.glob(f"*{SUFFIX}"))
+    a_transaction = commits / short * 1e6
+    a_load = (loads / number * 1e6 - a_transaction) / LOADS
+    return a_load, a_transaction, size / (number * (LOADS + EVENTS))
+
+
+def _seconds(number: int, loads: int, recorded: Path | None = None) -> float:
+    """Return the processor time of transactions, until all is written that is recorded of them."""
+    storage = MVCCAdapter(MappingStorage())
+    _fill(storage.new_instance())
+    if recorded is not None:
+        storage = record(storage._storage, recorded)
+    connection = storage.new_instance()
+    choose = random.Random(1)  # noqa: S311
+    # The hotter an object the more often it is loaded: a hundredth of them has half of the loads.
+    oids = [p64(int(OBJECTS ** choose.random())) for _ in range(number * loads)]
+    begin = time.process_time()
+    for n in range(number):
+        connection.sync(False)
+        connection.poll_invalidations()
+        for k in range(loads):
+            connection.load(oids[n * loads + k])
+        _commit(connection, p64(OBJECTS + n + 1))
+    storage.close()
+    return time.process_time() - begin
+
+
+def _fill(connection: Any) -> None:
+    sizes = random.Random(2)  # noqa: S311
+    records = {p64(n): b"x" * int(sizes.lognormvariate(5.5, 1)) for n in range(OBJECTS + 1)}
+    metadata = TransactionMetaData()
+    connection.tpc_begin(metadata)
+    for oid, data in records.items():
+        connection.store(oid, z64, data, "", metadata)
+    connection.tpc_vote(metadata)
+    connection.tpc_finish(metadata)
+
+
+def _commit(connection: Any, oid: bytes) -> None:
+    metadata = TransactionMetaData()
+    connection.tpc_begin(metadata)
+    connection.store(oid, z64, DATA, "", metadata)
+    connection.tpc_vote(metadata)
+    connection.tpc_finish(metadata)

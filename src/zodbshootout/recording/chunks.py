@@ -1,0 +1,261 @@
+"""The format of a recorded workload: a header, and chunks of events that are readable one by one.
+
+``docs/workload-format.rst`` describes it.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import sys
+import zlib
+from array import array
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from itertools import chain, count, islice, repeat
+from operator import add, floordiv, sub
+from typing import Any, BinaryIO, NamedTuple
+
+VERSION = 1
+"""The version that is written, and the latest one that is read."""
+MAGIC = b"zodb-workload "
+"""The beginning of the first line, which ends with the version."""
+NONE = bytes(8)
+"""The oid or the serial of an event without one."""
+_MARK = b"WLCH"
+_HEAD = struct.Struct("<4sIII")
+"""A mark, the length of the compressed payload, its CRC-32, and the number of events."""
+_COUNTS = struct.Struct("<II")
+"""The numbers of segments and of entries in the table."""
+_SEGMENT = struct.Struct("<IIQ")
+"""A connection, the number of its events, and the instant from which their gaps are added up."""
+_TICK = 100
+"""The unit of gaps and durations, in nanoseconds."""
+_MAX_TICKS = 2**32 - 1
+_LEVEL = 1
+"""Of zlib: level 1 saves a tenth of a microsecond an event, and takes a byte more."""
+
+
+class Kind(IntEnum):
+    """The kinds of events.  Their values are part of the format."""
+
+    BEGIN = 1
+    """Polling: *number* objects were invalidated."""
+    BEGIN_ALL = 2
+    """Polling: all objects were invalidated."""
+    LOAD = 3
+    """A record of *number* bytes with this oid and serial was loaded."""
+    PREFETCH = 4
+    """The oid was one of those to prefetch."""
+    LOAD_BLOB = 5
+    """The file of a blob of *number* bytes was loaded."""
+    NEW_OID = 6
+    """The oid was allocated."""
+    TPC_BEGIN = 7
+    STORE = 8
+    """A record of *number* bytes was stored over the revision *serial*, or new if that is 0."""
+    STORE_RESOLVABLE = 9
+    """The same of an object whose class resolves conflicts."""
+    STORE_BLOB = 10
+    """The file of a blob of *number* bytes was stored with the record that follows."""
+    READ_CURRENT = 11
+    """The revision *serial* had to be the current one."""
+    VOTE = 12
+    """*number* conflicts were resolved."""
+    FINISH = 13
+    """The transaction was committed with the tid *serial*."""
+    ABORT = 14
+    END = 15
+    """The transaction ended; its thread used *number* nanoseconds of processor time."""
+    CONFLICT = 16
+    """A conflict in an event of the kind *number*, which is not recorded."""
+    FAILURE = 17
+    """Another exception in an event of the kind *number*, which is not recorded."""
+
+
+class Event(NamedTuple):
+    """A call of a storage's method, or the end of a transaction."""
+
+    kind: int
+    oid: bytes
+    number: int
+    serial: bytes
+    start: int
+    """Nanoseconds of a monotonic clock."""
+    end: int
+
+
+FIELDS = len(Event._fields)
+Segment = tuple[int, Sequence[Any]]
+"""The number of a connection, and the fields of its events one after the other, in the order of
+their starts: a list of them is appended to much faster than one of tuples."""
+
+
+def events_of(fields: Sequence[Any]) -> Iterator[Event]:
+    """Return the events whose fields these are."""
+    return map(Event, *(fields[place::FIELDS] for place in range(FIELDS)))
+
+
+class FormatError(ValueError):
+    """A file is not a workload, or not a whole one; the message says at which byte."""
+
+
+def header(facts: Mapping[str, Any]) -> bytes:
+    """Return the beginning of a file: two lines, the second of which has *facts* in JSON."""
+    return MAGIC + b"%d\n" % VERSION + json.dumps(facts).encode() + b"\n"
+
+
+def read_header(file: BinaryIO) -> dict[str, Any]:
+    """Read the facts in the beginning of a file.
+
+    :raises FormatError: if the file is no workload, or one of a later version
+    """
+    first = file.readline(64)
+    if not first.startswith(MAGIC):
+        raise FormatError("this is not a recorded workload")
+    version = first[len(MAGIC) :].strip()
+    if not version.isdigit() or not first.endswith(b"\n"):
+        raise FormatError("this is not a recorded workload")
+    if int(version) > VERSION:
+        raise FormatError(
+            f"this workload has version {int(version)} of the format; this zodbshootout reads "
+            f"versions up to {VERSION}: install a later zodbshootout"
+        )
+    line = file.readline()
+    if not line.endswith(b"\n"):
+        raise FormatError(f"cut off in its header, at byte {file.tell()}")
+    try:
+        facts: dict[str, Any] = json.loads(line)
+    except ValueError:
+        raise FormatError("damaged: its header is no JSON") from None
+    return facts
+
+
+def encode(segments: Iterable[Segment]) -> bytes:
+    """Return a chunk with the events of several connections, each of which has some."""
+    segments = list(segments)
+    fields = list(chain.from_iterable(of_connection for _, of_connection in segments))
+    kinds, oids, numbers, serials, starts, ends = (fields[place::FIELDS] for place in range(FIELDS))
+    # Instants are rounded before they are subtracted, so that no errors add up.
+    starts = list(map(floordiv, starts, repeat(_TICK)))
+    ends = list(map(floordiv, ends, repeat(_TICK)))
+    # Concatenated, because collecting garbage would look at millions of tuples.
+    table: dict[bytes, int] = defaultdict(count().__next__)
+    places = array("I", map(table.__getitem__, map(add, oids, serials)))
+    heads, gaps, done = [], [], 0
+    for connection, of_connection in segments:
+        first, done = done, done + len(of_connection) // FIELDS
+        heads.append(_SEGMENT.pack(connection, done - first, starts[first]))
+        gaps += [0, *map(sub, starts[first + 1 : done], ends[first : done - 1])]
+    payload = b"".join(
+        [
+            _COUNTS.pack(len(segments), len(table)),
+            *heads,
+            bytes(kinds),
+            _planes(places),
+            _planes(_ticks(gaps)),
+            _planes(_ticks(list(map(sub, ends, starts)))),
+            _planes(array("Q", numbers)),
+            _transposed(b"".join(table), 2 * len(NONE)),
+        ]
+    )
+    packed = zlib.compress(payload, _LEVEL)
+    return _HEAD.pack(_MARK, len(packed), zlib.crc32(packed), len(kinds)) + packed
+
+
+def _ticks(times: list[int]) -> array[int]:
+    try:
+        return array("I", times)
+    except OverflowError:
+        # Threads that share a connection overlap; a suspended machine leaves gaps of hours.
+        return array("I", [min(max(time, 0), _MAX_TICKS) for time in times])
+
+
+def _planes(numbers: array[int]) -> bytes:
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return _transposed(numbers.tobytes(), numbers.itemsize)
+
+
+def _transposed(text: bytes, width: int) -> bytes:
+    """Return the first bytes of all items, then the second ones: zlib likes them alike."""
+    return b"".join(text[place::width] for place in range(width))
+
+
+def decode(packed: bytes) -> list[Segment]:
+    """Return the events of a chunk's payload."""
+    payload = zlib.decompress(packed)
+    segments, entries = _COUNTS.unpack_from(payload)
+    at = _COUNTS.size + segments * _SEGMENT.size
+    heads = list(_SEGMENT.iter_unpack(payload[_COUNTS.size : at]))
+    columns = _Columns(payload, at)
+    events = sum(of_connection for _, of_connection, _ in heads)
+    kinds = columns.take(events, 1)
+    places, gaps, durations = (_array("I", columns.take(events, 4)) for _ in range(3))
+    numbers = _array("Q", columns.take(events, 8))
+    keys = columns.take(entries, 16)
+    table = [(keys[at : at + 8], keys[at + 8 : at + 16]) for at in range(0, len(keys), 16)]
+    decoded: list[Segment] = []
+    rows = zip(kinds, places, gaps, durations, numbers)  # noqa: B905
+    for connection, of_connection, instant in heads:
+        fields: list[Any] = []
+        end = instant
+        for kind, place, gap, duration, number in islice(rows, of_connection):
+            oid, serial = table[place]
+            start = end + gap
+            end = start + duration
+            fields += (kind, oid, number, serial, start * _TICK, end * _TICK)
+        decoded.append((connection, fields))
+    return decoded
+
+
+@dataclass
+class _Columns:
+    """The columns of a payload, one after the other."""
+
+    payload: bytes
+    at: int
+
+    def take(self, items: int, width: int) -> bytes:
+        """Return the next column, whose items are *width* bytes long."""
+        column = bytearray(items * width)
+        for place in range(width):
+            column[place::width] = self.payload[self.at : self.at + items]
+            self.at += items
+        return bytes(column)
+
+
+def _array(code: str, text: bytes) -> array[int]:
+    numbers = array(code, text)
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers
+
+
+def read_chunks(file: BinaryIO) -> Iterator[list[Segment]]:
+    """Read the chunks of a file whose header was read.
+
+    :raises FormatError: if the file ends inside a chunk, or a chunk is damaged
+    """
+    while True:
+        at = file.tell()
+        head = file.read(_HEAD.size)
+        if not head:
+            return
+        if len(head) < _HEAD.size:
+            raise _cut_off(at)
+        mark, length, checksum, _ = _HEAD.unpack(head)
+        if mark != _MARK:
+            raise FormatError(f"damaged at byte {at}: no chunk begins there")
+        packed = file.read(length)
+        if len(packed) < length:
+            raise _cut_off(at)
+        if zlib.crc32(packed) != checksum:
+            raise FormatError(f"damaged: the checksum of the chunk at byte {at} is wrong")
+        yield decode(packed)
+
+
+def _cut_off(at: int) -> FormatError:
+    return FormatError(f"cut off after byte {at}; to keep what is whole: truncate -s {at}")

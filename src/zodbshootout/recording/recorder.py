@@ -1,0 +1,219 @@
+"""Writes the events of all connections of a process to a file, once a second."""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import itertools
+import logging
+import os
+import random
+import secrets
+import threading
+import time
+import weakref
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from io import FileIO
+from pathlib import Path
+from typing import Any
+
+from zodbshootout.recording.chunks import FIELDS, NONE, encode, header
+
+INTERVAL = 1.0
+"""Seconds between two chunks: a killed process loses no more than these."""
+SUFFIX = ".events"
+"""The ending of the names of files."""
+KEY = "anonymous.key"
+"""The file with the key by which oids are replaced; nothing needs it after the recording."""
+logger = logging.getLogger("zodbshootout.recording")
+clock = time.perf_counter_ns
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The part of the work that is recorded."""
+
+    max_size: int | None = None
+    """Bytes that a process writes at most."""
+    sample: float = 1.0
+    """The fraction of the connections."""
+    while_exists: Path | None = None
+    """A file without which nothing is recorded."""
+    anonymous: bool = False
+    """Whether oids are replaced by others."""
+
+
+class Log:
+    """The events of one connection that are not written yet."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.fields: list[Any] = []
+        """As in a :data:`~zodbshootout.recording.chunks.Segment`."""
+        self.closed = False
+
+    def take(self) -> list[Any]:
+        """Remove the fields and return them, while another thread may append some."""
+        number = len(self.fields)
+        fields = self.fields[:number]
+        del self.fields[:number]
+        return fields
+
+
+class Recorder:
+    """Collects the events of a process and writes them to a file in a directory.
+
+    It raises no exception into the application: the first problem ends the recording, and one line
+    in the log says why.
+    """
+
+    def __init__(
+        self, directory: Path, limits: Limits, facts: Callable[[], Mapping[str, Any]] = dict
+    ) -> None:
+        self.directory = directory
+        self.limits = limits
+        self.active = False
+        """Whether transactions that begin now are recorded."""
+        self._facts = facts
+        self._numbers = itertools.count(1)
+        self._logs: dict[int, Log] = {}
+        self._random = random.SystemRandom()
+        self._ended = False
+        self._begin()
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            self._key = self._shared_key() if limits.anonymous else b""
+            if not os.access(directory, os.W_OK):
+                self.end("files cannot be made there")
+        except OSError as error:
+            self.end(error.strerror or str(error))
+        atexit.register(self.close)
+        this = weakref.ref(self)
+        os.register_at_fork(after_in_child=lambda: _begin_in_child(this()))
+
+    def _begin(self) -> None:
+        self._lock = threading.Lock()
+        self._closing = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._file: FileIO | None = None
+        self._size = 0
+        self._look()
+
+    def begin_in_child(self) -> None:
+        """Write a file of this process's own: the events so far are in that of its parent."""
+        for log in self._logs.values():
+            log.take()
+        self._begin()
+        if self._logs:
+            self._run()
+
+    def log(self) -> Log | None:
+        """Return a log for a new connection, or ``None`` if it is not in the sample."""
+        if self._ended or self._random.random() >= self.limits.sample:
+            return None
+        with self._lock:
+            log = Log(next(self._numbers))
+            self._logs[log.number] = log
+            self._run()
+        return log
+
+    def end(self, reason: str) -> None:
+        """Stop recording, and log why."""
+        if not self._ended:
+            self._ended, self.active = True, False
+            logger.error("recording into %s ended: %s", self.directory, reason)
+
+    def close(self) -> None:
+        """Write the events that are left, and stop."""
+        self._closing.set()
+        self._write()
+        self._ended, self.active = True, False
+        with self._lock:
+            if self._file is not None:
+                self._file.close()
+                self._file = None
+        atexit.unregister(self.close)
+
+    def _run(self) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._write_on, name="recording", daemon=True)
+            self._thread.start()
+
+    def _write_on(self) -> None:
+        while not self._ended and not self._closing.wait(INTERVAL):
+            self._write()
+            self._look()
+
+    def _look(self) -> None:
+        """Find out whether the file exists without which nothing is recorded."""
+        wanted = self.limits.while_exists
+        self.active = not self._ended and (wanted is None or wanted.exists())
+
+    def _write(self) -> None:
+        """Write a chunk of the events so far, if there are any."""
+        with self._lock:
+            try:
+                segments = [(log.number, log.take()) for log in self._logs.values()]
+                self._logs = {n: log for n, log in self._logs.items() if not log.closed}
+                segments = [(number, fields) for number, fields in segments if fields]
+                if segments and not self._ended:
+                    self._append(encode(self._renamed(segments)))
+            except OSError as error:
+                self.end(error.strerror or str(error))
+            except Exception as error:  # noqa: BLE001
+                self.end(f"{type(error).__name__}: {error}")
+
+    def _append(self, chunk: bytes) -> None:
+        """Write a whole chunk or nothing of it.
+
+        :raises OSError: if there is no room, or the file cannot be made
+        """
+        if self._file is None:
+            name = f"{time.time_ns()}-{os.getpid()}{SUFFIX}"
+            self._file = FileIO(self.directory / name, "x")
+            chunk = header(self._header()) + chunk
+        most = self.limits.max_size
+        if most is not None and self._size + len(chunk) > most:
+            self.end(f"max-size is reached ({most} bytes)")
+            return
+        rest = memoryview(chunk)
+        try:
+            while rest:
+                rest = rest[self._file.write(rest) :]
+        except OSError:
+            self._file.truncate(self._size)
+            raise
+        self._size += len(chunk)
+
+    def _header(self) -> dict[str, Any]:
+        times = {"time": time.time_ns(), "clock": clock()}
+        part = {"sample": self.limits.sample, "anonymous": self.limits.anonymous}
+        return {"pid": os.getpid(), **times, **part, **self._facts()}
+
+    def _shared_key(self) -> bytes:
+        """Return the key that all processes use which record into the directory."""
+        path = self.directory / KEY
+        try:
+            with FileIO(path, "x") as file:
+                file.write(secrets.token_bytes(32))
+        except FileExistsError:
+            pass
+        return path.read_bytes()
+
+    def _renamed(self, segments: list[tuple[int, list[Any]]]) -> list[tuple[int, list[Any]]]:
+        """Replace the oids, unless that of the root, if the recording is anonymous."""
+        if self._key:
+            for _, fields in segments:
+                fields[1::FIELDS] = map(self._name_of, fields[1::FIELDS])
+        return segments
+
+    def _name_of(self, oid: bytes) -> bytes:
+        if oid == NONE:
+            return oid
+        return hashlib.blake2b(oid, key=self._key, digest_size=len(oid)).digest()
+
+
+def _begin_in_child(recorder: Recorder | None) -> None:
+    if recorder is not None:
+        recorder.begin_in_child()

@@ -1,0 +1,264 @@
+"""Writing what is recorded, and what happens if that fails."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.recording.recordings import connections, events_in, files_in
+from zodbshootout.recording import recorder as recorder_module
+from zodbshootout.recording.chunks import NONE, FormatError, Kind, read_chunks, read_header
+from zodbshootout.recording.recorder import KEY, Limits, Log, Recorder
+
+OID = b"\0" * 7 + b"\7"
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    return tmp_path / "main.workload"
+
+
+@pytest.fixture(autouse=True)
+def never(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Write only when a test says so."""
+    monkeypatch.setattr(recorder_module, "INTERVAL", 3600.0)
+
+
+def note(log: Log | None, number: int = 1, oid: bytes = OID) -> None:
+    assert log is not None
+    log.fields.extend((int(Kind.LOAD), oid, number, NONE, 100, 200))
+
+
+def reasons(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records]
+
+
+def test_all_connections_are_in_one_file_with_the_facts(place: Path) -> None:
+    recorder = Recorder(place, Limits(), lambda: {"objects": 12})
+    first, second = recorder.log(), recorder.log()
+    note(first, 1)
+    note(second, 2)
+    note(first, 3)
+    recorder.close()
+    (path,) = files_in(place)
+    numbers = {c: [event.number for event in events] for c, events in connections(path).items()}
+    assert numbers == {1: [1, 3], 2: [2]}
+    with path.open("rb") as file:
+        facts = read_header(file)
+    assert (facts["objects"], facts["pid"], facts["sample"]) == (12, os.getpid(), 1.0)
+
+
+def test_a_recorder_without_events_writes_no_file(place: Path) -> None:
+    recorder = Recorder(place, Limits())
+    recorder.log()
+    recorder.close()
+    assert files_in(place) == []
+
+
+def test_the_logs_of_closed_connections_are_forgotten(place: Path) -> None:
+    recorder = Recorder(place, Limits())
+    log = recorder.log()
+    note(log)
+    assert log is not None
+    log.closed = True
+    recorder._write()
+    assert recorder._logs == {}
+    recorder.close()
+    assert len(events_in(place)) == 1
+
+
+def test_a_path_that_cannot_be_made_ends_the_recording_in_one_line(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "file").touch()
+    recorder = Recorder(tmp_path / "file" / "main.workload", Limits())
+    assert not recorder.active
+    assert recorder.log() is None
+    recorder.close()
+    (line,) = reasons(caplog)
+    assert line.endswith("ended: Not a directory")
+
+
+class FullDisk(io.FileIO):
+    """A file on a disk with room for the first *room* bytes."""
+
+    room = 0
+
+    def write(self, text: Any) -> int:
+        if self.tell() >= self.room:
+            raise OSError(28, "No space left on device")
+        return super().write(text[: self.room - self.tell()])
+
+
+def test_a_full_disk_ends_the_recording_after_the_last_whole_chunk(
+    place: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recorder_module, "FileIO", FullDisk)
+    recorder = Recorder(place, Limits())
+    log = recorder.log()
+    monkeypatch.setattr(FullDisk, "room", 10**6)
+    note(log, 1)
+    recorder._write()
+    size = files_in(place)[0].stat().st_size
+    monkeypatch.setattr(FullDisk, "room", size + 10)
+    note(log, 2)
+    recorder._write()
+    assert not recorder.active
+    note(log, 3)
+    recorder.close()
+    assert [event.number for event in events_in(place)] == [1]
+    (line,) = reasons(caplog)
+    assert line.endswith("ended: No space left on device")
+
+
+def test_the_size_of_a_file_is_limited(place: Path, caplog: pytest.LogCaptureFixture) -> None:
+    recorder = Recorder(place, Limits(max_size=1000))
+    log = recorder.log()
+    for number in range(100):
+        note(log, number)
+        recorder._write()
+    recorder.close()
+    (path,) = files_in(place)
+    assert 900 < path.stat().st_size <= 1000
+    numbers = [event.number for event in events_in(place)]
+    assert numbers == list(range(len(numbers)))
+    assert reasons(caplog)[0].endswith("ended: max-size is reached (1000 bytes)")
+
+
+def test_a_failure_of_the_recorder_itself_ends_it(
+    place: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    recorder = Recorder(place, Limits())
+    log = recorder.log()
+    note(log, oid="no oid")  # type: ignore[arg-type]
+    recorder._write()
+    assert not recorder.active
+    recorder.close()
+    assert "ended: TypeError" in reasons(caplog)[0]
+
+
+def test_a_sample_of_the_connections_is_recorded(place: Path) -> None:
+    recorder = Recorder(place, Limits(sample=0.25))
+    logs = [recorder.log() for _ in range(2000)]
+    recorder.close()
+    recorded = sum(log is not None for log in logs)
+    assert 350 < recorded < 650  # beyond 7 standard deviations
+
+
+def test_nothing_is_recorded_while_a_file_is_missing(place: Path, tmp_path: Path) -> None:
+    switch = tmp_path / "record-now"
+    recorder = Recorder(place, Limits(while_exists=switch))
+    assert not recorder.active
+    switch.touch()
+    recorder._look()
+    assert recorder.active
+    switch.unlink()
+    recorder._look()
+    assert not recorder.active
+    recorder.close()
+
+
+def test_oids_are_replaced_alike_in_all_processes(place: Path) -> None:
+    for _ in range(2):
+        recorder = Recorder(place, Limits(anonymous=True))
+        log = recorder.log()
+        note(log, 1)
+        note(log, 2, NONE)
+        recorder.close()
+    first, root, second, _ = events_in(place)
+    assert first.oid == second.oid != OID
+    assert root.oid == NONE
+    assert (place / KEY).stat().st_size == 32
+
+
+def test_a_child_writes_a_file_of_its_own(place: Path) -> None:
+    recorder = Recorder(place, Limits())
+    log = recorder.log()
+    note(log, 1)
+    child = os.fork()
+    if child == 0:
+        try:
+            note(log, 2)
+            recorder.close()
+        finally:
+            os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    recorder.close()
+    files = [connections(path) for path in files_in(place)]
+    assert sorted([event.number for event in file[1]] for file in files) == [[1], [2]]
+
+
+APPLICATION = """
+import sys, time
+from pathlib import Path
+from ZODB.MappingStorage import MappingStorage
+import ZODB, transaction
+from zodbshootout.recording import record
+db = ZODB.DB(record(MappingStorage(), sys.argv[1]))
+number = 0
+while True:
+    with db.transaction() as connection:
+        connection.root()["number"] = number
+    number += 1
+    print(number, flush=True)
+    time.sleep(0.01)
+"""
+
+
+@pytest.fixture
+def application(place: Path) -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-c", APPLICATION, str(place)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        yield process
+        process.kill()
+
+
+def test_a_killed_process_leaves_what_it_did_until_a_second_ago(
+    application: subprocess.Popen[str], place: Path
+) -> None:
+    assert application.stdout is not None
+    begin = time.monotonic()
+    for _ in application.stdout:
+        if files_in(place) and time.monotonic() - begin > 3:
+            break
+    application.send_signal(signal.SIGKILL)
+    application.wait()
+    committed = [event for event in events_in(place) if event.kind == Kind.FINISH]
+    size = files_in(place)[0].stat().st_size
+    assert len(committed) > 10
+    with files_in(place)[0].open("rb") as file:
+        read_header(file)
+        chunks = [sum(len(fields) for _, fields in chunk) for chunk in read_chunks(file)]
+        assert file.tell() == size
+    # A chunk a second, apart from what the machine was too busy for.
+    assert len(chunks) >= 2
+
+
+def test_the_rest_is_written_at_the_end_of_the_interpreter(place: Path) -> None:
+    code = (
+        "import sys, ZODB; from ZODB.MappingStorage import MappingStorage;"
+        "from zodbshootout.recording import record;"
+        "db = ZODB.DB(record(MappingStorage(), sys.argv[1])); db.open()"
+    )
+    subprocess.run([sys.executable, "-c", code, str(place)], check=True)
+    assert any(event.kind == Kind.FINISH for event in events_in(place))
+
+
+def test_a_file_in_a_directory_of_others_is_not_overwritten(place: Path) -> None:
+    place.mkdir()
+    (place / "notes.events").write_text("mine")
+    recorder = Recorder(place, Limits())
+    note(recorder.log())
+    recorder.close()
+    assert (place / "notes.events").read_text() == "mine"
+    with pytest.raises(FormatError):
+        events_in(place)

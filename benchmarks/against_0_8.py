@@ -26,7 +26,7 @@ from zodbshootout.client.database import prelude
 from zodbshootout.config.configuration import Source, parse
 from zodbshootout.guardian import Guardian
 from zodbshootout.servers.address import given_names
-from zodbshootout.servers.running import start_servers
+from zodbshootout.servers.running import RunningServers
 from zodbshootout.servers.server import ServerContext
 
 REQUIREMENTS = (
@@ -63,11 +63,13 @@ def _wall_of_0_8(*, quick: bool) -> float:
             python = _installed(guardian, directory / "venv")
             names = stack.enter_context(given_names(source, scratch))
             configuration = parse(source, names)
-            users = {server: ["0.8.0"] for server in source.server_names}
+            users = {server: ["0.8.0"] for server in configuration.servers}
             context = ServerContext(scratch, source, names, guardian)
-            absent = start_servers(stack, configuration, users, context).absent
-            if absent:
-                raise NotMeasured(f"a server does not start: {'; '.join(absent.values())}")
+            servers = RunningServers()
+            servers.start(stack, configuration, users, context)
+            if servers.absent:
+                reasons = "; ".join(servers.absent.values())
+                raise NotMeasured(f"a server does not start: {reasons}")
             file = directory / "contenders.conf"
             file.write_text(prelude(names) + IMPORTS + share.contenders(), encoding="utf-8")
             return _time(guardian, python, file, quick=quick)

@@ -48,9 +48,7 @@ def test_a_section_for_another_python_is_not_read_by_this_one() -> None:
     )
     assert outside.names == {"scratch", "main_password"}
     assert [each.name for each in configuration.databases] == ["near"]
-    assert [each.requirements for each in configuration.environments] == [
-        ("RelStorage<3", "ZODB<6")
-    ]
+    assert configuration.environments["old"].requirements == ("RelStorage<3", "ZODB<6")
 
 
 def test_its_lines_are_found_again_in_the_file() -> None:
@@ -83,7 +81,7 @@ def test_contenders_keep_their_order_and_tell_what_stands_there() -> None:
     )
     far, near, last = contenders_of(configuration)
     assert (far.name, near.name, last.name) == ("far", "near", "last")
-    assert (far.environment, near.environment) == ("old", "")
+    assert (far.environment, near.environment) == (configuration.environments["old"], None)
     assert far.settings == {"section": "newtdb", "zodb.relstorage.dsn": "$scratch/x"}
     assert far.storage.names == {"scratch": "/tmp/x", "main_password": "top"}
     assert far.place == ("$scratch/x",)

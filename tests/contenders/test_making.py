@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from zodbshootout.contenders.environment import Environment
+from zodbshootout.config.environment import Environment
 from zodbshootout.contenders.making import CARRIED, KEPT_DAYS, Maker, carry_to
 from zodbshootout.errors import UserError
 from zodbshootout.guardian import Guardian

@@ -53,7 +53,7 @@ def check(place: Path, *names: str) -> None:
         configuration = parse(source, defined)
     contenders = [each for each in contenders_of(configuration) if each.name in names]
     assert len(contenders) == len(names)
-    check_servers_can_restart(configuration, contenders)
+    check_servers_can_restart(contenders)
 
 
 def test_servers_that_keep_their_data_can_be_restarted(tmp_path: Path) -> None:

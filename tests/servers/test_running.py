@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +13,7 @@ from zodbshootout.config.configuration import Configuration, Source, parse
 from zodbshootout.guardian import Guardian
 from zodbshootout.servers import ServerFailed, running
 from zodbshootout.servers.address import given_names
-from zodbshootout.servers.running import RunningServers, start_servers
+from zodbshootout.servers.running import RunningServers
 from zodbshootout.servers.server import ServerContext
 
 # The database is the last of the file, and is needed first.
@@ -33,11 +33,11 @@ NEEDED_BY = {
 }
 
 
-def users_of(*contenders: str) -> dict[str, list[str]]:
+def users_of(configuration: Configuration, contenders: Sequence[str]) -> dict[Any, list[str]]:
     """Return which of the contenders, or of all, need each server."""
     return {
-        server: [each for each in contenders or NEEDED_BY if server in NEEDED_BY[each]]
-        for server in NAMES
+        server: [each for each in contenders or NEEDED_BY if server.name in NEEDED_BY[each]]
+        for server in configuration.servers
     }
 
 
@@ -100,8 +100,10 @@ def start(servers: FakeServers, tmp_path: Path) -> Callable[..., RunningServers]
         source = Source(tmp_path / "x.conf", text)
         configuration = configuration_of(source, tmp_path)
         context = ServerContext(tmp_path, source, configuration.names, mock.Mock(spec=Guardian))
+        servers = RunningServers()
         with ExitStack() as stack:
-            return start_servers(stack, configuration, users_of(*contenders), context)
+            servers.start(stack, configuration, users_of(configuration, contenders), context)
+        return servers
 
     return begin
 

@@ -20,7 +20,6 @@ from zodbshootout.client.outcome import Failed, Failure
 from zodbshootout.client.specification import Storage
 from zodbshootout.client.storage_info import StorageInfo, installed_versions
 from zodbshootout.config.configuration import path_of
-from zodbshootout.config.loader import SectionText
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.contenders.making import Maker
 from zodbshootout.contenders.variants import Variants
@@ -50,16 +49,18 @@ def open_all(
     :raises UserError: if a section is wrong that another Python reads
     """
     maker = Maker(variants.context.guardian, lambda line: observer.relay(variants.mask(line)))
-    interpreters, unavailable = variants.interpreters(maker, plan.cells[0].parameters.crew)
+    interpreters, unavailable = variants.interpreters(
+        plan.contenders, maker, plan.cells[0].parameters.crew
+    )
     measurable = plan.measurable
     located = {
         contender.name: replace(contender.storage, interpreter=interpreters.get(contender.name))
         for contender in measurable
         if contender.name not in unavailable
     }
-    _check_sections(located, variants.texts, launcher)
-    observer.note("starting servers")
     present = [contender for contender in measurable if contender.name in located]
+    _check_sections(present, located, launcher)
+    observer.note("starting servers")
     clients = max(cell.parameters.crew.size for cell in plan.cells)
     servers = variants.start_servers(stack, present, clients)
     unavailable |= servers.absent
@@ -100,23 +101,24 @@ def inspect_all(
 
 
 def _check_sections(
-    storages: Mapping[str, Storage], texts: Mapping[str, SectionText], launcher: Launcher
+    contenders: Sequence[Contender], storages: Mapping[str, Storage], launcher: Launcher
 ) -> None:
     """Have other Pythons read their contenders' sections; nothing is opened."""
-    elsewhere = [name for name in storages if texts[name].environment]
+    elsewhere = [contender for contender in contenders if contender.section.environment]
     if not elsewhere:
         return
     with suppress(Failed), launcher.fork_server() as fork_server:
-        for name in elsewhere:
+        for contender in elsewhere:
             try:
-                flaw = fork_server.validate(storages[name])
+                flaw = fork_server.validate(storages[contender.name])
             except Failed:
                 continue  # opening it fails in the same way, and fails this contender alone
             if flaw is not None:
-                _, url, number = texts[name].place(flaw.line)
+                section = contender.section
+                _, url, number = section.place(flaw.line)
                 where = f"{path_of(url)}:{number}" if flaw.line else str(path_of(url))
                 message = " ".join(flaw.message.split())
-                raise UserError(f"{where}: {message} (environment {texts[name].environment})")
+                raise UserError(f"{where}: {message} (environment {section.environment})")
 
 
 @contextmanager

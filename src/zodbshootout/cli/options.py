@@ -25,9 +25,9 @@ from zodbshootout.client.benchmarks import DEFAULT, benchmarks
 from zodbshootout.client.masking import Mask
 from zodbshootout.client.specification import ClientKind, CrewShape, MappingType, Parameters
 from zodbshootout.config.configuration import EMBEDDED
+from zodbshootout.config.environment import Environment, of_words
 from zodbshootout.config.secrets import of_uri
 from zodbshootout.config.uri import is_uri, scheme_of
-from zodbshootout.contenders.environment import Environment, of_words
 from zodbshootout.errors import UserError, close_to, suggestion
 from zodbshootout.results.files import holds_results
 from zodbshootout.scheduling.calibration import RUN_TIME, Effort

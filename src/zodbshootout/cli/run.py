@@ -29,7 +29,7 @@ from zodbshootout.contenders.selection import (
     shared_databases,
     to_be_zapped,
 )
-from zodbshootout.contenders.variants import Variants, read_variants
+from zodbshootout.contenders.variants import check_servers_can_restart, read_variants
 from zodbshootout.crews.cluster import Cluster
 from zodbshootout.errors import ALL_MEASURED, INTERRUPTED, SOME_FAILED, UserError, errors_of_files
 from zodbshootout.guardian import Guardian, GuardianLost
@@ -58,15 +58,18 @@ def run(options: Options, streams: Streams) -> int:
         with errors_of_files():
             variants = read_variants(
                 _source(options), options.against, directories, guardian, streams.mask
-            ).selected(options.only)
-            _check_names_and_pythons(variants, options)
+            )
+            contenders = variants.contenders(options.only)
+            _check_names_and_pythons(contenders, options)
             directory, start = variants.context.directory, not options.list_only
             cluster = stack.enter_context(
                 cluster_for(options.hosts, guardian, directory, start=start)
             )
-            plan, notes = _plan_and_notes(options, variants, cluster)
+            plan, notes = _plan_and_notes(options, contenders, cluster)
             if options.list_only:
-                environments = dict.fromkeys(variants.environments().values())
+                environments = dict.fromkeys(
+                    contender.environment for contender in contenders if contender.environment
+                )
                 return _show_plan(plan, notes, map(Maker(guardian).describe, environments), streams)
             files = result_files(options, plan)
             check_other_files(options, files.combined)
@@ -106,22 +109,24 @@ def _source(options: Options) -> Source:
     return replace(source, text=source.text + MAPPING) if options.include_mapping else source
 
 
-def _check_names_and_pythons(variants: Variants, options: Options) -> None:
-    check_baseline(options.run.baseline, variants.names)
-    named("--may-write", options.run.may_write, variants.names)
+def _check_names_and_pythons(contenders: Sequence[Contender], options: Options) -> None:
+    names = [contender.name for contender in contenders]
+    check_baseline(options.run.baseline, names)
+    named("--may-write", options.run.may_write, names)
     option = "--leaks" if options.run.leaks else options.memory
-    for name, section in variants.texts.items():
-        if option and section.environment:
+    for contender in contenders:
+        if option and contender.environment:
             raise UserError(
-                f"{option} is about this Python, and {name} is in another one; choose others with "
-                "--only"
+                f"{option} is about this Python, and {contender.name} is in another one; choose "
+                "others with --only"
             )
 
 
 def _plan_and_notes(
-    options: Options, variants: Variants, cluster: Cluster | None
+    options: Options, contenders: Sequence[Contender], cluster: Cluster | None
 ) -> tuple[Plan, Sequence[str]]:
-    contenders = variants.contenders(cluster)
+    if cluster is not None:
+        contenders = [contender.on_hosts(cluster) for contender in contenders]
     notes = shared_databases(contenders)
     sweep = on_hosts(options.sweep, cluster)
     reason = refused_unless_alone(contenders, sweep.parameters()[0])
@@ -129,7 +134,7 @@ def _plan_and_notes(
         notes.append(f"1 client instead of {sweep.concurrency[0]}: {reason}")
         sweep = replace(sweep, concurrency=[1])
     if options.run.restart:
-        variants.check_servers_can_restart(contenders)
+        check_servers_can_restart(contenders)
     return make_plan(contenders, options.benchmarks, sweep, options.effort), notes
 
 

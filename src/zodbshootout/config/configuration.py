@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.resources import files
@@ -22,6 +22,7 @@ from ZODB.config import ZODBDatabase
 
 from zodbshootout.client.masking import Mask
 from zodbshootout.client.outcome import describe
+from zodbshootout.config.environment import Environment
 from zodbshootout.config.explanation import explain, key_in_line, refers_to_environment
 from zodbshootout.config.loader import SectionText, TextLoader
 from zodbshootout.config.secrets import SECRET_KEY, of_configuration
@@ -72,18 +73,6 @@ class Settings:
         self.config = section
 
 
-class EnvironmentSection:
-    """An ``<environment>`` section, of which contenders/environment.py makes an environment."""
-
-    def __init__(self, section: Any) -> None:
-        self.config = section
-        self.name: str = section.getSectionName()
-        self.python: str | None = section.python
-        self.requirements: tuple[str, ...] = tuple(section.requirements)
-        if not self.python and not self.requirements:
-            raise ValueError("it needs requirements, or python")
-
-
 @dataclass(frozen=True)
 class Configuration:
     """The sections of a file."""
@@ -92,7 +81,8 @@ class Configuration:
     """The sections such as ``<zodb NAME>``, in the order of the file: their texts and what ZConfig
     makes of them, ``None`` if another Python is to read them."""
     servers: Sequence[ServerSection]
-    environments: Sequence[EnvironmentSection]
+    environments: Mapping[str, Environment]
+    """By their names."""
     names: Mapping[str, str]
     """The names that the run defines."""
     texts: Mapping[Any, SectionText]
@@ -206,12 +196,13 @@ def parse(source: Source, names: Mapping[str, str]) -> Configuration:
         for text in loader.outermost
         if text.environment or text in sections
     ]
-    _check_environments([text for text, _ in contenders], parsed.environments)
+    environments = {environment.name: environment for environment in parsed.environments}
+    _check_environments([text for text, _ in contenders], environments)
     for server in parsed.servers:
         server.text = loader.texts[server.config.getSectionMatcher()]
     # Not all of the environment: the same file has the same text everywhere.
     mask = Mask(of_configuration(source.whole, names, {}))
-    return Configuration(contenders, parsed.servers, parsed.environments, names, loader.texts, mask)
+    return Configuration(contenders, parsed.servers, environments, names, loader.texts, mask)
 
 
 def _check_imports(loader: TextLoader) -> None:
@@ -220,18 +211,16 @@ def _check_imports(loader: TextLoader) -> None:
         raise loader.failed_imports[0]
 
 
-def _check_environments(
-    contenders: Sequence[SectionText], environments: Sequence[EnvironmentSection]
-) -> None:
+def _check_environments(contenders: Sequence[SectionText], environments: Collection[str]) -> None:
     """Check the sections for other Pythons as ZConfig checks those for this one."""
-    known = [environment.name for environment in environments]
     names = [text.name for text in contenders]
     for text in contenders:
         if not text.environment:
             continue
         where = f"{path_of(text.lines[0].url)}:{text.lines[0].number}"
-        if text.environment not in known:
-            meant = suggestion(text.environment, known) if known else "no section defines one"
+        if text.environment not in environments:
+            defined = list(environments)
+            meant = suggestion(text.environment, defined) if defined else "no section defines one"
             raise UserError(f"{where}: no environment {text.environment!r}; {meant}")
         if text.type == "zodburi":
             _check_uri(text, where)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -20,7 +20,11 @@ from zodbshootout.client.storage_info import (
     narrowest,
     server_cache,
 )
-from zodbshootout.servers.address import accepts
+from zodbshootout.config.configuration import ServerSection
+from zodbshootout.config.environment import Environment
+from zodbshootout.config.loader import SectionText
+from zodbshootout.crews.cluster import Cluster
+from zodbshootout.servers.address import HOST, accepts, is_loopback
 
 OF_SERVER = "server."
 """The prefix of the settings of private servers."""
@@ -50,9 +54,8 @@ class Contender:
     settings: Mapping[str, str] = field(default_factory=dict)
     """The configuration without secrets, with ``$name`` for what the run has named."""
     info: StorageInfo = field(default_factory=StorageInfo)
-    servers: Mapping[str, str] = field(default_factory=dict)
-    """The private servers that it needs, itself or through another: their sections' types, such as
-    ``zeoserver``, by name."""
+    servers: Mapping[str, ServerSection] = field(default_factory=dict)
+    """The private servers that it needs, itself or through another, by name."""
     limits: tuple[Limit, ...] = ()
     hosts_together: int = 1
     """The largest number of a crew's hosts on one machine."""
@@ -62,10 +65,9 @@ class Contender:
     installation: str | None = None
     """How to install the packages that it needs, such as a driver."""
     advice: tuple[Advice, ...] = ()
-    environment: str = ""
-    """The name of the environment that it is opened in; empty for the Python of the command."""
-    made_of: str = ""
-    """The Python and the requirements of that environment, in one line."""
+    section: SectionText = field(default_factory=SectionText)
+    environment: Environment | None = None
+    """The environment that it is opened in; ``None`` for the Python of the command."""
     variant: str = ""
     """With ``--against``, the name of the variant whose ``$scratch`` and servers it uses."""
     variant_of: str = ""
@@ -78,6 +80,24 @@ class Contender:
         sharing = narrowest((self.info.sharing, info.sharing))
         info = replace(info, sharing=sharing)
         return replace(self, storage=storage or self.storage, info=info)
+
+    def on_hosts(self, cluster: Cluster) -> Contender:
+        """Return the contender with the limits that clients on the hosts of a cluster have."""
+        limits = (*self.limits, *map(Limit, self._out_of_reach(cluster)))
+        return replace(self, limits=limits, hosts_together=cluster.together)
+
+    def _out_of_reach(self, cluster: Cluster) -> Iterator[str]:
+        """Yield the reasons why clients on the hosts cannot open it."""
+        if self.environment is not None:
+            name = self.environment.name
+            yield f"environment {name} is made for this command alone; leave out --hosts"
+        if cluster.here:
+            return
+        for file in files_in(self.settings):
+            yield f"only this host has {file}; leave out --hosts"
+        for server in self.servers.values():
+            if is_loopback(server.listen or HOST):
+                yield f"server {server.name} listens on this host alone; see listen"
 
     def refusal(self, parameters: Parameters) -> str | None:
         """Return why it cannot be measured with these parameters, ``None`` if it can."""
@@ -111,8 +131,8 @@ class Contender:
         """
         emptied = {
             cache
-            for section_type in self.servers.values()
-            for cache in _SERVER_CACHES.get(section_type, ())
+            for server in self.servers.values()
+            for cache in _SERVER_CACHES.get(server.kind, ())
         }
         return [cache for cache in self.info.left if not (restarted and cache in emptied)]
 

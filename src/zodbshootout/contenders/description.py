@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from zodbshootout.client.specification import INSTALLED, Storage
-from zodbshootout.client.storage_info import Limit, Sharing, StorageInfo
+from zodbshootout.client.storage_info import Sharing, StorageInfo
 from zodbshootout.client.storages import (
     StorageType,
     inner_sections,
@@ -18,58 +19,38 @@ from zodbshootout.client.storages import (
     written_sections,
 )
 from zodbshootout.config.configuration import Configuration, ServerSection
+from zodbshootout.config.environment import Environment
 from zodbshootout.config.loader import SectionText, with_names
 from zodbshootout.config.secrets import SECRET_KEY
-from zodbshootout.contenders.contender import OF_SERVER, Contender, files_in
-from zodbshootout.contenders.environment import Environment, of_section
-from zodbshootout.crews.cluster import Cluster
-from zodbshootout.servers.address import HOST, is_loopback, servers_of
+from zodbshootout.contenders.contender import OF_SERVER, Contender
+from zodbshootout.servers.address import servers_of
 
 
 def contenders_of(
-    configuration: Configuration,
-    environment: Environment | None = None,
-    cluster: Cluster | None = None,
-    mask: Callable[[str], str] = str,
+    configuration: Configuration, environment: Environment | None = None
 ) -> list[Contender]:
     """Return the contenders that a configuration describes, in their order.
 
-    ``--against`` opens all of them in the *environment*.  Their clients live on the hosts of the
-    *cluster*, if there is one.  *mask* hides secrets in what environments are made of.
+    ``--against`` opens all of them in the *environment*.
     """
-    described = {
-        environment.name: environment for environment in map(of_section, configuration.environments)
-    }
-    contenders = []
-    for text, section in configuration.contenders:
-        where = environment or described.get(text.environment)
-        opened = {
-            "name": name_in(environment, text.name),
-            "environment": where.name if where else "",
-            "made_of": mask(where.made_of) if where else "",
-            "variant": environment.name if environment else "",
-            "variant_of": text.name if _is_other(environment) else "",
-        }
-        contenders.append(_contender(text, section, configuration, cluster, opened))
-    return contenders
+    contenders = [
+        _contender(text, section, configuration) for text, section in configuration.contenders
+    ]
+    if environment is None:
+        return contenders
+    name = environment.name
+    contenders = [
+        replace(contender, environment=environment, variant=name) for contender in contenders
+    ]
+    if name == INSTALLED:
+        return contenders
+    return [
+        replace(contender, name=f"{contender.name}@{name}", variant_of=contender.name)
+        for contender in contenders
+    ]
 
 
-def name_in(environment: Environment | None, name: str) -> str:
-    """Return the name of a contender that ``--against`` opens in an *environment*, if any."""
-    return f"{name}@{environment.name}" if environment and _is_other(environment) else name
-
-
-def _is_other(environment: Environment | None) -> bool:
-    return environment is not None and environment.name != INSTALLED
-
-
-def _contender(
-    text: SectionText,
-    section: Any,
-    configuration: Configuration,
-    cluster: Cluster | None,
-    opened: Mapping[str, str],
-) -> Contender:
+def _contender(text: SectionText, section: Any, configuration: Configuration) -> Contender:
     """Return a contender; *section* is ``None`` if another Python is to read it."""
     servers = servers_of(text.names, configuration)
     known = [] if section is None else list(known_types(nested_sections(section)))
@@ -78,23 +59,21 @@ def _contender(
     for server in servers:
         of_server = _settings(server.text, server, configuration)
         settings |= {f"{OF_SERVER}{server.name}.{key}": value for key, value in of_server.items()}
-    limits = [limit for kind, storage in known for limit in kind.limits(storage)]
-    if cluster is not None:
-        limits += _limits_of_hosts(cluster, opened["environment"], settings, servers)
     installations = (kind.installation(storage) for kind, storage in known)
     return Contender(
+        name=text.name,
         storage=_storage(text, configuration.names),
         settings=settings,
         info=info,
-        servers={server.name: server.kind for server in servers},
-        limits=tuple(limits),
-        hosts_together=cluster.together if cluster else 1,
+        servers={server.name: server for server in servers},
+        limits=tuple(limit for kind, storage in known for limit in kind.limits(storage)),
         requirements=tuple(need for kind, storage in known for need in kind.requirements(storage)),
         zap_obstacle=_zap_obstacle(info, [kind for kind, _ in known]),
         installation=next(filter(None, installations), None),
         advice=tuple(advice for kind, storage in known for advice in kind.advice(storage)),
+        section=text,
+        environment=configuration.environments.get(text.environment),
         text=_shown(text, servers, configuration.mask),
-        **opened,
     )
 
 
@@ -182,26 +161,6 @@ def _printable(value: Any) -> str:
     if isinstance(address, (str, int, float, bytes)) or address is None:
         return str(address)
     return type(address).__name__  # other texts differ from process to process
-
-
-def _limits_of_hosts(
-    cluster: Cluster,
-    environment: str,
-    settings: Mapping[str, str],
-    servers: Sequence[ServerSection],
-) -> list[Limit]:
-    """Return why clients on the hosts of a *cluster* cannot use a storage."""
-    if environment:
-        reason = f"environment {environment} is made for this command alone"
-        return [Limit(f"{reason}; leave out --hosts")]
-    if cluster.here:
-        return []
-    for file in files_in(settings):
-        return [Limit(f"only this host has {file}; leave out --hosts")]
-    for server in servers:
-        if is_loopback(server.listen or HOST):
-            return [Limit(f"server {server.name} listens on this host alone; see listen")]
-    return []
 
 
 def _info(section: Any, servers: Sequence[ServerSection]) -> StorageInfo:

@@ -29,7 +29,7 @@ from typing import IO
 import platformdirs
 
 from zodbshootout.client.specification import Interpreter
-from zodbshootout.contenders.environment import Environment
+from zodbshootout.config.environment import Environment
 from zodbshootout.crews.interpreters import foreign_environment
 from zodbshootout.errors import UserError
 from zodbshootout.guardian import Guardian, last_lines

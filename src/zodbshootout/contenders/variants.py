@@ -7,39 +7,30 @@ to databases of their own and can be measured in turn.
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import TypeVar
+from tempfile import TemporaryDirectory
 
 from zodbshootout.client.masking import Mask
 from zodbshootout.client.specification import INSTALLED, ClientKind, CrewShape, Interpreter
 from zodbshootout.client.storage_info import Sharing
 from zodbshootout.client.storages import sharing_of
 from zodbshootout.config.configuration import Configuration, Source, parse
-from zodbshootout.config.loader import SectionText
+from zodbshootout.config.environment import Environment
 from zodbshootout.config.secrets import of_configuration
 from zodbshootout.contenders.contender import Contender
-from zodbshootout.contenders.description import contenders_of, name_in
-from zodbshootout.contenders.environment import Environment, of_section
+from zodbshootout.contenders.description import contenders_of
 from zodbshootout.contenders.making import Maker, carry_to
 from zodbshootout.contenders.selection import named
-from zodbshootout.crews.cluster import Cluster
 from zodbshootout.crews.interpreters import own_interpreter
 from zodbshootout.errors import UserError
 from zodbshootout.guardian import Guardian
 from zodbshootout.servers.address import given_names
-from zodbshootout.servers.running import (
-    RunningServers,
-    all_of,
-    start_servers,
-)
+from zodbshootout.servers.running import RunningServers
 from zodbshootout.servers.server import ServerContext
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -51,29 +42,6 @@ class Variant:
     environment: Environment | None
     """The environment of ``--against`` in which all contenders are opened."""
 
-    @property
-    def texts(self) -> list[SectionText]:
-        """The contenders' sections."""
-        return [text for text, _ in self.configuration.contenders]
-
-    def only(self, names: Sequence[str]) -> Variant:
-        """Return the variant with those of its contenders whose sections have these *names*."""
-        contenders = [pair for pair in self.configuration.contenders if pair[0].name in names]
-        return replace(self, configuration=replace(self.configuration, contenders=contenders))
-
-    def start_servers(
-        self, stack: ExitStack, users: Sequence[Contender], clients: int
-    ) -> RunningServers:
-        """Start the servers that those of the *users* need which are contenders of this variant."""
-        names = {name_in(self.environment, text.name) for text in self.texts}
-        own = [contender for contender in users if contender.name in names]
-        users_of_servers = {
-            server.name: [contender.name for contender in own if server.name in contender.servers]
-            for server in self.configuration.servers
-        }
-        context = replace(self.context, clients=clients)
-        return start_servers(stack, self.configuration, users_of_servers, context)
-
 
 @dataclass(frozen=True)
 class Variants:
@@ -81,79 +49,45 @@ class Variants:
 
     variants: Sequence[Variant]
     mask: Mask
-    """Hides secrets in what the environments are made of."""
-
-    def selected(self, only: Sequence[str]) -> Variants:
-        """Return the variants with the contenders that the words of ``--only`` name, or all.
-
-        :raises UserError: if there are no such contenders, or they cannot have variants
-        """
-        first = self.variants[0]
-        names = [text.name for text in first.texts]
-        if not names:
-            raise UserError(
-                f"{first.context.source.path}: no contender; each is a section <zodb NAME> with a "
-                "storage in it"
-            )
-        chosen = named("--only", only, names) or names
-        variants = [variant.only(chosen) for variant in self.variants]
-        for text in variants[0].texts:
-            if first.environment is not None and text.environment:
-                raise UserError(
-                    f"--against: {text.name} is in environment {text.environment} already; choose "
-                    "others with --only"
-                )
-        return replace(self, variants=variants)
+    """Hides the secrets in the configuration."""
 
     @property
     def context(self) -> ServerContext:
         """The context of the first variant, and of what belongs to no variant."""
         return self.variants[0].context
 
-    @property
-    def names(self) -> list[str]:
-        """The names of the contenders, the variants of one section next to each other."""
-        return _interleaved(
-            [name_in(variant.environment, text.name) for text in variant.texts]
-            for variant in self.variants
-        )
+    def contenders(self, only: Sequence[str] = ()) -> list[Contender]:
+        """Return the contenders that the words of ``--only`` name, or without words all.
 
-    def contenders(self, cluster: Cluster | None = None) -> list[Contender]:
-        """Return the contenders as the sections describe them, in the order of their names.
+        The variants of one section are next to each other.
 
-        Their clients live on the hosts of the *cluster*, if there is one.
+        :raises UserError: if there are no such contenders, or they cannot have variants
         """
-        return _interleaved(
-            contenders_of(variant.configuration, variant.environment, cluster, self.mask)
-            for variant in self.variants
-        )
-
-    @property
-    def texts(self) -> dict[str, SectionText]:
-        """The contenders' sections, by the contenders' names."""
-        return {
-            name_in(variant.environment, text.name): text
-            for variant in self.variants
-            for text in variant.texts
-        }
-
-    def environments(self) -> dict[str, Environment]:
-        """Return the environments in which contenders are opened, by the contenders' names."""
-        environments = {}
-        for variant in self.variants:
-            sections = {
-                environment.name: environment for environment in variant.configuration.environments
-            }
-            for text in variant.texts:
-                name = name_in(variant.environment, text.name)
-                if variant.environment is not None:
-                    environments[name] = variant.environment
-                elif text.environment:
-                    environments[name] = of_section(sections[text.environment])
-        return environments
+        described = [
+            contenders_of(variant.configuration, variant.environment) for variant in self.variants
+        ]
+        names = [contender.section.name for contender in described[0]]
+        if not names:
+            raise UserError(
+                f"{self.context.source.path}: no contender; each is a section <zodb NAME> with a "
+                "storage in it"
+            )
+        chosen = named("--only", only, names) or names
+        contenders = [
+            contender
+            for contender in chain.from_iterable(zip(*described, strict=True))
+            if contender.section.name in chosen
+        ]
+        for contender in contenders:
+            if contender.variant and contender.section.environment:
+                raise UserError(
+                    f"--against: {contender.section.name} is in environment "
+                    f"{contender.section.environment} already; choose others with --only"
+                )
+        return contenders
 
     def interpreters(
-        self, maker: Maker, crew: CrewShape
+        self, contenders: Sequence[Contender], maker: Maker, crew: CrewShape
     ) -> tuple[dict[str, Interpreter], dict[str, str]]:
         """Make the environments; return the contenders' Pythons, by the contenders' names.
 
@@ -164,29 +98,24 @@ class Variants:
         gevent = crew.client_kind is ClientKind.GREENLET
         interpreters: dict[str, Interpreter] = {}
         unavailable: dict[str, str] = {}
-        environments = self.environments()
         modules = self.context.directory / "modules"
-        if environments:
+        if any(contender.environment for contender in contenders):
             carry_to(modules)
-        for environment in dict.fromkeys(environments.values()):
-            names = [name for name, candidate in environments.items() if candidate == environment]
-            try:
-                interpreter = maker.interpreter(environment, modules)
-            except UserError as error:
-                unavailable |= dict.fromkeys(names, str(error))
-            else:
-                interpreters |= dict.fromkeys(names, replace(interpreter, gevent=gevent))
-        if gevent and crew.hosts:
-            patched = own_interpreter(gevent=True)
-            interpreters |= {name: patched for name in self.names if name not in environments}
+        names: dict[Environment | None, list[str]] = {}
+        for contender in contenders:
+            names.setdefault(contender.environment, []).append(contender.name)
+        for environment, opened_there in names.items():
+            if environment is not None:
+                try:
+                    interpreter = maker.interpreter(environment, modules)
+                except UserError as error:
+                    unavailable |= dict.fromkeys(opened_there, str(error))
+                else:
+                    patched = replace(interpreter, gevent=gevent)
+                    interpreters |= dict.fromkeys(opened_there, patched)
+            elif gevent and crew.hosts:
+                interpreters |= dict.fromkeys(opened_there, own_interpreter(gevent=True))
         return interpreters, unavailable
-
-    def check_servers_can_restart(self, contenders: Sequence[Contender]) -> None:
-        """Check that a restart of the servers of *contenders* loses no data.
-
-        :raises UserError: if it does, or if there is no such server
-        """
-        check_servers_can_restart(self.variants[0].configuration, contenders)
 
     def start_servers(
         self, stack: ExitStack, users: Sequence[Contender], clients: int
@@ -195,12 +124,20 @@ class Variants:
 
         *clients* is the number of clients in the run's largest crew.
         """
-        return all_of([variant.start_servers(stack, users, clients) for variant in self.variants])
+        servers = RunningServers()
+        for variant in self.variants:
+            name = variant.environment.name if variant.environment else ""
+            own = [contender for contender in users if contender.variant == name]
+            users_of_servers = {
+                server: [user.name for user in own if server.name in user.servers]
+                for server in variant.configuration.servers
+            }
+            context = replace(variant.context, clients=clients)
+            servers.start(stack, variant.configuration, users_of_servers, context)
+        return servers
 
 
-def check_servers_can_restart(
-    configuration: Configuration, contenders: Sequence[Contender]
-) -> None:
+def check_servers_can_restart(contenders: Sequence[Contender]) -> None:
     """Check that a restart of the servers that *contenders* need loses no data.
 
     :raises UserError: if it does, or if there is no such server
@@ -215,16 +152,11 @@ def check_servers_can_restart(
                 f"{option}: {contender.name} would lose its data, which it keeps in memory; leave "
                 "it out with --only"
             )
-    needed = {name for contender in served for name in contender.servers}
-    for server in configuration.servers:
-        if server.name in needed and sharing_of(server) is Sharing.VOLATILE:
+    for server in chain.from_iterable(contender.servers.values() for contender in served):
+        if sharing_of(server) is Sharing.VOLATILE:
             raise UserError(
                 f"{option}: server {server.name} would lose its data, which it keeps in memory"
             )
-
-
-def _interleaved(lists: Iterable[list[T]]) -> list[T]:
-    return list(chain.from_iterable(zip(*lists, strict=True)))
 
 
 def read_variants(
@@ -243,11 +175,16 @@ def read_variants(
     """
     variants = []
     for environment in [Environment(INSTALLED), *against] if against else [None]:
-        directory = places.enter_context(_scratch_directory())
+        temporary = TemporaryDirectory(prefix="zodbshootout-", ignore_cleanup_errors=True)
+        directory = Path(places.enter_context(temporary))
         guardian.watch_directory(directory)
         configuration = _read(source, directory, places, mask)
-        if environment is not None:
-            _check_own_servers(configuration)
+        for server in configuration.servers:
+            if environment is not None and server.directory:
+                raise UserError(
+                    f"--against: server {server.name} keeps its data in a directory, and each "
+                    "variant needs a server of its own; leave out the directory"
+                )
         context = ServerContext(directory, source, configuration.names, guardian)
         variants.append(Variant(context, configuration, environment))
     return Variants(variants, mask)
@@ -269,22 +206,3 @@ def _read(source: Source, directory: Path, places: ExitStack, mask: Mask) -> Con
         if configured == listen:
             return configuration
         listen = configured
-
-
-def _check_own_servers(configuration: Configuration) -> None:
-    """Check that each variant can have its own servers.
-
-    :raises UserError: if it cannot
-    """
-    for server in configuration.servers:
-        if server.directory:
-            raise UserError(
-                f"--against: server {server.name} keeps its data in a directory, and each variant "
-                "needs a server of its own; leave out the directory"
-            )
-
-
-@contextmanager
-def _scratch_directory() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="zodbshootout-", ignore_cleanup_errors=True) as name:
-        yield Path(name)

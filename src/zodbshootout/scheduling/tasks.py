@@ -106,6 +106,7 @@ class Tasks:
         """Return the metadata that are known before a run begins."""
         contender, options = self.plan.contender(cell), self.options
         info, benchmark = contender.info, benchmarks()[cell.benchmark]
+        environment = contender.environment
         versions = {**installed_versions(["zodbshootout"]), **info.versions}
         uncleared = ", ".join(map(str, contender.caches_left(restarted=restarted)))
         documents = {"settings": json.dumps(contender.settings)}
@@ -129,8 +130,8 @@ class Tasks:
                 "stores_blobs": bool(info.stores_blobs),
                 "storage_classes": " over ".join(info.storage_classes),
                 "corrections": "; ".join(info.corrections),
-                **(info.python if contender.environment else {}),
-                "environment": contender.made_of,
+                **(info.python if environment else {}),
+                "environment": self.mask(environment.made_of) if environment else "",
                 "beside": contender.variant_of,
                 "packed": options.pack,
                 "zapped": contender.name in options.zapped,

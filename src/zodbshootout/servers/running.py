@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from zodbshootout.config.configuration import Configuration, ServerSection
 from zodbshootout.servers import ServerFailed
@@ -35,11 +35,46 @@ def server_of(section: ServerSection, context: ServerContext) -> Server:
 class RunningServers:
     """The private servers of a run."""
 
-    users: Mapping[Server, Sequence[str]]
+    users: dict[Server, Sequence[str]] = field(default_factory=dict)
     """For each server that runs, after those that it needs, the names of the contenders that need
     it, itself or through another."""
-    absent: Mapping[str, str]
+    absent: dict[str, str] = field(default_factory=dict)
     """The reasons why servers did not come up, by the names of the contenders that need them."""
+
+    def start(
+        self,
+        stack: ExitStack,
+        configuration: Configuration,
+        users: Mapping[ServerSection, Sequence[str]],
+        context: ServerContext,
+    ) -> None:
+        """Start the servers of a configuration that have *users*; *stack* stops them.
+
+        A server that does not come up is no error: its users are in :attr:`absent`.
+
+        :raises UserError: as :class:`Server`
+        """
+        needs = {
+            section: {needed.name for needed in needed_servers(section, configuration)}
+            for section in configuration.servers
+        }
+        servers = [
+            server_of(section, context)
+            for section in sorted(needs, key=lambda section: len(needs[section]))
+            if users[section]
+        ]
+        running: set[str] = set()
+        for server in servers:
+            if not running >= needs[server.section]:
+                continue  # its users also use the server that failed, and are absent already
+            stack.callback(server.stop)
+            try:
+                server.start()
+            except ServerFailed as error:
+                self.absent.update(dict.fromkeys(users[server.section], str(error)))
+            else:
+                self.users[server] = users[server.section]
+                running.add(server.name)
 
     @property
     def served(self) -> set[str]:
@@ -72,47 +107,3 @@ class RunningServers:
 
     def _needed_by(self, contender: str) -> list[Server]:
         return [server for server, users in self.users.items() if contender in users]
-
-
-def all_of(parts: Sequence[RunningServers]) -> RunningServers:
-    """Join several *parts*, which have different users."""
-    return RunningServers(
-        {server: users for part in parts for server, users in part.users.items()},
-        {name: reason for part in parts for name, reason in part.absent.items()},
-    )
-
-
-def start_servers(
-    stack: ExitStack,
-    configuration: Configuration,
-    users: Mapping[str, Sequence[str]],
-    context: ServerContext,
-) -> RunningServers:
-    """Start the servers that have *users*, which are contenders; *stack* stops the servers.
-
-    A server that does not come up is no error: its users are in :attr:`RunningServers.absent`.
-
-    :raises UserError: as :class:`Server`
-    """
-    needs = {
-        section: {needed.name for needed in needed_servers(section, configuration)}
-        for section in configuration.servers
-    }
-    servers = [
-        server_of(section, context)
-        for section in sorted(needs, key=lambda section: len(needs[section]))
-        if users[section.name]
-    ]
-    running: dict[Server, Sequence[str]] = {}
-    absent: dict[str, str] = {}
-    for server in servers:
-        if not {other.name for other in running} >= needs[server.section]:
-            continue  # its users also use the server that failed, and are absent already
-        stack.callback(server.stop)
-        try:
-            server.start()
-        except ServerFailed as error:
-            absent |= dict.fromkeys(users[server.name], str(error))
-        else:
-            running[server] = users[server.name]
-    return RunningServers(running, absent)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from zodbshootout.contenders.environment import Environment, of_words
+from zodbshootout.config.environment import Environment, of_words
 from zodbshootout.errors import UserError
 
 

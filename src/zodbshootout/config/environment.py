@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, count
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from packaging.requirements import InvalidRequirement, Requirement
 
 from zodbshootout.client.specification import INSTALLED
-from zodbshootout.config.configuration import EnvironmentSection
 from zodbshootout.errors import UserError
 
 _ARCHIVES = (".whl", ".tar.gz", ".zip")
@@ -61,10 +61,12 @@ class Environment:
         )
 
 
-def of_section(section: EnvironmentSection) -> Environment:
-    """Return the environment that a section describes."""
+def of_section(section: Any) -> Environment:
+    """Return the environment that an ``<environment>`` section describes."""
+    if not section.python and not section.requirements:
+        raise ValueError("it needs requirements, or python")
     requirements = tuple(map(_absolute, section.requirements))
-    return Environment(section.name, section.python or "", requirements)
+    return Environment(section.getSectionName(), section.python or "", requirements)
 
 
 def of_words(words: Sequence[str]) -> list[Environment]:

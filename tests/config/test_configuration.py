@@ -72,6 +72,11 @@ def test_every_sample_can_be_read(
     ("text", "message"),
     [
         (f"<zodb>\n{FILESTORAGE}</zodb>", "x.conf:1: this section needs a name, as in <zodb NAME>"),
+        ("cache-size 5\n", "x.conf:1: 'cache-size' is not a known key name outside of a section"),
+        (
+            "%define x 1\n<environment a>\n</environment>\n",
+            "x.conf: it needs requirements, or python",
+        ),
         (
             f"<zodb a>\n{FILESTORAGE}</zodb>\n<zodb a>\n{FILESTORAGE}</zodb>",
             "x.conf:10: a second section is called 'a'; give each a name of its own",

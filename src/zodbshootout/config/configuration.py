@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.resources import files
@@ -23,10 +23,9 @@ from ZODB.config import ZODBDatabase
 from zodbshootout.client.masking import Mask
 from zodbshootout.client.outcome import describe
 from zodbshootout.config.environment import Environment
-from zodbshootout.config.explanation import explain, key_in_line, refers_to_environment
-from zodbshootout.config.loader import SectionText, TextLoader
-from zodbshootout.config.secrets import SECRET_KEY, of_configuration
-from zodbshootout.errors import UserError, suggestion
+from zodbshootout.config.loader import SectionText, TextLoader, lines_in_sections
+from zodbshootout.config.secrets import ENVIRONMENT_REFERENCE, SECRET_KEY, of_configuration
+from zodbshootout.errors import UserError, close_to, suggestion
 
 SCRATCH = "scratch"
 """The name of the run's temporary directory in a file."""
@@ -39,6 +38,34 @@ _SERVER_SECTION = re.compile(
 )
 _ENVIRONMENT_NAME = re.compile(r"\$\(\s*(\w+)\s*\)")
 _INCLUDE = re.compile(r"^[ \t]*%include[ \t]+(?P<path>[^\s$:]+)[ \t]*$", re.MULTILINE)
+
+_RULES: Mapping[str, str] = {
+    r"None is not an allowed name for '.*' sections": (
+        "this section needs a name, as in <{section} NAME>"
+    ),
+    r"section names must not be re-used within the same container:'(?P<name>[^']+)'": (
+        "a second section is called {name!r}; give each a name of its own"
+    ),
+}
+"""Messages in place of ZConfig's, by patterns of these."""
+
+_PACKAGES: Mapping[str, str] = {
+    "newt.db": "newt.db",
+    "relstorage": "RelStorage",
+    "tempstorage": "tempstorage",
+    "ZEO": "ZEO",
+    "zc.zlibstorage": "zc.zlibstorage",
+}
+"""PyPI names by package.  A name that may be misspelt is not suggested: somebody else may have
+uploaded something under it."""
+_DEFINED = re.compile(r"^[ \t]*%define[ \t]+(\S+)", re.MULTILINE)
+_IMPORTED_FROM: Mapping[str, str] = {
+    "relstorage": "relstorage",
+    "clientstorage": "ZEO",
+    "zlibstorage": "zc.zlibstorage",
+    "serverzlibstorage": "zc.zlibstorage",
+}
+"""Packages of section types that are often used without the import."""
 
 
 class ServerSection:
@@ -250,17 +277,73 @@ def _explained(
     error: ZConfig.ConfigurationError, source: Source, loader: TextLoader, names: Mapping[str, str]
 ) -> str:
     """Return an error of ZConfig's in one line, with its place and what to do about it."""
-    line = getattr(error, "lineno", None) or 0
+    number = getattr(error, "lineno", None) or 0
     path, text = source.path, source.text
     if getattr(error, "url", None) not in {None, path.absolute().as_uri()}:
         path = path_of(error.url)
         with suppress(OSError, UnicodeDecodeError):
             text = path.read_text(encoding="utf-8-sig")
-    where = f"{path}:{line}" if line > 0 else str(path)
-    key = key_in_line(text, line)
-    if SECRET_KEY.search(key) and not refers_to_environment(text, line):
+    where = f"{path}:{number}" if number > 0 else str(path)
+    lines = list(lines_in_sections(text))
+    line, sections = lines[number - 1] if 0 < number <= len(lines) else ("", ())
+    word, _, value = " ".join(line.split()).partition(" ")
+    key = f"{word}: " if word and not word.startswith("<") else ""
+    if SECRET_KEY.search(key) and not ENVIRONMENT_REFERENCE.fullmatch(value):
         return f"{where}: {key}this value cannot be used; a $ in it is written $$"
     message = " ".join(str(getattr(error, "message", None) or error).split())
     if isinstance(error, ZConfig.DataConversionError):
         message = f"{key}{message}"
-    return f"{where}: {explain(message, text, line, loader.schema, names)}"
+    section = sections[-1] if sections else ""
+    return f"{where}: {_with_advice(message, text, section, loader.schema, names)}"
+
+
+def _with_advice(
+    message: str, text: str, section: str, schema: Any, names: Mapping[str, str]
+) -> str:
+    """Return a message of ZConfig's with what is allowed in the *section*, or what to type.
+
+    The *schema* includes what the *text* has imported before.  The run defines *names*.
+    """
+    for pattern, advice in _RULES.items():
+        if match := re.search(pattern, message):
+            return advice.format(section=section, **match.groupdict())
+    if match := re.search(r"could not load package (?P<name>[\w.]+)", message):
+        return _not_installed(match["name"])
+    if match := re.search(r"no replacement for '(?P<name>[^']+)'", message):
+        return _undefined(match["name"], text, names)
+    if match := re.search(r"unknown type name: '(?P<name>[^']+)'", message):
+        return f"{message}; {_type_meant(match['name'], schema)}"
+    if match := re.search(r"'(?P<name>[^']+)' is not a known key name", message):
+        return f"{message} {_keys_meant(match['name'], section, schema)}"
+    return message
+
+
+def _keys_meant(name: str, section: str, schema: Any) -> str:
+    if section not in schema.gettypenames():
+        return "outside of a section"
+    keys = sorted(key for key, _ in schema.gettype(section) if key)
+    return f"in <{section}>; {suggestion(name, keys)}"
+
+
+def _type_meant(name: str, schema: Any) -> str:
+    if name in _IMPORTED_FROM:
+        return f"write '%import {_IMPORTED_FROM[name]}' above it"
+    # Abstract types have a dot in their names.
+    return suggestion(name, sorted(known for known in schema.gettypenames() if "." not in known))
+
+
+def _not_installed(package: str) -> str:
+    if package in _PACKAGES:
+        name = _PACKAGES[package]
+        return f"package {package} is not installed; install it: pip install {name}"
+    close = close_to(package, _PACKAGES)
+    meant = f"; did you mean {close[0]}?" if close else ""
+    return f"package {package} is not installed{meant}"
+
+
+def _undefined(name: str, text: str, names: Iterable[str]) -> str:
+    if re.search(rf"\$\(\s*{re.escape(name)}\s*\)", text):
+        return f"the environment variable {name} is not set; set it: export {name}=..."
+    if close := close_to(name, [*names, *_DEFINED.findall(text)]):
+        return f"${name} is not defined; did you mean ${close[0]}?"
+    return f"${name} is not defined; write '%define {name} VALUE' above it"

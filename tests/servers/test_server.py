@@ -16,8 +16,7 @@ from zodbshootout.errors import UserError
 from zodbshootout.guardian import Ending
 from zodbshootout.servers import ServerFailed
 from zodbshootout.servers import server as server_module
-from zodbshootout.servers.directory import LOG
-from zodbshootout.servers.installation import Account
+from zodbshootout.servers.installation import LOG, Account
 from zodbshootout.servers.server import Server
 
 LISTENING = (

@@ -22,8 +22,7 @@ from zodbshootout.errors import UserError
 from zodbshootout.guardian import GENTLE, Child, Ending, Guardian, GuardianLost, last_lines
 from zodbshootout.servers import ServerFailed
 from zodbshootout.servers.address import accepts
-from zodbshootout.servers.directory import ServerDirectory
-from zodbshootout.servers.installation import account_for
+from zodbshootout.servers.installation import ServerDirectory, account_for
 
 START_TIMEOUT = 60.0
 """Seconds that a server may take until it is ready."""

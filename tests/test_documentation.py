@@ -19,6 +19,7 @@ import ZConfig
 
 from zodbshootout.cli import options
 from zodbshootout.cli.main import parser_of
+from zodbshootout.cli.parser import COMMANDS
 from zodbshootout.config.configuration import Source, parse
 from zodbshootout.contenders.description import contenders_of
 from zodbshootout.guardian import Guardian
@@ -118,7 +119,7 @@ def test_every_command_can_be_typed(
         Path(checkout).mkdir(exist_ok=True)
         (Path(checkout) / "pyproject.toml").touch()
     typed = [word for word in shlex.split(words, comments=True) if word != OF_AN_EXAMPLE]
-    if typed and typed[0] in {"show", "report", "compare"}:
+    if typed and typed[0] in COMMANDS:
         parser_of(typed[0]).parse_intermixed_args(typed[1:])
     else:
         options.parse(typed)
@@ -131,6 +132,7 @@ def test_every_command_can_be_typed(
         ("results.rst", "show"),
         ("comparing.rst", "compare"),
         ("report.rst", "report"),
+        ("recording.rst", "workload"),
     ],
 )
 def test_every_option_is_on_its_page_and_no_other(page: str, command: str) -> None:

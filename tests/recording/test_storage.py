@@ -29,9 +29,10 @@ from zope.interface import providedBy
 from zope.interface.verify import verifyObject
 
 from tests.recording.recordings import connections, counts, events_in, files_in
-from zodbshootout.recording import Limits, fraction, record
+from zodbshootout.recording import Limits, record
 from zodbshootout.recording.chunks import NONE, Event, Kind
 from zodbshootout.recording.connection import resolves_conflicts
+from zodbshootout.recording.section import fraction
 
 MVCC = {"new_instance", "before_instance", "undo_instance", "sync", "poll_invalidations", "release"}
 

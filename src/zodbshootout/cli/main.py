@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, TextIO
 
-from zodbshootout.cli import compare, report, run, show
+from zodbshootout.cli import compare, report, run, show, workload
 from zodbshootout.cli.options import parse
 from zodbshootout.cli.output import Streams, console_on, print_line, project_url
 from zodbshootout.cli.parser import Parser, run_parser
@@ -19,7 +19,12 @@ from zodbshootout.config.secrets import of_words
 from zodbshootout.errors import DEFECT, INTERRUPTED, SOME_FAILED, UserError, errors_of_files
 from zodbshootout.guardian import GuardianLost
 
-_COMMANDS: Mapping[str, Any] = {"show": show, "report": report, "compare": compare}
+_COMMANDS: Mapping[str, Any] = {
+    "show": show,
+    "report": report,
+    "compare": compare,
+    "workload": workload,
+}
 
 
 def main(
@@ -65,7 +70,7 @@ def _command(arguments: Sequence[str], streams: Streams) -> int:
 
 
 def parser_of(command: str) -> Parser:
-    """Return the parser of the arguments after ``show``, ``compare`` or ``report``, or of a run."""
+    """Return the parser of the arguments after the name of a command, or of a run."""
     if command == "run":
         return run_parser()
     parser = Parser(prog=f"zodbshootout {command}", allow_abbrev=False)

@@ -358,7 +358,7 @@ def _description() -> str:
     )
 
 
-COMMANDS = ("show", "compare", "report", "help")
+COMMANDS = ("show", "compare", "report", "workload", "help")
 
 
 def completion_parser() -> Parser:
@@ -371,7 +371,7 @@ def run_parser(**words: Any) -> Parser:
     parser = Parser(
         prog="zodbshootout",
         usage="zodbshootout [FILE|URI] [BENCHMARK ...] [-BENCHMARK ...] [option ...]\n"
-        "       zodbshootout show|compare|report FILE ... [option ...]",
+        "       zodbshootout show|compare|report|workload FILE ... [option ...]",
         description=_description(),
         epilog="Exit status: 0 all was measured that is supported, 1 compare --fail-above found a\n"
         "slowdown, 2 bad usage or configuration, 3 some cells failed or nothing was\n"

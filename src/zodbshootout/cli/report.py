@@ -18,7 +18,7 @@ from zodbshootout.reports.headings import ResultSet
 from zodbshootout.reports.sections import whole_report
 from zodbshootout.results.files import holds_results, replace_file
 
-_WIDTH = 1000
+WIDTH = 1000
 """The width of plain text, in characters: lines are not broken."""
 
 
@@ -77,7 +77,7 @@ def write_report(
 
     def write_to(temporary: Path) -> None:
         with temporary.open("wb") as binary, TextIOWrapper(binary, encoding="utf-8") as file:
-            write(report, Console(file=file, width=_WIDTH))
+            write(report, Console(file=file, width=WIDTH))
 
     replace_file(path, write_to)
 

@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from io import SEEK_CUR
 from itertools import chain, count, islice, repeat
 from operator import add, floordiv, sub
 from typing import Any, BinaryIO, NamedTuple
@@ -239,22 +240,55 @@ def read_chunks(file: BinaryIO) -> Iterator[list[Segment]]:
 
     :raises FormatError: if the file ends inside a chunk, or a chunk is damaged
     """
+    while (head := _read_head(file)) is not None:
+        yield _read_payload(file, *head)
+
+
+def first_and_last(file: BinaryIO) -> Iterator[list[Segment]]:
+    """Read the first and the last chunk of a file whose header was read; there may be but one.
+
+    :raises FormatError: if the file ends inside a chunk, or one of these is damaged
+    """
+    last = 0
     while True:
         at = file.tell()
-        head = file.read(_HEAD.size)
-        if not head:
-            return
-        if len(head) < _HEAD.size:
-            raise _cut_off(at)
-        mark, length, checksum, _ = _HEAD.unpack(head)
-        if mark != _MARK:
-            raise FormatError(f"damaged at byte {at}: no chunk begins there")
-        packed = file.read(length)
-        if len(packed) < length:
-            raise _cut_off(at)
-        if zlib.crc32(packed) != checksum:
-            raise FormatError(f"damaged: the checksum of the chunk at byte {at} is wrong")
-        yield decode(packed)
+        head = _read_head(file)
+        if head is None:
+            break
+        if not last:
+            yield _read_payload(file, *head)
+        else:
+            file.seek(head[1], SEEK_CUR)
+        last = at
+    if last:
+        file.seek(last)
+        yield from islice(read_chunks(file), 1)
+
+
+def _read_head(file: BinaryIO) -> tuple[int, int, int] | None:
+    """Return where a chunk begins, the length of its payload and its checksum.
+
+    Return ``None`` at the end of the file.
+    """
+    at = file.tell()
+    head = file.read(_HEAD.size)
+    if not head:
+        return None
+    if len(head) < _HEAD.size:
+        raise _cut_off(at)
+    mark, length, checksum, _ = _HEAD.unpack(head)
+    if mark != _MARK:
+        raise FormatError(f"damaged at byte {at}: no chunk begins there")
+    return at, length, checksum
+
+
+def _read_payload(file: BinaryIO, at: int, length: int, checksum: int) -> list[Segment]:
+    packed = file.read(length)
+    if len(packed) < length:
+        raise _cut_off(at)
+    if zlib.crc32(packed) != checksum:
+        raise FormatError(f"damaged: the checksum of the chunk at byte {at} is wrong")
+    return decode(packed)
 
 
 def _cut_off(at: int) -> FormatError:

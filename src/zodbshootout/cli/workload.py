@@ -1,0 +1,82 @@
+"""``zodbshootout workload``: describe what was recorded of an application."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from io import TextIOWrapper
+from pathlib import Path
+
+from rich.console import Console
+
+from zodbshootout.cli.output import Streams
+from zodbshootout.cli.report import WIDTH, check_output, format_for
+from zodbshootout.cli.show import labels
+from zodbshootout.errors import UserError
+from zodbshootout.recording.description import describe
+from zodbshootout.recording.workload import Workload, WorkloadError
+from zodbshootout.reports import checked_format, formats
+from zodbshootout.reports.report import Report
+from zodbshootout.reports.workload import workload_report
+from zodbshootout.results.files import replace_file
+
+
+def run(options: argparse.Namespace, streams: Streams) -> int:
+    """Print the descriptions of workloads, or write them to a file; return the exit status.
+
+    :raises UserError: if something cannot be read, shown or written
+    """
+    if options.output is None:
+        checked_format(options.format or "text", pictures=False)(
+            _report(options.files), streams.out
+        )
+        return 0
+    check_output("-o", options.output, options.files)
+    write = format_for("-o", options.output, options.format)
+    report = _report(options.files)
+
+    def write_to(temporary: Path) -> None:
+        with temporary.open("wb") as binary, TextIOWrapper(binary, encoding="utf-8") as file:
+            write(report, Console(file=file, width=WIDTH))
+
+    replace_file(options.output, write_to)
+    streams.say(f"Report: {options.output}")
+    return 0
+
+
+def _report(paths: list[Path]) -> Report:
+    """Return the report of a workload, or one with a part for each of several."""
+    names = [path.name for path in paths] if len(paths) == 1 else labels(paths)
+    reports = []
+    for path, name in zip(paths, names, strict=True):
+        try:
+            workload = Workload(path)
+            reports.append(workload_report(name, workload, describe(workload)))
+        except WorkloadError as error:
+            raise UserError(str(error)) from None
+    if len(reports) == 1:
+        return replace(reports[0], title=names[0])
+    return Report(
+        title=", ".join(names),
+        parts=[replace(report, title=name) for report, name in zip(reports, names, strict=True)],
+        records=[record for report in reports for record in report.records],
+    )
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the description and the arguments of the command to its parser."""
+    parser.description = (
+        "Describe workloads that <recording> sections have recorded: transactions, loads, stores, "
+        "sizes, conflicts, and where the storage's time went."
+    )
+    parser.add_argument(
+        "files", nargs="+", type=Path, metavar="FILE",
+        help="the path of a <recording> section, or one of the files in it",
+    )  # fmt: skip
+    parser.add_argument(
+        "--format", metavar="FORMAT", help=f"one of {', '.join(formats())} (default: text)"
+    )
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="PAGE",
+        help="write to this file; its ending tells the format: .html, .md, .csv and so on",
+    )  # fmt: skip

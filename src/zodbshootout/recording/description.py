@@ -1,0 +1,186 @@
+"""What a workload consists of: counts, sizes, shares and times."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+from zodbshootout.recording.chunks import NONE, Kind
+from zodbshootout.recording.workload import Transaction, Workload
+
+WINDOWS = 10
+"""The parts into which the time of a workload is divided."""
+_TICK = 100
+"""Durations are counted in multiples of these nanoseconds, which is what is recorded."""
+
+
+class Step(Enum):
+    """The parts of a transaction by which the storage's time is divided."""
+
+    BEGIN = "begin"
+    LOAD = "load"
+    STORE = "store"
+    VOTE = "vote"
+    FINISH = "finish"
+
+
+_STEPS = {
+    Kind.BEGIN: Step.BEGIN, Kind.BEGIN_ALL: Step.BEGIN,
+    Kind.LOAD: Step.LOAD, Kind.LOAD_BLOB: Step.LOAD, Kind.PREFETCH: Step.LOAD,
+    Kind.NEW_OID: Step.STORE, Kind.TPC_BEGIN: Step.STORE, Kind.STORE: Step.STORE,
+    Kind.STORE_RESOLVABLE: Step.STORE, Kind.READ_CURRENT: Step.STORE,
+    Kind.VOTE: Step.VOTE, Kind.FINISH: Step.FINISH, Kind.ABORT: Step.FINISH,
+}  # fmt: skip
+_STEP_OF = {int(kind): step for kind, step in _STEPS.items()}
+_LOAD, _TPC_BEGIN = int(Kind.LOAD), int(Kind.TPC_BEGIN)
+_END = int(Kind.END)
+_STORES = frozenset({int(Kind.STORE), int(Kind.STORE_RESOLVABLE)})
+
+
+@dataclass
+class Distribution:
+    """How often each value of a quantity occurred."""
+
+    values: Counter[int] = field(default_factory=Counter)
+
+    def count(self) -> int:
+        """Return the number of occurrences."""
+        return self.values.total()
+
+    def total(self) -> int:
+        """Return the sum of all."""
+        return sum(value * count for value, count in self.values.items())
+
+    def percentiles(self, percentages: Sequence[float]) -> list[int]:
+        """Return for each percentage the least value that at least so many percent do not exceed.
+
+        Without occurrences, all are 0.
+        """
+        number, ordered = self.count(), sorted(self.values.items())
+        least = []
+        for percentage in percentages:
+            wanted, below = percentage / 100 * number, 0
+            for value, count in ordered:
+                below += count
+                if below >= wanted:
+                    least.append(value)
+                    break
+            else:
+                least.append(0)
+        return least
+
+
+@dataclass
+class Description:
+    """The counts, sizes and times of a workload's transactions."""
+
+    start: int
+    """Nanoseconds since 1970."""
+    end: int
+    transactions: int = 0
+    read_only: int = 0
+    connections: set[tuple[int, int]] = field(default_factory=set)
+    loads: Distribution = field(default_factory=Distribution)
+    """The loads of a transaction."""
+    stores: Distribution = field(default_factory=Distribution)
+    """The stores of a transaction that stores anything."""
+    numbers: dict[int, Distribution] = field(
+        default_factory=lambda: {int(kind): Distribution() for kind in Kind}
+    )
+    """The numbers of the events of each kind: sizes, counts, and of conflicts and failures the
+    kind of the call that raised them.  Processor times are in microseconds."""
+    ticks: dict[Step, Distribution] = field(
+        default_factory=lambda: {step: Distribution() for step in Step}
+    )
+    """The durations of calls, in multiples of 100 nanoseconds."""
+    new_objects: int = 0
+    loads_of: Counter[bytes] = field(default_factory=Counter)
+    """The number of loads of each object."""
+    windows: list[set[bytes]] = field(default_factory=lambda: [set() for _ in range(WINDOWS)])
+    """The objects that were loaded or stored in each part of the time."""
+
+    def count(self, kind: Kind) -> int:
+        """Return the number of events of a kind."""
+        return self.numbers[kind].count()
+
+    def raised(self, kind: Kind) -> dict[str, int]:
+        """Return the conflicts or the failures by the names of the calls that raised them."""
+        calls = sorted(self.numbers[kind].values.items())
+        return {Kind(call).name.lower(): count for call, count in calls}
+
+    def stored_sizes(self) -> Distribution:
+        """Return the sizes of all records that were stored."""
+        stored = (self.numbers[kind].values for kind in (Kind.STORE, Kind.STORE_RESOLVABLE))
+        return Distribution(sum(stored, Counter()))
+
+    @property
+    def seconds(self) -> float:
+        """The time from the first event to the end of the last one."""
+        return (self.end - self.start) / 1e9
+
+    def seconds_of(self, step: Step) -> float:
+        """Return the time that all transactions spent in a step."""
+        return self.ticks[step].total() * _TICK / 1e9
+
+    def percentiles_of(self, step: Step, percentages: Sequence[float]) -> list[float]:
+        """Return percentiles of the duration of a single call."""
+        return [value * _TICK / 1e9 for value in self.ticks[step].percentiles(percentages)]
+
+    def heat(self, shares: Iterable[float]) -> list[float]:
+        """Return the share of the loads that the hottest share of the objects gets, for each."""
+        counts = sorted(self.loads_of.values(), reverse=True)
+        total = sum(counts) or 1
+        return [sum(counts[: max(1, round(share * len(counts)))]) / total for share in shares]
+
+    def distinct(self) -> list[int]:
+        """Return how many objects were used until the end of each part of the time."""
+        seen: set[bytes] = set()
+        numbers = []
+        for window in self.windows:
+            seen |= window
+            numbers.append(len(seen))
+        return numbers
+
+
+def describe(workload: Workload) -> Description:
+    """Return the description of a workload, which is read once.
+
+    :raises WorkloadError: if a file is cut off or damaged
+    :raises OSError: if a file cannot be read
+    """
+    description = Description(*workload.span())
+    width = max(1, description.end - description.start) / WINDOWS
+    for transaction in workload.transactions():
+        at = transaction.events[-1][5] + workload.offset(transaction.process)
+        window = min(WINDOWS - 1, int((at - description.start) / width))
+        _add(description, transaction, description.windows[window])
+    return description
+
+
+def _add(description: Description, transaction: Transaction, window: set[bytes]) -> None:
+    """Add a transaction, whose objects are those of a part of the time."""
+    loads = stores = 0
+    is_writing = False
+    for kind, oid, number, serial, start, end in transaction.events:
+        step = _STEP_OF.get(kind)
+        if step is not None:
+            description.ticks[step].values[(end - start) // _TICK] += 1
+        if kind == _LOAD:
+            loads += 1
+            description.loads_of[oid] += 1
+            window.add(oid)
+        elif kind in _STORES:
+            stores += 1
+            description.new_objects += serial == NONE
+            window.add(oid)
+        elif kind == _TPC_BEGIN:
+            is_writing = True
+        description.numbers[kind].values[number // 1000 if kind == _END else number] += 1
+    description.transactions += 1
+    description.read_only += not is_writing
+    description.connections.add((transaction.process, transaction.connection))
+    description.loads.values[loads] += 1
+    if stores:
+        description.stores.values[stores] += 1

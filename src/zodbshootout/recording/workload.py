@@ -1,0 +1,127 @@
+"""Reads recorded workloads, transaction by transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from zodbshootout.recording.chunks import (
+    FIELDS,
+    FormatError,
+    Kind,
+    Segment,
+    first_and_last,
+    read_chunks,
+    read_header,
+)
+from zodbshootout.recording.recorder import SUFFIX
+
+_BEGINS = frozenset({int(Kind.BEGIN), int(Kind.BEGIN_ALL)})
+_END = int(Kind.END)
+
+
+@dataclass
+class Transaction:
+    """The events of a connection from the polls before its first other event to its end."""
+
+    process: int
+    """The number of the file, from 0 on."""
+    connection: int
+    events: list[tuple[int, bytes, int, bytes, int, int]] = field(default_factory=list)
+    """Each as the fields of an :class:`~zodbshootout.recording.chunks.Event`."""
+
+    def is_done(self) -> bool:
+        """Return whether anything was done in the transaction."""
+        return bool(self.events) and self.events[-1][0] not in _BEGINS
+
+
+class WorkloadError(Exception):
+    """A workload cannot be read; the message says which file and why."""
+
+
+class Workload:
+    """What one or several processes recorded into a directory, or a single file of it."""
+
+    def __init__(self, path: Path) -> None:
+        """Find the files.
+
+        :raises WorkloadError: if there is none, or one is not a workload
+        :raises OSError: if one cannot be read
+        """
+        self.path = path
+        self.files = sorted(path.glob(f"*{SUFFIX}")) if path.is_dir() else [path]
+        if not self.files:
+            raise WorkloadError(f"{path}: no workload was recorded into this directory")
+        self.facts: list[dict[str, Any]] = []
+        """The header of each file."""
+        for file in self.files:
+            with _opened(file) as (header, _):
+                if not all(isinstance(header.get(key), int) for key in ("time", "clock")):
+                    raise FormatError("damaged: its header has no time")
+                self.facts.append(header)
+
+    def transactions(self) -> Iterator[Transaction]:
+        """Return the transactions of one process after the other, by their ends.
+
+        Those in which nothing was done are left out.
+
+        :raises WorkloadError: if a file is cut off or damaged
+        :raises OSError: if one cannot be read
+        """
+        for process, path in enumerate(self.files):
+            with _opened(path) as (_, file):
+                yield from _transactions(process, read_chunks(file))
+
+    def span(self) -> tuple[int, int]:
+        """Return the first and the last instant, in nanoseconds since 1970.
+
+        :raises WorkloadError: if a file is cut off or damaged
+        :raises OSError: if one cannot be read
+        """
+        starts, ends = [], []
+        for process, path in enumerate(self.files):
+            offset = self.offset(process)
+            with _opened(path) as (_, file):
+                for chunk in first_and_last(file):
+                    starts += [fields[4] + offset for _, fields in chunk]
+                    ends += [fields[-1] + offset for _, fields in chunk]
+        return min(starts, default=0), max(ends, default=0)
+
+    def offset(self, process: int) -> int:
+        """Return the nanoseconds to add to a process's instants for those since 1970."""
+        facts = self.facts[process]
+        return int(facts["time"]) - int(facts["clock"])
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[tuple[dict[str, Any], BinaryIO]]:
+    """Open a file and read its header; errors name the file.
+
+    :raises WorkloadError: if it is not a workload, or not a whole one
+    """
+    with path.open("rb") as file:
+        try:
+            yield read_header(file), file
+        except FormatError as error:
+            raise WorkloadError(f"{path}: {error}") from None
+
+
+def _transactions(process: int, chunks: Iterator[Sequence[Segment]]) -> Iterator[Transaction]:
+    """Divide the events of each connection into transactions."""
+    pending: dict[int, Transaction] = {}
+    for chunk in chunks:
+        for connection, fields in chunk:
+            transaction = pending.get(connection) or Transaction(process, connection)
+            for event in zip(*[iter(fields)] * FIELDS):  # noqa: B905
+                if event[0] in _BEGINS and transaction.is_done():
+                    yield transaction
+                    transaction = Transaction(process, connection)
+                transaction.events.append(event)
+                if event[0] == _END:
+                    yield transaction
+                    transaction = Transaction(process, connection)
+            pending[connection] = transaction
+    yield from (transaction for transaction in pending.values() if transaction.is_done())

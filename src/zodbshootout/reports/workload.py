@@ -1,0 +1,259 @@
+"""The report of a workload: what an application does with its storage."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich.filesize import decimal
+
+from zodbshootout.recording.chunks import Kind
+from zodbshootout.recording.description import WINDOWS, Description, Distribution, Step
+from zodbshootout.recording.workload import Workload
+from zodbshootout.reports.report import Chart, Entry, Point, Report, Row, Table
+from zodbshootout.reports.report import Kind as ChartKind
+
+PERCENTAGES = (50, 90, 99, 100)
+_COLUMNS = ("p50", "p90", "p99", "max")
+HEAT = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
+"""The shares of the objects at which the curve of their loads is drawn."""
+MANY = 100
+"""Rates from this on are printed without decimals."""
+_MICROSECOND = 1e-6
+
+
+_NOTES = (
+    "stores: of the transactions that store anything",
+    "times: with the storage that was in use; threads also wait for each other in them",
+)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One number of a description."""
+
+    name: str
+    value: float | None
+    """In seconds and bytes; ``None`` if the text is no number."""
+    text: str
+
+
+def workload_report(name: str, workload: Workload, description: Description) -> Report:
+    """Return the report of one workload, which is called *name*."""
+    overview = list(_overview(workload, description))
+    quantities = dict(_quantities(description))
+    tables = [
+        _table("Overview", overview),
+        _table("Conflicts and failures", list(_outcomes(description))),
+        _percentiles("Of a transaction", quantities),
+        _steps(description),
+        _table("Share of the loads", list(_heat(description))),
+        _windows(description),
+    ]
+    return Report(
+        tables=[table for table in tables if table.rows],
+        notes=_NOTES,
+        records=[
+            {"workload": name, "figure": figure.name, "value": figure.value}
+            for figure in _figures(overview, quantities, description)
+            if figure.value is not None
+        ],
+        charts=[
+            chart
+            for chart in (_heat_chart(name, description), _windows_chart(name, description))
+            if chart.points
+        ],
+        facts=[figure.text for figure in _facts(workload)],
+    )
+
+
+def _facts(workload: Workload) -> Iterator[Figure]:
+    first = workload.facts[0]
+    began = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(int(first["time"]) / 1e9))
+    yield Figure("recorded", None, began)
+    package, _, _ = str(first.get("storage", "")).partition(".")
+    names = [str(first.get("storage", "")).rpartition(".")[2]]
+    names += [
+        f"{name} {first[name]}"
+        for name in ("ZODB", "ZEO", "RelStorage")
+        if name in first and (name == "ZODB" or name.lower() == package.lower())
+    ]
+    yield Figure("storage", None, ", ".join(filter(None, names)))
+
+
+def _overview(workload: Workload, description: Description) -> Iterator[Figure]:
+    seconds = description.seconds or 1.0
+    number = description.transactions or 1
+    facts = workload.facts[0]
+    yield from _facts(workload)
+    yield Figure("duration", description.seconds, _time(description.seconds))
+    yield _count("processes", len(workload.files))
+    yield _count("connections", len(description.connections))
+    if facts.get("sample", 1.0) < 1:
+        yield _share("recorded connections", facts["sample"])
+    yield _count("transactions", description.transactions)
+    rate = description.transactions / seconds
+    yield Figure("transactions per second", rate, f"{rate:,.0f}" if rate >= MANY else f"{rate:.3g}")
+    yield _share("read-only transactions", description.read_only / number)
+    yield _count("commits", description.count(Kind.FINISH))
+    yield _count("loads", description.count(Kind.LOAD))
+    yield _count("stores", description.stored_sizes().count())
+    yield _count("new objects", description.new_objects)
+    yield _count("objects loaded", len(description.loads_of))
+    for name, unit in {"objects": _count, "bytes": _bytes}.items():
+        if isinstance(facts.get(name), int):
+            yield unit(f"{name} in the database", facts[name])
+    for label, kind in {"prefetched": Kind.PREFETCH, "readCurrent": Kind.READ_CURRENT}.items():
+        if description.count(kind):
+            yield _count(label, description.count(kind))
+
+
+def _outcomes(description: Description) -> Iterator[Figure]:
+    resolved = description.numbers[Kind.VOTE].total()
+    if resolved:
+        yield _count("conflicts resolved", resolved)
+    for kind, label in ((Kind.CONFLICT, "conflicts in"), (Kind.FAILURE, "other exceptions in")):
+        for call, count in description.raised(kind).items():
+            yield _count(f"{label} {call}", count)
+
+
+def _quantities(description: Description) -> Iterator[tuple[str, tuple[Distribution, Any]]]:
+    """Return the distributions that are shown, and what writes a value of each."""
+    numbers = description.numbers
+    yield "loads", (description.loads, _plain)
+    yield "stores", (description.stores, _plain)
+    yield "invalidations", (numbers[Kind.BEGIN], _plain)
+    yield "bytes of a load", (numbers[Kind.LOAD], _plain)
+    yield "bytes of a store", (description.stored_sizes(), _plain)
+    yield "bytes of a loaded blob", (numbers[Kind.LOAD_BLOB], _plain)
+    yield "bytes of a stored blob", (numbers[Kind.STORE_BLOB], _plain)
+    yield "processor time", (numbers[Kind.END], lambda value: _time(value * _MICROSECOND))
+
+
+def _percentiles(caption: str, quantities: Mapping[str, tuple[Distribution, Any]]) -> Table:
+    rows = [
+        Row(name, [Entry(write(value), float(value)) for value in values])
+        for name, (distribution, write) in quantities.items()
+        if any(values := distribution.percentiles(PERCENTAGES))
+    ]
+    return Table(caption, _COLUMNS, rows, title="Quantity")
+
+
+def _steps(description: Description) -> Table:
+    total = sum(map(description.seconds_of, Step)) or 1.0
+    rows = []
+    for step in Step:
+        seconds = description.seconds_of(step)
+        calls = description.ticks[step].count()
+        if not calls:
+            continue
+        entries = [
+            Entry(_plain(calls), float(calls)),
+            Entry(_time(seconds), seconds),
+            Entry(f"{seconds / total:.0%}", seconds / total),
+        ]
+        entries += [
+            Entry(_time(value), value) for value in description.percentiles_of(step, (50, 99, 100))
+        ]
+        rows.append(Row(step.value, entries))
+    columns = ["calls", "time", "share", "p50", "p99", "max"]
+    return Table("Time in the storage", columns, rows, title="Step")
+
+
+def _heat(description: Description) -> Iterator[Figure]:
+    if description.loads_of:
+        for share, loads in zip((0.01, 0.1), description.heat((0.01, 0.1)), strict=True):
+            yield _share(f"of the hottest {share:.0%} of the objects", loads)
+
+
+def _windows(description: Description) -> Table:
+    width = description.seconds / WINDOWS
+    seen = description.distinct()
+    rows = [
+        Row(
+            _time((number + 1) * width),
+            [Entry(_plain(len(used)), float(len(used))), Entry(_plain(all_), float(all_))],
+        )
+        for number, (used, all_) in enumerate(zip(description.windows, seen, strict=True))
+    ]
+    columns = ["in that tenth", "so far"]
+    return Table("Distinct objects", columns, rows if seen[-1] else [], title="Until")
+
+
+def _figures(
+    overview: Sequence[Figure],
+    quantities: Mapping[str, tuple[Distribution, Any]],
+    description: Description,
+) -> Iterator[Figure]:
+    """Return everything that the tables show, with sizes in bytes and times in seconds."""
+    yield from overview
+    yield from _outcomes(description)
+    for name, (distribution, _) in quantities.items():
+        unit = _MICROSECOND if name == "processor time" else 1
+        values = distribution.percentiles(PERCENTAGES)
+        for column, value in zip(_COLUMNS, values, strict=True):
+            yield Figure(f"{name}, {column}", value * unit, "")
+    for step in Step:
+        yield Figure(f"{step.value}, seconds", description.seconds_of(step), "")
+        values_of = description.percentiles_of(step, (50, 99))
+        for column, seconds in zip(("p50", "p99"), values_of, strict=True):
+            yield Figure(f"{step.value}, {column}", seconds, "")
+    yield from _heat(description)
+    for number, count in enumerate(description.distinct(), 1):
+        yield Figure(f"distinct objects, {number} of {WINDOWS}", count, "")
+
+
+def _heat_chart(name: str, description: Description) -> Chart:
+    loads = description.heat(HEAT) if description.loads_of else []
+    points = [
+        Point(name, 100 * share, 100 * part, f"{part:.0%}")
+        for share, part in zip(HEAT, loads, strict=False)
+    ]
+    return Chart(
+        ChartKind.CURVES, "Loads of the hottest objects", "hottest first",
+        x_title="percentage of the objects", y_title="percentage of the loads",
+        points=points, columns=[name], x_logarithmic=True,
+    )  # fmt: skip
+
+
+def _windows_chart(name: str, description: Description) -> Chart:
+    width = description.seconds / WINDOWS
+    points = [
+        Point(name, (number + 1) * width, count, _plain(count))
+        for number, count in enumerate(description.distinct())
+        if width
+    ]
+    return Chart(
+        ChartKind.CURVES, "Working set", "objects that were loaded or stored so far",
+        x_title="seconds", y_title="distinct objects", points=points, columns=[name],
+    )  # fmt: skip
+
+
+def _table(caption: str, figures: Sequence[Figure]) -> Table:
+    rows = [Row(figure.name, [Entry(figure.text, figure.value)]) for figure in figures]
+    return Table(caption, ["value"], rows, title="Figure")
+
+
+def _count(name: str, number: int) -> Figure:
+    return Figure(name, number, _plain(number))
+
+
+def _share(name: str, share: float) -> Figure:
+    return Figure(name, share, f"{share:.0%}")
+
+
+def _bytes(name: str, number: int) -> Figure:
+    return Figure(name, number, decimal(number))
+
+
+def _plain(number: float) -> str:
+    return f"{number:,.0f}"
+
+
+def _time(seconds: float) -> str:
+    for unit, name in ((3600.0, "h"), (60.0, "min"), (1.0, "s"), (1e-3, "ms")):
+        if seconds >= unit:
+            return f"{seconds / unit:.3g} {name}"
+    return f"{seconds / 1e-6:.3g} µs"

@@ -1,0 +1,118 @@
+"""``zodbshootout workload``."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+from persistent.mapping import PersistentMapping
+from ZODB import DB
+from ZODB.MappingStorage import MappingStorage
+
+from zodbshootout.cli.main import main
+from zodbshootout.recording import record
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("recorded") / "main.workload"
+    db = DB(record(MappingStorage(), path))
+    for number in range(3):
+        with db.transaction() as connection:
+            connection.root()[number] = PersistentMapping()
+    db.cacheMinimize()
+    with db.transaction() as connection:
+        assert len(connection.root()) == 3
+    db.close()
+    return path
+
+
+def run(*words: object) -> tuple[int, str, str]:
+    out, err = io.StringIO(), io.StringIO()
+    status = main(["workload", *map(str, words)], out, err, io.StringIO())
+    return status, out.getvalue(), err.getvalue()
+
+
+def test_a_workload_is_described(recorded: Path) -> None:
+    status, out, err = run(recorded)
+    assert (status, err) == (0, "")
+    lines = [" ".join(line.split()) for line in out.splitlines()]
+    assert "main.workload" in lines
+    for line in (
+        "commits 4",
+        "stores 7",
+        "new objects 4",
+        "connections 1",
+        "storage MappingStorage",
+    ):
+        assert any(printed.startswith(line) for printed in lines), out
+
+
+def test_the_figures_are_the_same_in_all_formats(recorded: Path) -> None:
+    _, out, _ = run(recorded, "--format", "csv")
+    rows = {row["figure"]: row["value"] for row in csv.DictReader(io.StringIO(out))}
+    _, out, _ = run(recorded, "--format", "json")
+    objects = {each["figure"]: each["value"] for each in json.loads(out)}
+    assert {name: str(value) for name, value in objects.items()} == rows
+    assert objects["commits"] == 4
+    assert objects["stores, max"] == 2
+    _, out, _ = run(recorded, "--format", "markdown")
+    assert "| commits | 4 |" in out
+
+
+def test_several_workloads_are_described_one_after_the_other(recorded: Path) -> None:
+    (file,) = recorded.glob("*.events")
+    status, out, _ = run(recorded, file, "--format", "csv")
+    assert status == 0
+    assert len({row["workload"] for row in csv.DictReader(io.StringIO(out))}) == 2
+    _, out, _ = run(recorded, file)
+    assert out.count("Time in the storage") == 2
+
+
+def test_a_page_has_the_tables_and_the_charts(recorded: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    status, out, _ = run(recorded, "-o", page)
+    assert (status, out) == (0, f"Report: {page}\n")
+    text = page.read_text(encoding="utf-8")
+    for word in ("Loads of the hottest objects", "Working set", "Time in the storage"):
+        assert word in text
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (b"FS21 is no workload", "this is not a recorded workload"),
+        (b"zodb-workload 9\n{}\n", "this workload has version 9 of the format"),
+        (b"zodb-workload 1\n{", "cut off in its header"),
+        (b"zodb-workload 1\n{}\n", "damaged: its header has no time"),
+        (b'zodb-workload 1\n{"time": 1, "clock": 1}\nWLCH', "cut off after byte"),
+    ],
+)
+def test_a_file_that_cannot_be_described_is_an_error_in_one_line(
+    tmp_path: Path, text: bytes, reason: str
+) -> None:
+    path = tmp_path / "x.events"
+    path.write_bytes(text)
+    status, out, err = run(path)
+    assert (status, out) == (2, "")
+    assert err.count("\n") == 1
+    assert f"{path}: {reason}" in err
+
+
+def test_a_missing_file_and_an_empty_directory_are_errors(tmp_path: Path) -> None:
+    status, _, err = run(tmp_path / "missing")
+    assert status == 2
+    assert "missing" in err
+    status, _, err = run(tmp_path)
+    assert status == 2
+    assert "no workload was recorded into this directory" in err
+
+
+def test_an_output_does_not_replace_what_is_read(recorded: Path) -> None:
+    (file,) = recorded.glob("*.events")
+    status, _, err = run(file, "-o", file)
+    assert status == 2
+    assert "name another file" in err

@@ -21,7 +21,7 @@ from zodbshootout.cli import options
 from zodbshootout.cli.main import parser_of
 from zodbshootout.cli.parser import COMMANDS
 from zodbshootout.config.configuration import Source, parse
-from zodbshootout.contenders.description import contenders_of
+from zodbshootout.contenders.contender import contenders_of
 from zodbshootout.guardian import Guardian
 from zodbshootout.servers.address import given_names
 from zodbshootout.servers.running import server_of

@@ -10,7 +10,7 @@ from zodbshootout.cli import launching
 from zodbshootout.cli.launching import on_hosts
 from zodbshootout.client.specification import ClientKind, CrewShape, Parameters
 from zodbshootout.config.configuration import Source, parse
-from zodbshootout.contenders.description import contenders_of
+from zodbshootout.contenders.contender import contenders_of
 from zodbshootout.crews.cluster import Cluster, Worker
 from zodbshootout.errors import UserError
 from zodbshootout.scheduling.plan import Sweep

@@ -14,8 +14,7 @@ from zodbshootout.config.configuration import (
     parse,
     read_source,
 )
-from zodbshootout.contenders.contender import Contender
-from zodbshootout.contenders.description import contenders_of
+from zodbshootout.contenders.contender import Contender, contenders_of
 from zodbshootout.errors import UserError
 from zodbshootout.servers.address import given_names
 

@@ -14,7 +14,7 @@ from zodbshootout.config.configuration import (
     read_source,
 )
 from zodbshootout.config.loader import SectionText
-from zodbshootout.contenders.description import contenders_of
+from zodbshootout.contenders.contender import contenders_of
 from zodbshootout.errors import UserError
 
 ENVIRONMENT = "<environment old>\nrequirements RelStorage<3\nrequirements ZODB<6\n</environment>\n"

@@ -13,8 +13,7 @@ from zodbshootout.client.specification import ClientKind, CrewShape, Parameters,
 from zodbshootout.client.storage_info import Sharing
 from zodbshootout.config.configuration import Source, parse
 from zodbshootout.config.uri import is_uri, schemes, source_of
-from zodbshootout.contenders.contender import Contender
-from zodbshootout.contenders.description import contenders_of
+from zodbshootout.contenders.contender import Contender, contenders_of
 from zodbshootout.errors import UserError
 
 OTHER = """

@@ -11,8 +11,7 @@ import pytest
 from zodbshootout.client.specification import Storage
 from zodbshootout.client.storage_info import Sharing, StorageInfo, server_cache
 from zodbshootout.config.configuration import Source, parse
-from zodbshootout.contenders.contender import Contender
-from zodbshootout.contenders.description import contenders_of
+from zodbshootout.contenders.contender import Contender, contenders_of
 from zodbshootout.servers.address import given_names, needed_servers
 
 SERVERS = """

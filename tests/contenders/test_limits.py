@@ -14,8 +14,7 @@ from zodbshootout.client.specification import ClientKind, CrewShape, Parameters,
 from zodbshootout.client.storage_info import Limit, Sharing, StorageInfo
 from zodbshootout.client.storages import sharing_of
 from zodbshootout.config.configuration import EMBEDDED, Source, parse, read_source
-from zodbshootout.contenders.contender import Contender
-from zodbshootout.contenders.description import contenders_of
+from zodbshootout.contenders.contender import Contender, contenders_of
 
 IMPORTS = "%import relstorage\n%import zc.zlibstorage\n"
 FS = "<filestorage>\npath $scratch/x.fs\n</filestorage>\n"

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from zodbshootout.config.configuration import Source, parse
-from zodbshootout.contenders.contender import Contender
-from zodbshootout.contenders.description import contenders_of
+from zodbshootout.contenders.contender import Contender, contenders_of
 
 IMPORTS = "%import relstorage\n%import zodbshootout.mysql\n"
 SECTIONS = ("mysql", "mysql-or-mariadb")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from zodbshootout.config.configuration import Source, parse
-from zodbshootout.contenders.description import contenders_of
+from zodbshootout.contenders.contender import contenders_of
 from zodbshootout.contenders.variants import check_servers_can_restart
 from zodbshootout.errors import UserError
 from zodbshootout.servers.address import given_names

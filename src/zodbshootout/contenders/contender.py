@@ -1,15 +1,16 @@
-"""A contender: what is known of a section, and of its storage once that was opened."""
+"""A contender: what its section says, and its storage once that was opened."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
-from zodbshootout.client.specification import Parameters, Storage
+from zodbshootout.client.specification import INSTALLED, Parameters, Storage
 from zodbshootout.client.storage_info import (
     Advice,
     Cache,
@@ -20,13 +21,23 @@ from zodbshootout.client.storage_info import (
     narrowest,
     server_cache,
 )
-from zodbshootout.config.configuration import ServerSection
+from zodbshootout.client.storages import (
+    StorageType,
+    inner_sections,
+    known_types,
+    nested_sections,
+    sharing_of,
+    type_of_section,
+    written_sections,
+)
+from zodbshootout.config.configuration import Configuration, ServerSection
 from zodbshootout.config.environment import Environment
-from zodbshootout.config.loader import SectionText
+from zodbshootout.config.loader import SectionText, with_names
+from zodbshootout.config.secrets import SECRET_KEY
 from zodbshootout.crews.cluster import Cluster
-from zodbshootout.servers.address import HOST, accepts, is_loopback
+from zodbshootout.servers.address import HOST, accepts, is_loopback, servers_of
 
-OF_SERVER = "server."
+_OF_SERVER = "server."
 """The prefix of the settings of private servers."""
 
 _SHARING_LIMITS = {
@@ -93,7 +104,7 @@ class Contender:
             yield f"environment {name} is made for this command alone; leave out --hosts"
         if cluster.here:
             return
-        for file in files_in(self.settings):
+        for file in _files_in(self.settings):
             yield f"only this host has {file}; leave out --hosts"
         for server in self.servers.values():
             if is_loopback(server.listen or HOST):
@@ -161,7 +172,7 @@ class Contender:
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def files_in(settings: Mapping[str, str]) -> list[str]:
+def _files_in(settings: Mapping[str, str]) -> list[str]:
     """Return the files and directories that clients open, by the settings of a contender.
 
     A URI that names the run's scratch directory is among them: another host has another one.
@@ -171,7 +182,7 @@ def files_in(settings: Mapping[str, str]) -> list[str]:
         if key == "uri" and "$scratch" in value:
             files.append(value)
         section, _, name = key.rpartition(".")
-        if key.startswith(OF_SERVER):
+        if key.startswith(_OF_SERVER):
             continue
         shared = settings.get(f"{section}.shared_blob_dir".lstrip("."), "")
         if name in _FILES or (name == "blob_dir" and shared.lower() == "true"):
@@ -179,9 +190,179 @@ def files_in(settings: Mapping[str, str]) -> list[str]:
     return files
 
 
-def by_place(contenders: Iterable[Contender]) -> list[list[Contender]]:
-    """Return the contenders in groups that use the same database."""
-    places: dict[tuple[str, ...], list[Contender]] = {}
-    for contender in contenders:
-        places.setdefault(contender.place or (contender.name,), []).append(contender)
-    return list(places.values())
+def contenders_of(
+    configuration: Configuration, environment: Environment | None = None
+) -> list[Contender]:
+    """Return the contenders that a configuration describes, in their order.
+
+    ``--against`` opens all of them in the *environment*.
+    """
+    contenders = [
+        _contender(text, section, configuration) for text, section in configuration.contenders
+    ]
+    if environment is None:
+        return contenders
+    name = environment.name
+    contenders = [
+        replace(contender, environment=environment, variant=name) for contender in contenders
+    ]
+    if name == INSTALLED:
+        return contenders
+    return [
+        replace(contender, name=f"{contender.name}@{name}", variant_of=contender.name)
+        for contender in contenders
+    ]
+
+
+def _contender(text: SectionText, section: Any, configuration: Configuration) -> Contender:
+    """Return a contender; *section* is ``None`` if another Python is to read it."""
+    servers = servers_of(text.names, configuration)
+    known = [] if section is None else list(known_types(nested_sections(section)))
+    info = StorageInfo() if section is None else _info(section, servers)
+    settings = _settings(text, section, configuration)
+    for server in servers:
+        of_server = _settings(server.text, server, configuration)
+        settings |= {f"{_OF_SERVER}{server.name}.{key}": value for key, value in of_server.items()}
+    installations = (kind.installation(storage) for kind, storage in known)
+    return Contender(
+        name=text.name,
+        storage=_storage(text, configuration.names),
+        settings=settings,
+        info=info,
+        servers={server.name: server for server in servers},
+        limits=tuple(limit for kind, storage in known for limit in kind.limits(storage)),
+        requirements=tuple(need for kind, storage in known for need in kind.requirements(storage)),
+        zap_obstacle=_zap_obstacle(info, [kind for kind, _ in known]),
+        installation=next(filter(None, installations), None),
+        advice=tuple(advice for kind, storage in known for advice in kind.advice(storage)),
+        section=text,
+        environment=configuration.environments.get(text.environment),
+        text=_shown(text, servers, configuration.mask),
+    )
+
+
+def _storage(text: SectionText, names: Mapping[str, str]) -> Storage:
+    """Return what a client needs to open the section, and nothing of the rest of the file."""
+    if text.type == "zodburi":
+        return Storage(uri=text.value("uri", names))
+    return Storage(section=text.whole, names={name: names[name] for name in sorted(text.names)})
+
+
+def _shown(text: SectionText, servers: Sequence[ServerSection], mask: Callable[[str], str]) -> str:
+    """Return the section's text after those of the servers, indented."""
+    lines = [
+        line
+        for section in (*(server.text for server in servers), text)
+        for line in section.whole.splitlines()
+    ]
+    shown = list(dict.fromkeys(line for line in lines if line.startswith("%")))
+    depth = 0
+    for line in (line for line in lines if not line.startswith("%")):
+        depth -= line.startswith("</")
+        shown.append(f"{'  ' * depth}{line}")
+        depth += line.startswith("<") and not line.startswith("</")
+    return mask("\n".join(shown))
+
+
+def _settings(text: SectionText, section: Any, configuration: Configuration) -> dict[str, str]:
+    """Return what a section configures, as the metadata of every run record it, without secrets.
+
+    A value that comes from a name of the run, such as a path in its scratch directory, stands as
+    in the file: it is equal in every run.  The meaning of a section for another Python is not
+    known here: its keys have the types of the sections before them.
+    """
+    if section is not None:
+        return dict(_settings_of_parsed(section, configuration))
+    settings = {"section": text.type}
+    for key, values in text.values.items():
+        if SECRET_KEY.search(key.rpartition(".")[2]):
+            continue
+        for number, value in enumerate(values):
+            settings[f"{key}{number or ''}"] = configuration.mask(with_names(value)[0])
+    return settings
+
+
+def _settings_of_parsed(
+    section: Any, configuration: Configuration, prefix: str = ""
+) -> Iterator[tuple[str, str]]:
+    yield f"{prefix}section", type(section).__name__
+    if not hasattr(section.config, "getSectionAttributes"):
+        return
+    text = configuration.text_of(section)
+    for attribute in sorted(section.config.getSectionAttributes()):
+        value = getattr(section.config, attribute)
+        if value is None or SECRET_KEY.search(attribute):
+            continue
+        for number, part in enumerate(value if isinstance(value, list) else [value]):
+            key = f"{prefix}{attribute}{number or ''}"
+            if not hasattr(part, "config"):
+                for name, shown in _values(attribute, number, part, text):
+                    yield f"{key}{name}", configuration.mask(shown)
+            elif text.by_name("uri") is None:
+                # The values of what a URI describes come from the URI, which names them.
+                yield from _settings_of_parsed(part, configuration, f"{key}.")
+
+
+def _values(
+    attribute: str, number: int, value: Any, text: SectionText
+) -> Iterator[tuple[str, str]]:
+    """Yield value *number* of an attribute, in parts with their names if it is a mapping."""
+    if not isinstance(value, Mapping):
+        yield "", text.by_name(attribute, number) or _printable(value)
+        return
+    for name, part in value.items():
+        if not SECRET_KEY.search(name):
+            yield f".{name}", text.by_name(f"{attribute}.{name}") or str(part)
+
+
+def _printable(value: Any) -> str:
+    address = getattr(value, "address", value)
+    if isinstance(address, tuple):
+        return ":".join(map(_printable, address))
+    if isinstance(address, (str, int, float, bytes)) or address is None:
+        return str(address)
+    return type(address).__name__  # other texts differ from process to process
+
+
+def _info(section: Any, servers: Sequence[ServerSection]) -> StorageInfo:
+    # Nothing is known of a section that another package defines for databases.
+    asked = list(_asked_first(getattr(section.config, "storage", section)))
+    names = [kind.storage_name() for kind in asked if kind is not None]
+    return StorageInfo(
+        storage_name=" over ".join(names) or StorageInfo.storage_name,
+        sharing=sharing_of(section),
+        prefetches=_prefetches(asked),
+        read_only=any(
+            _read_only(inner) for outer in (section, *servers) for inner in written_sections(outer)
+        ),
+    )
+
+
+def _asked_first(storage: Any) -> Iterator[type[StorageType] | None]:
+    """Yield the type of a section's storage, and of those that this one delegates to."""
+    sections = [storage]
+    while sections:
+        kind = type_of_section(sections[0])
+        yield kind
+        sections = inner_sections(sections[0]) if kind is None or kind.transparent else []
+
+
+def _prefetches(asked: Sequence[type[StorageType] | None]) -> bool | None:
+    for kind in asked:
+        if kind is None or kind.prefetches is not None:
+            return kind.prefetches if kind is not None else None
+    return None
+
+
+def _read_only(section: Any) -> bool:
+    # A URI has it as a text.
+    return str(getattr(getattr(section, "config", None), "read_only", False)) == "True"
+
+
+def _zap_obstacle(info: StorageInfo, kinds: Sequence[type[StorageType]]) -> str | None:
+    if info.sharing is Sharing.VOLATILE:
+        return f"{info.storage_name} has its data in the memory of one process"
+    if info.read_only:
+        return "it is configured to be read only"
+    fixed = (kind for kind in kinds if kind.zap_obstacle)
+    return next((f"{kind.storage_name()}: {kind.zap_obstacle}" for kind in fixed), None)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 
 from zodbshootout.client.specification import Parameters
 from zodbshootout.client.storage_info import Sharing
-from zodbshootout.contenders.contender import Contender, by_place
+from zodbshootout.contenders.contender import Contender
 from zodbshootout.errors import UserError, suggestion
 
 
@@ -46,7 +46,7 @@ def shared_databases(contenders: Sequence[Contender]) -> list[str]:
     ]
     return [
         f"{' and '.join(_names(same))} are one database: {', '.join(same[0].place)}"
-        for same in by_place(lasting)
+        for same in _by_place(lasting)
         if len(same) > 1
     ]
 
@@ -93,7 +93,7 @@ def to_be_zapped(
             "--zap asks before it destroys anything, and there is no terminal to ask on; "
             f"name the contenders, as in --zap {','.join(_names(candidates))}"
         )
-    chosen = [same for same in by_place(candidates) if ask(_question(same))]
+    chosen = [same for same in _by_place(candidates) if ask(_question(same))]
     return frozenset(contender.name for same in chosen for contender in same)
 
 
@@ -102,7 +102,7 @@ def _names(contenders: Sequence[Contender]) -> list[str]:
 
 
 def _check_can_be_zapped(names: Sequence[str], contenders: Sequence[Contender]) -> None:
-    for same in by_place(contenders):
+    for same in _by_place(contenders):
         wanted = [contender for contender in same if contender.name in names]
         for contender in wanted:
             if contender.zap_obstacle is not None:
@@ -121,3 +121,11 @@ def _question(same: Sequence[Contender]) -> str:
     names = " and ".join(_names(same))
     storage = same[0].info.storage_name
     return f"Destroy all data of {names}, {f'{storage} ({place})' if place else storage}?"
+
+
+def _by_place(contenders: Iterable[Contender]) -> list[list[Contender]]:
+    """Return the contenders in groups that use the same database."""
+    places: dict[tuple[str, ...], list[Contender]] = {}
+    for contender in contenders:
+        places.setdefault(contender.place or (contender.name,), []).append(contender)
+    return list(places.values())

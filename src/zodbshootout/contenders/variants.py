@@ -21,8 +21,7 @@ from zodbshootout.client.storages import sharing_of
 from zodbshootout.config.configuration import Configuration, Source, parse
 from zodbshootout.config.environment import Environment
 from zodbshootout.config.secrets import of_configuration
-from zodbshootout.contenders.contender import Contender
-from zodbshootout.contenders.description import contenders_of
+from zodbshootout.contenders.contender import Contender, contenders_of
 from zodbshootout.contenders.making import Maker, carry_to
 from zodbshootout.contenders.selection import named
 from zodbshootout.crews.interpreters import own_interpreter

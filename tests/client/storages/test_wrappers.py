@@ -19,8 +19,7 @@ from zodbshootout.client.database import Database, NotZapped
 from zodbshootout.client.storage_info import Cache, CacheUse, Sharing
 from zodbshootout.client.storages import StorageType
 from zodbshootout.config.configuration import Source, parse
-from zodbshootout.contenders.contender import Contender
-from zodbshootout.contenders.description import contenders_of
+from zodbshootout.contenders.contender import Contender, contenders_of
 
 IMPORTS = "%import relstorage\n%import zc.zlibstorage\n%import foreign\n"
 FILE = "<filestorage {name}>\npath $scratch/{name}x.fs\n</filestorage>\n"

@@ -223,7 +223,7 @@ def test_the_names_of_an_included_server_are_defined(tmp_path: Path) -> None:
     (tmp_path / "x.conf").write_text(text)
     configuration = parse(read_source(tmp_path / "x.conf"), {"mc_port": "7"})
     assert [server.name for server in configuration.servers] == ["mc"]
-    (database,) = configuration.databases
+    ((_, database),) = configuration.contenders
     assert database.config.storage.config.path == "7"
 
 

@@ -17,7 +17,7 @@ def read(text: str, **names: str) -> Configuration:
 
 
 def whole(configuration: Configuration, number: int = 0) -> str:
-    return configuration.text_of(configuration.databases[number]).whole
+    return configuration.contenders[number][0].whole
 
 
 def test_what_the_file_defines_is_put_in_its_place_and_what_the_run_defines_is_not() -> None:
@@ -28,7 +28,7 @@ def test_what_the_file_defines_is_put_in_its_place_and_what_the_run_defines_is_n
     assert whole(configuration) == (
         "<zodb a>\n<filestorage>\npath ${scratch}/base.fs\n</filestorage>\n</zodb>\n"
     )
-    assert configuration.text_of(configuration.databases[0]).names == {"scratch"}
+    assert configuration.contenders[0][0].names == {"scratch"}
 
 
 def test_the_environment_and_what_is_literal_stay_as_they_are(
@@ -40,7 +40,7 @@ def test_the_environment_and_what_is_literal_stay_as_they_are(
     )
     configuration = read(text)
     assert "name $(HERE) $$main $$${main_port}\n" in whole(configuration)
-    (section,) = configuration.databases
+    ((_, section),) = configuration.contenders
     found = configuration.text_of(section.config.storage)
     assert found.names == {"main_port"}
     assert found.by_name("name") == "not here $main $$main_port"
@@ -81,7 +81,7 @@ def test_values_are_told_apart_by_number_and_by_key() -> None:
         "<zeoserver main>\n<settings>\ncache-size 7\nport $main_port\n</settings>\n"
         "<mappingstorage/>\n</zeoserver>\n"
     )
-    client = configuration.text_of(configuration.databases[0].config.storage)
+    client = configuration.text_of(configuration.contenders[0][1].config.storage)
     assert [client.by_name("server", number) for number in range(3)] == [None, "$main", None]
     settings = configuration.text_of(configuration.servers[0].config.settings)
     assert settings.by_name("values.port") == "$main_port"
@@ -94,5 +94,5 @@ def test_the_text_with_its_names_before_it_is_read_as_the_section_was() -> None:
         "<zodb a>\n<mappingstorage>\nname <$odd>\n</mappingstorage>\n</zodb>", **odd
     )
     again = parse(Source(Path("y.conf"), prelude(odd) + whole(configuration)), {})
-    first, second = (each.databases[0].config.storage for each in (configuration, again))
+    first, second = (each.contenders[0][1].config.storage for each in (configuration, again))
     assert first.config.name == second.config.name == "<a $main ${b} $$>"

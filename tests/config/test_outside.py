@@ -47,7 +47,7 @@ def test_a_section_for_another_python_is_not_read_by_this_one() -> None:
         "</zodb>\n</newtdb>\n"
     )
     assert outside.names == {"scratch", "main_password"}
-    assert [each.name for each in configuration.databases] == ["near"]
+    assert [text.name for text, _ in configuration.contenders] == ["far", "near"]
     assert configuration.environments["old"].requirements == ("RelStorage<3", "ZODB<6")
 
 
@@ -107,7 +107,7 @@ def test_a_uri_can_be_opened_by_another_python() -> None:
 def test_a_section_ends_where_zconfig_says(before: str) -> None:
     configuration = read(f"%define base x\n{ENVIRONMENT}{before}{SECTION}{HERE}")
     assert [each.name for each in outside_of(configuration)] == ["far"]
-    assert [each.name for each in configuration.databases][-1] == "near"
+    assert configuration.contenders[-1][1].name == "near"
 
 
 def test_a_section_can_define_names_of_its_own_and_name_its_environment_by_one() -> None:

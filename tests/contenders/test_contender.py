@@ -12,7 +12,7 @@ from zodbshootout.client.specification import Storage
 from zodbshootout.client.storage_info import Sharing, StorageInfo, server_cache
 from zodbshootout.config.configuration import Source, parse
 from zodbshootout.contenders.contender import Contender, contenders_of
-from zodbshootout.servers.address import given_names, needed_servers
+from zodbshootout.servers.address import given_names, servers_of
 
 SERVERS = """
 %import relstorage
@@ -231,7 +231,7 @@ def test_servers_may_need_each_other(tmp_path: Path) -> None:
     names = {"one": "127.0.0.1:1", "two": "127.0.0.1:2"}
     configuration = parse(Source(Path("x.conf"), text), names)
     one, two = configuration.servers
-    assert needed_servers(one, configuration) == [two]
+    assert servers_of({"two"}, configuration) == [one, two]
     (a,) = contenders_of(configuration)
     assert list(a.servers.values()) == [one, two]
 

@@ -32,7 +32,7 @@ def adapter_for(
         f"{imports}<zodb x>\n<relstorage>\n<{section}>\nhost here\nport 1234\npasswd secret\n"
         f"</{section}>\n</relstorage>\n</zodb>\n"
     )
-    (database,) = parse(Source(Path("x.conf"), text), {}).databases
+    ((_, database),) = parse(Source(Path("x.conf"), text), {}).contenders
     return database.config.storage.config.adapter.create(Options(keep_history=keep_history))
 
 

@@ -41,6 +41,12 @@ def users_of(configuration: Configuration, contenders: Sequence[str]) -> dict[An
     }
 
 
+def settings(server: str) -> str:
+    """Return settings by which a server needs others."""
+    lines = "".join(f"{needed} ${needed}\n" for needed in NEEDS[server])
+    return f"<settings>\n{lines}</settings>\n"
+
+
 @dataclass
 class FakeServers:
     """Servers that only record what is done with them."""
@@ -70,10 +76,6 @@ class FakeServer:
         return happen
 
 
-def needed_servers(section: Any, configuration: Configuration) -> list[Any]:
-    return [server for server in configuration.servers if server.name in NEEDS[section.name]]
-
-
 def names(servers: RunningServers) -> list[str]:
     return [server.name for server in servers.users]
 
@@ -82,7 +84,6 @@ def names(servers: RunningServers) -> list[str]:
 def servers(monkeypatch: pytest.MonkeyPatch) -> FakeServers:
     fakes = FakeServers()
     monkeypatch.setattr(running, "server_of", fakes.make)
-    monkeypatch.setattr(running, "needed_servers", needed_servers)
     return fakes
 
 
@@ -96,7 +97,9 @@ def start(servers: FakeServers, tmp_path: Path) -> Callable[..., RunningServers]
     """Return how to start the servers that contenders need, and stop them."""
 
     def begin(*contenders: str) -> RunningServers:
-        text = "".join(f"<memcachedserver {name}/>\n" for name in NAMES)
+        text = "".join(
+            f"<memcachedserver {name}>\n{settings(name)}</memcachedserver>\n" for name in NAMES
+        )
         source = Source(tmp_path / "x.conf", text)
         configuration = configuration_of(source, tmp_path)
         context = ServerContext(tmp_path, source, configuration.names, mock.Mock(spec=Guardian))

@@ -15,7 +15,7 @@ from zodbshootout.cli import compare, report, run, show, workload
 from zodbshootout.cli.options import parse
 from zodbshootout.cli.output import Streams, console_on, print_line, project_url
 from zodbshootout.cli.parser import Parser, run_parser
-from zodbshootout.config.secrets import of_words
+from zodbshootout.config.secrets import of_uri
 from zodbshootout.errors import DEFECT, INTERRUPTED, SOME_FAILED, UserError, errors_of_files
 from zodbshootout.guardian import GuardianLost
 
@@ -63,7 +63,8 @@ def _command(arguments: Sequence[str], streams: Streams) -> int:
             status = _COMMANDS[name].run(parser_of(name).parse_intermixed_args(words), streams)
         return streams.status_after(status)
     with errors_of_files():
-        streams.mask.hide(of_words(arguments))
+        for word in arguments:
+            streams.mask.hide(of_uri(word))
         options = parse(arguments)
     with _termination_as_interrupt():
         return run.run(options, streams)

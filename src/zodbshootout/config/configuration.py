@@ -117,11 +117,6 @@ class Configuration:
     mask: Mask
     """Hides the secrets in the file."""
 
-    @property
-    def databases(self) -> list[Any]:
-        """The contenders' sections that this Python reads."""
-        return [section for _, section in self.contenders if section is not None]
-
     def text_of(self, section: Any) -> SectionText:
         """Return the text of a section, an empty one if the section is not in the file."""
         matcher = section.config.getSectionMatcher()
@@ -154,10 +149,7 @@ class Source:
 
 
 def read_source(path: Path) -> Source:
-    """Read a configuration file, and the files that it includes.
-
-    :raises UserError: if it cannot be read
-    """
+    """Read a configuration file, and the files that it includes."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:

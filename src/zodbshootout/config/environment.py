@@ -73,8 +73,6 @@ def of_words(words: Sequence[str]) -> list[Environment]:
     """Return the environments that the words of ``--against`` mean, with different names.
 
     A word is a requirement, the path of something that pip installs, or a Python.
-
-    :raises UserError: if one is none of these, or several are the same
     """
     environments: list[Environment] = []
     taken = {INSTALLED}

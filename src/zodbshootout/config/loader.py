@@ -129,7 +129,7 @@ def with_names(text: str) -> tuple[str, set[str]]:
 
 
 class _OtherPython:
-    """In place of ZConfig's matcher, for a section that another Python reads."""
+    """A substitute for ZConfig's matcher: a section that another Python reads."""
 
     def __init__(self, *types: str) -> None:
         self.types = types

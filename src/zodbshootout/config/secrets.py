@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import unquote, unquote_plus, urlsplit
@@ -60,11 +60,6 @@ def of_configuration(
         for form in {raw, value}:
             secrets.update(_of_setting(key, form, follow=follow))
     return secrets
-
-
-def of_words(words: Iterable[str]) -> set[str]:
-    """Return the secrets of the URIs among the words of a command line."""
-    return {secret for word in words for secret in of_uri(word)}
 
 
 def of_uri(uri: str, *, follow: bool = True) -> Iterator[str]:

@@ -52,10 +52,7 @@ def scheme_of(uri: str) -> str:
 
 
 def source_of(uri: str) -> Source:
-    """Return a configuration with one contender, which *uri* describes, named after its scheme.
-
-    :raises UserError: if no storage can be made of it
-    """
+    """Return a configuration with one contender, which *uri* describes, named after its scheme."""
     try:
         checked(uri)
     except ValueError as error:
@@ -90,22 +87,14 @@ def _described(uri: str) -> tuple[Any, dict[str, Any]]:
     """Return the section that would open the same storage, if known, and options of the DB."""
     _check_form(uri)
     factory, options = _resolved(uri)
-    return _section_of(uri, factory), options
-
-
-def _section_of(uri: str, factory: Callable[[], Any]) -> Any:
-    """Return the section that would open what *factory* opens, ``None`` if it is not known."""
     scheme = scheme_of(uri)
     if scheme == "zconfig":
-        return getattr(factory, "__self__", None)  # the section in the file
-    return _DESCRIPTIONS[scheme](uri) if scheme in _DESCRIPTIONS else None
+        return getattr(factory, "__self__", None), options  # the section in the file
+    return (_DESCRIPTIONS[scheme](uri) if scheme in _DESCRIPTIONS else None), options
 
 
 def _check_form(uri: str) -> None:
-    """Check what zodburi would refuse without a reason, or misunderstand.
-
-    :raises ValueError: with what to type instead
-    """
+    """Check what zodburi would refuse without a reason, or misunderstand."""
     scheme = scheme_of(uri)
     if not uri.isprintable():
         raise _unusable(scheme, "a URI is one line of printable characters")

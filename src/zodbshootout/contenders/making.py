@@ -182,10 +182,7 @@ class Maker:
 
     @contextmanager
     def _locked(self, environment: Environment, directory: Path) -> Iterator[None]:
-        """Keep other runs from making, or removing, the same environment meanwhile.
-
-        :raises UserError: if the cache cannot be written to
-        """
+        """Keep other runs from making, or removing, the same environment meanwhile."""
         lock = directory.with_suffix(".lock")
         try:
             lock.parent.mkdir(parents=True, exist_ok=True)
@@ -202,12 +199,9 @@ class Maker:
             yield
 
     def _run(self, command: Sequence[str], requirements: Sequence[str], python: Path) -> None:
-        """Run an installer.
+        """Run an installer, which reads requirements from its standard input.
 
-        It reads requirements from its standard input: a URL may contain a password, and everybody
-        can see the command line of a process.
-
-        :raises UserError: with its last lines if it fails
+        A URL may contain a password, and everybody can see the command line of a process.
         """
         # PyPy 7.3.11, which is Debian 12's, does not know how C++ is linked; RelStorage needs that.
         known = {"LDCXXSHARED": "c++ -shared"} if _probed(python).implementation == "PyPy" else {}
@@ -311,10 +305,7 @@ def _site_directories() -> list[str]:
 
 @functools.cache
 def _probed(path: Path) -> _Python:
-    """Run a Python to learn its version, and whether it has ZODB.
-
-    :raises UserError: if it cannot be run
-    """
+    """Run a Python to learn its version, and whether it has ZODB."""
     try:
         done = subprocess.run(
             [str(path), "-c", _PROBE],

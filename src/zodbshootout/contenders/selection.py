@@ -15,8 +15,6 @@ def named(option: str, words: Collection[str], names: Sequence[str]) -> list[str
     """Return those of the *names* that the *words* of an option name.
 
     Commas separate the names in a word, unless the whole word is a name.
-
-    :raises UserError: if a name is not one of *names*
     """
     wanted = [name for word in words for name in ([word] if word in names else word.split(","))]
     for name in wanted:
@@ -26,10 +24,7 @@ def named(option: str, words: Collection[str], names: Sequence[str]) -> list[str
 
 
 def check_baseline(baseline: str | None, measured: Sequence[str]) -> None:
-    """Check that the baseline, if there is one, is among the contenders to be measured.
-
-    :raises UserError: if it is not
-    """
+    """Check that the baseline, if there is one, is among the contenders to be measured."""
     if baseline is not None and baseline not in measured:
         raise UserError(
             f"--baseline: {baseline!r} is not measured; {suggestion(baseline, measured)}"
@@ -74,11 +69,8 @@ def to_be_zapped(
 
     These are the contenders that *words* name; without words all that can be zapped, after
     asking for each database unless *force* is set.  *ask* is ``None`` if nobody can answer.
-
-    :raises UserError: if a name is not that of a contender, or of one that cannot be zapped, or
-        nobody can be asked
     """
-    names = [contender.name for contender in contenders]
+    names = _names(contenders)
     if force and "force" in names:
         raise UserError("--zap force: a contender has that name; give it another one")
     if words:

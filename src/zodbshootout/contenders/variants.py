@@ -59,8 +59,6 @@ class Variants:
         """Return the contenders that the words of ``--only`` name, or without words all.
 
         The variants of one section are next to each other.
-
-        :raises UserError: if there are no such contenders, or they cannot have variants
         """
         described = [
             contenders_of(variant.configuration, variant.environment) for variant in self.variants
@@ -137,10 +135,7 @@ class Variants:
 
 
 def check_servers_can_restart(contenders: Sequence[Contender]) -> None:
-    """Check that a restart of the servers that *contenders* need loses no data.
-
-    :raises UserError: if it does, or if there is no such server
-    """
+    """Check that the *contenders* have private servers, and that a restart loses no data."""
     option = "--restart-servers"
     served = [contender for contender in contenders if contender.servers]
     if not served:
@@ -170,7 +165,6 @@ def read_variants(
     :param against: the environments of ``--against``
     :param places: keeps the directories and the ports of the variants
     :param mask: hides the secrets of the configuration from now on
-    :raises UserError: if the configuration cannot be read, or a server cannot have variants
     """
     variants = []
     for environment in [Environment(INSTALLED), *against] if against else [None]:

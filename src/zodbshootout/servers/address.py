@@ -10,7 +10,6 @@ import sys
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
 
 from zodbshootout.config.configuration import SCRATCH, Configuration, ServerSection, Source
 from zodbshootout.errors import UserError
@@ -51,7 +50,7 @@ def is_loopback(host: str) -> bool:
 
 
 def client_address(host: str) -> str | None:
-    """Return the one address from which clients reach a *host*, ``None`` if there are more."""
+    """Return the only address from which clients can reach a *host*, ``None`` if it has more."""
     address = _resolved(host)
     if not address.is_loopback:
         return None
@@ -107,9 +106,6 @@ def given_names(
     These are ``$scratch``, a directory of the run, and for each server its address, host, port,
     password and, if they are used, certificates.  The ports are reserved as long as the context
     lasts.  A server listens on the host that *listen* names, or on the loopback interface.
-
-    :raises UserError: if a server's name is not legal, if a server cannot listen on its host, or if
-        certificates cannot be made
     """
     directory = scratch / "files"
     # Root makes the scratch directory enterable for other users.
@@ -153,14 +149,8 @@ def servers_of(names: Collection[str], configuration: Configuration) -> list[Ser
         if names & {f"{server}{part}" for part in _PARTS}
     }:
         needed |= new
-        names = {name for server in new for name in configuration.text_of(servers[server]).names}
+        names = {name for server in new for name in servers[server].text.names}
     return [server for name, server in servers.items() if name in needed]
-
-
-def needed_servers(section: Any, configuration: Configuration) -> list[ServerSection]:
-    """Return the other servers that *section* needs, itself or through another server."""
-    names = configuration.text_of(section).names
-    return [server for server in servers_of(names, configuration) if server is not section]
 
 
 def certificates(directory: Path, host: str = HOST) -> dict[str, str]:
@@ -168,8 +158,6 @@ def certificates(directory: Path, host: str = HOST) -> dict[str, str]:
 
     Servers and clients alike identify themselves with ``certificate`` and ``key``; ``authority`` is
     the certificate of the authority that has signed it.
-
-    :raises UserError: if trustme is not installed
     """
     try:
         import trustme

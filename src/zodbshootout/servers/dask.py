@@ -49,12 +49,10 @@ _CLASS_KEYS = ("version", "module", "class", "args", "kwargs")
 def cluster_for(
     hosts: str | None, guardian: Guardian, directory: Path, *, start: bool = True
 ) -> Iterator[Cluster | None]:
-    """Return the cluster that ``--hosts`` names, connected; ``None`` if it names none.
+    """Have the cluster that ``--hosts`` names, connected; ``None`` without that option.
 
     A cluster that is started here keeps its files in *directory*.  Without *start*, it is not
     started, and has the right number of workers without addresses.
-
-    :raises UserError: if there is no such cluster
     """
     if hosts is None:
         yield None

@@ -37,8 +37,6 @@ class Installation:
 
         If a directory is *given*, only it and its siblings are searched; otherwise those in
         ``PATH`` and then :attr:`places`, the highest version first.
-
-        :raises ServerFailed: if none is installed
         """
         directories = [*(_with_siblings(given) if given else self._default_directories())]
         for name in names:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from zodbshootout.config.configuration import Configuration, ServerSection
 from zodbshootout.servers import ServerFailed
-from zodbshootout.servers.address import needed_servers
+from zodbshootout.servers.address import servers_of
 from zodbshootout.servers.memcached import MemcachedServer
 from zodbshootout.servers.mysql import MySQLServer
 from zodbshootout.servers.postgresql import PostgreSQLServer
@@ -24,10 +24,7 @@ _SERVERS: Mapping[str, type[Server]] = {
 
 
 def server_of(section: ServerSection, context: ServerContext) -> Server:
-    """Return the server that a section describes, not yet started.
-
-    :raises UserError: as :class:`Server`
-    """
+    """Return the server that a section describes, not yet started."""
     return _SERVERS[section.kind](section, context)
 
 
@@ -51,11 +48,10 @@ class RunningServers:
         """Start the servers of a configuration that have *users*; *stack* stops them.
 
         A server that does not come up is no error: its users are in :attr:`absent`.
-
-        :raises UserError: as :class:`Server`
         """
         needs = {
-            section: {needed.name for needed in needed_servers(section, configuration)}
+            section: {other.name for other in servers_of(section.text.names, configuration)}
+            - {section.name}
             for section in configuration.servers
         }
         servers = [

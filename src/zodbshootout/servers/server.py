@@ -80,11 +80,7 @@ class Server(ABC):
     """Units of this resource that it uses without any connection."""
 
     def __init__(self, section: ServerSection, context: ServerContext) -> None:
-        """Check a section, and start nothing.
-
-        :raises UserError: if the section has one of :attr:`own_settings`, or the operating system
-            allows fewer connections than the run's clients open
-        """
+        """Check a section and the limits of the operating system; start nothing."""
         self.name = section.name
         self.section = section
         self.context = context
@@ -140,11 +136,7 @@ class Server(ABC):
         return accepts((self.host, self.port))
 
     def start(self) -> None:
-        """Prepare the server, start it and wait until it is ready.
-
-        :raises ServerFailed: if it cannot be prepared, ends, or takes longer than
-            :data:`START_TIMEOUT`
-        """
+        """Prepare the server, start it and wait until it is ready."""
         with self._named_in_failures("started"):
             self._set_up()
             self.prepare()
@@ -156,10 +148,7 @@ class Server(ABC):
         self._stop(self.orderly)
 
     def resume(self) -> None:
-        """Start the server on the data that it had when it was halted.
-
-        :raises ServerFailed: as :meth:`start`
-        """
+        """Start the server on the data that it had when it was halted."""
         with self._named_in_failures("started again"):
             self._launch()
 
@@ -178,10 +167,7 @@ class Server(ABC):
         return f"{self._process.describe_exit()}: {self.last_log_lines()}"
 
     def run(self, command: Sequence[str], standard_input: str = "") -> str:
-        """Run a program that prepares the server; return its output.
-
-        :raises ServerFailed: if it fails, or takes longer than :data:`PREPARATION_TIMEOUT`
-        """
+        """Run a program that prepares the server; return its output."""
         self._log_start = self.directory.log_size
         # Not a pipe: an interrupted run might not close its end, and the program wait for ever.
         with TemporaryFile(dir=self.context.directory) as file:

@@ -168,7 +168,7 @@ def read_source(path: Path) -> Source:
 
 
 def _expanded(text: str, path: Path, within: tuple[Path, ...]) -> str:
-    """Return a text with the texts of included files in it, except those it is *within*."""
+    """Return *text* with files in place of its ``%include`` lines, but for files it is *within*."""
 
     def content(line: re.Match[str]) -> str:
         file = (path.parent / line["path"]).resolve()
@@ -219,7 +219,7 @@ def parse(source: Source, names: Mapping[str, str]) -> Configuration:
     _check_environments([text for text, _ in contenders], environments)
     for server in parsed.servers:
         server.text = loader.texts[server.config.getSectionMatcher()]
-    # Not all of the environment: the same file has the same text everywhere.
+    # Without secrets of the environment, so that a file has the same text everywhere.
     mask = Mask(of_configuration(source.whole, names, {}))
     return Configuration(contenders, parsed.servers, environments, names, loader.texts, mask)
 
@@ -252,7 +252,7 @@ def _check_environments(contenders: Sequence[SectionText], environments: Collect
 
 
 def _check_uri(text: SectionText, where: str) -> None:
-    """Check a section of ours, which another Python does not know."""
+    """Check a ``<zodburi>`` section, which is ours: another Python does not know it."""
     for key in text.values:
         if key.lower() != "uri":
             raise UserError(f"{where}: {key!r} is not a known key name in <zodburi>; uri is")

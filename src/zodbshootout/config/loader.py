@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import ZConfig
@@ -55,7 +55,7 @@ class SectionText:
     """The text of a section, in which the names that the file itself defines are replaced."""
 
     type: str = ""
-    """The type of the outermost section, as are :attr:`name` and :attr:`environment`."""
+    """The outermost section's type; :attr:`name` and :attr:`environment` are its, too."""
     name: str = ""
     environment: str = ""
     """The name of the environment whose Python reads the section; empty for this Python."""
@@ -85,12 +85,6 @@ class SectionText:
         lines = lines_in_sections("\n".join(line.text for line in self.lines))
         inner = ((line, types[1:]) for line, types in lines)
         return "".join(f"{line}\n" for line, types in inner if types[:1] not in {(), ("settings",)})
-
-    def within(self) -> SectionText:
-        """Return the text of a section in this one."""
-        return SectionText(
-            self.type, self.name, self.environment, self.imports, self.lines, self.names
-        )
 
     def by_name(self, attribute: str, number: int = 0) -> str | None:
         """Return a value with ``$name`` for each name of the run, ``None`` if it refers to none.
@@ -197,7 +191,7 @@ class TextLoader(ConfigLoader):  # type: ignore[misc]
             self.outermost.append(text)
             return _OtherPython(), text
         matcher = super().startSection(parent, type_, name)
-        text = outer.within() if outer else SectionText(type_, name or "")
+        text = replace(outer, values={}) if outer else SectionText(type_, name or "")
         if outer is None:
             self.outermost.append(text)
         used = {*text.imports, self._imported_by.get(type_)}
@@ -257,7 +251,7 @@ class _Parser(ZConfigParser):  # type: ignore[misc]
         return super().start_section(section, rest)
 
     def _environment_ahead(self, rest: str) -> str:
-        """Return the environment that the section names which begins here, empty without one."""
+        """Look ahead for the key ``environment`` of the section that begins here; "" without it."""
         here = self.file.tell()
         environment = ""
         for line, types in lines_in_sections(f"<{rest}>\n{self.file.read()}"):

@@ -31,7 +31,7 @@ _ZEO_PORT = 9991
 
 
 def _unusable(uri: str, reason: str) -> ValueError:
-    """Return an error of one line, of the type that ZConfig adds the place in the file to."""
+    """Return an error of one line, of the type to which ZConfig adds the place in the file."""
     return ValueError(Mask(of_uri(uri))(f"{uri.rstrip(':')}: {reason}"))
 
 

@@ -265,11 +265,11 @@ def _shown(text: SectionText, servers: Sequence[ServerSection], mask: Callable[[
 
 
 def _settings(text: SectionText, section: Any, configuration: Configuration) -> dict[str, str]:
-    """Return what a section configures, as the metadata of every run record it, without secrets.
+    """Return the settings of a section without secrets, as the metadata of runs record them.
 
-    A value that comes from a name of the run, such as a path in its scratch directory, stands as
-    in the file: it is equal in every run.  The meaning of a section for another Python is not
-    known here: its keys have the types of the sections before them.
+    Values with names of the run, such as ``$scratch``, are recorded as the file has them, so that
+    they are equal in every run.  Settings for another Python, whose attributes are not known here,
+    are called by types of sections and keys.
     """
     if section is not None:
         return dict(_settings_of_parsed(section, configuration))
@@ -306,7 +306,7 @@ def _settings_of_parsed(
 def _values(
     attribute: str, number: int, value: Any, text: SectionText
 ) -> Iterator[tuple[str, str]]:
-    """Yield value *number* of an attribute, in parts with their names if it is a mapping."""
+    """Yield the values of a mapping with their keys, or value *number* of another attribute."""
     if not isinstance(value, Mapping):
         yield "", text.by_name(attribute, number) or _printable(value)
         return
@@ -355,7 +355,7 @@ def _prefetches(asked: Sequence[type[StorageType] | None]) -> bool | None:
 
 
 def _read_only(section: Any) -> bool:
-    # A URI has it as a text.
+    # In a URI it is text.
     return str(getattr(getattr(section, "config", None), "read_only", False)) == "True"
 
 

@@ -47,10 +47,7 @@ def shared_databases(contenders: Sequence[Contender]) -> list[str]:
 
 
 def refused_unless_alone(contenders: Sequence[Contender], parameters: Parameters) -> str | None:
-    """Return the reason if no contender can be measured with these parameters, but with one client.
-
-    Without ``-c`` a run then has one client.
-    """
+    """Return why no contender can be measured with these parameters, if one can with one client."""
     alone = replace(parameters, crew=replace(parameters.crew, size=1))
     reasons = [contender.refusal(parameters) for contender in contenders]
     if None in reasons or all(contender.refusal(alone) for contender in contenders):

@@ -73,7 +73,7 @@ class Server(ABC):
     abrupt: ClassVar[Ending] = GENTLE
     """How to stop it if its data are removed with the run."""
     default_connections: ClassVar[int] = 300
-    """The minimum of connections: crews of other contenders wait with theirs open."""
+    """The minimum that it accepts: crews of other contenders wait with their connections open."""
     connection_limit: ClassVar[int] = resource.RLIMIT_NOFILE
     """The resource of the operating system of which a connection uses one unit."""
     own_resources: ClassVar[int] = 100
@@ -184,7 +184,7 @@ class Server(ABC):
         return self.directory.logged(self._log_start)
 
     def last_log_lines(self) -> str:
-        """Return the last lines since the last start, if possible those with the error mark."""
+        """Return the last lines logged since the last start, only errors if there are any."""
         errors = re.escape(self.error_mark)
         lines = last_lines(self.directory.log, errors=errors, start=self._log_start)
         return " / ".join(lines) or "it logged nothing"

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -43,7 +44,7 @@ def reasons(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 def test_all_connections_are_in_one_file_with_the_facts(place: Path) -> None:
-    recorder = Recorder(place, Limits(), lambda: {"objects": 12})
+    recorder = Recorder(place, Limits(), {"objects": 12})
     first, second = recorder.log(), recorder.log()
     note(first, 1)
     note(second, 2)
@@ -144,6 +145,33 @@ def test_a_failure_of_the_recorder_itself_ends_it(
     assert not recorder.active
     recorder.close()
     assert "ended: TypeError" in reasons(caplog)[0]
+
+
+def test_events_after_the_end_are_dropped(place: Path) -> None:
+    recorder = Recorder(place, Limits())
+    log = recorder.log()
+    note(log)
+    recorder.end("enough")
+    note(log)
+    recorder._write()
+    assert log is not None
+    assert log.fields == []
+    recorder.close()
+    assert files_in(place) == []
+
+
+def test_if_no_thread_can_be_started_nothing_is_recorded(
+    place: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", fail)
+    recorder = Recorder(place, Limits())
+    assert recorder.log() is None
+    assert not recorder.active
+    recorder.close()
+    assert reasons(caplog)[0].endswith("ended: can't start new thread")
 
 
 def test_a_sample_of_the_connections_is_recorded(place: Path) -> None:

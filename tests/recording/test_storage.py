@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
 import threading
@@ -311,6 +312,8 @@ def test_undo_and_pack_meanwhile_are_not_recorded_and_work(recorded: DB, place: 
 def test_a_recording_is_switched_on_and_off_between_transactions(
     tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    ticks = itertools.count(0, 1000)
+    monkeypatch.setattr("zodbshootout.recording.connection.clock", lambda: next(ticks))
     switch = tmp_path / "record-now"
     db = DB(record(FileStorage(str(tmp_path / "Data.fs")), place, Limits(while_exists=switch)))
     connection = db.open()
@@ -326,6 +329,8 @@ def test_a_recording_is_switched_on_and_off_between_transactions(
     connection.close()
     db.close()
     assert counts(place)["FINISH"] == 2
+    begun = {event.end - event.start for event in events_in(place) if event.kind == Kind.BEGIN}
+    assert begun == {1000}  # from sync() on, or from the poll
 
 
 def test_many_threads_are_recorded_while_they_commit(recorded: DB, place: Path) -> None:

@@ -86,11 +86,11 @@ class RecordedConnection:
     def poll_invalidations(self, *args: Any) -> Any:
         if not self._sync_start:
             self._turn()
+        start, self._sync_start = self._sync_start or clock(), 0
         if self._is_recording != self._recorder.active:
             self._switch()
         if not self._is_recording:
             return self._recorded.poll_invalidations(*args)
-        start, self._sync_start = self._sync_start or clock(), 0
         try:
             oids = self._recorded.poll_invalidations(*args)
         except Exception as error:

@@ -12,7 +12,7 @@ import secrets
 import threading
 import time
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
@@ -69,13 +69,13 @@ class Recorder:
     """
 
     def __init__(
-        self, directory: Path, limits: Limits, facts: Callable[[], Mapping[str, Any]] = dict
+        self, directory: Path, limits: Limits, facts: Mapping[str, Any] | None = None
     ) -> None:
         self.directory = directory
         self.limits = limits
         self.active = False
         """Whether transactions that begin now are recorded."""
-        self._facts = facts
+        self._facts = facts or {}
         self._numbers = itertools.count(1)
         self._logs: dict[int, Log] = {}
         self._random = random.SystemRandom()
@@ -112,10 +112,14 @@ class Recorder:
         """Return a log for a new connection, or ``None`` if it is not in the sample."""
         if self._ended or self._random.random() >= self.limits.sample:
             return None
+        log = Log(next(self._numbers))
         with self._lock:
-            log = Log(next(self._numbers))
+            try:
+                self._run()
+            except RuntimeError as error:  # no thread can be started
+                self.end(str(error))
+                return None
             self._logs[log.number] = log
-            self._run()
         return log
 
     def end(self, reason: str) -> None:
@@ -137,18 +141,23 @@ class Recorder:
 
     def _run(self) -> None:
         if self._thread is None:
-            self._thread = threading.Thread(target=self._write_on, name="recording", daemon=True)
-            self._thread.start()
+            thread = threading.Thread(target=self._write_on, name="recording", daemon=True)
+            thread.start()
+            self._thread = thread
 
     def _write_on(self) -> None:
-        while not self._ended and not self._closing.wait(INTERVAL):
+        # It goes on after the end, because a long transaction notes its calls all the same.
+        while not self._closing.wait(INTERVAL):
             self._write()
             self._look()
 
     def _look(self) -> None:
         """Find out whether the file exists without which nothing is recorded."""
         wanted = self.limits.while_exists
-        self.active = not self._ended and (wanted is None or wanted.exists())
+        try:
+            self.active = not self._ended and (wanted is None or wanted.exists())
+        except OSError:  # a directory that one may not enter
+            self.active = False
 
     def _write(self) -> None:
         """Write a chunk of the events so far, if there are any."""
@@ -189,7 +198,7 @@ class Recorder:
     def _header(self) -> dict[str, Any]:
         times = {"time": time.time_ns(), "clock": clock()}
         part = {"sample": self.limits.sample, "anonymous": self.limits.anonymous}
-        return {"pid": os.getpid(), **times, **part, **self._facts()}
+        return {"pid": os.getpid(), **times, **part, **self._facts}
 
     def _shared_key(self) -> bytes:
         """Return the key that all processes use which record into the directory."""

@@ -58,7 +58,7 @@ def test_the_figures_are_the_same_in_all_formats(recorded: Path) -> None:
     objects = {each["figure"]: each["value"] for each in json.loads(out)}
     assert {name: str(value) for name, value in objects.items()} == rows
     assert objects["commits"] == 4
-    assert objects["stores, max"] == 2
+    assert objects["stores of a transaction, max"] == 2
     _, out, _ = run(recorded, "--format", "markdown")
     assert "| commits | 4 |" in out
 

@@ -44,7 +44,7 @@ def reasons(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 def test_all_connections_are_in_one_file_with_the_facts(place: Path) -> None:
-    recorder = Recorder(place, Limits(), {"objects": 12})
+    recorder = Recorder(place, Limits(), lambda: {"objects": 12})
     first, second = recorder.log(), recorder.log()
     note(first, 1)
     note(second, 2)

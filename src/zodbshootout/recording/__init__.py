@@ -19,6 +19,7 @@ of classes, of users or of files.  This package needs ZODB alone.
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,5 +37,5 @@ def record(storage: Any, path: str | os.PathLike[str], limits: Limits | None = N
     # Reports import this package to describe workloads, and know no ZODB.
     from zodbshootout.recording.storage import facts_of, wrap
 
-    recorder = Recorder(Path(path), limits or Limits(), facts_of(storage))
+    recorder = Recorder(Path(path), limits or Limits(), partial(facts_of, storage))
     return wrap(storage, recorder)

@@ -12,7 +12,7 @@ import secrets
 import threading
 import time
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
@@ -69,13 +69,13 @@ class Recorder:
     """
 
     def __init__(
-        self, directory: Path, limits: Limits, facts: Mapping[str, Any] | None = None
+        self, directory: Path, limits: Limits, facts: Callable[[], Mapping[str, Any]] = dict
     ) -> None:
         self.directory = directory
         self.limits = limits
         self.active = False
         """Whether transactions that begin now are recorded."""
-        self._facts = facts or {}
+        self._facts = facts
         self._numbers = itertools.count(1)
         self._logs: dict[int, Log] = {}
         self._random = random.SystemRandom()
@@ -198,7 +198,7 @@ class Recorder:
     def _header(self) -> dict[str, Any]:
         times = {"time": time.time_ns(), "clock": clock()}
         part = {"sample": self.limits.sample, "anonymous": self.limits.anonymous}
-        return {"pid": os.getpid(), **times, **part, **self._facts}
+        return {"pid": os.getpid(), **times, **part, **self._facts()}
 
     def _shared_key(self) -> bytes:
         """Return the key that all processes use which record into the directory."""

@@ -47,7 +47,7 @@ def workload_report(name: str, workload: Workload, description: Description) -> 
     tables = [
         _table("Overview", overview),
         _table("Conflicts and failures", list(_outcomes(description))),
-        _percentiles("Of a transaction", quantities),
+        _percentiles("Distributions", quantities),
         _steps(description),
         _table("Share of the loads", list(_heat(description))),
         _windows(description),
@@ -122,14 +122,17 @@ def _outcomes(description: Description) -> Iterator[Figure]:
 def _quantities(description: Description) -> Iterator[tuple[str, tuple[Distribution, Any]]]:
     """Return the distributions that are shown, and what writes a value of each."""
     numbers = description.numbers
-    yield "loads", (description.loads, _plain)
-    yield "stores", (description.stores, _plain)
-    yield "invalidations", (numbers[Kind.BEGIN], _plain)
+    yield "loads of a transaction", (description.loads, _plain)
+    yield "stores of a transaction", (description.stores, _plain)
+    yield "invalidations at a begin", (numbers[Kind.BEGIN], _plain)
     yield "bytes of a load", (numbers[Kind.LOAD], _plain)
     yield "bytes of a store", (description.stored_sizes(), _plain)
     yield "bytes of a loaded blob", (numbers[Kind.LOAD_BLOB], _plain)
     yield "bytes of a stored blob", (numbers[Kind.STORE_BLOB], _plain)
-    yield "processor time", (numbers[Kind.END], lambda value: _time(value * _MICROSECOND))
+    yield (
+        "processor time of a transaction",
+        (numbers[Kind.END], lambda value: _time(value * _MICROSECOND)),
+    )
 
 
 def _percentiles(caption: str, quantities: Mapping[str, tuple[Distribution, Any]]) -> Table:
@@ -191,7 +194,7 @@ def _figures(
     yield from overview
     yield from _outcomes(description)
     for name, (distribution, _) in quantities.items():
-        unit = _MICROSECOND if name == "processor time" else 1
+        unit = _MICROSECOND if name.startswith("processor time") else 1
         values = distribution.percentiles(PERCENTAGES)
         for column, value in zip(_COLUMNS, values, strict=True):
             yield Figure(f"{name}, {column}", value * unit, "")
@@ -250,6 +253,10 @@ def _bytes(name: str, number: int) -> Figure:
 
 def _plain(number: float) -> str:
     return f"{number:,.0f}"
+
+
+def _microseconds(number: int) -> str:
+    return _time(number * _MICROSECOND)
 
 
 def _time(seconds: float) -> str:

@@ -57,7 +57,8 @@ class FakeClock:
         return float(max(self._now.values(), default=0.0))
 
     def wait_until(self, instant: float) -> None:
-        self._now[threading.get_ident()] = instant  # type: ignore[assignment]
+        here = threading.get_ident()
+        self._now[here] = max(instant, self._now[here])  # type: ignore[assignment]
 
     def spend(self, seconds: float) -> None:
         self._now[threading.get_ident()] += seconds  # type: ignore[assignment]

@@ -219,7 +219,7 @@ def test_several_workers_of_a_host_are_ready_at_once_and_take_slices_in_turn(pla
                 worker.begin(loops=2, values=3, warmups=0)
             for number in range(3):
                 for worker in (second, first):
-                    worker.start("prepare_slice")
+                    worker.start("prepare_slice", number)
                 for worker in (second, first):
                     worker.wait()
                 for worker in (second, first):

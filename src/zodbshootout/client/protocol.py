@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Optional, Protocol
 
 from zodbshootout.client.progress import Progress
 from zodbshootout.client.storage_info import Cache
@@ -77,6 +77,8 @@ class Prepare:
     iterations: int
     counts: bool = True
     """Whether it is part of a value, not of calibration: then clients go on until all are done."""
+    first: Optional[int] = None  # noqa: UP045 - Python 3.9
+    """The number of its first iteration, if iterations are numbered: those that count are."""
 
 
 @dataclass(frozen=True)
@@ -120,6 +122,10 @@ class Stretch:
     """Loads, stores and whatever else the benchmark counts, of all iterations."""
     cleared: tuple[Cache, ...]
     """The caches that were emptied before."""
+    latencies_of: Mapping[str, Latencies] = field(default_factory=dict)
+    """Latencies of the iterations that count by their kind, if the benchmark has several."""
+    responses: Optional[float] = None  # noqa: UP045 - Python 3.9
+    """The sum of the latencies, in seconds, if iterations were due at certain instants."""
 
 
 @dataclass(frozen=True)

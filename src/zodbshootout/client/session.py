@@ -48,6 +48,7 @@ class Session:
         self._channel = channel
         self._benchmark = benchmark
         self._clock = clock
+        benchmark.now = clock.now
         self._iterations = 0
         self._counts = True
         self._supply = 0
@@ -70,6 +71,7 @@ class Session:
         benchmark = self._benchmark
         self._iterations = order.iterations
         self._counts = order.counts
+        benchmark.first = order.first
         benchmark.prepare()
         benchmark.client.transfers()
         benchmark.counts.clear()
@@ -186,9 +188,11 @@ class StretchTimer:
 
     def counted(self) -> None:
         """Do the iterations that count, one directly after the other."""
-        between = self._benchmark.between
+        benchmark, between = self._benchmark, self._benchmark.between
         sizes, last = divmod(self._iterations, self.batch)
-        if between is not None:
+        if benchmark.schedule:
+            self._on_schedule(benchmark.schedule)
+        elif between is not None:
             self._with_pauses(between)
         elif self.batch == 1:
             self._without_pause()
@@ -205,14 +209,31 @@ class StretchTimer:
     def _with_pauses(self, between: Callable[[], None]) -> None:
         run, now = self._benchmark.run, self._clock.now
         note_start, note_end = self._starts.append, self._ends.append
-        note_start(self._start)
-        run()
-        note_end(now())
-        for _ in range(self._iterations - 1):
-            between()
-            note_start(now())
+        benchmark, start = self._benchmark, self._start
+        for iteration in range(self._iterations):
+            if iteration:
+                between()
+                start = now()
+            benchmark.waited_until = 0.0
             run()
             note_end(now())
+            note_start(max(start, benchmark.waited_until))
+
+    def _on_schedule(self, schedule: Sequence[float]) -> None:
+        """Begin each iteration when it is due, or as soon as the former one has ended.
+
+        Its latency is from the instant at which it was due.
+        """
+        benchmark, now = self._benchmark, self._clock.now
+        for iteration, seconds in enumerate(schedule):
+            if iteration and benchmark.between is not None:
+                benchmark.between()
+            instant = self._start + seconds
+            self._clock.wait_until(instant)
+            benchmark.waited_until = 0.0
+            benchmark.run()
+            self._ends.append(now())
+            self._starts.append(max(instant, benchmark.waited_until))
 
     def _in_batches(self, sizes: list[int]) -> None:
         run, now, note = self._benchmark.run, self._clock.now, self._ends.append
@@ -244,6 +265,8 @@ class StretchTimer:
         return protocol.Stretch(
             progress=self._progress(),
             latencies=self._latencies(),
+            latencies_of=self._latencies_of_labels(),
+            responses=sum(self._durations()) if benchmark.schedule else None,
             pause=self._pause(),
             late=self._late,
             waited=self._waited,
@@ -254,6 +277,8 @@ class StretchTimer:
 
     def _progress(self) -> Progress:
         counted = len(self._ends)
+        if self._benchmark.in_rounds(self._benchmark.client.parameters):
+            return Progress(self._start, [self._ends[-1]], [self._iterations])
         total = counted + len(self._uncounted_ends)
         points = kept(counted, total, self._benchmark.client.parameters.crew.size)
         ours = [at for at in points if at < counted]
@@ -270,16 +295,28 @@ class StretchTimer:
     def _latencies(self) -> Latencies:
         # One after the other: a list of them all would take more memory than what was noted.
         latencies = Latencies()
-        ends = self._ends
-        starts = self._starts or chain([self._start], ends)
-        durations = (end - start for start, end in zip(starts, ends))
+        durations = self._durations()
         whole, last = divmod(self._iterations, self.batch)
         latencies.record(islice(durations, whole), self.batch)
         if last:
             latencies.record(durations, last)
         return latencies
 
+    def _latencies_of_labels(self) -> dict[str, Latencies]:
+        labels = self._benchmark.labels
+        latencies = {label: Latencies() for label in labels}
+        for label, duration in zip(labels, self._durations()):
+            latencies[label].record([duration])
+        return latencies
+
+    def _durations(self) -> Iterator[float]:
+        """Return the seconds that each iteration took that counts, or each batch of them."""
+        starts = self._starts or chain([self._start], self._ends)
+        return (end - start for start, end in zip(starts, self._ends))
+
     def _pause(self) -> float:
+        if self._benchmark.schedule:
+            return 0.0  # what is between iterations was asked for
         starts = islice(self._starts, 1, None)
         return sum(start - end for start, end in zip(starts, self._ends))
 

@@ -91,12 +91,14 @@ class Crew(ABC):
             raise
         self.join()
 
-    def prepare(self, iterations: int) -> None:
-        """Have every client prepare for :meth:`measure`, called with as many iterations next."""
-        self._prepare(Prepare(min(iterations, self.most_at_once)))
+    def prepare(self, iterations: int, first: int | None = None) -> None:
+        """Have every client prepare for :meth:`measure`, called with the same arguments next."""
+        self._prepare(Prepare(min(iterations, self.most_at_once), first=first))
 
-    def measure(self, iterations: int, *, counts: bool = True) -> Sample:
+    def measure(self, iterations: int, first: int | None = None, *, counts: bool = True) -> Sample:
         """Have every client do some *iterations*, all at the same time.
+
+        Those of each client are numbered from *first* on; ``None`` continues the former ones.
 
         Iterations that do not *count* are not profiled, and after them no client goes on until the
         last has finished: it is over sooner, but the load is not kept up.
@@ -107,8 +109,9 @@ class Crew(ABC):
         left = iterations
         while left:
             counted = min(left, self.most_at_once)
-            sample.add(self._stretch(Prepare(counted, counts)), counted)
+            sample.add(self._stretch(Prepare(counted, counts, first)), counted)
             left -= counted
+            first = None
         return sample
 
     def _stretch(self, prepare: Prepare) -> list[Stretch]:
@@ -161,12 +164,17 @@ class Sample:
     start_delay: float = 0.0
     """The most seconds that a client had to wait for a processor after a start."""
     latencies: Latencies = field(default_factory=Latencies)
+    latencies_of: dict[str, Latencies] = field(default_factory=dict)
+    """The latencies by the kind of iteration, if there are several."""
     counts: Counter[str] = field(default_factory=Counter)
     cleared: tuple[Cache, ...] = ()
 
     @property
     def value(self) -> float:
-        """Seconds per iteration: clients / throughput, the throughput in iterations per second."""
+        """Seconds per iteration: clients / throughput, the throughput in iterations per second.
+
+        If iterations were due at certain instants, it is their mean latency.
+        """
         return self.clients * self.seconds / self.done
 
     @property
@@ -181,8 +189,13 @@ class Sample:
         start = min(client.start for client in progress)
         end = max(client.end(counted) for client in progress)
         self.start = self.start or start
-        self.done += done.iterations
-        self.seconds += done.seconds
+        responses = [stretch.responses for stretch in stretches if stretch.responses is not None]
+        if responses:  # how many are done in which time was decided beforehand
+            self.done += counted * self.clients
+            self.seconds += sum(responses) / self.clients
+        else:
+            self.done += done.iterations
+            self.seconds += done.seconds
         self.on_clock += end - start
         before = self.shares or [0] * self.clients
         self.shares = [
@@ -195,5 +208,7 @@ class Sample:
             self.start_spread = max(self.start_spread, stretch.late)
             self.start_delay = max(self.start_delay, stretch.waited)
             self.latencies.merge(stretch.latencies)
+            for label, latencies in stretch.latencies_of.items():
+                self.latencies_of.setdefault(label, Latencies()).merge(latencies)
             self.counts.update(stretch.counts)
         self.cleared = stretches[0].cleared

@@ -19,6 +19,8 @@ RUN_TIME = 1.8
 """Seconds that the slices of a run take for each contender, by default."""
 AFFORDABLE = 3
 """A slice may take this many times ``--min-time`` for the sake of an equal count."""
+AFFORDABLE_IF_NUMBERED = 20
+"""The same if the count has to be equal, because iterations are numbered."""
 ALIKE = 1.5
 """Contenders do equally many iterations if one takes up to this many times as long as the other:
 calibration is no more exact than that."""
@@ -60,6 +62,8 @@ class RowCalibration(Generic[C]):
 
     effort: Effort
     fewest_loops: int = 1
+    numbered: bool = False
+    """Whether all contenders have to do the same iterations in a turn."""
     loops: dict[C, int] = field(default_factory=dict)
     turns: int = 0
     """Turns of a run, without those that warm up."""
@@ -107,6 +111,22 @@ def choose_loops(
         within = 2 ** math.floor(math.log2(affordable)) if affordable >= 1 else 1
         chosen[key] = max(fewest, min(common, max(own[key], within)))
     return chosen
+
+
+def equal_loops(
+    seconds: Mapping[C, float], min_time: float, fewest: int = 1, before: Iterable[int] = ()
+) -> dict[C, int]:
+    """Return the loops for contenders that have to do equally many, as :func:`choose_loops` does.
+
+    The fastest takes *min_time* seconds for them, unless the slowest one could not afford that.
+    """
+    if not seconds:
+        return {}
+    slowest, fastest = max(seconds.values()), min(seconds.values())
+    affordable = AFFORDABLE_IF_NUMBERED * min_time / max(slowest, 1e-9)
+    within = 2 ** math.floor(math.log2(max(1.0, affordable)))
+    loops = max(fewest, min(_loops_for(min_time, fastest), within))
+    return dict.fromkeys(seconds, next(iter(before), loops))
 
 
 def turn_strides(costs: Mapping[C, float], cheapest: float) -> dict[C, int]:

@@ -21,6 +21,7 @@ from zodbshootout.scheduling.calibration import (
     RowCalibration,
     choose_loops,
     choose_turns,
+    equal_loops,
     turn_strides,
 )
 from zodbshootout.workers.launch import Worker
@@ -59,6 +60,8 @@ class Timing:
     """Seconds that an iteration takes."""
     off_clock: float
     """Seconds of a slice that are off the clock."""
+    waiting: float = 0.0
+    """Seconds of an iteration in which the clients wait until it is due."""
 
 
 @dataclass
@@ -99,7 +102,7 @@ class InterleavedRun(Generic[C]):
     def _take_turn(self, keys: Sequence[C], number: int) -> None:
         """Have *keys* prepare a slice at the same time, and then take it one after the other."""
         self._each(self.before_slice, keys)
-        self._all_at_once(keys, "prepare_slice")
+        self._all_at_once(keys, "prepare_slice", number)
         self._each(lambda key: self.workers[key].take_slice(number), keys)
 
     def _first_iterations(self, calibration: RowCalibration[C]) -> dict[C, float]:
@@ -124,7 +127,8 @@ class InterleavedRun(Generic[C]):
             calibration.loops |= dict.fromkeys(timings, effort.loops)
         else:
             seconds = {key: timing.iteration for key, timing in timings.items()}
-            calibration.loops |= choose_loops(
+            choose = equal_loops if calibration.numbered else choose_loops
+            calibration.loops |= choose(
                 seconds, effort.min_time, calibration.fewest_loops, calibration.loops.values()
             )
         if timings and not effort.values:
@@ -141,7 +145,8 @@ class InterleavedRun(Generic[C]):
             taken = self.workers[key].attempt(loops)
             seconds = taken.value
             if effort.loops or loops == MAX_LOOPS or seconds * loops >= effort.min_time / 2:
-                return Timing(seconds, self.clock() - began - taken.on_clock)
+                waiting = max(0.0, taken.on_clock / loops - seconds)
+                return Timing(seconds, self.clock() - began - taken.on_clock, waiting)
             loops *= 2
 
     def _share_out(self, calibration: RowCalibration[C], timings: dict[C, Timing]) -> None:
@@ -152,8 +157,16 @@ class InterleavedRun(Generic[C]):
             key: timing.iteration * (calibration.loops[key] + uncounted) + timing.off_clock
             for key, timing in timings.items()
         }
+        if calibration.numbered:
+            costs = {
+                key: cost + timings[key].waiting * calibration.loops[key]
+                for key, cost in costs.items()
+            }
         calibration.cheapest = calibration.cheapest or min(costs.values())
-        calibration.stride |= turn_strides(costs, calibration.cheapest)
+        if calibration.numbered:
+            calibration.stride |= dict.fromkeys(costs, 1)
+        else:
+            calibration.stride |= turn_strides(costs, calibration.cheapest)
         if not calibration.turns:
             calibration.turns = choose_turns(costs, calibration.stride, calibration.effort.run_time)
 

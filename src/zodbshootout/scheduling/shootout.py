@@ -125,14 +125,15 @@ class Shootout:
             # The second read of an object would come from the server's cache.
             values = effort.values or VALUES_WITH_RESTARTS
             effort = replace(effort, loops=fewest, values=values)
-        return RowCalibration(effort, fewest)
+        return RowCalibration(effort, fewest, benchmarks()[cell.benchmark].numbered)
 
     def _measure_round(
         self, row: Sequence[Cell], calibration: RowCalibration[Cell], number: int
     ) -> None:
         """Make one run of each cell of a row, and repeat runs in which a process has crashed."""
         # A cell may have the run already, from a run that is resumed.
-        cells, first = self._without_run(self.store.unsettled(row), number), 0
+        cells = self._without_run(self.store.unsettled(row), number)
+        first = number * calibration.all_turns
         self._tries = dict.fromkeys(cells, 0)
         while cells:
             self._again = []

@@ -40,10 +40,12 @@ def summarize(
     and the clock of a host is known within *clock_uncertainty* seconds.
     """
     latencies, counts = Latencies(), Counter[str]()
+    latencies_of: dict[str, Latencies] = {}
     for sample in samples:
         latencies.merge(sample.latencies)
         counts.update(sample.counts)
-    recorded = histogram(latencies)
+        for label, of_label in sample.latencies_of.items():
+            latencies_of.setdefault(label, Latencies()).merge(of_label)
     metadata: dict[str, str | int | float] = {
         **_clients(samples),
         **(_hosts(samples, hosts, clock_uncertainty) if hosts else {}),
@@ -57,14 +59,24 @@ def summarize(
         "start_delay_s": max(sample.start_delay for sample in samples),
         "slices": " ".join(map(str, slices)),
         "slice_starts_s": " ".join(f"{sample.start:.6f}" for sample in samples),
-        "latency_max_s": latencies.longest,
-        "latency_histogram": recorded.encode().decode("ascii"),
+        **_latency(latencies),
     }
-    for percentile in PERCENTILES:
-        nanoseconds = recorded.get_value_at_percentile(percentile)
-        metadata[f"latency_p{percentile}_s"] = nanoseconds / NANOSECONDS
+    for label, of_label in latencies_of.items():
+        metadata |= {f"{label}_{key}": value for key, value in _latency(of_label).items()}
     metadata["cleared_caches"] = ", ".join(map(str, samples[0].cleared)) or "none"
     return {**metadata, **counts}
+
+
+def _latency(latencies: Latencies) -> Metadata:
+    recorded = histogram(latencies)
+    return {
+        "latency_max_s": latencies.longest,
+        "latency_histogram": recorded.encode().decode("ascii"),
+        **{
+            f"latency_p{percentile}_s": recorded.get_value_at_percentile(percentile) / NANOSECONDS
+            for percentile in PERCENTILES
+        },
+    }
 
 
 def _clients(samples: Sequence[Sample]) -> Metadata:

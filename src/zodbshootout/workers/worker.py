@@ -193,7 +193,7 @@ class Measuring:
     def value(self, loops: int) -> float:
         """Wait for the turn of this worker; return the seconds that *loops* iterations take."""
         (number,) = self.until("take_slice")
-        sample = self._crew.measure(loops)
+        sample = self._crew.measure(loops, number * self.loops)
         self.samples.append(sample)
         self.numbers.append(number)
         if self._growth is not None:
@@ -207,8 +207,8 @@ class Measuring:
         sample = self._crew.measure(loops, counts=False)
         return Slice(sample.value, sample.on_clock)
 
-    def prepare_slice(self) -> None:
-        self._crew.prepare(self.loops)
+    def prepare_slice(self, number: int) -> None:
+        self._crew.prepare(self.loops, number * self.loops)
 
     def close_databases(self) -> None:
         self._crew.close_databases()

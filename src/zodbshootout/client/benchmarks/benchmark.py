@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from zodbshootout.client.data.tree import Dataset
 from zodbshootout.client.outcome import CheckFailed, Unsupported
-from zodbshootout.client.specification import Parameters
+from zodbshootout.client.specification import Parameters, ReplayedWorkload
 from zodbshootout.client.storage_info import Cache, StorageInfo
 
 if TYPE_CHECKING:
@@ -64,6 +65,13 @@ class Benchmark:
     obstructs: ClassVar[bool] = False
     """Whether clients can block each other for as long as they run."""
 
+    numbered: ClassVar[bool] = False
+    """Whether an iteration is another one than that with another number.
+
+    All contenders then do equally many iterations in slices of one number, so that they do the
+    same ones.
+    """
+
     between: Callable[[], None] | None = None
     """Short work between two iterations that cannot be avoided and affects no other client.
 
@@ -76,13 +84,26 @@ class Benchmark:
         """Loads, stores and so on of all iterations since it was cleared."""
         self.timed = False
         """Whether the current iteration counts; those of the calibration do not."""
+        self.first: int | None = None
+        """The number of the first iteration of the stretch, ``None`` if it follows the former
+        one."""
+        self.schedule: Sequence[float] = ()
+        """Seconds after the start at which the iterations of the stretch are to begin; empty if
+        they follow each other."""
+        self.labels: Sequence[str] = ()
+        """The kind of each iteration of the stretch that counts, if there are several kinds."""
+        self.now: Callable[[], float] = time.perf_counter
+        """Return the time of the clock that iterations are timed by."""
+        self.waited_until = 0.0
+        """The time at which the latest iteration went on after waiting for another client, if it
+        did: it counts from then on."""
         self.cleared: tuple[Cache, ...] = ()
         """The caches that were emptied before the latest stretch."""
 
     @classmethod
     def fitted(cls, parameters: Parameters) -> Parameters:
         """Return the parameters to measure it with if the requested ones do not suit it."""
-        return parameters
+        return replace(parameters, workload=ReplayedWorkload())
 
     @classmethod
     def refusal(cls, info: StorageInfo, parameters: Parameters) -> str | None:  # noqa: ARG003
@@ -120,9 +141,10 @@ class Benchmark:
 
     @classmethod
     def in_rounds(cls, parameters: Parameters) -> bool:  # noqa: ARG003
-        """Return whether only one iteration at a time can be prepared.
+        """Return whether a client that has done its iterations must wait for the others.
 
-        All clients then start each iteration at one instant, and none goes on after it.
+        All clients then start each stretch at one instant, and none goes on after it: the length of
+        the stretch is that of the slowest client.
         """
         return False
 

@@ -178,6 +178,7 @@ class ConflictsMap(Conflicts):
 
     @classmethod
     def fitted(cls, parameters: Parameters) -> Parameters:
+        parameters = super().fitted(parameters)
         if parameters.mapping is MappingType.PERSISTENT_MAPPING:
             return replace(parameters, mapping=MappingType.IO)
         return parameters

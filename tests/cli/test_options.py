@@ -136,7 +136,7 @@ def test_trap_12_a_benchmark_can_be_left_out(name: str) -> None:
 
 def test_benchmarks_run_in_their_order_and_once() -> None:
     assert parse(["x.conf", "hot", "add", "hot"]).benchmarks == ["add", "hot"]
-    every = list(benchmarks())
+    every = [name for name in benchmarks() if name != "replay"]  # it needs a workload
     assert parse(["x.conf", "all"]).benchmarks == every
     assert parse(["x.conf", "all", "-cold"]).benchmarks == [n for n in every if n != "cold"]
     assert parse(["x.conf", "tpc"]).benchmarks == ["tpc"]

@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from zodbshootout.cli.output import project_url
 from zodbshootout.cli.parser import (
     COMMANDS,
     MIN_RUNS,
@@ -29,12 +30,15 @@ from zodbshootout.config.environment import Environment, of_words
 from zodbshootout.config.secrets import of_uri
 from zodbshootout.config.uri import is_uri, scheme_of
 from zodbshootout.errors import UserError, close_to, suggestion
+from zodbshootout.recording.workload import Workload
 from zodbshootout.results.files import holds_results
 from zodbshootout.scheduling.calibration import RUN_TIME, Effort
 from zodbshootout.scheduling.plan import RunOptions, Sweep
 from zodbshootout.scheduling.tasks import ZAPPED_BEFORE
 from zodbshootout.workers.environment import default_affinity
 
+REPLAY = "replay"
+"""The benchmark that needs a workload."""
 T = TypeVar("T", "Options", RunOptions)
 
 
@@ -68,6 +72,12 @@ class Options:
     verbose: bool
     show: Sequence[str]
     """Reports by pyperf to print: ``metadata``, ``dump``, ``stats``, ``hist``."""
+    workload: Workload | None
+    """The workload that is replayed."""
+    data: Path | None
+    """The FileStorage whose records its objects have."""
+    speed: float
+    """How many times as fast as recorded, 0 as fast as possible."""
     include_mapping: bool
     timeout: float
     """Seconds after which a worker counts as hanging."""
@@ -93,8 +103,11 @@ def parse(arguments: Sequence[str]) -> Options:
     """
     given = run_parser().parse_intermixed_args(spelled_out(arguments))
     _check_combinations(given)
+    for option, value in {"--speed": given.speed, "--data": given.data}.items():
+        if value and given.workload is None:
+            raise UserError(f"{option} needs --workload")
     uri, path, names = _uri_file_and_benchmarks(given.words)
-    chosen = _chosen_benchmarks(names, given.exclude)
+    chosen = _chosen_benchmarks(names, given.exclude, replays=given.workload is not None)
     _check_benchmarks(given, chosen)
     threads = given.threads or ("shared" if given.gevent else None)
     has_file = uri is None and path != EMBEDDED
@@ -215,11 +228,24 @@ def _check_is_no_result(path: str) -> None:
         )
 
 
-def _chosen_benchmarks(names: Sequence[str], excluded: Sequence[str]) -> list[str]:
+def _chosen_benchmarks(
+    names: Sequence[str], excluded: Sequence[str], *, replays: bool
+) -> list[str]:
     names = [name for word in names for name in _named_together(word)]
     for name in names:
         _check_is_benchmark(name)
-    wanted = set(benchmarks()) if "all" in names else set(names or DEFAULT)
+    if REPLAY in names and not replays:
+        raise UserError(
+            f"{REPLAY}: add --workload PATH, a recorded workload; how to record one: "
+            f"{project_url('Documentation')}en/latest/recording.html"
+        )
+    wanted = set(benchmarks()) if "all" in names else set(names)
+    if replays:
+        wanted.add(REPLAY)
+    elif not names:
+        wanted |= set(DEFAULT)
+    else:
+        wanted.discard(REPLAY)
     chosen = [name for name in benchmarks() if name in wanted and name not in excluded]
     if not chosen:
         raise UserError("no benchmark is left to measure; name one")

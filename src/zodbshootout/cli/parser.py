@@ -80,6 +80,23 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
             "options",
         ),
         option(
+            "--workload PATH", type=values.workload,
+            help="replay the workload that was recorded into PATH, a directory or a file; alone, "
+            "or beside the benchmarks that are named",
+        ),
+        option(
+            "--speed FACTOR", type=values.speed, default=0.0,
+            help="begin the transactions of --workload when they were recorded, 1 as fast as then, "
+            "2 twice as fast (default: one directly after the other); the figures are the times "
+            "until they have ended",
+        ),
+        option(
+            "--data DATA_FS", type=Path,
+            help="give the objects of --workload the records that they have in this FileStorage, "
+            "which is read and not written to, and copy all other objects as well (default: make "
+            "records of the recorded sizes)",
+        ),
+        option(
             "--include-mapping", choices=("true", "yes", "on", "false", "no", "off"),
             help="add a MappingStorage as a contender (true without a value; default: false)",
         ),

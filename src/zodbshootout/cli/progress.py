@@ -81,10 +81,11 @@ def describe(result: CellResult) -> str:
     """Return a result in a few words."""
     if not result.measured:
         return f"{result.state.value}: {result.reason}"
-    if result.unit == "byte":
+    figure = OBJECTS.value(result)
+    if figure is None or result.unit == "byte":
         return str(result.benchmark().format_value(result.mean))
     within = "" if result.half_width is None else f" ±{result.half_width:.0%}"
-    return f"{OBJECTS.text(result, result.objects_per_second)}{within}"
+    return f"{OBJECTS.text(result, figure)}{within}"
 
 
 class LiveTable(Observer):

@@ -17,7 +17,10 @@ from zodbshootout.cli.output import Streams, print_line, project_url
 from zodbshootout.cli.progress import progress_on
 from zodbshootout.cli.report import format_for, write_report
 from zodbshootout.cli.values import ASK, FORCE
-from zodbshootout.client.outcome import Failure, State
+from zodbshootout.client.data import workload_objects
+from zodbshootout.client.data.trace import make_trace
+from zodbshootout.client.outcome import Failure, State, describe
+from zodbshootout.client.specification import ReplayedWorkload
 from zodbshootout.config.configuration import Source, read_source
 from zodbshootout.config.uri import source_of
 from zodbshootout.contenders.contender import Contender
@@ -33,6 +36,7 @@ from zodbshootout.contenders.variants import check_servers_can_restart, read_var
 from zodbshootout.crews.cluster import Cluster
 from zodbshootout.errors import ALL_MEASURED, INTERRUPTED, SOME_FAILED, UserError, errors_of_files
 from zodbshootout.guardian import Guardian, GuardianLost
+from zodbshootout.recording.workload import Workload, WorkloadError
 from zodbshootout.reports import text
 from zodbshootout.reports.headings import ResultSet
 from zodbshootout.reports.tables import make_report, tables_with_comparisons
@@ -44,6 +48,8 @@ from zodbshootout.scheduling.shootout import Shootout
 from zodbshootout.scheduling.tasks import Tasks
 from zodbshootout.servers.dask import cluster_for
 
+LARGE_WORKLOAD = 2**22
+"""Bytes of a workload that takes seconds to read."""
 MAPPING = "\n<zodb mapping>\ncache-size 5000\n<mappingstorage>\n</mappingstorage>\n</zodb>\n"
 """The contender that ``--include-mapping`` adds."""
 
@@ -62,6 +68,7 @@ def run(options: Options, streams: Streams) -> int:
             contenders = variants.contenders(options.only)
             _check_names_and_pythons(contenders, options)
             directory, start = variants.context.directory, not options.list_only
+            options = _with_trace(options, directory, streams)
             cluster = stack.enter_context(
                 cluster_for(options.hosts, guardian, directory, start=start)
             )
@@ -136,6 +143,37 @@ def _plan_and_notes(
     if options.run.restart:
         check_servers_can_restart(contenders)
     return make_plan(contenders, options.benchmarks, sweep, options.effort), notes
+
+
+def _with_trace(options: Options, directory: Path, streams: Streams) -> Options:
+    """Put the workload that is replayed into the parameters, after its trace was made.
+
+    :raises UserError: if the workload cannot be read
+    """
+    if options.workload is None:
+        return options
+    if options.workload.size > LARGE_WORKLOAD and not options.quiet:
+        print_line(streams.err, f"reading {options.workload.path}")
+    try:
+        replayed = make_trace(options.workload, directory / "workload.trace")
+    except WorkloadError as error:
+        raise UserError(f"--workload: {error}") from None
+    if not replayed.transactions:
+        raise UserError(f"--workload: {options.workload.path} holds no transactions")
+    replayed = replace(replayed, speed=options.speed)
+    if options.data is not None:
+        replayed = _with_data(replayed, options.workload, options.data)
+    base = replace(options.sweep.base, workload=replayed)
+    return replace(options, sweep=replace(options.sweep, base=base))
+
+
+def _with_data(replayed: ReplayedWorkload, workload: Workload, path: Path) -> ReplayedWorkload:
+    if any(facts.get("anonymous") for facts in workload.facts):
+        raise UserError(f"--data: {workload.path} is anonymous: its oids are not those of {path}")
+    try:
+        return workload_objects.with_data(replayed, path)
+    except Exception as error:  # noqa: BLE001 - FileStorage raises exceptions of many kinds
+        raise UserError(f"--data: {path}: {describe(error)}") from None
 
 
 def _with_names(options: Options, contenders: Sequence[Contender], streams: Streams) -> Options:

@@ -28,6 +28,7 @@ from zodbshootout.client.data.records import smallest_record
 from zodbshootout.config.uri import is_uri
 from zodbshootout.crews.logs import read_loggers
 from zodbshootout.errors import UserError
+from zodbshootout.recording.workload import Workload, WorkloadError
 from zodbshootout.workers.environment import cpus
 
 N = TypeVar("N", int, float)
@@ -102,6 +103,8 @@ count = number(int, lambda n: n >= 1, "a positive number")
 count_or_none = number(int, lambda n: n >= 0, "0 or a positive number")
 node_size = number(int, lambda n: n > 1, "enough: a node of a BTree holds at least 2")
 part = number(float, lambda n: 0 <= n <= 1, "a number from 0 to 1")
+fraction = number(_of_percent, lambda n: 0 <= n <= 1, "a percentage from 0% to 100%")
+speed = number(float, lambda n: 0 < n <= 1e6, "a positive number")  # noqa: PLR2004
 percentage = number(_of_percent, lambda n: 0 < n < math.inf, "a percentage, such as 2%")
 size = number(_size, lambda n: n >= 1, "a size in bytes, such as 300 or 1k")
 seconds = number(_duration(1), lambda n: 0 < n < math.inf, "a duration, such as 90, 90s or 2m")
@@ -191,6 +194,16 @@ def result_to_read(text: str) -> Path:
     raise argparse.ArgumentTypeError(
         "no run that was started in this directory has left results; name a file"
     )
+
+
+def workload(text: str) -> Workload:
+    """Return the workload that was recorded into a directory or a file."""
+    try:
+        return Workload(Path(text))
+    except OSError as error:
+        raise argparse.ArgumentTypeError(f"cannot read {text}: {error.strerror}") from None
+    except WorkloadError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def profile_directory(text: str) -> Path:

@@ -87,6 +87,46 @@ class CrewShape:
 
 
 @dataclass(frozen=True)
+class ReplayedWorkload:
+    """A workload that is replayed, and what is known of it."""
+
+    name: str = ""
+    """The name of its file or directory; empty if none is replayed."""
+    digest: str = ""
+    """A hash of its files."""
+    transactions: int = 0
+    connections: int = 0
+    seconds: float = 0.0
+    """The time from the beginning of its first transaction to that of its last one."""
+    initial_objects: int = 0
+    """Objects that it uses and that exist before it."""
+    all_objects: int = 0
+    """Objects in the application's database; 0 if their number was not recorded."""
+    created_objects: int = 0
+    has_blobs: bool = False
+    read_only: int = 0
+    """Transactions that commit nothing."""
+    loads: int = 0
+    stores: int = 0
+    speed: float = 0.0
+    """How many times as fast as recorded its transactions begin; 0 is as fast as possible."""
+    conflicts: int = 0
+    resolutions: int = 0
+    """Conflicts that were resolved."""
+    retries: int = 0
+    """Attempts at transactions that failed with a conflict."""
+    data: str = ""
+    """The name of the file whose records its objects have; empty if they are made up."""
+    other_objects: int = 0
+    """Objects in that file that it does not use."""
+    path: str = field(default="", compare=False)
+    """The file with its trace."""
+    data_path: str = field(default="", compare=False)
+    run: str = field(default="", compare=False)
+    """A name that the clients of a run have in common, and no others."""
+
+
+@dataclass(frozen=True)
 class Parameters:
     """The parameters of a cell, which its benchmark and its contender complete."""
 
@@ -110,6 +150,8 @@ class Parameters:
     """The seed from which the objects' content is generated."""
     owner: str = ""
     """The contender whose objects are changed: contenders of one database change their own."""
+    workload: ReplayedWorkload = ReplayedWorkload()
+    """The workload that is replayed, by a benchmark that does so."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from itertools import product
 from ZODB.POSException import ReadOnlyError
 
 from zodbshootout.client.benchmarks import benchmarks
-from zodbshootout.client.data import tree
+from zodbshootout.client.data import tree, workload_objects
 from zodbshootout.client.data.filler import fill_up
 from zodbshootout.client.data.tree import Dataset
 from zodbshootout.client.database import Database, section_of
@@ -113,6 +113,9 @@ def populate(database: Database, dataset: Dataset | None, parameters: Parameters
     if dataset is None:
         return
     with database.connected() as connection:
+        if dataset is Dataset.WORKLOAD:
+            workload_objects.store_objects(connection, parameters)
+            return
         transactions = connection.transaction_manager
         made = 0
         for client, number in _sets(dataset, parameters):
@@ -131,6 +134,8 @@ def is_populated(database: Database, dataset: Dataset | None, parameters: Parame
         return True
     with database.connected() as connection:
         root = connection.root()
+        if dataset is Dataset.WORKLOAD:
+            return workload_objects.is_stored(root, parameters)
         return not any(
             tree.is_missing(root, dataset, parameters, client, number)
             for client, number in _sets(dataset, parameters)

@@ -34,7 +34,16 @@ from zodbshootout.crews.interpreters import foreign_environment
 from zodbshootout.errors import UserError
 from zodbshootout.guardian import Guardian, last_lines
 
-CARRIED = ("__init__.py", "client", "crews", "errors.py", "guardian.py", "mysql", "newt")
+CARRIED = (
+    "__init__.py",
+    "client",
+    "crews",
+    "errors.py",
+    "guardian.py",
+    "mysql",
+    "newt",
+    "recording",
+)
 """Our modules that run in a client.  They need ZODB, the storage and nothing else."""
 OLDEST = (3, 9)
 """The oldest Python that clients run on."""

@@ -63,6 +63,11 @@ class Workload:
                     raise FormatError("damaged: its header has no time")
                 self.facts.append(header)
 
+    @property
+    def size(self) -> int:
+        """The bytes of all files."""
+        return sum(file.stat().st_size for file in self.files)
+
     def transactions(self) -> Iterator[Transaction]:
         """Return the transactions of one process after the other, by their ends.
 

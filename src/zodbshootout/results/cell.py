@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import Field, dataclass, fields, is_dataclass
 from enum import Enum
 from typing import Any, TypeVar, cast, get_type_hints
 
@@ -52,7 +52,16 @@ class Cell:
             "crew": str(crew),
             **({"hosts": crew.hosts} if crew.hosts else {}),
             **data,
+            **self._workload(),
         }
+
+    def _workload(self) -> dict[str, str | int | float]:
+        workload = self.parameters.workload
+        if not workload.name:
+            return {}
+        paced = {"workload_speed": workload.speed} if workload.speed else {}
+        data = {"workload_data": workload.data} if workload.data else {}
+        return {"workload": workload.name, "workload_digest": workload.digest, **paced, **data}
 
     def data(self) -> dict[str, str | int | float]:
         """Return the parameters that describe the data, by metadata key; sizes are in bytes."""
@@ -83,8 +92,14 @@ def encode(value: Any) -> Any:
         return {
             _JSON_KEYS.get(field.name, field.name): encode(getattr(value, field.name))
             for field in fields(value)
+            if field.compare and not _is_default(field, getattr(value, field.name))
         }
     return value.value if isinstance(value, Enum) else value
+
+
+def _is_default(field: Field[Any], value: Any) -> bool:
+    """Return whether a *value* is a dataclass that has only its field's default."""
+    return is_dataclass(value) and value == field.default
 
 
 def decode(kind: type[T], document: Any) -> T:

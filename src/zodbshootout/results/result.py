@@ -104,6 +104,11 @@ class CellResult:
         return str(self.metadata.get("unit", "second"))
 
     @property
+    def paced(self) -> bool:
+        """Whether its iterations were due at given instants, and its values are latencies."""
+        return self.cell.parameters.workload.speed > 0
+
+    @property
     def servers_restarted(self) -> bool:
         return any(run.get_metadata().get("servers_restarted") for run in self.runs)
 
@@ -232,8 +237,13 @@ class CellResult:
     @cached_property
     def latencies(self) -> Any:
         """The HdrHistogram of the latencies of all runs, in nanoseconds, if there is one."""
-        encoded = [run.get_metadata().get("latency_histogram") for run in self.runs]
-        if not encoded or not all(encoded):
+        return self.latencies_of("")
+
+    def latencies_of(self, kind: str) -> Any:
+        """Return the HdrHistogram of iterations of a *kind*, in nanoseconds, if there is one."""
+        key = f"{kind}_latency_histogram" if kind else "latency_histogram"
+        encoded = [metadata[key] for run in self.runs if key in (metadata := run.get_metadata())]
+        if not encoded or (not kind and len(encoded) < len(self.runs)):
             return None
         first, *others = map(HdrHistogram.decode, encoded)
         for other in others:
@@ -279,6 +289,10 @@ def long_name(cell: Cell) -> str:
             words.append("blobs")
         if parameters.mapping.value != "PersistentMapping":
             words.append(parameters.mapping.value)
+    if parameters.workload.name:
+        words.append(parameters.workload.name)
+    if parameters.workload.speed:
+        words.append(f"speed {parameters.workload.speed:g}")
     return f"{cell.contender}: {' '.join([*words, parameters.crew.code])}"
 
 

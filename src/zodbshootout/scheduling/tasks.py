@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -87,8 +88,9 @@ class Tasks:
             profiling = Profiling(str(self.options.profiles), name)
         precision = self.plan.effort.precision
         asked = {"precision": precision} if precision else {}
+        specification = self._specification(cell, run=secrets.token_hex(4))
         return lambda run_file: Measure(
-            self._specification(cell),
+            specification,
             {**self.metadata(cell, restarted=restarted), "round": round_name, **asked},
             run_file,
             self.options.leaks,
@@ -97,9 +99,10 @@ class Tasks:
             self.variables,
         )
 
-    def _specification(self, cell: Cell) -> Specification:
+    def _specification(self, cell: Cell, run: str = "") -> Specification:
         storage = self.plan.contender(cell).storage
-        parameters = replace(cell.parameters, owner=cell.contender)
+        workload = replace(cell.parameters.workload, run=run)
+        parameters = replace(cell.parameters, owner=cell.contender, workload=workload)
         return Specification(storage, cell.benchmark, parameters)
 
     def metadata(self, cell: Cell, *, restarted: bool) -> dict[str, str | int | float]:

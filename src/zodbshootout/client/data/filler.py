@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, Optional
 
 from BTrees.IOBTree import IOBTree
 from persistent import Persistent
@@ -94,27 +94,46 @@ def _filler(root: Any, parameters: Parameters) -> Filler:
 
 def _store(storage: Any, contents: list[bytes], parameters: Parameters) -> bytes:
     """Store a chunk of objects in a transaction of the storage alone; return the chunk's OID."""
-    transaction = TransactionMetaData()
     chunk: bytes = storage.new_oid()
     oids = [storage.new_oid() for _ in contents]
+    if parameters.blobs:
+        record = pickled(Blob())
+        new = [NewRecord(oid, record, content) for oid, content in zip(oids, contents)]
+    else:
+        before, after = pickled(Item(contents[0])).split(contents[0])
+        new = [NewRecord(oid, before + content + after) for oid, content in zip(oids, contents)]
+    new.append(NewRecord(chunk, chunk_record(oids, Blob if parameters.blobs else Item)))
+    store_records(storage, new)
+    return chunk
+
+
+class NewRecord(NamedTuple):
+    """A record to store."""
+
+    oid: bytes
+    record: bytes
+    blob: Optional[bytes] = None  # noqa: UP045 - Python 3.9
+    """The content of its file, if it is a blob."""
+    revision: bytes = z64
+    """The former revision of the object, if it is no new one."""
+
+
+def store_records(storage: Any, records: Iterable[NewRecord]) -> None:
+    """Store records in a transaction of the storage alone."""
+    transaction = TransactionMetaData()
     storage.tpc_begin(transaction)
     try:
-        if parameters.blobs:
-            record = pickled(Blob())
-            for oid, content in zip(oids, contents):
-                storage.storeBlob(oid, z64, record, blob_file(storage, content), "", transaction)
-        else:
-            before, after = pickled(Item(contents[0])).split(contents[0])
-            for oid, content in zip(oids, contents):
-                storage.store(oid, z64, before + content + after, "", transaction)
-        record = chunk_record(oids, Blob if parameters.blobs else Item)
-        storage.store(chunk, z64, record, "", transaction)
+        for oid, record, blob, revision in records:
+            if blob is None:
+                storage.store(oid, revision, record, "", transaction)
+            else:
+                file = blob_file(storage, blob)
+                storage.storeBlob(oid, revision, record, file, "", transaction)
         storage.tpc_vote(transaction)
     except BaseException:
         storage.tpc_abort(transaction)
         raise
     storage.tpc_finish(transaction)
-    return chunk
 
 
 def chunk_record(oids: Sequence[bytes], cls: type) -> bytes:

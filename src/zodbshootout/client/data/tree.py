@@ -49,6 +49,8 @@ class Dataset(enum.Enum):
     """Objects that all clients change, in one mapping."""
     NEIGHBOURS = "neighbours"
     """Objects that their client changes and its neighbour reads, in a mapping for each."""
+    WORKLOAD = "workload"
+    """The objects of a recorded workload; see :mod:`~zodbshootout.client.data.workload_objects`."""
 
     @property
     def kind(self) -> Class:

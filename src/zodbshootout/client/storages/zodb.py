@@ -127,4 +127,18 @@ class BlobStorageType(StorageType):
         return f"BlobStorage cannot pack {wrapped.name}, which has no lock for it"
 
 
-STORAGES = (FileStorageType, MappingStorageType, DemoStorageType, BlobStorageType)
+class RecordedStorageType(StorageType):
+    """The wrapper that records what an application does."""
+
+    storage_class = "zodbshootout.recording.storage.RecordedStorage"
+    section_classes = ("zodbshootout.recording.section.RecordingFactory",)
+    wraps = ("_recorded",)
+    transparent = True
+
+    def caches_left(self) -> tuple[Cache, ...]:
+        return ()
+
+
+STORAGES = (
+    FileStorageType, MappingStorageType, DemoStorageType, BlobStorageType, RecordedStorageType,
+)  # fmt: skip

@@ -1,0 +1,556 @@
+from __future__ import annotations
+
+import time
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import ne
+from typing import Any, Optional
+
+from ZODB.Connection import TransactionMetaData
+from ZODB.POSException import ConflictError, POSKeyError, ReadConflictError
+from ZODB.utils import z64
+
+from zodbshootout.client.benchmarks.benchmark import (
+    Benchmark,
+    CheckFailed,
+    Unsupported,
+    without_objects,
+)
+from zodbshootout.client.data.dealer import Dealer, Dealt
+from zodbshootout.client.data.filler import NewRecord, blob_file, store_records
+from zodbshootout.client.data.sized_records import RecordMaker, belongs_to, record_size, resolves
+from zodbshootout.client.data.trace import CREATED, CREATES, ReplayedTransaction, Trace
+from zodbshootout.client.data.tree import Dataset
+from zodbshootout.client.data.workload_objects import Oids, oids_of, reserve_created
+from zodbshootout.client.specification import Parameters
+from zodbshootout.client.storage_info import StorageInfo
+from zodbshootout.recording.chunks import Kind
+
+MAX_ATTEMPTS = 1000
+"""Attempts after which the cell fails, because a transaction is always refused."""
+PATIENCE = 30.0
+"""Seconds in which another client has to commit what a transaction waits for."""
+POLL_INTERVAL = 0.0002
+"""Seconds between two looks whether it has."""
+WARMED = 20_000
+"""The most objects that are loaded to fill caches, and the most transactions that name them."""
+SETTLED = 0.02
+"""Caches have settled if the fraction of the loads that they serve changes by no more."""
+MAX_WARMING = 5
+"""How often these objects are loaded at most."""
+KEPT_RECORDS = 1000
+"""The most records that a client compares, of those it loads in a stretch and of those it wrote."""
+
+(
+    _LOAD, _PREFETCH, _LOAD_BLOB, _NEW_OID, _TPC_BEGIN, _STORE, _RESOLVABLE, _STORE_BLOB,
+    _READ_CURRENT, _VOTE, _FINISH, _ABORT,
+) = map(int, (
+    Kind.LOAD, Kind.PREFETCH, Kind.LOAD_BLOB, Kind.NEW_OID, Kind.TPC_BEGIN, Kind.STORE,
+    Kind.STORE_RESOLVABLE, Kind.STORE_BLOB, Kind.READ_CURRENT, Kind.VOTE, Kind.FINISH, Kind.ABORT,
+))  # fmt: skip
+_STORES = frozenset({_STORE, _RESOLVABLE, _STORE_BLOB})
+_BLOBS = frozenset({_LOAD_BLOB, _STORE_BLOB})
+_OF_OBJECTS = frozenset({_LOAD, _PREFETCH, _READ_CURRENT}) | _STORES | _BLOBS
+READ_ONLY, WRITING = "read_only", "writing"
+"""The kinds of transactions."""
+STEPS = ("begin", "load", "store", "vote", "finish")
+"""The steps of a transaction, whose times are added up."""
+_BEGIN, _LOADING, _STORING, _VOTING, _FINISHING = STEPS
+_STEP_OF = {
+    _LOAD: _LOADING, _PREFETCH: _LOADING, _LOAD_BLOB: _LOADING, _VOTE: _VOTING,
+    _FINISH: _FINISHING, _ABORT: _FINISHING,
+}  # fmt: skip
+
+Read = tuple[int, Sequence[bytes]]
+"""A kind of operation, and the OIDs of the objects that it is applied to."""
+Write = tuple[int, bytes, bytes]
+"""A kind of operation, an OID, and a record or the content of a blob."""
+
+
+@dataclass
+class PreparedTransaction:
+    """A transaction with everything that it needs."""
+
+    steps: Sequence[tuple[str, Sequence[Read], Sequence[Write]]]
+    """Its operations, one step after the other."""
+    writes: Sequence[Write]
+    """Everything that it stores."""
+    sizes: Sequence[int]
+    """The sizes of the records that it loads."""
+    revisions: Sequence[bytes]
+    """The objects whose latest revision it has to know when it begins to store."""
+    created: frozenset[bytes]
+    """The objects that it creates."""
+    is_writing: bool
+
+
+class Replay(Benchmark):
+    """Do the transactions of a recorded application again (--workload)."""
+
+    name = "replay"
+    title = "Replayed Transactions"
+    dataset = Dataset.WORKLOAD
+    counted = "transactions"
+    numbered = True
+
+    @classmethod
+    def fitted(cls, parameters: Parameters) -> Parameters:
+        workload = parameters.workload
+        # An index of as many objects as the application has takes as long to look into.
+        others = max(0, workload.all_objects - workload.initial_objects)
+        if workload.data:
+            others = 0  # they are in the data
+        parameters = replace(parameters, blobs=False, min_objects=parameters.min_objects or others)
+        return replace(
+            without_objects(parameters),
+            compressibility=parameters.compressibility,
+            workload=workload,
+        )
+
+    @classmethod
+    def refusal(cls, info: StorageInfo, parameters: Parameters) -> str | None:
+        if parameters.workload.has_blobs and info.stores_blobs is False:
+            return (
+                f"the workload has blobs, and {info.storage_name} as it is configured here stores "
+                "none; add a blob-dir"
+            )
+        return super().refusal(info, parameters)
+
+    @classmethod
+    def work(cls, parameters: Parameters) -> int:  # noqa: ARG003
+        return 1
+
+    @classmethod
+    def most_at_once(cls, parameters: Parameters) -> int:  # noqa: ARG003
+        return 1000
+
+    @classmethod
+    def in_rounds(cls, parameters: Parameters) -> bool:  # noqa: ARG003
+        return True
+
+    def set_up(self) -> None:
+        parameters = self.client.parameters
+        self.trace = Trace(parameters.workload.path)
+        self.maker = RecordMaker(parameters.seed, parameters.compressibility)
+        self.changing = self.trace.stored_objects()
+        self.dealer = Dealer(parameters, self.client.index)
+        self.storage: Any = None
+        self.oids: Optional[Oids] = None  # noqa: UP045 - Python 3.9
+        self.next = 0
+        """The number of the next iteration."""
+        self.revisions: dict[bytes, bytes] = {}
+        """The latest known revisions of objects, those in the pickle cache of an application."""
+        self.settled: set[tuple[int, int]] = set()
+        """The numbers of passes and objects: created ones that exist, and changing ones whose
+        sizes are those recorded."""
+        self.awaited: set[bytes] = set()
+        """The objects that clients create in this stretch."""
+        self.written: dict[bytes, tuple[bytes, bytes]] = {}
+        """The latest committed revision and record of some objects."""
+        self.warming: Counter[str] = Counter()
+        if self.client.index == 0:
+            with self.client.second_connection() as connection:
+                reserve_created(connection, parameters)
+
+    def prepare(self) -> None:
+        if self.storage is None:
+            self.oids = oids_of(self.client.database, self.client.parameters, self.dealer.copy)
+            self.storage = self.client.connect()._storage
+            self.client.abort()
+            self.after_completion = getattr(self.storage, "afterCompletion", lambda: None)
+        if self.first is not None and self.first != self.next:
+            self.dealer.go_to(self.next, self.first)
+            self.next = self.first
+            self.settled.clear()
+            self._begin()
+            self._warm()
+
+    def supply(self, iterations: int) -> int:
+        everybodys, own = self.dealer.deal(self.trace, self.next, iterations)
+        self.next += iterations
+        if self.dealer.member == 0:
+            self._settle(everybodys)
+        self.awaited.clear()
+        for turn, transaction in everybodys:
+            for kind, number, _ in transaction.operations:
+                if number & CREATED or number in self.changing:
+                    self.settled.add((turn, number))
+                if kind & CREATES:
+                    self.awaited.add(self._oid(number, turn))
+        self.committed: Optional[bytes] = None  # noqa: UP045
+        """The revision that the latest transaction has committed, until that was noted."""
+        self.transactions = [self._prepared(turn, transaction) for turn, transaction in own]
+        self.schedule = self.dealer.schedule(everybodys, own)
+        self.labels = [WRITING if done.is_writing else READ_ONLY for done in self.transactions]
+        self.queue = iter(self.transactions)
+        self._take_next()
+        self.begun: Optional[TransactionMetaData] = None  # noqa: UP045
+        self.sizes = array("I")
+        """The sizes of the records that were loaded, but for those that were not recorded."""
+        self.records: list[tuple[bytes, bytes]] = []
+        """The first records that were loaded, after their OIDs."""
+        self.numbers: Counter[str] = Counter()
+        self.seconds = dict.fromkeys(STEPS, 0.0)
+        return iterations
+
+    def between(self) -> None:
+        self._note_commit()
+        self._take_next()
+
+    def _take_next(self) -> None:
+        self.current = next(self.queue)
+        self.files = {
+            oid: blob_file(self.storage, content)
+            for kind, oid, content in self.current.writes
+            if kind == _STORE_BLOB
+        }
+
+    def _note_commit(self) -> None:
+        """Note what the latest transaction has committed, if it has."""
+        if self.committed is None:
+            return
+        for kind, oid, record in self.current.writes:
+            self.revisions[oid] = self.committed
+            self.written[oid] = self.committed, record if kind == _STORE else b""
+        self._forget(self.merged)
+        self.committed = None
+
+    def run(self) -> None:
+        self.mark = len(self.sizes)
+        for _ in range(MAX_ATTEMPTS):
+            try:
+                self._attempt(self.current)
+            except (ConflictError, POSKeyError) as error:
+                self._abort()
+                if self._is_missing(error):
+                    self._wait_for(error)
+                elif isinstance(error, POSKeyError):
+                    raise
+                else:
+                    self._check_can_retry()
+                    self.numbers["retries"] += 1
+            else:
+                return
+        raise CheckFailed(f"a transaction was refused {MAX_ATTEMPTS} times")
+
+    def _is_missing(self, error: ConflictError | POSKeyError) -> bool:
+        """Return whether another client has yet to create the object that *error* is about."""
+        if isinstance(error, ReadConflictError):  # ZODB raises it for objects newer than a view
+            return error.oid in self.awaited
+        return isinstance(error, POSKeyError) and error.args[0] in self.awaited
+
+    def _check_can_retry(self) -> None:
+        flaw = self.client.database.info().retry_flaw
+        if flaw is not None:
+            raise Unsupported(f"{flaw}, and transactions of several clients conflict; use -c 1")
+
+    def _attempt(self, transaction: PreparedTransaction) -> None:
+        now, seconds = self.now, self.seconds
+        self.position = 0
+        last = now()
+        self._begin()
+        done = now()
+        seconds[_BEGIN] += done - last
+        for step, reads, writes in transaction.steps:
+            last = done
+            if step == _LOADING:
+                self._read(reads)
+            elif step == _STORING:
+                self._refresh(transaction.revisions)
+                done = now()
+                seconds[_LOADING] += done - last
+                last = done
+                self._store(writes, transaction.created)
+            elif step == _VOTING:
+                self._vote()
+            else:
+                self._finish(transaction)
+            done = now()
+            seconds[step] += done - last
+
+    def _begin(self) -> None:
+        self.storage.sync(True)
+        invalidated = self.storage.poll_invalidations()
+        if invalidated is None:
+            self.revisions.clear()
+        else:
+            self._forget(invalidated)
+
+    def _read(self, reads: Sequence[Read]) -> None:
+        for kind, oids in reads:
+            if kind == _LOAD:
+                self._load_once(oids)
+            elif kind == _LOAD_BLOB:
+                self._refresh(oids)
+                for oid in oids:
+                    self.storage.loadBlob(oid, self.revisions[oid])
+            elif hasattr(self.storage, "prefetch"):
+                self.storage.prefetch(oids)
+
+    def _load_once(self, oids: Sequence[bytes]) -> None:
+        """Load what a transaction loads; a repeated attempt loads only what has changed since."""
+        loaded = len(self.sizes) - self.mark
+        repeated = min(len(oids), max(0, loaded - self.position))
+        self.position += len(oids)
+        self._refresh(oids[:repeated])
+        self._load(oids[repeated:], self.sizes)
+
+    def _load(self, oids: Sequence[bytes], sizes: array[int]) -> None:
+        load, note, revisions = self.storage.load, sizes.append, self.revisions
+        if len(self.records) < KEPT_RECORDS:
+            for oid in oids:
+                record, revisions[oid] = load(oid)
+                note(len(record))
+                self.records.append((oid, record))
+            return
+        for oid in oids:
+            record, revisions[oid] = load(oid)
+            note(len(record))
+
+    def _refresh(self, oids: Sequence[bytes]) -> None:
+        """Load those objects whose latest revision is not known: they were invalidated."""
+        unknown = [oid for oid in oids if oid not in self.revisions]
+        if unknown:
+            self._load(unknown, array("I"))
+            self.numbers["extra_loads"] += len(unknown)
+
+    def _store(self, writes: Sequence[Write], created: frozenset[bytes]) -> None:
+        storage, revisions, transaction = self.storage, self.revisions, self.begun
+        for kind, oid, record in writes:
+            if kind == _NEW_OID:
+                storage.new_oid()
+            elif kind == _TPC_BEGIN:
+                transaction = self.begun = TransactionMetaData()
+                storage.tpc_begin(transaction)
+            elif kind == _READ_CURRENT:
+                storage.checkCurrentSerialInTransaction(oid, revisions[oid], transaction)
+            else:
+                revision = z64 if oid in created else revisions[oid]
+                if kind == _STORE_BLOB:
+                    file = self.files.pop(oid, None) or blob_file(storage, record)
+                    blob = self.maker.blob_record
+                    storage.storeBlob(oid, revision, blob, file, "", transaction)
+                else:
+                    storage.store(oid, revision, record, "", transaction)
+
+    def _vote(self) -> None:
+        self.merged = list(self.storage.tpc_vote(self.begun) or ())
+        self.numbers["resolutions"] += len(self.merged)
+
+    def _finish(self, transaction: PreparedTransaction) -> None:
+        if not transaction.is_writing:
+            self._abort()
+            return
+        self.committed = self.storage.tpc_finish(self.begun)
+        self.begun = None
+        self.after_completion()
+        self.numbers["commits"] += 1
+
+    def _abort(self) -> None:
+        if self.begun is not None:
+            self.storage.tpc_abort(self.begun)
+            self.begun = None
+            self.after_completion()
+            self._forget(self.current.revisions)  # a connection invalidates what it has changed
+
+    def _forget(self, oids: Iterable[bytes]) -> None:
+        """Forget the revisions of objects, which are loaded again before they are stored."""
+        for oid in oids:
+            self.revisions.pop(oid, None)
+
+    def _wait_for(self, error: ConflictError | POSKeyError) -> None:
+        """Wait until another client has created the object that *error* is about.
+
+        :raises CheckFailed: if none does
+        """
+        oid = error.oid if isinstance(error, ConflictError) else error.args[0]
+        until = time.monotonic() + PATIENCE
+        while time.monotonic() < until:
+            time.sleep(POLL_INTERVAL)
+            self._begin()
+            with suppress(POSKeyError, ReadConflictError):
+                self.storage.load(oid)
+                self.numbers["waits"] += 1
+                self.waited_until = self.now()
+                return
+        raise CheckFailed(f"object {oid.hex()} was to be created by another client, and was not")
+
+    def check(self, done: int) -> None:  # noqa: ARG002
+        self._note_commit()
+        expected = [size for transaction in self.transactions for size in transaction.sizes]
+        commits = sum(transaction.is_writing for transaction in self.transactions)
+        if (self.numbers["commits"], len(self.sizes)) != (commits, len(expected)):
+            raise CheckFailed(
+                f"{self.numbers['commits']} commits and {len(self.sizes)} loads, where {commits} "
+                f"and {len(expected)} were recorded"
+            )
+        is_real = self.client.parameters.workload.data != ""
+        for oid, record in [] if is_real else self.records:
+            if not belongs_to(record, oid) and record != self.maker.blob_record:
+                raise CheckFailed(f"the record of object {oid.hex()} is not one of those stored")
+        self.count(
+            loads=len(self.sizes) + self.numbers["extra_loads"],
+            extra_loads=self.numbers["extra_loads"],
+            loads_of_other_size=sum(map(ne, self.sizes, expected)),
+            conflicts=self.numbers["retries"] + self.numbers["resolutions"],
+            resolutions=self.numbers["resolutions"],
+            retries=self.numbers["retries"],
+            waits=self.numbers["waits"],
+            commits=commits,
+            **{f"{step}_ns": round(seconds * 1e9) for step, seconds in self.seconds.items()},
+            **self.warming,
+        )
+        self.warming.clear()
+        while len(self.written) > KEPT_RECORDS:
+            del self.written[next(iter(self.written))]
+
+    def verify(self) -> None:
+        with self.client.fresh_connection() as connection:
+            connection.prefetch(list(self.written))
+            for oid, (revision, record) in self.written.items():
+                stored, serial = connection._storage.load(oid)
+                if serial < revision or (serial == revision and record not in {b"", stored}):
+                    raise CheckFailed(
+                        f"object {oid.hex()} has not the record that was committed last"
+                    )
+
+    def tear_down(self) -> None:
+        self.trace.close()
+        super().tear_down()
+
+    def _oid(self, number: int, turn: int) -> bytes:
+        assert self.oids is not None
+        return self.oids.oid(number, turn)
+
+    def _prepared(self, turn: int, transaction: ReplayedTransaction) -> PreparedTransaction:
+        operations: list[Write] = []
+        sizes: list[int] = []
+        revisions: dict[bytes, None] = {}
+        created = set()
+        for kind, number, size in transaction.operations:
+            plain = kind & ~CREATES
+            oid = self._oid(number, turn) if plain in _OF_OBJECTS else b""
+            if kind & CREATES:
+                created.add(oid)
+            elif plain in _STORES or plain == _READ_CURRENT:
+                revisions[oid] = None
+            if plain == _LOAD:
+                sizes.append(record_size(size))
+            record = self._made(plain, oid, size) if plain in _STORES else b""
+            operations.append((plain, oid, record))
+        return PreparedTransaction(
+            steps=list(_steps(operations)),
+            writes=[write for write in operations if write[0] in _STORES],
+            sizes=sizes,
+            revisions=[oid for oid in revisions if oid not in created],
+            created=frozenset(created),
+            is_writing=_FINISH in {kind for kind, _, _ in operations},
+        )
+
+    def _made(self, kind: int, oid: bytes, size: int) -> bytes:
+        """Return a record to store, or the content of the file of a blob."""
+        if kind in _BLOBS:
+            return self.maker.content(size)
+        return (
+            self.maker.resolvable(oid, size)
+            if kind == _RESOLVABLE
+            else self.maker.record(oid, size)
+        )
+
+    def _settle(self, transactions: Sequence[Dealt]) -> None:
+        """Bring the objects that transactions use into the state that these have found."""
+        missing, sizes = self._needs(transactions)
+        self._begin()
+        batch = []
+        for oid, (kind, size) in missing.items():
+            made = self._made(kind, oid, size)
+            blob = NewRecord(oid, self.maker.blob_record, made)
+            batch.append(blob if kind in _BLOBS else NewRecord(oid, made))
+        for oid, size in sizes.items():
+            record, revision = self.storage.load(oid)
+            self.revisions[oid] = revision
+            if len(record) != record_size(size):
+                kind = _RESOLVABLE if resolves(record) else _STORE
+                batch.append(NewRecord(oid, self._made(kind, oid, size), revision=revision))
+        if batch:
+            store_records(self.storage, batch)
+            self._forget([oid for oid, *_ in batch])
+
+    def _needs(
+        self, transactions: Sequence[Dealt]
+    ) -> tuple[dict[bytes, tuple[int, int]], dict[bytes, int]]:
+        """Return what transactions need: created objects, and the sizes of changing ones.
+
+        Of the former, those are left out that exist, of the latter those of former transactions.
+        """
+        missing: dict[bytes, tuple[int, int]] = {}
+        sizes: dict[bytes, int] = {}
+        done = set(self.settled)
+        for turn, transaction in transactions:
+            for kind, number, size in transaction.operations:
+                if kind & CREATES:
+                    done.add((turn, number))
+                if (turn, number) in done:
+                    continue
+                oid = self._oid(number, turn)
+                if number & CREATED:
+                    former = missing.get(oid, (kind, size))
+                    missing[oid] = (kind, size) if kind in _BLOBS else former
+                elif number in self.changing:
+                    done.add((turn, number))
+                    if kind == _LOAD:
+                        sizes.setdefault(oid, size)
+        return missing, sizes
+
+    def _warm(self) -> None:
+        """Fill caches with what was used last before, until they serve no more loads than before.
+
+        What a cache holds depends on the order in which objects were last used, and this is it.
+        """
+        oids = [self._oid(number, 0) for number in reversed(self._recent())]
+        if not oids:
+            return
+        self.records = []
+        served = -1.0
+        for _ in range(MAX_WARMING):
+            before = self.client.database.cache_use()
+            self._load(oids, array("I"))
+            after = self.client.database.cache_use()
+            if before is None or after is None:
+                return
+            hits = min(len(oids), after.since(before).hits)
+            self.warming["warming_hits"], self.warming["warming_loads"] = hits, len(oids)
+            if abs(hits / len(oids) - served) <= SETTLED:
+                return
+            served = hits / len(oids)
+
+    def _recent(self) -> list[int]:
+        """Return the objects of this client's connections, the one that was used last first."""
+        recent: dict[int, None] = {}
+        for transaction in self.dealer.before(self.trace, self.next, WARMED):
+            for kind, number, _ in reversed(transaction.operations):
+                if kind & ~CREATES in _OF_OBJECTS and not number & CREATED:
+                    recent.setdefault(number)
+            if len(recent) >= WARMED:
+                break
+        return list(recent)
+
+
+def _steps(
+    operations: Sequence[Write],
+) -> Iterator[tuple[str, Sequence[Read], Sequence[Write]]]:
+    for step, group in groupby(operations, lambda done: _STEP_OF.get(done[0], _STORING)):
+        same = list(group)
+        reads = [
+            (kind, [oid for _, oid, _ in of_kind])
+            for kind, of_kind in groupby(same, lambda done: done[0])
+            if step == _LOADING
+        ]
+        yield step, reads, same
+
+
+BENCHMARKS = (Replay,)

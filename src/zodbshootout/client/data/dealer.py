@@ -1,0 +1,99 @@
+"""Which transactions of a workload a client replays, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+
+from zodbshootout.client.data.trace import ReplayedTransaction, Trace
+from zodbshootout.client.data.workload_objects import copies
+from zodbshootout.client.specification import Parameters
+
+_AT_ONCE = 200
+"""Transactions that are read at once."""
+Dealt = tuple[int, ReplayedTransaction]
+"""The number of a pass over the workload, and a transaction in it."""
+
+
+class Dealer:
+    """Deals the transactions of a workload to the clients.
+
+    A client replays those of certain connections.  In each stretch all clients have equally many,
+    so some transactions of a busy connection are dealt to clients that have fewer.
+    """
+
+    def __init__(self, parameters: Parameters, client: int) -> None:
+        workload, size = parameters.workload, parameters.crew.size
+        self.total = workload.transactions
+        self._seconds = workload.seconds
+        self._speed = workload.speed
+        connections = max(1, workload.connections)
+        self.copy, self.member = divmod(client, connections)
+        """The number of the client's copy of the workload, and of the client in that copy."""
+        self.members = min(connections, size - self.copy * connections)
+        """The clients of that copy."""
+        # Copies that were at one place would be alike in their demands.
+        self._offset = self.copy * self.total // copies(parameters)
+        self._turn = 0
+        """The number of the pass over the workload, less that of its repetition."""
+
+    def go_to(self, former: int, first: int) -> None:
+        """Begin another pass: iteration *first* follows *former*, which was not done yet."""
+        self._turn += self._place(former) // self.total + 1 - self._place(first) // self.total
+
+    def _place(self, iteration: int) -> int:
+        return iteration * self.members + self._offset
+
+    def deal(self, trace: Trace, first: int, iterations: int) -> tuple[list[Dealt], list[Dealt]]:
+        """Return the transactions of all clients of a copy, and those of this one."""
+        everybodys = list(self._transactions(trace, self._place(first), iterations * self.members))
+        dealt = [0] * self.members
+        own = []
+        for turn, transaction in everybodys:
+            member = transaction.connection % self.members
+            if dealt[member] == iterations:
+                member = dealt.index(min(dealt))
+            dealt[member] += 1
+            if member == self.member:
+                own.append((turn, transaction))
+        return everybodys, own
+
+    def schedule(self, everybodys: Sequence[Dealt], own: Sequence[Dealt]) -> list[float]:
+        """Return the seconds after the start of a window at which its own transactions begin.
+
+        Return none if they are replayed as fast as possible.
+        """
+        if not self._speed:
+            return []
+        start = min(map(self._instant, everybodys))
+        seconds = [(self._instant(dealt) - start) / self._speed for dealt in own]
+        # One that began before its predecessor comes after it, because it was committed later.
+        return list(accumulate(seconds, max))
+
+    def _instant(self, dealt: Dealt) -> float:
+        turn, transaction = dealt
+        return turn * self._seconds + transaction.started / 1e9
+
+    def before(self, trace: Trace, first: int, most: int) -> Iterator[ReplayedTransaction]:
+        """Return the transactions of the client's connections before *first*, the last one first.
+
+        *most* transactions of all connections are looked through.  Before the first transaction of
+        the workload is its last one.
+        """
+        place = self._place(first) % self.total
+        stop = place - min(self.total, most)
+        while place > stop:
+            begin = max(stop, place - _AT_ONCE)
+            for _, transaction in reversed(list(self._transactions(trace, begin, place - begin))):
+                if transaction.connection % self.members == self.member:
+                    yield transaction
+            place = begin
+
+    def _transactions(self, trace: Trace, place: int, count: int) -> Iterator[Dealt]:
+        while count:
+            turn, first = divmod(place, self.total)
+            last = min(self.total, first + count)
+            for transaction in trace.transactions(first, last):
+                yield self._turn + turn, transaction
+            place += last - first
+            count -= last - first

@@ -1,0 +1,111 @@
+"""Records of given sizes that stand in for those of an application, which are not recorded.
+
+Each contains the OID of its object, so that a record of another object, or a part of one, is
+noticed.  Names of classes and of this module are in stored records: they must stay.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from BTrees.Length import Length
+from persistent import Persistent
+from ZODB.blob import Blob
+
+from zodbshootout.client.data.records import Payload, pickled
+
+SMALLEST = 41
+"""The smallest record (bytes)."""
+_POOL = 2**20
+"""Bytes of content from which records are cut."""
+
+
+def _head(cls: type) -> bytes:
+    """Return what pickle writes of a class, and the beginning of the state after it."""
+    name = f"c{cls.__module__}\n{cls.__name__}\nq".encode()
+    return b"\x80\x03" + name + b"\x00.\x80\x03"
+
+
+class Resolvable(Persistent):
+    """An object whose state is some bytes, and whose class resolves conflicts."""
+
+    def _p_resolveConflict(self, old: bytes, saved: bytes, new: bytes) -> bytes:  # noqa: ARG002, N802
+        return new
+
+
+_HEAD, _RESOLVABLE_HEAD, _LENGTH_HEAD = map(_head, (Persistent, Resolvable, Length))
+_SHORT, _LONG = b"C", b"B"
+_SHORT_INTEGER, _LONG_INTEGER = b"\x8a", b"\x8b"
+_STOP = b"."
+"""Parts of pickles of protocol 3, as :mod:`pickletools` lists them."""
+_OID = 8
+_MAX_BYTE = 255
+_POSITIVE = b"\x01"
+"""The most significant byte of an integer, which is the last one."""
+_SMALLEST_RESOLVABLE = len(_RESOLVABLE_HEAD) + 2 + _OID + len(_STOP)
+
+
+class RecordMaker:
+    """Makes records whose content compresses as that of the other benchmarks' objects does."""
+
+    def __init__(self, seed: int, compressibility: float) -> None:
+        (self._pool,) = Payload(seed, 0, _POOL, compressibility).contents(1, 0)
+        self._at = 0
+        self.blob_record = pickled(Blob())
+        """The record of every blob."""
+
+    def content(self, size: int) -> bytes:
+        """Return *size* bytes, others each time."""
+        pieces = []
+        while size:
+            self._at = (self._at + 4099) % _POOL  # a prime, so that all places have their turn
+            piece = self._pool[self._at : self._at + size]
+            pieces.append(piece)
+            size -= len(piece)
+        return b"".join(pieces)
+
+    def record(self, oid: bytes, size: int) -> bytes:
+        """Return a record of *size* bytes, or of :data:`SMALLEST` if that is more."""
+        return self._record(_HEAD, oid, max(size, SMALLEST))
+
+    def resolvable(self, oid: bytes, size: int) -> bytes:
+        """Return a record of *size* bytes, or of :data:`SMALLEST`, whose class resolves conflicts.
+
+        A small one is a Length, as counters of applications are.
+        """
+        if size >= _SMALLEST_RESOLVABLE:
+            return self._record(_RESOLVABLE_HEAD, oid, size)
+        head, room = _sized(_LENGTH_HEAD, _SHORT_INTEGER, _LONG_INTEGER, max(size, SMALLEST))
+        digits = oid * (room // _OID + 1)
+        return b"".join([head, digits[: room - 1], _POSITIVE, _STOP])
+
+    def _record(self, head: bytes, oid: bytes, size: int) -> bytes:
+        head, room = _sized(head, _SHORT, _LONG, size)
+        return b"".join([head, self.content(room - _OID), oid, _STOP])
+
+
+def _sized(head: bytes, short: bytes, long: bytes, size: int) -> tuple[bytes, int]:
+    """Return *head* with the opcode of a state, and the bytes of this state in a record."""
+    room = size - len(head) - len(_STOP) - 2
+    if room <= _MAX_BYTE:
+        return head + short + bytes([room]), room
+    return head + long + struct.pack("<I", room - 3), room - 3
+
+
+def belongs_to(record: bytes, oid: bytes) -> bool:
+    """Return whether a record was made for the object with that *oid*, and is whole."""
+    if record.startswith(_HEAD):
+        return record.endswith(oid + _STOP)
+    # Resolving a conflict pickles the state again.
+    is_its_own = record.startswith(_LENGTH_HEAD) or oid in record
+    return resolves(record) and is_its_own and record.endswith(_STOP)
+
+
+def resolves(record: bytes) -> bool:
+    """Return whether the class of a record resolves conflicts."""
+    return record.startswith((_RESOLVABLE_HEAD, _LENGTH_HEAD))
+
+
+def record_size(size: int) -> int:
+    """Return the size (bytes) of the record that stands in for one of that *size*."""
+    return max(size, SMALLEST)

@@ -1,0 +1,364 @@
+"""The transactions of a workload as they are replayed: in one order, with numbered objects.
+
+Those that commit are in the order of their commits.  The others are where they began, because they
+have seen what was committed before that.
+
+A trace is an SQLite database, so that any part of it can be read, and a workload of any length is
+converted and replayed in the same memory; what grows is a number for each object.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import count
+from pathlib import Path
+
+from zodbshootout.client.specification import ReplayedWorkload
+from zodbshootout.recording.chunks import NONE, Kind
+from zodbshootout.recording.workload import Transaction, Workload
+
+CREATED = 1 << 31
+"""A bit of the numbers of objects that the workload creates; the others exist before it."""
+CREATES = 1 << 7
+"""A bit of the kind of an operation: the store that creates an object."""
+UNKNOWN_SIZE = 100
+"""Bytes of the record of an object that was prefetched, but neither loaded nor stored."""
+_MAX_NUMBER = 2**32 - 1
+_LOAD, _FINISH, _END = int(Kind.LOAD), int(Kind.FINISH), int(Kind.END)
+_PREFETCH, _LOAD_BLOB, _STORE_BLOB = map(int, (Kind.PREFETCH, Kind.LOAD_BLOB, Kind.STORE_BLOB))
+_CONFLICT, _VOTE, _RESOLVABLE = map(int, (Kind.CONFLICT, Kind.VOTE, Kind.STORE_RESOLVABLE))
+_STORES = frozenset({int(Kind.STORE), _RESOLVABLE})
+_LOADS = frozenset({_LOAD, _PREFETCH, _LOAD_BLOB})
+_OF_OBJECTS = _LOADS | _STORES | {_STORE_BLOB, int(Kind.READ_CURRENT)}
+_BEGINS = frozenset({int(Kind.BEGIN), int(Kind.BEGIN_ALL)})
+_PASSED_OVER = frozenset(map(int, (Kind.BEGIN, Kind.BEGIN_ALL, Kind.END, Kind.FAILURE, _CONFLICT)))
+_SCHEMA = """
+PRAGMA journal_mode = OFF;
+PRAGMA synchronous = OFF;
+CREATE TABLE recorded (instant INTEGER, started INTEGER, connection INTEGER, body BLOB);
+CREATE TABLE transactions (
+    number INTEGER PRIMARY KEY, started INTEGER, connection INTEGER, body BLOB
+);
+CREATE TABLE objects (
+    number INTEGER PRIMARY KEY, size INTEGER, kind INTEGER, is_stored INTEGER, oid BLOB
+);
+"""
+
+Operation = tuple[int, int, int]
+"""A :class:`~zodbshootout.recording.chunks.Kind`, the number of an object, and a size in bytes."""
+
+
+@dataclass(frozen=True)
+class ReplayedTransaction:
+    """A transaction of a trace."""
+
+    number: int
+    started: int
+    """Nanoseconds after the start of the first transaction."""
+    connection: int
+    """The number of its connection; the one with most transactions has the number 0."""
+    operations: Sequence[Operation]
+
+
+@dataclass(frozen=True)
+class InitialObject:
+    """An object that exists before the workload."""
+
+    number: int
+    size: int
+    """Bytes of its record; of its file, if it is a blob."""
+    resolves: bool
+    """Whether its class resolves conflicts."""
+    is_blob: bool
+    is_stored: bool
+    """Whether the workload stores it, so that its size may change."""
+    oid: bytes
+    """The recorded one."""
+
+
+class Trace:
+    """A trace that :func:`make_trace` has made."""
+
+    def __init__(self, path: str) -> None:
+        """Open the file.
+
+        :raises sqlite3.Error: if it is missing
+        """
+        # Threads take turns: only one of them reads at a time.
+        uri = f"{Path(path).absolute().as_uri()}?mode=ro"
+        self._database = sqlite3.connect(uri, uri=True, check_same_thread=False)
+
+    def close(self) -> None:
+        self._database.close()
+
+    def transactions(self, first: int, last: int) -> list[ReplayedTransaction]:
+        """Return the transactions from number *first* up to, but not including, *last*."""
+        rows = self._database.execute(
+            "SELECT * FROM transactions WHERE number >= ? AND number < ? ORDER BY number",
+            (first, last),
+        )
+        return [
+            ReplayedTransaction(number, started, connection, list(_operations(body)))
+            for number, started, connection, body in rows
+        ]
+
+    def initial_objects(self) -> Iterator[InitialObject]:
+        """Return the objects that exist before the workload, by ascending numbers from 0 on."""
+        rows = self._database.execute("SELECT * FROM objects ORDER BY number")
+        for number, size, kind, is_stored, oid in rows:
+            yield InitialObject(
+                number, size, kind == _RESOLVABLE, kind == _STORE_BLOB, bool(is_stored), oid
+            )
+
+    def stored_objects(self) -> set[int]:
+        """Return those of them that the workload stores."""
+        rows = self._database.execute("SELECT number FROM objects WHERE is_stored")
+        return {number for (number,) in rows}
+
+
+def make_trace(workload: Workload, path: Path) -> ReplayedWorkload:
+    """Write the trace of a workload to a new file.
+
+    :raises WorkloadError: if a file of the workload is cut off or damaged
+    :raises OSError: if one cannot be read
+    """
+    database = sqlite3.connect(path)
+    try:
+        with database:
+            database.executescript(_SCHEMA)
+            attempts = _Attempts(workload)
+            database.executemany("INSERT INTO recorded VALUES (?, ?, ?, ?)", attempts.merged())
+            database.execute("CREATE INDEX instants ON recorded (instant)")
+            objects = _Objects(list(attempts.oids))
+            objects.classify(_bodies(database))
+            connections = _ranks(database)
+            rows = objects.numbered(_recorded(database), connections)
+            database.executemany("INSERT INTO transactions VALUES (?, ?, ?, ?)", rows)
+            database.executemany("INSERT INTO objects VALUES (?, ?, ?, ?, ?)", objects.initial())
+            database.executescript("DROP INDEX instants; DROP TABLE recorded;")
+    finally:
+        database.close()
+    return ReplayedWorkload(
+        name=workload.path.name,
+        digest=_digest(workload.files),
+        transactions=objects.transactions,
+        connections=len(connections),
+        seconds=objects.nanoseconds / 1e9,
+        initial_objects=objects.initial_count,
+        all_objects=max(int(facts.get("objects", 0)) for facts in workload.facts),
+        created_objects=objects.created_count,
+        has_blobs=objects.has_blobs,
+        path=str(path),
+        **asdict(attempts.counts),
+    )
+
+
+def _instant(events: Sequence[tuple[int, bytes, int, bytes, int, int]]) -> int:
+    """Return the instant of the state that a transaction has seen, or that it has committed."""
+    finishes = [event[5] for event in events if event[0] == _FINISH]
+    begins = [event[5] for event in events if event[0] in _BEGINS]
+    return max(finishes or begins or [events[0][4]])
+
+
+def _operations(body: bytes) -> Iterator[Operation]:
+    numbers = array("I", body)
+    return zip(numbers[::3], numbers[1::3], numbers[2::3])
+
+
+def _bodies(database: sqlite3.Connection) -> Iterator[bytes]:
+    for (body,) in database.execute("SELECT body FROM recorded ORDER BY instant, rowid"):
+        yield body
+
+
+def _recorded(database: sqlite3.Connection) -> Iterator[tuple[int, int, bytes]]:
+    """Return when each transaction started, its connection and its operations."""
+    # Another cursor than that which inserts rows meanwhile.
+    yield from database.cursor().execute(
+        "SELECT started, connection, body FROM recorded ORDER BY instant, rowid"
+    )
+
+
+def _ranks(database: sqlite3.Connection) -> dict[int, int]:
+    """Return the rank of each connection by its number of transactions."""
+    rows = database.execute(
+        "SELECT connection FROM recorded GROUP BY connection ORDER BY count(*) DESC, connection"
+    )
+    return {connection: rank for rank, (connection,) in enumerate(rows)}
+
+
+def _digest(files: Iterable[Path]) -> str:
+    digest = hashlib.sha256()
+    for path in files:
+        with path.open("rb") as file:
+            while block := file.read(2**20):
+                digest.update(block)
+    return digest.hexdigest()[:16]
+
+
+@dataclass
+class _Counts:
+    """Events of a workload that a replay has its own of."""
+
+    conflicts: int = 0
+    resolutions: int = 0
+    retries: int = 0
+    read_only: int = 0
+    loads: int = 0
+    stores: int = 0
+
+
+class _Attempts:
+    """The transactions of a workload, each with its failed attempts merged into it.
+
+    An attempt that failed with a conflict is repeated by the publisher on the same connection.  The
+    repetition finds in its pickle cache what the attempt has loaded, so its loads come after these.
+    """
+
+    def __init__(self, workload: Workload) -> None:
+        self._workload = workload
+        self._connections: dict[tuple[int, int], int] = defaultdict(count().__next__)
+        self._failed: dict[int, tuple[int, list[Operation]]] = {}
+        """For each connection when the first of its latest attempts started, and their loads."""
+        self.oids: dict[bytes, int] = defaultdict(count().__next__)
+        """A number for each oid, in order of appearance."""
+        self.counts = _Counts()
+
+    def merged(self) -> Iterator[tuple[int, int, int, bytes]]:
+        """Return the rows of the transactions, in no particular order."""
+        for transaction in self._workload.transactions():
+            offset = self._workload.offset(transaction.process)
+            connection = self._connections[transaction.process, transaction.connection]
+            done = [event for event in transaction.events if event[0] != _END]
+            if not done:
+                continue
+            started, at = done[0][4] + offset, _instant(done) + offset
+            operations = list(self._operations(transaction))
+            if connection in self._failed:
+                started, loads = self._failed.pop(connection)
+                loaded = set(loads)
+                operations = [*loads, *(op for op in operations if op not in loaded)]
+            if self._has_failed(transaction):
+                loads = [op for op in operations if op[0] in _LOADS]
+                self._failed[connection] = started, loads
+                self.counts.retries += 1
+            else:
+                yield self._row(at, started, connection, operations)
+        for connection, (started, loads) in self._failed.items():
+            yield self._row(started, started, connection, loads)
+
+    def _row(
+        self, at: int, started: int, connection: int, operations: list[Operation]
+    ) -> tuple[int, int, int, bytes]:
+        kinds = Counter(kind & ~CREATES for kind, _, _ in operations)
+        self.counts.read_only += not kinds[_FINISH]
+        self.counts.loads += kinds[_LOAD]
+        self.counts.stores += sum(kinds[kind] for kind in (*_STORES, _STORE_BLOB))
+        flat = array("I", (number for operation in operations for number in operation))
+        return at, started, connection, flat.tobytes()
+
+    def _has_failed(self, transaction: Transaction) -> bool:
+        kinds = {event[0] for event in transaction.events}
+        return _CONFLICT in kinds and _FINISH not in kinds
+
+    def _operations(self, transaction: Transaction) -> Iterator[Operation]:
+        blobs = {oid: size for kind, oid, size, *_ in transaction.events if kind == _STORE_BLOB}
+        for kind, oid, size, serial, _, _ in transaction.events:
+            if kind == _CONFLICT:
+                self.counts.conflicts += 1
+            elif kind == _VOTE:
+                self.counts.resolutions += size
+                self.counts.conflicts += size
+            if kind in _PASSED_OVER or kind == _STORE_BLOB:
+                continue
+            operation = kind
+            if kind in _STORES:
+                operation = _STORE_BLOB if oid in blobs else kind
+                size = blobs.get(oid, size)  # noqa: PLW2901
+                operation |= CREATES if serial == NONE else 0
+            number = self.oids[oid] if kind in _OF_OBJECTS else 0
+            yield operation, number, min(size, _MAX_NUMBER)
+
+
+class _Objects:
+    """The final numbers of objects: those that exist before the workload are in order of oids."""
+
+    def __init__(self, oids: Sequence[bytes]) -> None:
+        """Begin with *oids* in order of appearance."""
+        self._oids = oids
+        self._kinds = array("I", bytes(4 * len(oids)))
+        """The kind of the operation that says most about each object; 0 for none."""
+        self._sizes = array("I", bytes(4 * len(oids)))
+        self._final = array("I", bytes(4 * len(oids)))
+        self._stored = bytearray(len(oids))
+        self.created_count = self.initial_count = self.transactions = 0
+        self.has_blobs = False
+        self.nanoseconds = 0
+        """The time from the beginning of the first transaction to that of the last one."""
+
+    def classify(self, bodies: Iterable[bytes]) -> None:
+        """Find out which objects the workload creates: those that are stored first, as new ones.
+
+        Such objects are numbered in the order in which they are created.
+        """
+        for body in bodies:
+            for kind, number, size in _operations(body):
+                if kind & ~CREATES in _OF_OBJECTS:
+                    self._note(kind, number, size)
+        final = self._final
+        self.has_blobs = _STORE_BLOB in set(self._kinds)
+        initial = [number for number, at in enumerate(final) if not at & CREATED]
+        initial.sort(key=self._oids.__getitem__)
+        for at, number in enumerate(initial):
+            final[number] = at
+        self.initial_count = len(initial)
+
+    def _note(self, kind: int, number: int, size: int) -> None:
+        plain, known = kind & ~CREATES, self._kinds[number]
+        if not known:
+            self._kinds[number] = plain
+            if kind & CREATES:
+                self._final[number] = CREATED | self.created_count
+                self.created_count += 1
+        if plain in (_LOAD_BLOB, _STORE_BLOB):
+            if known != _STORE_BLOB:
+                self._kinds[number], self._sizes[number] = _STORE_BLOB, size
+        elif plain == _RESOLVABLE and known != _STORE_BLOB:
+            self._kinds[number] = _RESOLVABLE
+        self._sizes[number] = self._sizes[number] or size
+        self._stored[number] |= plain in _STORES
+
+    def numbered(
+        self, recorded: Iterable[tuple[int, int, bytes]], ranks: dict[int, int]
+    ) -> Iterator[tuple[int, int, int, bytes]]:
+        """Return the rows of all transactions, with the final numbers of objects."""
+        final = self._final
+        first, creations = None, 0
+        for started, connection, body in recorded:
+            first = started if first is None else first
+            flat = array("I", body)
+            for at in range(0, len(flat), 3):
+                plain = flat[at] & ~CREATES
+                if plain not in _OF_OBJECTS:
+                    continue
+                number = flat[at + 1] = final[flat[at + 1]]
+                if flat[at] & CREATES:
+                    if number == CREATED | creations:
+                        creations += 1
+                    else:  # it exists already
+                        flat[at] = plain
+            row = self.transactions, max(0, started - first), ranks[connection], flat.tobytes()
+            self.transactions += 1
+            self.nanoseconds = max(self.nanoseconds, started - first)
+            yield row
+
+    def initial(self) -> Iterator[tuple[int, int, int, int, bytes]]:
+        """Return the rows of the objects that exist before the workload."""
+        for number, at in enumerate(self._final):
+            if not at & CREATED:
+                size, oid = self._sizes[number] or UNKNOWN_SIZE, self._oids[number]
+                yield at, size, self._kinds[number], self._stored[number], oid

@@ -1,0 +1,106 @@
+"""Every transaction of a window is dealt to one client, and each client has equally many."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zodbshootout.client.data.dealer import Dealer
+from zodbshootout.client.data.trace import ReplayedTransaction
+from zodbshootout.client.specification import CrewShape, Parameters, ReplayedWorkload
+
+
+class FakeTrace:
+    """Transactions without operations, of these connections."""
+
+    def __init__(self, connections: list[int]) -> None:
+        self._transactions = [
+            ReplayedTransaction(number, 0, connection, [])
+            for number, connection in enumerate(connections)
+        ]
+
+    def transactions(self, first: int, last: int) -> list[ReplayedTransaction]:
+        return self._transactions[first:last]
+
+
+def dealers(connections: list[int], clients: int, **more: float) -> list[Dealer]:
+    workload = ReplayedWorkload(
+        "x",
+        transactions=len(connections),
+        connections=len(set(connections)),
+        **more,  # type: ignore[arg-type]
+    )
+    parameters = Parameters(CrewShape(clients), workload=workload)
+    return [Dealer(parameters, client) for client in range(clients)]
+
+
+RECORDED = st.lists(st.integers(0, 3), min_size=1, max_size=30).map(
+    lambda connections: [sorted(set(connections)).index(one) for one in connections]
+)
+
+
+@given(RECORDED, st.integers(1, 9), st.integers(0, 20), st.integers(1, 12))
+def test_a_window_is_dealt_completely_and_evenly(
+    connections: list[int], clients: int, first: int, iterations: int
+) -> None:
+    trace: Any = FakeTrace(connections)
+    windows: dict[int, list[tuple[int, int]]] = {}
+    dealt: dict[int, list[tuple[int, int]]] = {}
+    for dealer in dealers(connections, clients):
+        everybodys, own = dealer.deal(trace, first, iterations)
+        assert len(own) == iterations
+        assert len(everybodys) == iterations * dealer.members
+        window = [(turn, transaction.number) for turn, transaction in everybodys]
+        assert windows.setdefault(dealer.copy, window) == window
+        dealt.setdefault(dealer.copy, []).extend(
+            (turn, transaction.number) for turn, transaction in own
+        )
+    assert {copy: sorted(own) for copy, own in dealt.items()} == windows
+
+
+@given(RECORDED, st.integers(1, 4), st.integers(1, 8))
+def test_windows_follow_each_other(connections: list[int], clients: int, iterations: int) -> None:
+    trace: Any = FakeTrace(connections)
+    (dealer, *_) = dealers(connections, clients)
+    places = [
+        turn * len(connections) + transaction.number
+        for number in range(5)
+        for turn, transaction in dealer.deal(trace, number * iterations, iterations)[0]
+    ]
+    assert places == list(range(places[0], places[0] + len(places)))
+
+
+def test_a_connection_stays_with_a_client_unless_that_has_more_than_its_part() -> None:
+    trace: Any = FakeTrace([0, 1, 0, 0, 1, 0])
+    first, second = dealers([0, 1, 0, 0, 1, 0], 2)
+    assert [transaction.number for _, transaction in first.deal(trace, 0, 3)[1]] == [0, 2, 3]
+    assert [transaction.number for _, transaction in second.deal(trace, 0, 3)[1]] == [1, 4, 5]
+
+
+def test_a_jump_begins_another_pass_whose_objects_are_others() -> None:
+    trace: Any = FakeTrace([0] * 10)
+    (dealer,) = dealers([0] * 10, 1)
+    turns = {turn for turn, _ in dealer.deal(trace, 0, 25)[0]}
+    dealer.go_to(25, 3)
+    again = {turn for turn, _ in dealer.deal(trace, 3, 5)[0]}
+    assert turns == {0, 1, 2}
+    assert again == {3}
+
+
+def test_transactions_are_due_when_they_were_recorded_but_never_before_their_predecessors() -> None:
+    trace: Any = FakeTrace([0] * 4)
+    (dealer,) = dealers([0] * 4, 1, seconds=10.0, speed=2.0)
+    for transaction, started in zip(trace.transactions(0, 4), (0, 5, 4, 9), strict=True):
+        object.__setattr__(transaction, "started", started * 10**9)
+    everybodys, own = dealer.deal(trace, 1, 4)
+    assert [transaction.number for _, transaction in own] == [1, 2, 3, 0]
+    assert dealer.schedule(everybodys, own) == [0.5, 0.5, 2.5, 3.0]
+
+
+def test_what_was_used_before_the_first_transaction_is_at_the_end_of_the_workload() -> None:
+    trace: Any = FakeTrace([0, 1, 0, 1])
+    first, second = dealers([0, 1, 0, 1], 2)
+    assert [transaction.number for transaction in first.before(trace, 0, 100)] == [2, 0]
+    assert [transaction.number for transaction in second.before(trace, 1, 3)] == [1, 3]

@@ -1,0 +1,107 @@
+"""Records of given sizes."""
+
+from __future__ import annotations
+
+import io
+import pickle
+import zlib
+from typing import Any
+
+import pytest
+from BTrees.Length import Length
+from ZODB.utils import p64
+
+from zodbshootout.client.data.records import pickled
+from zodbshootout.client.data.sized_records import (
+    SMALLEST,
+    RecordMaker,
+    Resolvable,
+    belongs_to,
+    record_size,
+)
+
+OID = p64(0x123456)
+SIZES = [
+    SMALLEST,
+    42,
+    83,
+    84,
+    288,
+    289,
+    290,
+    291,
+    292,
+    293,
+    294,
+    295,
+    340,
+    345,
+    350,
+    5000,
+    3 * 2**20,
+]
+
+
+@pytest.fixture(scope="module")
+def maker() -> RecordMaker:
+    return RecordMaker(0, 0.5)
+
+
+def state_of(record: bytes) -> tuple[Any, Any]:
+    """Return the class and the state of a record, as ZODB reads them."""
+    unpickler = pickle.Unpickler(io.BytesIO(record))
+    return unpickler.load(), unpickler.load()
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_record_has_its_size_and_can_be_unpickled(maker: RecordMaker, size: int) -> None:
+    record = maker.record(OID, size)
+    assert len(record) == size == record_size(size)
+    cls, state = state_of(record)
+    assert cls.__name__ == "Persistent"
+    assert state.endswith(OID)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_so_has_one_whose_class_resolves_conflicts(maker: RecordMaker, size: int) -> None:
+    record = maker.resolvable(OID, size)
+    assert len(record) == size
+    cls, state = state_of(record)
+    assert cls in {Length, Resolvable}
+    assert hasattr(cls, "_p_resolveConflict")
+    assert isinstance(state, int if cls is Length else bytes)
+
+
+def test_a_smaller_record_is_the_smallest_one(maker: RecordMaker) -> None:
+    assert len(maker.record(OID, 7)) == len(maker.resolvable(OID, 7)) == SMALLEST == record_size(7)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_record_that_was_changed_belongs_to_no_object(maker: RecordMaker, size: int) -> None:
+    record = maker.record(OID, size)
+    assert belongs_to(record, OID)
+    assert not belongs_to(record[:-1], OID)
+    assert not belongs_to(record[:-3] + b"!" * 3, OID)
+    assert not belongs_to(record, p64(0x123457))
+    assert not belongs_to(b"!" + record, OID)
+
+
+def test_the_merged_states_of_small_ones_are_of_about_the_same_size(maker: RecordMaker) -> None:
+    _, old = state_of(maker.resolvable(OID, 44))
+    _, new = state_of(maker.resolvable(OID, 45))
+    resolved = Length()._p_resolveConflict(old, new, new)
+    assert abs(len(pickled(Length(resolved))) - 45) <= 1
+
+
+def test_what_conflict_resolution_has_pickled_still_belongs_to_its_object() -> None:
+    record = RecordMaker(0, 0.5).resolvable(OID, 400)
+    cls, state = state_of(record)
+    again = pickle.dumps(cls, 3) + pickle.dumps(state, 3)
+    assert belongs_to(again, OID)
+    assert not belongs_to(again, p64(0x123457))
+
+
+def test_content_compresses_as_it_is_asked_for() -> None:
+    content = RecordMaker(0, 0.5).content(100_000)
+    assert 0.4 < len(zlib.compress(content)) / len(content) < 0.65
+    assert len(zlib.compress(RecordMaker(0, 0.0).content(100_000))) > 99_000

@@ -1,0 +1,510 @@
+"""Replays of workloads whose calls are known, on a storage whose operations take known times."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ZODB.utils import p64, z64
+
+from tests.fakes import (
+    COMMIT,
+    LOAD,
+    NEW_OID,
+    POLL,
+    STORE,
+    SYNC,
+    FakeClock,
+    FakeStorage,
+    database_of,
+    exactly_started,
+    parameters,
+    plan,
+)
+from tests.recording.recordings import connections, files_in
+from zodbshootout.client import session
+from zodbshootout.client.benchmarks import benchmarks, replay
+from zodbshootout.client.data.trace import CREATED, Trace, make_trace
+from zodbshootout.client.data.tree import Dataset
+from zodbshootout.client.outcome import Failed
+from zodbshootout.client.specification import Parameters, ReplayedWorkload
+from zodbshootout.client.tasks import is_populated, populate
+from zodbshootout.crews.crew import Sample
+from zodbshootout.recording import record
+from zodbshootout.recording.chunks import Event, Kind, encode, header
+from zodbshootout.recording.workload import Workload
+
+REPLAY = benchmarks()["replay"]
+
+
+@dataclass
+class Script:
+    """Events of several connections, one after the other."""
+
+    directory: Path
+
+    def __post_init__(self) -> None:
+        self.directory.mkdir()
+        self._events: dict[int, list[Any]] = {}
+        self._now = 1000
+
+    def transaction(self, connection: int, *calls: tuple[Any, ...], cpu: int = 0) -> None:
+        """Add a transaction: calls are a kind, the number of an object, a size and a revision."""
+        self._add(connection, Kind.BEGIN)
+        for call in calls:
+            self._add(connection, *call)
+        self._add(connection, Kind.END, 0, cpu)
+
+    def pause(self, seconds: float) -> None:
+        """Let time pass."""
+        self._now += int(seconds * 1e9)
+
+    def commit(self, connection: int, *calls: tuple[Any, ...], outcome: Kind = Kind.FINISH) -> None:
+        """Add a transaction that commits its stores, or fails with a conflict at its vote."""
+        loads = [call for call in calls if call[0] is Kind.LOAD]
+        stores = [call for call in calls if call[0] is not Kind.LOAD]
+        end: list[tuple[Any, ...]] = [(Kind.VOTE,), (Kind.FINISH,)]
+        if outcome is not Kind.FINISH:
+            end = [(outcome, 0, int(Kind.VOTE)), (Kind.ABORT,)]
+        self.transaction(connection, *loads, (Kind.TPC_BEGIN,), *stores, *end)
+
+    def _add(
+        self, connection: int, kind: Kind, oid: int = 0, number: int = 0, serial: int = 1
+    ) -> None:
+        event = Event(int(kind), p64(oid), number, p64(serial), self._now, self._now + 1000)
+        self._events.setdefault(connection, []).extend(event)
+        self._now += 2000
+
+    def trace(self) -> ReplayedWorkload:
+        """Write the recording and return its trace."""
+        with (self.directory / "1-1.events").open("wb") as file:
+            file.write(header({"time": 10**18, "clock": 0}))
+            file.write(encode(list(self._events.items())))
+        workload = Workload(self.directory)
+        return make_trace(workload, self.directory / "trace")
+
+
+def load(oid: int, size: int = 100) -> tuple[Any, ...]:
+    return Kind.LOAD, oid, size
+
+
+def store(oid: int, size: int = 100) -> tuple[Any, ...]:
+    return Kind.STORE, oid, size
+
+
+def create(oid: int, size: int = 100) -> tuple[Any, ...]:
+    return Kind.STORE, oid, size, 0
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Script:
+    return Script(tmp_path / "main.workload")
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> FakeClock:
+    monkeypatch.setattr(session, "POLL_INTERVAL", 0.0)
+    return FakeClock()
+
+
+@pytest.fixture
+def storage(clock: FakeClock) -> FakeStorage:
+    return FakeStorage(clock)
+
+
+def of_replay(workload: ReplayedWorkload, **more: Any) -> Parameters:
+    return parameters(workload=replace(workload, run="this run"), owner="fake", **more)
+
+
+def filled(storage: FakeStorage, of: Parameters) -> None:
+    database = database_of(storage)
+    assert not is_populated(database, Dataset.WORKLOAD, REPLAY.fitted(of))
+    populate(database, Dataset.WORKLOAD, REPLAY.fitted(of))
+    assert is_populated(database, Dataset.WORKLOAD, REPLAY.fitted(of))
+
+
+def replayed(storage: Any, of: Parameters, iterations: int, *firsts: int | None) -> list[Sample]:
+    """Fill the storage and replay so many transactions a client, then check what was written."""
+    filled(storage, of)
+    with plan(REPLAY, storage, replace(of, owner="fake"), storage.clock).started() as crew:
+        exactly_started(crew)
+        samples = [crew.measure(iterations, first) for first in firsts or (None,)]
+        crew.verify()
+    return samples
+
+
+def operations(workload: ReplayedWorkload) -> list[list[tuple[str, int, int]]]:
+    """Return the operations of each transaction of a trace, but for those without an object."""
+    trace = Trace(workload.path)
+    transactions = trace.transactions(0, workload.transactions)
+    trace.close()
+    return [
+        [
+            (Kind(kind & 127).name.lower(), number, size)
+            for kind, number, size in transaction.operations
+            if size
+        ]
+        for transaction in transactions
+    ]
+
+
+def test_objects_are_numbered_by_their_oids_and_created_ones_by_their_creation(
+    script: Script,
+) -> None:
+    script.transaction(1, load(7, 70), load(3, 30))
+    script.commit(2, load(5, 50), create(9, 90), store(3, 31))
+    script.commit(1, create(8, 80))
+    workload = script.trace()
+    assert (workload.initial_objects, workload.created_objects) == (3, 2)
+    assert (workload.transactions, workload.connections, workload.read_only) == (3, 2, 1)
+    assert (workload.loads, workload.stores) == (3, 3)
+    assert operations(workload) == [
+        [("load", 2, 70), ("load", 0, 30)],
+        [("load", 1, 50), ("store", CREATED, 90), ("store", 0, 31)],
+        [("store", CREATED + 1, 80)],
+    ]
+    trace = Trace(workload.path)
+    assert [(o.number, o.size) for o in trace.initial_objects()] == [(0, 30), (1, 50), (2, 70)]
+
+
+def test_there_are_as_many_objects_as_in_the_database_of_the_application(script: Script) -> None:
+    script.transaction(1, load(1), load(2))
+    workload = replace(script.trace(), all_objects=100)
+    of = of_replay(workload)
+    assert REPLAY.fitted(of).min_objects == 98
+    assert REPLAY.fitted(replace(of, min_objects=7)).min_objects == 7
+    assert REPLAY.fitted(of_replay(replace(workload, all_objects=1))).min_objects == 0
+
+
+def test_trap_29_an_attempt_that_failed_is_part_of_the_transaction_that_repeats_it(
+    script: Script,
+) -> None:
+    script.commit(1, load(1), load(2, 20), store(2, 20), outcome=Kind.CONFLICT)
+    script.transaction(2, load(3, 30))
+    script.commit(1, load(2, 20), load(4, 40), store(2, 21))
+    workload = script.trace()
+    assert operations(workload) == [
+        [("load", 2, 30)],
+        [("load", 0, 100), ("load", 1, 20), ("load", 3, 40), ("store", 1, 21)],
+    ]
+    assert (workload.conflicts, workload.retries) == (1, 1)
+
+
+def test_an_attempt_that_was_never_repeated_only_loads(script: Script) -> None:
+    script.commit(1, load(1), store(1), outcome=Kind.CONFLICT)
+    assert operations(script.trace()) == [[("load", 0, 100)]]
+
+
+def test_transactions_are_in_one_order_whichever_process_recorded_them(
+    tmp_path: Path,
+) -> None:
+    directory = tmp_path / "two.workload"
+    directory.mkdir()
+    for process, start in ((1, 5_000_000), (2, 0)):
+        events: list[Any] = []
+        for number in range(3):
+            at = start + 10_000_000 * number
+            events += [int(Kind.BEGIN), z64, 0, z64, at, at]
+            events += [int(Kind.LOAD), p64(process), 10 * process + number, p64(1), at, at]
+        with (directory / f"{process}-{process}.events").open("wb") as file:
+            file.write(header({"time": 10**18, "clock": 0}))
+            file.write(encode([(1, events)]))
+    workload = make_trace(Workload(directory), tmp_path / "trace")
+    assert [calls[0][2] for calls in operations(workload)] == [20, 10, 21, 11, 22, 12]
+    assert workload.connections == 2
+
+
+def test_a_transaction_takes_what_its_operations_take_and_each_step_its_own(
+    script: Script, storage: FakeStorage
+) -> None:
+    for _ in range(4):
+        script.transaction(1, load(1), load(2), load(3))
+    begin = SYNC + POLL
+    (sample,) = replayed(storage, of_replay(script.trace()), 4)
+    assert sample.value == begin + 3 * LOAD
+    assert sample.counts["begin_ns"] == 4 * begin * 1e9
+    assert sample.counts["load_ns"] == 12 * LOAD * 1e9
+    assert sample.counts["loads"] == 12
+    assert sample.counts["extra_loads"] == 0
+    assert set(sample.latencies_of) == {"read_only"}
+
+
+def test_a_writing_transaction(script: Script, storage: FakeStorage) -> None:
+    script.transaction(1, load(1), load(2))
+    script.commit(1, load(3), (Kind.NEW_OID,), store(1, 77), create(9, 500), store(2, 60))
+    (sample,) = replayed(storage, of_replay(script.trace()), 2)
+    begin = SYNC + POLL
+    writing = begin + LOAD + NEW_OID + 3 * STORE + COMMIT
+    assert sample.value * 2 == 2 * LOAD + begin + writing
+    assert sample.latencies_of["writing"].longest == writing
+    assert sample.latencies_of["read_only"].longest == begin + 2 * LOAD
+    assert sample.counts["commits"] == 1
+    steps = [sample.counts[f"{step}_ns"] for step in replay.STEPS]
+    assert sum(steps) == sample.value * 2 * 1e9
+
+
+def test_an_object_whose_revision_is_not_known_is_loaded_before_it_is_stored(
+    script: Script, storage: FakeStorage
+) -> None:
+    script.commit(1, store(1), store(2))
+    script.commit(1, store(1), store(3))
+    (sample,) = replayed(storage, of_replay(script.trace()), 2)
+    assert sample.counts["extra_loads"] == 3
+    assert sample.counts["loads"] == 3
+
+
+class Recorded(FakeStorage):
+    """Records what is done once it has been filled."""
+
+
+def normalized(path: Path, last: int) -> list[list[tuple[Any, ...]]]:
+    """Return the calls of the last transactions of a recording, with objects by appearance."""
+    of_connections = list(connections(path).values())
+    events = max(of_connections, key=len)
+    transactions: list[list[Event]] = []
+    for event in events:
+        if event.kind == Kind.BEGIN:
+            transactions.append([])
+        if event.kind not in {Kind.BEGIN, Kind.END, Kind.NEW_OID}:
+            transactions[-1].append(event)
+    names: dict[bytes, int] = {}
+    return [
+        [
+            (
+                Kind(event.kind).name,
+                names.setdefault(event.oid, len(names)) if event.oid != z64 else -1,
+                event.number,
+                event.kind == Kind.STORE and event.serial == z64,
+            )
+            for event in transaction
+        ]
+        for transaction in [done for done in transactions if done][-last:]
+    ]
+
+
+def test_the_recording_of_a_replay_is_the_recording_that_was_replayed(
+    script: Script, storage: FakeStorage, tmp_path: Path
+) -> None:
+    for number in range(20):
+        script.transaction(1, *(load(10 + n, 60 + n) for n in range(number + 1)))
+        script.commit(
+            1, load(100 + number, 45), store(100 + number, 300 + number),
+            create(200 + number, 289 + number % 5),
+        )  # fmt: skip
+        script.transaction(1, load(200 + number, 289 + number % 5))
+    of = of_replay(script.trace())
+    filled(storage, of)
+    recorded = record(storage, tmp_path / "again.workload")
+    with plan(REPLAY, recorded, of, storage.clock).started() as crew:
+        crew.measure(60)
+        recorded._recorder._write()
+        crew.verify()
+    (again,) = files_in(tmp_path / "again.workload")
+    (original,) = files_in(script.directory)
+    assert normalized(again, 60) == normalized(original, 60)
+
+
+def test_every_contender_replays_the_same_transactions_in_slices_of_one_number(
+    script: Script, clock: FakeClock
+) -> None:
+    for number in range(30):
+        script.transaction(1, *(load(n) for n in range(1, number + 2)))
+    of = of_replay(script.trace())
+    counts = []
+    for before in (1, 3):  # as in a calibration, which takes other numbers of iterations
+        storage = FakeStorage(clock)
+        filled(storage, of)
+        with plan(REPLAY, storage, of, clock).started() as crew:
+            crew.measure(before, counts=False)
+            crew.prepare(5, 10)
+            counts.append([crew.measure(5, first).counts["loads"] for first in (10, 15, 25)])
+    assert counts[0] == counts[1] == [13 * 5, 18 * 5, 28 * 5]
+
+
+def test_a_pass_after_the_last_transaction_creates_objects_of_its_own(
+    script: Script, storage: FakeStorage
+) -> None:
+    script.commit(1, load(1), create(2))
+    script.commit(1, load(2), store(2), store(1))
+    samples = replayed(storage, of_replay(script.trace()), 3, None, 1, 4)
+    assert [sample.counts["commits"] for sample in samples] == [3, 3, 3]
+
+
+def test_objects_that_were_created_before_the_window_exist(
+    script: Script, storage: FakeStorage
+) -> None:
+    script.commit(1, load(1), create(2, 222), create(3))
+    script.transaction(1, load(1))
+    script.transaction(1, load(2, 222), load(3))
+    (sample,) = replayed(storage, of_replay(script.trace()), 1, 2)
+    assert sample.counts["loads"] == 2
+    assert sample.counts["loads_of_other_size"] == 0
+
+
+def test_caches_are_filled_with_what_was_used_last_before_the_window(
+    script: Script, storage: FakeStorage
+) -> None:
+    for oid in (1, 2, 3, 2):
+        script.transaction(1, load(oid))
+    script.transaction(1, load(4))
+    of = of_replay(script.trace())
+    filled(storage, of)
+    loaded: list[bytes] = []
+    storage.corrupt = lambda oid, data: loaded.append(oid) or data  # type: ignore[func-returns-value]
+    with plan(REPLAY, storage, of, storage.clock).started() as crew:
+        crew.prepare(1, 4)
+        del loaded[:-4]
+        assert [oid[-1] - loaded[-1][-1] for oid in loaded] == [2, -1, 1, 0]
+
+
+def test_trap_32_what_another_client_creates_is_waited_for_off_the_clock(
+    script: Script, storage: FakeStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script.commit(1, load(1), create(5))
+    script.transaction(2, load(5))
+    of = of_replay(script.trace(), size=2, shared=True)
+    (sample,) = replayed(storage, of, 1)
+    begin = SYNC + POLL
+    assert sample.counts["waits"] in {0, 1}
+    assert sample.latencies_of["read_only"].longest == begin + LOAD
+
+
+def test_with_a_speed_transactions_begin_when_they_were_recorded_and_latency_counts_from_then(
+    script: Script, storage: FakeStorage
+) -> None:
+    for _ in range(4):
+        script.transaction(1, load(1), load(2))
+        script.pause(100.0)
+    takes = SYNC + POLL + 2 * LOAD
+    of = of_replay(replace(script.trace(), speed=100 / (takes / 2)))
+    filled(storage, of)
+    with plan(REPLAY, storage, of, storage.clock).started() as crew:
+        sample = exactly_started(crew).measure(4)
+    # Each takes twice as long as the time until the next one: a queue grows.
+    late = takes / 2
+    assert sample.value == pytest.approx(takes + late * (0 + 1 + 2 + 3) / 4)
+    assert sample.latencies.longest == pytest.approx(takes + 3 * late)
+
+
+def test_a_storage_that_keeps_up_is_measured_from_when_its_transactions_are_due(
+    script: Script, storage: FakeStorage
+) -> None:
+    takes = SYNC + POLL + LOAD
+    for _ in range(4):
+        script.transaction(1, load(1))
+        script.pause(100.0)
+    of = of_replay(replace(script.trace(), speed=100 / (3 * takes)))
+    filled(storage, of)
+    with plan(REPLAY, storage, of, storage.clock).started() as crew:
+        sample = exactly_started(crew).measure(4)
+    assert sample.value == pytest.approx(takes)
+    assert sample.on_clock > 9 * takes
+    assert sample.paused == 0.0
+
+
+def test_conflicts_are_resolved_where_they_were_and_repeated_where_not(
+    script: Script, clock: FakeClock
+) -> None:
+    for _ in range(5):
+        for connection in (1, 2):
+            script.commit(connection, load(1, 50), (Kind.STORE_RESOLVABLE, 1, 50))
+    storage = FakeStorage(clock)
+    of = of_replay(script.trace(), size=2, shared=True)
+    filled(storage, of)
+    with plan(REPLAY, storage, of, clock).started() as crew:
+        crew.prepare(5)
+        storage.meeting = threading.Barrier(2)
+        sample = crew.measure(5)
+        crew.verify()
+    assert sample.counts["resolutions"] >= 1
+    assert sample.counts["retries"] == 0
+    assert sample.counts["commits"] == 10
+
+
+def test_conflicts_that_do_not_resolve_are_repeated(script: Script, clock: FakeClock) -> None:
+    for _ in range(5):
+        for connection in (1, 2):
+            script.commit(connection, load(1), store(1))
+    storage = FakeStorage(clock)
+    of = of_replay(script.trace(), size=2, shared=True)
+    filled(storage, of)
+    with plan(REPLAY, storage, of, clock).started() as crew:
+        crew.prepare(5)
+        storage.meeting = threading.Barrier(2)
+        sample = crew.measure(5)
+        crew.verify()
+    assert sample.counts["resolutions"] == 0
+    assert sample.counts["retries"] >= 1
+    assert sample.counts["commits"] == 10
+
+
+def failure(storage: FakeStorage, of: Parameters, iterations: int) -> str:
+    with (
+        pytest.raises(Failed) as caught,
+        plan(REPLAY, storage, of, storage.clock).started() as crew,
+    ):
+        crew.measure(iterations)
+        crew.verify()
+    return str(caught.value)
+
+
+@pytest.fixture
+def writing(script: Script, storage: FakeStorage) -> Parameters:
+    for _ in range(3):
+        script.commit(1, load(1), load(2), store(1, 200))
+    of = of_replay(script.trace())
+    filled(storage, of)
+    return of
+
+
+def test_a_storage_that_loses_what_it_has_committed(
+    writing: Parameters, storage: FakeStorage
+) -> None:
+    storage.drops = lambda data: len(data) == 200
+    assert failure(storage, writing, 3).endswith("has not the record that was committed last")
+
+
+def test_a_storage_that_garbles(writing: Parameters, storage: FakeStorage) -> None:
+    storage.corrupt = lambda oid, data: data[:-5] + b"!" * 5 if len(data) == 100 else data
+    assert failure(storage, writing, 3).endswith("is not one of those stored")
+
+
+def test_a_storage_that_refuses(
+    writing: Parameters, storage: FakeStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replay, "MAX_ATTEMPTS", 5)
+    with (
+        pytest.raises(Failed, match="a transaction was refused 5 times"),
+        plan(REPLAY, storage, writing, storage.clock).started() as crew,
+    ):
+        crew.prepare(3)
+        storage.refuses = lambda: True
+        crew.measure(3)
+
+
+def test_a_storage_that_refuses_to_reserve_oids(writing: Parameters, storage: FakeStorage) -> None:
+    storage.refuses = lambda: threading.current_thread().name == "client-0"
+    assert failure(storage, writing, 3) == "ConflictError: refused"
+
+
+def test_more_clients_than_connections_have_objects_of_their_own(
+    script: Script, storage: FakeStorage
+) -> None:
+    for _ in range(6):
+        script.commit(1, load(1), store(1), create(2))
+    of = of_replay(script.trace(), size=3, shared=True)
+    (sample,) = replayed(storage, of, 4)
+    assert sample.counts["commits"] == 12
+    assert sample.counts["conflicts"] == 0
+
+
+def test_fewer_clients_than_connections_share_the_transactions_evenly(
+    script: Script, storage: FakeStorage
+) -> None:
+    for number in range(12):
+        script.transaction((number % 6 and 1) or number // 6, load(number + 1))
+    (sample,) = replayed(storage, of_replay(script.trace(), size=2, shared=True), 6)
+    assert sample.counts["loads"] == 12

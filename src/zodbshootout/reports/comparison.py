@@ -168,8 +168,9 @@ def _table(pairs: Sequence[Pair], base: str, new: str) -> Table:
         )
         for pair in pairs
     ]
+    figures = "mean latency" if first.base.paced else f"{counted(first.base)} per second"
     return Table(
-        f"{' and '.join(names)}, {counted(first.base)} per second: {description(first.base, axis)}",
+        f"{' and '.join(names)}, {figures}: {description(first.base, axis)}",
         [base, new, VERDICT],
         rows,
         words=frozenset({VERDICT}),
@@ -177,8 +178,8 @@ def _table(pairs: Sequence[Pair], base: str, new: str) -> Table:
 
 
 def _rate(result: CellResult) -> Entry:
-    value = result.objects_per_second
-    return Entry(OBJECTS.text(result, value), value)
+    value = OBJECTS.value(result)
+    return Entry("-") if value is None else Entry(OBJECTS.text(result, value), value)
 
 
 def _verdict(pair: Pair, base: str, new: str) -> Entry:

@@ -50,12 +50,18 @@ def draw(
 
     If it can be *filtered*, a signal :data:`SHOWN` holds the names of the visible columns.
     """
-    layers = {Kind.BARS: _bars, Kind.CURVES: _curves, Kind.PERCENTILES: _percentiles}
+    layers = {
+        Kind.BARS: _bars,
+        Kind.STACKS: _stacks,
+        Kind.CURVES: _curves,
+        Kind.PERCENTILES: _percentiles,
+    }
     data = alt.InlineData(values=[_row(chart, point) for point in chart.points])
     base = alt.Chart(data)
     if filtered:
         base = base.transform_filter(f"indexof({SHOWN}, datum.column) >= 0")
-    height = BAR_STEP * len(chart.drawn()) if chart.kind is Kind.BARS else HEIGHT
+    has_bars = chart.kind in {Kind.BARS, Kind.STACKS}
+    height = BAR_STEP * len(chart.drawn()) if has_bars else HEIGHT
     drawn = alt.layer(*layers[chart.kind](base, chart)).properties(width=width, height=height)
     if chart.kind is Kind.BARS:
         drawn = drawn.resolve_axis(y="independent")
@@ -66,7 +72,9 @@ def draw(
 
 def _row(chart: Chart, point: Point) -> dict[str, Any]:
     row: dict[str, Any] = {"column": point.column, "y": _rounded(point.y), "text": point.text}
-    if chart.kind is not Kind.BARS:
+    if point.part:
+        row["part"] = point.part
+    elif chart.kind is not Kind.BARS:
         row["x"] = _rounded(point.x)
     if point.low is not None and point.high is not None:
         limit = _limit(chart)
@@ -117,6 +125,25 @@ def _bars(base: alt.Chart, chart: Chart) -> list[alt.Chart]:
         arrows = beyond.mark_point(shape="triangle-right", filled=True, size=90, opacity=1)
         layers.append(arrows.encode(y=bare, x="high:Q"))
     return layers
+
+
+def _stacks(base: alt.Chart, chart: Chart) -> list[alt.Chart]:
+    parts = list(dict.fromkeys(point.part for point in chart.points))
+    legend = alt.Legend(title=None, orient="bottom", columns=len(parts), symbolOpacity=1)
+    bars = base.mark_bar(height={"band": 0.7}).encode(
+        y=alt.Y(
+            "column:N", sort=chart.drawn(), title=None, axis=alt.Axis(labelLimit=200)
+        ),
+        x=alt.X("sum(y):Q", title=None, axis=_axis(chart, 4)),
+        color=alt.Color("part:N", scale=alt.Scale(domain=parts), legend=legend),
+        order=alt.Order("place:Q"),
+        tooltip=[
+            alt.Tooltip("column:N", title="contender"),
+            alt.Tooltip("part:N", title="step"),
+            alt.Tooltip("text:N", title="time"),
+        ],
+    )  # fmt: skip
+    return [bars.transform_calculate(place=f"indexof({json.dumps(parts)}, datum.part)")]
 
 
 _HATCHES: Any = {

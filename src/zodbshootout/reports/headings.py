@@ -53,7 +53,7 @@ def group_of(result: CellResult) -> tuple[object, ...]:
     """Return a key that the cells of one table have in common."""
     parameters = result.cell.parameters
     data = _data(parameters, OBJECTS_AXIS) if _depends_on_data(result) else ""
-    return counted(result), parameters.crew, data
+    return counted(result), parameters.crew, data, parameters.workload.speed
 
 
 def row_titles(results: Iterable[CellResult]) -> dict[tuple[str, int], str]:
@@ -107,7 +107,10 @@ def description(result: CellResult, axis: str = "") -> str:
 
 
 def _depends_on_data(result: CellResult) -> bool:
-    return counted(result) == "objects" or result.cell.parameters.min_objects > 0
+    parameters = result.cell.parameters
+    if parameters.workload.name:
+        return False
+    return counted(result) == "objects" or parameters.min_objects > 0
 
 
 def _data(parameters: Parameters, axis: str = "") -> str:

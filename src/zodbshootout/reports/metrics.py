@@ -30,14 +30,14 @@ class Metric:
         """Return *value*, a figure of *result*, as it is printed."""
         if self.format:
             return format(value, self.format)
-        if self.better == "more" and result.unit == "second":
+        if self.better == "more" and result.unit == "second" and not result.paced:
             return f"{value / 1e6:,.1f}M" if value >= MILLIONS else f"{value:,.0f}"
         return str(result.benchmark().format_value(value))
 
 
 def _objects(result: CellResult) -> float:
     # A run that traced memory has bytes, whichever metric is shown.
-    return result.mean if result.unit == "byte" else result.objects_per_second
+    return result.mean if result.unit == "byte" or result.paced else result.objects_per_second
 
 
 def _stdev(result: CellResult) -> float | None:

@@ -71,7 +71,7 @@ def _record(result: CellResult) -> dict[str, Any]:
         "shared_db": crew.shared,
         "hosts": crew.hosts,
         **cell.data(),
-        "objects_per_second": figures["objects"],
+        "objects_per_second": None if result.paced else figures["objects"],
         "seconds_per_iteration": figures["seconds"],
         "interval_low_s": interval and interval[0],
         "interval_high_s": interval and interval[1],

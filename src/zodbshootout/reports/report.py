@@ -84,6 +84,8 @@ class Kind(Enum):
     """A bar for each column."""
     CURVES = "curves"
     """A line for each column, over a parameter."""
+    STACKS = "stacks"
+    """A bar for each column, which consists of parts."""
     PERCENTILES = "percentiles"
     """A line for each column, over the fraction of iterations that took longer."""
 
@@ -106,6 +108,8 @@ class Point:
     """The ends of the 95 % confidence interval, if it is known; the upper one may be infinite."""
     knee: bool = False
     """Whether the curve bends here."""
+    part: str = ""
+    """The name of the part of a bar."""
 
 
 @dataclass(frozen=True)
@@ -147,6 +151,8 @@ class Chart:
         points = self.of(column)
         if self.kind is Kind.BARS:
             return f"{column} {points[0].text}"
+        if self.kind is Kind.STACKS:
+            return f"{column} {', '.join(f'{point.part} {point.text}' for point in points)}"
         first, last = points[0], points[-1]
         if self.kind is Kind.PERCENTILES:
             return f"{column} median {first.text}, longest {last.text}"

@@ -18,6 +18,7 @@ from zodbshootout.reports.comparison import (
 )
 from zodbshootout.reports.headings import Columned, ResultSet, description, in_columns
 from zodbshootout.reports.metrics import COUNTS, OBJECTS, PERCENTILES, Metric
+from zodbshootout.reports.replay import step_charts
 from zodbshootout.reports.report import Entry, Listing, Report, Row, Style, Table
 from zodbshootout.reports.tables import check_columns, make_report, other_load
 from zodbshootout.results.comparison import Pair
@@ -92,14 +93,16 @@ def _by_benchmark(timed: Sequence[Columned], columns: Sequence[str], ceiling: st
     parts = []
     for benchmark in dict.fromkeys(result.cell.benchmark for _, result in timed):
         cells = [cell for cell in timed if cell[1].cell.benchmark == benchmark]
-        objects = MetricCharts(cells, columns, OBJECTS, ceiling)
+        steps = step_charts(cells, columns)
+        unpaced = [cell for cell in cells if not cell[1].paced]
+        objects = MetricCharts(unpaced, columns, OBJECTS, ceiling)
         percentiles = [
             replace(chart, percentile=metric.name)
             for metric in PERCENTILES
             for chart in MetricCharts(cells, columns, metric, ceiling).curves()
         ]
         latencies = [*percentiles, *distributions(cells, columns)]
-        charts = [*objects.curves(), *objects.bars(), *latencies]
+        charts = [*objects.curves(), *objects.bars(), *steps, *latencies]
         parts.append(Report(title=benchmark, charts=charts))
     points = [point for part in parts for chart in part.charts for point in chart.points]
     notes = {

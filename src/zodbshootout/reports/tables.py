@@ -33,6 +33,7 @@ from zodbshootout.reports.headings import (
 )
 from zodbshootout.reports.metrics import OBJECTS, Metric
 from zodbshootout.reports.records import records_of
+from zodbshootout.reports.replay import replay_notes, replay_tables
 from zodbshootout.reports.report import Entry, Report, Row, Style, Table
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.comparison import Pair, ratio_of, rounds_needed
@@ -108,6 +109,8 @@ def make_report(
     # A sweep begins with its smallest crews and objects.
     ordered = sorted(groups.values(), key=lambda group: extent(group[0][1]))
     tables = [_table(group, scale) for group in ordered]
+    if metric is OBJECTS and relative_to is None:
+        tables += replay_tables(cells)
     notes = [*_verdicts(comparisons), *footnotes.lines(cells), *_remarks(cells)]
     if relative_to is None and metric.name in _MEANS:
         notes += _imprecision(result_sets, baseline)
@@ -208,6 +211,9 @@ def _caption(results: Sequence[CellResult], scale: _Scale) -> str:
     figures = scale.metric.caption.format(counted=f"{noun[0].upper()}{noun[1:]}")
     if any(result.measured and result.unit == "byte" for result in results):
         figures, better = "Memory of a worker", "less"
+    if any(result.paced for result in results) and scale.metric is OBJECTS:
+        speed = results[0].cell.parameters.workload.speed
+        figures, better = f"Mean latency at {speed:g} times the recorded speed", "less"
     if scale.relative_to is not None:
         figures = f"{figures}, relative to {scale.relative_to}"
     if better == "less":
@@ -287,6 +293,7 @@ def _remarks(cells: Sequence[Columned]) -> Iterator[str]:
             f"{column}: {result.uncleared_caches}" for column, result in uncleared
         )
         yield f"{', '.join(_benchmarks(uncleared))}: not emptied: {'; '.join(caches)}"
+    yield from replay_notes(cells)
     yield from _warming_up(cells)
     yield from _slow_hosts(cells)
 

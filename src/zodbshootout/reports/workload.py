@@ -11,6 +11,7 @@ from rich.filesize import decimal
 
 from zodbshootout.recording.chunks import Kind
 from zodbshootout.recording.description import WINDOWS, Description, Distribution, Step
+from zodbshootout.recording.mixture import MADE
 from zodbshootout.recording.workload import Workload
 from zodbshootout.reports.report import Chart, Entry, Point, Report, Row, Table
 from zodbshootout.reports.report import Kind as ChartKind
@@ -48,7 +49,7 @@ def workload_report(name: str, workload: Workload, description: Description) -> 
         _table("Overview", overview),
         _table("Conflicts and failures", list(_outcomes(description))),
         _percentiles("Distributions", quantities),
-        _steps(description),
+        *([] if workload.facts[0].get("storage") == MADE else [_steps(description)]),
         _table("Share of the loads", list(_heat(description))),
         _windows(description),
     ]
@@ -71,6 +72,9 @@ def workload_report(name: str, workload: Workload, description: Description) -> 
 
 def _facts(workload: Workload) -> Iterator[Figure]:
     first = workload.facts[0]
+    if first.get("storage") == MADE:
+        yield Figure("made by", None, "zodbshootout workload make")
+        return
     began = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(int(first["time"]) / 1e9))
     yield Figure("recorded", None, began)
     package, _, _ = str(first.get("storage", "")).partition(".")

@@ -18,8 +18,7 @@ import pytest
 import ZConfig
 
 from zodbshootout.cli import options
-from zodbshootout.cli.main import parser_of
-from zodbshootout.cli.parser import COMMANDS
+from zodbshootout.cli.main import command_in, parser_of
 from zodbshootout.config.configuration import Source, parse
 from zodbshootout.contenders.contender import contenders_of
 from zodbshootout.guardian import Guardian
@@ -119,10 +118,13 @@ def test_every_command_can_be_typed(
         Path(checkout).mkdir(exist_ok=True)
         (Path(checkout) / "pyproject.toml").touch()
     typed = [word for word in shlex.split(words, comments=True) if word != OF_AN_EXAMPLE]
-    if typed and typed[0] in COMMANDS:
-        parser_of(typed[0]).parse_intermixed_args(typed[1:])
-    else:
+    for name in ("main", "x"):
+        shutil.copy(ETC / "workloads" / "sessions.workload", f"{name}.workload")
+    command, rest = command_in(typed)
+    if command == "run":
         options.parse(typed)
+    else:
+        parser_of(command).parse_intermixed_args(rest)
 
 
 @pytest.mark.parametrize(
@@ -133,6 +135,7 @@ def test_every_command_can_be_typed(
         ("comparing.rst", "compare"),
         ("report.rst", "report"),
         ("recording.rst", "workload"),
+        ("own-application.rst", "workload make"),
     ],
 )
 def test_every_option_is_on_its_page_and_no_other(page: str, command: str) -> None:
@@ -145,7 +148,7 @@ def test_every_option_is_on_its_page_and_no_other(page: str, command: str) -> No
 def test_every_file_in_etc_is_listed_and_no_other() -> None:
     text = (DOCS / "configuration.rst").read_text(encoding="utf-8")
     listed = re.findall(r"^``([\w-]+\.conf)``$", text, re.MULTILINE)
-    assert sorted(listed) == sorted(path.name for path in ETC.iterdir())
+    assert sorted(listed) == sorted(path.name for path in ETC.glob("*.conf"))
 
 
 @pytest.mark.parametrize("product", ["zeo", "postgresql", "mysql", "memcached"])

@@ -13,6 +13,8 @@ from ZODB import DB
 from ZODB.MappingStorage import MappingStorage
 
 from zodbshootout.cli.main import main
+from zodbshootout.cli.options import parse
+from zodbshootout.errors import UserError
 from zodbshootout.recording import record
 
 
@@ -116,3 +118,79 @@ def test_an_output_does_not_replace_what_is_read(recorded: Path) -> None:
     status, _, err = run(file, "-o", file)
     assert status == 2
     assert "name another file" in err
+
+
+def test_a_workload_is_made_and_described_and_can_be_replayed(tmp_path: Path) -> None:
+    path = tmp_path / "x.workload"
+    status, out, err = run(
+        "make",
+        "-o",
+        path,
+        "--preset",
+        "sessions",
+        "--transactions",
+        "200",
+        "--loads",
+        "uniform:1-3",
+    )
+    assert (status, err) == (0, "")
+    assert out.splitlines() == [
+        f"Workload: {path}",
+        "Next:",
+        f"  zodbshootout workload {path}",
+        f"  zodbshootout replay --workload {path}",
+    ]
+    _, out, _ = run(path, "--format", "json")
+    figures = {row["figure"]: row["value"] for row in json.loads(out)}
+    assert figures["transactions"] == 200
+    assert figures["loads of a transaction, max"] == 4  # and a counter
+    assert parse(["x.conf", "--workload", str(path)]).benchmarks == ["replay"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--loads", "normal:3"], "argument --loads: 'normal:3': 'normal' is none of uniform, geo"),
+        (["--writes", "110%"], "argument --writes: '110%' is not a percentage from 0% to 100%"),
+        (["--hot", "zipf:x"], "argument --hot: 'zipf:x': could not convert string to float: 'x'"),
+        (["--rate", "0"], "argument --rate: '0': not a number of transactions a second"),
+        (["--preset", "web"], "argument --preset: invalid choice: 'web'"),
+        (["--lods", "3"], "unknown option --lods; did you mean --loads?"),
+    ],
+)
+def test_a_mixture_that_cannot_be_made(words: list[str], message: str, tmp_path: Path) -> None:
+    path = tmp_path / "x.workload"
+    status, out, err = run("make", "-o", path, *words)
+    assert (status, out, len(err.splitlines())) == (2, "", 1)
+    assert message in err
+    assert not path.exists()
+
+
+def test_a_workload_that_exists_is_not_written_over(recorded: Path) -> None:
+    status, _, err = run("make", "-o", recorded)
+    assert (status, err) == (2, f"zodbshootout: -o: {recorded} exists; name another file\n")
+
+
+def test_a_workload_that_cannot_be_written(tmp_path: Path) -> None:
+    status, _, err = run("make", "-o", tmp_path / "missing" / "x.workload")
+    assert status == 2
+    assert len(err.splitlines()) == 1
+    assert "No such file or directory" in err
+
+
+def test_a_replay_needs_a_workload_that_can_be_read(recorded: Path, tmp_path: Path) -> None:
+    with pytest.raises(
+        UserError, match=r"replay: add --workload PATH, a recorded workload; how to"
+    ):
+        parse(["x.conf", "replay"])
+    with pytest.raises(UserError, match=r"--workload: cannot read missing: No such file"):
+        parse(["x.conf", "--workload", "missing"])
+    (tmp_path / "x.events").write_bytes(b"FS21")
+    with pytest.raises(
+        UserError, match=r"--workload: .*x\.events: this is not a recorded workload"
+    ):
+        parse(["x.conf", "--workload", str(tmp_path)])
+    with_others = ["x.conf", "add", "--workload", str(recorded)]
+    assert parse(with_others).benchmarks == ["add", "replay"]
+    assert parse([*with_others, "-add"]).benchmarks == ["replay"]
+    assert "replay" in parse([*with_others, "all"]).benchmarks

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, TextIO
 
-from zodbshootout.cli import compare, report, run, show, workload
+from zodbshootout.cli import compare, make_workload, report, run, show, workload
 from zodbshootout.cli.options import parse
 from zodbshootout.cli.output import Streams, console_on, print_line, project_url
 from zodbshootout.cli.parser import Parser, run_parser
@@ -24,6 +24,7 @@ _COMMANDS: Mapping[str, Any] = {
     "report": report,
     "compare": compare,
     "workload": workload,
+    "workload make": make_workload,
 }
 
 
@@ -57,8 +58,8 @@ def main(
 def _command(arguments: Sequence[str], streams: Streams) -> int:
     if arguments and arguments[0] == "help":
         arguments = [*arguments[1:], "--help"]
-    if arguments and arguments[0] in _COMMANDS:
-        name, *words = arguments
+    name, words = command_in(arguments)
+    if name in _COMMANDS:
         with errors_of_files():
             status = _COMMANDS[name].run(parser_of(name).parse_intermixed_args(words), streams)
         return streams.status_after(status)
@@ -68,6 +69,15 @@ def _command(arguments: Sequence[str], streams: Streams) -> int:
         options = parse(arguments)
     with _termination_as_interrupt():
         return run.run(options, streams)
+
+
+def command_in(arguments: Sequence[str]) -> tuple[str, Sequence[str]]:
+    """Return the name of the command, ``run`` if it has none, and the words after it."""
+    for length in (2, 1):  # ``workload make`` before ``workload``
+        name = " ".join(arguments[:length])
+        if name in _COMMANDS:
+            return name, arguments[length:]
+    return "run", arguments
 
 
 def parser_of(command: str) -> Parser:

@@ -1,0 +1,99 @@
+"""``zodbshootout workload make``: write a workload of a given mixture."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+from zodbshootout.cli.output import Streams
+from zodbshootout.cli.values import count, count_or_none, fraction, whole
+from zodbshootout.errors import UserError
+from zodbshootout.recording.mixture import PRESETS, Mixture, distribution_of, make, skew_of
+
+
+def _read(function: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Have argparse print the messages of a function that raises ValueError."""
+
+    def read(text: str) -> Any:
+        try:
+            return function(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(f"{text!r}: {error}") from None
+
+    return read
+
+
+_DISTRIBUTION = _read(distribution_of)
+_NUMBERS: Mapping[str, tuple[Callable[[str], Any], str, str]] = {
+    "transactions": (count, "NUMBER", "transactions (default: 10000)"),
+    "connections": (count, "NUMBER", "connections that do them (default: 4)"),
+    "objects": (count, "NUMBER", "objects that exist before (default: 10000)"),
+    "loads": (_DISTRIBUTION, "N", "loads of a transaction (default: geometric:20)"),
+    "writes": (fraction, "PERCENT", "transactions that store anything (default: 10%%)"),
+    "stores": (_DISTRIBUTION, "N", "stores of such a transaction (default: 2)"),
+    "new": (fraction, "PERCENT", "stores that store a new object (default: 0%%)"),
+    "counters": (
+        count_or_none,
+        "NUMBER",
+        "resolving objects, one of which each writing transaction stores, too (default: 0)",
+    ),
+    "size": (_DISTRIBUTION, "N", "bytes of a record (default: lognormal:300)"),
+}
+"""The options for numbers: the type, what stands for the value in the help, and the help."""
+
+
+def run(options: argparse.Namespace, streams: Streams) -> int:
+    """Write the workload; return the exit status.
+
+    :raises UserError: if the file exists or cannot be written
+    """
+    given = {
+        field.name: value
+        for field in fields(Mixture)
+        if (value := getattr(options, field.name)) is not None
+    }
+    mixture = replace(PRESETS.get(options.preset, Mixture()), **given)
+    if options.output.exists():
+        raise UserError(f"-o: {options.output} exists; name another file")
+    try:
+        make(mixture, options.output)
+    except BaseException:
+        options.output.unlink(missing_ok=True)
+        raise
+    streams.say(f"Workload: {options.output}")
+    streams.say(f"Next:\n  zodbshootout workload {options.output}")
+    streams.say(f"  zodbshootout replay --workload {options.output}")
+    return 0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the description and the arguments of the command to its parser."""
+    parser.description = (
+        "Write a workload of transactions with a given mixture of loads and stores.  N is a "
+        "number, uniform:LOW-HIGH, geometric:MEAN or lognormal:MEDIAN[,SIGMA]."
+    )
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", required=True)
+    parser.add_argument(
+        "--preset", choices=sorted(PRESETS),
+        help="begin with the mixture of an application of that kind; other options change it",
+    )  # fmt: skip
+    for name, (kind, metavar, text) in _NUMBERS.items():
+        parser.add_argument(f"--{name}", type=kind, metavar=metavar, help=text)
+    parser.add_argument(
+        "--hot", dest="skew", type=_read(skew_of), metavar="zipf:EXPONENT|uniform",
+        help="popularity of the objects (default: zipf:0.99)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--rate", type=_read(_rate), metavar="NUMBER", help="transactions a second (default: 100)"
+    )
+    parser.add_argument("--seed", type=whole, help="seed of the random numbers (default: 0)")
+
+
+def _rate(text: str) -> float:
+    rate = float(text)
+    if not 0 < rate <= 1e9:  # noqa: PLR2004 - events have nanoseconds
+        raise ValueError("not a number of transactions a second")
+    return rate

@@ -1,0 +1,240 @@
+"""Workloads made to measure: transactions with given numbers of loads and stores, as recorded."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from zodbshootout.recording.chunks import NONE, Kind, Segment, encode, header
+
+BEGAN = 1_700_000_000 * 10**9
+"""The instant at which every such workload begins, so that equal ones are equal files."""
+MADE = "made"
+"""What the header has as the storage."""
+CHUNK = 1000
+"""Transactions of a chunk."""
+_LARGEST = 2**31
+"""The largest number that a distribution draws."""
+_SCATTER = 2_654_435_761
+"""A prime: multiples of it scatter hot objects among the others."""
+_STEP = 1000
+"""Nanoseconds of an event: how long the storage takes is not part of the mixture."""
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """Draws numbers that are not negative."""
+
+    text: str
+    """What it was made of, as :func:`distribution_of` reads it."""
+    draw: Callable[[random.Random], float]
+
+    def whole(self, chance: random.Random) -> int:
+        """Draw a whole number."""
+        return int(min(_LARGEST, max(0.0, self.draw(chance))) + 0.5)
+
+
+def distribution_of(text: str) -> Distribution:
+    """Return the distribution that *text* describes.
+
+    It is a number; ``uniform:LOW-HIGH``; ``geometric:MEAN``; or ``lognormal:MEDIAN``, which can end
+    in a comma and the standard deviation of the logarithm, by default 1.
+
+    :raises ValueError: if it describes none
+    """
+    name, colon, values = text.partition(":")
+    if not colon:
+        number = _positive(name)
+        return Distribution(text, lambda _: number)
+    if name == "uniform":
+        low, high = map(_positive, values.split("-"))
+        return Distribution(text, lambda chance: chance.uniform(low, high))
+    if name == "geometric":
+        mean = _positive(values)
+        return Distribution(text, lambda chance: int(-math.log(1 - chance.random()) * (mean + 0.5)))
+    if name == "lognormal":
+        median, _, sigma = values.partition(",")
+        location, deviation = math.log(max(1.0, _positive(median))), _positive(sigma or "1")
+        return Distribution(text, lambda chance: chance.lognormvariate(location, deviation))
+    raise ValueError(f"{name!r} is none of uniform, geometric and lognormal")
+
+
+def _positive(text: str) -> float:
+    number = float(text)
+    if not 0 <= number <= _LARGEST:
+        raise ValueError(f"{text} is out of range")
+    return number
+
+
+def skew_of(text: str) -> float:
+    """Return the exponent of Zipf's law: ``zipf:0.99``, or 0 for ``uniform``.
+
+    :raises ValueError: if *text* is neither
+    """
+    if text == "uniform":
+        return 0.0
+    name, _, exponent = text.partition(":")
+    if name != "zipf":
+        raise ValueError(f"{name!r} is neither uniform nor zipf:EXPONENT")
+    skew = float(exponent or "0.99")
+    if not 0 <= skew <= 4:  # noqa: PLR2004 - beyond it one object gets all
+        raise ValueError(f"{exponent} is not from 0 to 4")
+    return skew
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """What the transactions of a workload have in common."""
+
+    transactions: int = 10_000
+    connections: int = 4
+    objects: int = 10_000
+    loads: Distribution = field(default_factory=lambda: distribution_of("geometric:20"))
+    """Loads of a transaction: those objects that are not in its pickle cache."""
+    writes: float = 0.1
+    """The fraction of the transactions that store anything."""
+    stores: Distribution = field(default_factory=lambda: distribution_of("2"))
+    """Stores of a writing transaction."""
+    new: float = 0.0
+    """The fraction of these that store a new object."""
+    counters: int = 0
+    """Objects that resolve conflicts, of which each writing transaction stores one more."""
+    skew: float = 0.99
+    """The exponent of Zipf's law that the popularity of objects follows; 0 if all are equal."""
+    size: Distribution = field(default_factory=lambda: distribution_of("lognormal:300"))
+    """Bytes of a record."""
+    rate: float = 100.0
+    """Transactions a second, which begin at random."""
+    seed: int = 0
+
+
+PRESETS = {
+    "catalogue": Mixture(
+        loads=distribution_of("geometric:60"), writes=0.02, stores=distribution_of("geometric:10"),
+        objects=50_000, skew=0.8, size=distribution_of("lognormal:900"),
+    ),
+    "editing": Mixture(
+        loads=distribution_of("geometric:60"), writes=0.3, stores=distribution_of("geometric:40"),
+        new=0.2, counters=5, objects=20_000, skew=0.7,
+    ),
+    "sessions": Mixture(
+        loads=distribution_of("geometric:4"), writes=0.6, stores=distribution_of("1"), new=0.3,
+        counters=1, objects=5_000, size=distribution_of("lognormal:400,0.5"),
+    ),
+    "jobs": Mixture(
+        loads=distribution_of("uniform:5-30"), writes=1.0, stores=distribution_of("uniform:2-10"),
+        objects=500, skew=0.5, connections=8,
+    ),
+}  # fmt: skip
+"""Mixtures for applications of some kinds, by name."""
+
+
+def make(mixture: Mixture, path: Path) -> None:
+    """Write a workload to a new file.
+
+    :raises OSError: if it exists or cannot be written
+    """
+    with path.open("xb") as file:
+        facts = {"storage": MADE, "objects": mixture.objects, "seed": mixture.seed}
+        file.write(header({"pid": 0, "time": BEGAN, "clock": 0, **facts}))
+        for segments in _chunks(mixture):
+            file.write(encode(segments))
+
+
+def _chunks(mixture: Mixture) -> Iterator[list[Segment]]:
+    made = _Made(mixture)
+    left = mixture.transactions
+    while left:
+        segments: dict[int, list[Any]] = {}
+        for _ in range(min(left, CHUNK)):
+            connection = made.connection()
+            segments.setdefault(connection, []).extend(made.transaction(connection))
+        left -= min(left, CHUNK)
+        yield list(segments.items())
+
+
+class _Made:
+    """Makes the events of transactions, one after the other."""
+
+    def __init__(self, mixture: Mixture) -> None:
+        self._mixture = mixture
+        self._chance = random.Random(mixture.seed)  # noqa: S311
+        self._free = [0] * mixture.connections
+        """The instant at which each connection has ended its transaction."""
+        self._instant = 0
+        self._sizes: dict[int, int] = {}
+        self._serials: dict[int, int] = {}
+        self._created = self._tid = 0
+
+    def connection(self) -> int:
+        """Return the number of the connection that has waited longest."""
+        return self._free.index(min(self._free)) + 1
+
+    def transaction(self, connection: int) -> Iterator[Any]:
+        """Return the fields of the events of the next transaction."""
+        self._instant += int(self._chance.expovariate(self._mixture.rate) * 1e9)
+        at = max(self._instant, self._free[connection - 1] + _STEP)
+        for kind, oid, number, serial in self._calls():
+            yield from (int(kind), _eight(oid), number, _eight(serial), at, at + _STEP)
+            at += _STEP
+        self._free[connection - 1] = at
+
+    def _calls(self) -> Iterator[tuple[Kind, int, int, int]]:
+        mixture, chance = self._mixture, self._chance
+        yield Kind.BEGIN, 0, 0, 0
+        is_writing = chance.random() < mixture.writes
+        stores = mixture.stores.whole(chance) if is_writing else 0
+        new = sum(chance.random() < mixture.new for _ in range(stores))
+        loaded = [self._object() for _ in range(max(mixture.loads.whole(chance), stores - new))]
+        counters = []
+        if is_writing and mixture.counters:
+            counters = [mixture.objects + 1 + chance.randrange(mixture.counters)]
+        for oid in (*loaded, *counters):
+            yield Kind.LOAD, oid, self._size(oid), self._serials.get(oid, 1)
+        if is_writing:
+            yield from self._commit(dict.fromkeys(loaded[: stores - new]), new, counters)
+        yield Kind.END, 0, 0, 0
+
+    def _commit(
+        self, changed: dict[int, None], new: int, counters: list[int]
+    ) -> Iterator[tuple[Kind, int, int, int]]:
+        self._tid += 1
+        tid = self._tid + 1
+        yield Kind.TPC_BEGIN, 0, 0, 0
+        for oid in changed:
+            yield Kind.STORE, oid, self._size(oid), self._serials.get(oid, 1)
+        for _ in range(new):
+            self._created += 1
+            oid = self._mixture.objects + self._mixture.counters + self._created
+            yield Kind.NEW_OID, oid, 0, 0
+            yield Kind.STORE, oid, self._size(oid), 0
+        for oid in counters:
+            yield Kind.STORE_RESOLVABLE, oid, self._size(oid), self._serials.get(oid, 1)
+        self._serials |= dict.fromkeys((*changed, *counters), tid)
+        yield Kind.VOTE, 0, 0, 0
+        yield Kind.FINISH, 0, 0, tid
+
+    def _object(self) -> int:
+        """Draw an object by its popularity."""
+        objects, skew = self._mixture.objects, self._mixture.skew
+        part = self._chance.random()
+        # The inverse of the continuous counterpart of Zipf's distribution function.
+        if abs(1 - skew) < 1e-6:  # noqa: PLR2004 - a logarithm is its limit
+            rank = int((objects + 1) ** part)
+        else:
+            power = 1 - skew
+            rank = int((part * ((objects + 1) ** power - 1) + 1) ** (1 / power))
+        return 1 + min(rank, objects) * _SCATTER % objects
+
+    def _size(self, oid: int) -> int:
+        if oid not in self._sizes:
+            self._sizes[oid] = max(1, self._mixture.size.whole(self._chance))
+        return self._sizes[oid]
+
+
+def _eight(number: int) -> bytes:
+    return number.to_bytes(len(NONE), "big")

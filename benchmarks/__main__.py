@@ -25,6 +25,7 @@ NAMES = (
     "start_spread",
     "recording",
     "recording_cost",
+    "replaying",
     "filling",
     "memory",
     "hosts",

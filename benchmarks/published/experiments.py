@@ -44,6 +44,8 @@ class Run:
     """Contenders of which comparisons are shown."""
     terminal: bool = False
     """Whether there is a picture of what a terminal shows of it."""
+    workload: str = ""
+    """The workload that it replays, if it does, which is described as well."""
 
     @property
     def command(self) -> str:
@@ -265,6 +267,14 @@ EXAMPLES = Experiment(
             "etc/website-sample.conf",
             "add cold hot --only zeo,postgresql -c 4 --threads --at-most 4",
             compared=[("zeo", "postgresql")],
+        ),
+        Run(
+            "application",
+            "A Plone site, replayed",
+            "docs/examples/application.conf",
+            "--workload etc/workloads/plone.workload -c 1 --at-most 4",
+            compared=[("zeo", "postgresql")],
+            workload="etc/workloads/plone.workload",
         ),
         Run(
             "commits",

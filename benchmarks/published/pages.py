@@ -13,15 +13,19 @@ from pathlib import Path
 from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 
+from benchmarks.command import ROOT
 from benchmarks.published.experiments import Experiment, Published, Run
 from zodbshootout.client.specification import Parameters
+from zodbshootout.recording.description import describe
+from zodbshootout.recording.workload import Workload
 from zodbshootout.reports import Write, format_named, text
 from zodbshootout.reports.comparison import comparison_report
 from zodbshootout.reports.headings import ResultSet, title_of
 from zodbshootout.reports.metrics import OBJECTS
-from zodbshootout.reports.report import Chart, Entry, Report, Row, Table
+from zodbshootout.reports.report import Chart, Entry, Kind, Report, Row, Table
 from zodbshootout.reports.sections import whole_report
 from zodbshootout.reports.tables import make_report
+from zodbshootout.reports.workload import workload_report
 from zodbshootout.results.comparison import compare
 from zodbshootout.results.files import read_results
 from zodbshootout.results.result import CellResult
@@ -63,6 +67,11 @@ def _write_texts(run: Run, results: Sequence[CellResult], data: Path, into: Path
     comparisons = list(_comparisons(run, results))
     if comparisons:
         _write(text.write, Report(parts=comparisons), into / f"{run.name}-compare.txt", TERMINAL)
+    if run.workload:
+        workload = Workload(ROOT / run.workload)
+        described = workload_report(workload.path.name, workload, describe(workload))
+        path = into / f"{workload.path.stem}-workload.txt"
+        _write(text.write, replace(described, charts=()), path, TERMINAL)
     if run.name == TUTORIAL:
         shown = subprocess.run(
             [sys.executable, "-m", "pyperf", "show", "--quiet", str(data / f"{run.name}{ENDING}")],
@@ -92,7 +101,7 @@ def _blocks(run: Run, results: Sequence[CellResult], into: Path) -> Iterator[str
     yield _where(results)
     yield _written(make_report([ResultSet(results)]))
     drawn = whole_report([ResultSet(results)]).all_charts()
-    charts = [chart for chart in drawn if not chart.in_seconds]
+    charts = [chart for chart in drawn if not chart.in_seconds or chart.kind is Kind.STACKS]
     if charts:
         picture = into / f"{run.name}.svg"
         _write(format_named("svg"), Report(charts=charts), picture)

@@ -1,9 +1,9 @@
-"""A storage that is slower by a known part, for configurations: ``%import benchmarks.spinning``."""
+"""Storages that are slower by a known part, for configurations: ``%import benchmarks.spinning``."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from ZODB.config import BaseConfig
@@ -15,11 +15,11 @@ SLOWED = ("load", "loadBefore", "store", "tpc_begin", "tpc_vote", "tpc_finish", 
 class SpinningStorage(MappingStorage):  # type: ignore[misc]
     """A MappingStorage that keeps the processor busy for some time after each call."""
 
-    def __init__(self, more: float) -> None:
-        """Have each call take 1 + *more* times as long as it did."""
-        super().__init__()
-        for name in SLOWED:
-            setattr(self, name, _slowed(getattr(self, name), more))
+
+def slow_down(storage: Any, more: float, calls: Iterable[str] = SLOWED) -> None:
+    """Have each of these *calls* take 1 + *more* times as long as it did."""
+    for name in calls:
+        setattr(storage, name, _slowed(getattr(storage, name), more))
 
 
 def _slowed(call: Callable[..., Any], more: float) -> Callable[..., Any]:
@@ -41,6 +41,9 @@ def _slowed(call: Callable[..., Any], more: float) -> Callable[..., Any]:
 class SpinningSection(BaseConfig):  # type: ignore[misc]
     """What ZConfig makes of ``<spinningstorage>``."""
 
-    def open(self) -> SpinningStorage:
-        """Open the storage."""
-        return SpinningStorage(self.config.more)
+    def open(self) -> Any:
+        """Open the storage inside, or else a MappingStorage."""
+        inner = self.config.storage
+        storage = SpinningStorage() if inner is None else inner.open()
+        slow_down(storage, self.config.more, self.config.calls or SLOWED)
+        return storage

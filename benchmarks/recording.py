@@ -11,8 +11,8 @@ import statistics
 from collections.abc import Iterator
 
 from benchmarks.figure import Figure, at_most, info
-from benchmarks.nothing import Batches, Nothing, crew_plan
-from zodbshootout.client.benchmarks.benchmark import Benchmark
+from benchmarks.nothing import Batches, crew_plan
+from zodbshootout.client.benchmarks.benchmark import Benchmark, Nothing
 from zodbshootout.client.specification import ClientKind
 
 LIMIT = 0.2

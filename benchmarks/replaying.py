@@ -1,8 +1,10 @@
 """How close the storage's times in a replay are to those in a recording of the application.
 
-An application with one connection, which computes for some milliseconds between transactions, is
+An application with one connection, which waits for some milliseconds between transactions, is
 recorded twice on the same type of storage.  The first recording is replayed at the recorded speed,
 and recorded as well.  Compared are medians of single calls, of the replay and the second recording.
+An application that computes in place of waiting is recorded for information: its processor does not
+fall asleep, and its caches hold other things.
 
 Then a FileStorage twice, of which one spins for a fifth of the time after each load, and after each
 vote for about a fifth of a transaction: it has to be called slower.
@@ -14,7 +16,7 @@ import random
 import statistics
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from BTrees.OOBTree import OOBTree
@@ -37,8 +39,8 @@ from zodbshootout.recording.workload import Workload
 from zodbshootout.results.comparison import Verdict
 
 TRANSACTIONS = 1500
-THINKING = 0.004
-"""Seconds that the application computes between transactions."""
+PAUSE = 0.004
+"""Seconds between transactions."""
 PAGES = 2000
 WRITING = 0.3
 """The fraction of the transactions that change a page."""
@@ -64,14 +66,18 @@ def measure(*, quick: bool) -> Iterator[Figure]:
     for storage in SECTIONS:
         with tempfile.TemporaryDirectory(prefix="benchmarks-") as name:
             place = Path(name)
-            first, second = (run(storage, place / which, number) for which in ("first", "second"))
+            first = run(storage, place / "first", number, time.sleep)
+            second = run(storage, place / "second", number, time.sleep)
+            computing = run(storage, place / "computing", number, compute)
             replayed = replay(storage, first, place / "replayed", number)
-            medians = [medians_of(path, number - skipped) for path in (second, replayed)]
+            paths = (second, replayed, computing)
+            medians = [medians_of(path, number - skipped) for path in paths]
         for call in CALLS:
-            before, after = (of_calls[call] for of_calls in medians)
+            before, after, of_computing = (of_calls[call] for of_calls in medians)
             name = f"replaying: {call}, {storage}"
             yield between(name, after / before, 1 - TOLERANCE, 1 + TOLERANCE, "{:.2f}")
-            yield info(f"replaying: {call} of the application", 1e6 * before, "{:.1f} us")
+            yield info("  of the application", 1e6 * before, "{:.1f} us")
+            yield info("  of one that computes", 1e6 * of_computing, "{:.1f} us")
     yield from slower("loadBefore", 0.2, READING, quick=quick)
     yield from slower("tpc_vote", 3.0, WRITING_MUCH, quick=quick)
 
@@ -95,7 +101,7 @@ def slower(calls: str, more: float, mixture: Mixture, *, quick: bool) -> Iterato
     yield at_least(f"replaying: {calls} longer, called slower", is_slower, 1, "{:.0f}")
 
 
-def run(storage: str, place: Path, number: int) -> Path:
+def run(storage: str, place: Path, number: int, pause: Callable[[float], None]) -> Path:
     """Run the application; return its recording."""
     place.mkdir()
     db = DB(opened(storage, place))
@@ -118,7 +124,7 @@ def run(storage: str, place: Path, number: int) -> Path:
             pages[0]["text"] = "y" * chance.randrange(100, 800)
         transactions.commit()
         connection.close()
-        compute(THINKING)
+        pause(PAUSE)
     db.close()
     return place / "recorded"
 

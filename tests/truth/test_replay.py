@@ -193,9 +193,29 @@ def test_trap_29_an_attempt_that_failed_is_part_of_the_transaction_that_repeats_
     assert (workload.conflicts, workload.retries) == (1, 1)
 
 
+def test_what_an_attempt_loads_once_more_has_the_size_that_it_has_then(script: Script) -> None:
+    script.commit(1, load(1), load(2, 20), store(2, 20), outcome=Kind.CONFLICT)
+    script.commit(2, load(2, 20), store(2, 25))
+    script.commit(1, load(2, 25), store(2, 21))
+    assert operations(script.trace())[1] == [("load", 0, 100), ("load", 1, 25), ("store", 1, 21)]
+
+
 def test_an_attempt_that_was_never_repeated_only_loads(script: Script) -> None:
     script.commit(1, load(1), store(1), outcome=Kind.CONFLICT)
     assert operations(script.trace()) == [[("load", 0, 100)]]
+
+
+def test_an_attempt_before_a_transaction_that_stores_nothing_was_not_repeated(
+    script: Script,
+) -> None:
+    script.commit(1, load(1), store(1), outcome=Kind.CONFLICT)
+    script.commit(2, load(1), store(1, 120))
+    script.transaction(1, load(2))
+    assert operations(script.trace()) == [
+        [("load", 0, 100)],
+        [("load", 0, 100), ("store", 0, 120)],
+        [("load", 1, 100)],
+    ]
 
 
 def test_transactions_are_in_one_order_whichever_process_recorded_them(

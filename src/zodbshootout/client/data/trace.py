@@ -222,8 +222,9 @@ class _Attempts:
     def __init__(self, workload: Workload) -> None:
         self._workload = workload
         self._connections: dict[tuple[int, int], int] = defaultdict(count().__next__)
-        self._failed: dict[int, tuple[int, list[Operation]]] = {}
-        """For each connection when the first of its latest attempts started, and their loads."""
+        self._failed: dict[int, tuple[int, int, list[Operation]]] = {}
+        """For each connection whose latest transaction has failed its instant, the start of the
+        first attempt at it, and the loads of all of them."""
         self.oids: dict[bytes, int] = defaultdict(count().__next__)
         """A number for each oid, in order of appearance."""
         self.counts = _Counts()
@@ -239,17 +240,19 @@ class _Attempts:
             started, at = done[0][4] + offset, _instant(done) + offset
             operations = list(self._operations(transaction))
             if connection in self._failed:
-                started, loads = self._failed.pop(connection)
-                loaded = set(loads)
-                operations = [*loads, *(op for op in operations if op not in loaded)]
+                began, first, loads = self._failed.pop(connection)
+                if any(kind & ~CREATES in _STORES for kind, _, _ in operations):
+                    started, operations = first, _repeated(loads, operations)
+                else:  # the publisher has given up
+                    yield self._row(began, first, connection, loads)
             if self._has_failed(transaction):
                 loads = [op for op in operations if op[0] in _LOADS]
-                self._failed[connection] = started, loads
+                self._failed[connection] = at, started, loads
                 self.counts.retries += 1
             else:
                 yield self._row(at, started, connection, operations)
-        for connection, (started, loads) in self._failed.items():
-            yield self._row(started, started, connection, loads)
+        for connection, (at, started, loads) in self._failed.items():
+            yield self._row(at, started, connection, loads)
 
     def _row(
         self, at: int, started: int, connection: int, operations: list[Operation]
@@ -282,6 +285,21 @@ class _Attempts:
                 operation |= CREATES if serial == NONE else 0
             number = self.oids[oid] if kind in _OF_OBJECTS else 0
             yield operation, number, min(size, _MAX_NUMBER)
+
+
+def _repeated(loads: Iterable[Operation], operations: Iterable[Operation]) -> list[Operation]:
+    """Return the operations of an attempt after the loads of those before it.
+
+    What is loaded once more has changed meanwhile, and has the size that it has then.
+    """
+    sizes = {(kind, number): size for kind, number, size in loads}
+    others = []
+    for kind, number, size in operations:
+        if (kind, number) in sizes:
+            sizes[kind, number] = size
+        else:
+            others.append((kind, number, size))
+    return [*((kind, number, size) for (kind, number), size in sizes.items()), *others]
 
 
 class _Objects:

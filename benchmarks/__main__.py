@@ -26,6 +26,7 @@ NAMES = (
     "recording",
     "recording_cost",
     "replaying",
+    "rates",
     "filling",
     "memory",
     "hosts",

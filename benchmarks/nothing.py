@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from zodbshootout.client.benchmarks.benchmark import Benchmark
+from zodbshootout.client.benchmarks.benchmark import Benchmark, Nothing
 from zodbshootout.client.database import Database
 from zodbshootout.client.specification import ClientKind, CrewShape, Parameters, Storage
 from zodbshootout.crews.local import CrewPlan
@@ -11,19 +11,8 @@ _SECTION = "<zodb>\n<mappingstorage>\n</mappingstorage>\n</zodb>\n"
 BATCH = 1000
 
 
-class Nothing(Benchmark):
-    """Does nothing, in iterations that are timed each by itself."""
-
-    name = "nothing"
-    title = "Nothing"
-    dataset = None
-
-    def run(self) -> None:
-        """Do nothing."""
-
-
 class Batches(Nothing):
-    """The same in iterations that are timed together."""
+    """Does nothing, in iterations that are timed together."""
 
     name = "batches"
 
@@ -33,7 +22,7 @@ class Batches(Nothing):
         return BATCH
 
 
-def crew_plan(benchmark: type[Benchmark], unit: ClientKind) -> CrewPlan:
-    """Return how one client, of that kind, is started on a benchmark."""
-    parameters = Parameters(CrewShape(1, unit))
+def crew_plan(benchmark: type[Benchmark], unit: ClientKind, clients: int = 1) -> CrewPlan:
+    """Return how clients of a kind are started on a benchmark."""
+    parameters = Parameters(CrewShape(clients, unit))
     return CrewPlan(benchmark, parameters, lambda: Database(Storage(section=_SECTION)))

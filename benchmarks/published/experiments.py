@@ -250,6 +250,21 @@ NEWT = Experiment(
     ],
 )
 
+_REPLAY = "--workload etc/workloads/plone.workload -c 1"
+_SETTINGS = [
+    Run(
+        f"settings-{name}",
+        title,
+        "docs/examples/settings.conf",
+        f"{_REPLAY} --only {contender} --define {values} --at-most 2",
+    )
+    for name, title, contender, values in (
+        ("zeo", "ZEO's client cache", "zeo", "zeo_cache=1MB,3MB,10MB"),
+        ("relstorage", "RelStorage's cache", "postgresql", "cache_local_mb=1,3,10"),
+        ("buffers", "PostgreSQL's cache", "postgresql", "shared_buffers=1MB,8MB,128MB"),
+    )
+]
+
 EXAMPLES = Experiment(
     "examples",
     [
@@ -288,6 +303,13 @@ EXAMPLES = Experiment(
             "etc/zeo.conf",
             "add cold hot --hosts local:2 -c 8 --at-most 3",
         ),
+        Run(
+            "rates",
+            "Latency at a rate",
+            "etc/sample.conf",
+            "update -c 8 --object-counts 10 --rate 20..200 --at-most 15",
+        ),
+        *_SETTINGS,
         *(
             Run(name, title, f"docs/examples/{name}.conf", f"{words} --at-most 1.5".strip())
             for name, title, words in (

@@ -20,8 +20,8 @@ from zodbshootout.recording.description import describe
 from zodbshootout.recording.workload import Workload
 from zodbshootout.reports import Write, format_named, text
 from zodbshootout.reports.comparison import comparison_report
-from zodbshootout.reports.headings import ResultSet, title_of
-from zodbshootout.reports.metrics import OBJECTS
+from zodbshootout.reports.headings import RATE_AXIS, ResultSet, title_of
+from zodbshootout.reports.metrics import DEFAULT_PERCENTILE, OBJECTS
 from zodbshootout.reports.report import Chart, Entry, Kind, Report, Row, Table
 from zodbshootout.reports.sections import whole_report
 from zodbshootout.reports.tables import make_report
@@ -101,7 +101,12 @@ def _blocks(run: Run, results: Sequence[CellResult], into: Path) -> Iterator[str
     yield _where(results)
     yield _written(make_report([ResultSet(results)]))
     drawn = whole_report([ResultSet(results)]).all_charts()
-    charts = [chart for chart in drawn if not chart.in_seconds or chart.kind is Kind.STACKS]
+    charts = [
+        chart
+        for chart in drawn
+        if not chart.in_seconds or chart.kind is Kind.STACKS or chart.x_title == RATE_AXIS
+    ]
+    charts = [chart for chart in charts if chart.percentile in {"", DEFAULT_PERCENTILE}]
     if charts:
         picture = into / f"{run.name}.svg"
         _write(format_named("svg"), Report(charts=charts), picture)

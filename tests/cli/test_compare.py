@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -239,3 +240,42 @@ def test_what_is_shown_ends_with_what_compare_says_of_each(environments: Path) -
     stdout = io.StringIO()
     assert main(["show", str(environments), "--format", "csv"], stdout, stderr) == 0
     assert len(stdout.getvalue().splitlines()) == 9
+
+
+@pytest.fixture
+def caches(tmp_path: Path) -> Path:
+    times = {"1MB": 2.0, "10MB": 1.0, "100MB": 1.0}
+    return write(
+        tmp_path / "caches.json",
+        in_rounds("fs", noisy(1), "cold"),
+        *(
+            in_rounds(
+                f"zeo [cache={size}]", noisy(seed, slower), "cold",
+                definitions=json.dumps({"cache": size}),
+            )
+            for seed, (size, slower) in enumerate(times.items())
+        ),
+    )  # fmt: skip
+
+
+def test_all_values_of_a_name_are_compared_with_the_first(caches: Path) -> None:
+    status, printed, _ = run(caches, "--define", "cache")
+    assert status == 0
+    for size in ("10MB", "100MB"):
+        assert f"cache={size} and cache=1MB\n====" in printed
+        assert f"cache={size} is " in printed
+    assert printed.count("times as fast") == 2
+    assert "fs" not in printed
+    _, written, _ = run(caches, "--define", "cache", "--format", "csv")
+    assert len(list(csv.DictReader(io.StringIO(written)))) == 2
+    status, _, _ = run(caches, "--define", "cache", "--fail-above", "1%")
+    assert status == 0
+
+
+def test_a_name_without_values_cannot_be_compared(caches: Path, both: Path) -> None:
+    status, _, error = run(caches, "--define", "cach")
+    assert (status, "no values of 'cach' in" in error, "did you mean cache?" in error) == (
+        2, True, True,
+    )  # fmt: skip
+    assert "the run has none (--define)" in run(both, "--define", "cache")[2]
+    assert "the values of one file" in run(caches, caches, "--define", "cache")[2]

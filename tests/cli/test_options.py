@@ -11,7 +11,13 @@ import shtab
 from zodbshootout.cli.options import parse
 from zodbshootout.cli.parser import completion_parser, run_parser
 from zodbshootout.client.benchmarks import benchmarks
-from zodbshootout.client.specification import ClientKind, CrewShape, MappingType, Parameters
+from zodbshootout.client.specification import (
+    ClientKind,
+    CrewShape,
+    LatencyLimit,
+    MappingType,
+    Parameters,
+)
 from zodbshootout.config.configuration import EMBEDDED
 from zodbshootout.errors import UserError
 from zodbshootout.scheduling.calibration import RUN_TIME, Effort
@@ -45,6 +51,69 @@ def test_with_nothing_the_embedded_default_is_measured_in_one_process() -> None:
 def test_otherwise_clients_are_two_processes(words: list[str]) -> None:
     sweep = parse(words).sweep
     assert (*kind(sweep), sweep.concurrency) == (ClientKind.PROCESS, False, [2])
+
+
+def test_rates_are_of_all_clients_and_a_range_doubles() -> None:
+    options = parse(["x.conf", "add", "--rate", "20..200,5", "--rate", "0.5"])
+    assert options.sweep.rates == [20, 40, 80, 160, 200, 5, 0.5]
+    assert not options.sweep.base.even_arrivals
+    assert parse(["add", "--rate", "1", "--arrivals", "even"]).sweep.base.even_arrivals
+    assert parse(["add"]).sweep.rates == [0]
+
+
+def test_a_latency_limit_is_a_percentile_and_a_time() -> None:
+    words = ("p99=50ms", "p99.9=2s")
+    limits = [parse(["add", "--latency-limit", word]).sweep.base.limit for word in words]
+    assert limits == [LatencyLimit(99, 0.05), LatencyLimit(99.9, 2)]
+
+
+def test_names_have_values() -> None:
+    options = parse(["x.conf", "--define", "Cache=1MB,10MB", "--define", "objects=5"])
+    assert options.variants.definitions == {"cache": ["1MB", "10MB"], "objects": ["5"]}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--define", "cache"], "--define: 'cache' is not NAME=VALUE"),
+        (["--define", "=1"], "--define: '=1' is not NAME=VALUE"),
+        (["--define", "a b=1"], "'a b=1' is not NAME=VALUE"),
+        (["--define", "cache="], "'' is not a value"),
+        (["--define", "cache=1,,2"], "'' is not a value"),
+        (["--define", "cache=1,2,1"], "cache has the value 1 twice"),
+        (["--define", "cache=1</zodb>"], "'1</zodb>' is not a value"),
+        (["--define", "cache=1\n</zodb>"], "is not a value: some text on one line"),
+        (["--define", "cache=1", "--define", "cache=2"], "--define: cache is given twice"),
+        (["--define", "cache=1,2", "--against", "ZODB"], "--define with several values and"),
+    ],
+)
+def test_what_is_no_definition_is_refused(words: list[str], message: str) -> None:
+    with pytest.raises(UserError) as error:
+        parse(["x.conf", *words])
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--rate", "0"], "--rate: '0' is not a number of iterations a second"),
+        (["--rate", "-1"], "--rate"),
+        (["--rate", "nan"], "--rate: 'nan' is not a number of iterations a second"),
+        (["--rate", "9..3"], "--rate: 9..3: 3 is less than 9"),
+        (["--rate", "20", "--loops", "3"], "--loops cannot be combined with --rate"),
+        (["--rate", "20", "--latency-limit", "p99=1s"], "--rate and --latency-limit: give one"),
+        (["--arrivals", "even"], "--arrivals needs --rate or --latency-limit"),
+        (["--latency-limit", "50ms"], "'50ms' is not a percentile and a time"),
+        (["--latency-limit", "p99=50"], "'p99=50' is not a percentile and a time"),
+        (["--latency-limit", "p100=50ms"], "'p100=50ms' is not a percentile and a time"),
+        (["--latency-limit", "p0=50ms"], "'p0=50ms' is not a percentile and a time"),
+        (["--latency-limit", "p99=0ms"], "'p99=0ms' is not a percentile and a time"),
+    ],
+)
+def test_what_is_no_rate_or_limit_is_refused(words: list[str], message: str) -> None:
+    with pytest.raises(UserError) as error:
+        parse(["add", *words])
+    assert message in str(error.value)
 
 
 @pytest.mark.parametrize("words", [["--threads"], ["--gevent"], ["--threads", "x.conf"]])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.runs import contender
-from zodbshootout.contenders.selection import check_baseline, named, shared_databases
+from zodbshootout.contenders.selection import baseline_among, named, shared_databases
 from zodbshootout.errors import UserError
 
 ALL = [contender("a"), contender("b"), contender("c,d"), contender("again", "/var/a.fs")]
@@ -31,10 +31,10 @@ def test_names_that_are_none(word: str, message: str) -> None:
 
 
 def test_a_baseline_is_one_of_those_that_are_measured() -> None:
-    check_baseline(None, ["a"])
-    check_baseline("a", ["a"])
+    assert baseline_among(["a"], None) is None
+    assert baseline_among(["a [cache=1MB]"], "A [cache=1mb]") == "a [cache=1MB]"
     with pytest.raises(UserError, match="--baseline: 'b' is not measured; there are a"):
-        check_baseline("b", ["a"])
+        baseline_among(["a"], "b")
 
 
 def test_contenders_of_one_database_are_told() -> None:

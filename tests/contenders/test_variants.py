@@ -12,7 +12,7 @@ from zodbshootout.client.masking import Mask
 from zodbshootout.config.configuration import Source
 from zodbshootout.config.environment import Environment
 from zodbshootout.contenders.contender import Contender
-from zodbshootout.contenders.variants import Variants, read_variants
+from zodbshootout.contenders.variants import VariantOptions, Variants, read_variants
 from zodbshootout.errors import UserError
 from zodbshootout.guardian import Guardian
 
@@ -32,9 +32,10 @@ Read = Callable[..., Variants]
 def read(tmp_path: Path) -> Iterator[Read]:
     with ExitStack() as places, Guardian() as guardian:
 
-        def read(text: str, *against: Environment) -> Variants:
+        def read(text: str, *against: Environment, **definitions: list[str]) -> Variants:
             source = Source(tmp_path / "x.conf", text)
-            return read_variants(source, against, places, guardian, Mask())
+            options = VariantOptions(against, definitions)
+            return read_variants(source, options, places, guardian, Mask())
 
         yield read
 
@@ -101,3 +102,99 @@ def test_a_server_that_keeps_its_data_has_no_variants(read: Read, tmp_path: Path
     assert names(read(server + FILE).contenders()) == ["file"]
     with pytest.raises(UserError, match="server main keeps its data in a directory"):
         read(server + FILE, NEW)
+
+
+CACHED = """
+%define cache 1MB
+%define twice $cache
+<zodb zeo>
+cache-size 100
+<zeoclient>
+server $main
+cache-size $twice
+</zeoclient>
+</zodb>
+"""
+OTHER = """
+%define objects 100
+<zodb other>
+cache-size $objects
+<filestorage>
+path $scratch/other.fs
+</filestorage>
+</zodb>
+"""
+
+
+def test_a_contender_that_uses_a_name_is_measured_with_each_of_its_values(read: Read) -> None:
+    variants = read(SERVER + CACHED + FILE, cache=["1MB", "10MB", "20MB"])
+    contenders = variants.contenders()
+    assert names(contenders) == [
+        "zeo [cache=1MB]", "zeo [cache=10MB]", "zeo [cache=20MB]", "file",
+    ]  # fmt: skip
+    first, second, third, file = contenders
+    assert (first.variant_of, second.variant_of, third.variant_of) == ("", first.name, first.name)
+    assert file.variant_of == ""
+    assert [dict(contender.definitions) for contender in contenders] == [
+        {"cache": "1MB"}, {"cache": "10MB"}, {"cache": "20MB"}, {},
+    ]  # fmt: skip
+    assert [contender.settings["storage.cache_size"] for contender in (first, second, third)] == [
+        str(2**20), str(10 * 2**20), str(20 * 2**20),
+    ]  # fmt: skip
+    assert len({contender.storage.names["main"] for contender in (first, second, third)}) == 3
+
+
+def test_a_name_that_a_server_uses_makes_variants_of_its_contenders(read: Read) -> None:
+    server = "%define drop 1000\n" + SERVER.replace(
+        "</zeoserver>", "<settings>\ntransaction-timeout $drop\n</settings>\n</zeoserver>"
+    )
+    contenders = read(server + ZEO + FILE, drop=["5", "6"]).contenders()
+    assert names(contenders) == ["zeo [drop=5]", "zeo [drop=6]", "file"]
+
+
+def test_every_combination_of_several_names_is_measured_where_both_are_used(read: Read) -> None:
+    both = CACHED.replace("cache-size 100\n", "cache-size $objects\n")
+    text = SERVER + "%define objects 100\n" + both + OTHER.replace("%define objects 100\n", "")
+    contenders = read(text, cache=["1MB", "2MB"], objects=["5", "6"]).contenders()
+    assert names(contenders) == [
+        "zeo [cache=1MB, objects=5]", "zeo [cache=1MB, objects=6]",
+        "zeo [cache=2MB, objects=5]", "zeo [cache=2MB, objects=6]",
+        "other [objects=5]", "other [objects=6]",
+    ]  # fmt: skip
+    assert [contender.variant for contender in contenders[4:]] == [
+        "[cache=1MB, objects=5]", "[cache=1MB, objects=6]",
+    ]  # fmt: skip
+
+
+def test_one_value_stands_in_for_that_of_the_file_and_makes_no_variant(read: Read) -> None:
+    (zeo,) = read(SERVER + CACHED, cache=["3MB"]).contenders()
+    assert (zeo.name, zeo.settings["storage.cache_size"]) == ("zeo", str(3 * 2**20))
+
+
+def test_a_value_may_be_given_to_a_name_that_the_file_does_not_define(read: Read) -> None:
+    undefined = OTHER.replace("%define objects 100\n", "")
+    (other,) = read(undefined, objects=["7"]).contenders()
+    assert other.settings["cache_size"] == "7"
+
+
+def test_a_definition_in_an_included_file_is_replaced(read: Read, tmp_path: Path) -> None:
+    (tmp_path / "names.conf").write_text("%define objects 100\n")
+    included = OTHER.replace("%define objects 100", "%include names.conf")
+    (other,) = read(included, objects=["7"]).contenders()
+    assert other.settings["cache_size"] == "7"
+
+
+@pytest.mark.parametrize(
+    ("definitions", "message"),
+    [
+        ({"cach": ["1"]}, "--define: nothing in .*x.conf uses .cach; did you mean cache?"),
+        ({"scratch": ["1"]}, "--define: .scratch belongs to the run"),
+        ({"main": ["1"]}, "--define: .main belongs to the run"),
+        ({"cache": ["1MB", "much"]}, "cache-size: .*much"),
+    ],
+)
+def test_what_cannot_be_defined(
+    read: Read, definitions: dict[str, list[str]], message: str
+) -> None:
+    with pytest.raises(UserError, match=message):
+        read(SERVER + CACHED, **definitions)

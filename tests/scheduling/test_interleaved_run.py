@@ -6,7 +6,7 @@ import itertools
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -23,6 +23,7 @@ Event = tuple[str, str, int]
 class FakeSlice:
     value: float
     on_clock: float = 0.0
+    goes_on: bool = False
 
 
 @dataclass
@@ -61,6 +62,8 @@ class FakeWorker:
     """What the very first iteration takes, where that is something else."""
     fails_at: tuple[str, int] | None = None
     """What it fails to do, and at which time of asking."""
+    searches: int = 0
+    """Slices that it takes before the last one of its first value."""
     abandoned: int = 0
     _begun: list[Callable[[], Any]] = field(default_factory=list)
 
@@ -76,14 +79,16 @@ class FakeWorker:
     def attempt(self, loops: int) -> FakeSlice:
         return self._slice("attempt", loops, loops)
 
-    def begin(self, loops: int, values: int, warmups: int) -> None:
+    def begin(self, loops: int, values: int, warmups: int, expected: float) -> None:
         self._note("begin", loops)
         self.loops = loops
         self._note("values", values)
         self._note("warmups", warmups)
 
     def take_slice(self, number: int) -> FakeSlice:
-        return self._slice("slice", number, self.loops)
+        taken = self._slice("slice", number, self.loops)
+        self.searches -= 1
+        return replace(taken, goes_on=self.searches >= 0)
 
     def finish(self) -> str:
         self.wait()
@@ -146,6 +151,16 @@ def test_trap_13_in_each_turn_everybody_takes_one_slice_before_anybody_takes_the
     assert [number for _, number in machine.did("slice")] == [k for k in range(5) for _ in "abcd"]
     assert all(sorted(turn) == list("abcd") for turn in machine.slices())
     assert outcome.runs == {name: f"run of {name}" for name in "abcd"}
+
+
+def test_who_searches_takes_more_slices_in_turn_with_others_that_do() -> None:
+    machine = Machine()
+    workers = workers_of(machine, "abc")
+    workers["a"].searches, workers["b"].searches = 3, 1
+    run(machine, workers, RowCalibration(replace(EFFORT, values=2)))
+    first, second = machine.slices()
+    assert (sorted(first[:3]), sorted(first[3:5]), first[5:]) == ([*"abc"], [*"ab"], [*"aa"])
+    assert sorted(second) == ["a", "b", "c"]
 
 
 def test_trap_13_nobody_always_comes_first() -> None:

@@ -159,7 +159,7 @@ class FakeWorker:
         self._note("attempt", loops)
         return self._slice(loops)
 
-    def begin(self, loops: int, values: int, warmups: int) -> None:
+    def begin(self, loops: int, values: int, warmups: int, expected: float) -> None:
         self._note("begin", (loops, values, warmups))
         self.loops, self.values = loops, values
 

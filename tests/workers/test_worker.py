@@ -217,7 +217,7 @@ def measured(tmp_path: Path, *calls: Call, **more: Any) -> tuple[list[Any], pype
 
 
 def begin(loops: int, values: int, warmups: int) -> Call:
-    return Call("begin", (loops, values, warmups, ["--quiet"]))
+    return Call("begin", (loops, values, warmups, 0.0, ["--quiet"]))
 
 
 @pytest.fixture

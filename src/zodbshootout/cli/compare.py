@@ -10,10 +10,11 @@ from pathlib import Path
 from zodbshootout.cli.output import Streams
 from zodbshootout.cli.show import labels
 from zodbshootout.cli.values import percentage, result_to_read
-from zodbshootout.client.specification import INSTALLED
+from zodbshootout.client.specification import INSTALLED, variant_name
 from zodbshootout.errors import SLOWDOWN, UserError, suggestion
 from zodbshootout.reports import checked_format
 from zodbshootout.reports.comparison import comparison_report, remedy
+from zodbshootout.reports.report import Report
 from zodbshootout.results.comparison import Comparison, compare, differing
 from zodbshootout.results.files import read_results
 from zodbshootout.results.result import CellResult, long_name
@@ -48,6 +49,8 @@ def run(options: argparse.Namespace, streams: Streams) -> int:
     results = [_timed(path) for path in files]
     base, new = results[0], results[-1]
     contenders, environments = options.contender, options.environment
+    if options.define:
+        return _compare_values(options.define, results, options, streams)
     if not (contenders or environments):
         contenders = _only_contenders(base, new, files)
     if contenders or environments:
@@ -61,6 +64,43 @@ def run(options: argparse.Namespace, streams: Streams) -> int:
     _check_comparable(comparison, files)
     write(comparison_report(comparison, *titles, verbose=options.verbose), streams.out)
     return _status(comparison, options.fail_above, streams)
+
+
+def _compare_values(
+    name: str, results: Sequence[Sequence[CellResult]], options: argparse.Namespace,
+    streams: Streams,
+) -> int:  # fmt: skip
+    """Print the comparisons of all values of a name with the first one."""
+    if len(results) > 1:
+        raise UserError("compare: --define compares the values of one file")
+    by_value: dict[str, list[CellResult]] = {}
+    for result in results[0]:
+        if name in result.definitions:
+            by_value.setdefault(result.definitions[name], []).append(_without(name, result))
+    first, *others = by_value or [""]
+    if not others:
+        names = dict.fromkeys(known for result in results[0] for known in result.definitions)
+        meant = suggestion(name, list(names)) if names else "the run has none (--define)"
+        raise UserError(f"--define: no values of {name!r} in {options.files[0]}; {meant}")
+    write = checked_format(options.format, pictures=False)
+    base = f"{name}={first}"
+    comparisons = {f"{name}={value}": compare(by_value[first], by_value[value]) for value in others}
+    reports = [
+        comparison_report(comparison, base, new, f"{new} and {base}", verbose=options.verbose)
+        for new, comparison in comparisons.items()
+    ]
+    records = [record for report in reports for record in report.records]
+    write(Report(parts=reports, records=records), streams.out)
+    return max(
+        _status(comparison, options.fail_above, streams) for comparison in comparisons.values()
+    )
+
+
+def _without(name: str, result: CellResult) -> CellResult:
+    """Return a result as of a contender that is not named after the value of a name."""
+    others = {key: value for key, value in result.definitions.items() if key != name}
+    contender = variant_name(result.section, others)
+    return replace(result, cell=replace(result.cell, contender=contender))
 
 
 def _status(comparison: Comparison, limit: float | None, streams: Streams) -> int:
@@ -137,6 +177,11 @@ def _check_comparable(comparison: Comparison, files: Sequence[Path]) -> None:
     """Check that the sides have a cell in common, or explain why they have none."""
     if comparison.pairs:
         return
+    if comparison.overloaded:
+        raise UserError(
+            f"compare: {long_name(comparison.overloaded[0].cell)} cannot keep up, so there are no "
+            "latencies to compare; measure a lower --rate"
+        )
     if not (comparison.only_base and comparison.only_new):
         empty = files[-1] if comparison.only_base else files[0]
         raise UserError(f"compare: nothing that could be compared was measured in {empty}")
@@ -162,7 +207,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.usage = (
         "zodbshootout compare BASE NEW [option ...]\n"
         "       zodbshootout compare FILE --contender A B [option ...]\n"
-        "       zodbshootout compare FILE --environment A B [option ...]"
+        "       zodbshootout compare FILE --environment A B [option ...]\n"
+        "       zodbshootout compare FILE --define NAME [option ...]"
     )
     parser.description = (
         "Say which of two is faster, by how much, and whether the difference is significant."
@@ -181,6 +227,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--environment", nargs=2, metavar=("A", "B"), type=str.lower,
         help="compare each contender in environment B with itself in A, as --against has named "
         f"them; {INSTALLED!r} is the one without --against",
+    )  # fmt: skip
+    sides.add_argument(
+        "--define", metavar="NAME", type=str.lower,
+        help="compare each contender with all values of NAME that --define of the run has given "
+        "with the same one with the first of them",
     )  # fmt: skip
     parser.add_argument(
         "--ignore", action="append", default=[], metavar="OPTION", choices=list(PARAMETERS),

@@ -26,9 +26,10 @@ from zodbshootout.client.benchmarks import DEFAULT, benchmarks
 from zodbshootout.client.masking import Mask
 from zodbshootout.client.specification import ClientKind, CrewShape, MappingType, Parameters
 from zodbshootout.config.configuration import EMBEDDED
-from zodbshootout.config.environment import Environment, of_words
+from zodbshootout.config.environment import of_words
 from zodbshootout.config.secrets import of_uri
 from zodbshootout.config.uri import is_uri, scheme_of
+from zodbshootout.contenders.variants import VariantOptions
 from zodbshootout.errors import UserError, close_to, suggestion
 from zodbshootout.recording.workload import Workload
 from zodbshootout.results.files import holds_results
@@ -40,6 +41,7 @@ from zodbshootout.workers.environment import default_affinity
 REPLAY = "replay"
 """The benchmark that needs a workload."""
 T = TypeVar("T", "Options", RunOptions)
+N = TypeVar("N", int, float)
 
 
 @dataclass(frozen=True)
@@ -52,8 +54,8 @@ class Options:
     """A ZODB URI in place of that file."""
     benchmarks: Sequence[str]
     only: Sequence[str]
-    against: Sequence[Environment]
-    """The environments in which each contender is measured a second time."""
+    variants: VariantOptions
+    """The environments and the values with which each contender is measured."""
     hosts: str | None
     """The Dask cluster that the clients are on."""
     sweep: Sweep
@@ -111,19 +113,22 @@ def parse(arguments: Sequence[str]) -> Options:
     _check_benchmarks(given, chosen)
     threads = given.threads or ("shared" if given.gevent else None)
     has_file = uri is None and path != EMBEDDED
+    sweep = Sweep(
+        concurrency=_flat(given.concurrency) or [2 if has_file or threads else 1],
+        objects=_flat(given.object_counts) or [1000],
+        object_sizes=_flat(given.object_size) or [300],
+        rates=_flat(given.rate) or [0.0],
+        base=_parameters(given, threads),
+    )
+    _check_rates(names, sweep)
     return _make(
         Options,
         given,
         path=path,
         uri=uri,
         benchmarks=chosen,
-        against=of_words(given.against),
-        sweep=Sweep(
-            concurrency=_flat(given.concurrency) or [2 if has_file or threads else 1],
-            objects=_flat(given.object_counts) or [1000],
-            object_sizes=_flat(given.object_size) or [300],
-            base=_parameters(given, threads),
-        ),
+        variants=VariantOptions(of_words(given.against), _definitions(given)),
+        sweep=sweep,
         default_concurrency=not given.concurrency,
         effort=_effort(given),
         run=_make(RunOptions, given, arguments=arguments, zapped=()),
@@ -151,6 +156,7 @@ def _check_combinations(given: argparse.Namespace) -> None:
     if given.gevent and importlib.util.find_spec("gevent") is None:
         raise UserError("--gevent: gevent is not installed; install it: pip install gevent")
     _check_where_clients_are(given)
+    _check_pace(given)
     here = {"--python": given.python != sys.executable, "--leaks": given.leaks}
     here |= dict.fromkeys(given.memory, True)
     if given.against:
@@ -161,6 +167,24 @@ def _check_combinations(given: argparse.Namespace) -> None:
         here |= {"--profile": bool(given.profiles), "--against": bool(given.against)}
         here |= {"--affinity": bool(given.affinity), "--hook": bool(given.hooks)}
         _refuse(here, "is about this host; leave it out with --hosts")
+
+
+def _check_pace(given: argparse.Namespace) -> None:
+    paces = {
+        "--rate": bool(given.rate),
+        "--latency-limit": bool(given.latency_limit.percentile),
+        "--speed": bool(given.speed),
+    }
+    chosen = [option for option, is_given in paces.items() if is_given]
+    if len(chosen) > 1:
+        raise UserError(f"{' and '.join(chosen)}: give one of them")
+    if chosen and chosen != ["--speed"]:
+        _refuse(
+            {"--loops": bool(given.loops), **dict.fromkeys(given.memory, True)},
+            f"cannot be combined with {chosen[0]}, which needs many iterations and their times",
+        )
+    elif given.arrivals == "even":
+        raise UserError("--arrivals needs --rate or --latency-limit")
 
 
 def _check_where_clients_are(given: argparse.Namespace) -> None:
@@ -280,7 +304,15 @@ def _check_benchmarks(given: argparse.Namespace, chosen: Sequence[str]) -> None:
         )
 
 
-def _flat(given: Sequence[Sequence[int]]) -> list[int]:
+def _check_rates(names: Sequence[str], sweep: Sweep) -> None:
+    """Refuse a rate for a benchmark that was named and has none."""
+    for name in (name for word in names for name in _named_together(word) if name != "all"):
+        reasons = [benchmarks()[name].no_rate(parameters) for parameters in sweep.parameters()]
+        if all(reasons):
+            raise UserError(f"{reasons[0]}; leave it out: -{name}")
+
+
+def _flat(given: Sequence[Sequence[N]]) -> list[N]:
     return list(dict.fromkeys(number for numbers in given for number in numbers))
 
 
@@ -297,7 +329,20 @@ def _parameters(given: argparse.Namespace, threads: str | None) -> Parameters:
         compressibility=given.compressibility,
         min_objects=given.min_objects,
         seed=given.seed,
+        even_arrivals=given.arrivals == "even",
+        limit=given.latency_limit,
     )
+
+
+def _definitions(given: argparse.Namespace) -> dict[str, Sequence[str]]:
+    definitions: dict[str, Sequence[str]] = {}
+    for name, values in given.define:
+        if name in definitions:
+            raise UserError(f"--define: {name} is given twice; separate its values by commas")
+        definitions[name] = values
+    if given.against and any(len(values) > 1 for values in definitions.values()):
+        raise UserError("--define with several values and --against: give one of them")
+    return definitions
 
 
 def _effort(given: argparse.Namespace) -> Effort:

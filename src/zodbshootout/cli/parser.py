@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 from zodbshootout.cli import values
 from zodbshootout.client.benchmarks import DEFAULT, benchmarks
-from zodbshootout.client.specification import COMPRESSIBILITY
+from zodbshootout.client.specification import COMPRESSIBILITY, LatencyLimit
 from zodbshootout.errors import UserError, close_to
 from zodbshootout.scheduling.calibration import RUN_TIME
 
@@ -90,11 +90,34 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
             "2 twice as fast (default: one directly after the other); the figures are the times "
             "until they have ended",
         ),
+        several(
+            "--rate RATE", type=values.rates,
+            help="begin iterations (of replay: transactions) at RATE a second, of all clients "
+            "together and at random, instead of one directly after the other; the figures are "
+            "latencies, from the instant at which an iteration was due; several as RATE,RATE,... "
+            "or in repeated options; 20..200 is 20,40,80,160,200",
+        ),
+        option(
+            "--arrivals", choices=("poisson", "even"), default="poisson",
+            help="whether iterations at a rate come at random (poisson) or at equal intervals "
+            "(default: %(default)s)",
+        ),
+        option(
+            "--latency-limit LIMIT", type=values.latency_limit, default=LatencyLimit(),
+            help="search the highest rate at which a percentile of the latencies is within a time, "
+            "such as p99=50ms",
+        ),
         option(
             "--data DATA_FS", type=Path,
             help="give the objects of --workload the records that they have in this FileStorage, "
             "which is read and not written to, and copy all other objects as well (default: make "
             "records of the recorded sizes)",
+        ),
+        several(
+            "--define NAME=VALUE", type=values.definition,
+            help="give VALUE to NAME, in place of its %%define in FILE; with NAME=VALUE,VALUE,... "
+            "measure each contender that uses NAME with each of the values; repeated for several "
+            "names, with every combination",
         ),
         option(
             "--include-mapping", choices=("true", "yes", "on", "false", "no", "off"),
@@ -209,7 +232,7 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
             "repeated",
         ),
         option(
-            "--baseline NAME", type=str.lower,
+            "--baseline NAME",
             help="compare the others with that contender below the table (default: the first)",
         ),
         option(

@@ -26,7 +26,7 @@ from zodbshootout.config.uri import source_of
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.contenders.making import Maker
 from zodbshootout.contenders.selection import (
-    check_baseline,
+    baseline_among,
     named,
     refused_unless_alone,
     shared_databases,
@@ -63,10 +63,10 @@ def run(options: Options, streams: Streams) -> int:
     with ExitStack() as directories, Guardian() as guardian, ExitStack() as stack:
         with errors_of_files():
             variants = read_variants(
-                _source(options), options.against, directories, guardian, streams.mask
+                _source(options), options.variants, directories, guardian, streams.mask
             )
             contenders = variants.contenders(options.only)
-            _check_names_and_pythons(contenders, options)
+            options = _with_checked_names(options, contenders)
             directory, start = variants.context.directory, not options.list_only
             options = _with_trace(options, directory, streams)
             cluster = stack.enter_context(
@@ -116,9 +116,10 @@ def _source(options: Options) -> Source:
     return replace(source, text=source.text + MAPPING) if options.include_mapping else source
 
 
-def _check_names_and_pythons(contenders: Sequence[Contender], options: Options) -> None:
+def _with_checked_names(options: Options, contenders: Sequence[Contender]) -> Options:
+    """Check what options say of contenders; name the baseline as it is called."""
     names = [contender.name for contender in contenders]
-    check_baseline(options.run.baseline, names)
+    baseline = baseline_among(names, options.run.baseline)
     named("--may-write", options.run.may_write, names)
     option = "--leaks" if options.run.leaks else options.memory
     for contender in contenders:
@@ -127,6 +128,7 @@ def _check_names_and_pythons(contenders: Sequence[Contender], options: Options) 
                 f"{option} is about this Python, and {contender.name} is in another one; choose "
                 "others with --only"
             )
+    return replace(options, run=replace(options.run, baseline=baseline))
 
 
 def _plan_and_notes(

@@ -25,6 +25,7 @@ import platformdirs
 
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.data.records import smallest_record
+from zodbshootout.client.specification import LatencyLimit
 from zodbshootout.config.uri import is_uri
 from zodbshootout.crews.logs import read_loggers
 from zodbshootout.errors import UserError
@@ -39,6 +40,8 @@ MAX_CLIENTS = 1000
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
 MAX_RANGE = 128
 """Numbers in a range such as ``1..16``, each of which is measured."""
+MAX_PERCENTILE = 99.9
+"""A higher percentile would take more than ten thousand iterations for each slice."""
 LAST = "last"
 """The name that stands for the newest results."""
 ASK, FORCE = "ask", "force"
@@ -106,6 +109,7 @@ part = number(float, lambda n: 0 <= n <= 1, "a number from 0 to 1")
 fraction = number(_of_percent, lambda n: 0 <= n <= 1, "a percentage from 0% to 100%")
 speed = number(float, lambda n: 0 < n <= 1e6, "a positive number")  # noqa: PLR2004
 percentage = number(_of_percent, lambda n: 0 < n < math.inf, "a percentage, such as 2%")
+_rate = number(float, lambda n: 0 < n < math.inf, "a number of iterations a second")
 size = number(_size, lambda n: n >= 1, "a size in bytes, such as 300 or 1k")
 seconds = number(_duration(1), lambda n: 0 < n < math.inf, "a duration, such as 90, 90s or 2m")
 minutes = number(_duration(60), lambda n: 0 < n < math.inf, "a duration, such as 5, 30s or 2m")
@@ -126,6 +130,52 @@ def counts(text: str, read: Callable[[str], int] = count) -> Sequence[int]:
             )
         numbers += range(low, high + 1)
     return numbers
+
+
+def rates(text: str) -> Sequence[float]:
+    """Return rates that are separated by commas, and ranges: ``20..200`` is 20,40,80,160,200."""
+    numbers: list[float] = []
+    for piece in text.split(","):
+        first, dots, last = piece.partition("..")
+        low, high = _rate(first), _rate(last if dots else first)
+        if low > high:
+            raise argparse.ArgumentTypeError(f"{piece}: {last} is less than {first}")
+        while low < high:
+            numbers.append(low)
+            low *= 2
+        numbers.append(high)
+    return numbers
+
+
+def latency_limit(text: str) -> LatencyLimit:
+    """Return a limit such as ``p99=50ms``."""
+    match = re.fullmatch(r"p(\d+(?:\.\d+)?)=(\d+(?:\.\d+)?)(ms|s)", text.strip())
+    if match is not None:
+        unit = 1 if match[3] == "s" else 1000
+        limit = LatencyLimit(float(match[1]), float(match[2]) / unit)
+        if 0 < limit.percentile <= MAX_PERCENTILE and limit.seconds > 0:
+            return limit
+    raise argparse.ArgumentTypeError(
+        f"{text!r} is not a percentile and a time in ms or s, such as p99=50ms; the highest "
+        f"percentile is {MAX_PERCENTILE}"
+    )
+
+
+def definition(text: str) -> tuple[str, Sequence[str]]:
+    """Return a name, in lower case as ZConfig has it, and its values."""
+    name, equals, listed = text.partition("=")
+    if not equals or not re.fullmatch(r"[a-z_]\w*", name, re.IGNORECASE | re.ASCII):
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE, such as cache=10MB")
+    values = [value.strip() for value in listed.split(",")]
+    for value in values:
+        if not value or not value.isprintable() or re.search("[<>]", value):
+            raise argparse.ArgumentTypeError(
+                f"{value!r} is not a value: some text on one line, without < and >"
+            )
+    if len(set(values)) < len(values):
+        twice = next(value for value in values if values.count(value) > 1)
+        raise argparse.ArgumentTypeError(f"{name} has the value {twice} twice")
+    return name.lower(), values
 
 
 def crew_sizes(text: str) -> Sequence[int]:

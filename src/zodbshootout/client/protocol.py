@@ -79,6 +79,10 @@ class Prepare:
     """Whether it is part of a value, not of calibration: then clients go on until all are done."""
     first: Optional[int] = None  # noqa: UP045 - Python 3.9
     """The number of its first iteration, if iterations are numbered: those that count are."""
+    rate: float = 0.0
+    """Iterations a second of all clients together; 0 if each follows the former one."""
+    empty: bool = False
+    """Whether its iterations do nothing, which shows the rates that the harness can send."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +108,22 @@ class Finished:
 
 
 @dataclass(frozen=True)
+class Pacing:
+    """How a client kept to the schedule of the iterations that count; in seconds."""
+
+    responses: float
+    """The sum of their latencies, from the instants at which they were due."""
+    lags: Latencies
+    """By how much later they began."""
+    lag_growth: float
+    """The mean of the lags of the later half, less that of the former half."""
+    scheduled: float
+    """From the first of these instants to the last one."""
+    taken: float
+    """From the start of the first iteration to the end of the last one."""
+
+
+@dataclass(frozen=True)
 class Stretch:
     """Measurements of a client between a start and a stop."""
 
@@ -124,8 +144,8 @@ class Stretch:
     """The caches that were emptied before."""
     latencies_of: Mapping[str, Latencies] = field(default_factory=dict)
     """Latencies of the iterations that count by their kind, if the benchmark has several."""
-    responses: Optional[float] = None  # noqa: UP045 - Python 3.9
-    """The sum of the latencies, in seconds, if iterations were due at certain instants."""
+    pacing: Optional[Pacing] = None  # noqa: UP045 - Python 3.9
+    """Only if iterations were due at certain instants."""
 
 
 @dataclass(frozen=True)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import math
 import threading
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import chain, islice
+from statistics import fmean
 from typing import Any
 
 from zodbshootout.client import protocol
-from zodbshootout.client.benchmarks.benchmark import Benchmark
+from zodbshootout.client.arrivals import instants, lead
+from zodbshootout.client.benchmarks.benchmark import Benchmark, Nothing
 from zodbshootout.client.outcome import failure_of
 from zodbshootout.client.progress import Progress, kept
 from zodbshootout.client.protocol import Call, Channel, Clock, Latencies
@@ -49,9 +51,12 @@ class Session:
         self._benchmark = benchmark
         self._clock = clock
         benchmark.now = clock.now
-        self._iterations = 0
-        self._counts = True
-        self._supply = 0
+        self._order = protocol.Prepare(0)
+        """The latest order to prepare."""
+        self._schedule: Iterator[float] | None = None
+        self._stretches = itertools.count()
+        """The numbers of the stretches of a value."""
+        self._lead = self._supply = 0
         self._has_left = False
 
     def follow_orders(self) -> None:
@@ -69,40 +74,63 @@ class Session:
 
     def _prepare(self, order: protocol.Prepare) -> protocol.Ready:
         benchmark = self._benchmark
-        self._iterations = order.iterations
-        self._counts = order.counts
+        self._order = order
+        self._lead = lead(order.iterations) if order.rate else 0
+        if not order.empty:
+            self._prepare_benchmark(order)
+        self._schedule = iter(benchmark.schedule) if benchmark.schedule else None
+        if order.rate:
+            client = benchmark.client
+            if order.first is not None:
+                self._stretches = itertools.count()
+            name = f"{benchmark.name}/{order.first}/{next(self._stretches)}"
+            self._schedule = instants(client.parameters, client.index, order.rate, name)
+        return protocol.Ready()
+
+    def _prepare_benchmark(self, order: protocol.Prepare) -> None:
+        benchmark = self._benchmark
         benchmark.first = order.first
         benchmark.prepare()
         benchmark.client.transfers()
         benchmark.counts.clear()
-        self._supply = benchmark.supply(order.iterations + self._spare())
-        if self._supply < order.iterations:
+        counted = self._lead + order.iterations
+        self._supply = benchmark.supply(counted + self._spare())
+        if self._supply < counted:
             raise RuntimeError(f"{benchmark.name}: prepared for {self._supply} iterations only")
-        return protocol.Ready()
 
     def _spare(self) -> int:
         """Return how many iterations beyond those that count can be done without a pause."""
-        return max(2, self._iterations // 4) if self._goes_on else 0
+        return max(2, self._order.iterations // 4) if self._goes_on else 0
 
     @property
     def _goes_on(self) -> bool:
         """Whether other clients need the load kept up, and the benchmark can keep it up."""
         parameters = self._benchmark.client.parameters
         alone = parameters.crew.size == 1
-        return self._counts and not alone and not self._benchmark.in_rounds(parameters)
+        counts = self._order.counts and not self._order.empty
+        return counts and not alone and not self._benchmark.in_rounds(parameters)
 
     def _start(self, order: protocol.Start) -> protocol.Stretch:
         with _garbage_left_alone():
-            stretch = StretchTimer(self._benchmark, self._clock, self._iterations)
+            stretch = self._stretch_timer()
             stretch.start(order.instant)
-            self._benchmark.timed = self._counts
+            self._benchmark.timed = self._order.counts
             stretch.counted()
             self._benchmark.timed = False
             self._channel.send(protocol.Finished())
             self._go_on(stretch)
             self._channel.receive()
-        self._benchmark.check(stretch.done)
+        if not self._order.empty:
+            self._benchmark.check(stretch.done)
         return stretch.report()
+
+    def _stretch_timer(self) -> StretchTimer:
+        benchmark, iterations = self._benchmark, self._order.iterations
+        if self._order.empty:
+            benchmark = Nothing(benchmark.client)
+        if self._schedule is None:
+            return StretchTimer(benchmark, self._clock, iterations)
+        return PacedStretchTimer(benchmark, self._clock, iterations, self._schedule, self._lead)
 
     def _go_on(self, stretch: StretchTimer) -> None:
         """Keep the load up while others have iterations left that count.
@@ -113,7 +141,7 @@ class Session:
         if not self._goes_on:
             return
         benchmark = self._benchmark
-        most = stretch.done + self._iterations if benchmark.obstructs else math.inf
+        most = stretch.done + self._order.iterations if benchmark.obstructs else math.inf
         next_look = 0.0
         while stretch.done < most:
             now = self._clock.now()
@@ -121,8 +149,10 @@ class Session:
                 if self._channel.poll():
                     return
                 next_look = now + POLL_INTERVAL
+            if not stretch.is_due():
+                continue
             if stretch.done + stretch.batch > self._supply:
-                more = benchmark.supply(max(stretch.batch, self._iterations))
+                more = benchmark.supply(max(stretch.batch, self._order.iterations))
                 if not more:
                     return
                 self._supply += more
@@ -165,7 +195,9 @@ class StretchTimer:
         self.batch = min(benchmark.batch(benchmark.client.parameters), iterations)
         self.done = 0
         """Iterations so far, uncounted ones included."""
-        self._start = self._late = self._waited = 0.0
+        self._origin = self._start = self._late = self._waited = 0.0
+        self._lead = 0
+        """Iterations before those that count."""
         self._starts = array("d")
         self._ends = array("d")
         self._uncounted_ends = array("d")
@@ -184,21 +216,24 @@ class StretchTimer:
         began = now()
         self._waited = max(0.0, began - instant)
         alone = self._benchmark.client.parameters.crew.size == 1
+        self._origin = began if alone else instant
         self._start = began if alone else instant + self._late
 
     def counted(self) -> None:
         """Do the iterations that count, one directly after the other."""
-        benchmark, between = self._benchmark, self._benchmark.between
+        between = self._benchmark.between
         sizes, last = divmod(self._iterations, self.batch)
-        if benchmark.schedule:
-            self._on_schedule(benchmark.schedule)
-        elif between is not None:
+        if between is not None:
             self._with_pauses(between)
         elif self.batch == 1:
             self._without_pause()
         else:
             self._in_batches([self.batch] * sizes + ([last] if last else []))
         self.done = self._iterations
+
+    def is_due(self) -> bool:
+        """Return whether an uncounted iteration is to begin, after a short wait if it is not."""
+        return True
 
     def _without_pause(self) -> None:
         run, now, note = self._benchmark.run, self._clock.now, self._ends.append
@@ -219,22 +254,6 @@ class StretchTimer:
             note_end(now())
             note_start(max(start, benchmark.waited_until))
 
-    def _on_schedule(self, schedule: Sequence[float]) -> None:
-        """Begin each iteration when it is due, or as soon as the former one has ended.
-
-        Its latency is from the instant at which it was due.
-        """
-        benchmark, now = self._benchmark, self._clock.now
-        for iteration, seconds in enumerate(schedule):
-            if iteration and benchmark.between is not None:
-                benchmark.between()
-            instant = self._start + seconds
-            self._clock.wait_until(instant)
-            benchmark.waited_until = 0.0
-            benchmark.run()
-            self._ends.append(now())
-            self._starts.append(max(instant, benchmark.waited_until))
-
     def _in_batches(self, sizes: list[int]) -> None:
         run, now, note = self._benchmark.run, self._clock.now, self._ends.append
         for size in sizes:
@@ -250,11 +269,14 @@ class StretchTimer:
         for _ in range(self.batch):
             benchmark.run()
         self.done += self.batch
+        self._note_uncounted()
+
+    def _note_uncounted(self) -> None:
         self._since_noted += 1
         if self._since_noted > self._stride:
             self._since_noted = 0
             self._uncounted_ends.append(self._clock.now())
-            self._uncounted_done.append(self.done)
+            self._uncounted_done.append(self.done - self._lead)
             if len(self._uncounted_ends) > MAX_NOTED:
                 self._uncounted_ends = self._uncounted_ends[1::2]
                 self._uncounted_done = self._uncounted_done[1::2]
@@ -266,7 +288,7 @@ class StretchTimer:
             progress=self._progress(),
             latencies=self._latencies(),
             latencies_of=self._latencies_of_labels(),
-            responses=sum(self._durations()) if benchmark.schedule else None,
+            pacing=self._pacing(),
             pause=self._pause(),
             late=self._late,
             waited=self._waited,
@@ -297,13 +319,13 @@ class StretchTimer:
         latencies = Latencies()
         durations = self._durations()
         whole, last = divmod(self._iterations, self.batch)
-        latencies.record(islice(durations, whole), self.batch)
+        latencies.record(itertools.islice(durations, whole), self.batch)
         if last:
             latencies.record(durations, last)
         return latencies
 
     def _latencies_of_labels(self) -> dict[str, Latencies]:
-        labels = self._benchmark.labels
+        labels = self._benchmark.labels[self._lead :]
         latencies = {label: Latencies() for label in labels}
         for label, duration in zip(labels, self._durations()):
             latencies[label].record([duration])
@@ -311,14 +333,90 @@ class StretchTimer:
 
     def _durations(self) -> Iterator[float]:
         """Return the seconds that each iteration took that counts, or each batch of them."""
-        starts = self._starts or chain([self._start], self._ends)
+        starts = self._starts or itertools.chain([self._start], self._ends)
         return (end - start for start, end in zip(starts, self._ends))
 
     def _pause(self) -> float:
-        if self._benchmark.schedule:
-            return 0.0  # what is between iterations was asked for
-        starts = islice(self._starts, 1, None)
+        starts = itertools.islice(self._starts, 1, None)
         return sum(start - end for start, end in zip(starts, self._ends))
+
+    def _pacing(self) -> protocol.Pacing | None:
+        return None
+
+
+class PacedStretchTimer(StretchTimer):
+    """Times iterations that are due at the instants of a schedule.
+
+    An iteration begins when it is due, or as soon as the former one has ended, and its latency is
+    from the instant at which it was due.
+    """
+
+    def __init__(
+        self, benchmark: Benchmark, clock: Clock, iterations: int,
+        schedule: Iterator[float], lead: int,
+    ) -> None:  # fmt: skip
+        super().__init__(benchmark, clock, iterations)
+        self.batch = 1
+        self._schedule = schedule
+        self._lead = lead
+        self._next: float | None = None
+        """The instant at which the next iteration is due, if that was looked up."""
+        self._began = 0.0
+        """The time at which the first iteration that counts began."""
+        self._lags = array("d")
+
+    def counted(self) -> None:
+        for _ in range(self._lead):
+            self._when_due()
+        for _ in range(self._iterations):
+            instant, began = self._when_due()
+            self._began = self._began or began
+            self._ends.append(self._clock.now())
+            self._starts.append(max(instant, self._benchmark.waited_until))
+            self._lags.append(began - instant)
+
+    def _when_due(self) -> tuple[float, float]:
+        """Do the next iteration; return the instant at which it was due, and that of its start."""
+        if self.done and self._benchmark.between is not None:
+            self._benchmark.between()
+        instant = self._next_instant()
+        self._clock.wait_until(instant)
+        self._benchmark.waited_until = 0.0
+        began = self._clock.now()
+        self._benchmark.run()
+        self.done += 1
+        self._next = None
+        return instant, began
+
+    def _next_instant(self) -> float:
+        if self._next is None:
+            self._next = self._origin + next(self._schedule)
+        return self._next
+
+    def is_due(self) -> bool:
+        instant, now = self._next_instant(), self._clock.now
+        self._clock.wait_until(min(instant, now() + POLL_INTERVAL))
+        return now() >= instant
+
+    def uncounted(self) -> None:
+        self._when_due()
+        self._note_uncounted()
+
+    def _pause(self) -> float:
+        return 0.0  # what is between iterations was asked for
+
+    def _pacing(self) -> protocol.Pacing:
+        lags = Latencies()
+        lags.record(self._lags)
+        half = len(self._lags) // 2
+        growth = fmean(self._lags[half:]) - fmean(self._lags[:half]) if half else 0.0
+        return protocol.Pacing(
+            responses=sum(self._durations()),
+            lags=lags,
+            lag_growth=growth,
+            scheduled=self._starts[-1] - self._starts[0],
+            taken=self._ends[-1] - self._began,
+        )
 
 
 @contextmanager

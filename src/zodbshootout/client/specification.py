@@ -21,6 +21,12 @@ of 300 bytes, 0.49 in pieces of 999 bytes and 0.62 in pieces of 10000 bytes.
 """
 
 
+def variant_name(section: str, definitions: Mapping[str, str]) -> str:
+    """Return the name of a contender that is measured with certain values of names."""
+    values = ", ".join(f"{name}={value}" for name, value in definitions.items())
+    return f"{section} [{values}]" if values else section
+
+
 class ClientKind(enum.Enum):
     """The operating system's view of a client."""
 
@@ -127,6 +133,17 @@ class ReplayedWorkload:
 
 
 @dataclass(frozen=True)
+class LatencyLimit:
+    """A percentile of latencies, and the seconds that it is not to exceed; 0 is no limit."""
+
+    percentile: float = 0.0
+    seconds: float = 0.0
+
+    def __str__(self) -> str:
+        return f"p{self.percentile:g}={1000 * self.seconds:g}ms"
+
+
+@dataclass(frozen=True)
 class Parameters:
     """The parameters of a cell, which its benchmark and its contender complete."""
 
@@ -152,6 +169,12 @@ class Parameters:
     """The contender whose objects are changed: contenders of one database change their own."""
     workload: ReplayedWorkload = ReplayedWorkload()
     """The workload that is replayed, by a benchmark that does so."""
+    rate: float = 0.0
+    """Iterations a second of all clients together; 0 if each follows the former one."""
+    even_arrivals: bool = False
+    """Whether iterations at a rate come at equal intervals, not at random."""
+    limit: LatencyLimit = LatencyLimit()
+    """The latencies within which the highest rate is to be found."""
 
 
 @dataclass(frozen=True)

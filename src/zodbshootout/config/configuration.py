@@ -10,7 +10,7 @@ import io
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from ZODB.config import ZODBDatabase
 from zodbshootout.client.masking import Mask
 from zodbshootout.client.outcome import describe
 from zodbshootout.config.environment import Environment
-from zodbshootout.config.loader import SectionText, TextLoader, lines_in_sections
+from zodbshootout.config.loader import SectionText, TextLoader, lines_in_sections, names_in
 from zodbshootout.config.secrets import ENVIRONMENT_REFERENCE, SECRET_KEY, of_configuration
 from zodbshootout.errors import UserError, close_to, suggestion
 
@@ -131,6 +131,8 @@ class Source:
     text: str
     expanded: str = ""
     """The text with the texts of included files in it, if there are any."""
+    definitions: Mapping[str, str] = field(default_factory=dict)
+    """The values of names in place of those that the file defines."""
 
     @property
     def whole(self) -> str:
@@ -141,6 +143,11 @@ class Source:
     def server_names(self) -> tuple[str, ...]:
         """The names of the server sections."""
         return tuple(match["name"].lower() for match in _SERVER_SECTION.finditer(self.whole))
+
+    @property
+    def used_names(self) -> frozenset[str]:
+        """The names that the text refers to."""
+        return frozenset(names_in(self.whole))
 
     @property
     def environment_names(self) -> frozenset[str]:
@@ -187,7 +194,7 @@ def parse(source: Source, names: Mapping[str, str]) -> Configuration:
     :raises UserError: if it is wrong, with the file, the line and what is allowed there
     """
     schema = ZConfig.loadSchema(str(files("zodbshootout.config") / "schema.xml"))
-    loader = TextLoader(schema, names)
+    loader = TextLoader(schema, names, source.definitions)
     url = source.path.absolute().as_uri()
     try:
         parsed, _ = loader.loadFile(io.StringIO(source.text), url)

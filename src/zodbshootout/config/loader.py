@@ -105,6 +105,14 @@ class SectionText:
         return [*self.imports, *self.lines][line - 1]
 
 
+def names_in(text: str) -> set[str]:
+    """Return the names that a file's text refers to, in lower case, except in comments."""
+    lines = (line for line in text.splitlines() if not line.lstrip().startswith("#"))
+    references = (match for line in lines for match in _REFERENCE.finditer(line))
+    names = (reference["braced"] or reference["bare"] for reference in references)
+    return {name.lower() for name in names if name}
+
+
 class _Names:
     """A mapping for ZConfig that has every name, and records those looked up."""
 
@@ -139,7 +147,10 @@ class TextLoader(ConfigLoader):  # type: ignore[misc]
     It overrides what ZConfig's parser calls and ZConfig's documentation names.
     """
 
-    def __init__(self, schema: Any, names: Mapping[str, str]) -> None:
+    def __init__(
+        self, schema: Any, names: Mapping[str, str], definitions: Mapping[str, str]
+    ) -> None:
+        """Define *names* of the run, and *definitions* in place of those in the file."""
         super().__init__(schema)
         self.texts: dict[Any, SectionText] = {}
         """By the matcher of each section, which the section made by ZConfig knows."""
@@ -152,13 +163,19 @@ class TextLoader(ConfigLoader):  # type: ignore[misc]
         """The environment of the outermost section that is read."""
         self._names = names
         self._meaning = {name: f"${{{name}}}" for name in names}
+        self.definitions = definitions
+        for name, text in definitions.items():
+            self.record_definition(name, text)
         self._import_lines: list[Line] = []
         self._imported_by: dict[str, Line] = {}
         """The line that imports each type of section."""
 
     def loadResource(self, resource: Any) -> Any:  # noqa: N802
         matcher = self.createSchemaMatcher()
-        _Parser(resource, self, dict(self._names)).parse(matcher)
+        defines = dict(self._names)
+        for name, text in self.definitions.items():
+            defines[name] = substitute(text, defines)
+        _Parser(resource, self, defines).parse(matcher)
         return matcher.finish(), CompositeHandler(matcher.handlers, self.schema)
 
     def includeConfiguration(self, section: Any, url: str, defines: Any) -> None:  # noqa: N802
@@ -267,8 +284,10 @@ class _Parser(ZConfigParser):  # type: ignore[misc]
         return environment
 
     def handle_define(self, section: Any, rest: str) -> None:
-        super().handle_define(section, rest)
         name, *text = rest.split(None, 1)
+        if name.lower() in self.context.definitions:
+            return
+        super().handle_define(section, rest)
         self.context.record_definition(name.lower(), "".join(text))
 
     def handle_key_value(self, section: Any, rest: str) -> None:

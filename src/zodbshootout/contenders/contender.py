@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from zodbshootout.client.specification import INSTALLED, Parameters, Storage
+from zodbshootout.client.specification import Parameters, Storage
 from zodbshootout.client.storage_info import (
     Advice,
     Cache,
@@ -80,9 +80,12 @@ class Contender:
     environment: Environment | None = None
     """The environment that it is opened in; ``None`` for the Python of the command."""
     variant: str = ""
-    """With ``--against``, the name of the variant whose ``$scratch`` and servers it uses."""
+    """The name of the variant whose ``$scratch`` and servers it uses, if there are several."""
     variant_of: str = ""
-    """The contender with which ``--against`` compares it: the same section as it is installed."""
+    """The variant of the same section with which it is compared; empty for that one itself."""
+    definitions: Mapping[str, str] = field(default_factory=dict)
+    """The values that ``--define`` has given to names which it uses, if it is measured with
+    several."""
     text: str = ""
     """The text of its section and those of its servers, without secrets."""
 
@@ -148,6 +151,12 @@ class Contender:
         return [cache for cache in self.info.left if not (restarted and cache in emptied)]
 
     @property
+    def description(self) -> tuple[object, ...]:
+        """Everything that its sections say: equal for those that are configured alike."""
+        servers = (server.text.whole for server in self.servers.values())
+        return self.section.whole, *servers, self.environment
+
+    @property
     def place(self) -> tuple[str, ...]:
         """The settings by which a user recognizes its database.
 
@@ -190,28 +199,9 @@ def _files_in(settings: Mapping[str, str]) -> list[str]:
     return files
 
 
-def contenders_of(
-    configuration: Configuration, environment: Environment | None = None
-) -> list[Contender]:
-    """Return the contenders that a configuration describes, in their order.
-
-    ``--against`` opens all of them in the *environment*.
-    """
-    contenders = [
-        _contender(text, section, configuration) for text, section in configuration.contenders
-    ]
-    if environment is None:
-        return contenders
-    name = environment.name
-    contenders = [
-        replace(contender, environment=environment, variant=name) for contender in contenders
-    ]
-    if name == INSTALLED:
-        return contenders
-    return [
-        replace(contender, name=f"{contender.name}@{name}", variant_of=contender.name)
-        for contender in contenders
-    ]
+def contenders_of(configuration: Configuration) -> list[Contender]:
+    """Return the contenders that a configuration describes, in their order."""
+    return [_contender(text, section, configuration) for text, section in configuration.contenders]
 
 
 def _contender(text: SectionText, section: Any, configuration: Configuration) -> Contender:

@@ -23,12 +23,16 @@ def named(option: str, words: Collection[str], names: Sequence[str]) -> list[str
     return list(dict.fromkeys(wanted))
 
 
-def check_baseline(baseline: str | None, measured: Sequence[str]) -> None:
-    """Check that the baseline, if there is one, is among the contenders to be measured."""
-    if baseline is not None and baseline not in measured:
+def baseline_among(measured: Sequence[str], baseline: str | None) -> str | None:
+    """Return the contender that ``--baseline`` names, in whatever case, if it names one."""
+    if baseline is None:
+        return None
+    names = {name.lower(): name for name in measured}
+    if baseline.lower() not in names:
         raise UserError(
             f"--baseline: {baseline!r} is not measured; {suggestion(baseline, measured)}"
         )
+    return names[baseline.lower()]
 
 
 def shared_databases(contenders: Sequence[Contender]) -> list[str]:

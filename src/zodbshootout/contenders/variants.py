@@ -1,21 +1,28 @@
-"""The configuration as it is measured: once, or with ``--against`` in several variants.
+"""The configuration as it is measured: once, or in several variants.
 
-The first variant has the contenders as they are installed, each of the others has them in another
-environment.  A variant has its own private servers and its own ``$scratch``, so that variants write
-to databases of their own and can be measured in turn.
+With ``--against`` the first variant has the contenders as they are installed, each of the others
+has them in another environment.  With ``--define`` each variant has other values of names.  A
+variant has private servers and a ``$scratch`` of its own, so that variants write to databases of
+their own and can be measured in turn.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
-from itertools import chain
+from dataclasses import dataclass, field, replace
+from itertools import chain, product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from zodbshootout.client.masking import Mask
-from zodbshootout.client.specification import INSTALLED, ClientKind, CrewShape, Interpreter
+from zodbshootout.client.specification import (
+    INSTALLED,
+    ClientKind,
+    CrewShape,
+    Interpreter,
+    variant_name,
+)
 from zodbshootout.client.storage_info import Sharing
 from zodbshootout.client.storages import sharing_of
 from zodbshootout.config.configuration import Configuration, Source, parse
@@ -25,7 +32,7 @@ from zodbshootout.contenders.contender import Contender, contenders_of
 from zodbshootout.contenders.making import Maker, carry_to
 from zodbshootout.contenders.selection import named
 from zodbshootout.crews.interpreters import own_interpreter
-from zodbshootout.errors import UserError
+from zodbshootout.errors import UserError, suggestion
 from zodbshootout.guardian import Guardian
 from zodbshootout.servers.address import given_names
 from zodbshootout.servers.running import RunningServers
@@ -38,8 +45,40 @@ class Variant:
 
     context: ServerContext
     configuration: Configuration
-    environment: Environment | None
+    environment: Environment | None = None
     """The environment of ``--against`` in which all contenders are opened."""
+    definitions: Mapping[str, str] = field(default_factory=dict)
+    """The values of ``--define``, if there are several."""
+
+    @property
+    def name(self) -> str:
+        """Its name among several variants."""
+        if self.environment:
+            return self.environment.name
+        return variant_name("", self.definitions).strip()
+
+    def contenders(self, chosen: Collection[str]) -> list[Contender]:
+        """Return the contenders of the *chosen* sections, in their order."""
+        contenders = [
+            replace(contender, variant=self.name)
+            for contender in contenders_of(self.configuration)
+            if contender.section.name in chosen
+        ]
+        if self.environment is None:
+            return contenders
+        for contender in contenders:
+            if contender.environment:
+                raise UserError(
+                    f"--against: {contender.section.name} is in environment "
+                    f"{contender.section.environment} already; choose others with --only"
+                )
+        contenders = [replace(contender, environment=self.environment) for contender in contenders]
+        if self.name == INSTALLED:
+            return contenders
+        return [
+            replace(contender, name=f"{contender.name}@{self.name}", variant_of=contender.name)
+            for contender in contenders
+        ]
 
 
 @dataclass(frozen=True)
@@ -60,28 +99,23 @@ class Variants:
 
         The variants of one section are next to each other.
         """
-        described = [
-            contenders_of(variant.configuration, variant.environment) for variant in self.variants
-        ]
-        names = [contender.section.name for contender in described[0]]
+        names = [text.name for text, _ in self.variants[0].configuration.contenders]
         if not names:
             raise UserError(
                 f"{self.context.source.path}: no contender; each is a section <zodb NAME> with a "
                 "storage in it"
             )
         chosen = named("--only", only, names) or names
-        contenders = [
+        described = [variant.contenders(chosen) for variant in self.variants]
+        by_section = zip(*described, strict=True)
+        if not self.variants[0].definitions:
+            return list(chain.from_iterable(by_section))
+        definitions = [variant.definitions for variant in self.variants]
+        return [
             contender
-            for contender in chain.from_iterable(zip(*described, strict=True))
-            if contender.section.name in chosen
+            for variants in by_section
+            for contender in _with_values(variants, definitions)
         ]
-        for contender in contenders:
-            if contender.variant and contender.section.environment:
-                raise UserError(
-                    f"--against: {contender.section.name} is in environment "
-                    f"{contender.section.environment} already; choose others with --only"
-                )
-        return contenders
 
     def interpreters(
         self, contenders: Sequence[Contender], maker: Maker, crew: CrewShape
@@ -123,8 +157,7 @@ class Variants:
         """
         servers = RunningServers()
         for variant in self.variants:
-            name = variant.environment.name if variant.environment else ""
-            own = [contender for contender in users if contender.variant == name]
+            own = [contender for contender in users if contender.variant == variant.name]
             users_of_servers = {
                 server: [user.name for user in own if server.name in user.servers]
                 for server in variant.configuration.servers
@@ -153,34 +186,92 @@ def check_servers_can_restart(contenders: Sequence[Contender]) -> None:
             )
 
 
+def _with_values(
+    variants: Sequence[Contender], definitions: Sequence[Mapping[str, str]]
+) -> list[Contender]:
+    """Return those *variants* of one section that are configured differently.
+
+    They are named after the values of the names that make a difference, if there are any.
+    """
+    different = {contender.description: n for n, contender in reversed([*enumerate(variants)])}
+    chosen = sorted(different.values())
+    if len(chosen) == 1:
+        return [variants[0]]
+    using = [
+        name
+        for name in definitions[0]
+        if any(_differ_by(name, definitions[first], definitions[other])
+               for first in chosen for other in chosen)
+    ]  # fmt: skip
+    named_after_values: list[Contender] = []
+    for number in chosen:
+        values = {name: definitions[number][name] for name in using}
+        contender = replace(variants[number], definitions=values)
+        name = variant_name(contender.name, values)
+        original = named_after_values[0].name if named_after_values else ""
+        named_after_values.append(replace(contender, name=name, variant_of=original))
+    return named_after_values
+
+
+def _differ_by(name: str, one: Mapping[str, str], other: Mapping[str, str]) -> bool:
+    return [key for key in one if one[key] != other[key]] == [name]
+
+
+@dataclass(frozen=True)
+class VariantOptions:
+    """The options that ask for variants."""
+
+    against: Sequence[Environment] = ()
+    """The environments in which each contender is measured a second time."""
+    definitions: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """The values of names, of which every combination is measured."""
+
+
 def read_variants(
-    source: Source,
-    against: Sequence[Environment],
-    places: ExitStack,
-    guardian: Guardian,
-    mask: Mask,
+    source: Source, options: VariantOptions, places: ExitStack, guardian: Guardian, mask: Mask
 ) -> Variants:
     """Read a configuration once for each variant.
 
-    :param against: the environments of ``--against``
-    :param places: keeps the directories and the ports of the variants
-    :param mask: hides the secrets of the configuration from now on
+    *places* keeps the directories and the ports of the variants; *mask* hides the secrets of the
+    configuration from now on.
     """
+    against, definitions = options.against, options.definitions
     variants = []
+    several = {name: values for name, values in definitions.items() if len(values) > 1}
     for environment in [Environment(INSTALLED), *against] if against else [None]:
-        temporary = TemporaryDirectory(prefix="zodbshootout-", ignore_cleanup_errors=True)
-        directory = Path(places.enter_context(temporary))
-        guardian.watch_directory(directory)
-        configuration = _read(source, directory, places, mask)
-        for server in configuration.servers:
-            if environment is not None and server.directory:
-                raise UserError(
-                    f"--against: server {server.name} keeps its data in a directory, and each "
-                    "variant needs a server of its own; leave out the directory"
-                )
-        context = ServerContext(directory, source, configuration.names, guardian)
-        variants.append(Variant(context, configuration, environment))
+        for values in product(*definitions.values()):
+            defined = dict(zip(definitions, values, strict=True))
+            temporary = TemporaryDirectory(prefix="zodbshootout-", ignore_cleanup_errors=True)
+            directory = Path(places.enter_context(temporary))
+            guardian.watch_directory(directory)
+            own = replace(source, definitions=defined)
+            configuration = _read(own, directory, places, mask)
+            context = ServerContext(directory, own, configuration.names, guardian)
+            varied = {name: defined[name] for name in several}
+            variants.append(Variant(context, configuration, environment, varied))
+    if len(variants) > 1:
+        _check_directories(variants[0].configuration, "--against" if against else "--define")
     return Variants(variants, mask)
+
+
+def _check_directories(configuration: Configuration, option: str) -> None:
+    for server in configuration.servers:
+        if server.directory:
+            raise UserError(
+                f"{option}: server {server.name} keeps its data in a directory, and each "
+                "variant needs a server of its own; leave out the directory"
+            )
+
+
+def _check_definitions(source: Source, names: Collection[str]) -> None:
+    """Check that the file uses what is defined, which is not among the *names* of the run."""
+    for name in source.definitions:
+        if name in names:
+            raise UserError(f"--define: ${name} belongs to the run; give the name another one")
+        used = sorted(source.used_names.difference(names))
+        if name not in used:
+            meant = suggestion(name, used) if used else "it uses no names"
+            raise UserError(f"--define: nothing in {source.path} uses ${name}; {meant}")
 
 
 def _read(source: Source, directory: Path, places: ExitStack, mask: Mask) -> Configuration:
@@ -191,6 +282,7 @@ def _read(source: Source, directory: Path, places: ExitStack, mask: Mask) -> Con
     listen: dict[str, str] = {}
     while True:
         names = places.enter_context(given_names(source, directory, listen))
+        _check_definitions(source, names)
         mask.hide(of_configuration(source.whole, names))
         configuration = parse(source, names)
         configured = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -10,7 +11,16 @@ from typing import Any
 
 from zodbshootout.client.benchmarks.benchmark import MAX_AT_ONCE
 from zodbshootout.client.progress import throughput
-from zodbshootout.client.protocol import Call, Clock, Latencies, Prepare, Start, Stop, Stretch
+from zodbshootout.client.protocol import (
+    Call,
+    Clock,
+    Latencies,
+    Pacing,
+    Prepare,
+    Start,
+    Stop,
+    Stretch,
+)
 from zodbshootout.client.storage_info import Cache
 
 NOTICE = 0.001
@@ -18,6 +28,8 @@ NOTICE_PER_CLIENT = 0.0002
 """Seconds between the order to start and the start: by then all clients should have received it."""
 MAX_LATENESS = 0.25
 """Seconds of lateness that are added to the notice at most: a longer stall is an exception."""
+EMPTY_ITERATIONS = 5000
+"""Iterations of each client that show how many can be sent."""
 LATENESS_KEPT = 0.95
 """The part of the lateness added at one start that is added at the next one."""
 
@@ -91,14 +103,18 @@ class Crew(ABC):
             raise
         self.join()
 
-    def prepare(self, iterations: int, first: int | None = None) -> None:
+    def prepare(self, iterations: int, first: int | None = None, rate: float = 0.0) -> None:
         """Have every client prepare for :meth:`measure`, called with the same arguments next."""
-        self._prepare(Prepare(min(iterations, self.most_at_once), first=first))
+        self._prepare(Prepare(min(iterations, self.most_at_once), first=first, rate=rate))
 
-    def measure(self, iterations: int, first: int | None = None, *, counts: bool = True) -> Sample:
+    def measure(
+        self, iterations: int, first: int | None = None, rate: float = 0.0, *, counts: bool = True
+    ) -> Sample:
         """Have every client do some *iterations*, all at the same time.
 
-        Those of each client are numbered from *first* on; ``None`` continues the former ones.
+        Those of each client are numbered from *first* on; ``None`` continues the former ones.  They
+        follow each other, unless all clients together are to do them at a *rate*, in iterations a
+        second: then some more are done before that do not count.
 
         Iterations that do not *count* are not profiled, and after them no client goes on until the
         last has finished: it is over sooner, but the load is not kept up.
@@ -109,10 +125,18 @@ class Crew(ABC):
         left = iterations
         while left:
             counted = min(left, self.most_at_once)
-            sample.add(self._stretch(Prepare(counted, counts, first)), counted)
+            sample.add(self._stretch(Prepare(counted, counts, first, rate)), counted)
             left -= counted
             first = None
         return sample
+
+    def sendable_rate(self) -> float:
+        """Return the highest rate, in iterations a second, at which empty ones can be sent."""
+        sample = Sample(self.size)
+        order = Prepare(EMPTY_ITERATIONS, rate=EMPTY_ITERATIONS * 1e9, empty=True)
+        sample.add(self._stretch(order), EMPTY_ITERATIONS)
+        done = sample.iterations + sample.uncounted
+        return done / sample.on_clock if sample.on_clock else math.inf
 
     def _stretch(self, prepare: Prepare) -> list[Stretch]:
         if self._prepared != prepare:
@@ -166,6 +190,13 @@ class Sample:
     latencies: Latencies = field(default_factory=Latencies)
     latencies_of: dict[str, Latencies] = field(default_factory=dict)
     """The latencies by the kind of iteration, if there are several."""
+    lags: Latencies | None = None
+    """By how much later iterations began than they were due, if they were due at instants."""
+    lag_growth: float = 0.0
+    """Seconds by which the mean lag of later iterations exceeds that of earlier ones."""
+    scheduled: float = 0.0
+    taken: float = 0.0
+    """Seconds in which iterations were due, and in which they were done, summed over clients."""
     counts: Counter[str] = field(default_factory=Counter)
     cleared: tuple[Cache, ...] = ()
 
@@ -176,6 +207,11 @@ class Sample:
         If iterations were due at certain instants, it is their mean latency.
         """
         return self.clients * self.seconds / self.done
+
+    @property
+    def part_of_schedule(self) -> float:
+        """The time in which iterations were due, as a part of the time in which they were done."""
+        return self.scheduled / self.taken if self.taken else 1.0
 
     @property
     def smallest_share(self) -> float:
@@ -189,10 +225,9 @@ class Sample:
         start = min(client.start for client in progress)
         end = max(client.end(counted) for client in progress)
         self.start = self.start or start
-        responses = [stretch.responses for stretch in stretches if stretch.responses is not None]
-        if responses:  # how many are done in which time was decided beforehand
-            self.done += counted * self.clients
-            self.seconds += sum(responses) / self.clients
+        pacings = [stretch.pacing for stretch in stretches if stretch.pacing is not None]
+        if pacings:
+            self._add_paced(pacings, counted)
         else:
             self.done += done.iterations
             self.seconds += done.seconds
@@ -212,3 +247,14 @@ class Sample:
                 self.latencies_of.setdefault(label, Latencies()).merge(latencies)
             self.counts.update(stretch.counts)
         self.cleared = stretches[0].cleared
+
+    def _add_paced(self, pacings: Sequence[Pacing], counted: int) -> None:
+        """Add iterations of which it was decided beforehand how many are done in which time."""
+        self.done += counted * self.clients
+        self.seconds += sum(pacing.responses for pacing in pacings) / self.clients
+        self.lags = self.lags or Latencies()
+        for pacing in pacings:
+            self.lags.merge(pacing.lags)
+            self.lag_growth += pacing.lag_growth / self.clients
+            self.scheduled += pacing.scheduled
+            self.taken += pacing.taken

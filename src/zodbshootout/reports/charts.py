@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from zodbshootout.client.specification import Parameters
+from zodbshootout.client.specification import Parameters, variant_name
 from zodbshootout.reports.headings import (
     CLIENTS_AXIS,
     OBJECTS_AXIS,
+    RATE_AXIS,
     SIZE_AXIS,
     Columned,
     counted,
@@ -20,12 +22,15 @@ from zodbshootout.reports.headings import (
 )
 from zodbshootout.reports.metrics import METRICS, OBJECTS, Metric
 from zodbshootout.reports.report import Chart, Kind, Point
-from zodbshootout.results.result import CellResult
+from zodbshootout.results.comparison import Verdict, ratio_of, verdicts
+from zodbshootout.results.result import LONGEST, CellResult
 
 FAR_APART = 4.0
 """The least ratio of the widest gap between values to the narrowest for a logarithmic axis."""
 MIN_POINTS = 3
 """The least number of points of a curve with a knee; two are a straight line."""
+MEGABYTE = 2**20
+ENOUGH = "circle: from there on, more brings no significant gain"
 STEPS_PER_OCTAVE = 2
 """Points of a distribution for each halving of the fraction of iterations that took longer."""
 _SECONDS = METRICS["p50"]
@@ -36,7 +41,7 @@ class Axis:
     """A parameter over which figures are drawn."""
 
     title: str
-    value: Callable[[Parameters], int]
+    value: Callable[[Parameters], float]
     without: Callable[[Parameters], Parameters]
     """Return equal parameters for parameters that differ in this one alone."""
 
@@ -56,7 +61,12 @@ SIZE = Axis(
     lambda parameters: parameters.object_size,
     lambda parameters: replace(parameters, object_size=0),
 )
-AXES = (CLIENTS, COUNT, SIZE)
+RATE = Axis(
+    RATE_AXIS,
+    lambda parameters: parameters.rate,
+    lambda parameters: replace(parameters, rate=1.0 if parameters.rate else 0.0),
+)
+AXES = (CLIENTS, COUNT, SIZE, RATE)
 """The parameters that a sweep varies."""
 
 _Key = tuple[str, Parameters]
@@ -93,7 +103,7 @@ class MetricCharts:
         """Return a chart for each benchmark, each parameter that varies, and each other value."""
         for axis in AXES:
             for group in self._swept(axis).values():
-                title = title_of(group[0][1], swept=axis is COUNT)
+                title = title_of(group[0][1], axis.title)
                 chart = self._chart(Kind.CURVES, group, title, axis)
                 if len({point.x for point in chart.points}) > 1:
                     yield chart
@@ -133,12 +143,16 @@ class MetricCharts:
             ceiling=self.ceiling,
             x_logarithmic=_far_apart({point.x for point in points}),
         )
-        return _with_knees(chart) if kind is Kind.CURVES and rates else chart
+        if kind is Kind.CURVES and (rates or axis is RATE):
+            return _with_knees(chart, falling=not rates)
+        return chart
 
     def _point(self, column: str, result: CellResult, axis: Axis | None) -> Point | None:
         value = self.metric.value(result)
-        if value is None:
+        if value is None or not result.keeps_up:
             return None
+        if result.measures:
+            return self._point_at_rate(column, result, axis)
         x = axis.value(result.cell.parameters) if axis else 0
         text = self.metric.text(result, value)
         if self.metric is not OBJECTS:
@@ -146,6 +160,12 @@ class MetricCharts:
         if result.half_width is not None:
             text = f"{text} ±{100 * result.half_width:.0f}%"
         return Point(column, x, value, text, *_interval_of_rate(result))
+
+    def _point_at_rate(self, column: str, result: CellResult, axis: Axis | None) -> Point:
+        measure = result.with_measure(LONGEST if self.metric.name == "max" else self.metric.name)
+        x = axis.value(result.cell.parameters) if axis else 0
+        text = self.metric.text(measure, measure.mean)
+        return Point(column, x, measure.mean, text, *(measure.interval or (None, None)))
 
 
 def _interval_of_rate(result: CellResult) -> tuple[float, float] | tuple[None, None]:
@@ -171,14 +191,24 @@ def _far_apart(numbers: set[float]) -> bool:
     return len(gaps) > 1 and ordered[0] > 0 and max(gaps) / min(gaps) >= FAR_APART
 
 
-def _with_knees(chart: Chart) -> Chart:
+def _with_knees(chart: Chart, *, falling: bool = False) -> Chart:
+    """Mark the knees; better figures are *falling* ones if they are times."""
     marked = []
     for column in chart.drawn():
         points = chart.of(column)
         positions = [math.log(point.x) if chart.x_logarithmic else point.x for point in points]
-        knee = knee_of(points, positions)
-        marked += [replace(point, knee=point is knee) for point in points]
+        upright = list(map(_upside_down, points)) if falling else points
+        knee = knee_of(upright, positions)
+        marked += [
+            replace(point, knee=as_rate is knee)
+            for point, as_rate in zip(points, upright, strict=True)
+        ]
     return replace(chart, points=marked)
+
+
+def _upside_down(point: Point) -> Point:
+    ends = (None, None) if point.low is None or point.high is None else (-point.high, -point.low)
+    return Point(point.column, point.x, -point.y, point.text, *ends)
 
 
 def knee_of(points: Sequence[Point], positions: Sequence[float]) -> Point | None:
@@ -205,6 +235,66 @@ def knee_of(points: Sequence[Point], positions: Sequence[float]) -> Point | None
 
 def _between(first: float, last: float, part: float) -> float:
     return first + (last - first) * part
+
+
+def over_values(cells: Sequence[Columned]) -> Iterator[Chart]:
+    """Return a chart for each benchmark over each name that ``--define`` gave several numbers.
+
+    Marked is the first value that no greater one is significantly faster than.
+    """
+    names = dict.fromkeys(name for _, result in cells for name in result.definitions)
+    groups: dict[object, dict[str, list[CellResult]]] = {}
+    for name in names:
+        for _, result in cells:
+            if _number(result.definitions.get(name, "")) is not None:
+                others = {key: text for key, text in result.definitions.items() if key != name}
+                curves = groups.setdefault((name, _key(result)), {})
+                curves.setdefault(variant_name(result.section, others), []).append(result)
+    for (name, _), curves in groups.items():  # type: ignore[misc]
+        if all(len(curve) > 1 for curve in curves.values()):
+            yield _chart_over_values(name, curves)
+
+
+def _chart_over_values(name: str, curves: Mapping[str, list[CellResult]]) -> Chart:
+    first = next(iter(curves.values()))[0]
+    is_size = not first.definitions[name].replace(".", "").isdigit()
+    points = []
+    for column, results in curves.items():
+        results.sort(key=lambda result: _number(result.definitions[name]) or 0.0)
+        enough = _first_that_suffices(results)
+        for result in results:
+            number = _number(result.definitions[name]) or 0.0
+            rate = OBJECTS.value(result) or 0.0
+            text = OBJECTS.text(result, rate)
+            x = number / MEGABYTE if is_size else number
+            low, high = _interval_of_rate(result)
+            points.append(Point(column, x, rate, text, low, high, knee=result is enough))
+    caption = OBJECTS.caption.format(counted=counted(first))
+    return Chart(
+        Kind.CURVES,
+        title_of(first),
+        subtitle=f"{description(first)}; {ENOUGH}",
+        x_title=f"{name} (MB)" if is_size else name,
+        y_title=f"{_in_a_sentence(caption)} (more is better)",
+        points=points,
+        columns=list(curves),
+        x_logarithmic=_far_apart({point.x for point in points}),
+    )
+
+
+def _first_that_suffices(results: Sequence[CellResult]) -> CellResult | None:
+    """Return the first of the results that none of the later ones is faster than."""
+    for number, result in enumerate(results[:-1]):
+        ratios = [ratio_of(result, later) for later in results[number + 1 :]]
+        if Verdict.FASTER not in verdicts(ratios):
+            return result
+    return None
+
+
+def _number(text: str) -> float | None:
+    """Return the number that a text is, or the bytes if it is a size; otherwise ``None``."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(?:([kmgt]?)b?)", text.strip().lower())
+    return float(match[1]) * 1024.0 ** " kmgt".index(match[2] or " ") if match else None
 
 
 def distributions(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[Chart]:

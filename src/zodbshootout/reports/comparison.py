@@ -158,17 +158,23 @@ def comparison_report(
 def _table(pairs: Sequence[Pair], base: str, new: str) -> Table:
     first = pairs[0]
     names = dict.fromkeys(result.cell.contender for result in (first.base, first.new))
+    pairs = sorted(pairs, key=lambda pair: pair.base.cell.parameters.rate)
     titles = row_titles(pair.base for pair in pairs)
     axis = data_axis(pair.base for pair in pairs)
     rows = [
         Row(
-            titles[pair.base.cell.benchmark, pair.base.cell.parameters.objects],
+            title,
             [_rate(pair.base), _rate(pair.new), _verdict(pair, base, new)],
             title_of(pair.base),
         )
-        for pair in pairs
+        for title, pair in zip(titles, pairs, strict=True)
     ]
-    figures = "mean latency" if first.base.paced else f"{counted(first.base)} per second"
+    figures = f"{counted(first.base)} per second"
+    if first.base.paced:
+        figures = "latency" if first.base.measure else "mean latency"
+    limit = first.base.cell.parameters.limit
+    if limit.percentile:
+        figures = f"highest rate within {limit}"
     return Table(
         f"{' and '.join(names)}, {figures}: {description(first.base, axis)}",
         [base, new, VERDICT],
@@ -215,9 +221,14 @@ def _notes(comparison: Comparison, base: str, new: str, *, verbose: bool) -> Ite
     yield from _method(comparison.pairs)
     yield from _differences(comparison, verbose=verbose)
     for side, results in ((base, comparison.only_base), (new, comparison.only_new)):
-        names = ", ".join(long_name(result.cell) for result in results)
-        if names:
-            yield f"only in {side}: {names}"
+        if results:
+            yield f"only in {side}: {_names(results)}"
+    if comparison.overloaded:
+        yield f"cannot keep up, so not compared: {_names(comparison.overloaded)}"
+
+
+def _names(results: Iterable[CellResult]) -> str:
+    return ", ".join(dict.fromkeys(long_name(result.cell) for result in results))
 
 
 def _method(pairs: Sequence[Pair]) -> Iterator[str]:

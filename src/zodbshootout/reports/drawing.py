@@ -190,7 +190,7 @@ def _curves(base: alt.Chart, chart: Chart) -> list[alt.Chart]:
         knees = lines.transform_filter("datum.knee")
         layers.insert(2, knees.mark_point(size=300, strokeWidth=1.5, filled=False))
     if any(point.low is not None for point in chart.points):
-        bands = curves.transform_filter(_KNOWN).mark_area(opacity=0.18)
+        bands = curves.transform_filter(_KNOWN).mark_area(opacity=0.18, clip=True)
         low = alt.Y("low:Q", title=None)
         layers.insert(0, bands.encode(x=across, y=low, y2="high:Q", color=_colour(chart)))
     return layers
@@ -225,7 +225,7 @@ def _measured(chart: Chart) -> alt.Y:
     low, high = min(seconds), max(seconds)
     scale = alt.Scale(type="log", domain=[low / MARGIN, high * MARGIN], nice=False)
     ticks = [tick for tick in _round_numbers(low, high) if low / MARGIN <= tick <= high * MARGIN]
-    axis = alt.Axis(values=ticks, labelExpr=_SECONDS) if ticks else _axis(chart, 3)
+    axis = alt.Axis(values=ticks, labelExpr=_SECONDS) if len(ticks) > 1 else _axis(chart, 3)
     return alt.Y("y:Q", scale=scale, title=None, axis=axis)
 
 

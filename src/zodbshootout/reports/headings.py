@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
@@ -43,6 +43,15 @@ def in_columns(result_sets: Iterable[ResultSet]) -> list[Columned]:
     ]
 
 
+def with_measures(cells: Iterable[Columned]) -> Iterator[Columned]:
+    """Yield the results, and in place of one with several measures each of these."""
+    for column, result in cells:
+        if result.measures:
+            yield from ((column, measure) for measure in result.measures.values())
+        else:
+            yield column, result
+
+
 def counted(result: CellResult) -> str:
     """Return the plural noun for the things that the benchmark of a cell counts."""
     benchmark = benchmarks().get(result.cell.benchmark)
@@ -53,17 +62,29 @@ def group_of(result: CellResult) -> tuple[object, ...]:
     """Return a key that the cells of one table have in common."""
     parameters = result.cell.parameters
     data = _data(parameters, OBJECTS_AXIS) if _depends_on_data(result) else ""
-    return counted(result), parameters.crew, data, parameters.workload.speed
+    pace = parameters.workload.speed, parameters.rate > 0, parameters.limit
+    return counted(result), parameters.crew, data, *pace, parameters.even_arrivals
 
 
-def row_titles(results: Iterable[CellResult]) -> dict[tuple[str, int], str]:
-    """Return the titles of a table's rows, by benchmark and number of objects.
+def row_titles(results: Iterable[CellResult]) -> list[str]:
+    """Return the title of the row of each result in a table.
 
-    They are the names of the benchmarks, with the number of objects if the table has several.
+    It is the name of the benchmark, with the number of objects if the table has several, and with
+    the rate of iterations, and with what it is of them that is shown.
     """
-    rows = dict.fromkeys((r.cell.benchmark, r.cell.parameters.objects) for r in results)
-    several = len({objects for _, objects in rows}) > 1
-    return {(name, objects): f"{name} n={objects}" if several else name for name, objects in rows}
+    listed = list(results)
+    several = len({result.cell.parameters.objects for result in listed}) > 1
+    return [_row_title(result, several_counts=several) for result in listed]
+
+
+def _row_title(result: CellResult, *, several_counts: bool) -> str:
+    parameters = result.cell.parameters
+    words = [result.cell.benchmark]
+    if several_counts:
+        words.append(f"n={parameters.objects}")
+    if parameters.rate:
+        words.append(f"{parameters.rate:g}/s")
+    return " ".join(filter(None, [*words, result.measure]))
 
 
 def data_axis(results: Iterable[CellResult]) -> str:
@@ -72,25 +93,31 @@ def data_axis(results: Iterable[CellResult]) -> str:
     return OBJECTS_AXIS if several else ""
 
 
-def title_of(result: CellResult, *, swept: bool = False) -> str:
-    """Return the title of a row, without the number of objects if that is *swept*."""
+def title_of(result: CellResult, axis: str = "") -> str:
+    """Return the title of a row or a chart in words.
+
+    *axis* is the title of the axis of a chart, over which a parameter varies.
+    """
     benchmark = benchmarks().get(result.cell.benchmark)
     # A file may come from an installation with other plug-ins.
     title = benchmark.title if benchmark else f"{result.cell.benchmark} {{objects}}"
-    if swept:
-        return " ".join(title.replace("{objects}", "").split())
-    return title.replace("{objects}", str(result.cell.parameters.objects))
+    parameters = result.cell.parameters
+    count = "" if axis == OBJECTS_AXIS else str(parameters.objects)
+    title = " ".join(title.replace("{objects}", count).split())
+    paced = f"{parameters.rate:g} a second" if parameters.rate and axis != RATE_AXIS else ""
+    return ", ".join(filter(None, [title, paced, result.measure]))
 
 
-def extent(result: CellResult) -> tuple[int, int]:
+def extent(result: CellResult) -> tuple[float, ...]:
     """Return the key by which tables and charts are sorted."""
     parameters = result.cell.parameters
-    return parameters.crew.size, parameters.object_size
+    return parameters.crew.size, parameters.object_size, parameters.rate
 
 
 CLIENTS_AXIS = "clients"
 OBJECTS_AXIS = "objects per transaction"
 SIZE_AXIS = "bytes per object"
+RATE_AXIS = "iterations a second"
 """The titles of axes whose parameter :func:`description` leaves out."""
 
 
@@ -101,9 +128,9 @@ def description(result: CellResult, axis: str = "") -> str:
     """
     parameters = result.cell.parameters
     crew = parameters.crew.kind if axis == CLIENTS_AXIS else str(parameters.crew)
-    if not _depends_on_data(result):
-        return crew
-    return f"{_data(parameters, axis)}, {crew}"
+    data = [_data(parameters, axis)] if _depends_on_data(result) else []
+    even = ["even arrivals"] if parameters.even_arrivals else []
+    return ", ".join([*data, crew, *even])
 
 
 def _depends_on_data(result: CellResult) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from zodbshootout.results.result import CellResult
+from zodbshootout.results.result import REACHED, CellResult
 
 MILLIONS = 10_000_000
 """The least rate that is printed in millions."""
@@ -28,6 +28,11 @@ class Metric:
 
     def text(self, result: CellResult, value: float) -> str:
         """Return *value*, a figure of *result*, as it is printed."""
+        parameters = result.cell.parameters
+        if result.measure == REACHED:
+            return f"{_three_digits(parameters.rate * value)}/s"
+        if parameters.limit.percentile and self is OBJECTS:
+            return _three_digits(value)
         if self.format:
             return format(value, self.format)
         if self.better == "more" and result.unit == "second" and not result.paced:
@@ -35,9 +40,18 @@ class Metric:
         return str(result.benchmark().format_value(value))
 
 
+def _three_digits(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"  # noqa: PLR2004
+
+
 def _objects(result: CellResult) -> float:
     # A run that traced memory has bytes, whichever metric is shown.
-    return result.mean if result.unit == "byte" or result.paced else result.objects_per_second
+    if result.unit == "byte" or result.paced:
+        return result.mean
+    parameters = result.cell.parameters
+    if parameters.limit.percentile:
+        return parameters.crew.size / result.mean
+    return result.objects_per_second
 
 
 def _stdev(result: CellResult) -> float | None:

@@ -9,14 +9,14 @@ from dataclasses import replace
 from typing import Any
 
 from zodbshootout.client.specification import Parameters
-from zodbshootout.reports.charts import MetricCharts, distributions
+from zodbshootout.reports.charts import ENOUGH, MetricCharts, distributions, over_values
 from zodbshootout.reports.comparison import (
     ColumnComparison,
     comparison_report,
     comparisons_of_columns,
     ratio_entry,
 )
-from zodbshootout.reports.headings import Columned, ResultSet, description, in_columns
+from zodbshootout.reports.headings import Columned, ResultSet, description, in_columns, row_titles
 from zodbshootout.reports.metrics import COUNTS, OBJECTS, PERCENTILES, Metric
 from zodbshootout.reports.replay import step_charts
 from zodbshootout.reports.report import Entry, Listing, Report, Row, Style, Table
@@ -102,15 +102,21 @@ def _by_benchmark(timed: Sequence[Columned], columns: Sequence[str], ceiling: st
             for chart in MetricCharts(cells, columns, metric, ceiling).curves()
         ]
         latencies = [*percentiles, *distributions(cells, columns)]
-        charts = [*objects.curves(), *objects.bars(), *steps, *latencies]
+        values = list(over_values(unpaced))
+        charts = [*objects.curves(), *values, *objects.bars(), *steps, *latencies]
         parts.append(Report(title=benchmark, charts=charts))
     points = [point for part in parts for chart in part.charts for point in chart.points]
     notes = {
         "lines on bars and bands around curves: 95 % confidence intervals": any(
             point.low is not None for point in points
         ),
-        "circle: the knee of a curve, from which on it rises less: the point farthest above "
-        "the straight line from its first to its last one": any(point.knee for point in points),
+        "circle: the knee of a curve, from which on throughput rises less, or latency more: the "
+        "point farthest from the straight line from its first to its last one": any(
+            point.knee
+            for chart in Report(parts=parts).all_charts()
+            if ENOUGH not in chart.subtitle
+            for point in chart.points
+        ),
         f"dashed: {ceiling}": ceiling is not None,
     }
     applicable = [note for note, applies in notes.items() if applies]
@@ -168,20 +174,22 @@ def _verdicts(comparisons: Sequence[ColumnComparison]) -> list[str]:
 
 def _matrix(comparisons: Sequence[ColumnComparison]) -> Table | None:
     """Return the ratios of contenders to those that they are compared with."""
-    rows: dict[tuple[str, Parameters], dict[str, Pair]] = {}
+    rows: dict[tuple[str, Parameters, str], dict[str, Pair]] = {}
     for columns in comparisons:
         for pair in columns.comparison.pairs:
             cell = pair.base.cell
-            rows.setdefault((cell.benchmark, cell.parameters), {})[columns.new] = pair
+            key = (cell.benchmark, cell.parameters, pair.base.measure)
+            rows.setdefault(key, {})[columns.new] = pair
     if not rows:
         return None
     names = list(dict.fromkeys(columns.new for columns in comparisons))
     bases = ", ".join(dict.fromkeys(columns.base for columns in comparisons))
-    benchmarks = Counter(benchmark for benchmark, _ in rows)
+    firsts = [next(iter(row.values())).base for row in rows.values()]
+    titles = row_titles(firsts)
+    several = Counter(titles)
     lines = []
-    for (benchmark, _), row in rows.items():
-        first = next(iter(row.values())).base
-        title = benchmark if benchmarks[benchmark] == 1 else f"{benchmark}, {description(first)}"
+    for title, first, row in zip(titles, firsts, rows.values(), strict=True):
+        title = title if several[title] == 1 else f"{title}, {description(first)}"  # noqa: PLW2901
         entries = [ratio_entry(row.get(name)) or Entry("-", style=Style.DIM) for name in names]
         lines.append(Row(title, entries))
     return Table(f"Speed as a multiple of that of {bases}", names, lines)

@@ -30,6 +30,7 @@ from zodbshootout.reports.headings import (
     in_columns,
     row_titles,
     title_of,
+    with_measures,
 )
 from zodbshootout.reports.metrics import OBJECTS, Metric
 from zodbshootout.reports.records import records_of
@@ -38,7 +39,7 @@ from zodbshootout.reports.report import Entry, Report, Row, Style, Table
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.comparison import Pair, ratio_of, rounds_needed
 from zodbshootout.results.estimate import MIN_RUNS
-from zodbshootout.results.result import IMPRECISE, CellResult
+from zodbshootout.results.result import IMPRECISE, PERCENTILES_AT_A_RATE, REACHED, CellResult
 
 TILDE = "~"
 """The mark before an imprecise figure."""
@@ -74,7 +75,7 @@ def tables_with_comparisons(
     parts = [
         comparison_report(columns.comparison, columns.base, columns.new)
         for columns in comparisons_of_columns(result_sets)
-        if columns.is_variant
+        if columns.is_variant and not columns.comparison.pairs[0].new.definitions
     ]
     return replace(report, parts=parts)
 
@@ -100,7 +101,7 @@ def make_report(
     check_columns(columns, relative_to, baseline)
     footnotes = _Footnotes(columns, {result.cell.benchmark for _, result in cells})
     groups: dict[tuple[object, ...], list[Columned]] = {}
-    for column, result in cells:
+    for column, result in with_measures(cells) if metric is OBJECTS else cells:
         groups.setdefault(group_of(result), []).append((column, result))
     comparisons = []
     if metric is OBJECTS and relative_to is None:
@@ -140,9 +141,9 @@ class _Scale:
     """The word for cells that were not measured."""
 
     @cached_property
-    def _pairs(self) -> Mapping[tuple[str, Cell], Pair]:
+    def _pairs(self) -> Mapping[tuple[str, Cell, str], Pair]:
         return {
-            (columns.new, pair.new.cell): pair
+            (columns.new, pair.new.cell, pair.new.measure): pair
             for columns in self.comparisons
             for pair in columns.comparison.pairs
         }
@@ -153,9 +154,9 @@ class _Scale:
         if result is None:
             return Entry()
         note = self.footnotes.number(column, result) if result.reason else 0
-        if not result.measured:
-            word = {State.UNSUPPORTED: "n/a", State.NOT_RUN: self.pending}.get(result.state)
-            return Entry(word or result.state.value, style=_STYLES[result.state], note=note)
+        missing = self._missing(result)
+        if missing is not None:
+            return replace(missing, note=note)
         base = None if self.relative_to is None else row.get(self.relative_to)
         value = self._value(result) if self.relative_to is None else self._multiple(result, base)
         if value is None:
@@ -171,8 +172,19 @@ class _Scale:
             digits = 3 if (result.half_width or 1.0) <= VAGUE else 2
             text = f"{TILDE}{self.metric.text(result, float(f'{value:.{digits}g}'))}"
         within = "" if result.half_width is None else f"±{result.half_width:3.0%}"
-        ratio = ratio_entry(self._pairs.get((column, result.cell)))
+        ratio = ratio_entry(self._pairs.get((column, result.cell, result.measure)))
         return Entry(text, value, style, within, note, ratio)
+
+    def _missing(self, result: CellResult) -> Entry | None:
+        """Return the entry that says why there is no figure, ``None`` if there is one."""
+        if not result.measured:
+            word = {State.UNSUPPORTED: "n/a", State.NOT_RUN: self.pending}.get(result.state)
+            return Entry(word or result.state.value, style=_STYLES[result.state])
+        if result.paced and not result.keeps_up and result.measure != REACHED:
+            is_first = result.measure == next(iter(PERCENTILES_AT_A_RATE))
+            word = "cannot keep up" if is_first or not result.measure else "-"
+            return Entry(word, style=Style.BAD)
+        return None
 
     def _value(self, result: CellResult) -> float | None:
         return self.metric.value(result)
@@ -189,20 +201,26 @@ class _Scale:
 
 def _table(group: Sequence[Columned], scale: _Scale) -> Table:
     columns = list(dict.fromkeys(column for column, _ in group))
+    group = sorted(group, key=lambda cell: cell[1].cell.parameters.rate)
     titles = row_titles(result for _, result in group)
     results: dict[str, dict[str, CellResult]] = {}
-    for column, result in group:
-        title = titles[result.cell.benchmark, result.cell.parameters.objects]
+    for title, (column, result) in zip(titles, group, strict=True):
         results.setdefault(title, {})[column] = result
     rows = [
         Row(
-            title,
+            _line_title(title, next(iter(row.values()))),
             [scale.entry(row, column) for column in columns],
             title_of(next(iter(row.values()))),
         )
         for title, row in results.items()
     ]
+    rows = [row for row in rows if any(entry.text != "-" for entry in row.entries)]
     return Table(_caption([result for _, result in group], scale), columns, rows)
+
+
+def _line_title(title: str, result: CellResult) -> str:
+    """Return the title of a row; those on one rate have that in the first of them alone."""
+    return f"  {result.measure}" if result.measure not in {"", REACHED} else title
 
 
 def _caption(results: Sequence[CellResult], scale: _Scale) -> str:
@@ -211,9 +229,14 @@ def _caption(results: Sequence[CellResult], scale: _Scale) -> str:
     figures = scale.metric.caption.format(counted=f"{noun[0].upper()}{noun[1:]}")
     if any(result.measured and result.unit == "byte" for result in results):
         figures, better = "Memory of a worker", "less"
-    if any(result.paced for result in results) and scale.metric is OBJECTS:
-        speed = results[0].cell.parameters.workload.speed
+    parameters = results[0].cell.parameters
+    if scale.metric is OBJECTS and parameters.workload.speed:
+        speed = parameters.workload.speed
         figures, better = f"Mean latency at {speed:g} times the recorded speed", "less"
+    if scale.metric is OBJECTS and parameters.rate:
+        figures, better = "Latency at a given rate", "less"
+    if scale.metric is OBJECTS and parameters.limit.percentile:
+        figures = f"Highest rate, in iterations a second, within {parameters.limit}"
     if scale.relative_to is not None:
         figures = f"{figures}, relative to {scale.relative_to}"
     if better == "less":
@@ -327,7 +350,7 @@ def _slow_hosts(cells: Sequence[Columned]) -> Iterator[str]:
 
 def _imprecision(result_sets: Sequence[ResultSet], baseline: str | None) -> Iterator[str]:
     """Return a line about the figures that are not known well: how many, why, and the remedy."""
-    measured = [result for _, result in in_columns(result_sets) if result.measured]
+    measured = [result for _, result in with_measures(in_columns(result_sets)) if result.measured]
     imprecise = [result for result in measured if result.is_imprecise]
     if not imprecise:
         return

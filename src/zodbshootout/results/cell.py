@@ -53,7 +53,17 @@ class Cell:
             **({"hosts": crew.hosts} if crew.hosts else {}),
             **data,
             **self._workload(),
+            **self._arrivals(),
         }
+
+    def _arrivals(self) -> dict[str, str | int | float]:
+        parameters = self.parameters
+        kinds = {"arrivals": "even" if parameters.even_arrivals else "poisson"}
+        if parameters.rate:
+            return {"rate": parameters.rate, **kinds}
+        if parameters.limit.percentile:
+            return {"latency_limit": str(parameters.limit), **kinds}
+        return {}
 
     def _workload(self) -> dict[str, str | int | float]:
         workload = self.parameters.workload

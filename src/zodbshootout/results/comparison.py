@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
@@ -20,6 +20,8 @@ FALSE_CALLS = 0.01
 
 If no cell differs, it is how often any cell of a comparison is called different.
 """
+COMPARED = ("p50", "p99")
+"""The percentiles that are compared of iterations at a rate."""
 MAX_WIDTH = math.log(1.1)
 """The greatest half width of the logarithm of a ratio that can show no difference."""
 
@@ -101,6 +103,8 @@ class Comparison:
     pairs: Sequence[Pair]
     only_base: Sequence[CellResult]
     only_new: Sequence[CellResult]
+    overloaded: Sequence[CellResult]
+    """Cells of both sides that cannot keep up with their rate, and so have no latencies."""
     differences: Sequence[Difference]
 
     @property
@@ -143,13 +147,14 @@ def compare(
 
     :raises UserError: if several cells of a side are alike then
     """
-    of_base = _by_key(base, ignored, across=across)
-    of_new = _by_key(new, ignored, across=across)
+    of_base = _by_key(_with_measures(base), ignored, across=across)
+    of_new = _by_key(_with_measures(new), ignored, across=across)
     common = [(of_base[key], of_new[key]) for key in of_base if key in of_new]
     return Comparison(
         _pairs(common),
         [result for key, result in of_base.items() if key not in of_new],
         [result for key, result in of_new.items() if key not in of_base],
+        [result for result in (*base, *new) if result.measures and not result.keeps_up],
         [
             *_differing([(_facts(base), _facts(new)) for base, new in common], setting=False),
             *_differing([(_settings(base), _settings(new)) for base, new in common], setting=True),
@@ -157,8 +162,17 @@ def compare(
     )
 
 
+def _with_measures(results: Sequence[CellResult]) -> Iterator[CellResult]:
+    """Yield what is compared: of iterations at a rate the median and the tail of latencies."""
+    for result in results:
+        if not result.measures:
+            yield result
+        elif result.keeps_up:
+            yield from (result.measures[name] for name in COMPARED)
+
+
 def _by_key(
-    results: Sequence[CellResult], ignored: Collection[str] = (), *, across: bool
+    results: Iterable[CellResult], ignored: Collection[str] = (), *, across: bool
 ) -> dict[tuple[Any, ...], CellResult]:
     by_key: dict[tuple[Any, ...], CellResult] = {}
     for result in results:
@@ -167,7 +181,7 @@ def _by_key(
         cell = result.cell
         parameters = _by_name(cell.parameters)
         compared = (value for name, value in parameters.items() if name not in {"owner", *ignored})
-        key = (cell.benchmark, "" if across else cell.contender, *compared)
+        key = (cell.benchmark, "" if across else cell.contender, *compared, result.measure)
         if key in by_key:
             raise UserError(
                 "--ignore: which of these is meant: "

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 import statistics
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,11 +15,12 @@ from urllib.parse import quote
 import pyperf
 from hdrh.histogram import HdrHistogram
 
+from zodbshootout.client.arrivals import KEPT_UP
 from zodbshootout.client.outcome import Failure, State
 from zodbshootout.client.protocol import NANOSECONDS
-from zodbshootout.client.specification import INSTALLED
+from zodbshootout.client.specification import INSTALLED, Parameters
 from zodbshootout.results.cell import Cell
-from zodbshootout.results.estimate import MIN_RUNS, Estimate, mean_of_runs
+from zodbshootout.results.estimate import MIN_RUNS, Estimate, mean_of, mean_of_runs
 
 MAX_WARMING_UP = 2
 """The most values of a run that cannot show whether its first one is slower."""
@@ -26,6 +29,9 @@ IMPRECISE = 0.1
 asked for."""
 USUAL = (50, 90, 99)
 """The percentiles that every report of latencies shows."""
+PERCENTILES_AT_A_RATE = {"p50": 0, "p99": 0, "p99.9": 5000}
+"""The percentiles that are shown of iterations at a rate, if there are as many iterations."""
+REACHED, LONGEST = "reached", "longest"
 _NAME = "cell"
 """The name of all runs until they are written; pyperf joins runs of one name only."""
 
@@ -43,6 +49,8 @@ class CellResult:
     runs: tuple[pyperf.Run, ...] = ()
     crashes: tuple[str, ...] = ()
     """The reasons for repeated runs: a line for each crash of a process."""
+    measure: str = ""
+    """What its values are if they are not those that were measured: see :attr:`measures`."""
 
     def with_run(self, benchmark: pyperf.Benchmark) -> CellResult:
         """Return the result with the run of a worker added, or with those of a file."""
@@ -106,7 +114,62 @@ class CellResult:
     @property
     def paced(self) -> bool:
         """Whether its iterations were due at given instants, and its values are latencies."""
-        return self.cell.parameters.workload.speed > 0
+        parameters = self.cell.parameters
+        return parameters.workload.speed > 0 or parameters.rate > 0
+
+    @cached_property
+    def keeps_up(self) -> bool:
+        """Whether the iterations that came at a rate were done in time, if they did.
+
+        They were not if too few were done, or if they began later and later: by significantly more
+        in the later half of a slice, and by more than is allowed.
+        """
+        if not self.cell.parameters.rate:
+            return True  # slices at the recorded speed are too short to tell
+        metadata = [run.get_metadata() for run in self.runs]
+        parts = [facts["part_of_schedule"] for facts in metadata if "part_of_schedule" in facts]
+        if parts and statistics.median(parts) < KEPT_UP:
+            return False
+        growths = [
+            float(seconds)
+            for facts in metadata
+            for seconds in str(facts.get("lag_growth_s", "")).split()
+        ]
+        if len(growths) < MIN_RUNS:
+            return True
+        iterations = sum(facts["iterations"] for facts in metadata)
+        half_a_slice = iterations / self.cell.parameters.rate / len(growths) / 2
+        allowed = half_a_slice * (1 - KEPT_UP) / 2
+        return not (mean_of(growths).interval[0] > 0 and statistics.fmean(growths) > allowed)
+
+    @cached_property
+    def measures(self) -> Mapping[str, CellResult]:
+        """What is shown of iterations at a rate, by name; see :meth:`with_measure`."""
+        if not (self.cell.parameters.rate and self.timed):
+            return {}
+        iterations = sum(run.get_metadata().get("iterations", 0) for run in self.runs)
+        shown = [name for name, beyond in PERCENTILES_AT_A_RATE.items() if iterations >= beyond]
+        return {name: self.with_measure(name) for name in [REACHED, *shown, LONGEST]}
+
+    def with_measure(self, name: str) -> CellResult:
+        """Return the result with another value for each run.
+
+        That is a percentile of latencies (``p99``) or the ``longest`` one, in seconds, or the part
+        of the rate that was ``reached``.
+        """
+        runs = []
+        for run in self.runs:
+            metadata = run.get_metadata()
+            if name == REACHED:
+                value = metadata["part_of_schedule"]
+            elif name == LONGEST:
+                value = metadata["latency_max_s"]
+            else:
+                histogram = HdrHistogram.decode(metadata["latency_histogram"])
+                value = histogram.get_value_at_percentile(float(name[1:])) / NANOSECONDS
+            metadata["slices"] = "0"
+            runs.append(pyperf.Run([value], metadata=metadata, collect_metadata=False))
+        return replace(self, runs=tuple(runs), measure=name)
 
     @property
     def servers_restarted(self) -> bool:
@@ -123,9 +186,20 @@ class CellResult:
         """The contender of which this is one in another environment; empty if there is none."""
         return str(self.metadata.get("beside", ""))
 
+    @cached_property
+    def definitions(self) -> Mapping[str, str]:
+        """The values of names for this variant, if ``--define`` has given several."""
+        values: dict[str, str] = json.loads(self.metadata.get("definitions", "{}"))
+        return values
+
+    @property
+    def section(self) -> str:
+        """The name of the contender's section, of which ``--define`` has made variants."""
+        return self.cell.contender.partition(" [")[0] if self.definitions else self.cell.contender
+
     @property
     def environment(self) -> str:
-        original = self.variant_of
+        original = "" if self.definitions else self.variant_of
         return self.cell.contender.removeprefix(f"{original}@") if original else INSTALLED
 
     @property
@@ -167,7 +241,7 @@ class CellResult:
 
     @cached_property
     def mean(self) -> float:
-        return statistics.fmean(self.values)
+        return self.estimate.mean if self.measure else statistics.fmean(self.values)
 
     @property
     def spread(self) -> float | None:
@@ -176,7 +250,14 @@ class CellResult:
 
     @cached_property
     def estimate(self) -> Estimate:
-        """The mean over runs, which are independent, in the unit of the values."""
+        """The mean over runs, which are independent, in the unit of the values.
+
+        That of a measure is geometric, like ratios: one long stall must not decide on it alone.
+        """
+        if self.measure:
+            logs = mean_of([math.log(value) for value in self.values])
+            mean = math.exp(logs.mean)
+            return replace(logs, mean=mean, variance=logs.variance * mean**2)
         return mean_of_runs([run.values for run in self.runs])
 
     @property
@@ -188,7 +269,12 @@ class CellResult:
     @property
     def interval(self) -> tuple[float, float] | None:
         """The 95 % confidence interval of the mean over runs, if there are runs enough."""
-        return self.estimate.interval if len(self.runs) >= MIN_RUNS else None
+        if len(self.runs) < MIN_RUNS:
+            return None
+        if self.measure:
+            factor = math.exp(self.relative.half_width)
+            return self.mean / factor, self.mean * factor
+        return self.estimate.interval
 
     @property
     def half_width(self) -> float | None:
@@ -293,17 +379,26 @@ def long_name(cell: Cell) -> str:
         words.append(parameters.workload.name)
     if parameters.workload.speed:
         words.append(f"speed {parameters.workload.speed:g}")
+    words += arrivals_of(parameters)
     return f"{cell.contender}: {' '.join([*words, parameters.crew.code])}"
+
+
+def arrivals_of(parameters: Parameters) -> list[str]:
+    """Return the rate or the limit of parameters, if they have one, in words."""
+    even = ["even arrivals"] if parameters.even_arrivals else []
+    if parameters.rate:
+        return [f"rate {parameters.rate:g}", *even]
+    return [f"within {parameters.limit}", *even] if parameters.limit.percentile else []
 
 
 def short_name(cell: Cell, varied: Iterable[str]) -> str:
     """Return a name that identifies a cell among those of its contender in a run.
 
     *varied* are the parameters with several values in the run: ``concurrency``, ``objects``,
-    ``size``.
+    ``size``, ``rate``.
     """
     parameters = cell.parameters
-    values = {"concurrency": f"c={parameters.crew.size}"}
+    values = {"concurrency": f"c={parameters.crew.size}", "rate": f"r={parameters.rate:g}"}
     if parameters.objects:
         values |= {"objects": f"n={parameters.objects}", "size": f"s={parameters.object_size}"}
     return " ".join([cell.benchmark, *(values[name] for name in values if name in set(varied))])
@@ -317,9 +412,11 @@ def file_name(cell: Cell, varied: Iterable[str]) -> str:
 
 def varied_parameters(cells: Iterable[Cell]) -> frozenset[str]:
     """Return the names of the parameters with several values among *cells*."""
-    values: dict[str, set[int]] = {"concurrency": set(), "objects": set(), "size": set()}
+    names = ("concurrency", "objects", "size", "rate")
+    values: dict[str, set[float]] = {name: set() for name in names}
     for cell in cells:
         values["concurrency"].add(cell.parameters.crew.size)
+        values["rate"].add(cell.parameters.rate)
         if cell.parameters.objects:
             values["objects"].add(cell.parameters.objects)
             values["size"].add(cell.parameters.object_size)

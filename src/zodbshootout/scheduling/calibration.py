@@ -13,6 +13,10 @@ from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
+from zodbshootout.client.arrivals import lead
+from zodbshootout.client.specification import Parameters
+from zodbshootout.results.estimate import MIN_RUNS
+
 C = TypeVar("C", bound=Hashable)
 
 RUN_TIME = 1.8
@@ -24,6 +28,15 @@ AFFORDABLE_IF_NUMBERED = 20
 ALIKE = 1.5
 """Contenders do equally many iterations if one takes up to this many times as long as the other:
 calibration is no more exact than that."""
+MIN_ARRIVALS = 300
+"""Arrivals of all clients in a slice at a rate, at least: three of them are beyond the 99th
+percentile."""
+MIN_PACED = 1.0
+"""Seconds that a slice at a rate takes at least."""
+MIN_BEYOND = 10
+"""Arrivals beyond a percentile that is to be compared with a limit, at least."""
+SECONDS_OF_A_SEARCH = 240.0
+"""Seconds that are allowed for finding a rate within a limit some times."""
 MAX_LOOPS = 2**16
 MIN_VALUES = 3
 MAX_TURNS = 100
@@ -71,6 +84,8 @@ class RowCalibration(Generic[C]):
     """A contender takes a slice in one of this many turns; without an entry, in each."""
     cheapest: float = 0.0
     """Seconds of a slice of the quickest contender, time off the clock included."""
+    latest: dict[C, float] = field(default_factory=dict)
+    """The latest value of each contender."""
 
     def __post_init__(self) -> None:
         self.turns = self.effort.values
@@ -88,6 +103,29 @@ class RowCalibration(Generic[C]):
         """Return whether a contender takes a slice in a turn, counted from 0 on."""
         counting = turn - self.effort.warmups
         return counting < 0 or counting % self.stride.get(key, 1) == 0
+
+
+def loops_at_rate(parameters: Parameters) -> int:
+    """Return the loops for iterations that come at a rate, or 0 if they do not.
+
+    They are enough for the tail of the latencies to be seen.
+    """
+    percentile = parameters.limit.percentile
+    if not (parameters.rate or percentile):
+        return 0
+    arrivals = max(MIN_ARRIVALS, parameters.rate * MIN_PACED, MIN_BEYOND / (1 - percentile / 100))
+    return math.ceil(round(arrivals, 6) / parameters.crew.size)
+
+
+def least_seconds(parameters: Parameters) -> float:
+    """Return the seconds that the slices of a cell take at least until it has an interval."""
+    if parameters.limit.percentile:
+        return SECONDS_OF_A_SEARCH
+    if not parameters.rate:
+        return 0.0
+    loops = loops_at_rate(parameters)
+    slices = (loops + lead(loops)) * parameters.crew.size / parameters.rate
+    return (MIN_RUNS + 1) * slices
 
 
 def choose_loops(

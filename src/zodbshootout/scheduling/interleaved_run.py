@@ -25,6 +25,7 @@ from zodbshootout.scheduling.calibration import (
     turn_strides,
 )
 from zodbshootout.workers.launch import Worker
+from zodbshootout.workers.worker import Slice
 
 
 def ordered(
@@ -86,24 +87,31 @@ class InterleavedRun(Generic[C]):
         effort = calibration.effort
         self._each(
             lambda key: self.workers[key].begin(
-                calibration.loops[key], calibration.values(key), effort.warmups
+                calibration.loops[key],
+                calibration.values(key),
+                effort.warmups,
+                calibration.latest.get(key, 0.0),
             )
         )
         orders: dict[int, list[C]] = {}
         for turn in range(calibration.all_turns):
             keys = [key for key in self.workers if calibration.takes_part(key, turn)]
-            self._take_turn(ordered(keys, calibration.stride, orders, order), first + turn)
+            while keys:
+                in_order = ordered(keys, calibration.stride, orders, order)
+                slices = self._take_turn(in_order, first + turn)
+                calibration.latest |= {key: taken.value for key, taken in slices.items()}
+                keys = [key for key, taken in slices.items() if taken.goes_on]
         self._each(lambda key: self.workers[key].start("finish"))
         for key in list(self.workers):
             run = self._one(key, lambda key: self.workers[key].finish())
             if key in self.workers:
                 yield key, run
 
-    def _take_turn(self, keys: Sequence[C], number: int) -> None:
+    def _take_turn(self, keys: Sequence[C], number: int) -> dict[C, Slice]:
         """Have *keys* prepare a slice at the same time, and then take it one after the other."""
         self._each(self.before_slice, keys)
         self._all_at_once(keys, "prepare_slice", number)
-        self._each(lambda key: self.workers[key].take_slice(number), keys)
+        return self._each(lambda key: self.workers[key].take_slice(number), keys)
 
     def _first_iterations(self, calibration: RowCalibration[C]) -> dict[C, float]:
         """Have each contender do an iteration; return its seconds if calibration needs them.

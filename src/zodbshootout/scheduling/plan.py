@@ -13,7 +13,7 @@ from zodbshootout.client.specification import Parameters
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.estimate import MIN_RUNS
-from zodbshootout.scheduling.calibration import Effort
+from zodbshootout.scheduling.calibration import Effort, least_seconds
 
 RUN_OVERHEAD = 0.45
 """Seconds of a run besides its slices, for one of several contenders that are set up together: its
@@ -29,16 +29,18 @@ class Sweep:
     object_sizes: Sequence[int]
     base: Parameters
     """The parameters that all combinations have in common."""
+    rates: Sequence[float] = (0.0,)
+    """Iterations a second of all clients; 0 for one after the other."""
 
     def parameters(self) -> list[Parameters]:
         """Return every combination, a coarse grid before the points between.
 
         So a sweep that is interrupted has curves over the whole range of each parameter.
         """
-        axes = [self.concurrency, self.object_sizes, self.objects]
+        axes = (self.concurrency, self.object_sizes, self.objects, self.rates)
         finest = [_levels(axis) for axis in axes]
         combinations = sorted(
-            product(*axes),
+            product(self.concurrency, self.object_sizes, self.objects, self.rates),
             key=lambda numbers: max(
                 levels[number] for levels, number in zip(finest, numbers, strict=True)
             ),
@@ -49,12 +51,13 @@ class Sweep:
                 crew=replace(self.base.crew, size=size),
                 objects=objects,
                 object_size=object_size,
+                rate=rate,
             )
-            for size, object_size, objects in combinations
+            for size, object_size, objects, rate in combinations
         ]
 
 
-def _levels(numbers: Sequence[int]) -> dict[int, int]:
+def _levels(numbers: Sequence[float]) -> dict[float, int]:
     """Return the level of the coarsest grid that contains a number, by number.
 
     The level is 0 for the smallest and the largest number, 1 for the one in the middle, 2 for those
@@ -140,7 +143,10 @@ class Plan:
     @property
     def limit(self) -> float:
         """The seconds that everything may take, if a precision is to be reached."""
-        return self.effort.limit or self.effort.cell_limit * len(self._accepted)
+        usual = self.effort.cell_limit
+        return self.effort.limit or sum(
+            max(usual, least_seconds(cell.parameters)) for cell in self._accepted
+        )
 
     @property
     def run_time(self) -> float:

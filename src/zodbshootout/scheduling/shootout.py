@@ -13,7 +13,7 @@ from zodbshootout.client.outcome import Failed, Failure, State
 from zodbshootout.client.storage_info import clients_together
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.comparison import rounds_needed
-from zodbshootout.scheduling.calibration import RowCalibration
+from zodbshootout.scheduling.calibration import RowCalibration, loops_at_rate
 from zodbshootout.scheduling.interleaved_run import InterleavedRun
 from zodbshootout.scheduling.load import load_now
 from zodbshootout.scheduling.plan import Row
@@ -87,7 +87,7 @@ class Shootout:
 
     def _measure_rows(self, rows: Sequence[Row], limit: float) -> None:
         """Make as many rounds of each row as it takes; *limit* is in seconds."""
-        calibrations = {row: self._calibration(row[0]) for row in rows}
+        calibrations = {row: self._calibration(row) for row in rows}
         made = {row: self._rounds_made(row) for row in rows}
         effort = self.plan.effort
         rounds = Rounds(rows, effort, limit, self._rounds_needed, self._close, made=made)
@@ -118,14 +118,20 @@ class Shootout:
                 self.store.fail(cell, Failure(reason, state=State.NOT_RUN))
         self.store.close(cells)
 
-    def _calibration(self, cell: Cell) -> RowCalibration[Cell]:
+    def _calibration(self, row: Row) -> RowCalibration[Cell]:
+        cell = row[0]
         fewest = benchmarks()[cell.benchmark].fewest(cell.parameters)
         effort = replace(self.plan.effort, run_time=self.plan.run_time)
         if self._restarts(cell.benchmark):
             # The second read of an object would come from the server's cache.
             values = effort.values or VALUES_WITH_RESTARTS
             effort = replace(effort, loops=fewest, values=values)
-        return RowCalibration(effort, fewest, benchmarks()[cell.benchmark].numbered)
+        numbered = benchmarks()[cell.benchmark].numbered
+        loops = loops_at_rate(cell.parameters)
+        if not loops:
+            return RowCalibration(effort, fewest, numbered)
+        effort = replace(effort, values=effort.values or 1)
+        return RowCalibration(effort, fewest, numbered, dict.fromkeys(row, loops))
 
     def _measure_round(
         self, row: Sequence[Cell], calibration: RowCalibration[Cell], number: int

@@ -113,6 +113,8 @@ class Tasks:
         versions = {**installed_versions(["zodbshootout"]), **info.versions}
         uncleared = ", ".join(map(str, contender.caches_left(restarted=restarted)))
         documents = {"settings": json.dumps(contender.settings)}
+        if contender.definitions:
+            documents["definitions"] = json.dumps(contender.definitions)
         if contender.text:  # it has several lines, which pyperf's metadata cannot have
             documents["configuration_text"] = json.dumps(contender.text)
         return documents | storable(

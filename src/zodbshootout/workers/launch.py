@@ -345,9 +345,9 @@ class Worker:
         taken: Slice = self._call("attempt", loops)
         return taken
 
-    def begin(self, loops: int, values: int, warmups: int) -> None:
-        """Get ready for the slices that count."""
-        self._call("begin", loops, values, warmups, self.options)
+    def begin(self, loops: int, values: int, warmups: int, expected: float = 0.0) -> None:
+        """Get ready for the slices that count, whose value may be about what is *expected*."""
+        self._call("begin", loops, values, warmups, expected, self.options)
 
     def take_slice(self, number: int) -> Slice:
         """Have the slice taken that was prepared."""

@@ -34,7 +34,9 @@ def summarize(
     """Return the metadata of the values of one run.
 
     Times are seconds; ``latency_histogram`` is HdrHistogram's own encoding (V2, base64), of
-    nanoseconds; ``client_1_s`` and so on are the seconds per iteration of each client; ``slices``
+    nanoseconds; ``part_of_schedule`` is the time in which iterations were due as a part of that in
+    which they were done, and ``schedule_lag`` by how much later they began than they were due;
+    ``client_1_s`` and so on are the seconds per iteration of each client; ``slices``
     and ``slice_starts_s`` have a number for each value.  If clients are on other *hosts*, a mapping
     of names to the numbers of clients, ``host_1_s`` and so on are the means of the clients there,
     and the clock of a host is known within *clock_uncertainty* seconds.
@@ -59,23 +61,38 @@ def summarize(
         "start_delay_s": max(sample.start_delay for sample in samples),
         "slices": " ".join(map(str, slices)),
         "slice_starts_s": " ".join(f"{sample.start:.6f}" for sample in samples),
-        **_latency(latencies),
+        **_percentiles("latency", latencies),
+        **_pacing(samples),
     }
     for label, of_label in latencies_of.items():
-        metadata |= {f"{label}_{key}": value for key, value in _latency(of_label).items()}
+        metadata |= _percentiles(f"{label}_latency", of_label)
     metadata["cleared_caches"] = ", ".join(map(str, samples[0].cleared)) or "none"
     return {**metadata, **counts}
 
 
-def _latency(latencies: Latencies) -> Metadata:
+def _percentiles(name: str, latencies: Latencies) -> Metadata:
     recorded = histogram(latencies)
     return {
-        "latency_max_s": latencies.longest,
-        "latency_histogram": recorded.encode().decode("ascii"),
+        f"{name}_max_s": latencies.longest,
+        f"{name}_histogram": recorded.encode().decode("ascii"),
         **{
-            f"latency_p{percentile}_s": recorded.get_value_at_percentile(percentile) / NANOSECONDS
+            f"{name}_p{percentile}_s": recorded.get_value_at_percentile(percentile) / NANOSECONDS
             for percentile in PERCENTILES
         },
+    }
+
+
+def _pacing(samples: Sequence[Sample]) -> Metadata:
+    lags = Latencies()
+    for sample in samples:
+        if sample.lags is None:
+            return {}
+        lags.merge(sample.lags)
+    return {
+        "part_of_schedule": sum(sample.scheduled for sample in samples)
+        / max(sum(sample.taken for sample in samples), 1e-9),
+        "lag_growth_s": " ".join(f"{sample.lag_growth:.6f}" for sample in samples),
+        **_percentiles("schedule_lag", lags),
     }
 
 

@@ -6,7 +6,9 @@ hooks and traces memory.  Between values a worker waits for its turn.
 
 from __future__ import annotations
 
+import math
 import os
+import random
 import select
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -18,9 +20,10 @@ from typing import Any
 import pyperf
 
 from zodbshootout.client import tasks
+from zodbshootout.client.arrivals import KEPT_UP, lead
 from zodbshootout.client.benchmarks import benchmarks
-from zodbshootout.client.outcome import failure_of
-from zodbshootout.client.protocol import Call
+from zodbshootout.client.outcome import Unsupported, failure_of
+from zodbshootout.client.protocol import NANOSECONDS, Call
 from zodbshootout.client.specification import Specification
 from zodbshootout.client.tasks import TASKS
 from zodbshootout.crews.cluster import Cluster, hosts_crew
@@ -31,13 +34,18 @@ from zodbshootout.crews.local import plan_of
 from zodbshootout.crews.logs import LogSettings, configure_logging
 from zodbshootout.crews.profiling import collect
 from zodbshootout.workers.environment import for_storages
-from zodbshootout.workers.summary import storable, summarize
+from zodbshootout.workers.rate_search import MAX_STEPS, RateSearch
+from zodbshootout.workers.summary import histogram, storable, summarize
 
 LEAKS_PREFIX = "leaks: "
 PROFILE_PREFIX = "profile: "
 """How lines begin that a worker prints for the user: about leaks, about a profile that failed."""
 SLICE_CALLS = frozenset({"attempt", "prepare_slice", "close_databases", "reopen_databases"})
 """The methods of :class:`Measuring` that may be called before the one that it waits for."""
+EXPECTED = 1.03
+"""The ratio by which a search may begin beside the result of a former one."""
+COARSE_PART = 0.3
+"""The part of the iterations that are done as long as a rate is not known well."""
 LISTED_CLASSES = 10
 """Classes that are listed after a value, by descending growth."""
 
@@ -77,6 +85,8 @@ class Slice:
     """Seconds per iteration."""
     on_clock: float
     """Seconds from the start until the last client had done what counts."""
+    goes_on: bool = False
+    """Whether the same value takes another slice."""
 
 
 def work(connection: Connection, runner: pyperf.Runner) -> int:
@@ -154,10 +164,11 @@ class Job:
 
     def _run(self, task: Measure, measuring: Measuring) -> tuple[pyperf.Benchmark, int]:
         """Have pyperf take all values; return its run, and how many of them are warm-ups."""
-        loops, values, warmups, options = measuring.until("begin")
+        loops, values, warmups, measuring.expected, options = measuring.until("begin")
         words = [f"--loops={loops}", f"--values={values}", f"--warmups={warmups}", *options]
         self._runner.parse_args(["--worker", "--worker-task=0", *words])
         measuring.loops = loops
+        measuring.check_rate()
         self._connection.send(None)
         specification = task.specification
         batch = benchmarks()[specification.benchmark].batch(specification.parameters)
@@ -175,6 +186,12 @@ class Measuring:
         self._crew = crew
         self._connection = connection
         self._growth = Growth() if task.leaks else None
+        parameters = task.specification.parameters
+        self._rate, self._limit = parameters.rate, parameters.limit
+        self._clients = parameters.crew.size
+        self._search: RateSearch | None = None
+        self.expected = 0.0
+        """The value that another run has come to, if a rate is searched; 0 if there is none."""
         self.loops = 0
         """Iterations of a slice that counts."""
         self.samples: list[Sample] = []
@@ -190,25 +207,84 @@ class Measuring:
                 return call.args
             self._connection.send(call.on(self, SLICE_CALLS))
 
+    def check_rate(self) -> None:
+        """Check that the clients can send iterations at the rate that was asked for.
+
+        :raises Unsupported: if empty iterations cannot keep up with it
+        """
+        if not self._rate:
+            return
+        sendable = self._crew.sendable_rate()
+        if self._rate > sendable:
+            raise Unsupported(
+                f"clients cannot send {self._rate:g} iterations a second from here, where empty "
+                f"ones come to about {float(f'{sendable:.1g}'):,.0f}; choose a lower --rate"
+            )
+
     def value(self, loops: int) -> float:
         """Wait for the turn of this worker; return the seconds that *loops* iterations take."""
-        (number,) = self.until("take_slice")
-        sample = self._crew.measure(loops, number * self.loops)
+        while True:
+            (number,) = self.until("take_slice")
+            sample = self._crew.measure(*self._slice(number))
+            if not self._limit.percentile or self._is_found(sample):
+                break
+            self._connection.send(Slice(sample.value, sample.on_clock, goes_on=True))
         self.samples.append(sample)
         self.numbers.append(number)
         if self._growth is not None:
             cell = f"{self._task.metadata['contender']}: {self._task.specification.benchmark}"
             lines = self._growth.lines(cell, self.samples)
             print(*lines, sep="\n", flush=True)  # noqa: T201
-        self._connection.send(Slice(sample.value, sample.on_clock))
-        return sample.value * loops
+        value = self._clients / self._search.highest if self._search else sample.value
+        self._search = None
+        self._connection.send(Slice(value, sample.on_clock))
+        return value * loops
+
+    def _slice(self, number: int) -> tuple[int, int, float]:
+        """Return the iterations of a slice, the number of the first one, and their rate."""
+        search, rate = self._search, self._rate
+        paced = self.loops + lead(self.loops)
+        if not self._limit.percentile:
+            return self.loops, number * (paced if rate else self.loops), rate
+        coarse = math.ceil(self.loops * COARSE_PART)
+        if search is None and self.expected:
+            # Runs that try the same rates would differ by less than they should.
+            chance = random.Random(number).uniform(1 / EXPECTED, EXPECTED)  # noqa: S311
+            search = self._search = RateSearch(expected=self._clients / self.expected * chance)
+        if search is None:
+            return coarse, number * MAX_STEPS * paced, 0.0
+        first = (number * MAX_STEPS + search.steps) * paced
+        return coarse if search.is_coarse else self.loops, first, search.rate
+
+    def _is_found(self, sample: Sample) -> bool:
+        """Note the latest slice of the search; return whether it was the last one.
+
+        :raises Unsupported: if the latencies exceed the limit at any rate
+        """
+        if self._search is None:
+            self._search = RateSearch(self._clients / sample.value)
+            return False
+        search, limit = self._search, self._limit
+        rate = search.rate
+        latency = histogram(sample.latencies).get_value_at_percentile(limit.percentile)
+        within = latency <= limit.seconds * NANOSECONDS
+        search.note(rate, holds=within and sample.part_of_schedule >= KEPT_UP)
+        # Of the shortest latency, no more than the longest lag was waiting.
+        longest_lag = sample.lags.longest if sample.lags else 0.0
+        service = min(sample.latencies.counts) / NANOSECONDS - longest_lag
+        if service > limit.seconds or not (search.rate or search.held):
+            raise Unsupported(
+                f"p{limit.percentile:g} is longer than {limit.seconds:g} s at any rate; at "
+                f"{rate:.2g} a second it was {latency / NANOSECONDS:.2g} s"
+            )
+        return not search.rate
 
     def attempt(self, loops: int) -> Slice:
         sample = self._crew.measure(loops, counts=False)
         return Slice(sample.value, sample.on_clock)
 
     def prepare_slice(self, number: int) -> None:
-        self._crew.prepare(self.loops, number * self.loops)
+        self._crew.prepare(*self._slice(number))
 
     def close_databases(self) -> None:
         self._crew.close_databases()

@@ -16,7 +16,7 @@ from zodbshootout.client.storage_info import Cache, StorageInfo
 if TYPE_CHECKING:
     from zodbshootout.client.client import Client
 
-__all__ = ["Benchmark", "CheckFailed", "Unsupported", "without_objects"]
+__all__ = ["Benchmark", "CheckFailed", "Nothing", "Unsupported", "without_objects"]
 
 MAX_AT_ONCE = 2**16
 """Iterations that are timed without a pause: their times then take 0.5 MiB."""
@@ -29,7 +29,14 @@ def without_objects(parameters: Parameters) -> Parameters:
 
     A benchmark without objects is then measured once, whatever counts and sizes are asked for.
     """
-    bare = Parameters(parameters.crew, objects=0, seed=parameters.seed)
+    bare = Parameters(
+        parameters.crew,
+        objects=0,
+        seed=parameters.seed,
+        rate=parameters.rate,
+        even_arrivals=parameters.even_arrivals,
+        limit=parameters.limit,
+    )
     if not parameters.min_objects:
         return bare
     return replace(
@@ -106,12 +113,23 @@ class Benchmark:
         return replace(parameters, workload=ReplayedWorkload())
 
     @classmethod
-    def refusal(cls, info: StorageInfo, parameters: Parameters) -> str | None:  # noqa: ARG003
+    def refusal(cls, info: StorageInfo, parameters: Parameters) -> str | None:
         """Return why a storage cannot run it with these parameters, or ``None``."""
         if cls.writes and info.read_only:
             return (
                 f"{info.storage_name} is read only as it is configured here; remove read-only, or "
                 "leave out the benchmarks that write"
+            )
+        return cls.no_rate(parameters)
+
+    @classmethod
+    def no_rate(cls, parameters: Parameters) -> str | None:
+        """Return why its iterations cannot come at the rate that is asked for, if they cannot."""
+        is_paced = parameters.rate or parameters.limit.percentile
+        if is_paced and cls.in_rounds(parameters) and not cls.numbered:
+            return (
+                f"{cls.name} has no rate with {parameters.crew.kind}: its clients wait for each "
+                "other before they go on"
             )
         return None
 
@@ -202,3 +220,14 @@ class Benchmark:
         loads, stores = self.client.transfers()
         self.count(loads=loads, stores=stores)
         return loads, stores
+
+
+class Nothing(Benchmark):
+    """Does nothing: what is measured is the harness."""
+
+    name = "nothing"
+    title = "Nothing"
+    dataset = None
+
+    def run(self) -> None:
+        """Do nothing."""

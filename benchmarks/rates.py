@@ -1,0 +1,151 @@
+"""Iterations at a rate: how many the harness can send, and whether the latencies are right.
+
+The rate of empty iterations with 1, 4 and 16 clients, and by how much later they begin than they
+are due at half of that rate.
+
+A FileStorage that sleeps for 10 ms in each vote, behind ZEO, with 16 processes at 40 a second: the
+mean latency is that of the queue M/D/1, whose service time is 1 / the throughput that the same
+clients reach, with the time of a client that is alone in place of that of the service.
+
+Two equal contenders at a rate, ten times: neither the median nor the 99th percentile may be called
+different.  Then the highest rate within a limit, and one run each at 0.9 and 1.1 of it.
+"""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks.command import shoot_out
+from benchmarks.contenders import zeo
+from benchmarks.figure import Figure, at_least, at_most, between, info
+from benchmarks.nothing import crew_plan
+from benchmarks.verdicts import compared
+from zodbshootout.client.benchmarks.benchmark import Nothing
+from zodbshootout.client.protocol import NANOSECONDS
+from zodbshootout.client.specification import ClientKind
+from zodbshootout.results.comparison import Verdict
+from zodbshootout.results.result import CellResult
+from zodbshootout.workers.summary import histogram
+
+CLIENTS = (1, 4, 16)
+TRIES = 5
+ARRIVALS = 4000
+RATE = 40
+TOLERANCE = 0.15
+TIMES = 10
+SHARE = 0.9
+"""The part of the tries at a rate below the highest, and above it, that come out as they should."""
+LIMIT = 0.05
+"""Seconds that the 99th percentile of latencies may take."""
+TWINS = "".join(
+    f"<zodb {name}>\n<filestorage>\npath $scratch/{name}.fs\n</filestorage>\n</zodb>\n"
+    for name in ("first", "second")
+)
+
+
+def measure(*, quick: bool) -> Iterator[Figure]:
+    """Yield what can be sent, then latencies, verdicts and rates within a limit."""
+    for unit in (ClientKind.PROCESS, ClientKind.THREAD):
+        for clients in CLIENTS:
+            yield from _sent(clients, unit, quick=quick)
+    yield from _queue(quick=quick)
+    yield from _alike(quick=quick)
+    yield from _limit(quick=quick)
+
+
+def _sent(clients: int, unit: ClientKind, *, quick: bool) -> Iterator[Figure]:
+    with crew_plan(Nothing, unit, clients).started() as crew:
+        highest = statistics.median(crew.sendable_rate() for _ in range(TRIES))
+        arrivals = 100 if quick else ARRIVALS
+        sample = crew.measure(arrivals, 0, highest / 2)
+    yield info(f"rates: {clients} {unit.plural}, empty", highest, "{:,.0f} /s")
+    assert sample.lags is not None
+    lags = histogram(sample.lags)
+    for percentile in (50, 99):
+        lag = lags.get_value_at_percentile(percentile) / NANOSECONDS
+        yield info(f"  p{percentile} of the lag at half of it", 1e6 * lag, "{:,.0f} us")
+
+
+def _queue(*, quick: bool) -> Iterator[Figure]:
+    effort = ("-p", "1") if quick else ("-p", "5")
+    words = ("store", "--object-counts", "1")
+    with tempfile.TemporaryDirectory(prefix="benchmarks-") as name:
+        configuration = _limited(Path(name))
+        alone = _mean(shoot_out(configuration, *words, "-c", "1", *effort).results[0])
+        together = _mean(shoot_out(configuration, *words, "-c", "16", *effort).results[0]) / 16
+        paced = ("-c", "16", "--rate", str(RATE), *effort)
+        (result,) = shoot_out(configuration, *words, *paced).results
+    load = RATE * together
+    expected = alone + load * together / (2 * (1 - load))
+    yield info("rates: service time, ZEO with 10 ms", 1e3 * together, "{:.2f} ms")
+    yield info("rates: response time of one client", 1e3 * alone, "{:.2f} ms")
+    yield info("rates: mean latency by the formula", 1e3 * expected, "{:.2f} ms")
+    yield between(
+        f"rates: mean latency at {RATE}/s, of that", _mean(result) / expected,
+        1 - TOLERANCE, 1 + TOLERANCE, "{:.2f}",
+    )  # fmt: skip
+
+
+def _mean(result: CellResult) -> float:
+    return result.estimate.mean
+
+
+def _limited(directory: Path) -> str:
+    return f"""
+%import benchmarks.limited
+<zeoserver main>
+    <limitedstorage>
+        path {directory}/limited.fs
+        journal {directory}/journal
+    </limitedstorage>
+</zeoserver>
+{zeo("limited", "main")}
+"""
+
+
+def _alike(*, quick: bool) -> Iterator[Figure]:
+    effort = ("-p", "3") if quick else ("--at-most", "1.5")
+    different = pairs = 0
+    for number in range(1 if quick else TIMES):
+        seed = ("--seed", str(number))
+        done = shoot_out(
+            TWINS,
+            "update",
+            "-c",
+            "2",
+            "--threads",
+            "--object-counts",
+            "10",
+            "--rate",
+            "300",
+            *seed,
+            *effort,
+        )
+        said = compared(done, ("first", "second"))
+        pairs += len(said)
+        different += sum(pair.verdict in {Verdict.FASTER, Verdict.SLOWER} for pair in said)
+    yield info("rates: A/A, pairs of p50 and p99", pairs, "{:.0f}")
+    yield at_most("rates: A/A, called different", different, 0, "{:.0f}")
+
+
+def _limit(*, quick: bool) -> Iterator[Figure]:
+    words = ("store", "-c", "4", "--object-counts", "1")
+    tries, effort = (1, ("-p", "1")) if quick else (TIMES, ("-p", "3"))
+    with tempfile.TemporaryDirectory(prefix="benchmarks-") as name:
+        configuration = _limited(Path(name))
+        limit = ("--latency-limit", f"p99={1000 * LIMIT:g}ms")
+        (result,) = shoot_out(configuration, *words, *limit, *effort).results
+        highest = 4 / result.mean
+        yield info(f"rates: highest with p99 in {1000 * LIMIT:g} ms", highest, "{:.1f} /s")
+        for part, holds in ((0.9, True), (1.1, False)):
+            right = 0
+            for number in range(tries):
+                paced = ("--rate", str(part * highest), "--seed", str(number), "-p", "1")
+                (again,) = shoot_out(configuration, *words, *paced).results
+                within = again.keeps_up and (again.latency(99) or 0.0) <= LIMIT
+                right += within is holds
+            what = "holds" if holds else "breaks"
+            yield at_least(f"rates: {part} of it {what} it", right / tries, SHARE, "{:.0%}")

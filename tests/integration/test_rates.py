@@ -1,0 +1,125 @@
+"""Rates, limits of latencies and values of settings, by the command on real storages."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.integration.command import cells, left_behind, run
+from zodbshootout.results.files import read_results
+
+CONFIGURATION = """
+%define cache 1MB
+<zeoserver main>
+<filestorage>
+path $scratch/zeo.fs
+</filestorage>
+</zeoserver>
+<zodb zeo>
+<zeoclient>
+server $main
+cache-size $cache
+</zeoclient>
+</zodb>
+<zodb filestorage>
+<filestorage>
+path $scratch/own.fs
+</filestorage>
+</zodb>
+"""
+
+
+@pytest.fixture(autouse=True)
+def _configuration(place: Path) -> None:
+    (place / "x.conf").write_text(CONFIGURATION)
+
+
+@pytest.mark.parametrize("kind", [(), ("--threads",), ("--gevent",), ("--hosts", "local:2")])
+def test_clients_of_any_kind_begin_when_it_is_time(place: Path, kind: tuple[str, ...]) -> None:
+    words = ("update", "--only", "zeo", "-c", "2", *kind, "--object-counts", "2")
+    done = run(place, "x.conf", *words, "--rate", "100,1e9", "-p", "1", "-o", "a.json")
+    assert done.status == 0, done.err
+    paced, refused = sorted(read_results(place / "a.json"), key=lambda cell: len(cell.reason))
+    metadata = paced.metadata
+    assert (metadata["rate"], metadata["arrivals"]) == (100, "poisson")
+    assert metadata["iterations"] == 300
+    assert metadata["iterations_uncounted"] >= 75
+    assert set(paced.measures) == {"reached", "p50", "p99", "longest"}
+    assert "clients cannot send 1e+09 iterations a second from here" in refused.reason
+    assert left_behind(place) == []
+
+
+def test_all_contenders_have_the_same_arrivals_and_a_comparison(place: Path) -> None:
+    file = "a.json"
+    words = ("update", "--threads", "-c", "2", "--object-counts", "2", "--rate", "200")
+    done = run(place, "x.conf", *words, "-p", "3", "-o", file)
+    assert done.status == 0, done.err
+    assert "update 200/s reached" in done.out
+    compared = run(place, "compare", file, "--contender", "zeo", "filestorage")
+    assert "update 200/s p50" in compared.out
+    assert "update 200/s p99" in compared.out
+
+
+def test_the_highest_rate_within_a_limit_is_found(place: Path) -> None:
+    words = ("update", "--only", "zeo", "-c", "2", "--object-counts", "2", "-p", "1")
+    done = run(place, "x.conf", *words, "--latency-limit", "p50=1s", "-o", "a.json")
+    assert done.status == 0, done.err
+    (result,) = read_results(place / "a.json")
+    assert result.metadata["latency_limit"] == "p50=1000ms"
+    assert result.metadata["part_of_schedule"] >= 0.9
+    assert "within p50=1000ms" in done.out
+
+
+def test_a_limit_that_no_rate_holds_is_explained(place: Path) -> None:
+    words = ("update", "--only", "zeo", "-c", "2", "--object-counts", "2", "-p", "1")
+    done = run(place, "x.conf", *words, "--latency-limit", "p50=0.001ms", "-o", "a.json")
+    assert done.status == 3
+    assert "p50 is longer than 1e-06 s at any rate" in done.out
+
+
+def test_a_replay_has_a_rate(place: Path) -> None:
+    workload = str(Path(__file__).parents[2] / "etc" / "workloads" / "sessions.workload")
+    words = ("--only", "zeo", "-c", "2", "--workload", workload, "--rate", "200", "-p", "1")
+    done = run(place, "x.conf", *words, "-o", "a.json")
+    assert done.status == 0, done.err
+    (result,) = read_results(place / "a.json")
+    assert result.latencies.get_total_count() == result.metadata["iterations"] == 300
+    assert "replay 200/s reached" in done.out
+
+
+def test_values_of_a_setting_have_servers_of_their_own(place: Path) -> None:
+    file = "a.json"
+    words = ("cold", "--threads", "-c", "2", "--object-counts", "10", "-p", "1", "-n", "2")
+    done = run(place, "x.conf", *words, "--define", "cache=1MB,10MB", "-o", file)
+    assert done.status == 0, done.err
+    names = ["zeo [cache=1MB]", "zeo [cache=10MB]", "filestorage"]
+    results = {result.cell.contender: result for result in read_results(place / file)}
+    assert list(results) == names
+    assert [dict(results[name].definitions) for name in names] == [
+        {"cache": "1MB"}, {"cache": "10MB"}, {},
+    ]  # fmt: skip
+    settings = [json.loads(results[name].metadata["settings"]) for name in names[:2]]
+    assert [facts["storage.cache_size"] for facts in settings] == [str(2**20), str(10 * 2**20)]
+    compared = run(place, "compare", file, "--define", "cache")
+    assert "cache=10MB and cache=1MB" in compared.out
+    assert len(cells(place / "a.cells.jsonl")) == 3
+    assert left_behind(place) == []
+    again = run(place, "x.conf", *words, "--define", "cache=1MB,10MB", "--append", file)
+    assert again.status == 0, again.err
+    assert all(len(result.runs) == 2 for result in read_results(place / file))
+    refused = run(place, "x.conf", *words, "--define", "cach=1MB,10MB")
+    assert refused.status == 2
+    assert "nothing in" in refused.err
+    assert "did you mean cache?" in refused.err
+
+
+def test_benchmarks_in_rounds_have_no_rate(place: Path) -> None:
+    words = ("--only", "zeo", "-c", "2", "--object-counts", "2", "--rate", "200")
+    listed = run(place, "x.conf", *words, "--list")
+    assert listed.status == 0, listed.err
+    assert "warm has no rate with processes: its clients wait for each other" in listed.out
+    refused = run(place, "x.conf", "update", "warm", *words)
+    assert refused.status == 2
+    assert refused.complaint.endswith("before they go on; leave it out: -warm")

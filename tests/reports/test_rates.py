@@ -1,0 +1,135 @@
+"""The tables, the comparison and the curves of iterations at a rate."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from tests.results.test_comparison import in_rounds
+from zodbshootout.client.protocol import Latencies
+from zodbshootout.client.specification import LatencyLimit
+from zodbshootout.reports import text
+from zodbshootout.reports.comparison import comparison_report
+from zodbshootout.reports.headings import ResultSet
+from zodbshootout.reports.report import Kind
+from zodbshootout.reports.sections import whole_report
+from zodbshootout.reports.tables import make_report
+from zodbshootout.results.comparison import Verdict, compare
+from zodbshootout.results.result import CellResult
+from zodbshootout.workers.summary import histogram
+
+RUNS = 4
+ITERATIONS = 400
+"""Of each run."""
+
+
+def result(contender: str, rate: float, times: float = 1, **more: Any) -> CellResult:
+    """Return a result at a rate: of 100 latencies one is ten times as long as the others."""
+    runs = []
+    for number in range(RUNS):
+        usual = 1e-3 * times * (1 + number / 1000)
+        latencies = Latencies()
+        latencies.record([usual] * 97 + [10 * usual] * 3)
+        metadata = {
+            "iterations": ITERATIONS,
+            "latency_histogram": histogram(latencies).encode().decode(),
+            "latency_max_s": 10 * usual,
+            "part_of_schedule": 1.0,
+            "lag_growth_s": "0.0",
+            **more,
+        }
+        runs.append(in_rounds(contender, [[usual]] * RUNS, "update", **metadata).runs[number])
+    made = in_rounds(contender, [[1e-3]], "update")
+    parameters = replace(made.cell.parameters, rate=rate)
+    return replace(made, cell=replace(made.cell, parameters=parameters), runs=tuple(runs))
+
+
+def titles_and_figures(*results: CellResult) -> dict[str, list[str]]:
+    (table,) = make_report([ResultSet(results)]).tables
+    assert table.caption.startswith("Latency at a given rate (less is better): ")
+    return {row.title: [entry.text for entry in row.entries] for row in table.rows}
+
+
+def test_a_rate_has_what_was_reached_and_the_latencies() -> None:
+    assert titles_and_figures(result("a", 20), result("b", 20, 2)) == {
+        "update 20/s reached": ["20/s", "20/s"],
+        "  p50": ["1.00 ms", "2.00 ms"],
+        "  p99": ["10.0 ms", "20.0 ms"],
+        "  longest": ["10.0 ms", "20.0 ms"],
+    }
+
+
+def test_the_far_tail_is_shown_if_there_are_enough_iterations() -> None:
+    assert "  p99.9" in titles_and_figures(result("a", 20, iterations=2000))
+
+
+def test_who_cannot_keep_up_has_no_latency() -> None:
+    overloaded = result("a", 120, part_of_schedule=0.833)
+    expected = {"update 120/s reached": ["100/s"], "  p50": ["cannot keep up"]}
+    assert titles_and_figures(overloaded) == expected
+    figures = titles_and_figures(overloaded, result("b", 120))
+    assert figures["  p99"] == ["-", "10.0 ms"]
+
+
+@pytest.mark.parametrize(
+    ("growths", "keeps_up"),
+    [("0.0 0.0", True), ("0.2 0.2", False), ("0.2 -0.2", True), ("0.01 0.01", True)],
+)
+def test_lags_that_go_on_growing_are_noticed(growths: str, *, keeps_up: bool) -> None:
+    # Slices of 10 s: a lag that grows by 1 % of the time is 0.05 s longer in the later half.
+    grown = result("a", 20, lag_growth_s=growths)
+    assert grown.keeps_up is keeps_up
+
+
+def test_the_median_and_the_tail_are_compared_at_equal_rates() -> None:
+    base = [result("a", 20), result("a", 40)]
+    new = [result("b", 20, 2), result("b", 80)]
+    comparison = compare(base, new, across=True)
+    assert [(pair.base.measure, pair.verdict) for pair in comparison.pairs] == [
+        ("p50", Verdict.SLOWER),
+        ("p99", Verdict.SLOWER),
+    ]
+    assert all(pair.speed.paired for pair in comparison.pairs)
+    (table,) = comparison_report(comparison, "a", "b").tables
+    assert [row.title for row in table.rows] == ["update 20/s p50", "update 20/s p99"]
+
+
+def test_who_cannot_keep_up_is_not_compared() -> None:
+    overloaded = result("b", 20, part_of_schedule=0.5)
+    comparison = compare([result("a", 20)], [overloaded], across=True)
+    assert not comparison.pairs
+    report = comparison_report(comparison, "a", "b")
+    assert any(
+        note.startswith("cannot keep up, so not compared: b: update") for note in report.notes
+    )
+
+
+def test_latencies_are_drawn_over_rates_where_clients_keep_up_and_bend() -> None:
+    times = {20: 1.0, 40: 1.1, 80: 1.3, 160: 9.0}
+    results = [result("a", rate, factor) for rate, factor in times.items()]
+    results.append(result("a", 320, part_of_schedule=0.4))
+    charts = [
+        chart
+        for chart in whole_report([ResultSet(results)]).all_charts()
+        if chart.kind is Kind.CURVES and chart.percentile == "p99"
+    ]
+    (chart,) = charts
+    assert chart.x_title == "iterations a second"
+    assert [point.x for point in chart.points] == [20, 40, 80, 160]
+    assert [point.x for point in chart.points if point.knee] == [80]
+
+
+def test_the_highest_rate_within_a_limit_is_a_rate() -> None:
+    made = in_rounds("a", [[0.0062], [0.0063], [0.0064]], "update")
+    parameters = replace(made.cell.parameters, limit=LatencyLimit(99, 0.05))
+    made = replace(made, cell=replace(made.cell, parameters=parameters))
+    file = io.StringIO()
+    text.write_briefly(make_report([ResultSet([made])]), Console(file=file, width=100))
+    assert "Highest rate, in iterations a second, within p99=50ms" in file.getvalue()
+    (table,) = make_report([ResultSet([made])]).tables
+    clients = made.cell.parameters.crew.size
+    assert table.rows[0].entries[0].value == pytest.approx(clients / 0.0063)

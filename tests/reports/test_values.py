@@ -1,0 +1,75 @@
+"""The table and the curve of values that --define has given."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tests.results.test_comparison import in_rounds
+from zodbshootout.reports.headings import ResultSet
+from zodbshootout.reports.report import Chart, Kind
+from zodbshootout.reports.sections import whole_report
+from zodbshootout.reports.tables import tables_with_comparisons
+from zodbshootout.results.result import CellResult
+
+RUNS = 5
+
+
+def result(times: float, section: str = "zeo", original: str = "", **values: str) -> CellResult:
+    """Return a result that takes *times* as long as the others, with values of names."""
+    names = ", ".join(f"{name}={value}" for name, value in values.items())
+    metadata: dict[str, Any] = {"definitions": json.dumps(values)} if values else {}
+    if original:
+        metadata["beside"] = original
+    runs = [[times * (1 + number / 1000)] * 3 for number in range(RUNS)]
+    return in_rounds(f"{section} [{names}]" if values else section, runs, "cold", **metadata)
+
+
+FIRST = "zeo [cache=1MB]"
+CACHES = [
+    result(4.0, cache="1MB"),
+    result(2.0, original=FIRST, cache="10MB"),
+    result(2.0, original=FIRST, cache="100MB"),
+]
+
+
+def curves(*results: CellResult) -> list[Chart]:
+    charts = whole_report([ResultSet(results)]).all_charts()
+    return [chart for chart in charts if chart.kind is Kind.CURVES]
+
+
+def test_the_figures_of_all_values_are_compared_with_those_of_the_first() -> None:
+    report = tables_with_comparisons([ResultSet(CACHES)])
+    (table,) = report.tables
+    ratios = [entry.ratio and entry.ratio.text for entry in table.rows[0].entries]
+    assert table.columns == [FIRST, "zeo [cache=10MB]", "zeo [cache=100MB]"]
+    assert ratios == [None, "2.00×", "2.00×"]
+    assert not report.parts
+
+
+def test_the_curve_marks_the_value_from_which_on_more_brings_nothing() -> None:
+    (chart,) = curves(*CACHES, result(1.0, section="file"))
+    assert (chart.x_title, chart.columns) == ("cache (MB)", ["zeo"])
+    assert [point.x for point in chart.points] == [1, 10, 100]
+    assert [point.x for point in chart.points if point.knee] == [10]
+
+
+def test_nothing_is_marked_if_the_greatest_value_is_the_fastest() -> None:
+    (chart,) = curves(*CACHES[:2], result(1.0, original=FIRST, cache="100MB"))
+    assert not any(point.knee for point in chart.points)
+
+
+def test_there_is_a_curve_for_each_value_of_another_name() -> None:
+    results = [
+        result(1.0, cache=cache, workers=workers) for cache in ("1", "2") for workers in ("4", "8")
+    ]
+    over_cache, over_workers = curves(*results)
+    assert (over_cache.x_title, over_workers.x_title) == ("cache", "workers")
+    assert over_cache.columns == ["zeo [workers=4]", "zeo [workers=8]"]
+    assert over_workers.columns == ["zeo [cache=1]", "zeo [cache=2]"]
+
+
+def test_values_that_are_no_numbers_have_bars() -> None:
+    results = [result(1.0, mode="fast"), result(2.0, original="zeo [mode=fast]", mode="safe")]
+    charts = list(whole_report([ResultSet(results)]).all_charts())
+    assert [chart.kind for chart in charts] == [Kind.BARS]

@@ -1,0 +1,214 @@
+"""Latencies at a rate, on a server whose service time is known: the queue M/D/1, and stalls."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from decimal import Decimal, localcontext
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.fakes import FakeClock, FakeStorage, exactly_started, parameters, plan
+from zodbshootout.client.benchmarks.benchmark import Nothing
+from zodbshootout.client.outcome import Unsupported
+from zodbshootout.client.protocol import NANOSECONDS
+from zodbshootout.client.specification import LatencyLimit, Parameters
+from zodbshootout.crews.crew import Crew, Sample
+from zodbshootout.workers.summary import histogram
+from zodbshootout.workers.worker import Measuring
+
+SERVICE = 0.01
+"""Seconds that the server takes for each request, one at a time."""
+AT_ONCE = 50_000
+
+
+def serving(clock: FakeClock, serve: Callable[[], None]) -> type[Nothing]:
+    """Return a benchmark whose iterations are requests to a server."""
+
+    class Request(Nothing):
+        def run(self) -> None:
+            serve()
+
+    return Request
+
+
+def requested(
+    rate: float, requests: int, serve: Callable[[FakeClock], None], **more: Any
+) -> Sample:
+    """Send requests at a rate."""
+    clock = FakeClock()
+    of = parameters(**more)
+    request = serving(clock, lambda: serve(clock))
+    with plan(request, FakeStorage(clock), of, clock).started() as crew:
+        return exactly_started(crew).measure(requests, 0, rate)
+
+
+def constantly(clock: FakeClock) -> None:
+    clock.spend(SERVICE)
+
+
+def mean_response(rate: float) -> float:
+    """Return the mean time in the system, by Pollaczek and Khinchine."""
+    load = rate * SERVICE
+    return SERVICE + load * SERVICE / (2 * (1 - load))
+
+
+def quantile_of_response(rate: float, part: float) -> float:
+    """Return a quantile of the time in the system, by the distribution of waits (Erlang, 1909)."""
+    low, high = 0.0, 100 * SERVICE
+    while high - low > SERVICE / 1000:
+        middle = (low + high) / 2
+        if part_that_waits_less(rate, middle) < part:
+            low = middle
+        else:
+            high = middle
+    return SERVICE + low
+
+
+def part_that_waits_less(rate: float, seconds: float) -> float:
+    with localcontext() as context:
+        context.prec = 120  # the terms alternate, and are much larger than their sum
+        total = Decimal(0)
+        for number in range(math.floor(seconds / SERVICE) + 1):
+            waited = Decimal(rate) * (Decimal(seconds) - number * Decimal(SERVICE))
+            total += (-waited) ** number / math.factorial(number) * waited.exp()
+        return float(total * (1 - Decimal(rate) * Decimal(SERVICE)))
+
+
+def percentile(sample: Sample, percent: float) -> float:
+    nanoseconds: float = histogram(sample.latencies).get_value_at_percentile(percent)
+    return nanoseconds / NANOSECONDS
+
+
+@pytest.mark.parametrize(
+    ("rate", "stretches", "tolerance"), [(30, 4, 0.02), (50, 4, 0.02), (80, 8, 0.05), (95, 12, 0.1)]
+)
+def test_latencies_are_those_of_the_queue(rate: int, stretches: int, tolerance: float) -> None:
+    sample = requested(rate, stretches * AT_ONCE, constantly)
+
+    assert sample.value == pytest.approx(mean_response(rate), rel=tolerance)
+    p99 = quantile_of_response(rate, 0.99)
+    assert percentile(sample, 99) == pytest.approx(p99, rel=tolerance)
+    assert sample.part_of_schedule == pytest.approx(1, abs=0.002)
+
+
+def test_there_is_no_queue_if_arrivals_are_even() -> None:
+    sample = requested(95, 1000, constantly, even_arrivals=True)
+
+    assert sample.value == pytest.approx(SERVICE)
+    assert sample.latencies.longest == pytest.approx(SERVICE)
+    assert sample.lags is not None
+    assert sample.lags.longest == pytest.approx(0, abs=1e-6)
+
+
+def test_a_server_that_cannot_keep_up_does_what_it_can() -> None:
+    sample = requested(120, 2000, constantly)
+
+    done_a_second = 2000 / sample.taken
+    assert done_a_second == pytest.approx(100, rel=0.01)
+    assert sample.part_of_schedule * 120 == pytest.approx(100, rel=0.05)
+    assert sample.lag_growth > 1
+
+
+def stalling(clock: FakeClock) -> None:
+    """Answer within a millisecond, but not within the first second of ten."""
+    within = clock.now() % 10
+    clock.spend(0.001 + max(0.0, 1 - within))
+
+
+def test_a_stall_delays_all_requests_that_are_due_meanwhile() -> None:
+    sample = requested(100, 100_000, stalling, even_arrivals=True)
+
+    # After a time of a in the stall, 1 - a is left of it, and 100 a requests come first.
+    late = sum(n for at, n in sample.latencies.counts.items() if at > 0.5 * NANOSECONDS)
+    assert late / 100_000 == pytest.approx(0.5 / 0.9 / 10, rel=0.02)
+    assert percentile(sample, 99) == pytest.approx(1 - 0.9 * 0.1, rel=0.01)
+
+
+def test_a_closed_loop_does_not_see_the_stall() -> None:
+    sample = requested(0, 100_000, stalling)
+
+    late = sum(n for at, n in sample.latencies.counts.items() if at > 0.5 * NANOSECONDS)
+    assert late / 100_000 < 0.001
+
+
+class Searching(Measuring):
+    """A measurement whose turn it always is."""
+
+    def until(self, name: str) -> tuple[Any, ...]:
+        return (0,)
+
+
+def searched(limit: LatencyLimit, loops: int) -> float:
+    """Return the highest rate within a limit."""
+    clock = FakeClock()
+    of = parameters(limit=limit)
+    request = serving(clock, lambda: constantly(clock))
+    with plan(request, FakeStorage(clock), of, clock).started() as crew:
+        measuring = searching(exactly_started(crew), of)
+        measuring.loops = loops
+        return loops / measuring.value(loops)
+
+
+def searching(crew: Crew, of: Parameters) -> Searching:
+    task: Any = SimpleNamespace(
+        specification=SimpleNamespace(parameters=of), leaks=False, run_file=Path()
+    )
+    connection: Any = SimpleNamespace(send=lambda _: None)
+    return Searching(task, crew, connection)
+
+
+def rate_within(limit: LatencyLimit) -> float:
+    """Return that rate by the formula."""
+    low, high = 1.0, 99.0
+    while high - low > 0.01:
+        middle = (low + high) / 2
+        if quantile_of_response(middle, limit.percentile / 100) <= limit.seconds:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+@pytest.mark.parametrize(
+    "limit", [LatencyLimit(99, 0.05), LatencyLimit(99, 0.1), LatencyLimit(50, 0.02)]
+)
+def test_the_search_finds_the_highest_rate(limit: LatencyLimit) -> None:
+    assert searched(limit, 40_000) == pytest.approx(rate_within(limit), rel=0.03)
+
+
+def test_a_limit_below_the_service_time_is_not_held_at_any_rate() -> None:
+    with pytest.raises(Unsupported, match=r"p99 is longer than 0.005 s at any rate; at .* it was"):
+        searched(LatencyLimit(99, SERVICE / 2), 1000)
+
+
+def test_a_queue_is_not_taken_for_the_service_time() -> None:
+    clock, requests = FakeClock(), [0]
+
+    def stalls_once() -> None:
+        requests[0] += 1
+        clock.spend(10 if requests[0] == 400 else SERVICE)
+
+    limit = LatencyLimit(50, 0.05)
+    of = parameters(limit=limit)
+    with plan(serving(clock, stalls_once), FakeStorage(clock), of, clock).started() as crew:
+        measuring = searching(exactly_started(crew), of)
+        measuring.loops = 1000
+        assert 1000 / measuring.value(1000) == pytest.approx(rate_within(limit), rel=0.1)
+
+
+def test_a_rate_that_clients_cannot_send_is_refused() -> None:
+    clock = FakeClock()
+    slow = parameters(rate=2000.0)
+
+    class Slow(Nothing):
+        def run(self) -> None:
+            raise AssertionError("nothing is to be measured")
+
+    with plan(Slow, FakeStorage(clock), slow, clock).started() as crew:
+        crew.sendable_rate = lambda: 1234.0  # type: ignore[method-assign]
+        with pytest.raises(Unsupported, match=r"cannot send 2000 iterations a second .* 1,000"):
+            searching(crew, slow).check_rate()

@@ -1,0 +1,68 @@
+"""The search for the highest rate, on a threshold that is known."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from zodbshootout.workers.rate_search import MAX_STEPS, RateSearch
+
+
+def found(threshold: float, throughput: float = 100.0, errors: float = 0.0) -> RateSearch:
+    """Return a search for *threshold*, in which slices are wrong with a probability."""
+    search, chance = RateSearch(throughput), random.Random(1)
+    while rate := search.rate:
+        search.note(rate, holds=(rate <= threshold) is (chance.random() >= errors))
+    return search
+
+
+@pytest.mark.parametrize("threshold", [2.5, 10.0, 31.4, 63.0, 99.0, 150.0])
+def test_it_comes_within_two_percent(threshold: float) -> None:
+    search = found(threshold)
+    assert search.highest == pytest.approx(threshold, rel=0.02)
+    assert search.steps <= MAX_STEPS
+
+
+@pytest.mark.parametrize("threshold", [10.0, 31.4, 63.0])
+def test_a_slice_that_is_wrong_is_taken_once_more(threshold: float) -> None:
+    search = found(threshold, errors=0.05)
+    assert search.highest == pytest.approx(threshold, rel=0.1)
+
+
+@pytest.mark.parametrize("expected", [30.0, 38.5, 40.0, 41.5, 60.0])
+def test_it_begins_around_what_is_expected(expected: float) -> None:
+    search = RateSearch(expected=expected)
+    while rate := search.rate:
+        search.note(rate, holds=rate <= 40)
+    assert search.highest == pytest.approx(40, rel=0.03)
+    assert search.steps <= (4 if expected == 40 else 12)
+
+
+def test_both_rates_are_confirmed() -> None:
+    tried: list[float] = []
+    search = RateSearch(100.0)
+    while rate := search.rate:
+        tried.append(rate)
+        search.note(rate, holds=rate <= 40)
+    below = max(rate for rate in tried if rate <= 40)
+    above = min(rate for rate in tried if rate > 40)
+    assert tried.count(below) == tried.count(above) == 2
+    assert above / below <= 1.04
+
+
+def test_it_ends_if_no_rate_holds() -> None:
+    search = found(0.0)
+    assert (search.rate, search.held) == (0.0, 0.0)
+
+
+def test_it_ends_if_slices_contradict_each_other() -> None:
+    assert found(50.0, errors=0.5).steps <= MAX_STEPS
+
+
+def test_it_knows_little_at_first() -> None:
+    search = RateSearch(100.0)
+    assert search.is_coarse
+    search.note(50.0, holds=True)
+    search.note(60.0, holds=False)
+    assert not search.is_coarse

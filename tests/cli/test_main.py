@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import io
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -100,10 +101,10 @@ def test_a_defect_has_a_status_of_its_own_and_asks_for_a_report(
     status, out, err = outcome("zeo://u:geheim@h")
     assert (status, out) == (70, "")
     (line,) = err.splitlines()
-    assert line == (
-        "zodbshootout: unexpected error, which is a defect: OddError: zeo://u:***@h is odd; please "
-        "report it at https://github.com/zodb/zodbshootout/issues with the command line, and what "
-        "--log DEBUG prints"
+    assert re.sub(r":\d+\)", ":n)", line) == (
+        "zodbshootout: unexpected error, which is a defect: OddError: zeo://u:***@h is odd "
+        "(test_main.py:n); please report it at https://github.com/zodb/zodbshootout/issues with "
+        "the command line, and what --log DEBUG prints"
     )
     for words in (["--log", "DEBUG"], ["--log=debug"]):
         status, out, err = outcome("zeo://u:geheim@h", *words)
@@ -123,7 +124,7 @@ def test_a_defect_of_a_command_that_reads_files_has_that_status_too(
     monkeypatch.setattr("zodbshootout.cli.show.read_files", fail)
     status, _, err = outcome("show", "a.json")
     assert status == 70
-    assert "OddError: odd; please report it" in err
+    assert "OddError: odd (test_main.py:" in err
 
 
 def test_without_c_a_file_that_two_processes_cannot_use_is_measured_with_one_client() -> None:

@@ -8,6 +8,7 @@ import threading
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 from typing import Any, TextIO
 
@@ -95,8 +96,10 @@ def _report_defect(error: Exception, arguments: Sequence[str], streams: Streams)
         advice = "with the lines above"
     else:
         advice = "with the command line, and what --log DEBUG prints"
+    place = traceback.extract_tb(error.__traceback__)[-1]
     streams.complain(
-        f"unexpected error, which is a defect: {type(error).__name__}: {error}; please report it "
+        f"unexpected error, which is a defect: {type(error).__name__}: {error} "
+        f"({Path(place.filename).name}:{place.lineno}); please report it "
         f"at {project_url('Source')}/issues {advice}"
     )
     return DEFECT

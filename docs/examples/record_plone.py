@@ -8,11 +8,13 @@ cannot be compiled in several threads.
 
     python3 docs/examples/record_plone.py DIRECTORY --cost
 
-measures instead by how much recording increases the processor time of the process.
+measures instead by how much recording increases the processor time of the process.  With
+``--cache-size NUMBER`` the pickle cache of each connection holds that many objects.
 """
 
 from __future__ import annotations
 
+import argparse
 import gc
 import importlib.util
 import random
@@ -43,7 +45,7 @@ CONFIGURATION = """
 instancehome $INSTANCE
 <zodb_db main>
   mount-point /
-  cache-size 1000
+  cache-size {cache_size}
   <recording>
     path {place}/plone.workload
     while-exists {place}/record-now
@@ -56,15 +58,21 @@ instancehome $INSTANCE
 """
 
 
-def main(place: Path, *options: str) -> None:
+def main(arguments: list[str]) -> None:
     """Record in this Python if it has Plone, or else in an environment that is made for it."""
+    parser = argparse.ArgumentParser(usage="%(prog)s DIRECTORY [--cost] [--cache-size NUMBER]")
+    parser.add_argument("directory", type=Path)
+    parser.add_argument("--cost", action="store_true")
+    parser.add_argument("--cache-size", type=int, default=1000)
+    options = parser.parse_args(arguments)
+    place = options.directory.resolve()
     if importlib.util.find_spec("Products") is None:
         python = make_environment(place / "environment")
-        subprocess.run([python, __file__, place, *options], check=True)
+        subprocess.run([python, __file__, *arguments], check=True)
         return
-    with_instance(place)
+    with_instance(place, options.cache_size)
     browsers = warmed_up()
-    if "--cost" in options:
+    if options.cost:
         measure_cost(browsers[0])
     else:
         record(browsers, place)
@@ -129,12 +137,14 @@ def make_environment(place: Path) -> Path:
     return python
 
 
-def with_instance(place: Path) -> None:
+def with_instance(place: Path, cache_size: int) -> None:
     """Start an instance that is recorded while a certain file exists, and make a site."""
     make = Path(sys.executable).with_name("mkwsgiinstance")
     subprocess.run([make, "-d", place, "-u", "admin:admin"], check=True)
     configuration = place / "etc" / "recorded.conf"
-    configuration.write_text(CONFIGURATION.format(place=place), encoding="utf-8")
+    configuration.write_text(
+        CONFIGURATION.format(place=place, cache_size=cache_size), encoding="utf-8"
+    )
     import transaction
     import Zope2
     from Products.CMFPlone.factory import addPloneSite
@@ -224,4 +234,4 @@ def edit(name: str) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]).resolve(), *sys.argv[2:])
+    main(sys.argv[1:])

@@ -129,7 +129,7 @@ def test_the_highest_rate_within_a_limit_is_a_rate() -> None:
     made = replace(made, cell=replace(made.cell, parameters=parameters))
     file = io.StringIO()
     text.write_briefly(make_report([ResultSet([made])]), Console(file=file, width=100))
-    assert "Highest rate, in iterations a second, within p99=50ms" in file.getvalue()
+    assert "Iterations a second with p99 within 50 ms" in file.getvalue()
     (table,) = make_report([ResultSet([made])]).tables
     clients = made.cell.parameters.crew.size
     assert table.rows[0].entries[0].value == pytest.approx(clients / 0.0063)

@@ -142,6 +142,11 @@ class LatencyLimit:
     def __str__(self) -> str:
         return f"p{self.percentile:g}={1000 * self.seconds:g}ms"
 
+    @property
+    def sentence(self) -> str:
+        """The limit in words."""
+        return f"p{self.percentile:g} within {1000 * self.seconds:g} ms"
+
 
 @dataclass(frozen=True)
 class Parameters:

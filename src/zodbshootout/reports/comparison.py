@@ -174,7 +174,7 @@ def _table(pairs: Sequence[Pair], base: str, new: str) -> Table:
         figures = "latency" if first.base.measure else "mean latency"
     limit = first.base.cell.parameters.limit
     if limit.percentile:
-        figures = f"highest rate within {limit}"
+        figures = f"highest rate with {limit.sentence}"
     return Table(
         f"{' and '.join(names)}, {figures}: {description(first.base, axis)}",
         [base, new, VERDICT],

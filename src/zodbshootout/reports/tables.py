@@ -236,7 +236,8 @@ def _caption(results: Sequence[CellResult], scale: _Scale) -> str:
     if scale.metric is OBJECTS and parameters.rate:
         figures, better = "Latency at a given rate", "less"
     if scale.metric is OBJECTS and parameters.limit.percentile:
-        figures = f"Highest rate, in iterations a second, within {parameters.limit}"
+        iterations = "Transactions" if parameters.workload.name else "Iterations"
+        figures = f"{iterations} a second with {parameters.limit.sentence}"
     if scale.relative_to is not None:
         figures = f"{figures}, relative to {scale.relative_to}"
     if better == "less":

@@ -129,6 +129,22 @@ def test_a_process_has_a_group_and_unless_it_is_told_otherwise_a_session(*, apar
     assert process.wait(timeout=20) == -signal.SIGTERM
 
 
+def test_a_process_that_ends_while_it_is_looked_at_is_passed_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ask = os.stat
+
+    def stat(path: Any, *args: Any, **options: Any) -> os.stat_result:
+        if os.fspath(path) == "/proc/1/stat":
+            raise ProcessLookupError
+        return ask(path, *args, **options)
+
+    monkeypatch.setattr(os, "stat", stat)
+    process = subprocess.Popen(SLEEPER, start_new_session=True)
+    end_group(process.pid, reap=process.poll)
+    assert process.poll() == -signal.SIGTERM
+
+
 def test_the_guardian_ends_with_the_run() -> None:
     with Guardian() as guardian:
         pid = guardian._process.pid

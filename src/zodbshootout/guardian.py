@@ -249,9 +249,10 @@ def _is_running(group: int) -> bool:
     if not _signal_group(group, 0):
         return False
     states = []
-    for path in Path("/proc").glob("[0-9]*/stat"):  # on Linux only
-        with contextlib.suppress(OSError):
-            state, _, its_group, *_ = path.read_text(errors="replace").rpartition(")")[2].split()
+    for path in Path("/proc").glob("[0-9]*"):  # on Linux only
+        with contextlib.suppress(OSError):  # the process has ended meanwhile
+            stat = (path / "stat").read_text(errors="replace")
+            state, _, its_group, *_ = stat.rpartition(")")[2].split()
             if int(its_group) == group:
                 states.append(state)
     return not states or any(state not in "ZX" for state in states)

@@ -69,8 +69,6 @@ def test_a_stored_value_is_what_the_samples_say(runs: Runs) -> None:
         mean, value = clients / sum(1 / one for one in own if one), fmean(each.values)
         if clients == 1:
             assert value == pytest.approx(mean, rel=1e-6), cell
-        # With several, the first iterations are in the clients' figures and not in the value.
-        assert mean / 10 < value < mean * 10, cell
         on_clock = metadata["on_clock_s"]
         if clients == 1:
             assert on_clock == pytest.approx(sum(each.values) * LOOPS, rel=1e-6), cell

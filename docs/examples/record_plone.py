@@ -45,7 +45,7 @@ CONFIGURATION = """
 instancehome $INSTANCE
 <zodb_db main>
   mount-point /
-  cache-size {cache_size}
+  cache-size 1000
   <recording>
     path {place}/plone.workload
     while-exists {place}/record-now
@@ -70,8 +70,11 @@ def main(arguments: list[str]) -> None:
         python = make_environment(place / "environment")
         subprocess.run([python, __file__, *arguments], check=True)
         return
-    with_instance(place, options.cache_size)
+    with_instance(place)
     browsers = warmed_up()
+    import Zope2
+
+    Zope2.DB.setCacheSize(options.cache_size)
     if options.cost:
         measure_cost(browsers[0])
     else:
@@ -137,14 +140,12 @@ def make_environment(place: Path) -> Path:
     return python
 
 
-def with_instance(place: Path, cache_size: int) -> None:
+def with_instance(place: Path) -> None:
     """Start an instance that is recorded while a certain file exists, and make a site."""
     make = Path(sys.executable).with_name("mkwsgiinstance")
     subprocess.run([make, "-d", place, "-u", "admin:admin"], check=True)
     configuration = place / "etc" / "recorded.conf"
-    configuration.write_text(
-        CONFIGURATION.format(place=place, cache_size=cache_size), encoding="utf-8"
-    )
+    configuration.write_text(CONFIGURATION.format(place=place), encoding="utf-8")
     import transaction
     import Zope2
     from Products.CMFPlone.factory import addPloneSite

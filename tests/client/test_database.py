@@ -40,7 +40,7 @@ READ_ONLY = FILESTORAGE.replace("</", "read-only true\n</")
 INFO = {
     FILESTORAGE: StorageInfo(
         "FileStorage", Sharing.EXCLUSIVE, prefetches=False, stores_blobs=True,
-        left=(OPERATING_SYSTEM,), storage_classes=(FS,), versions=OURS,
+        caches_left=(OPERATING_SYSTEM,), storage_classes=(FS,), versions=OURS,
     ),
     "<mappingstorage/>\n": StorageInfo(
         "MappingStorage", Sharing.VOLATILE, prefetches=False, stores_blobs=False,
@@ -53,7 +53,7 @@ INFO = {
     f"<demostorage>\n{CHANGES}{FILESTORAGE}</demostorage>\n": StorageInfo(
         "DemoStorage", Sharing.EXCLUSIVE, prefetches=False, stores_blobs=False,
         pack_flaw="DemoStorage cannot pack changes that are kept elsewhere than in its memory",
-        left=(OPERATING_SYSTEM,), storage_classes=(DEMO, FS, FS),
+        caches_left=(OPERATING_SYSTEM,), storage_classes=(DEMO, FS, FS),
         versions=OURS,
     ),
 }  # fmt: skip
@@ -80,7 +80,7 @@ def test_the_facts_of_relstorage(tmp_path: Path) -> None:
     assert info == StorageInfo(
         "RelStorage", Sharing.CONCURRENT, prefetches=True, stores_blobs=True,
         retry_flaw=info.retry_flaw,
-        left=(Cache("SQLite page cache"), OPERATING_SYSTEM),
+        caches_left=(Cache("SQLite page cache"), OPERATING_SYSTEM),
         storage_classes=("relstorage.storage.RelStorage",), driver="sqlite3",
         versions={**OURS, "RelStorage": version("RelStorage"), "SQLite": sqlite3.sqlite_version},
     )  # fmt: skip
@@ -149,7 +149,7 @@ def test_another_package_can_make_a_storage_known(
     monkeypatch.setattr(storages, "storage_types", storages.storage_types.__wrapped__)
     with opened(f"<foreign>\n{FILESTORAGE}</foreign>\n", tmp_path, "%import foreign\n") as database:
         assert database.knows_caches
-        assert database.info().left == (OPERATING_SYSTEM,)
+        assert database.info().caches_left == (OPERATING_SYSTEM,)
         assert database.own_caches() == (PICKLE_CACHE, Cache("foreign cache"))
         (section,) = sys.modules["knows_foreign"].ForeignType.settled
         assert type(section).__name__ == "ForeignSection"

@@ -16,7 +16,7 @@ from zodbshootout.client.progress import (
     Progress,
     Throughput,
     Total,
-    kept,
+    kept_indices,
     most_points,
     throughput,
 )
@@ -166,7 +166,7 @@ def test_the_total_is_what_each_has_done(
 
 def with_fewer_points(client: Progress, counted: int, clients: int) -> Progress:
     """Return the progress of a client as it is reported."""
-    points = kept(counted, len(client.times), clients)
+    points = kept_indices(counted, len(client.times), clients)
     return Progress(
         client.start, [client.times[at] for at in points], [client.done[at] for at in points]
     )

@@ -74,7 +74,7 @@ def test_every_sample_can_be_read(
         ("cache-size 5\n", "x.conf:1: 'cache-size' is not a known key name outside of a section"),
         (
             "%define x 1\n<environment a>\n</environment>\n",
-            "x.conf: it needs requirements, or python",
+            "x.conf: an <environment> needs requirements or python",
         ),
         (
             f"<zodb a>\n{FILESTORAGE}</zodb>\n<zodb a>\n{FILESTORAGE}</zodb>",

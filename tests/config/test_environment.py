@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from zodbshootout.config.environment import Environment, of_words
+from zodbshootout.config.environment import Environment, environments_of_words
 from zodbshootout.errors import UserError
 
 
@@ -17,29 +17,29 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_requirement_comes_upon_what_is_installed() -> None:
-    assert of_words(["RelStorage==4.2.0"]) == [
-        Environment("relstorage==4.2.0", requirements=("RelStorage==4.2.0",), upon_ours=True)
+    assert environments_of_words(["RelStorage==4.2.0"]) == [
+        Environment("relstorage==4.2.0", requirements=("RelStorage==4.2.0",), keeps_installed=True)
     ]
 
 
 def test_a_package_from_elsewhere_is_named_without_its_place() -> None:
-    (found,) = of_words(["RelStorage @ git+https://example.org/RelStorage@main"])
+    (found,) = environments_of_words(["RelStorage @ git+https://example.org/RelStorage@main"])
     assert found.name == "relstorage"
 
 
 @pytest.mark.parametrize("login", ["me:token", "token"])
 def test_no_password_is_shown(login: str) -> None:
-    (found,) = of_words([f"git+https://{login}@example.org/zodb/relstorage"])
+    (found,) = environments_of_words([f"git+https://{login}@example.org/zodb/relstorage"])
     assert found.name == "relstorage"
-    assert "token" not in found.made_of
+    assert "token" not in found.description
 
 
 def test_every_environment_has_a_name_of_its_own(tmp_path: Path) -> None:
     for name in ("a-2", "a", "x/a"):
         (tmp_path / name).mkdir(parents=True)
         (tmp_path / name / "setup.py").touch()
-    assert [each.name for each in of_words(["a-2", "a", "x/a"])] == ["a-2", "a", "a-3"]
-    assert of_words(["RelStorage>=4,<5"])[0].name == "relstorage<5>=4"
+    assert [each.name for each in environments_of_words(["a-2", "a", "x/a"])] == ["a-2", "a", "a-3"]
+    assert environments_of_words(["RelStorage>=4,<5"])[0].name == "relstorage<5>=4"
 
 
 def test_a_change_in_a_checkout_makes_another_environment(tmp_path: Path) -> None:
@@ -58,15 +58,15 @@ def test_a_checkout_and_a_wheel_are_told_by_their_paths(tmp_path: Path) -> None:
     (tmp_path / "relstorage-fast" / "pyproject.toml").touch()
     wheel = tmp_path / "RelStorage-4.2.0-py3-none-any.whl"
     wheel.touch()
-    checkout, archive = of_words(["relstorage-fast", f"./{wheel.name}"])
+    checkout, archive = environments_of_words(["relstorage-fast", f"./{wheel.name}"])
     assert checkout == Environment(
-        "relstorage-fast", requirements=(str(tmp_path / "relstorage-fast"),), upon_ours=True
+        "relstorage-fast", requirements=(str(tmp_path / "relstorage-fast"),), keeps_installed=True
     )
     assert archive.requirements == (str(wheel),)
 
 
 def test_a_python_and_a_virtual_environment_are_used_as_they_are(tmp_path: Path) -> None:
-    assert of_words([sys.executable])[0].python == sys.executable
+    assert environments_of_words([sys.executable])[0].python == sys.executable
     inside = tmp_path / "old" / "bin" / "python"
     inside.parent.mkdir(parents=True)
     (tmp_path / "old" / "pyvenv.cfg").touch()
@@ -74,29 +74,33 @@ def test_a_python_and_a_virtual_environment_are_used_as_they_are(tmp_path: Path)
     other = tmp_path / "x" / "old"
     other.mkdir(parents=True)
     (other / "setup.py").touch()
-    by_directory, by_checkout = of_words(["old", "x/old"])
-    assert by_directory == Environment("old", str(inside)) == of_words(["old/bin/python"])[0]
+    by_directory, by_checkout = environments_of_words(["old", "x/old"])
+    assert (
+        by_directory
+        == Environment("old", str(inside))
+        == environments_of_words(["old/bin/python"])[0]
+    )
     assert by_checkout.name == "old-2"
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["no/such"], "there is no no/such"),
-        (["a b"], "'a b' is no requirement such as RelStorage==4.2.0, and there is no such file"),
-        (["x==1", "x==1"], "'x==1' is there twice"),
+        (["no/such"], "no such file or directory: no/such"),
+        (["a b"], "'a b' is neither a requirement such as RelStorage==4.2.0 nor an existing file"),
+        (["x==1", "x==1"], "'x==1' names the same environment as another value"),
         (["pypy3.99"], "there is no Python pypy3.99"),
         (["."], "'.' is neither a checkout, with pyproject.toml or setup.py, nor a virtual"),
     ],
 )
 def test_what_is_none_of_these(words: list[str], message: str) -> None:
     with pytest.raises(UserError) as caught:
-        of_words(words)
+        environments_of_words(words)
     assert str(caught.value).startswith(f"--against: {message}")
 
 
 def test_what_an_environment_is_made_of() -> None:
-    assert Environment("a").made_of == "as installed"
-    assert Environment("a", "pypy3", ("ZODB", "ZEO")).made_of == "pypy3, ZODB, ZEO"
-    (found,) = of_words(["RelStorage==4.2.0"])
-    assert found.made_of == "RelStorage==4.2.0, all else as installed"
+    assert Environment("a").description == "as installed"
+    assert Environment("a", "pypy3", ("ZODB", "ZEO")).description == "pypy3, ZODB, ZEO"
+    (found,) = environments_of_words(["RelStorage==4.2.0"])
+    assert found.description == "RelStorage==4.2.0, all else as installed"

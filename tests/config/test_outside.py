@@ -152,7 +152,7 @@ def test_an_environment_can_have_the_name_of_a_contender() -> None:
             f"{ENVIRONMENT}{HERE}<zodb near>\nenvironment old\n</zodb>\n",
             "x.conf:8: a second section is called 'near'; give each a name of its own",
         ),
-        ("<environment a>\n</environment>\n", "it needs requirements, or python"),
+        ("<environment a>\n</environment>\n", "an <environment> needs requirements or python"),
         (f"%import newt.db\n{HERE}", "package newt.db is not installed"),
         (
             f"%import newt.db\n{ENVIRONMENT}{SECTION}<newtdb near>\n</newtdb>\n",

@@ -260,7 +260,7 @@ def test_what_a_client_gets_of_a_contender_is_plain_data(found: dict[str, Conten
 def test_the_caches_that_a_restart_empties(kind: str, caches: set[str]) -> None:
     left = tuple(map(server_cache, ["ZEO", "PostgreSQL", "MySQL", "MariaDB"]))
     servers = {"main": mock.Mock(kind=kind)}
-    contender = Contender("a", Storage(), info=StorageInfo(left=left), servers=servers)
+    contender = Contender("a", Storage(), info=StorageInfo(caches_left=left), servers=servers)
     assert contender.caches_left(restarted=False) == list(left)
     after = contender.caches_left(restarted=True)
     assert {str(cache) for cache in left if cache not in after} == caches

@@ -69,7 +69,7 @@ def test_a_requirement_is_installed_once_and_everything_else_is_as_it_was(
     making: Making, tmp_path: Path
 ) -> None:
     path = wheel(tmp_path, "shot", "1.0", "shot", "number = 1")
-    environment = Environment("shot", requirements=("shot==1.0",), upon_ours=True)
+    environment = Environment("shot", requirements=("shot==1.0",), keeps_installed=True)
     assert making.maker.describe(environment).endswith(
         "shot==1.0, all else as installed: to be made"
     )
@@ -91,14 +91,14 @@ def test_a_wheel_of_the_version_that_is_there_takes_its_place(
         sys.executable, "from importlib.metadata import version as v; print(v('ZConfig'))"
     )
     path = wheel(tmp_path, "ZConfig", version, "slowed", "number = 2")
-    environment = Environment("slow", requirements=(str(path),), upon_ours=True)
+    environment = Environment("slow", requirements=(str(path),), keeps_installed=True)
     python = making.python(environment)
     assert says(python, "import slowed; print(slowed.number)") == "2"
     assert says(python, "import ZConfig; print(ZConfig.__file__)") == ZConfig.__file__
     first = making.python(environment)
     path.unlink()
     wheel(tmp_path, "ZConfig", version, "slowed", "number = 3")
-    second = making.python(Environment("slow", requirements=(str(path),), upon_ours=True))
+    second = making.python(Environment("slow", requirements=(str(path),), keeps_installed=True))
     assert (first == python, second == python) == (True, False)
     assert says(second, "import slowed; print(slowed.number)") == "3"
 
@@ -117,7 +117,7 @@ def test_an_environment_that_was_not_used_for_long_is_removed(
         (cache / name).mkdir(parents=True)
         age(cache / f"{name}.lock", days)
     wheel(tmp_path, "shot", "1.0", "shot", "")
-    environment = Environment("shot", requirements=("shot==1.0",), upon_ours=True)
+    environment = Environment("shot", requirements=("shot==1.0",), keeps_installed=True)
     directory = Path(making.python(environment)).parents[1]
     assert {path.with_suffix("") for path in cache.iterdir()} == {cache / "used", directory}
     lock = directory.with_suffix(".lock")
@@ -169,7 +169,7 @@ def test_a_requirement_whose_path_is_gone(making: Making, tmp_path: Path) -> Non
 
 def test_what_may_be_another_release_today_is_told_of(making: Making, tmp_path: Path) -> None:
     wheel(tmp_path, "shot", "1.0", "shot", "")
-    environment = Environment("shot", requirements=("shot>=1",), upon_ours=True)
+    environment = Environment("shot", requirements=("shot>=1",), keeps_installed=True)
     for _ in range(2):
         making.python(environment)
     assert making.told[1].startswith("environment shot: as it was made on 2")
@@ -191,7 +191,7 @@ def test_a_checkout_is_built_elsewhere(tmp_path: Path, making: Making) -> None:
         f"    shutil.copy({str(made)!r}, directory)\n    return {made.name!r}\n"
     )
     before = sorted(checkout.iterdir())
-    python = making.python(Environment("c", requirements=(str(checkout),), upon_ours=True))
+    python = making.python(Environment("c", requirements=(str(checkout),), keeps_installed=True))
     assert says(python, "import shot; print(shot.number)") == "5"
     assert sorted(checkout.iterdir()) == before
     assert not (Path(python).parents[1] / "sources").exists()

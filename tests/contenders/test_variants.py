@@ -23,7 +23,7 @@ ELSEWHERE = (
     "<environment old>\nrequirements ZODB<6\n</environment>\n"
     "<zodb there>\nenvironment old\n<mappingstorage/>\n</zodb>\n"
 )
-NEW = Environment("new", requirements=("ZODB==6.4",), upon_ours=True)
+NEW = Environment("new", requirements=("ZODB==6.4",), keeps_installed=True)
 
 Read = Callable[..., Variants]
 

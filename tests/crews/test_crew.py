@@ -374,9 +374,9 @@ def test_what_a_client_reports_of_a_stretch_is_bounded(
         benchmark.between = between
         stretch = StretchTimer(benchmark, Ticking(), iterations)
         stretch.start(0.0)
-        stretch.counted()
+        stretch.run_counted()
         for _ in range(1000):
-            stretch.uncounted()
+            stretch.run_uncounted()
         report = stretch.report()
         assert report.done == iterations + 1000
         assert len(report.progress.times) == len(report.progress.done) <= MAX_POINTS + 4

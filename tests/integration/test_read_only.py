@@ -46,7 +46,7 @@ def test_benchmarks_that_read_run_where_their_objects_are_and_none_writes(tmp_pa
         ) in done.out
         assert (
             f"not supported: {name} is read only as it is configured here, and "
-            "objects to be read are not in the database; run it without read-only"
+            "the database lacks objects that are needed; run it once without read-only"
         ) in missing.out
         assert (
             f"not supported: {name} is read only as it is configured here; leave out --pack"

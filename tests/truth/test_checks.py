@@ -200,7 +200,7 @@ def test_a_transaction_that_is_never_let_through_ends(
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("cold", "the storage's cache served 2 loads of 1 cold reads; at most 1 can be explained"),
+        ("cold", "the storage's cache had 2 hits in 1 cold iterations; at most 1 are expected"),
         ("load", "the storage's cache served 1 loads that should have been cold"),
     ],
 )
@@ -215,7 +215,7 @@ def test_hits_of_a_cache_that_are_no_loads_are_allowed_for_and_no_others() -> No
     cold = object.__new__(Cold)
     polled = CacheUse(10, None, per_opening=2).since(CacheUse(4, None, per_opening=2))
     cold.check_use(polled, 2)
-    with pytest.raises(CheckFailed, match="served 7 loads of 2 cold reads; at most 6 can be"):
+    with pytest.raises(CheckFailed, match="had 7 hits in 2 cold iterations; at most 6 are"):
         cold.check_use(CacheUse(7, None, per_opening=2), 2)
     both = CacheUse(3, None, per_opening=2) + CacheUse(1, None)
     assert (both.hits, both.per_opening) == (4, 2)

@@ -27,7 +27,7 @@ from tests.fakes import (
 from tests.recording.recordings import connections, files_in
 from zodbshootout.client import session
 from zodbshootout.client.benchmarks import benchmarks, replay
-from zodbshootout.client.data.trace import CREATED, Trace, make_trace
+from zodbshootout.client.data.trace import CREATED_OBJECT, Trace, make_trace
 from zodbshootout.client.data.tree import Dataset
 from zodbshootout.client.outcome import Failed
 from zodbshootout.client.specification import Parameters, ReplayedWorkload
@@ -163,8 +163,8 @@ def test_objects_are_numbered_by_their_oids_and_created_ones_by_their_creation(
     assert (workload.loads, workload.stores) == (3, 3)
     assert operations(workload) == [
         [("load", 2, 70), ("load", 0, 30)],
-        [("load", 1, 50), ("store", CREATED, 90), ("store", 0, 31)],
-        [("store", CREATED + 1, 80)],
+        [("load", 1, 50), ("store", CREATED_OBJECT, 90), ("store", 0, 31)],
+        [("store", CREATED_OBJECT + 1, 80)],
     ]
     trace = Trace(workload.path)
     assert [(o.number, o.size) for o in trace.initial_objects()] == [(0, 30), (1, 50), (2, 70)]

@@ -147,9 +147,10 @@ def test_a_database_is_zapped_filled_and_packed_before_objects_are_written(
 
 
 THEIRS = (
-    "there is 'app' and 1 more in the root of the database, which zodbshootout has not put there; "
-    "to have it write there, too, add --may-write a"
+    "the root of the database contains 'app' and 1 more, which zodbshootout did not create; "
+    "to let it write to this database nevertheless, add --may-write a"
 )
+MISSING = "the objects that the benchmark reads are not in the database"
 
 
 @pytest.mark.parametrize(
@@ -158,7 +159,13 @@ THEIRS = (
         ("add", True, {}, {}, THEIRS),
         ("cold", True, {}, {"pack": True}, THEIRS),
         ("cold", True, {"min_objects": 5}, {}, THEIRS),
-        ("cold", False, {}, {}, f"the objects that it reads are not in the database; {THEIRS}"),
+        (
+            "cold",
+            False,
+            {},
+            {},
+            f"{MISSING}; {THEIRS}",
+        ),
         ("cold", True, {}, {}, None),
         ("add", True, {}, {"may_write": True}, None),
     ],

@@ -26,7 +26,7 @@ from zodbshootout.client.benchmarks import DEFAULT, benchmarks
 from zodbshootout.client.masking import Mask
 from zodbshootout.client.specification import ClientKind, CrewShape, MappingType, Parameters
 from zodbshootout.config.configuration import EMBEDDED
-from zodbshootout.config.environment import of_words
+from zodbshootout.config.environment import environments_of_words
 from zodbshootout.config.secrets import of_uri
 from zodbshootout.config.uri import is_uri, scheme_of
 from zodbshootout.contenders.variants import VariantOptions
@@ -127,7 +127,7 @@ def parse(arguments: Sequence[str]) -> Options:
         path=path,
         uri=uri,
         benchmarks=chosen,
-        variants=VariantOptions(of_words(given.against), _definitions(given)),
+        variants=VariantOptions(environments_of_words(given.against), _definitions(given)),
         sweep=sweep,
         default_concurrency=not given.concurrency,
         effort=_effort(given),

@@ -168,7 +168,7 @@ class Database:
             retry_flaw=_first(layer.retry_flaw() for layer in self._written_to),
             resolution_flaw=_first(layer.resolution_flaw() for layer in self._written_to),
             pack_flaw=self.pack_flaw(),
-            left=self.caches_left(),
+            caches_left=self.caches_left(),
             storage_classes=tuple(qualified(type(layer.storage)) for layer in self._stack),
             driver=_first(layer.driver() for layer in self._stack) or "",
             versions=self._versions(),

@@ -17,7 +17,7 @@ class State(enum.Enum):
 
 
 class CheckFailed(Exception):  # noqa: N818
-    """An iteration did something else than its benchmark says; the message says what."""
+    """An iteration did not do what its benchmark specifies; the message says what it did."""
 
 
 class Unsupported(Exception):  # noqa: N818
@@ -25,7 +25,7 @@ class Unsupported(Exception):  # noqa: N818
 
 
 class Protected(Exception):  # noqa: N818
-    """The database must not be written to, but would have to be; the message says why."""
+    """The benchmark would have to write to a protected database; the message says why."""
 
 
 class BadSection(Exception):  # noqa: N818
@@ -54,7 +54,7 @@ class Failure:
     secondary: bool = False
     """Whether it is only a consequence of another client's failure."""
     crashed: bool = False
-    """Whether a process has ended that should not have."""
+    """Whether a process ended unexpectedly."""
     invalidates_results: bool = False
     """Whether the figures of earlier runs are unreliable, too, because the data is wrong."""
 
@@ -71,7 +71,10 @@ class Failed(Exception):  # noqa: N818
 
 
 def describe(error: BaseException) -> str:
-    """Return an exception as one line: its message, after its class if it is not one of ours."""
+    """Return an exception as one line: the first two of its message, after its class.
+
+    The messages of the exceptions of this module for users need no class.
+    """
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     message = " ".join(lines[:2])
     if isinstance(error, (CheckFailed, Unsupported, Protected, BadSection)):

@@ -13,13 +13,13 @@ MIN_POINTS = 32
 
 
 def most_points(clients: int) -> int:
-    """Return how many points to keep of each of *clients*: the sum over more needs fewer."""
+    """Return how many points to keep for each of *clients*: a sum over more clients needs fewer."""
     return max(MIN_POINTS, math.ceil(MAX_POINTS / math.sqrt(clients)))
 
 
 @dataclass(frozen=True)
 class Progress:
-    """The iterations that one client had done by certain times, uncounted ones included."""
+    """The number of iterations that one client had done at certain times, counted or not."""
 
     start: float
     """The time at which the client began, in seconds of the crew's clock."""
@@ -29,7 +29,7 @@ class Progress:
     """Iterations done since the start by each of these times; the first is the size of a batch."""
 
     def iterations(self, time: float) -> int:
-        """Return how many iterations had ended by *time*; see :class:`Total`."""
+        """Return how many iterations had ended by *time*, interpolated if points were dropped."""
         index = bisect_right(self.times, time)
         if not index:
             return 0
@@ -44,8 +44,8 @@ class Progress:
         return self.times[bisect_left(self.done, iterations)]
 
 
-def kept(counted: int, total: int, clients: int) -> list[int]:
-    """Return which of *total* points to keep of one of several *clients*.
+def kept_indices(counted: int, total: int, clients: int) -> list[int]:
+    """Return the indices of the points to keep, of *total*, for one of several *clients*.
 
     The first *counted* points are of iterations that count.  Always kept are the last of these, the
     last of all, and the first two, as all clients end their first iterations at about one time.
@@ -57,36 +57,37 @@ def kept(counted: int, total: int, clients: int) -> list[int]:
 class Total:
     """The iterations of several clients, added up.
 
-    A batch of iterations is done when it ends.  If points between two others were dropped, the
-    iterations are assumed to have been done evenly; half a batch is subtracted, because that much
-    of the batch under way is not done on average.
+    Iterations count when their batch ends.  If points between two others were dropped, the number
+    is interpolated, less half a batch: on average, that much of a batch that has begun does not
+    count yet.
     """
 
     def __init__(self, clients: Sequence[Progress]) -> None:
         """Add up the progress of *clients* whose batches all have one size."""
-        self._under_way = clients[0].done[0] / 2
+        self._half_batch = clients[0].done[0] / 2
         changes: list[tuple[float, int, float]] = []
         self._gaps_begin: list[float] = []
         self._gaps_end: list[float] = []
         for client in clients:
             changes.append((client.times[0], client.done[0], 0.0))
             points = list(zip(client.times, client.done))
-            for (time, done), (end, more) in zip(points, points[1:]):
-                if more - done > client.done[0] and end > time:
-                    slope = (more - done) / (end - time)
+            for (time, done), (end, done_by_end) in zip(points, points[1:]):
+                increase = done_by_end - done
+                if increase > client.done[0] and end > time:
+                    slope = increase / (end - time)
                     changes += [(time, 0, slope), (end, 0, -slope)]
                     self._gaps_begin.append(time)
                     self._gaps_end.append(end)
                 else:
-                    changes.append((end, more - done, 0.0))
+                    changes.append((end, increase, 0.0))
         self._gaps_begin.sort()
         self._gaps_end.sort()
         self._times: list[float] = []
         self._values: list[float] = []
         self._slopes: list[float] = []
         before = value = slope = 0.0
-        for time, more, bend in sorted(changes):
-            value += slope * (time - before) + more
+        for time, increase, bend in sorted(changes):
+            value += slope * (time - before) + increase
             slope += bend
             before = time
             self._times.append(time)
@@ -101,32 +102,36 @@ class Total:
         done = self._values[index] + self._slopes[index] * (time - self._times[index])
         # At the exact time of a point the number of iterations is known.
         within = bisect_left(self._gaps_begin, time) - bisect_right(self._gaps_end, time)
-        return done - self._under_way * within
+        return done - self._half_batch * within
 
 
 @dataclass(frozen=True)
 class Throughput:
-    """Iterations of all clients together, and the seconds in which they were done."""
+    """The throughput of all clients together: :attr:`iterations` / :attr:`seconds`.
+
+    Both are sums over the spans of the clients, see :func:`throughput`.
+    """
 
     iterations: float
     seconds: float
 
 
 def throughput(clients: Sequence[Progress], counted: int) -> Throughput:
-    """Return the throughput while all *clients* worked, *counted* iterations each or more.
+    """Return the throughput of *clients*, each with *counted* iterations that count.
 
     A single client's is that of the iterations that count, from its start to its last end.
 
     Each of several clients has a span: from the end of its first iteration to the end of the last
     one that counts.  An iteration of any client counts in each span in which it ends; the
-    throughput is that in the sum of all spans.  If the clients wait for each other, and a storage
-    does one thing at a time, the figure is the storage's, however unfair it is to some clients.  If
-    they do not, each client's own iterations fill its span exactly, and as many of the others' are
-    cut off at one end as at the other.
+    throughput is the sum of these counts, divided by the sum of the spans.  If the clients wait for
+    each other, and a storage does one thing at a time, the figure is the storage's, however unfair
+    it is to some clients.  If they do not, each client's own iterations fill its span exactly, and
+    as many of the others' are cut off at one end as at the other.
 
     First iterations would distort this: all begin at once, and the first ones wait for nobody.  If
-    clients do one iteration each, those count that end by the end of the last one, from the start
-    on.  That is less than the clients could have done, because the quicker ones wait.
+    clients do one iteration each, the throughput is that of all iterations that end between the
+    start and the end of the slowest client.  That is less than the clients could have done, because
+    the quicker ones wait.
     """
     start = min(client.start for client in clients)
     ends = [client.end(counted) for client in clients]

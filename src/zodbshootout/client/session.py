@@ -16,13 +16,13 @@ from zodbshootout.client import protocol
 from zodbshootout.client.arrivals import instants, lead
 from zodbshootout.client.benchmarks.benchmark import Benchmark, Nothing
 from zodbshootout.client.outcome import failure_of
-from zodbshootout.client.progress import Progress, kept
+from zodbshootout.client.progress import Progress, kept_indices
 from zodbshootout.client.protocol import Call, Channel, Clock, Latencies
 
 POLL_INTERVAL = 0.0005
 """Seconds between polls for an order in uncounted iterations: each poll is a gap in the load."""
 MAX_NOTED = 2**17
-"""Ends of uncounted iterations that are noted before every second of them is dropped."""
+"""The most ends of uncounted iterations that are noted; then every other one is dropped."""
 CALLS = frozenset({"verify", "audit", "close_database", "reopen_database", "leave"})
 """The methods of a :class:`Session` that its crew may call."""
 
@@ -62,13 +62,13 @@ class Session:
     def follow_orders(self) -> None:
         """Carry out orders, up to and including the one to leave."""
         while not self._has_left:
-            self._channel.send(self._report_on(self._channel.receive()))
+            self._channel.send(self._carry_out(self._channel.receive()))
 
-    def _report_on(self, order: Any) -> Any:
+    def _carry_out(self, order: Any) -> Any:
         if isinstance(order, protocol.Prepare):
             return self._prepare(order)
         if isinstance(order, protocol.Start):
-            return self._start(order)
+            return self._run_stretch(order)
         call: Call = order
         return call.on(self, CALLS)
 
@@ -110,12 +110,12 @@ class Session:
         counts = self._order.counts and not self._order.empty
         return counts and not alone and not self._benchmark.in_rounds(parameters)
 
-    def _start(self, order: protocol.Start) -> protocol.Stretch:
+    def _run_stretch(self, order: protocol.Start) -> protocol.Stretch:
         with _garbage_left_alone():
             stretch = self._stretch_timer()
             stretch.start(order.instant)
             self._benchmark.timed = self._order.counts
-            stretch.counted()
+            stretch.run_counted()
             self._benchmark.timed = False
             self._channel.send(protocol.Finished())
             self._go_on(stretch)
@@ -133,10 +133,10 @@ class Session:
         return PacedStretchTimer(benchmark, self._clock, iterations, self._schedule, self._lead)
 
     def _go_on(self, stretch: StretchTimer) -> None:
-        """Keep the load up while others have iterations left that count.
+        """Keep the load up while other clients still have counted iterations to do.
 
-        If clients can block each other, none goes on for longer than it was measured: the others
-        could be waiting for it.
+        If clients can block each other, none does more uncounted than counted iterations, because
+        the others could be waiting for it.
         """
         if not self._goes_on:
             return
@@ -149,14 +149,14 @@ class Session:
                 if self._channel.poll():
                     return
                 next_look = now + POLL_INTERVAL
-            if not stretch.is_due():
+            if not stretch.wait_until_due():
                 continue
             if stretch.done + stretch.batch > self._supply:
                 more = benchmark.supply(max(stretch.batch, self._order.iterations))
                 if not more:
                     return
                 self._supply += more
-            stretch.uncounted()
+            stretch.run_uncounted()
 
     def close_database(self) -> None:
         client = self._benchmark.client
@@ -202,13 +202,14 @@ class StretchTimer:
         self._ends = array("d")
         self._uncounted_ends = array("d")
         self._uncounted_done = array("q")
-        self._stride = self._since_noted = 0
+        self._skipped = self._since_noted = 0
 
     def start(self, instant: float) -> None:
         """Wait for the *instant* at which all clients start.
 
-        Time spent waiting for a CPU or the GIL is measured, like any response time.  A client that
-        is alone starts when it runs.
+        The time of a client starts at *instant*, or when it began to wait if that was later, so
+        that a wait for a CPU or the GIL is included.  The time of a client that is alone starts
+        when it runs.
         """
         now = self._clock.now
         self._late = max(0.0, now() - instant)
@@ -219,20 +220,20 @@ class StretchTimer:
         self._origin = began if alone else instant
         self._start = began if alone else instant + self._late
 
-    def counted(self) -> None:
-        """Do the iterations that count, one directly after the other."""
+    def run_counted(self) -> None:
+        """Do the iterations that count, with nothing but the benchmark's own pause in between."""
         between = self._benchmark.between
-        sizes, last = divmod(self._iterations, self.batch)
+        whole, last = divmod(self._iterations, self.batch)
         if between is not None:
             self._with_pauses(between)
         elif self.batch == 1:
             self._without_pause()
         else:
-            self._in_batches([self.batch] * sizes + ([last] if last else []))
+            self._in_batches([self.batch] * whole + ([last] if last else []))
         self.done = self._iterations
 
-    def is_due(self) -> bool:
-        """Return whether an uncounted iteration is to begin, after a short wait if it is not."""
+    def wait_until_due(self) -> bool:
+        """Wait for the next uncounted iteration, but briefly; return whether it is to begin."""
         return True
 
     def _without_pause(self) -> None:
@@ -261,7 +262,7 @@ class StretchTimer:
                 run()
             note(now())
 
-    def uncounted(self) -> None:
+    def run_uncounted(self) -> None:
         """Do a batch of iterations that do not count, and note the time of its end."""
         benchmark = self._benchmark
         if benchmark.between is not None:
@@ -273,14 +274,14 @@ class StretchTimer:
 
     def _note_uncounted(self) -> None:
         self._since_noted += 1
-        if self._since_noted > self._stride:
+        if self._since_noted > self._skipped:
             self._since_noted = 0
             self._uncounted_ends.append(self._clock.now())
             self._uncounted_done.append(self.done - self._lead)
             if len(self._uncounted_ends) > MAX_NOTED:
                 self._uncounted_ends = self._uncounted_ends[1::2]
                 self._uncounted_done = self._uncounted_done[1::2]
-                self._stride = 2 * self._stride + 1
+                self._skipped = 2 * self._skipped + 1
 
     def report(self) -> protocol.Stretch:
         benchmark = self._benchmark
@@ -298,18 +299,21 @@ class StretchTimer:
         )
 
     def _progress(self) -> Progress:
-        counted = len(self._ends)
+        ended = len(self._ends)
         if self._benchmark.in_rounds(self._benchmark.client.parameters):
             return Progress(self._start, [self._ends[-1]], [self._iterations])
-        total = counted + len(self._uncounted_ends)
-        points = kept(counted, total, self._benchmark.client.parameters.crew.size)
-        ours = [at for at in points if at < counted]
-        uncounted = [at - counted for at in points if at >= counted]
+        total = ended + len(self._uncounted_ends)
+        points = kept_indices(ended, total, self._benchmark.client.parameters.crew.size)
+        counted = [at for at in points if at < ended]
+        uncounted = [at - ended for at in points if at >= ended]
         return Progress(
             self._start,
-            [*(self._ends[at] for at in ours), *(self._uncounted_ends[at] for at in uncounted)],
             [
-                *(min(self._iterations, (at + 1) * self.batch) for at in ours),
+                *(self._ends[at] for at in counted),
+                *(self._uncounted_ends[at] for at in uncounted),
+            ],
+            [
+                *(min(self._iterations, (at + 1) * self.batch) for at in counted),
                 *(self._uncounted_done[at] for at in uncounted),
             ],
         )
@@ -332,7 +336,7 @@ class StretchTimer:
         return latencies
 
     def _durations(self) -> Iterator[float]:
-        """Return the seconds that each iteration took that counts, or each batch of them."""
+        """Return the seconds that each counted iteration, or each batch of them, took."""
         starts = self._starts or itertools.chain([self._start], self._ends)
         return (end - start for start, end in zip(starts, self._ends))
 
@@ -347,8 +351,9 @@ class StretchTimer:
 class PacedStretchTimer(StretchTimer):
     """Times iterations that are due at the instants of a schedule.
 
-    An iteration begins when it is due, or as soon as the former one has ended, and its latency is
-    from the instant at which it was due.
+    An iteration begins when it is due, or when the previous one has ended if that is later.  Its
+    latency counts from the instant at which it was due, or from the end of its wait for another
+    client if that is later.
     """
 
     def __init__(
@@ -365,17 +370,17 @@ class PacedStretchTimer(StretchTimer):
         """The time at which the first iteration that counts began."""
         self._lags = array("d")
 
-    def counted(self) -> None:
+    def run_counted(self) -> None:
         for _ in range(self._lead):
-            self._when_due()
+            self._run_when_due()
         for _ in range(self._iterations):
-            instant, began = self._when_due()
+            instant, began = self._run_when_due()
             self._began = self._began or began
             self._ends.append(self._clock.now())
             self._starts.append(max(instant, self._benchmark.waited_until))
             self._lags.append(began - instant)
 
-    def _when_due(self) -> tuple[float, float]:
+    def _run_when_due(self) -> tuple[float, float]:
         """Do the next iteration; return the instant at which it was due, and that of its start."""
         if self.done and self._benchmark.between is not None:
             self._benchmark.between()
@@ -393,17 +398,17 @@ class PacedStretchTimer(StretchTimer):
             self._next = self._origin + next(self._schedule)
         return self._next
 
-    def is_due(self) -> bool:
+    def wait_until_due(self) -> bool:
         instant, now = self._next_instant(), self._clock.now
         self._clock.wait_until(min(instant, now() + POLL_INTERVAL))
         return now() >= instant
 
-    def uncounted(self) -> None:
-        self._when_due()
+    def run_uncounted(self) -> None:
+        self._run_when_due()
         self._note_uncounted()
 
     def _pause(self) -> float:
-        return 0.0  # what is between iterations was asked for
+        return 0.0  # the gaps between iterations are those of the schedule
 
     def _pacing(self) -> protocol.Pacing:
         lags = Latencies()

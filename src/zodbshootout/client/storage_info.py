@@ -1,4 +1,4 @@
-"""Plain records about a contender's storage: which crews can use it, what it needs, its caches."""
+"""Dataclasses about a contender's storage: which crews can use it, what it needs, its caches."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def server_cache(product: str) -> Cache:
 
 @dataclass(frozen=True)
 class CacheUse:
-    """How often a storage's own cache was asked since some moment."""
+    """Hits and misses of a storage's own cache, counted from some moment on."""
 
     hits: int
     misses: int | None
@@ -78,7 +78,7 @@ class CacheUse:
     """The most hits that it counts when a connection is opened, without loading a record."""
 
     def since(self, earlier: CacheUse) -> CacheUse:
-        """Return the use between *earlier* and now."""
+        """Return the use between *earlier* and this one."""
         misses = None
         if self.misses is not None and earlier.misses is not None:
             misses = self.misses - earlier.misses
@@ -105,11 +105,11 @@ class Limit:
     """The reason, which ends with what to type instead."""
     client_kinds: frozenset[ClientKind] = frozenset(ClientKind)
     databases: int = 1
-    """The least number of DBs that they open on a machine."""
+    """The limit applies to crews that open at least this many DBs on one machine."""
     of_process: bool = False
     """Whether only the DBs of one process count: each host has a process of its own."""
     sharers: int = 1
-    """The least number of clients that use one DB."""
+    """The limit applies to crews that have at least this many clients on one DB."""
 
     def applies_to(self, shape: CrewShape, hosts_together: int = 1) -> bool:
         """Return whether a crew of that *shape* cannot use the storage.
@@ -134,7 +134,7 @@ class Requirement:
 
     addresses: tuple[Address, ...]
     """Its possible addresses; one that accepts connections is enough."""
-    otherwise: str
+    missing_message: str
     """The message if it does not run: what is missing, and how to start it."""
 
 
@@ -149,9 +149,10 @@ class Advice:
 
 @dataclass(frozen=True)
 class StorageInfo:
-    """Everything that decides how a contender can be measured, or is recorded of it.
+    """Everything that decides how a contender can be measured, and that is recorded about it.
 
-    The section of a known storage says the first five; the open storage says all.
+    The section of a known storage says its name, its sharing, whether it prefetches and whether it
+    is read only; for everything else the storage has to be open.
     """
 
     storage_name: str = "this storage"
@@ -168,7 +169,7 @@ class StorageInfo:
     """Why resolved conflicts corrupt its data."""
     pack_flaw: str | None = None
     """Why it cannot be packed."""
-    left: tuple[Cache, ...] = ()
+    caches_left: tuple[Cache, ...] = ()
     """The caches that hold records even after the client-side caches were emptied."""
     storage_classes: tuple[str, ...] = ()
     """``module.Class`` of every storage in the stack, outermost first."""
@@ -194,8 +195,9 @@ def plugins(group: str) -> list[Any]:
 def installed_versions(names: Iterable[str]) -> dict[str, str]:
     """Return the versions of those of the named distributions that are installed.
 
-    If one was installed from a repository or a checkout, its version includes the commit and
-    whether files were changed: ``4.3.0 (git 1a2b3c4d5e6f, modified)``.
+    The version of one that was installed from a repository, or as an editable checkout, includes
+    the commit; that of a checkout also whether tracked files were changed:
+    ``4.3.0 (git 1a2b3c4d5e6f, modified)``.
     """
     versions = ((name, _version(name)) for name in names)
     return {name: version for name, version in versions if version is not None}

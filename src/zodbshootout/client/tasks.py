@@ -33,11 +33,14 @@ class Preparation:
     """Whether all data is destroyed first."""
     pack: bool = False
     may_write: bool = False
-    """Whether it is written to, whatever else is in it."""
+    """Whether the database may be written to even if it contains other data."""
 
 
 def inspect(storage: Storage) -> StorageInfo:
-    """Open a contender; what ZConfig, ZODB and the storage raise goes through."""
+    """Open a contender, and return what its storage says of itself.
+
+    Exceptions of ZConfig, ZODB and the storage propagate.
+    """
     before = set(sys.modules)
     with Database(storage) as database:
         info = database.info()
@@ -51,7 +54,7 @@ def validate(storage: Storage) -> BadSection | None:
             section_of(storage)
     except BadSection as error:
         return error
-    except Exception as error:  # noqa: BLE001 - a package that is imported can be anybody's
+    except Exception as error:  # noqa: BLE001 - an imported package may raise anything
         return BadSection(describe(error))
     return None
 
@@ -59,11 +62,12 @@ def validate(storage: Storage) -> BadSection | None:
 def prepare(preparation: Preparation) -> None:
     """Bring a database into the state that a benchmark expects, before any client starts.
 
-    :raises Protected: if the database must not be written to, but would have to be
+    :raises Protected: if the benchmark would have to write to a database that is protected
     :raises Unsupported: if it is read only, or is to be packed and cannot be
+    :raises NotZapped: if its data cannot be destroyed
     """
-    # Inspecting does not do it: what RelStorage's SQLite learns of a database that is still empty,
-    # and keeps, would make it a thousand times slower when that is filled.
+    # inspect() does not look for the data of others: a connection that reads an empty database of
+    # SQLite leaves statistics in it, with which RelStorage reads whole tables for each store later.
     with Database(preparation.specification.storage) as database:
         others = [] if preparation.may_write else database.others()
         if others:
@@ -73,8 +77,9 @@ def prepare(preparation: Preparation) -> None:
                 _write(preparation, database)
             except ReadOnlyError as error:
                 raise Unsupported(
-                    f"{database.storage_name} is read only as it is configured here, and objects "
-                    "to be read are not in the database; run it without read-only"
+                    f"{database.storage_name} is read only as it is configured here, and the "
+                    "database lacks objects that are needed; run it once without read-only to "
+                    "store them"
                 ) from error
 
 
@@ -85,13 +90,14 @@ def _check_nothing_is_written(
     benchmark = benchmarks()[preparation.specification.benchmark]
     more = f" and {len(others) - 1} more" if len(others) > 1 else ""
     why = (
-        f"there is {others[0]!r}{more} in the root of the database, which zodbshootout has not put "
-        f"there; to have it write there, too, add --may-write {parameters.owner}"
+        f"the root of the database contains {others[0]!r}{more}, which zodbshootout did not "
+        "create; to let it write to this database nevertheless, add "
+        f"--may-write {parameters.owner}"
     )
     if benchmark.writes or preparation.pack or parameters.min_objects:
         raise Protected(why)
     if not is_populated(database, benchmark.dataset, parameters):
-        raise Protected(f"the objects that it reads are not in the database; {why}")
+        raise Protected(f"the objects that the benchmark reads are not in the database; {why}")
 
 
 def _write(preparation: Preparation, database: Database) -> None:
@@ -116,16 +122,16 @@ def populate(database: Database, dataset: Dataset | None, parameters: Parameters
         if dataset is Dataset.WORKLOAD:
             workload_objects.store_objects(connection, parameters)
             return
-        transactions = connection.transaction_manager
+        manager = connection.transaction_manager
         made = 0
         for client, number in _sets(dataset, parameters):
             made += tree.make(connection.root(), dataset, parameters, client, number)
             if made >= TRANSACTION_SIZE:
-                transactions.commit()
+                manager.commit()
                 connection.cacheMinimize()
-                transactions.begin()
+                manager.begin()
                 made = 0
-        transactions.commit()
+        manager.commit()
 
 
 def is_populated(database: Database, dataset: Dataset | None, parameters: Parameters) -> bool:
@@ -149,7 +155,7 @@ def _sets(dataset: Dataset, parameters: Parameters) -> Iterator[tuple[int, int]]
 
 
 def fill(database: Database, parameters: Parameters) -> None:
-    """Write the objects that are missing of ``min_objects``."""
+    """Add objects until the database has ``min_objects`` besides those of benchmarks."""
     if parameters.min_objects:
         with database.connected() as connection:
             fill_up(connection, parameters)

@@ -24,7 +24,7 @@ from zodbshootout.errors import UserError
 _ARCHIVES = (".whl", ".tar.gz", ".zip")
 _LOGIN = re.compile(r"://[^/\s]*@")
 _DIRECT = re.compile(r"[\w.+-]+://|[\w.-]+(\[[\w.,\s-]*\])?\s*@\s*\S")
-"""The beginning of a requirement that contains the place of its package."""
+"""The beginning of a URL, or of a direct reference (``name @ location``)."""
 
 
 @dataclass(frozen=True)
@@ -36,52 +36,57 @@ class Environment:
     """The path or the name of a program; empty for the Python of the command."""
     requirements: tuple[str, ...] = ()
     """The packages to install, as pip takes them."""
-    upon_ours: bool = False
+    keeps_installed: bool = False
     """Whether the packages of the Python of the command are there as well."""
 
     @property
-    def made_of(self) -> str:
-        """A description in one line without credentials."""
+    def description(self) -> str:
+        """The Python and the packages, in one line without credentials."""
         with_python = [self.python] if self.python else []
         parts = ", ".join([*with_python, *self.contents]) or "as installed"
         shown = _LOGIN.sub("://", parts)
-        return f"{shown}, all else as installed" if self.upon_ours else shown
+        return f"{shown}, all else as installed" if self.keeps_installed else shown
 
     @cached_property
     def contents(self) -> list[str]:
-        """The requirements, those that are paths with a hash of their contents."""
+        """The requirements; a local path is followed by a hash of its contents."""
         return [_with_content(requirement) for requirement in self.requirements]
 
     @property
     def is_pinned(self) -> bool:
-        """Whether the same packages are installed whenever it is made."""
+        """Whether each requirement has a version or is local; what these depend on may change."""
         return all(
             "==" in requirement or Path(requirement).is_absolute()
             for requirement in self.requirements
         )
 
 
-def of_section(section: Any) -> Environment:
-    """Return the environment that an ``<environment>`` section describes."""
+def environment_of_section(section: Any) -> Environment:
+    """Return the environment that an ``<environment>`` section describes.
+
+    :raises ValueError: if the section is empty
+    """
     if not section.python and not section.requirements:
-        raise ValueError("it needs requirements, or python")
+        raise ValueError("an <environment> needs requirements or python")
     requirements = tuple(map(_absolute, section.requirements))
     return Environment(section.getSectionName(), section.python or "", requirements)
 
 
-def of_words(words: Sequence[str]) -> list[Environment]:
-    """Return the environments that the words of ``--against`` mean, with different names.
+def environments_of_words(words: Sequence[str]) -> list[Environment]:
+    """Return the environments for the words of ``--against``, each with a unique name.
 
     A word is a requirement, the path of something that pip installs, or a Python.
+
+    :raises UserError: if a word is none of these, or names the same environment as another one
     """
     environments: list[Environment] = []
     taken = {INSTALLED}
     for word in words:
         environment = _of_word(word)
         environment = replace(environment, name=environment.name.lower())  # as ZConfig has names
-        alike = [replace(other, name=environment.name) for other in environments]
-        if environment in alike:
-            raise UserError(f"--against: {word!r} is there twice")
+        renamed = [replace(other, name=environment.name) for other in environments]
+        if environment in renamed:
+            raise UserError(f"--against: {word!r} names the same environment as another value")
         candidates = chain([environment.name], (f"{environment.name}-{n}" for n in count(2)))
         name = next(candidate for candidate in candidates if candidate not in taken)
         taken.add(name)
@@ -94,18 +99,18 @@ def _of_word(word: str) -> Environment:
     if path.exists():
         return _of_path(word, path)
     if os.sep in word and not _DIRECT.match(word):
-        raise UserError(f"--against: there is no {word}")
+        raise UserError(f"--against: no such file or directory: {word}")
     if re.fullmatch(r"(python|pypy)[\d.]*", word):
         if shutil.which(word) is None:
             raise UserError(f"--against: there is no Python {word}")
         return Environment(word, word)
-    return Environment(_name_of_requirement(word), requirements=(word,), upon_ours=True)
+    return Environment(_name_of_requirement(word), requirements=(word,), keeps_installed=True)
 
 
 def _of_path(word: str, path: Path) -> Environment:
     if path.is_dir() and _is_project(path):
         project = (str(path.absolute()),)
-        return Environment(path.resolve().name, requirements=project, upon_ours=True)
+        return Environment(path.resolve().name, requirements=project, keeps_installed=True)
     if path.is_dir():
         python = path / "bin" / "python"
         if not python.exists():
@@ -115,9 +120,11 @@ def _of_path(word: str, path: Path) -> Environment:
             )
         return Environment(path.resolve().name, str(python.absolute()))
     if word.endswith(_ARCHIVES):
-        return Environment(path.name, requirements=(str(path.absolute()),), upon_ours=True)
+        return Environment(path.name, requirements=(str(path.absolute()),), keeps_installed=True)
     if not os.access(path, os.X_OK):
-        raise UserError(f"--against: {word!r} is neither a wheel nor a Python")
+        raise UserError(
+            f"--against: {word!r} is neither a wheel, a source archive nor an executable Python"
+        )
     return Environment(_name_of_python(path), str(path.absolute()))
 
 
@@ -137,8 +144,8 @@ def _name_of_requirement(word: str) -> str:
         requirement = Requirement(word)
     except InvalidRequirement:
         raise UserError(
-            f"--against: {word!r} is no requirement such as RelStorage==4.2.0, and there is no "
-            "such file"
+            f"--against: {word!r} is neither a requirement such as RelStorage==4.2.0 nor an "
+            "existing file"
         ) from None
     # Commas separate the names of contenders in options.
     return f"{requirement.name}{requirement.specifier}".replace(",", "")
@@ -157,7 +164,10 @@ def _with_content(requirement: str) -> str:
 
 
 def _files(directory: Path) -> list[Path]:
-    """Return the files of a checkout that git does not ignore, or all but the built ones."""
+    """Return the files of a checkout, except those that git ignores.
+
+    Without git, these are all except those in hidden directories and those of builds.
+    """
     command = ["git", "-C", str(directory), "ls-files", "-co", "--exclude-standard", "-z"]
     try:
         listed = subprocess.run(command, check=True, capture_output=True).stdout

@@ -130,7 +130,7 @@ class Contender:
         """Try to connect; return which server does not run, ``None`` if all do."""
         for server in self.requirements:
             if not any(map(accepts, server.addresses)):
-                return server.otherwise
+                return server.missing_message
         return None
 
     def advice_on(self, cause: str) -> str | None:
@@ -148,7 +148,7 @@ class Contender:
             for server in self.servers.values()
             for cache in _SERVER_CACHES.get(server.kind, ())
         }
-        return [cache for cache in self.info.left if not (restarted and cache in emptied)]
+        return [cache for cache in self.info.caches_left if not (restarted and cache in emptied)]
 
     @property
     def description(self) -> tuple[object, ...]:

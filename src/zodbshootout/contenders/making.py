@@ -116,7 +116,7 @@ class Maker:
 
     def describe(self, environment: Environment) -> str:
         """Return a line that says whether an environment would have to be made; make nothing."""
-        description = f"environment {environment.name}: {environment.made_of}"
+        description = f"environment {environment.name}: {environment.description}"
         try:
             python = self._base(environment)
         except UserError as error:
@@ -147,7 +147,7 @@ class Maker:
             python.implementation,
             *map(str, python.version),
             *environment.contents,
-            *(_installed() if environment.upon_ours else []),
+            *(_installed() if environment.keeps_installed else []),
         ]
         return self._cache / hashlib.sha256(json.dumps(key).encode()).hexdigest()[:16]
 
@@ -157,7 +157,7 @@ class Maker:
             if not _is_complete(directory):
                 self._prune()
                 shutil.rmtree(directory, ignore_errors=True)
-                self._tell(f"making environment {environment.name}: {environment.made_of}")
+                self._tell(f"making environment {environment.name}: {environment.description}")
                 self._make(environment, python, directory)
             elif not environment.is_pinned:
                 made = datetime.fromtimestamp((directory / _COMPLETE).stat().st_mtime).astimezone()
@@ -255,7 +255,7 @@ def _steps(
     inside = str(directory / "bin" / "python")
     uv = shutil.which("uv")
     # uv would resolve without the packages that a .pth file adds.
-    if uv is not None and not environment.upon_ours:
+    if uv is not None and not environment.keeps_installed:
         yield [uv, "venv", "--quiet", "--python", str(python), str(directory)], ()
         install = [uv, "pip", "install", "--quiet", "--compile-bytecode", "--python", inside]
         yield [*install, *_FROM_INPUT], _copied(environment.requirements, directory / _SOURCES)
@@ -263,7 +263,7 @@ def _steps(
     yield [str(python), "-m", "venv", str(directory)], ()
     requirements = _copied(environment.requirements, directory / _SOURCES)
     pip = [inside, "-m", "pip", "--quiet", "--no-input", "--disable-pip-version-check"]
-    if environment.upon_ours:
+    if environment.keeps_installed:
         _add_ours(directory)
         paths = [requirement for requirement in requirements if Path(requirement).is_absolute()]
         if paths:

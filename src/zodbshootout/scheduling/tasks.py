@@ -136,7 +136,7 @@ class Tasks:
                 "storage_classes": " over ".join(info.storage_classes),
                 "corrections": "; ".join(info.corrections),
                 **(info.python if environment else {}),
-                "environment": self.mask(environment.made_of) if environment else "",
+                "environment": self.mask(environment.description) if environment else "",
                 "beside": contender.variant_of,
                 "packed": options.pack,
                 "zapped": contender.name in options.zapped,

@@ -39,13 +39,13 @@ from zodbshootout.workers.summary import histogram, storable, summarize
 
 LEAKS_PREFIX = "leaks: "
 PROFILE_PREFIX = "profile: "
-"""How lines begin that a worker prints for the user: about leaks, about a profile that failed."""
+"""The prefixes of lines that a worker prints for the user."""
 SLICE_CALLS = frozenset({"attempt", "prepare_slice", "close_databases", "reopen_databases"})
-"""The methods of :class:`Measuring` that may be called before the one that it waits for."""
-EXPECTED = 1.03
-"""The ratio by which a search may begin beside the result of a former one."""
+"""The methods of :class:`Measuring` that may be called while it waits for another call."""
+MAX_SHIFT = 1.03
+"""The largest factor by which a search begins above or below the result of an earlier one."""
 COARSE_PART = 0.3
-"""The part of the iterations that are done as long as a rate is not known well."""
+"""The part of its iterations that a slice has while a search is coarse, or has yet to begin."""
 LISTED_CLASSES = 10
 """Classes that are listed after a value, by descending growth."""
 
@@ -69,7 +69,7 @@ class Measure:
     run_file: Path
     """The file of pyperf's run."""
     leaks: bool = False
-    """Whether to list after each value the classes that have more objects than before."""
+    """Whether to list after each value the classes that have more objects than ever before."""
     profiling: Profiling | None = None
     cluster: Cluster | None = None
     """The cluster that has the clients; ``None`` if they are here."""
@@ -90,13 +90,13 @@ class Slice:
 
 
 def work(connection: Connection, runner: pyperf.Runner) -> int:
-    """Answer calls over *connection*, with a *runner* that nothing has run yet.
+    """Answer calls over *connection*, with a *runner* that is new.
 
     The first message is :class:`LogSettings`, the second a call of :meth:`Job.measure` or of a
     function of :mod:`~.client.tasks`.  An exception is answered with a
     :class:`~zodbshootout.client.outcome.Failure`.  Return an exit status.
     """
-    # A client with a copy of it would keep the other end from seeing that this process has ended.
+    # If a forked client had the connection, too, the other end would not see that this one ended.
     os.register_at_fork(after_in_child=connection.close)
     try:
         settings: LogSettings = connection.recv()
@@ -133,7 +133,10 @@ class Job:
         self._settings = settings
 
     def measure(self, task: Measure) -> None:
-        """Answer when the crew is set up, then as :class:`Measuring` does."""
+        """Measure a cell in one run, and write its run file.
+
+        The first answer is sent when the crew is set up; :class:`Measuring` answers later calls.
+        """
         parts = task.run_file.with_name("profiles")
         if task.profiling is not None:
             parts.mkdir()
@@ -191,9 +194,9 @@ class Measuring:
         self._clients = parameters.crew.size
         self._search: RateSearch | None = None
         self.expected = 0.0
-        """The value that another run has come to, if a rate is searched; 0 if there is none."""
+        """The latest value of an earlier run, around which a search begins; 0 if there is none."""
         self.loops = 0
-        """Iterations of a slice that counts."""
+        """Iterations of each client in a slice that is not coarse."""
         self.samples: list[Sample] = []
         self.numbers: list[int] = []
         """The numbers of the slices that :attr:`samples` were taken in."""
@@ -217,8 +220,9 @@ class Measuring:
         sendable = self._crew.sendable_rate()
         if self._rate > sendable:
             raise Unsupported(
-                f"clients cannot send {self._rate:g} iterations a second from here, where empty "
-                f"ones come to about {float(f'{sendable:.1g}'):,.0f}; choose a lower --rate"
+                f"clients cannot begin {self._rate:g} iterations a second on this machine, even "
+                f"if they are empty: the most is about {float(f'{sendable:.1g}'):,.0f}; choose a "
+                "lower --rate"
             )
 
     def value(self, loops: int) -> float:
@@ -226,7 +230,7 @@ class Measuring:
         while True:
             (number,) = self.until("take_slice")
             sample = self._crew.measure(*self._slice(number))
-            if not self._limit.percentile or self._is_found(sample):
+            if not self._limit.percentile or self._ends_search(sample):
                 break
             self._connection.send(Slice(sample.value, sample.on_clock, goes_on=True))
         self.samples.append(sample)
@@ -241,25 +245,25 @@ class Measuring:
         return value * loops
 
     def _slice(self, number: int) -> tuple[int, int, float]:
-        """Return the iterations of a slice, the number of the first one, and their rate."""
+        """Return how many iterations a slice has, the number of the first one, and their rate."""
         search, rate = self._search, self._rate
         paced = self.loops + lead(self.loops)
         if not self._limit.percentile:
             return self.loops, number * (paced if rate else self.loops), rate
         coarse = math.ceil(self.loops * COARSE_PART)
         if search is None and self.expected:
-            # Runs that try the same rates would differ by less than they should.
-            chance = random.Random(number).uniform(1 / EXPECTED, EXPECTED)  # noqa: S311
-            search = self._search = RateSearch(expected=self._clients / self.expected * chance)
+            # If all runs tried the same rates, they would differ less than independent ones do.
+            shift = random.Random(number).uniform(1 / MAX_SHIFT, MAX_SHIFT)  # noqa: S311
+            search = self._search = RateSearch(expected=self._clients / self.expected * shift)
         if search is None:
             return coarse, number * MAX_STEPS * paced, 0.0
         first = (number * MAX_STEPS + search.steps) * paced
         return coarse if search.is_coarse else self.loops, first, search.rate
 
-    def _is_found(self, sample: Sample) -> bool:
+    def _ends_search(self, sample: Sample) -> bool:
         """Note the latest slice of the search; return whether it was the last one.
 
-        :raises Unsupported: if the latencies exceed the limit at any rate
+        :raises Unsupported: if no rate keeps the latencies within the limit
         """
         if self._search is None:
             self._search = RateSearch(self._clients / sample.value)
@@ -269,17 +273,18 @@ class Measuring:
         latency = histogram(sample.latencies).get_value_at_percentile(limit.percentile)
         within = latency <= limit.seconds * NANOSECONDS
         search.note(rate, holds=within and sample.part_of_schedule >= KEPT_UP)
-        # Of the shortest latency, no more than the longest lag was waiting.
+        # At most the longest lag of the shortest latency was spent waiting, the rest is service.
         longest_lag = sample.lags.longest if sample.lags else 0.0
         service = min(sample.latencies.counts) / NANOSECONDS - longest_lag
         if service > limit.seconds or not (search.rate or search.held):
             raise Unsupported(
-                f"p{limit.percentile:g} is longer than {limit.seconds:g} s at any rate; at "
-                f"{rate:.2g} a second it was {latency / NANOSECONDS:.2g} s"
+                f"no rate keeps {limit.sentence}; at {rate:.2g} iterations a second it was "
+                f"{1000 * latency / NANOSECONDS:.2g} ms"
             )
         return not search.rate
 
     def attempt(self, loops: int) -> Slice:
+        """Take a slice that does not count, for calibration."""
         sample = self._crew.measure(loops, counts=False)
         return Slice(sample.value, sample.on_clock)
 
@@ -323,11 +328,11 @@ class Growth:
         return grown
 
     def lines(self, cell: str, kept: Sequence[Sample]) -> list[str]:
-        """Return a line for each class with more objects than ever, not counting samples *kept*."""
+        """Return lines for the classes that exceed their peaks most, without samples *kept*."""
         grown = self._grown(kept)[:LISTED_CLASSES]
         head = f"{LEAKS_PREFIX}{cell}, value {len(kept)}: "
         if not grown:
-            return [f"{head}no class has more objects than before"]
+            return [f"{head}no class has more objects than ever before"]
         return [f"{head}{name} +{more}, now {count}" for name, count, more in grown]
 
 

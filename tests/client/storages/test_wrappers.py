@@ -145,7 +145,7 @@ def test_what_is_known_of_a_wrapped_storage_before_and_after_it_is_opened(
         assert info.prefetches is stack.prefetches
         assert info.stores_blobs is stack.blobs
         assert tuple(map(str, database.own_caches())) == ("pickle cache", *stack.cleared)
-        assert tuple(map(str, info.left)) == stack.left
+        assert tuple(map(str, info.caches_left)) == stack.left
         assert database.knows_caches == ("foreign" not in stack.classes)
 
 

@@ -10,9 +10,9 @@ from zodbshootout.client.data.tree import Dataset
 from zodbshootout.client.specification import Parameters
 
 MAX_MAPPINGS = 128
-"""Mappings that are made and loaded in advance: even a small pickle cache has room for them."""
+"""The most mappings that are made and loaded in advance: even a small pickle cache holds them."""
 MAX_OBJECTS = 50_000
-"""Objects that are made in advance."""
+"""The most objects that are made in advance."""
 
 
 class Add(Benchmark):
@@ -63,7 +63,7 @@ class Add(Benchmark):
         return mappings
 
     def between(self) -> None:
-        # A pickle cache too small for the added objects may have dropped its state.
+        # Added objects may have displaced the state of the next mapping from a small pickle cache.
         self.supplies[-1][0]._p_activate()
 
     def run(self) -> None:
@@ -80,7 +80,7 @@ class Add(Benchmark):
         expected = done * (parameters.objects * records_each(parameters) + 1)
         if stores < expected:
             raise CheckFailed(
-                f"{stores} objects were stored where at least {expected} were expected"
+                f"only {stores} objects were stored; at least {expected} were expected"
             )
         self.added.note([mapping._p_oid for mapping in self.mappings])
 

@@ -8,13 +8,13 @@ from zodbshootout.client.storage_info import Cache, CacheUse, Sharing, StorageIn
 
 
 class ColdReading(OpeningReading):
-    """Reads with every client-side cache emptied, each set once."""
+    """Reads each set once, after every client-side cache was emptied."""
 
     cold = True
 
     @classmethod
     def fewest(cls, parameters: Parameters) -> int:
-        # The server's caches would have the sets of a second stretch.
+        # A second stretch would read the same sets again, from the server's caches.
         return min(super().fewest(parameters), cls.most_at_once(parameters))
 
     @classmethod
@@ -56,11 +56,11 @@ class Cold(ColdReading):
 
     def check_use(self, use: CacheUse, done: int) -> None:
         # Each mapping is loaded twice, see find_mapping; the second load is a hit.
-        explained = done * (1 + use.per_opening)
-        if use.hits > explained:
+        most_hits = done * (1 + use.per_opening)
+        if use.hits > most_hits:
             raise CheckFailed(
-                f"the storage's cache served {use.hits} loads of {done} cold reads; "
-                f"at most {explained} can be explained"
+                f"the storage's cache had {use.hits} hits in {done} cold iterations; at most "
+                f"{most_hits} are expected"
             )
 
 
@@ -89,12 +89,12 @@ class PrefetchCold(ColdReading):
         self.sets_read.append((read_set.number, self.contents))
 
     def check_use(self, use: CacheUse, done: int) -> None:
-        # ZEO does not count misses; it loads what was not prefetched in time.
+        # ZEO counts no misses: it loads an object whose prefetch comes too late, without a hit.
         expected = self.client.parameters.objects * done
         if use.misses is not None and use.hits < expected:
             raise CheckFailed(
-                f"{use.hits} of {expected} objects were in the storage's cache after the prefetch; "
-                "are they too large for it? See cache-local-mb and cache-local-object-max "
+                f"only {use.hits} of {expected} objects were in the storage's cache after the "
+                "prefetch; is it too small for them? See cache-local-mb and cache-local-object-max "
                 "(RelStorage)"
             )
 

@@ -23,7 +23,12 @@ from zodbshootout.client.benchmarks.benchmark import (
 from zodbshootout.client.data.dealer import Dealer, Dealt
 from zodbshootout.client.data.filler import NewRecord, blob_file, store_records
 from zodbshootout.client.data.sized_records import RecordMaker, belongs_to, record_size, resolves
-from zodbshootout.client.data.trace import CREATED, CREATES, ReplayedTransaction, Trace
+from zodbshootout.client.data.trace import (
+    CREATED_OBJECT,
+    CREATING_STORE,
+    ReplayedTransaction,
+    Trace,
+)
 from zodbshootout.client.data.tree import Dataset
 from zodbshootout.client.data.workload_objects import Oids, oids_of, reserve_created
 from zodbshootout.client.specification import Parameters
@@ -177,9 +182,9 @@ class Replay(Benchmark):
         self.awaited.clear()
         for turn, transaction in everybodys:
             for kind, number, _ in transaction.operations:
-                if number & CREATED or number in self.changing:
+                if number & CREATED_OBJECT or number in self.changing:
                     self.settled.add((turn, number))
-                if kind & CREATES:
+                if kind & CREATING_STORE:
                     self.awaited.add(self._oid(number, turn))
         self.committed: Optional[bytes] = None  # noqa: UP045
         """The revision that the latest transaction has committed, until that was noted."""
@@ -432,9 +437,9 @@ class Replay(Benchmark):
         revisions: dict[bytes, None] = {}
         created = set()
         for kind, number, size in transaction.operations:
-            plain = kind & ~CREATES
+            plain = kind & ~CREATING_STORE
             oid = self._oid(number, turn) if plain in _OF_OBJECTS else b""
-            if kind & CREATES:
+            if kind & CREATING_STORE:
                 created.add(oid)
             elif plain in _STORES or plain == _READ_CURRENT:
                 revisions[oid] = None
@@ -492,12 +497,12 @@ class Replay(Benchmark):
         done = set(self.settled)
         for turn, transaction in transactions:
             for kind, number, size in transaction.operations:
-                if kind & CREATES:
+                if kind & CREATING_STORE:
                     done.add((turn, number))
                 if (turn, number) in done:
                     continue
                 oid = self._oid(number, turn)
-                if number & CREATED:
+                if number & CREATED_OBJECT:
                     former = missing.get(oid, (kind, size))
                     missing[oid] = (kind, size) if kind in _BLOBS else former
                 elif number in self.changing:
@@ -533,7 +538,7 @@ class Replay(Benchmark):
         recent: dict[int, None] = {}
         for transaction in self.dealer.before(self.trace, self.next, WARMED):
             for kind, number, _ in reversed(transaction.operations):
-                if kind & ~CREATES in _OF_OBJECTS and not number & CREATED:
+                if kind & ~CREATING_STORE in _OF_OBJECTS and not number & CREATED_OBJECT:
                     recent.setdefault(number)
             if len(recent) >= WARMED:
                 break

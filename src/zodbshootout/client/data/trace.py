@@ -22,12 +22,12 @@ from zodbshootout.client.specification import ReplayedWorkload
 from zodbshootout.recording.chunks import NONE, Kind
 from zodbshootout.recording.workload import Transaction, Workload
 
-CREATED = 1 << 31
-"""A bit of the numbers of objects that the workload creates; the others exist before it."""
-CREATES = 1 << 7
-"""A bit of the kind of an operation: the store that creates an object."""
-UNKNOWN_SIZE = 100
-"""Bytes of the record of an object that was prefetched, but neither loaded nor stored."""
+CREATED_OBJECT = 1 << 31
+"""The bit that marks the number of an object that the workload creates."""
+CREATING_STORE = 1 << 7
+"""The bit that marks the kind of a store that creates its object."""
+ASSUMED_SIZE = 100
+"""Bytes assumed for a record whose size was not recorded, such as one that was only prefetched."""
 _MAX_NUMBER = 2**32 - 1
 _LOAD, _FINISH, _END = int(Kind.LOAD), int(Kind.FINISH), int(Kind.END)
 _PREFETCH, _LOAD_BLOB, _STORE_BLOB = map(int, (Kind.PREFETCH, Kind.LOAD_BLOB, Kind.STORE_BLOB))
@@ -116,7 +116,7 @@ class Trace:
             )
 
     def stored_objects(self) -> set[int]:
-        """Return those of them that the workload stores."""
+        """Return the numbers of the initial objects that the workload stores."""
         rows = self._database.execute("SELECT number FROM objects WHERE is_stored")
         return {number for (number,) in rows}
 
@@ -177,7 +177,7 @@ def _bodies(database: sqlite3.Connection) -> Iterator[bytes]:
 
 def _recorded(database: sqlite3.Connection) -> Iterator[tuple[int, int, bytes]]:
     """Return when each transaction started, its connection and its operations."""
-    # Another cursor than that which inserts rows meanwhile.
+    # A cursor of its own, because another one inserts rows meanwhile.
     yield from database.cursor().execute(
         "SELECT started, connection, body FROM recorded ORDER BY instant, rowid"
     )
@@ -202,7 +202,7 @@ def _digest(files: Iterable[Path]) -> str:
 
 @dataclass
 class _Counts:
-    """Events of a workload that a replay has its own of."""
+    """Numbers of events in the recording; a replay counts its own."""
 
     conflicts: int = 0
     resolutions: int = 0
@@ -216,15 +216,16 @@ class _Attempts:
     """The transactions of a workload, each with its failed attempts merged into it.
 
     An attempt that failed with a conflict is repeated by the publisher on the same connection.  The
-    repetition finds in its pickle cache what the attempt has loaded, so its loads come after these.
+    repeated attempt finds in the pickle cache what the failed one has loaded, so the loads of the
+    failed attempts come before its own operations.
     """
 
     def __init__(self, workload: Workload) -> None:
         self._workload = workload
         self._connections: dict[tuple[int, int], int] = defaultdict(count().__next__)
         self._failed: dict[int, tuple[int, int, list[Operation]]] = {}
-        """For each connection whose latest transaction has failed its instant, the start of the
-        first attempt at it, and the loads of all of them."""
+        """The instant of the latest attempt of a connection, if it failed, the start of the first
+        attempt, and the loads of all attempts."""
         self.oids: dict[bytes, int] = defaultdict(count().__next__)
         """A number for each oid, in order of appearance."""
         self.counts = _Counts()
@@ -237,32 +238,32 @@ class _Attempts:
             done = [event for event in transaction.events if event[0] != _END]
             if not done:
                 continue
-            started, at = done[0][4] + offset, _instant(done) + offset
+            started, instant = done[0][4] + offset, _instant(done) + offset
             operations = list(self._operations(transaction))
             if connection in self._failed:
-                began, first, loads = self._failed.pop(connection)
-                if any(kind & ~CREATES in _STORES for kind, _, _ in operations):
+                failed_at, first, loads = self._failed.pop(connection)
+                if any(kind & ~CREATING_STORE in _STORES for kind, _, _ in operations):
                     started, operations = first, _repeated(loads, operations)
                 else:  # the publisher has given up
-                    yield self._row(began, first, connection, loads)
+                    yield self._row(failed_at, first, connection, loads)
             if self._has_failed(transaction):
                 loads = [op for op in operations if op[0] in _LOADS]
-                self._failed[connection] = at, started, loads
+                self._failed[connection] = instant, started, loads
                 self.counts.retries += 1
             else:
-                yield self._row(at, started, connection, operations)
-        for connection, (at, started, loads) in self._failed.items():
-            yield self._row(at, started, connection, loads)
+                yield self._row(instant, started, connection, operations)
+        for connection, (instant, started, loads) in self._failed.items():
+            yield self._row(instant, started, connection, loads)
 
     def _row(
-        self, at: int, started: int, connection: int, operations: list[Operation]
+        self, instant: int, started: int, connection: int, operations: list[Operation]
     ) -> tuple[int, int, int, bytes]:
-        kinds = Counter(kind & ~CREATES for kind, _, _ in operations)
+        kinds = Counter(kind & ~CREATING_STORE for kind, _, _ in operations)
         self.counts.read_only += not kinds[_FINISH]
         self.counts.loads += kinds[_LOAD]
         self.counts.stores += sum(kinds[kind] for kind in (*_STORES, _STORE_BLOB))
         flat = array("I", (number for operation in operations for number in operation))
-        return at, started, connection, flat.tobytes()
+        return instant, started, connection, flat.tobytes()
 
     def _has_failed(self, transaction: Transaction) -> bool:
         kinds = {event[0] for event in transaction.events}
@@ -282,15 +283,15 @@ class _Attempts:
             if kind in _STORES:
                 operation = _STORE_BLOB if oid in blobs else kind
                 size = blobs.get(oid, size)  # noqa: PLW2901
-                operation |= CREATES if serial == NONE else 0
+                operation |= CREATING_STORE if serial == NONE else 0
             number = self.oids[oid] if kind in _OF_OBJECTS else 0
             yield operation, number, min(size, _MAX_NUMBER)
 
 
 def _repeated(loads: Iterable[Operation], operations: Iterable[Operation]) -> list[Operation]:
-    """Return the operations of an attempt after the loads of those before it.
+    """Return the loads of earlier attempts, then the other operations of the last one.
 
-    What is loaded once more has changed meanwhile, and has the size that it has then.
+    An object that is loaded again has changed meanwhile: it has its later size.
     """
     sizes = {(kind, number): size for kind, number, size in loads}
     others = []
@@ -319,28 +320,28 @@ class _Objects:
         """The time from the beginning of the first transaction to that of the last one."""
 
     def classify(self, bodies: Iterable[bytes]) -> None:
-        """Find out which objects the workload creates: those that are stored first, as new ones.
+        """Find out which objects the workload creates: their first operation creates them.
 
         Such objects are numbered in the order in which they are created.
         """
         for body in bodies:
             for kind, number, size in _operations(body):
-                if kind & ~CREATES in _OF_OBJECTS:
+                if kind & ~CREATING_STORE in _OF_OBJECTS:
                     self._note(kind, number, size)
         final = self._final
         self.has_blobs = _STORE_BLOB in set(self._kinds)
-        initial = [number for number, at in enumerate(final) if not at & CREATED]
+        initial = [number for number, at in enumerate(final) if not at & CREATED_OBJECT]
         initial.sort(key=self._oids.__getitem__)
         for at, number in enumerate(initial):
             final[number] = at
         self.initial_count = len(initial)
 
     def _note(self, kind: int, number: int, size: int) -> None:
-        plain, known = kind & ~CREATES, self._kinds[number]
+        plain, known = kind & ~CREATING_STORE, self._kinds[number]
         if not known:
             self._kinds[number] = plain
-            if kind & CREATES:
-                self._final[number] = CREATED | self.created_count
+            if kind & CREATING_STORE:
+                self._final[number] = CREATED_OBJECT | self.created_count
                 self.created_count += 1
         if plain in (_LOAD_BLOB, _STORE_BLOB):
             if known != _STORE_BLOB:
@@ -360,12 +361,12 @@ class _Objects:
             first = started if first is None else first
             flat = array("I", body)
             for at in range(0, len(flat), 3):
-                plain = flat[at] & ~CREATES
+                plain = flat[at] & ~CREATING_STORE
                 if plain not in _OF_OBJECTS:
                     continue
                 number = flat[at + 1] = final[flat[at + 1]]
-                if flat[at] & CREATES:
-                    if number == CREATED | creations:
+                if flat[at] & CREATING_STORE:
+                    if number == CREATED_OBJECT | creations:
                         creations += 1
                     else:  # it exists already
                         flat[at] = plain
@@ -377,6 +378,6 @@ class _Objects:
     def initial(self) -> Iterator[tuple[int, int, int, int, bytes]]:
         """Return the rows of the objects that exist before the workload."""
         for number, at in enumerate(self._final):
-            if not at & CREATED:
-                size, oid = self._sizes[number] or UNKNOWN_SIZE, self._oids[number]
+            if not at & CREATED_OBJECT:
+                size, oid = self._sizes[number] or ASSUMED_SIZE, self._oids[number]
                 yield at, size, self._kinds[number], self._stored[number], oid

@@ -29,7 +29,7 @@ from ZODB.utils import load_current, p64, u64
 
 from zodbshootout.client.data.filler import CHUNK, Chunk, NewRecord, chunk_record, store_records
 from zodbshootout.client.data.sized_records import RecordMaker
-from zodbshootout.client.data.trace import CREATED, InitialObject, Trace
+from zodbshootout.client.data.trace import CREATED_OBJECT, InitialObject, Trace
 from zodbshootout.client.data.tree import top
 from zodbshootout.client.outcome import CheckFailed
 from zodbshootout.client.specification import Parameters, ReplayedWorkload
@@ -155,8 +155,8 @@ class Oids:
     def oid(self, number: int, turn: int) -> bytes:
         """Return the OID of an object in a pass over the workload, counted from 0 on."""
         of_turn = self._created + turn % PASSES * self._each_pass
-        first = of_turn if number & CREATED else self._initial
-        oid: bytes = p64(first + (number & ~CREATED))
+        first = of_turn if number & CREATED_OBJECT else self._initial
+        oid: bytes = p64(first + (number & ~CREATED_OBJECT))
         return oid
 
 

@@ -82,9 +82,9 @@ class Done:
     def cell(self, contender: str, benchmark: str) -> Cell:
         """Return the cell of a contender and a benchmark."""
         return next(
-            each
-            for each in self.cells
-            if (each.contender, each.benchmark) == (contender, benchmark)
+            cell
+            for cell in self.cells
+            if (cell.contender, cell.benchmark) == (contender, benchmark)
         )
 
     @property
@@ -116,7 +116,7 @@ def shoot_out(configuration: str, *words: str) -> Done:
         if done.returncode:
             last = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]
             raise NotMeasured(f"the command ended with {done.returncode}: {''.join(last)}")
-        cells = [_cell(each) for each in pyperf.BenchmarkSuite.load(str(output))]
+        cells = [_cell(benchmark) for benchmark in pyperf.BenchmarkSuite.load(str(output))]
         return Done(wall, cells, read_results(output))
 
 

@@ -56,19 +56,21 @@ class Shape:
     @cached_property
     def rounds(self) -> list[Round]:
         """Return all rounds, as far apart as those of one run are from the true mean."""
-        found: list[Round] = []
+        all_rounds: list[Round] = []
         for run in self.runs:
-            levels = [statistics.fmean(each for pair in pairs for each in pair) for pairs in run]
+            levels = [
+                statistics.fmean(logarithm for pair in pairs for logarithm in pair) for pairs in run
+            ]
             for pairs, level in zip(run, levels, strict=True):
                 more = (STRETCH - 1) * (level - statistics.fmean(levels))
-                found.append([(first + more, second + more) for first, second in pairs])
-        return found
+                all_rounds.append([(first + more, second + more) for first, second in pairs])
+        return all_rounds
 
     @cached_property
     def truth(self) -> float:
         """Return the mean of a value where the machine does not drift."""
         return statistics.fmean(
-            statistics.fmean(math.exp(each) for pair in pairs for each in pair)
+            statistics.fmean(math.exp(logarithm) for pair in pairs for logarithm in pair)
             for pairs in self.rounds
         )
 
@@ -107,7 +109,7 @@ class Row:
     def _is_known(self, precision: float) -> bool:
         if self.ratio.log.half_width > precision:
             return False
-        return all(self.own(each).half_width <= precision * self.own(each).mean for each in (0, 1))
+        return all(self.own(side).half_width <= precision * self.own(side).mean for side in (0, 1))
 
     def _make_round(self) -> None:
         recorded = self.chance.choice(self.shape.rounds)
@@ -123,10 +125,10 @@ class Row:
 
 def shapes() -> dict[str, list[Shape]]:
     """Return the shapes of all benchmarks, by their storage."""
-    found: dict[str, list[Shape]] = {}
+    by_storage: dict[str, list[Shape]] = {}
     for name, runs in json.loads(RECORDED.read_text(encoding="utf-8")).items():
-        found.setdefault(name.split()[0], []).append(Shape(runs))
-    return found
+        by_storage.setdefault(name.split()[0], []).append(Shape(runs))
+    return by_storage
 
 
 def measure(*, quick: bool) -> Iterator[Figure]:
@@ -145,7 +147,7 @@ def _equal(comparisons: int, chance: random.Random) -> Iterator[Figure]:
         rows = [Row(shape, chance) for shape in storage]
         for row in rows:
             row.measure(0.05, 12)
-        different = sum(each in DIFFERENT for each in verdicts([row.ratio for row in rows]))
+        different = sum(verdict in DIFFERENT for verdict in verdicts([row.ratio for row in rows]))
         called += different
         any_called += bool(different)
         cells += len(rows)
@@ -155,7 +157,7 @@ def _equal(comparisons: int, chance: random.Random) -> Iterator[Figure]:
 
 def _slower(comparisons: int, chance: random.Random) -> Iterator[Figure]:
     """Compare what is 5 % slower; count what got to the precision of 2 % in 400 rounds."""
-    found, known, wrong, cells, rounds = 0, 0, 0, 0, []
+    detected, known, wrong, cells, rounds = 0, 0, 0, 0, []
     for storage in _alternating(comparisons):
         rows = [Row(shape, chance, SLOWER) for shape in storage]
         reached = [row.measure(0.02, 400) for row in rows]
@@ -164,9 +166,9 @@ def _slower(comparisons: int, chance: random.Random) -> Iterator[Figure]:
             cells += 1
             wrong += verdict is Verdict.FASTER
             known += precise
-            found += precise and verdict is Verdict.SLOWER
+            detected += precise and verdict is Verdict.SLOWER
             rounds.append(len(row.logs))
-    yield at_least("error_rates: 5 % slower, found", found / known, 0.95, "{:.1%}")
+    yield at_least("error_rates: 5 % slower, found", detected / known, 0.95, "{:.1%}")
     yield info("error_rates: 5 % slower, called faster", wrong / cells, "{:.2%}")
     yield info("error_rates: known within 2 %", known / cells, "{:.0%}")
     yield info("error_rates: median of the rounds", statistics.median(rounds), "{:.0f}")

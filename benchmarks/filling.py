@@ -35,15 +35,15 @@ def measure(*, quick: bool) -> Iterator[Figure]:
     objects = FEWER if quick else OBJECTS
     ours, plain = [], []
     for _ in range(TRIES):
-        ours.append(objects / _apart(fill, objects))
-        plain.append(objects / _apart(store, objects))
+        ours.append(objects / _in_own_process(fill, objects))
+        plain.append(objects / _in_own_process(store, objects))
     ratios = [one / other for one, other in zip(ours, plain, strict=True)]
     yield info("filling: ours", statistics.median(ours), "{:,.0f} /s")
     yield info("filling: the storage's own API", statistics.median(plain), "{:,.0f} /s")
     yield at_least("filling: ours / its own", statistics.median(ratios), PART, "{:.2f}")
 
 
-def _apart(action: Callable[[Path, int], float], objects: int) -> float:
+def _in_own_process(action: Callable[[Path, int], float], objects: int) -> float:
     """Return what *action* returns in a process of its own, on a file of its own."""
     with tempfile.TemporaryDirectory(prefix="benchmarks-") as name:
         ours, theirs = _FORK.Pipe(duplex=False)

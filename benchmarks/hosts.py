@@ -104,17 +104,17 @@ def _ratio(pair: Pair) -> Iterator[Figure]:
 
 def in_turn(clients: int, *, quick: bool) -> Comparison:
     """Return how so many clients on two hosts compare with as many here, slice by slice."""
-    found: dict[int, dict[Cell, CellResult]] = {hosts: {} for hosts in PLACES}
+    results: dict[int, dict[Cell, CellResult]] = {hosts: {} for hosts in PLACES}
     with _cluster(PLACES[-1]) as cluster, _zeo_section() as section:
         for benchmark, run in itertools.product(BENCHMARKS, range(1 if quick else RUNS)):
             parameters = Parameters(CrewShape(clients), OBJECTS)
             cell = Cell(benchmark, "zeo", parameters)
             for hosts, values in _run(cluster, section, cell).items():
                 name = f"{benchmark}-{run}"
-                before = found[hosts].get(cell, CellResult(cell, State.MEASURED))
+                before = results[hosts].get(cell, CellResult(cell, State.MEASURED))
                 after = replace(before, runs=(*before.runs, _run_of(name, values)))
-                found[hosts][cell] = after
-    here, there = (list(found[hosts].values()) for hosts in PLACES)
+                results[hosts][cell] = after
+    here, there = (list(results[hosts].values()) for hosts in PLACES)
     return compare(here, there)
 
 
@@ -217,9 +217,9 @@ class _Traffic:
 
     def _bytes(self, message: object) -> int:
         began = time.process_time()
-        found = len(pickle.dumps(message))
+        size = len(pickle.dumps(message))
         self.seconds += time.process_time() - began
-        return found
+        return size
 
 
 class _Counted:
@@ -238,9 +238,9 @@ class _Counted:
         return _Counted(self._counted.now(), self._traffic)
 
     def result(self, timeout: float | None = None) -> Any:
-        found = self._counted.result(timeout)
-        self._traffic.answer(found)
-        return found
+        answer = self._counted.result(timeout)
+        self._traffic.answer(answer)
+        return answer
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,8 @@ def measure(*, quick: bool) -> Iterator[Figure]:
     numbers = FEWER if quick else ITERATIONS
     tries = 1 if quick else TRIES
     peaks = {
-        number: statistics.median(_peak_apart(number) for _ in range(tries)) for number in numbers
+        number: statistics.median(_peak_in_own_process(number) for _ in range(tries))
+        for number in numbers
     }
     for number, peak in peaks.items():
         yield info(f"memory: peak, {number:,} iterations", peak / 2**20, "{:.2f} MiB")
@@ -43,7 +44,7 @@ def measure(*, quick: bool) -> Iterator[Figure]:
         yield at_most(label, growth, LIMIT, "{:.2f} B/it.")
 
 
-def _peak_apart(iterations: int) -> int:
+def _peak_in_own_process(iterations: int) -> int:
     command = [sys.executable, "-m", "benchmarks.memory", str(iterations)]
     done = subprocess.run(
         command, check=False, capture_output=True, text=True, env=environment(), cwd=ROOT

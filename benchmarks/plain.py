@@ -138,7 +138,7 @@ def client(file: Path, supply: int, seconds: float) -> None:
     numbers = random.Random(0)  # noqa: S311 - nothing secret
     # Half of it is blanks, as the command has it.
     contents = [numbers.randbytes(size) + b" " * size for _ in range(OBJECTS)]
-    supplies = [[Item(each) for each in contents] for _ in range(supply)]
+    supplies = [[Item(content) for content in contents] for _ in range(supply)]
     mappings: list[Any] = []
     gc.freeze()
     print("ready", flush=True)  # noqa: T201

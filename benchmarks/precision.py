@@ -72,15 +72,15 @@ def _ratios(done: Done) -> dict[str, float]:
 
 def log_ratios(first: Cell, second: Cell) -> list[float]:
     """Return the logarithms of the ratios of the values that are pairs."""
-    found = []
+    logarithms = []
     for one, other in zip(first.runs, second.runs, strict=True):
         partners = dict(zip(other.slices, other.values, strict=True))
-        found += [
+        logarithms += [
             math.log(value / partners[number])
             for number, value in zip(one.slices, one.values, strict=True)
             if number in partners
         ]
-    return found
+    return logarithms
 
 
 def hodges_lehmann(numbers: Sequence[float]) -> float:

@@ -124,9 +124,11 @@ def _alike(*, quick: bool) -> Iterator[Figure]:
             *seed,
             *effort,
         )
-        said = compared(done, ("first", "second"))
-        pairs += len(said)
-        different += sum(pair.verdict in {Verdict.FASTER, Verdict.SLOWER} for pair in said)
+        compared_pairs = compared(done, ("first", "second"))
+        pairs += len(compared_pairs)
+        different += sum(
+            pair.verdict in {Verdict.FASTER, Verdict.SLOWER} for pair in compared_pairs
+        )
     yield info("rates: A/A, pairs of p50 and p99", pairs, "{:.0f}")
     yield at_most("rates: A/A, called different", different, 0, "{:.0f}")
 

@@ -24,12 +24,14 @@ VALUES = 51
 def measure(*, quick: bool) -> Iterator[Figure]:
     """Yield the cost where iterations are timed each by itself, and where they are together."""
     values = 5 if quick else VALUES
-    found = _values(Nothing, values)
-    yield at_most("recording: an iteration by itself", statistics.median(found), LIMIT, "{:.3f} us")
-    yield info("  lowest value", min(found), "{:.3f} us")
-    yield info("  highest value", max(found), "{:.3f} us")
-    found = _values(Batches, values)
-    yield at_most("recording: one of a batch", statistics.median(found), LIMIT, "{:.3f} us")
+    timings = _values(Nothing, values)
+    yield at_most(
+        "recording: an iteration by itself", statistics.median(timings), LIMIT, "{:.3f} us"
+    )
+    yield info("  lowest value", min(timings), "{:.3f} us")
+    yield info("  highest value", max(timings), "{:.3f} us")
+    timings = _values(Batches, values)
+    yield at_most("recording: one of a batch", statistics.median(timings), LIMIT, "{:.3f} us")
 
 
 def _values(benchmark: type[Benchmark], values: int) -> list[float]:

@@ -27,12 +27,12 @@ def _spinning(load):
 
     def spin(self, *arguments):
         began = perf_counter()
-        found = load(self, *arguments)
+        loaded = load(self, *arguments)
         end = perf_counter()
         end += 0.1 * (end - began)
         while perf_counter() < end:
             pass
-        return found
+        return loaded
     return spin
 
 
@@ -47,7 +47,7 @@ def measure(*, quick: bool) -> Iterator[Figure]:
     same = _pairs(_against(f"RelStorage=={installed}", *effort))
     yield info("releases: the same, benchmarks", len(same), "{:.0f}")
     yield at_most("releases: the same, called different", _different(same), 0, "{:.0f}")
-    unknown = sum(each.verdict is Verdict.UNDECIDED for each in same)
+    unknown = sum(pair.verdict is Verdict.UNDECIDED for pair in same)
     yield info("releases: the same, too few values", unknown, "{:.0f}")
     with tempfile.TemporaryDirectory() as name:
         wheel = slower_copy(Path(name))
@@ -56,8 +56,8 @@ def measure(*, quick: bool) -> Iterator[Figure]:
     yield info("releases: slower copy, ratio", slower.speed.value, "{:.3f}")
     yield info("releases: lower end of its interval", slower.speed.interval[0], "{:.3f}")
     yield info("releases: upper end of its interval", slower.speed.interval[1], "{:.3f}")
-    found = slower.verdict is Verdict.SLOWER
-    yield at_least("releases: slower copy, called slower", found, 1, "{:.0f}")
+    is_slower = slower.verdict is Verdict.SLOWER
+    yield at_least("releases: slower copy, called slower", is_slower, 1, "{:.0f}")
 
 
 def slower_copy(directory: Path) -> Path:
@@ -80,10 +80,10 @@ def _against(what: str, *words: str) -> Done:
 
 
 def _pairs(done: Done) -> list[Pair]:
-    base = [each for each in done.results if each.cell.contender == NAME]
-    new = [each for each in done.results if each.cell.contender != NAME]
+    base = [result for result in done.results if result.cell.contender == NAME]
+    new = [result for result in done.results if result.cell.contender != NAME]
     return list(compare(base, new, across=True).pairs)
 
 
 def _different(pairs: list[Pair]) -> int:
-    return sum(each.verdict in {Verdict.FASTER, Verdict.SLOWER} for each in pairs)
+    return sum(pair.verdict in {Verdict.FASTER, Verdict.SLOWER} for pair in pairs)

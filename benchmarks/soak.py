@@ -112,8 +112,8 @@ def _blocks(values: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
 
 def _slope(values: Sequence[tuple[float, float]]) -> tuple[float, float]:
     """Return the slope by the hour, and half of the width of its 95 % interval."""
-    found = linregress([at for at, _ in values], [value for _, value in values])
-    return HOUR * found.slope, HOUR * found.stderr * float(t.ppf(0.975, len(values) - 2))
+    regression = linregress([at for at, _ in values], [value for _, value in values])
+    return HOUR * regression.slope, HOUR * regression.stderr * float(t.ppf(0.975, len(values) - 2))
 
 
 if __name__ == "__main__":

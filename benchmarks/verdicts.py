@@ -37,27 +37,29 @@ def measure(*, quick: bool) -> Iterator[Figure]:
     """Yield what is said of equal contenders, and of one that has 5 % more to do."""
     until_known = ["--precision", "10%", "--at-most", "12"]
     effort = ["-p", "3", "-n", "4", "--min-time", "0.02"] if quick else until_known
-    said: Counter[Verdict] = Counter()
+    counts: Counter[Verdict] = Counter()
     for number in range(1 if quick else TIMES):
         done = shoot_out(CONFIGURATION, "-c", "2", *effort)
         verdicts = [pair.verdict for names in TWINS for pair in compared(done, names)]
-        said.update(verdicts)
-        different = sum(each in {Verdict.FASTER, Verdict.SLOWER} for each in verdicts)
+        counts.update(verdicts)
+        different = sum(verdict in {Verdict.FASTER, Verdict.SLOWER} for verdict in verdicts)
         yield info(f"verdicts: A/A {number + 1}, seconds", done.wall, "{:.0f}")
         yield at_most(f"verdicts: A/A {number + 1}, called different", different, 0, "{:.0f}")
     for verdict in Verdict:
-        yield info(f"verdicts: A/A, {verdict.value}", said[verdict], "{:.0f}")
+        yield info(f"verdicts: A/A, {verdict.value}", counts[verdict], "{:.0f}")
     effort = ["-p", "5"] if quick else ["--precision", "2%", "--at-most", "5"]
     done = shoot_out(SPINNING, "store", "--threads", "-c", "1", *effort)
     (pair,) = compared(done, ("plain", "slower"))
     yield info("verdicts: 5 % more to do, ratio", pair.speed.value, "{:.3f}")
     yield info("verdicts: lower end of its interval", pair.speed.interval[0], "{:.3f}")
     yield info("verdicts: upper end of its interval", pair.speed.interval[1], "{:.3f}")
-    found = pair.verdict is Verdict.SLOWER
-    yield at_least("verdicts: 5 % more to do, called slower", found, 1, "{:.0f}")
+    is_slower = pair.verdict is Verdict.SLOWER
+    yield at_least("verdicts: 5 % more to do, called slower", is_slower, 1, "{:.0f}")
 
 
 def compared(done: Done, names: Sequence[str]) -> Sequence[Pair]:
     """Return what is said of two contenders."""
-    base, new = ([each for each in done.results if each.cell.contender == name] for name in names)
+    base, new = (
+        [result for result in done.results if result.cell.contender == name] for name in names
+    )
     return compare(base, new, across=True).pairs

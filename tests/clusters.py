@@ -29,11 +29,15 @@ class DaskCluster:
 
     def clients(self) -> list[psutil.Process]:
         """Return what the workers have started, and what that has."""
-        found: list[psutil.Process] = []
+        processes: list[psutil.Process] = []
         for worker in self.workers.values():
             if worker.poll() is None:
-                found += psutil.Process(worker.pid).children(recursive=True)
-        return [each for each in found if not any("dask_worker" in word for word in _words(each))]
+                processes += psutil.Process(worker.pid).children(recursive=True)
+        return [
+            process
+            for process in processes
+            if not any("dask_worker" in word for word in _words(process))
+        ]
 
 
 @contextmanager
@@ -54,7 +58,7 @@ def dask_cluster(
     """
     home = place / "dask"
     home.mkdir()
-    told = home / "scheduler.json"
+    scheduler_file = home / "scheduler.json"
     env = environment(home, DASK_TEMPORARY_DIRECTORY=str(home), **variables)
     with ExitStack() as stack:
         log = stack.enter_context((home / "log").open("wb"))
@@ -65,9 +69,11 @@ def dask_cluster(
             return process
 
         program = (sys.executable, "-m", "distributed.cli.dask_scheduler")
-        scheduler = start(*program, "--port", "0", "--scheduler-file", str(told), *QUIET, *options)
-        wait_until(lambda: told.exists() and told.stat().st_size > 0)
-        address = json.loads(told.read_text())["address"]
+        scheduler = start(
+            *program, "--port", "0", "--scheduler-file", str(scheduler_file), *QUIET, *options
+        )
+        wait_until(lambda: scheduler_file.exists() and scheduler_file.stat().st_size > 0)
+        address = json.loads(scheduler_file.read_text())["address"]
         program = (sys.executable, "-m", "distributed.cli.dask_worker")
         quiet = ("--nthreads", "1", *worker_options, *QUIET, *options)
         started = {
@@ -101,7 +107,7 @@ def _words(process: psutil.Process) -> list[str]:
 
 def _end(process: subprocess.Popen[bytes]) -> None:
     if process.poll() is None:
-        for each in psutil.Process(process.pid).children(recursive=True):
-            each.kill()
+        for child in psutil.Process(process.pid).children(recursive=True):
+            child.kill()
         process.kill()
     process.wait()

@@ -42,7 +42,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     """Tell how many faults there were, and whether anything was lost."""
     passed, failed = (
-        [each for each in terminalreporter.stats.get(kind, []) if "/faults/" in each.nodeid]
+        [report for report in terminalreporter.stats.get(kind, []) if "/faults/" in report.nodeid]
         for kind in ("passed", "failed")
     )
     if not passed + failed:

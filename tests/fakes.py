@@ -97,8 +97,8 @@ class FakeStorage(ConflictResolvingStorage, MappingStorage):  # type: ignore[mis
     def loadBefore(self, oid: bytes, tid: bytes) -> Any:  # noqa: N802
         self.clock.spend(LOAD)
         self.loads += 1
-        found = super().loadBefore(oid, tid)
-        return found and (self.corrupt(oid, found[0]), *found[1:])
+        revision = super().loadBefore(oid, tid)
+        return revision and (self.corrupt(oid, revision[0]), *revision[1:])
 
     def store(self, oid: bytes, serial: bytes, data: bytes, version: str, txn: Any) -> Any:
         self.clock.spend(STORE)

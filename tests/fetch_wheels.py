@@ -36,8 +36,8 @@ class WheelSet:
 
     def is_there(self) -> bool:
         """Say whether all of them were fetched before, for the same requirements."""
-        told = self.directory / COMPLETE
-        return told.exists() and told.read_text() == " ".join(self.requirements)
+        marker = self.directory / COMPLETE
+        return marker.exists() and marker.read_text() == " ".join(self.requirements)
 
     def fetch(self) -> None:
         """Fetch or build them.
@@ -81,12 +81,12 @@ def _is_fetched(wheels: WheelSet) -> bool:
     """Fetch a set if it is not there; say whether it is there then."""
     if wheels.is_there():
         return True
-    told = ", ".join(wheels.requirements)
-    sys.stderr.write(f"fetching {told}\n")
+    requirements = ", ".join(wheels.requirements)
+    sys.stderr.write(f"fetching {requirements}\n")
     try:
         wheels.fetch()
     except (OSError, subprocess.CalledProcessError) as error:
-        sys.stderr.write(f"{told} not fetched: {error}\n")
+        sys.stderr.write(f"{requirements} not fetched: {error}\n")
         return False
     return True
 

@@ -145,7 +145,7 @@ def main() -> int:
 
 def missing_requirements() -> list[Requirement]:
     """Return what is not there."""
-    return [each for each in REQUIREMENTS if not each.is_there()]
+    return [requirement for requirement in REQUIREMENTS if not requirement.is_there()]
 
 
 def is_debian() -> bool:
@@ -159,7 +159,7 @@ def is_debian() -> bool:
 
 def install(missing: Sequence[Requirement]) -> None:
     """Install packages, and neither remove others nor ask anything."""
-    packages = [package for each in missing for package in each.debian.split()]
+    packages = [package for requirement in missing for package in requirement.debian.split()]
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     # A source that does not answer may be one that has nothing to do with these packages.
     subprocess.run([*APT_GET, "update"], env=environment, check=False)
@@ -177,7 +177,7 @@ def without_cluster() -> Iterator[None]:
     memcached's package has none: it starts a service on the loopback interface where the system
     has something that starts services.
     """
-    made = [each for each in POSTGRESQL_SETTINGS.parents if not each.exists()]
+    made = [parent for parent in POSTGRESQL_SETTINGS.parents if not parent.exists()]
     POSTGRESQL_SETTINGS.parent.mkdir(parents=True, exist_ok=True)
     POSTGRESQL_SETTINGS.write_text("create_main_cluster = false\n", encoding="utf-8")
     try:

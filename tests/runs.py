@@ -60,7 +60,7 @@ class Counting(Observer):
         self.estimates.append(seconds)
 
     def working_on(self, cells: Sequence[Cell], stage: str) -> None:
-        self.stages.append((stage, "".join(each.contender for each in cells)))
+        self.stages.append((stage, "".join(one.contender for one in cells)))
 
     def row_done(self, results: Sequence[CellResult]) -> None:
         self.settled += [
@@ -94,5 +94,8 @@ def plan_of(
     )
     base = Parameters(CrewShape(1), **(shaped or {}))
     sweep = Sweep(concurrency, [10], [300], base)
-    found = [contender(each) if isinstance(each, str) else each for each in contenders]
-    return make_plan(found, benchmarks, sweep, wanted)
+    as_contenders = [
+        contender(name_or_contender) if isinstance(name_or_contender, str) else name_or_contender
+        for name_or_contender in contenders
+    ]
+    return make_plan(as_contenders, benchmarks, sweep, wanted)

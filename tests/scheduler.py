@@ -29,7 +29,7 @@ class SharedClock:
         self._turns: dict[int, threading.Semaphore] = defaultdict(lambda: threading.Semaphore(0))
         self._time = 0.0
         self._inside: set[int] = set()
-        self._due: list[tuple[float, int, int]] = []
+        self._queue: list[tuple[float, int, int]] = []
         self._order = itertools.count()
         self._locks: list[SharedLock] = []
 
@@ -41,7 +41,7 @@ class SharedClock:
         with self._mutex:
             thread = threading.get_ident()
             self._inside.add(thread)
-            heapq.heappush(self._due, (instant, -self._clients + _client_number(), thread))
+            heapq.heappush(self._queue, (instant, -self._clients + _client_number(), thread))
             if len(self._inside) == self._clients:
                 self._pass_turn()
         self._turns[thread].acquire()
@@ -60,7 +60,7 @@ class SharedClock:
             if thread not in self._inside:
                 self._time += seconds
                 return
-            heapq.heappush(self._due, (self._time + seconds, next(self._order), thread))
+            heapq.heappush(self._queue, (self._time + seconds, next(self._order), thread))
             self._pass_turn()
         self._turns[thread].acquire()
 
@@ -73,13 +73,13 @@ class SharedClock:
         """Have the next client run; the one that runs is about to wait, or has left."""
         if not self._inside:
             return
-        while not self._due or self._due[0][0] > self._time:
-            granted = next((next_ for each in self._locks if (next_ := each._grant())), None)
+        while not self._queue or self._queue[0][0] > self._time:
+            granted = next((next_ for lock in self._locks if (next_ := lock._grant())), None)
             if granted is not None:
                 self._turns[granted].release()
                 return
-            self._time = self._due[0][0]
-        self._turns[heapq.heappop(self._due)[2]].release()
+            self._time = self._queue[0][0]
+        self._turns[heapq.heappop(self._queue)[2]].release()
 
 
 class SharedLock:

@@ -27,7 +27,7 @@ async def run_command(process: Any) -> None:
     try:
         await process.redirect(stdin=child.stdin, stdout=child.stdout, stderr=child.stderr)
         await asyncio.wait(
-            [asyncio.create_task(each) for each in (child.wait(), process.wait_closed())],
+            [asyncio.create_task(awaitable) for awaitable in (child.wait(), process.wait_closed())],
             return_when=asyncio.FIRST_COMPLETED,
         )
         process.exit(child.returncode or 0)

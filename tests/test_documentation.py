@@ -51,7 +51,9 @@ def blocks(page: Path, introduction: re.Pattern[str]) -> Iterator[tuple[str, str
         if introduction.fullmatch(line.strip()):
             indent = len(line) - len(line.lstrip())
             end = re.compile(rf" {{0,{indent}}}\S")
-            inside = (n for n, each in enumerate(lines) if n >= number and end.match(each))
+            inside = (
+                n for n, candidate in enumerate(lines) if n >= number and end.match(candidate)
+            )
             block = "\n".join(lines[number : next(inside, None)])
             yield f"{page.name}:{number}", textwrap.dedent(block).strip("\n")
 
@@ -70,12 +72,12 @@ def configurations() -> list[Any]:
 
 def commands() -> list[Any]:
     return [
-        pytest.param(found["words"], id=place)
+        pytest.param(match["words"], id=place)
         for page in PAGES
         for introduction in (CONSOLE, LITERAL)
         for place, text in blocks(page, introduction)
         for line in re.sub(r"\s*\\\n\s*", " ", text).splitlines()
-        if (found := COMMAND.fullmatch(line))
+        if (match := COMMAND.fullmatch(line))
     ]
 
 
@@ -95,7 +97,7 @@ def test_every_configuration_can_be_read_and_every_server_in_it_is_used(
     unused = [
         server.name
         for server in servers
-        if not any(server.name in each.servers for each in contenders)
+        if not any(server.name in contender.servers for contender in contenders)
     ]
     assert unused == []
 
@@ -141,7 +143,9 @@ def test_every_command_can_be_typed(
 def test_every_option_is_on_its_page_and_no_other(page: str, command: str) -> None:
     text = (DOCS / page).read_text(encoding="utf-8")
     described = re.findall(r"^\.\. option:: (.+(?:\n {12}-.+)*)", text, re.MULTILINE)
-    documented = {name for each in described for name in re.findall(r"(?<![\w-])-[\w-]+", each)}
+    documented = {
+        name for synopsis in described for name in re.findall(r"(?<![\w-])-[\w-]+", synopsis)
+    }
     assert documented | {"-h", "--help"} == set(parser_of(command).option_names)
 
 
@@ -184,13 +188,13 @@ def test_the_examples_that_entry_points_register_pass_their_tests(tmp_path: Path
 
 def shown(beginning: str) -> str:
     """Return the code block of the page on extending that begins so."""
-    found = [
+    examples = [
         text
         for _, text in blocks(DOCS / "extending.rst", re.compile(r"\.\. code-block:: \w+"))
         if text.startswith(beginning)
     ]
-    assert len(found) == 1
-    return found[0]
+    assert len(examples) == 1
+    return examples[0]
 
 
 def insert(path: Path, before: str, text: str) -> None:

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.generated import examples
-from tests.reports.results import EVERYTHING, told
+from tests.reports.results import EVERYTHING, with_worker_metadata
 from zodbshootout.cli.main import main
 from zodbshootout.cli.parser import run_parser
 from zodbshootout.client.benchmarks import benchmarks
@@ -36,7 +36,9 @@ def _in_a_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "empty.conf").write_text("")
     (tmp_path / "binary.conf").write_bytes(b"\xff\xfe\x00\x01")
     (tmp_path / "directory").mkdir()
-    ResultFiles(tmp_path / "there.json").write([told(each) for each in EVERYTHING])
+    ResultFiles(tmp_path / "there.json").write(
+        [with_worker_metadata(result) for result in EVERYTHING]
+    )
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
 
 
@@ -160,8 +162,8 @@ CHANGES = st.tuples(
 @examples(40, 2_000)
 @given(st.sampled_from(CONFIGURATIONS), st.lists(CHANGES, min_size=1, max_size=4))
 def test_configurations(text: str, changes: list[tuple[str, int, int, str]]) -> None:
-    for each in changes:
-        text = change(text, each)
+    for edit in changes:
+        text = change(text, edit)
     Path("generated.conf").write_text(text, encoding="utf-8")
     check_outcome(["generated.conf", "--list"])
 
@@ -175,15 +177,15 @@ JSON = st.recursive(
 
 def places(document: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """Return where there is something in a document."""
-    found = [path] if path else []
+    paths = [path] if path else []
     pairs: Iterable[tuple[Any, Any]] = ()
     if isinstance(document, dict):
         pairs = document.items()
     elif isinstance(document, list):
         pairs = enumerate(document)
     for key, inner in pairs:
-        found += places(inner, (*path, key))
-    return found
+        paths += places(inner, (*path, key))
+    return paths
 
 
 def replaced(document: Any, path: tuple[Any, ...], value: Any) -> Any:

@@ -120,12 +120,12 @@ def test_what_was_released_is_left_alone(
     os.kill(pid, signal.SIGKILL)
 
 
-@pytest.mark.parametrize("apart", [True, False])
-def test_a_process_has_a_group_and_unless_it_is_told_otherwise_a_session(*, apart: bool) -> None:
+@pytest.mark.parametrize("session", [True, False])
+def test_a_process_has_a_group_and_unless_it_is_told_otherwise_a_session(*, session: bool) -> None:
     with Guardian() as guardian:
-        process = guardian.start(SLEEPER, session=apart)
+        process = guardian.start(SLEEPER, session=session)
         assert os.getpgid(process.pid) == process.pid
-        assert os.getsid(process.pid) == (process.pid if apart else os.getsid(0))
+        assert os.getsid(process.pid) == (process.pid if session else os.getsid(0))
     assert process.wait(timeout=20) == -signal.SIGTERM
 
 

@@ -63,8 +63,8 @@ def test_the_contracts_reject_an_import_that_points_upwards(
 
 def test_what_runs_in_another_python_is_written_for_python_3_9() -> None:
     for name in CARRIED:
-        found = HOME / name
-        for path in [found] if found.is_file() else found.rglob("*.py"):
+        carried = HOME / name
+        for path in [carried] if carried.is_file() else carried.rglob("*.py"):
             ast.parse(path.read_text(), feature_version=(3, 9))
 
 

@@ -30,7 +30,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     names: list[str] = []
 
     def install(requirements: Sequence[Requirement]) -> None:
-        names.extend(each.debian for each in requirements)
+        names.extend(requirement.debian for requirement in requirements)
 
     monkeypatch.setattr(install_servers, "install", install)
     return names

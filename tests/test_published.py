@@ -34,21 +34,24 @@ SMALL = Experiment(
 
 def test_names_are_unique() -> None:
     assert len({run.name for run in RUNS}) == len(RUNS)
-    assert len({each.name for each in EXPERIMENTS}) == len(EXPERIMENTS)
+    assert len({experiment.name for experiment in EXPERIMENTS}) == len(EXPERIMENTS)
 
 
 @pytest.mark.parametrize("run", RUNS, ids=lambda run: run.name)
 def test_every_command_can_be_typed(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    found = options.parse(run.command.split()[1:])
-    source = read_source(found.path)
-    sweep = {(each.crew.size, each.objects, each.object_size) for each in found.sweep.parameters()}
+    arguments = options.parse(run.command.split()[1:])
+    source = read_source(arguments.path)
+    sweep = {
+        (parameters.crew.size, parameters.objects, parameters.object_size)
+        for parameters in arguments.sweep.parameters()
+    }
     for published in run.published:
         assert published.relative_to in published.columns
         assert all(f"<zodb {column}>" in source.whole for column in published.columns)
         assert (published.clients, published.objects, published.object_size) in sweep
-        assert set(published.rows) <= set(found.benchmarks) <= set(benchmarks())
-        assert all(len(each) == len(published.columns) for each in published.rows.values())
+        assert set(published.rows) <= set(arguments.benchmarks) <= set(benchmarks())
+        assert all(len(figures) == len(published.columns) for figures in published.rows.values())
 
 
 @pytest.fixture
@@ -73,9 +76,9 @@ def test_a_page_has_the_table_the_picture_and_what_was_then(data: Path, tmp_path
     assert (tmp_path / "made" / "one.svg").read_text(encoding="utf-8").startswith("<svg")
     then_and_now = text[text.index("Times as fast as fs") :]
     rows = [line.split("|")[1:-1] for line in then_and_now.splitlines() if "Objects" in line]
-    told = {row[0].strip(): [each.strip() for each in row[1:]] for row in rows if len(row) == 3}
+    ratios = {row[0].strip(): [entry.strip() for entry in row[1:]] for row in rows if len(row) == 3}
     # 20,000 and 40,000 objects a second with two clients; zeo was not measured cold, and hot not.
-    assert told == {"Add 100 Objects": ["4.00", "2.00"], "Read 100 Cold Objects": ["1.00", "-"]}
+    assert ratios == {"Add 100 Objects": ["4.00", "2.00"], "Read 100 Cold Objects": ["1.00", "-"]}
 
 
 def test_texts_are_what_the_command_prints(data: Path, tmp_path: Path) -> None:
@@ -110,9 +113,9 @@ class Typed:
 @pytest.fixture
 def typed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Typed]:
     def become(*statuses: int) -> Typed:
-        found = Typed(list(statuses))
-        monkeypatch.setattr(subprocess, "run", found)
-        return found
+        stand_in = Typed(list(statuses))
+        monkeypatch.setattr(subprocess, "run", stand_in)
+        return stand_in
 
     return become
 

@@ -31,7 +31,7 @@ KEPT = {0, 3}
 def main(arguments: Sequence[str]) -> int:
     """Measure, and make pages; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.published", description=__doc__)
-    names = [each.name for each in EXPERIMENTS]
+    names = [experiment.name for experiment in EXPERIMENTS]
     parser.add_argument("names", metavar="NAME", nargs="*", help=f"of {', '.join(names)}")
     parser.add_argument("--pages", action="store_true", help="measure nothing, only make the pages")
     parser.add_argument(
@@ -42,7 +42,9 @@ def main(arguments: Sequence[str]) -> int:
     unknown = [name for name in chosen.names if name not in names]
     if unknown:
         parser.error(f"unknown: {', '.join(unknown)}; there are {', '.join(names)}")
-    experiments = [each for each in EXPERIMENTS if each.name in (chosen.names or names)]
+    experiments = [
+        experiment for experiment in EXPERIMENTS if experiment.name in (chosen.names or names)
+    ]
     results = chosen.quick or RESULTS
     if not chosen.pages:
         for experiment in experiments:

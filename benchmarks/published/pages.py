@@ -82,7 +82,9 @@ def _write_texts(run: Run, results: Sequence[CellResult], data: Path, into: Path
 
 def _comparisons(run: Run, results: Sequence[CellResult]) -> Iterator[Report]:
     for names in run.compared:
-        base, new = ([each for each in results if each.cell.contender == name] for name in names)
+        base, new = (
+            [result for result in results if result.cell.contender == name] for name in names
+        )
         yield comparison_report(compare(base, new, across=True), *names)
 
 
@@ -119,14 +121,18 @@ def _blocks(run: Run, results: Sequence[CellResult], into: Path) -> Iterator[str
 
 def _where(results: Sequence[CellResult]) -> str:
     """Return when and where results were measured."""
-    told = [run.get_metadata() for result in results for run in result.runs]
-    first = told[0]
-    days = sorted(str(each["date"])[:10] for each in told)
+    metadata_of_runs = [run.get_metadata() for result in results for run in result.runs]
+    first = metadata_of_runs[0]
+    days = sorted(str(metadata["date"])[:10] for metadata in metadata_of_runs)
     when = days[0] if days[0] == days[-1] else f"{days[0]} to {days[-1]}"
-    names = sorted({key for each in told for key in each if key.startswith("version_")})
+    names = sorted(
+        {key for metadata in metadata_of_runs for key in metadata if key.startswith("version_")}
+    )
     versions = [
         f"{name.removeprefix('version_')} "
-        + " and ".join(sorted({str(each[name]) for each in told if name in each}))
+        + " and ".join(
+            sorted({str(metadata[name]) for metadata in metadata_of_runs if name in metadata})
+        )
         for name in names
     ]
     return (
@@ -187,5 +193,5 @@ def _write(write: Write, report: Report, path: Path, width: int = 1000) -> None:
 
 
 def _image(path: str, charts: Sequence[Chart]) -> str:
-    told = ". ".join(chart.summary() for chart in charts)
-    return f".. image:: {path}\n    :alt: {told}"
+    description = ". ".join(chart.summary() for chart in charts)
+    return f".. image:: {path}\n    :alt: {description}"

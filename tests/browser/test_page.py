@@ -14,7 +14,7 @@ import pytest
 from axe_core_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from tests.reports.results import EVERYTHING, told
+from tests.reports.results import EVERYTHING, with_worker_metadata
 from tests.reports.swept import CLIENTS, SWEPT, swept
 from tests.results.test_comparison import in_rounds, noisy
 from tests.runs import cell, failed, unsupported
@@ -115,12 +115,12 @@ def test_a_page_draws_its_charts_and_can_be_used_by_everybody(
         # Throughput and its 99th percentile against clients, of two benchmarks.
         assert (curves, charts - curves) == (4, 1 + 2 * len(CLIENTS))
         assert shown.page.locator("[data-chart]:visible svg").count() == charts
-        found = Axe().run(shown.page)
-        told = [
-            (each["id"], [node["html"][:200] for node in each["nodes"]])
-            for each in found["violations"]
+        report = Axe().run(shown.page)
+        violations = [
+            (violation["id"], [node["html"][:200] for node in violation["nodes"]])
+            for violation in report["violations"]
         ]
-        assert told == []
+        assert violations == []
         width = shown.page.evaluate("document.documentElement.scrollWidth")
         assert width <= size[0]
         picture = shown.page.screenshot(path=tmp_path / "page.png", full_page=True)
@@ -155,7 +155,7 @@ def test_a_contender_is_filtered_with_the_keyboard(
             .locator("thead")
             .first.locator("th:visible")
         )
-        assert [each.strip() for each in heads.all_text_contents()] == ["Benchmark", "fs", "pg"]
+        assert [head.strip() for head in heads.all_text_contents()] == ["Benchmark", "fs", "pg"]
         compared = page.locator("details[data-sides*=fs]:visible > summary")
         (left,) = compared.all_text_contents()
         assert left.startswith("pg is ")
@@ -177,9 +177,9 @@ def test_a_point_tells_its_figure_and_a_chart_can_be_saved(
         figure.scroll_into_view_if_needed()
         figure.locator(".mark-symbol path").first.hover(force=True)
         shown.page.locator("#vg-tooltip-element").wait_for()
-        told = shown.page.locator("#vg-tooltip-element").inner_text()
-        assert "contender" in told
-        assert "±" in told
+        tooltip = shown.page.locator("#vg-tooltip-element").inner_text()
+        assert "contender" in tooltip
+        assert "±" in tooltip
         for kind, start in (("SVG", b"<svg"), ("PNG", b"\x89PNG")):
             with shown.page.expect_download() as download:
                 figure.get_by_role("button", name=f"as {kind}").click()
@@ -332,7 +332,9 @@ def test_text_of_others_is_shown_and_not_run(
         *swept(names=(HOSTILE, "b")),
         failed(replace(SWEPT[0].cell, contender="c"), f"it said {HOSTILE}"),
     ]
-    with opened(browser, page_of(results, [told(each) for each in EVERYTHING])) as shown:
+    with opened(
+        browser, page_of(results, [with_worker_metadata(result) for result in EVERYTHING])
+    ) as shown:
         shown.draw_all()
         text = shown.page.locator("main").inner_text()
         assert f"it said {HOSTILE}" in text
@@ -360,8 +362,8 @@ def test_what_is_drawn_is_what_was_measured(browser: Browser, page_of: Callable[
 def test_curves_without_knees_and_bars_without_intervals_are_drawn_in_silence(
     browser: Browser, page_of: Callable[..., Path]
 ) -> None:
-    straight = [each for each in swept() if each.cell.contender == "pg"]
-    once = [replace(each, runs=each.runs[:1]) for each in swept("cold")]
+    straight = [result for result in swept() if result.cell.contender == "pg"]
+    once = [replace(result, runs=result.runs[:1]) for result in swept("cold")]
     with opened(browser, page_of([*straight, *once])) as shown:
         assert shown.draw_all() > 0
         assert shown.console == []

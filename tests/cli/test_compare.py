@@ -23,7 +23,7 @@ GOLDEN = Path(__file__).parents[1] / "results" / "golden"
 
 
 def write(path: Path, *results: CellResult) -> Path:
-    told = []
+    results_with_metadata = []
     for result in results:
         metadata: dict[str, Any] = result.cell.metadata()
         with_metadata = CellResult(result.cell)
@@ -31,8 +31,8 @@ def write(path: Path, *results: CellResult) -> Path:
             benchmark = result.benchmark().__class__([run])
             benchmark.update_metadata(metadata)
             with_metadata = with_metadata.with_run(benchmark)
-        told.append(with_metadata)
-    ResultFiles(path).write(told)
+        results_with_metadata.append(with_metadata)
+    ResultFiles(path).write(results_with_metadata)
     return path
 
 
@@ -84,9 +84,9 @@ def test_contenders_of_the_same_name_are_compared_in_two_files(tmp_path: Path) -
     base = write(tmp_path / "a.json", *side("fs", 1.0, 1), *side("zeo", 1.0, 3))
     new = write(tmp_path / "b.json", *side("fs", 1.1, 5), *side("zeo", 1.0, 7))
     status, out, _ = run(base, new, "--format", "csv")
-    found = [(each["base_contender"], each["verdict"]) for each in csv.DictReader(io.StringIO(out))]
+    verdicts = [(row["base_contender"], row["verdict"]) for row in csv.DictReader(io.StringIO(out))]
     assert status == 0
-    assert found == [
+    assert verdicts == [
         ("fs", "slower"), ("fs", "no significant difference"),
         ("zeo", "no significant difference"), ("zeo", "no significant difference"),
     ]  # fmt: skip
@@ -103,8 +103,8 @@ def test_files_of_one_contender_each_are_compared_whatever_it_is_called(both: Pa
 
 @pytest.mark.parametrize(("above", "status"), [("5%", 1), ("5", 1), ("15%", 0)])
 def test_a_gate_closes_at_a_slowdown_that_is_sure(both: Path, above: str, status: int) -> None:
-    found, _, err = run(both, "--contender", "fs", "zeo", "--fail-above", above)
-    assert found == status
+    actual, _, err = run(both, "--contender", "fs", "zeo", "--fail-above", above)
+    assert actual == status
     slower = (
         "zodbshootout: significantly slower by more than 5 %: zeo: add 1000x300B threads-shared-2\n"
     )
@@ -189,7 +189,7 @@ def test_clients_here_and_on_other_hosts_are_compared_where_that_is_asked_for(
 
 def test_processes_and_threads_of_one_number_differ_in_what_they_are(tmp_path: Path) -> None:
     kinds = [CrewShape(2), CrewShape(2, ClientKind.THREAD, shared=True)]
-    of = [Cell("add", "fs", Parameters(each)) for each in kinds]
+    of = [Cell("add", "fs", Parameters(shape)) for shape in kinds]
     base = write(tmp_path / "a.json", measured(of[0], *[[1.0]] * 3))
     new = write(tmp_path / "b.json", measured(of[1], *[[1.0]] * 3))
     status, _, err = run(base, new, "--ignore", "concurrency")
@@ -213,9 +213,9 @@ def environments(tmp_path: Path) -> Path:
 
 def test_every_contender_is_compared_with_itself_in_another_environment(environments: Path) -> None:
     status, out, _ = run(environments, "--environment", "before", "Installed", "--format", "csv")
-    found = [(each["base_contender"], each["verdict"]) for each in csv.DictReader(io.StringIO(out))]
+    verdicts = [(row["base_contender"], row["verdict"]) for row in csv.DictReader(io.StringIO(out))]
     assert status == 0
-    assert found == [
+    assert verdicts == [
         ("fs", "faster"), ("fs", "no significant difference"),
         ("zeo", "no significant difference"), ("zeo", "no significant difference"),
     ]  # fmt: skip

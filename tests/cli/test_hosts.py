@@ -38,13 +38,13 @@ def test_hosts_that_differ_are_named() -> None:
 
 
 def test_what_contenders_import_is_compared() -> None:
-    found = launching.distributions_of(
+    distributions = launching.distributions_of(
         ["relstorage.adapters.sqlite", "zodbshootout.cli.launching", "json"]
     )
-    assert "RelStorage" in found
-    assert "ZODB" in found
-    assert "zodbshootout" not in found
-    here = launching.versions(found)
+    assert "RelStorage" in distributions
+    assert "ZODB" in distributions
+    assert "zodbshootout" not in distributions
+    here = launching.versions(distributions)
     assert here["RelStorage"][0].isdigit()
     assert here["zodbshootout"].startswith("of digest ")
 
@@ -119,10 +119,10 @@ def test_sections_tell_what_other_hosts_reach(
 ) -> None:
     source = Source(tmp_path / "x.conf", text)
     with given_names(source, tmp_path) as names:
-        (found,) = contenders_of(parse(source, names))
+        (contender,) = contenders_of(parse(source, names))
     if cluster is HERE and refusal != EXCLUSIVE:
         refusal = None
-    assert found.on_hosts(cluster).refusal(Parameters(CrewShape(4, hosts=2))) == refusal
+    assert contender.on_hosts(cluster).refusal(Parameters(CrewShape(4, hosts=2))) == refusal
 
 
 PERSISTENT = "<zodb zeo>\n<zeoclient>\nserver localhost:1\nclient x\n</zeoclient>\n</zodb>\n"
@@ -144,6 +144,6 @@ def test_hosts_on_one_machine_share_its_files(
 ) -> None:
     source = Source(tmp_path / "x.conf", PERSISTENT)
     cluster = Cluster("", WORKERS, here=False, together=together)
-    (found,) = contenders_of(parse(source, {}))
-    refusal = found.on_hosts(cluster).refusal(Parameters(shape)) or ""
+    (contender,) = contenders_of(parse(source, {}))
+    refusal = contender.on_hosts(cluster).refusal(Parameters(shape)) or ""
     assert ("its persistent cache file serves one DB at a time" in refusal) == refused

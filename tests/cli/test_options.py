@@ -200,7 +200,9 @@ def test_a_file_that_is_called_like_a_uri_is_a_file() -> None:
 
 @pytest.mark.parametrize("name", SEVEN)
 def test_trap_12_a_benchmark_can_be_left_out(name: str) -> None:
-    assert parse(["x.conf", f"-{name}"]).benchmarks == [each for each in SEVEN if each != name]
+    assert parse(["x.conf", f"-{name}"]).benchmarks == [
+        benchmark for benchmark in SEVEN if benchmark != name
+    ]
 
 
 def test_benchmarks_run_in_their_order_and_once() -> None:

@@ -76,7 +76,7 @@ def test_a_contender_can_be_drawn_as_the_limit(out: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["out.json"], "the following arguments are required: -o/--output"),
         (["out.json", "-o", "page"], "-o: page: its ending has to tell the format; name a file"),
@@ -90,10 +90,10 @@ def test_a_contender_can_be_drawn_as_the_limit(out: Path) -> None:
         (["out.json", "-o", "a.html", "--ceiling", "x"], "no contender 'x'; there are fs, zeo"),
     ],
 )
-def test_what_cannot_be_done_is_said_in_one_line(out: Path, words: list[str], said: str) -> None:
+def test_what_cannot_be_done_is_said_in_one_line(out: Path, words: list[str], message: str) -> None:
     status, stdout, stderr = run("report", *words)
     assert (status, stdout) == (2, "")
-    assert said in stderr
+    assert message in stderr
     assert stderr.count("\n") == 1
     assert there() == ["out.cells.jsonl", "out.d", "out.json"]
 
@@ -150,15 +150,15 @@ def test_other_commands_write_in_the_same_formats(out: Path, name: str) -> None:
 def test_results_are_not_written_over(out: Path, name: str) -> None:
     written(Path("other.json"), *EVERYTHING)
     before = Path(name).read_bytes()
-    said = f"zodbshootout: -o: {Path(name)} holds results or is read; name another file\n"
-    assert run("report", out, "-o", name) == (2, "", said)
+    message = f"zodbshootout: -o: {Path(name)} holds results or is read; name another file\n"
+    assert run("report", out, "-o", name) == (2, "", message)
     assert Path(name).read_bytes() == before
 
 
 def test_a_report_of_a_run_is_written_over_none_of_its_files(out: Path) -> None:
     Path("x.conf").write_text("<zodb m>\n<mappingstorage>\n</mappingstorage>\n</zodb>\n")
     for name in ("out.json", "new.json"):
-        status, _, said = run("x.conf", "add", "-c1", "-o", "new.json", "--report", name)
-        assert (status, said.count("\n")) == (2, 1)
-        assert f"--report: {name} holds results or is read" in said
+        status, _, stderr = run("x.conf", "add", "-c1", "-o", "new.json", "--report", name)
+        assert (status, stderr.count("\n")) == (2, 1)
+        assert f"--report: {name} holds results or is read" in stderr
     assert not Path("new.json").exists()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyperf
 import pytest
 
-from tests.reports.results import EVERYTHING, told
+from tests.reports.results import EVERYTHING, with_worker_metadata
 from tests.runs import cell, measured
 from zodbshootout.cli.main import main
 from zodbshootout.cli.output import console_on
@@ -23,7 +23,7 @@ from zodbshootout.results.result import CellResult
 
 
 def written(path: Path, *results: CellResult) -> Path:
-    ResultFiles(path).write([told(each) for each in results])
+    ResultFiles(path).write([with_worker_metadata(result) for result in results])
     return path
 
 
@@ -34,7 +34,7 @@ def out(tmp_path: Path) -> Path:
 
 def run(*arguments: str | Path) -> tuple[int, str, str]:
     stdout, stderr = io.StringIO(), io.StringIO()
-    status = main([str(each) for each in arguments], stdout, stderr)
+    status = main([str(argument) for argument in arguments], stdout, stderr)
     return status, stdout.getvalue(), stderr.getvalue()
 
 
@@ -52,37 +52,39 @@ def test_results_are_read_as_they_were_written(tmp_path: Path) -> None:
     bare = cell("tpc", "fs", objects=0)
     path = written(tmp_path / "a.json", measured(odd, [1.0, 2.0]), measured(bare, [3.0]))
     for file in (path, tmp_path / "a.d" / "fs.json"):
-        found = {each.cell: each for each in read_results(file)}
-        assert set(found) == {odd, bare}
-        assert found[odd].benchmark().get_values() == (1.0, 2.0)
+        results = {result.cell: result for result in read_results(file)}
+        assert set(results) == {odd, bare}
+        assert results[odd].benchmark().get_values() == (1.0, 2.0)
 
 
 def test_without_the_list_of_cells_there_are_those_with_a_figure(out: Path) -> None:
     shutil.copy(out, out.with_name("moved.json"))
     moved = read_results(out.with_name("moved.json"))
-    assert [each.cell for each in moved] == [each.cell for each in EVERYTHING if each.measured]
+    assert [result.cell for result in moved] == [
+        result.cell for result in EVERYTHING if result.measured
+    ]
 
 
 def test_what_was_appended_is_shown_once(out: Path) -> None:
     again = measured(cell("add", "fs"), [0.04])
     late = measured(cell("cold", "pg"), [0.5])
-    ResultFiles(out).appending().write([told(again), told(late)])
-    found = read_results(out)
-    assert len(found) == len(EVERYTHING)
-    by_cell: dict[Cell, CellResult] = {each.cell: each for each in found}
+    ResultFiles(out).appending().write([with_worker_metadata(again), with_worker_metadata(late)])
+    results = read_results(out)
+    assert len(results) == len(EVERYTHING)
+    by_cell: dict[Cell, CellResult] = {result.cell: result for result in results}
     assert by_cell[again.cell].benchmark().get_values() == (0.02, 0.02, 0.02, 0.04)
     assert by_cell[late.cell].measured
     assert by_cell[late.cell].reason == ""
 
 
 def test_a_run_in_which_nothing_was_measured_is_shown_and_added_to(tmp_path: Path) -> None:
-    nothing = [each for each in EVERYTHING if not each.measured]
+    nothing = [result for result in EVERYTHING if not result.measured]
     path = written(tmp_path / "out.json", *nothing)
     assert not path.exists()
     status, shown, _ = run("show", path)
     assert status == 0
     assert "OperationalError: connection refused" in shown
-    ResultFiles(path).appending().write([told(measured(cell("add", "fs"), [1.0]))])
+    ResultFiles(path).appending().write([with_worker_metadata(measured(cell("add", "fs"), [1.0]))])
     assert len(read_results(path)) == len(nothing) + 1
 
 
@@ -121,10 +123,10 @@ def test_files_of_pyperf_alone_are_refused_with_the_command_that_shows_them(
     pyperf.BenchmarkSuite(
         [pyperf.Benchmark([pyperf.Run([1.0], metadata={"name": "timeit"})])]
     ).dump(str(path))
-    status, shown, said = run("show", path)
+    status, shown, stderr = run("show", path)
     assert (status, shown) == (2, "")
     refusal = f"{path} was not written by zodbshootout; pyperf shows it: pyperf show {path}"
-    assert said == f"zodbshootout: {refusal}\n"
+    assert stderr == f"zodbshootout: {refusal}\n"
 
 
 @pytest.mark.parametrize(
@@ -143,24 +145,26 @@ def test_files_of_pyperf_alone_are_refused_with_the_command_that_shows_them(
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_said_in_one_line(out: Path, arguments: list[str], complaint: str) -> None:
-    status, shown, said = run("show", *[str(out) if each == "OUT" else each for each in arguments])
+    status, shown, stderr = run(
+        "show", *[str(out) if argument == "OUT" else argument for argument in arguments]
+    )
     assert (status, shown) == (2, "")
-    assert said.startswith(f"zodbshootout: {complaint}")
-    assert said.count("\n") == 1
+    assert stderr.startswith(f"zodbshootout: {complaint}")
+    assert stderr.count("\n") == 1
 
 
 def test_a_file_that_is_damaged_is_named(out: Path) -> None:
     out.write_text("{")
-    status, _, said = run("show", out)
+    status, _, stderr = run("show", out)
     assert status == 2
-    assert str(out) in said
+    assert str(out) in stderr
     out.unlink()
     written(out, *EVERYTHING)
     for nonsense in ("nonsense\n", "{}\n", "[1]\n"):
         ResultFiles(out).cells.write_text(nonsense)
-        status, _, said = run("show", out)
+        status, _, stderr = run("show", out)
         assert status == 2
-        assert "out.cells.jsonl" in said
+        assert "out.cells.jsonl" in stderr
 
 
 def test_a_file_can_be_shown_beside_itself(out: Path) -> None:

@@ -57,7 +57,7 @@ def test_the_figures_are_the_same_in_all_formats(recorded: Path) -> None:
     _, out, _ = run(recorded, "--format", "csv")
     rows = {row["figure"]: row["value"] for row in csv.DictReader(io.StringIO(out))}
     _, out, _ = run(recorded, "--format", "json")
-    objects = {each["figure"]: each["value"] for each in json.loads(out)}
+    objects = {row["figure"]: row["value"] for row in json.loads(out)}
     assert {name: str(value) for name, value in objects.items()} == rows
     assert objects["commits"] == 4
     assert objects["stores of a transaction, max"] == 2

@@ -112,15 +112,15 @@ def test_a_server_that_serves_in_turn_comes_out_at_exactly_its_capacity(
 
 @given(st.lists(st.integers(1, 1000), min_size=1, max_size=8), st.integers(2, 20))
 def test_steady_clients_come_out_at_about_the_sum_of_their_speeds(
-    each_takes: list[int], counted: int
+    durations: list[int], counted: int
 ) -> None:
-    slowest = max(each_takes)
-    crew = [progress([one] * (counted * slowest // one + 1)) for one in each_takes]
+    slowest = max(durations)
+    crew = [progress([one] * (counted * slowest // one + 1)) for one in durations]
     measured = throughput(crew, counted)
-    expected = sum(1 / one for one in each_takes) * measured.seconds
+    expected = sum(1 / one for one in durations) * measured.seconds
     # What is cut off of others' iterations is less than one of each.
     assert abs(measured.iterations - expected) <= len(crew) * (len(crew) - 1) + 1e-9
-    if len(set(each_takes)) == 1:
+    if len(set(durations)) == 1:
         assert measured.iterations == pytest.approx(expected)
 
 

@@ -34,14 +34,18 @@ def test_the_embedded_default_has_four_contenders_and_a_server(tmp_path: Path) -
     source = read_source(EMBEDDED)
     assert source.server_names == ("main",)
     configuration = parsed(source.text, tmp_path, main="127.0.0.1:1")
-    assert [(each.name, each.info.sharing) for each in contenders_of(configuration)] == [
+    assert [
+        (contender.name, contender.info.sharing) for contender in contenders_of(configuration)
+    ] == [
         ("filestorage", Sharing.EXCLUSIVE),
         ("zeo", Sharing.CONCURRENT),
         ("sqlite", Sharing.CONCURRENT),
         ("memory", Sharing.VOLATILE),
     ]
     assert [server.name for server in configuration.servers] == ["main"]
-    users = [each.name for each in contenders_of(configuration) if "main" in each.servers]
+    users = [
+        contender.name for contender in contenders_of(configuration) if "main" in contender.servers
+    ]
     assert users == ["zeo"]
 
 
@@ -60,11 +64,13 @@ def test_every_sample_can_be_read(
     monkeypatch.setenv("SHOOTOUT_PASSWORD", "sesame")
     source = read_source(path)
     with given_names(source, tmp_path) as names:
-        found = contenders_of(parse(source, names))
-    assert len(found) >= 2
+        all_contenders = contenders_of(parse(source, names))
+    assert len(all_contenders) >= 2
     for server in source.server_names:
-        assert any(server in contender.servers for contender in found)
-    assert not any("sesame" in text for each in found for text in each.settings.values())
+        assert any(server in contender.servers for contender in all_contenders)
+    assert not any(
+        "sesame" in text for contender in all_contenders for text in contender.settings.values()
+    )
 
 
 @pytest.mark.parametrize(
@@ -250,18 +256,18 @@ def test_the_settings_do_not_depend_on_the_environment(
 
 
 def test_no_password_is_in_the_settings(tmp_path: Path) -> None:
-    found = contenders(
+    with_passwords = contenders(
         "%import relstorage\n<zodb pg>\n<relstorage>\n<postgresql>\n"
         "dsn dbname='x' user='u' password='geheim' host='h'\n</postgresql>\n</relstorage>\n</zodb>"
         "\n<zodb my>\n<relstorage>\n<mysql>\ndb x\nuser u\npasswd geheim\n</mysql>\n"
         "</relstorage>\n</zodb>",
         tmp_path,
     )
-    for contender in found:
+    for contender in with_passwords:
         text = repr(contender.settings)
         assert "geheim" not in text
         assert "'u'" in text
-    assert found[0].settings["storage.adapter.dsn"] == (
+    assert with_passwords[0].settings["storage.adapter.dsn"] == (
         "dbname='x' user='u' password='***' host='h'"
     )
 

@@ -18,27 +18,31 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_requirement_comes_upon_what_is_installed() -> None:
     assert environments_of_words(["RelStorage==4.2.0"]) == [
-        Environment("relstorage==4.2.0", requirements=("RelStorage==4.2.0",), keeps_installed=True)
+        Environment("relstorage==4.2.0", requirements=("RelStorage==4.2.0",), upon_ours=True)
     ]
 
 
 def test_a_package_from_elsewhere_is_named_without_its_place() -> None:
-    (found,) = environments_of_words(["RelStorage @ git+https://example.org/RelStorage@main"])
-    assert found.name == "relstorage"
+    (environment,) = environments_of_words(["RelStorage @ git+https://example.org/RelStorage@main"])
+    assert environment.name == "relstorage"
 
 
 @pytest.mark.parametrize("login", ["me:token", "token"])
 def test_no_password_is_shown(login: str) -> None:
-    (found,) = environments_of_words([f"git+https://{login}@example.org/zodb/relstorage"])
-    assert found.name == "relstorage"
-    assert "token" not in found.description
+    (environment,) = environments_of_words([f"git+https://{login}@example.org/zodb/relstorage"])
+    assert environment.name == "relstorage"
+    assert "token" not in environment.description
 
 
 def test_every_environment_has_a_name_of_its_own(tmp_path: Path) -> None:
     for name in ("a-2", "a", "x/a"):
         (tmp_path / name).mkdir(parents=True)
         (tmp_path / name / "setup.py").touch()
-    assert [each.name for each in environments_of_words(["a-2", "a", "x/a"])] == ["a-2", "a", "a-3"]
+    assert [environment.name for environment in environments_of_words(["a-2", "a", "x/a"])] == [
+        "a-2",
+        "a",
+        "a-3",
+    ]
     assert environments_of_words(["RelStorage>=4,<5"])[0].name == "relstorage<5>=4"
 
 
@@ -60,7 +64,7 @@ def test_a_checkout_and_a_wheel_are_told_by_their_paths(tmp_path: Path) -> None:
     wheel.touch()
     checkout, archive = environments_of_words(["relstorage-fast", f"./{wheel.name}"])
     assert checkout == Environment(
-        "relstorage-fast", requirements=(str(tmp_path / "relstorage-fast"),), keeps_installed=True
+        "relstorage-fast", requirements=(str(tmp_path / "relstorage-fast"),), upon_ours=True
     )
     assert archive.requirements == (str(wheel),)
 
@@ -75,11 +79,7 @@ def test_a_python_and_a_virtual_environment_are_used_as_they_are(tmp_path: Path)
     other.mkdir(parents=True)
     (other / "setup.py").touch()
     by_directory, by_checkout = environments_of_words(["old", "x/old"])
-    assert (
-        by_directory
-        == Environment("old", str(inside))
-        == environments_of_words(["old/bin/python"])[0]
-    )
+    assert by_directory == Environment("old", str(inside)) == environments_of_words(["old/bin/python"])[0]
     assert by_checkout.name == "old-2"
 
 
@@ -102,5 +102,5 @@ def test_what_is_none_of_these(words: list[str], message: str) -> None:
 def test_what_an_environment_is_made_of() -> None:
     assert Environment("a").description == "as installed"
     assert Environment("a", "pypy3", ("ZODB", "ZEO")).description == "pypy3, ZODB, ZEO"
-    (found,) = environments_of_words(["RelStorage==4.2.0"])
-    assert found.description == "RelStorage==4.2.0, all else as installed"
+    (environment,) = environments_of_words(["RelStorage==4.2.0"])
+    assert environment.description == "RelStorage==4.2.0, all else as installed"

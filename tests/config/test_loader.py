@@ -41,9 +41,9 @@ def test_the_environment_and_what_is_literal_stay_as_they_are(
     configuration = read(text)
     assert "name $(HERE) $$main $$${main_port}\n" in whole(configuration)
     ((_, section),) = configuration.contenders
-    found = configuration.text_of(section.config.storage)
-    assert found.names == {"main_port"}
-    assert found.by_name("name") == "not here $main $$main_port"
+    storage_text = configuration.text_of(section.config.storage)
+    assert storage_text.names == {"main_port"}
+    assert storage_text.by_name("name") == "not here $main $$main_port"
     assert configuration.text_of(section).by_name("name") is None
 
 
@@ -94,5 +94,5 @@ def test_the_text_with_its_names_before_it_is_read_as_the_section_was() -> None:
         "<zodb a>\n<mappingstorage>\nname <$odd>\n</mappingstorage>\n</zodb>", **odd
     )
     again = parse(Source(Path("y.conf"), prelude(odd) + whole(configuration)), {})
-    first, second = (each.contenders[0][1].config.storage for each in (configuration, again))
+    first, second = (parsed.contenders[0][1].config.storage for parsed in (configuration, again))
     assert first.config.name == second.config.name == "<a $main ${b} $$>"

@@ -106,7 +106,7 @@ def test_a_uri_can_be_opened_by_another_python() -> None:
 )
 def test_a_section_ends_where_zconfig_says(before: str) -> None:
     configuration = read(f"%define base x\n{ENVIRONMENT}{before}{SECTION}{HERE}")
-    assert [each.name for each in outside_of(configuration)] == ["far"]
+    assert [outside.name for outside in outside_of(configuration)] == ["far"]
     assert configuration.contenders[-1][1].name == "near"
 
 
@@ -125,7 +125,7 @@ def test_an_environment_can_have_the_name_of_a_contender() -> None:
     configuration = read(
         f"<zodb old>\nenvironment old\n<mappingstorage/>\n</zodb>\n{HERE}{ENVIRONMENT}"
     )
-    assert [each.name for each in contenders_of(configuration)] == ["old", "near"]
+    assert [contender.name for contender in contenders_of(configuration)] == ["old", "near"]
 
 
 @pytest.mark.parametrize(

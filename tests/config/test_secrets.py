@@ -67,9 +67,9 @@ def test_names_of_the_run_definitions_and_the_environment_are_looked_through(
 ) -> None:
     monkeypatch.setenv("FROM_OUTSIDE", "from the environment")
     text = "%define pw by definition\npassword $pw\npasswd $(FROM_OUTSIDE)\nport 7\n"
-    found = of_configuration(text, {"main_password": "of the run", "main_port": "8100"}, {})
-    assert {"by definition", "from the environment", "of the run"} <= found
-    assert found.isdisjoint({"7", "8100"})
+    secrets = of_configuration(text, {"main_password": "of the run", "main_port": "8100"}, {})
+    assert {"by definition", "from the environment", "of the run"} <= secrets
+    assert secrets.isdisjoint({"7", "8100"})
 
 
 def test_variables_that_drivers_read_are_secret_and_the_file_of_one_is_not(tmp_path: Path) -> None:

@@ -41,8 +41,8 @@ def other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def contender(uri: str) -> Contender:
-    (found,) = contenders_of(parse(source_of(uri), {}))
-    return found
+    (only_contender,) = contenders_of(parse(source_of(uri), {}))
+    return only_contender
 
 
 def in_a_file(text: str, **names: str) -> list[Contender]:
@@ -87,14 +87,14 @@ def test_what_is_known_before_it_is_opened_is_what_opening_it_shows(
         f"<zodb one>\n<filestorage>\npath {tmp_path}/z.fs\n</filestorage>\n</zodb>\n"
         "<zodb another>\n<mappingstorage/>\n</zodb>\n"
     )
-    found = contender(uri.format(tmp_path, tmp_path))
-    assert found.name == uri.partition(":")[0]
-    assert (found.info.storage_name, found.info.sharing) == (storage, sharing)
-    assert found.info.prefetches is not None
-    with Database(found.storage) as database:
+    unopened = contender(uri.format(tmp_path, tmp_path))
+    assert unopened.name == uri.partition(":")[0]
+    assert (unopened.info.storage_name, unopened.info.sharing) == (storage, sharing)
+    assert unopened.info.prefetches is not None
+    with Database(unopened.storage) as database:
         info = database.info()
     assert info.sharing is sharing
-    assert info.prefetches is found.info.prefetches
+    assert info.prefetches is unopened.info.prefetches
     assert any(name.endswith(f".{storage}") for name in info.storage_classes)
 
 
@@ -126,11 +126,11 @@ def test_a_demostorage_by_parameter_is_one() -> None:
 
 
 def test_trap_9_what_the_uri_says_of_the_db_is_honoured() -> None:
-    found = contender("memory://?connection_cache_size=77&connection_pool_size=3&database_name=d")
-    db = open_db(found.storage)
+    memory = contender("memory://?connection_cache_size=77&connection_pool_size=3&database_name=d")
+    db = open_db(memory.storage)
     assert (db.getCacheSize(), db.getPoolSize(), db.database_name) == (77, 3, "d")
     db.close()
-    assert found.settings["cache_size"] == "77"
+    assert memory.settings["cache_size"] == "77"
 
 
 def test_a_path_is_taken_as_it_is(tmp_path: Path) -> None:
@@ -164,9 +164,9 @@ def test_a_section_in_a_file_uses_what_the_run_defines(tmp_path: Path) -> None:
     ],
 )
 def test_no_password_is_in_the_settings(uri: str, settings: dict[str, str]) -> None:
-    found = contender(uri).settings
-    assert found.items() >= settings.items()
-    assert "heim" not in repr(found)
+    actual = contender(uri).settings
+    assert actual.items() >= settings.items()
+    assert "heim" not in repr(actual)
 
 
 def test_trap_10_other_uris_are_other_configurations() -> None:
@@ -186,7 +186,7 @@ def test_the_driver_for_sqlite_is_not_left_to_chance(
     uri: str, resolved: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    found = contender(uri)
+    sqlite = contender(uri)
     asked = [uri]
     resolve: Callable[[str], Any] = zodburi.resolve_uri
 
@@ -195,7 +195,7 @@ def test_the_driver_for_sqlite_is_not_left_to_chance(
         return resolve(uri)
 
     monkeypatch.setattr("zodburi.resolve_uri", listen)
-    with Database(found.storage) as database:
+    with Database(sqlite.storage) as database:
         assert database.info().driver == "sqlite3"
     assert asked[-1] == resolved
 
@@ -253,10 +253,10 @@ def test_a_bad_uri_in_a_file_is_told_with_the_line() -> None:
 
 @pytest.mark.usefixtures("other")
 def test_of_a_scheme_that_is_not_known_opening_tells() -> None:
-    found = contender("other:anything")
-    assert found.info.storage_name == "this storage"
-    assert found.settings["uri"] == "other:anything"
-    with Database(found.storage) as database:
+    unknown = contender("other:anything")
+    assert unknown.info.storage_name == "this storage"
+    assert unknown.settings["uri"] == "other:anything"
+    with Database(unknown.storage) as database:
         assert database.sharing is Sharing.VOLATILE
 
 

@@ -59,36 +59,36 @@ def read(text: str, scratch: Path) -> tuple[Sequence[Contender], dict[str, str]]
 
 
 @pytest.fixture
-def found(tmp_path: Path) -> dict[str, Contender]:
-    return {each.name: each for each in read(SERVERS, tmp_path)[0]}
+def contenders_by_name(tmp_path: Path) -> dict[str, Contender]:
+    return {contender.name: contender for contender in read(SERVERS, tmp_path)[0]}
 
 
 def test_settings_hold_those_of_the_servers_that_are_needed_and_of_no_others(
-    found: dict[str, Contender],
+    contenders_by_name: dict[str, Contender],
 ) -> None:
     servers = {
         name: {key.split(".")[1] for key in contender.settings if key.startswith("server.")}
-        for name, contender in found.items()
+        for name, contender in contenders_by_name.items()
     }
     assert servers == {
         "with_cache": {"pg", "cache"}, "through_zeo": {"between", "pg"}, "alone": set()
     }  # fmt: skip
     for name in ("with_cache", "through_zeo"):
-        settings = found[name].settings
+        settings = contenders_by_name[name].settings
         assert settings["server.pg.settings.values.shared_buffers"] == "64MB"
         assert settings["server.pg.user"] == "we'ird"
         assert settings["server.pg.section"] == "ServerSection"
 
 
 def test_what_the_run_gave_to_a_server_is_in_the_settings_by_its_name(
-    found: dict[str, Contender],
+    contenders_by_name: dict[str, Contender],
 ) -> None:
-    assert found["with_cache"].settings["storage.cache_servers"] == "$cache"
-    dsn = found["with_cache"].settings["storage.adapter.dsn"]
+    assert contenders_by_name["with_cache"].settings["storage.cache_servers"] == "$cache"
+    dsn = contenders_by_name["with_cache"].settings["storage.adapter.dsn"]
     assert "host='$pg_host' port='$pg_port'" in dsn
     assert "password='***'" in dsn
-    assert found["through_zeo"].settings["storage.server"] == "$between"
-    assert found["alone"].settings["storage.path"] == "$scratch/x.fs"
+    assert contenders_by_name["through_zeo"].settings["storage.server"] == "$between"
+    assert contenders_by_name["alone"].settings["storage.path"] == "$scratch/x.fs"
 
 
 def test_no_password_and_no_port_of_the_run_is_in_the_settings(tmp_path: Path) -> None:
@@ -104,7 +104,9 @@ def test_the_hash_of_a_contender_is_that_of_the_same_one_in_another_run(tmp_path
         (tmp_path / name).mkdir()
     one, _ = read(SERVERS, tmp_path / "one")
     other, _ = read(SERVERS, tmp_path / "other")
-    assert [each.fingerprint() for each in one] == [each.fingerprint() for each in other]
+    assert [contender.fingerprint() for contender in one] == [
+        contender.fingerprint() for contender in other
+    ]
 
 
 def test_a_setting_of_a_server_changes_the_hash_of_those_that_need_it(tmp_path: Path) -> None:
@@ -118,10 +120,12 @@ def test_a_setting_of_a_server_changes_the_hash_of_those_that_need_it(tmp_path: 
     assert changed == {"with_cache", "through_zeo"}
 
 
-def test_a_contender_knows_the_private_servers_that_it_needs(found: dict[str, Contender]) -> None:
+def test_a_contender_knows_the_private_servers_that_it_needs(
+    contenders_by_name: dict[str, Contender],
+) -> None:
     kinds = {
-        name: {server.name: server.kind for server in each.servers.values()}
-        for name, each in found.items()
+        name: {server.name: server.kind for server in contender.servers.values()}
+        for name, contender in contenders_by_name.items()
     }
     assert kinds == {
         "with_cache": {"pg": "postgresqlserver", "cache": "memcachedserver"},
@@ -132,7 +136,7 @@ def test_a_contender_knows_the_private_servers_that_it_needs(found: dict[str, Co
 
 def test_a_client_is_told_what_it_needs_and_nothing_of_the_rest(tmp_path: Path) -> None:
     contenders, names = read(SERVERS, tmp_path)
-    with_cache, through_zeo, alone = (each.storage for each in contenders)
+    with_cache, through_zeo, alone = (contender.storage for contender in contenders)
     assert set(with_cache.names) == {"cache", "pg_host", "pg_port", "pg_password"}
     assert "%import relstorage" in with_cache.section
     assert through_zeo.names == {"between": names["between"]}
@@ -238,14 +242,16 @@ def test_servers_may_need_each_other(tmp_path: Path) -> None:
 
 def test_a_look_tells_everything_and_widens_nothing() -> None:
     before = Contender("x", Storage(), info=StorageInfo(sharing=Sharing.VOLATILE))
-    found = StorageInfo(storage_name="Found", sharing=Sharing.CONCURRENT, stores_blobs=True)
-    assert before.opened(found).info == replace(found, sharing=Sharing.VOLATILE)
+    info = StorageInfo(storage_name="Found", sharing=Sharing.CONCURRENT, stores_blobs=True)
+    assert before.opened(info).info == replace(info, sharing=Sharing.VOLATILE)
     assert replace(before, info=StorageInfo()).opened(before.info).info.sharing is Sharing.VOLATILE
 
 
-def test_what_a_client_gets_of_a_contender_is_plain_data(found: dict[str, Contender]) -> None:
-    for each in found.values():
-        assert pickle.loads(pickle.dumps(each.storage)) == each.storage
+def test_what_a_client_gets_of_a_contender_is_plain_data(
+    contenders_by_name: dict[str, Contender],
+) -> None:
+    for contender in contenders_by_name.values():
+        assert pickle.loads(pickle.dumps(contender.storage)) == contender.storage
 
 
 @pytest.mark.parametrize(

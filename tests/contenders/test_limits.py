@@ -28,8 +28,8 @@ GREENLETS = frozenset({ClientKind.GREENLET})
 
 def contender(storage: str, place: Path) -> Contender:
     source = Source(place / "x.conf", f"{IMPORTS}<zodb x>\n{storage}</zodb>\n")
-    (found,) = contenders_of(parse(source, {"scratch": str(place)}))
-    return found
+    (only_contender,) = contenders_of(parse(source, {"scratch": str(place)}))
+    return only_contender
 
 
 def in_(section: str, *inner: str) -> str:
@@ -79,9 +79,9 @@ def test_a_limit_applies_where_all_of_it_is_true(
 ) -> None:
     assert all(map(limit.applies_to, limited))
     assert not any(map(limit.applies_to, free))
-    found = Contender("x", Storage(), limits=(limit,))
-    assert {refusal(found, shape) for shape in limited} == {"x"}
-    assert {refusal(found, shape) for shape in free} <= {None}
+    limited_contender = Contender("x", Storage(), limits=(limit,))
+    assert {refusal(limited_contender, shape) for shape in limited} == {"x"}
+    assert {refusal(limited_contender, shape) for shape in free} <= {None}
 
 
 def test_crews_that_a_contender_refuses(tmp_path: Path) -> None:
@@ -97,19 +97,19 @@ def test_crews_that_a_contender_refuses(tmp_path: Path) -> None:
     assert refusal(zeo, PROCESSES) is None
     assert refusal(sqlite, PROCESSES) is None
     assert "event loop" in str(refusal(zeo, CrewShape(2, ClientKind.GREENLET)))
-    for each in contenders:
-        assert refusal(each, CrewShape(1)) is None
-        assert refusal(each, CrewShape(9, ClientKind.GREENLET, shared=True)) is None
+    for any_contender in contenders:
+        assert refusal(any_contender, CrewShape(1)) is None
+        assert refusal(any_contender, CrewShape(9, ClientKind.GREENLET, shared=True)) is None
 
 
 def test_what_a_look_has_found_counts(tmp_path: Path) -> None:
-    found = contender(SQLITE, tmp_path)
+    sqlite = contender(SQLITE, tmp_path)
     with_blobs = Parameters(CrewShape(1), blobs=True)
-    assert found.refusal(with_blobs) is None
-    assert found.opened(StorageInfo("X", stores_blobs=False)).refusal(with_blobs) == (
+    assert sqlite.refusal(with_blobs) is None
+    assert sqlite.opened(StorageInfo("X", stores_blobs=False)).refusal(with_blobs) == (
         "X stores no blobs as it is configured here; see blob-dir"
     )
-    exclusive = found.opened(StorageInfo("X", sharing=Sharing.EXCLUSIVE))
+    exclusive = sqlite.opened(StorageInfo("X", sharing=Sharing.EXCLUSIVE))
     assert str(refusal(exclusive, PROCESSES)).startswith("X: one DB at a time can open it; use")
 
 
@@ -138,9 +138,9 @@ def test_psycopg2_is_for_greenlets_or_for_others(
 
 
 def test_a_persistent_zeo_cache_is_for_one_db(tmp_path: Path) -> None:
-    found = contender("<zeoclient>\nserver localhost:1\nclient c\n</zeoclient>\n", tmp_path)
-    assert "persistent cache file serves one DB" in str(refusal(found, PROCESSES))
-    assert refusal(found, SHARED) is None
+    zeo = contender("<zeoclient>\nserver localhost:1\nclient c\n</zeoclient>\n", tmp_path)
+    assert "persistent cache file serves one DB" in str(refusal(zeo, PROCESSES))
+    assert refusal(zeo, SHARED) is None
 
 
 def test_a_wrapped_storage_that_one_db_can_open_is_not_supported_in_two_processes(
@@ -159,21 +159,23 @@ def test_a_wrapped_storage_that_one_db_can_open_is_not_supported_in_two_processe
 
 
 def test_a_demostorage_shares_no_relstorage_among_threads(tmp_path: Path) -> None:
-    found = contender(in_("demostorage", in_("zlibstorage", SQLITE)), tmp_path)
-    assert "DemoStorage uses one RelStorage in all threads" in str(refusal(found, SHARED))
-    assert refusal(found, CrewShape(1, ClientKind.THREAD, shared=True)) is None
+    demo = contender(in_("demostorage", in_("zlibstorage", SQLITE)), tmp_path)
+    assert "DemoStorage uses one RelStorage in all threads" in str(refusal(demo, SHARED))
+    assert refusal(demo, CrewShape(1, ClientKind.THREAD, shared=True)) is None
     assert refusal(contender(in_("demostorage", FS), tmp_path), SHARED) is None
 
 
 def test_a_demostorage_keeps_no_changes_where_it_cannot(tmp_path: Path) -> None:
-    found = contender(
+    demo = contender(
         in_("demostorage", FS, SQLITE.replace("<relstorage", "<relstorage changes")), tmp_path
     )
-    assert refusal(found, CrewShape(1)) == (
+    assert refusal(demo, CrewShape(1)) == (
         "DemoStorage cannot keep its changes in RelStorage; have it keep them in a "
         "<filestorage changes>"
     )
-    base, changes = (open_db(contender(each, tmp_path).storage).storage for each in (FS, SQLITE))
+    base, changes = (
+        open_db(contender(section, tmp_path).storage).storage for section in (FS, SQLITE)
+    )
     with closing(base), closing(changes), pytest.raises(AttributeError, match="'_lock'"):
         DemoStorage(base=base, changes=changes)
 
@@ -197,8 +199,8 @@ def test_a_contender_behind_a_server_that_is_read_only_is_so(tmp_path: Path) -> 
         "<zodb x>\n<zeoclient>\nserver $main\n</zeoclient>\n</zodb>\n"
     )
     names = {"scratch": str(tmp_path), "main": "127.0.0.1:1"}
-    (found,) = contenders_of(parse(Source(tmp_path / "x.conf", text), names))
-    assert found.info.read_only
+    (behind_server,) = contenders_of(parse(Source(tmp_path / "x.conf", text), names))
+    assert behind_server.info.read_only
 
 
 def test_which_dbs_see_what_a_server_holds(tmp_path: Path) -> None:
@@ -225,11 +227,11 @@ def test_a_database_of_a_package_that_is_not_known_is_looked_into(
     monkeypatch.syspath_prepend(str(tmp_path))
     text = f"%import otherdb\n<otherdb x>\n<zodb>\n{FS}</zodb>\n</otherdb>\n"
     names = {"scratch": str(tmp_path)}
-    (found,) = contenders_of(parse(Source(tmp_path / "x.conf", text), names))
-    assert found.info.storage_name == "FileStorage"
-    assert found.info.sharing is Sharing.EXCLUSIVE
-    assert found.info.prefetches is None
-    assert found.storage.section.startswith("%import otherdb\n<otherdb x>\n<zodb>\n")
+    (other,) = contenders_of(parse(Source(tmp_path / "x.conf", text), names))
+    assert other.info.storage_name == "FileStorage"
+    assert other.info.sharing is Sharing.EXCLUSIVE
+    assert other.info.prefetches is None
+    assert other.storage.section.startswith("%import otherdb\n<otherdb x>\n<zodb>\n")
 
 
 def with_memcached(place: Path, servers: str) -> Contender:
@@ -256,9 +258,9 @@ def test_one_of_the_addresses_of_a_zeo_server_is_enough(tmp_path: Path) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as listener:
         there = "{}:{}".format(*listener.getsockname())
         section = f"<zeoclient>\nserver {tmp_path}/no.sock\nserver {there}\n</zeoclient>\n"
-        found = contender(section, tmp_path)
-        assert found.missing_server() is None
-    assert found.missing_server() == (
+        zeo = contender(section, tmp_path)
+        assert zeo.missing_server() is None
+    assert zeo.missing_server() == (
         f"no ZEO server at {tmp_path}/no.sock or {there}; start one there: "
         f"runzeo -a {tmp_path}/no.sock -f Data.fs"
     )

@@ -22,8 +22,8 @@ class Making:
     """A maker with a cache of its own, and what it told."""
 
     def __init__(self, cache: Path, guardian: Guardian) -> None:
-        self.told: list[str] = []
-        self.maker = Maker(guardian, self.told.append, cache)
+        self.messages: list[str] = []
+        self.maker = Maker(guardian, self.messages.append, cache)
 
     def python(self, environment: Environment) -> str:
         return self.maker.interpreter(environment, Path("modules")).executable
@@ -62,7 +62,7 @@ def says(python: str, code: str) -> str:
 def test_the_python_of_the_command_is_there(making: Making) -> None:
     interpreter = making.maker.interpreter(Environment("installed"), Path("modules"))
     assert (interpreter.executable, interpreter.sees_ours) == (sys.executable, True)
-    assert making.told == []
+    assert making.messages == []
 
 
 def test_a_requirement_is_installed_once_and_everything_else_is_as_it_was(
@@ -75,10 +75,10 @@ def test_a_requirement_is_installed_once_and_everything_else_is_as_it_was(
     )
     python = making.python(environment)
     assert says(python, "import shot, ZODB, relstorage; print(shot.number)") == "1"
-    assert making.told == ["making environment shot: shot==1.0, all else as installed"]
+    assert making.messages == ["making environment shot: shot==1.0, all else as installed"]
     path.unlink()
     assert making.python(environment) == python
-    assert len(making.told) == 1
+    assert len(making.messages) == 1
     assert making.maker.describe(environment).endswith("made before")
 
 
@@ -164,7 +164,7 @@ def test_a_requirement_whose_path_is_gone(making: Making, tmp_path: Path) -> Non
     assert making.maker.describe(environment).endswith("to be made")
     with pytest.raises(UserError, match="environment a cannot be made: ERROR: "):
         making.python(environment)
-    assert [each.suffix for each in (tmp_path / "cache").iterdir()] == [".lock"]
+    assert [path.suffix for path in (tmp_path / "cache").iterdir()] == [".lock"]
 
 
 def test_what_may_be_another_release_today_is_told_of(making: Making, tmp_path: Path) -> None:
@@ -172,7 +172,7 @@ def test_what_may_be_another_release_today_is_told_of(making: Making, tmp_path: 
     environment = Environment("shot", requirements=("shot>=1",), keeps_installed=True)
     for _ in range(2):
         making.python(environment)
-    assert making.told[1].startswith("environment shot: as it was made on 2")
+    assert making.messages[1].startswith("environment shot: as it was made on 2")
 
 
 def test_a_checkout_is_built_elsewhere(tmp_path: Path, making: Making) -> None:
@@ -206,5 +206,5 @@ def test_a_cache_that_cannot_be_written_to(tmp_path: Path) -> None:
 def test_only_what_a_client_needs_is_carried(tmp_path: Path) -> None:
     carry_to(tmp_path / "modules")
     home = tmp_path / "modules" / "zodbshootout"
-    assert {each.name for each in home.iterdir()} == set(CARRIED)
+    assert {path.name for path in home.iterdir()} == set(CARRIED)
     assert not list(home.rglob("__pycache__"))

@@ -46,8 +46,10 @@ OTHERS = (
 
 def contender(section: str) -> Contender:
     text = f"<zodb x>\n<relstorage>\n<{section}>\ndriver auto\n</{section}>\n</relstorage>\n"
-    (found,) = contenders_of(parse(Source(Path("x.conf"), f"{IMPORTS}{text}</zodb>\n"), {}))
-    return found
+    (only_contender,) = contenders_of(
+        parse(Source(Path("x.conf"), f"{IMPORTS}{text}</zodb>\n"), {})
+    )
+    return only_contender
 
 
 @pytest.mark.parametrize("refusal", REFUSALS.values(), ids=list(REFUSALS))

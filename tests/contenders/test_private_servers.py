@@ -51,7 +51,9 @@ def check(place: Path, *names: str) -> None:
     source = Source(place / "x.conf", TEXT)
     with given_names(source, place) as defined:
         configuration = parse(source, defined)
-    contenders = [each for each in contenders_of(configuration) if each.name in names]
+    contenders = [
+        contender for contender in contenders_of(configuration) if contender.name in names
+    ]
     assert len(contenders) == len(names)
     check_servers_can_restart(contenders)
 

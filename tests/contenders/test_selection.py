@@ -9,7 +9,7 @@ from zodbshootout.contenders.selection import baseline_among, named, shared_data
 from zodbshootout.errors import UserError
 
 ALL = [contender("a"), contender("b"), contender("c,d"), contender("again", "/var/a.fs")]
-NAMES = [each.name for each in ALL]
+NAMES = [one.name for one in ALL]
 
 
 def test_commas_separate_names_unless_a_name_has_them() -> None:

@@ -11,8 +11,8 @@ from zodbshootout.errors import UserError
 
 
 def contender(name: str, obstacle: str | None = None, **settings: str) -> Contender:
-    found = {f"storage.{key}": value for key, value in settings.items()}
-    return Contender(name, Storage(), found, zap_obstacle=obstacle)
+    storage_settings = {f"storage.{key}": value for key, value in settings.items()}
+    return Contender(name, Storage(), storage_settings, zap_obstacle=obstacle)
 
 
 A, B = (contender(name, path=f"/var/{name}.fs", quota="5") for name in "ab")
@@ -40,8 +40,8 @@ def test_each_database_is_asked_for_and_told_apart() -> None:
 
 
 def test_force_asks_for_none_and_takes_all_that_last() -> None:
-    found = to_be_zapped([A, B, MEMORY], [], refuse_to_ask, force=True)
-    assert found == {"a", "b"}
+    zapped = to_be_zapped([A, B, MEMORY], [], refuse_to_ask, force=True)
+    assert zapped == {"a", "b"}
 
 
 def test_names_ask_for_none_and_take_those() -> None:

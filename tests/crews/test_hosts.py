@@ -326,7 +326,7 @@ def test_reports_come_in_the_order_of_the_clients() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "cause"),
     [
         (Failure("no route to the database"), "host host-1: no route to the database"),
         (OSError("gone"), "host host-1 was lost: OSError: gone"),
@@ -336,13 +336,13 @@ def test_reports_come_in_the_order_of_the_clients() -> None:
         (TimeoutError(), "host host-1 has started no process for its clients within 60 s"),
     ],
 )
-def test_a_failure_names_its_host(answer: Any, said: str) -> None:
+def test_a_failure_names_its_host(answer: Any, cause: str) -> None:
     clock = ExactClock()
     broken = ExactActor(clock, answers={protocol.Prepare: answer})
     crew = exact(clock, ExactActor(clock), broken)
     with pytest.raises(Failed) as failed:
         crew.prepare(1)
-    assert failed.value.failure.cause.startswith(said)
+    assert failed.value.failure.cause.startswith(cause)
 
 
 ITERATIONS = 80

@@ -99,8 +99,8 @@ def outcomes(place: Path) -> dict[str, tuple[str, str]]:
     """Return the state and the reason of each cell."""
     lines = (place / "a.cells.jsonl").read_text().splitlines()
     return {
-        f"{each['contender']} {each['benchmark']}": (each["state"], each["reason"])
-        for each in map(json.loads, lines)
+        f"{cell['contender']} {cell['benchmark']}": (cell["state"], cell["reason"])
+        for cell in map(json.loads, lines)
     }
 
 
@@ -109,7 +109,7 @@ def runs_of(place: Path) -> dict[str, int]:
     if not (place / "a.json").exists():
         return {}
     suite = pyperf.BenchmarkSuite.load(str(place / "a.json"))
-    names = {each.get_name(): len(each.get_runs()) for each in suite}
+    names = {benchmark.get_name(): len(benchmark.get_runs()) for benchmark in suite}
     return {" ".join(name.replace(":", "").split()[:2]): count for name, count in names.items()}
 
 
@@ -118,14 +118,14 @@ def check_failed(
 ) -> None:
     """Check that these cells have failed with a cause, and that all others are measured."""
     assert done.status == 3, done.out + done.err
-    found = outcomes(place)
+    remaining = outcomes(place)
     for name in failed:
-        state, reason = found.pop(name)
+        state, reason = remaining.pop(name)
         assert state == "failed"
         assert all(cause in reason for cause in causes), reason
         assert "\n" not in reason
         assert reason in done.out
-    assert {state for state, _ in found.values()} == {"measured"}
-    assert runs_of(place).keys() >= found.keys()
+    assert {state for state, _ in remaining.values()} == {"measured"}
+    assert runs_of(place).keys() >= remaining.keys()
     assert "Traceback" not in done.out + done.err
     assert left_behind(place) == []

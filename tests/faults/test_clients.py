@@ -97,7 +97,7 @@ def mishaps(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Wreck]:
     )
     run = wreck(place, text, "-p", str(PROCESSES))
     # It is in a session of its own, and holds what its parent printed to for a minute.
-    escaped = [each for each in run.left_behind if "time.sleep(60)" in each]
+    escaped = [command for command in run.left_behind if "time.sleep(60)" in command]
     assert len(escaped) == 1
     run.left_behind.remove(*escaped)
     return place, run
@@ -137,7 +137,7 @@ def test_a_clock_that_steps(fault: str, mishaps: tuple[Path, Wreck]) -> None:
     name = fault.replace("-", "_")
     suite = pyperf.BenchmarkSuite.load(str(mishaps[0] / "a.d" / f"{name}.json"))
     assert len(suite) == 2
-    assert all(0 < value < 60 for each in suite for value in each.get_values())
+    assert all(0 < value < 60 for benchmark in suite for value in benchmark.get_values())
 
 
 # Without a second attempt

@@ -69,5 +69,5 @@ def test_a_directory_of_results_that_is_removed(tmp_path: Path) -> None:
     assert done.status == 0, done.out + done.err
     assert (tmp_path / "done").exists()
     suite = pyperf.BenchmarkSuite.load(str(tmp_path / "results" / "a.json"))
-    assert [len(each.get_runs()) for each in suite] == [3] * 4
+    assert [len(benchmark.get_runs()) for benchmark in suite] == [3] * 4
     assert left_behind(tmp_path) == []

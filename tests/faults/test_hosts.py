@@ -80,10 +80,10 @@ def test_a_scheduler_that_goes_away_fails_the_cell(tmp_path: Path) -> None:
         done = measure(tmp_path, bad("kill-dask-scheduler", during="run"), cluster)
         assert done.status == 3, done.out + done.err
         assert "Traceback" not in done.out + done.err
-        found = outcomes(tmp_path)
-        assert found["bad add"][0] == "failed"
-        assert "was lost: " in found["bad add"][1]
-        assert found["bad cold"] == (
+        states = outcomes(tmp_path)
+        assert states["bad add"][0] == "failed"
+        assert "was lost: " in states["bad add"][1]
+        assert states["bad cold"] == (
             "failed",
             f"the cluster's scheduler at {cluster.address} does not answer",
         )
@@ -129,9 +129,9 @@ def test_clocks_that_are_apart_change_nothing(tmp_path: Path) -> None:
         for run in (
             pyperf.BenchmarkSuite.load(str(tmp_path / "a.json")).get_benchmarks()[0].get_runs()
         ):
-            told = run.get_metadata()
-            assert told["start_spread_s"] < OFFSET / 10
-            assert told["on_clock_s"] < OFFSET * len(run.values)
-            assert 0 < told["clock_uncertainty_s"] < OFFSET / 10
+            metadata = run.get_metadata()
+            assert metadata["start_spread_s"] < OFFSET / 10
+            assert metadata["on_clock_s"] < OFFSET * len(run.values)
+            assert 0 < metadata["clock_uncertainty_s"] < OFFSET / 10
         check_gone(cluster, tmp_path)
     assert left_behind(tmp_path) == []

@@ -41,10 +41,10 @@ def test_the_rows_after_the_process_that_starts_workers_was_killed_are_measured(
 ) -> None:
     done = measure(tmp_path, faulty("bad", "kill-fork-server"), "--retries", "0")
     assert done.status == 3, done.out + done.err
-    found = outcomes(tmp_path)
-    assert found["bad add"][0] == "failed"
-    assert "was killed by SIGKILL" in found["bad add"][1]
-    assert {found[name][0] for name in ("good cold", "bad cold")} == {"measured"}
+    states = outcomes(tmp_path)
+    assert states["bad add"][0] == "failed"
+    assert "was killed by SIGKILL" in states["bad add"][1]
+    assert {states[name][0] for name in ("good cold", "bad cold")} == {"measured"}
     assert "Traceback" not in done.out + done.err
     assert left_behind(tmp_path) == []
 
@@ -70,7 +70,9 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def values_in(place: Path) -> dict[str, list[tuple[float, ...]]]:
     suite = pyperf.BenchmarkSuite.load(str(place / "a.json"))
-    return {each.get_name(): [run.values for run in each.get_runs()] for each in suite}
+    return {
+        benchmark.get_name(): [run.values for run in benchmark.get_runs()] for benchmark in suite
+    }
 
 
 @pytest.mark.xdist_group("killed command")

@@ -111,8 +111,8 @@ def silent_server() -> Iterator[int]:
         yield listening.getsockname()[1]
         listening.shutdown(socket.SHUT_RDWR)
         thread.join()
-    for each in taken:
-        each.close()
+    for connection in taken:
+        connection.close()
 
 
 CLOSED = {

@@ -95,17 +95,17 @@ def _kill_children(word: str) -> None:
     """Kill what the command has started, of a word in its command line, with what that started."""
     for child in _ancestor(3).children():
         if word in " ".join(child.cmdline()):
-            for each in [child, *child.children(recursive=True)]:
-                each.kill()
+            for process in [child, *child.children(recursive=True)]:
+                process.kill()
             child.wait(10)
 
 
 def _dask_worker() -> psutil.Process | None:
     """Return the Dask worker called alpha, where this process is one of its clients."""
-    for each in psutil.Process().parents():
-        words = each.cmdline()
+    for parent in psutil.Process().parents():
+        words = parent.cmdline()
         if any("dask_worker" in word for word in words) and "alpha" in words:
-            return each
+            return parent
     return None
 
 
@@ -116,9 +116,9 @@ def _kill_dask_worker() -> None:
 
 def _kill_dask_scheduler() -> None:
     if worker := _dask_worker():
-        for each in psutil.Process(worker.ppid()).children():
-            if any("dask_scheduler" in word for word in each.cmdline()):
-                each.kill()
+        for sibling in psutil.Process(worker.ppid()).children():
+            if any("dask_scheduler" in word for word in sibling.cmdline()):
+                sibling.kill()
 
 
 def _raise_on_host() -> None:

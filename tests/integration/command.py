@@ -121,15 +121,15 @@ def processes_in(directory: Path) -> dict[int, str]:
     What a server's processes have for a command need not tell where their data are. One that
     has no command any more is about to end.
     """
-    found = {}
+    commands = {}
     for process in psutil.process_iter():
         try:
             words, place = process.cmdline(), process.cwd()
         except psutil.Error:  # it has ended, or is somebody else's
             continue
         if words and (Path(place).is_relative_to(directory) or str(directory) in " ".join(words)):
-            found[process.pid] = " ".join(words)
-    return found
+            commands[process.pid] = " ".join(words)
+    return commands
 
 
 def wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
@@ -147,8 +147,8 @@ def left_behind(directory: Path) -> list[str]:
 
 def cells(path: Path) -> Cells:
     return {
-        (each["contender"], each["benchmark"]): (each["state"], each["reason"])
-        for each in map(json.loads, path.read_text().splitlines())
+        (cell["contender"], cell["benchmark"]): (cell["state"], cell["reason"])
+        for cell in map(json.loads, path.read_text().splitlines())
     }
 
 

@@ -113,8 +113,10 @@ def write(path: Path, contenders: dict[str, str]) -> None:
 
 
 def check_all_measured(path: Path, contenders: dict[str, str], benchmarks: list[str]) -> None:
-    found = {key: state for key, (state, _) in cells(path).items()}
-    assert found == {(name, each): "measured" for name in contenders for each in benchmarks}
+    states = {key: state for key, (state, _) in cells(path).items()}
+    assert states == {
+        (name, benchmark): "measured" for name in contenders for benchmark in benchmarks
+    }
 
 
 def fact(path: Path, benchmark: str, name: str) -> object:
@@ -171,9 +173,9 @@ def test_a_large_crew_on_each_server(words: tuple[str, ...], place: Path) -> Non
         "-c", "16", *words, "--object-counts", "2", *BRIEF[2:], "-o", "a.json",
     )  # fmt: skip
     assert done.status == 0, done.out + done.err
-    found = cells(place / "a.cells.jsonl")
-    assert len(found) == 4 * 3
-    assert {state for state, _ in found.values()} == {"measured"}
+    states = cells(place / "a.cells.jsonl")
+    assert len(states) == 4 * 3
+    assert {state for state, _ in states.values()} == {"measured"}
     assert left_behind(place) == []
 
 

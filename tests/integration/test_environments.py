@@ -56,14 +56,16 @@ def wheels(of: WheelSet) -> dict[str, str]:
             if os.environ.get("CI"):
                 raise
             pytest.skip(f"the wheels of {of.name} cannot be fetched: {error}")
-    found = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(of.directory)}
-    return {**found, "PIP_CONFIG_FILE": os.devnull, "PATH": without_uv()}
+    variables = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(of.directory)}
+    return {**variables, "PIP_CONFIG_FILE": os.devnull, "PATH": without_uv()}
 
 
 def without_uv() -> str:
     """Return a PATH without uv, which does not look for wheels where pip does."""
     directories = os.environ["PATH"].split(os.pathsep)
-    return os.pathsep.join(each for each in directories if not shutil.which("uv", path=each))
+    return os.pathsep.join(
+        directory for directory in directories if not shutil.which("uv", path=directory)
+    )
 
 
 @pytest.fixture
@@ -207,13 +209,13 @@ def test_what_cannot_be_had_costs_its_contenders_only(home: Path) -> None:
         **cache(home), PIP_NO_INDEX="1", PATH=without_uv(),
     )  # fmt: skip
     assert done.status == 3
-    found = {name: told for (name, _), told in cells(home / "a.cells.jsonl").items()}
-    assert found.pop("fs")[0] == "measured"
-    assert {state for state, _ in found.values()} == {"failed"}
-    assert found["in_unmade"][1].startswith("environment unmade cannot be made: ERROR: ")
-    assert found["in_gone"][1] == f"environment gone: there is no Python {home}/gone"
-    assert "is Python 3.8.0; 3.9 is the oldest that clients run on" in found["in_old"][1]
-    assert "environment bare has no ZODB that works: ModuleNotFoundError" in found["in_bare"][1]
+    states = {name: outcome for (name, _), outcome in cells(home / "a.cells.jsonl").items()}
+    assert states.pop("fs")[0] == "measured"
+    assert {state for state, _ in states.values()} == {"failed"}
+    assert states["in_unmade"][1].startswith("environment unmade cannot be made: ERROR: ")
+    assert states["in_gone"][1] == f"environment gone: there is no Python {home}/gone"
+    assert "is Python 3.8.0; 3.9 is the oldest that clients run on" in states["in_old"][1]
+    assert "environment bare has no ZODB that works: ModuleNotFoundError" in states["in_bare"][1]
     assert left_behind(home) == []
 
 
@@ -236,10 +238,10 @@ def test_a_virtual_environment_that_is_gone_in_the_middle_fails_its_cell(home: P
     (home / "x.conf").write_text(f"{environment}{OURS}{ELSEWHERE}")
     done = run(home, "x.conf", "add", *ONE_CLIENT, "-o", "a.json")
     assert done.status == 3
-    found = cells(home / "a.cells.jsonl")
-    assert found["fs", "add"][0] == "measured"
+    states = cells(home / "a.cells.jsonl")
+    assert states["fs", "add"][0] == "measured"
     assert (
-        "the Python of environment other ended with exit status 1: no" in found["there", "add"][1]
+        "the Python of environment other ended with exit status 1: no" in states["there", "add"][1]
     )
     assert left_behind(home) == []
 
@@ -268,9 +270,9 @@ def test_greenlets_are_not_supported_where_gevent_is_not(home: Path, old: Path) 
     words = ("x.conf", "add", "--gevent", *QUICK, "-o", "a.json")
     done = run(home, *words, **cache(old), **wheels(OLD))
     assert done.status == 0, done.err
-    found = cells(home / "a.cells.jsonl")
-    assert found["fs", "add"][0] == "measured"
-    assert found["there", "add"] == ("not supported", "gevent is not installed in its environment")
+    states = cells(home / "a.cells.jsonl")
+    assert states["fs", "add"][0] == "measured"
+    assert states["there", "add"] == ("not supported", "gevent is not installed in its environment")
 
 
 @pytest.mark.network
@@ -279,9 +281,9 @@ def test_newt_db_is_measured_beside_the_relstorage_that_it_needs(home: Path) -> 
     words = ("newt-sample.conf", "add", "update", "cold", *QUICK, "-o", "a.json")
     done = run(home, *words, **with_uv(NEWT, home))
     assert done.status == 0, done.err
-    found = cells(home / "a.cells.jsonl")
-    assert {name for name, _ in found} == {"relstorage", "newt", "newt_text"}
-    assert {state for state, _ in found.values()} == {"measured"}
+    states = cells(home / "a.cells.jsonl")
+    assert {name for name, _ in states} == {"relstorage", "newt", "newt_text"}
+    assert {state for state, _ in states.values()} == {"measured"}
     metadata = metadata_of(home / "a.d" / "newt_text.json", "add")
     assert (metadata["version_RelStorage"], metadata["driver"]) == ("2.1.1", "psycopg2")
     assert left_behind(home) == []

@@ -183,8 +183,8 @@ def ssh_server(place: Path) -> Iterator[dict[str, Any]]:
 
 @pytest.mark.parametrize("name", ["ssh", "kubernetes", "tls", "packages"])
 def test_the_files_of_the_manual_can_be_read(name: str) -> None:
-    told = yaml.safe_load((EXAMPLES / f"{name}.yaml").read_text())
-    assert {"class", "scheduler-address"} & told.keys()
+    configuration = yaml.safe_load((EXAMPLES / f"{name}.yaml").read_text())
+    assert {"class", "scheduler-address"} & configuration.keys()
 
 
 @pytest.mark.parametrize("name", ["alpha", "_"])
@@ -213,7 +213,7 @@ def test_a_storage_is_sent_to_the_hosts(name: str, home: Path) -> None:
 
 @of_two_hosts
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("pip-install: RelStorage", "zodbshootout.pip-install has to be a list of texts"),
         ("upload-directories: [1]", "zodbshootout.upload-directories has to be a list of texts"),
@@ -221,13 +221,13 @@ def test_a_storage_is_sent_to_the_hosts(name: str, home: Path) -> None:
     ],
 )
 def test_packages_that_cannot_be_sent(
-    text: str, said: str, home: Path, two_hosts: DaskCluster
+    text: str, message: str, home: Path, two_hosts: DaskCluster
 ) -> None:
-    told = f"scheduler-address: {two_hosts.address}\nzodbshootout:\n  {text}\n"
-    (home / "cluster.yaml").write_text(told)
+    yaml_text = f"scheduler-address: {two_hosts.address}\nzodbshootout:\n  {text}\n"
+    (home / "cluster.yaml").write_text(yaml_text)
     done = run(home, "x.conf", "add", "--hosts", "cluster.yaml", "-o", "a.json")
     assert done.status == 2
-    assert done.complaint == f"zodbshootout: --hosts: {said}"
+    assert done.complaint == f"zodbshootout: --hosts: {message}"
     assert two_hosts.workers["alpha"].poll() is None
 
 

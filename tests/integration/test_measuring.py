@@ -65,14 +65,14 @@ def without_words(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Done]
     return place, run(place, *QUICK, HOME=str(place))
 
 
-def check_states(found: Cells, unsupported: Unsupported) -> None:
+def check_states(states: Cells, unsupported: Unsupported) -> None:
     """Check which cells are measured, and that there is a reason why others are not."""
     refused = unsupported | {
         ("memory", "prefetch_cold"),
         ("filestorage", "prefetch_cold"),
         ("sqlite", "readCurrent_conflicts"),
     }
-    for cell, (state, reason) in found.items():
+    for cell, (state, reason) in states.items():
         expected = bool({cell, cell[0]} & refused)
         assert state == ("not supported" if expected else "measured"), (cell, reason)
         assert bool(reason) == expected
@@ -87,10 +87,10 @@ def test_every_supported_cell_of_the_embedded_default_is_measured(
 ) -> None:
     place, done = runs(crew)
     assert done.status == 0, done.out + done.err
-    found = cells(place / "a.cells.jsonl")
+    states = cells(place / "a.cells.jsonl")
     expected = set(benchmarks()) - {"replay"} if "all" in CREWS[crew][0] else SEVEN
-    assert {benchmark for _, benchmark in found} == expected
-    check_states(found, CREWS[crew][1])
+    assert {benchmark for _, benchmark in states} == expected
+    check_states(states, CREWS[crew][1])
     assert left_behind(place) == []
 
 
@@ -100,15 +100,15 @@ def test_without_o_results_go_to_the_users_data_and_the_path_is_told(
 ) -> None:
     place, done = without_words
     assert done.status == 0, done.out + done.err
-    path = told_in(done)
+    path = results_path(done)
     assert path.is_relative_to(place)
-    found = cells(path.with_suffix(".cells.jsonl"))
-    assert {benchmark for _, benchmark in found} == SEVEN
-    check_states(found, ALONE)
+    states = cells(path.with_suffix(".cells.jsonl"))
+    assert {benchmark for _, benchmark in states} == SEVEN
+    check_states(states, ALONE)
     assert "memory: steamin 20x300B processes-1" in names_in(path)
 
 
-def told_in(done: Done) -> Path:
+def results_path(done: Done) -> Path:
     """Return where a run says that its results are."""
     (line,) = [line for line in done.out.splitlines() if line.startswith("Results: ")]
     return Path(line.removeprefix("Results: ").partition(", and")[0])
@@ -141,7 +141,7 @@ def test_the_results_are_files_that_pyperf_compares(
     measured = [cell for cell, (state, _) in cells(place / "a.cells.jsonl").items()
                 if state == "measured"]  # fmt: skip
     assert len(names_in(place / "a.json")) == len(measured)
-    other = str(told_in(without_words[1]))
+    other = str(results_path(without_words[1]))
     assert "Benchmark" in pyperf_says(place, "compare_to", "--table", "a.json", other, "-v")
     between = pyperf_says(place, "compare_to", "a.d/memory.json", "a.d/zeo.json", "-v")
     assert "Mean +- std dev: [memory]" in between
@@ -311,8 +311,10 @@ def test_contenders_that_are_one_database_are_measured_in_turn(tmp_path: Path) -
     names = ("add", "update", "cold", "conflicts", "conflicts_map", "readCurrent_conflicts")
     done = run(tmp_path, "x.conf", *names, "-c", "2", *QUICK, "-o", "a.json")
     assert done.status == 0, done.out + done.err
-    found = cells(tmp_path / "a.cells.jsonl")
-    assert found == {(name, each): ("measured", "") for name in ("one", "other") for each in names}
+    states = cells(tmp_path / "a.cells.jsonl")
+    assert states == {
+        (name, benchmark): ("measured", "") for name in ("one", "other") for benchmark in names
+    }
     starts = [
         metadata_of(tmp_path / "a.d" / f"{name}.json", "update")["slices"]
         for name in ("one", "other")
@@ -343,12 +345,12 @@ def test_a_run_ends_when_its_figures_are_known_or_its_time_is_up(tmp_path: Path)
     assert done.status == 0
     assert "~" not in done.out
     known = pyperf.BenchmarkSuite.load(str(tmp_path / "known.json"))
-    assert [len(each.get_runs()) for each in known] == [4, 4]
+    assert [len(benchmark.get_runs()) for benchmark in known] == [4, 4]
     done = run(tmp_path, *words, "--precision", "0.001%", "--at-most", "0.05", "-o", "late.json")
     assert done.status == 0
     assert done.out.count("~") == 3  # two figures, and the line that explains the mark
     assert "~ imprecise: 2 of 2 figures (±0.001% wanted)" in done.out
     missed = pyperf.BenchmarkSuite.load(str(tmp_path / "late.json"))
-    counts = [len(each.get_runs()) for each in missed]
+    counts = [len(benchmark.get_runs()) for benchmark in missed]
     assert min(counts) >= 1
     assert run(tmp_path, "show", "late.json").out in done.out

@@ -37,7 +37,7 @@ def digest(place: Path) -> str:
 
 def states(place: Path, name: str) -> dict[str, str]:
     lines = (place / f"{name}.cells.jsonl").read_text().splitlines()
-    return {each["benchmark"]: each["state"] for each in map(json.loads, lines)}
+    return {cell["benchmark"]: cell["state"] for cell in map(json.loads, lines)}
 
 
 def test_a_refused_run_leaves_every_byte_as_it_was(place: Path) -> None:
@@ -47,11 +47,11 @@ def test_a_refused_run_leaves_every_byte_as_it_was(place: Path) -> None:
     assert digest(place) == before
     assert "there is 'books' and 1 more in the root of the database" in done.out
     assert "add --may-write app" in done.out
-    found = states(place, "a")
-    assert {name for name, state in found.items() if state == "measured"} == {
+    state_of = states(place, "a")
+    assert {name for name, state in state_of.items() if state == "measured"} == {
         "ex_commit", "im_commit",
     }  # fmt: skip
-    assert found["cold"] == found["add"] == found["new_oid"] == "failed"
+    assert state_of["cold"] == state_of["add"] == state_of["new_oid"] == "failed"
 
 
 def test_it_can_be_read_where_the_objects_are_there(place: Path) -> None:
@@ -61,9 +61,9 @@ def test_it_can_be_read_where_the_objects_are_there(place: Path) -> None:
     before = digest(place)
     done = run(place, "x.conf", *reading, "readCurrent", *QUICK, "-o", "b.json")
     assert done.status == 3, done.out + done.err
-    found = states(place, "b")
-    assert found.pop("readCurrent") == "failed"
-    assert set(found.values()) == {"measured"}
+    state_of = states(place, "b")
+    assert state_of.pop("readCurrent") == "failed"
+    assert set(state_of.values()) == {"measured"}
     assert digest(place) == before
     database: Any = ZODB.DB(str(place / "Data.fs"), read_only=True)
     root = database.open(transaction.TransactionManager()).root()

@@ -28,13 +28,13 @@ def passwords(count: int) -> list[str]:
     """Return passwords in which every printable character is, between letters and digits."""
     chosen = random.Random(11)
     rest: list[str] = []
-    found = []
+    generated = []
     for number in range(count):
         if len(rest) < SPECIAL:
             rest += chosen.sample(PRINTABLE, len(PRINTABLE))
         special = "".join(rest.pop() for _ in range(SPECIAL))
-        found.append(f"Pw{number}x{special}y{chosen.randrange(10**6):06d}")
-    return found
+        generated.append(f"Pw{number}x{special}y{chosen.randrange(10**6):06d}")
+    return generated
 
 
 def in_dsn(password: str) -> str:
@@ -78,24 +78,24 @@ def contenders(number: int, password: str) -> str:
         "plus": f"postgresql://alice:{quote_plus(password)}@$pg/zodb",
         "raw": f"postgresql://alice:{literal}@$pg/zodb",
     }
-    found = [relstorage(f"{name}_{number}", *lines) for name, lines in sections.items()]
-    found += [
+    texts = [relstorage(f"{name}_{number}", *lines) for name, lines in sections.items()]
+    texts += [
         relstorage(f"{name}_{number}", "postgresql", "driver psycopg2", f"dsn {uri}")
         for name, uri in uris.items()
     ]
-    found.append(
+    texts.append(
         f"<zodb zeo_{number}>\n<zeoclient>\nserver $zeo\nusername u\npassword {literal}\n"
         "realm r\n</zeoclient>\n</zodb>\n"
     )
-    found.append(
+    texts.append(
         f"<zodburi zodburi_{number}>\nuri mysql://carol:{quote(password, safe='')}@$maria/zodb\n"
         "</zodburi>\n"
     )
-    found.append(
+    texts.append(
         f"<zodb elsewhere_{number}>\nenvironment here\n<relstorage>\n<postgresql>\n"
         f"dsn {place} password={quoted}\n</postgresql>\n</relstorage>\n</zodb>\n"
     )
-    return f"%define pw{number} {quoted}\n" + "".join(found)
+    return f"%define pw{number} {quoted}\n" + "".join(texts)
 
 
 def unmade(password: str) -> str:
@@ -121,7 +121,7 @@ SERVERS = (
 @contextmanager
 def command_lines(place: Path) -> Iterator[set[str]]:
     """Watch the command lines of the processes that are at work in a directory."""
-    found: set[str] = set()
+    seen: set[str] = set()
     over = threading.Event()
 
     def watch() -> None:
@@ -129,25 +129,28 @@ def command_lines(place: Path) -> Iterator[set[str]]:
             for process in psutil.process_iter():
                 try:
                     if Path(process.cwd()).is_relative_to(place):
-                        found.add(" ".join(process.cmdline()))
+                        seen.add(" ".join(process.cmdline()))
                 except psutil.Error:
                     continue
 
     watching = threading.Thread(target=watch)
     watching.start()
     try:
-        yield found
+        yield seen
     finally:
         over.set()
         watching.join()
 
 
-def told_in(text: str, known: list[str]) -> list[str]:
+def passwords_in(text: str, known: list[str]) -> list[str]:
     """Return which passwords are in a text, as they are or quoted, be it in part."""
     return [
-        each
-        for each in known
-        if any(form in text for form in (each, quote(each, safe=""), each[:10], each[-10:]))
+        password
+        for password in known
+        if any(
+            form in text
+            for form in (password, quote(password, safe=""), password[:10], password[-10:])
+        )
     ]
 
 
@@ -158,18 +161,18 @@ def test_no_password_is_in_what_a_run_prints_logs_or_writes(full: bool) -> None:
     for start in range(0, len(everything), AT_A_TIME):
         some = everything[start : start + AT_A_TIME]
         with open_directory() as place:
-            check_that_none_is_told(place, some)
+            check_that_none_leaks(place, some)
 
 
-def check_that_none_is_told(place: Path, some: list[str]) -> None:
+def check_that_none_leaks(place: Path, some: list[str]) -> None:
     log = place / "log"
     (place / "log.conf").write_text(
         f"<eventlog>\nlevel debug\n<logfile>\npath {log}\n</logfile>\n</eventlog>\n"
     )
-    text = SERVERS + "".join(contenders(number, each) for number, each in enumerate(some))
+    text = SERVERS + "".join(contenders(number, password) for number, password in enumerate(some))
     text += unmade(some[0])
     (place / "x.conf").write_text(text)
-    outside = {f"PW_{number}": in_dsn(each)[1:-1] for number, each in enumerate(some)}
+    outside = {f"PW_{number}": in_dsn(password)[1:-1] for number, password in enumerate(some)}
     outside |= {"PIP_RETRIES": "0", "XDG_CACHE_HOME": str(place / "cache")}
     words = ("x.conf", "add", "-c", "1", *QUICK)
     with command_lines(place) as seen:
@@ -177,8 +180,8 @@ def check_that_none_is_told(place: Path, some: list[str]) -> None:
         again = run(place, *words, "--log", "log.conf", "-o", "b.json", **outside)
     assert done.status == again.status == 3, done.out + done.err
     assert names_in(place / "a.d" / "let_in.json") == {"add"}
-    uris = [f"postgres://alice:{each}@127.0.0.1:1/zodb" for each in some]
-    lines = [run(place, uri, "add", "--log", "DEBUG", *QUICK) for uri in uris]
+    uris = [f"postgres://alice:{password}@127.0.0.1:1/zodb" for password in some]
+    uri_runs = [run(place, uri, "add", "--log", "DEBUG", *QUICK) for uri in uris]
     (place / "x.conf").unlink()
     texts = {
         path.relative_to(place).as_posix(): path.read_bytes().decode(errors="replace")
@@ -187,10 +190,10 @@ def check_that_none_is_told(place: Path, some: list[str]) -> None:
     }
     assert {"log", "a.json", "a.html", "a.cells.jsonl"} <= texts.keys()
     texts |= {
-        f"what run {number} printed": each.out + each.err
-        for number, each in enumerate([done, again, *lines])
+        f"what run {number} printed": command.out + command.err
+        for number, command in enumerate([done, again, *uri_runs])
     }
     texts["command lines"] = "\n".join(seen)
-    told = {name: told_in(text, some) for name, text in texts.items()}
-    assert {name: each for name, each in told.items() if each} == {}
+    leaks = {name: passwords_in(text, some) for name, text in texts.items()}
+    assert {name: leaked for name, leaked in leaks.items() if leaked} == {}
     assert left_behind(place) == []

@@ -75,7 +75,7 @@ class Given:
     password: str
 
 
-def told(place: Path) -> dict[str, Given]:
+def given_by_latest_run(place: Path) -> dict[str, Given]:
     """Return what the latest run in *place* has told of its servers."""
     path = max(place.glob("told-*.fs"), key=lambda path: path.stat().st_mtime_ns)
     _, *words = path.stem.split("-")
@@ -150,7 +150,7 @@ def test_postgresql_has_each_drivers_databases_and_has_them_in_the_next_run(plac
         done = run(place, "x.conf", *words, "-c", "2", "--threads", *ONCE)
         assert done.status == 0, done.out + done.err
         assert left_behind(place) == []
-        return told(place)["pg"]
+        return given_by_latest_run(place)["pg"]
 
     first = measured("add", "-o", "a.json")
     assert made("object_state") == set(drivers)
@@ -184,7 +184,7 @@ def ask_postgresql(given: Given, user: str, database: str, statement: str) -> ob
 
 @of_serving
 def test_postgresql_has_the_settings_databases_and_users_of_its_section(serving: Path) -> None:
-    given = told(serving)["pg"]
+    given = given_by_latest_run(serving)["pg"]
     assert ask_postgresql(given, "alice", "one", "SHOW shared_buffers") == "24MB"
     assert ask_postgresql(given, "alice", "one", "SHOW fsync") == "off"
     ask_postgresql(given, "alice", "one", "CREATE TABLE hers AS SELECT 7")
@@ -206,7 +206,7 @@ def test_postgresql_has_the_settings_databases_and_users_of_its_section(serving:
 def test_postgresql_lets_in_nobody_else(
     user: str, database: str, knows_it: bool, serving: Path
 ) -> None:
-    given = told(serving)["pg"]
+    given = given_by_latest_run(serving)["pg"]
     known = given if knows_it else Given(given.port, "guessed")
     with pytest.raises(psycopg2.OperationalError):
         ask_postgresql(known, user, database, "SELECT 1")
@@ -223,7 +223,7 @@ def ask_mariadb(given: Given, user: str, database: str, statement: str) -> objec
 
 @of_serving
 def test_mariadb_has_the_settings_databases_and_users_of_its_section(serving: Path) -> None:
-    given = told(serving)["maria"]
+    given = given_by_latest_run(serving)["maria"]
     assert ask_mariadb(given, "carol", "a_b", "SELECT @@innodb_buffer_pool_size") == 16 << 20
     ask_mariadb(given, "carol", "a_b", "CREATE TABLE hers (a int)")
     with pytest.raises(pymysql.err.OperationalError, match="Access denied"):
@@ -244,7 +244,7 @@ def test_mariadb_has_the_settings_databases_and_users_of_its_section(serving: Pa
 def test_mariadb_lets_in_nobody_else(
     user: str, database: str, password: str | None, serving: Path
 ) -> None:
-    given = told(serving)["maria"]
+    given = given_by_latest_run(serving)["maria"]
     known = given if password is None else Given(given.port, password)
     with pytest.raises(pymysql.err.OperationalError):
         ask_mariadb(known, user, database, "SELECT 1")
@@ -261,7 +261,9 @@ def statistics_of(given: Given, of: str = "") -> Mapping[str, str]:
 
 @of_serving
 def test_memcached_has_the_settings_of_its_section(serving: Path) -> None:
-    assert statistics_of(told(serving)["cache"], "settings")["maxbytes"] == str(80 << 20)
+    assert statistics_of(given_by_latest_run(serving)["cache"], "settings")["maxbytes"] == str(
+        80 << 20
+    )
 
 
 def connections_of(pid: int) -> Sequence[Any]:
@@ -279,7 +281,7 @@ def test_servers_are_reached_through_the_loopback_interface_only(serving: Path) 
         if connection.status == psutil.CONN_LISTEN or connection.type == socket.SOCK_DGRAM
     ]
     assert len(listening) >= 4
-    assert all(ip_address(each).is_loopback for each in listening)
+    assert all(ip_address(ip).is_loopback for ip in listening)
 
 
 @of_serving
@@ -298,7 +300,7 @@ def test_no_server_that_root_can_have_run_as_somebody_else_runs_as_root(serving:
 @pytest.mark.parametrize("name", ["cache", "second"])
 @of_serving
 def test_relstorage_uses_memcached_with_either_client_library(name: str, serving: Path) -> None:
-    given = told(serving)[name]
+    given = given_by_latest_run(serving)[name]
     wait_until(lambda: int(statistics_of(given)["cmd_set"]) > 20)
     wait_until(lambda: int(statistics_of(given)["cmd_flush"]) > 0)
 
@@ -322,12 +324,12 @@ def test_zeo_with_ssl_and_with_a_persistent_cache(place: Path) -> None:
     (place / "x.conf").write_text(ZEO)
     done = run(place, "x.conf", "warm", "-c", "1", *ONCE, "-o", "a.json")
     assert done.status == 3, done.out + done.err
-    found = cells(place / "a.cells.jsonl")
-    assert found["friend", "warm"] == ("measured", "")
-    state, reason = found["stranger", "warm"]
+    states = cells(place / "a.cells.jsonl")
+    assert states["friend", "warm"] == ("measured", "")
+    state, reason = states["stranger", "warm"]
     assert state == "failed"
     assert reason.startswith("cannot be opened: ")
-    assert found["persistent", "warm"] == ("measured", "")
+    assert states["persistent", "warm"] == ("measured", "")
     hits = metadata_of(place / "a.d" / "persistent.json", "warm")["storage_cache_hits"]
     assert int(str(hits)) >= 20
     assert list(place.glob("mine-*.zec"))
@@ -379,11 +381,11 @@ def test_a_server_that_does_not_come_up_says_why_and_costs_only_its_contenders(
     (place / "x.conf").write_text(servers + GOOD)
     done = run(place, "x.conf", "add", "-c", "1", *ONCE, "-o", "a.json")
     assert done.status == 3
-    found = cells(place / "a.cells.jsonl")
-    assert found.pop(("good", "add")) == ("measured", "")
-    assert len(found) == len(FAILING)
+    states = cells(place / "a.cells.jsonl")
+    assert states.pop(("good", "add")) == ("measured", "")
+    assert len(states) == len(FAILING)
     for number, (_, _, words) in enumerate(FAILING):
-        state, reason = found[f"using_bad{number}", "add"]
+        state, reason = states[f"using_bad{number}", "add"]
         assert state == "failed"
         assert re.match(f"server bad{number} {words}", reason), reason
         assert reason in done.out
@@ -408,8 +410,8 @@ def test_two_runs_of_the_same_file_at_the_same_time_both_succeed(place: Path) ->
     (place / "x.conf").write_text(EVERYTHING)
     words = ("x.conf", "add", "-c", "1", *ONCE, "-o")
     with start(place, *words, "a.json") as one, start(place, *words, "b.json") as other:
-        said = [process.communicate(timeout=200) for process in (one, other)]
-    assert (one.returncode, other.returncode) == (0, 0), said
+        outputs = [process.communicate(timeout=200) for process in (one, other)]
+    assert (one.returncode, other.returncode) == (0, 0), outputs
     for name in ("a", "b"):
         assert {state for state, _ in cells(place / f"{name}.cells.jsonl").values()} == {"measured"}
     assert left_behind(place) == []
@@ -424,10 +426,10 @@ def test_a_directory_that_is_kept_is_for_one_run_at_a_time(place: Path) -> None:
     words = ("x.conf", "add", "-c", "1", *ONCE, "-o")
     with going_on(place, "steamin") as first:
         assert run(place, *words, "a.json").status == 3
-        found = cells(place / "a.cells.jsonl")
-        assert found["good", "add"] == ("measured", "")
+        states = cells(place / "a.cells.jsonl")
+        assert states["good", "add"] == ("measured", "")
         for kind in kinds:
-            state, reason = found[f"using_{kind}", "add"]
+            state, reason = states[f"using_{kind}", "add"]
             assert state == "failed"
             assert reason == (
                 f"server {kind} cannot keep its data in {place / kind}: another server has its "
@@ -445,23 +447,23 @@ def test_a_directory_that_is_kept_is_for_one_run_at_a_time(place: Path) -> None:
 
 def shared_memory_of(pids: Iterable[int]) -> set[str]:
     """Return the shared memory that processes have, where the system tells: files and ids."""
-    found = set()
+    memory = set()
     for pid in pids:
         with suppress(OSError):
             for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
                 _, _, _, _, inode, *path = line.split()
                 if path and path[0].startswith("/dev/shm/"):
-                    found.add(path[0])
+                    memory.add(path[0])
                 elif path and path[0].startswith("/SYSV"):
-                    found.add(inode)
-    return found
+                    memory.add(inode)
+    return memory
 
 
 def still_there(memory: Collection[str]) -> list[str]:
     segments = Path("/proc/sysvipc/shm")
     lines = segments.read_text().splitlines()[1:] if segments.exists() else []
     ids = {line.split()[1] for line in lines}
-    return [each for each in memory if each in ids or (each[0] == "/" and Path(each).exists())]
+    return [name for name in memory if name in ids or (name[0] == "/" and Path(name).exists())]
 
 
 @contextmanager

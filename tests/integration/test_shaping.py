@@ -97,24 +97,24 @@ def connected(place: Path, contender: str) -> Iterator[Any]:
 
 def records(db: Any) -> dict[bytes, tuple[bytes, bytes]]:
     """Return the serial and the current record of every object, reachable or not."""
-    found = {}
+    by_oid = {}
     following = None
     while True:
         oid, serial, record, following = db.storage.record_iternext(following)
-        found[oid] = serial, record
+        by_oid[oid] = serial, record
         if following is None:
-            return found
+            return by_oid
 
 
 def reachable(all_records: dict[bytes, tuple[bytes, bytes]]) -> set[bytes]:
-    found: set[bytes] = set()
+    reached: set[bytes] = set()
     waiting = [z64]
     while waiting:
         oid = waiting.pop()
-        if oid not in found:
-            found.add(oid)
+        if oid not in reached:
+            reached.add(oid)
             waiting += referencesf(all_records[oid][1])
-    return found
+    return reached
 
 
 # Blobs
@@ -161,9 +161,9 @@ def test_trap_8_an_update_rewrites_the_files_of_blobs(with_blobs: Path) -> None:
     assert outcomes(with_blobs, "update") == dict.fromkeys(CONTENDERS, ("measured", ""))
     for contender in CONTENDERS:
         with connected(with_blobs, contender) as connection:
-            found = files_of(connection, contender, Dataset.UPDATE)
-        assert {len(content) for content in found} == {CONTENT_SIZE}
-        assert found in [contents(Dataset.UPDATE, LIKE, 0, revision) for revision in range(1, 60)]
+            stored = files_of(connection, contender, Dataset.UPDATE)
+        assert {len(content) for content in stored} == {CONTENT_SIZE}
+        assert stored in [contents(Dataset.UPDATE, LIKE, 0, revision) for revision in range(1, 60)]
 
 
 @shares("blobs")
@@ -174,16 +174,16 @@ def test_blobs_have_the_size_that_was_asked_for_and_the_content_that_was_generat
     assert outcomes(with_blobs, benchmark) == dict.fromkeys(CONTENDERS, ("measured", ""))
     for contender in CONTENDERS:
         with connected(with_blobs, contender) as connection:
-            found = files_of(connection, contender, dataset)
-        assert {len(content) for content in found} == {CONTENT_SIZE}
-        assert found == contents(dataset, LIKE, 0, revision=0)
+            stored = files_of(connection, contender, dataset)
+        assert {len(content) for content in stored} == {CONTENT_SIZE}
+        assert stored == contents(dataset, LIKE, 0, revision=0)
 
 
 @shares("blobs")
 def test_a_storage_without_blobs_is_not_supported_with_blobs(with_blobs: Path) -> None:
-    found = cells(with_blobs / "a.cells.jsonl")
+    states = cells(with_blobs / "a.cells.jsonl")
     for benchmark in ("add", "update", "hot"):
-        state, reason = found["mapping", benchmark]
+        state, reason = states["mapping", benchmark]
         assert state == "not supported"
         assert "MappingStorage" in reason
         assert "blob-dir" in reason
@@ -244,8 +244,8 @@ def test_the_objects_are_in_a_btree_of_the_kind_that_was_asked_for(
         with connected(with_btrees, contender) as connection:
             mapping = find(connection.root(), Dataset.READ, like, 0)
             assert type(mapping) is cls
-            found = [item.content for item in mapping.values()]
-            assert found == contents(Dataset.READ, like, 0, revision=0)
+            stored = [item.content for item in mapping.values()]
+            assert stored == contents(Dataset.READ, like, 0, revision=0)
             keys = list(leaves(mapping))
             assert list(chain.from_iterable(keys)) == list(mapping)
             fullest = max(map(len, keys))
@@ -407,8 +407,10 @@ def assert_destroyed(place: Path, contender: str, by: str = "") -> None:
         assert set(connection.root()) == {TOP}
         there = records(connection.db()).values()
         assert not [record for _, record in there if TREASURE.encode() in record]
-        found = [item.content for item in added(connection, by or contender, parameters()).values()]
-        assert found == contents(Dataset.ADD, parameters(), 0, revision=0)
+        stored = [
+            item.content for item in added(connection, by or contender, parameters()).values()
+        ]
+        assert stored == contents(Dataset.ADD, parameters(), 0, revision=0)
     assert blobs_in(place, contender) == 0
 
 
@@ -576,7 +578,7 @@ def commits_in(place: Path) -> int:
 
 
 @dataclass(frozen=True)
-class Told:
+class LeakReport:
     """What ``--leaks`` has told, and how many commits there were meanwhile."""
 
     lines: Sequence[str]
@@ -587,29 +589,31 @@ class Told:
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> Told:
+def leak_report(tmp_path_factory: pytest.TempPathFactory) -> LeakReport:
     place = tmp_path_factory.mktemp("leaks")
     (place / "x.conf").write_text(CONF + LEAKY)
     measured(place, "add", "-c", "1", "--threads", "--only", "leaky")
     before = commits_in(place)
     done = measured(place, "add", "-c", "1", "--threads", "--leaks", "-n", "3", "-l", str(LOOPS))
-    return Told(done.err.splitlines(), commits_in(place) - before)
+    return LeakReport(done.err.splitlines(), commits_in(place) - before)
 
 
 @shares("leaks")
-def test_leaks_names_the_class_of_which_each_commit_leaves_an_object(told: Told) -> None:
-    of_the_class = [match for match in told.matches() if match["more"]]
+def test_leaks_names_the_class_of_which_each_commit_leaves_an_object(
+    leak_report: LeakReport,
+) -> None:
+    of_the_class = [match for match in leak_report.matches() if match["more"]]
     assert {match["contender"] for match in of_the_class} == {"leaky"}
     assert [match["value"] for match in of_the_class] == ["1", "2", "3"]
     more = [int(match["more"]) for match in of_the_class]
     assert min(more) >= LOOPS + 1  # and the one that makes the mappings
     assert [int(match["now"]) for match in of_the_class] == list(accumulate(more))
-    assert sum(more) == told.commits
+    assert sum(more) == leak_report.commits
 
 
 @shares("leaks")
-def test_leaks_tells_something_after_every_value(told: Told) -> None:
-    assert {(match["contender"], match["value"]) for match in told.matches()} == {
+def test_leaks_tells_something_after_every_value(leak_report: LeakReport) -> None:
+    assert {(match["contender"], match["value"]) for match in leak_report.matches()} == {
         (contender, value) for contender in (*CONTENDERS, "leaky") for value in ("1", "2", "3")
     }
 

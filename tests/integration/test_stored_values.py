@@ -41,10 +41,10 @@ def runs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     )  # fmt: skip
     assert done.status == 0, done.out + done.err
     return {
-        (path.stem, benchmark.get_name()): each
+        (path.stem, benchmark.get_name()): pyperf_run
         for path in (directory / "a.d").iterdir()
         for benchmark in pyperf.BenchmarkSuite.load(str(path)).get_benchmarks()
-        for each in benchmark.get_runs()
+        for pyperf_run in benchmark.get_runs()
     }
 
 
@@ -59,34 +59,34 @@ def numbers(text: Any) -> list[float]:
 
 def test_a_stored_value_is_what_the_samples_say(runs: Runs) -> None:
     assert runs
-    for cell, each in runs.items():
-        clients = int(str(each.get_metadata()["concurrency"]))
-        metadata = each.get_metadata()
+    for cell, pyperf_run in runs.items():
+        clients = int(str(pyperf_run.get_metadata()["concurrency"]))
+        metadata = pyperf_run.get_metadata()
         own = [metadata[f"client_{number}_s"] for number in range(1, clients + 1)]
         assert f"client_{clients + 1}_s" not in metadata
-        assert len(each.values) == VALUES, cell
+        assert len(pyperf_run.values) == VALUES, cell
         assert metadata["loops"] == LOOPS
-        mean, value = clients / sum(1 / one for one in own if one), fmean(each.values)
+        mean, value = clients / sum(1 / one for one in own if one), fmean(pyperf_run.values)
         if clients == 1:
             assert value == pytest.approx(mean, rel=1e-6), cell
         on_clock = metadata["on_clock_s"]
         if clients == 1:
-            assert on_clock == pytest.approx(sum(each.values) * LOOPS, rel=1e-6), cell
+            assert on_clock == pytest.approx(sum(pyperf_run.values) * LOOPS, rel=1e-6), cell
         else:
             # The clients were at work for as long as that, most of them to the end.
-            assert sum(each.values) < on_clock < 1000 * sum(each.values) * LOOPS, cell
+            assert sum(pyperf_run.values) < on_clock < 1000 * sum(pyperf_run.values) * LOOPS, cell
         # No iteration takes longer than all that were on the clock, and some as long as the mean.
         assert metadata["latency_max_s"] <= on_clock
-        assert metadata["latency_max_s"] >= min(each.values) * 0.5, cell
+        assert metadata["latency_max_s"] >= min(pyperf_run.values) * 0.5, cell
 
 
 @of_crew("alone")
 def test_warm_ups_stay_out_of_the_summaries(runs: Runs) -> None:
-    for cell, each in runs.items():
+    for cell, pyperf_run in runs.items():
         if cell[1] not in {"add", "cold", "hot"}:
             continue
-        metadata = each.get_metadata()
-        assert len(each.warmups) == WARMUPS
+        metadata = pyperf_run.get_metadata()
+        assert len(pyperf_run.warmups) == WARMUPS
         slices = numbers(metadata["slices"])
         assert slices == [WARMUPS + number for number in range(VALUES)], cell
         starts = numbers(metadata["slice_starts_s"])
@@ -100,17 +100,20 @@ def test_warm_ups_stay_out_of_the_summaries(runs: Runs) -> None:
 
 @of_crew("alone")
 def test_what_contenders_did_in_a_slice_of_the_same_number_is_a_pair(runs: Runs) -> None:
-    added = {cell: each for cell, each in runs.items() if cell[1] == "add"}
+    added = {cell: pyperf_run for cell, pyperf_run in runs.items() if cell[1] == "add"}
     assert len(added) >= 3
-    starts = {cell: numbers(each.get_metadata()["slice_starts_s"]) for cell, each in added.items()}
-    assert len({each.get_metadata()["slices"] for each in added.values()}) == 1
+    starts = {
+        cell: numbers(pyperf_run.get_metadata()["slice_starts_s"])
+        for cell, pyperf_run in added.items()
+    }
+    assert len({pyperf_run.get_metadata()["slices"] for pyperf_run in added.values()}) == 1
     # Every contender has had its slice before any of them has its next.
     for number in range(VALUES - 1):
-        assert max(each[number] for each in starts.values()) < min(
-            each[number + 1] for each in starts.values()
+        assert max(seconds[number] for seconds in starts.values()) < min(
+            seconds[number + 1] for seconds in starts.values()
         )
 
 
 @of_crew("sharing")
 def test_the_shape_of_a_crew_is_in_the_metadata(runs: Runs) -> None:
-    assert {each.get_metadata()["concurrency"] for each in runs.values()} == {3}
+    assert {pyperf_run.get_metadata()["concurrency"] for pyperf_run in runs.values()} == {3}

@@ -143,10 +143,10 @@ def unsupported(
     done = run(place, "x.conf", *words, *QUICK, "-o", "a.json")
     assert done.status == 0, done.out + done.err
     assert left_behind(place) == []
-    found = cells(place / "a.cells.jsonl")
-    assert {contender for contender, _ in found} == set(CONTENDERS)
-    assert {state for state, _ in found.values()} <= {"measured", "not supported"}
-    refused = {cell: reason for cell, (state, reason) in found.items() if state == "not supported"}
+    states = cells(place / "a.cells.jsonl")
+    assert {contender for contender, _ in states} == set(CONTENDERS)
+    assert {state for state, _ in states.values()} <= {"measured", "not supported"}
+    refused = {cell: reason for cell, (state, reason) in states.items() if state == "not supported"}
     for cell, reason in expected.items():
         assert reason in refused.pop(cell)
     return refused
@@ -161,9 +161,9 @@ def test_wrapped_storages_are_measured_by_one_client(tmp_path: Path) -> None:
     rest = unsupported(
         tmp_path, *names, "-c", "1",
         expected={
-            **{(each, "warm"): "closing it loses its data" for each in VOLATILE},
-            **{(each, "prefetch_cold"): "has no prefetch" for each in CONTENDERS
-               if each not in PREFETCHING},
+            **{(contender, "warm"): "closing it loses its data" for contender in VOLATILE},
+            **{(contender, "prefetch_cold"): "has no prefetch" for contender in CONTENDERS
+               if contender not in PREFETCHING},
             ("zlib_sqlite", "readCurrent_conflicts"): "on SQLite commits what a refused",
         },
     )  # fmt: skip
@@ -173,7 +173,7 @@ def test_wrapped_storages_are_measured_by_one_client(tmp_path: Path) -> None:
         ("zlib_sqlite", "RelStorage cache", "SQLite page cache"),
         ("zlib_zeo", "ZEO client cache", "ZEO server"),
     ):
-        cold, hot = (metadata(tmp_path, contender, each) for each in ("cold", "hot"))
+        cold, hot = (metadata(tmp_path, contender, benchmark) for benchmark in ("cold", "hot"))
         assert cold["cleared_caches"] == f"pickle cache, {cache}"
         assert cold["uncleared_caches"] == f"{server}, operating system"
         # What is hit is the mapping, which a connection that gets it loads twice.
@@ -222,9 +222,10 @@ def test_wrapped_storages_are_measured_by_processes_where_those_can_share_them(
     rest = unsupported(
         tmp_path, "cold", "-c", "2",
         expected={
-            **{(each, "cold"): f"its data lives in one DB only{advice}" for each in VOLATILE},
-            **{(each, "cold"): f"FileStorage: one DB at a time can open it{advice}"
-               for each in EXCLUSIVE - {"demo_changes"}},
+            **{(contender, "cold"): f"its data lives in one DB only{advice}"
+               for contender in VOLATILE},
+            **{(contender, "cold"): f"FileStorage: one DB at a time can open it{advice}"
+               for contender in EXCLUSIVE - {"demo_changes"}},
             ("demo_changes", "cold"): f"DemoStorage: one DB at a time can open it{advice}",
         },
     )  # fmt: skip
@@ -236,8 +237,8 @@ def test_wrapped_storages_keep_blobs_where_what_they_wrap_does(tmp_path: Path) -
     without = ("serverzlib", "base_zeo", "foreign")
     rest = unsupported(
         tmp_path, *names, "-c", "1", "--blobs",
-        expected={(each, name): "stores no blobs as it is configured here; see blob-dir"
-                  for each in without for name in names},
+        expected={(contender, name): "stores no blobs as it is configured here; see blob-dir"
+                  for contender in without for name in names},
     )  # fmt: skip
     assert rest == {}
     assert metadata(tmp_path, "zlib_zeo", "cold")["cleared_caches"] == (

@@ -35,7 +35,7 @@ class FakeServer:
 
     def made(self, table: str) -> list[str]:
         """Return the statements that have created *table*, in their order."""
-        return [each for each in self.statements if f"CREATE TABLE {table} " in each]
+        return [statement for statement in self.statements if f"CREATE TABLE {table} " in statement]
 
 
 class _Cursor:

@@ -151,7 +151,7 @@ def test_transactions_go_on_from_chunk_to_chunk_and_without_an_end(tmp_path: Pat
 def test_the_working_set_grows_by_tenths_of_the_time(tmp_path: Path) -> None:
     loads = [event(Kind.LOAD, 10**9 * n, oid=n // 2) for n in range(20)]
     ends = [event(Kind.END, 10**9 * n + 2000) for n in range(20)]
-    events = [each for pair in zip(loads, ends, strict=True) for each in pair]
+    events = [recorded for pair in zip(loads, ends, strict=True) for recorded in pair]
     description = describe(workload_of(tmp_path / "x", [(1, events)]))
     assert description.seconds == pytest.approx(19, abs=0.01)
     assert description.distinct() == list(range(1, 11))

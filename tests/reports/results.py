@@ -20,7 +20,7 @@ EVERYTHING = [
 ]
 
 
-def told(result: CellResult) -> CellResult:
+def with_worker_metadata(result: CellResult) -> CellResult:
     """Return a result with the metadata that a worker would have given to its runs."""
     if not result.measured:
         return result

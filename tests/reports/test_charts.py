@@ -49,15 +49,15 @@ def points(*figures: float, part: float = 0.01) -> list[Point]:
 def test_a_knee_is_where_a_curve_rises_less_from_there_on(
     figures: Sequence[float], knee: int | None
 ) -> None:
-    found = knee_of(points(*figures), range(len(figures)))
-    assert (found and found.x) == knee
+    point = knee_of(points(*figures), range(len(figures)))
+    assert (point and point.x) == knee
 
 
 def test_a_knee_that_may_be_noise_is_none() -> None:
     curve = [10, 14, 15, 16]
     assert knee_of(points(*curve, part=0.01), range(4)) is not None
     assert knee_of(points(*curve, part=0.2), range(4)) is None
-    unknown = [replace(each, low=None, high=None) for each in points(*curve)]
+    unknown = [replace(point, low=None, high=None) for point in points(*curve)]
     assert knee_of(unknown, range(4)) is None
 
 
@@ -69,9 +69,9 @@ def test_where_a_point_is_drawn_tells_whether_it_is_a_knee() -> None:
 
 
 def figures(results: Sequence[CellResult], unit: str = "objects") -> MetricCharts:
-    found = in_columns([ResultSet(results)])
-    columns = list(dict.fromkeys(column for column, _ in found))
-    timed = [(column, each) for column, each in found if each.measured]
+    columned = in_columns([ResultSet(results)])
+    columns = list(dict.fromkeys(column for column, _ in columned))
+    timed = [(column, result) for column, result in columned if result.measured]
     return MetricCharts(timed, columns, METRICS[unit])
 
 
@@ -180,8 +180,10 @@ def test_percentiles_that_are_asked_for_at_once_are_those_of_the_histogram() -> 
     assert recorded
     for result in recorded:
         wanted = [0.0, 1.0, 50.0, 90.0, 99.0, 99.9, 99.999, 100.0]
-        one_by_one = [result.latencies.get_value_at_percentile(each) for each in wanted]
-        assert list(result.latencies_at(wanted).values()) == [each / 1e9 for each in one_by_one]
+        one_by_one = [result.latencies.get_value_at_percentile(percentage) for percentage in wanted]
+        assert list(result.latencies_at(wanted).values()) == [
+            latency / 1e9 for latency in one_by_one
+        ]
 
 
 def test_a_cell_without_latencies_has_no_distribution() -> None:
@@ -191,7 +193,7 @@ def test_a_cell_without_latencies_has_no_distribution() -> None:
 def test_a_summary_says_what_a_chart_shows() -> None:
     chart = Chart(Kind.CURVES, "Add", "processes", "clients", "objects", points(10, 20, 21), "ab")
     assert chart.summary() == "Add, objects, processes: a 10 at 1, 21 at 3"
-    knee = replace(chart, points=[replace(each, knee=each.x == 2) for each in chart.points])
+    knee = replace(chart, points=[replace(point, knee=point.x == 2) for point in chart.points])
     assert knee.summary().endswith("a 10 at 1, 21 at 3, knee at 2")
     bars = replace(chart, kind=Kind.BARS, points=points(10))
     assert bars.summary().endswith("a 10")
@@ -212,9 +214,9 @@ def test_parts_without_anything_in_them_are_left_out() -> None:
 def test_counts_are_shown_by_the_iteration() -> None:
     whole = whole_report([ResultSet(SWEPT)])
     counts = next(part for part in whole.parts if part.title.startswith("Conflicts"))
-    told = {table.caption.partition(":")[0]: table.rows for table in counts.tables}
+    rows_by_caption = {table.caption.partition(":")[0]: table.rows for table in counts.tables}
     # Two runs of 10 iterations each, both with 30 conflicts, 20 resolved ones and 10 retries.
-    assert {caption: [row.title for row in rows] for caption, rows in told.items()} == {
+    assert {caption: [row.title for row in rows] for caption, rows in rows_by_caption.items()} == {
         caption: ["conflicts"]
         for caption in (
             "Conflicts per iteration",
@@ -222,7 +224,11 @@ def test_counts_are_shown_by_the_iteration() -> None:
             "Transactions tried again, per iteration",
         )
     }
-    assert [entry.text for entry in told["Conflicts per iteration"][0].entries] == ["", "3", ""]
+    assert [entry.text for entry in rows_by_caption["Conflicts per iteration"][0].entries] == [
+        "",
+        "3",
+        "",
+    ]
 
 
 def test_the_configuration_and_the_command_are_there() -> None:
@@ -230,7 +236,7 @@ def test_the_configuration_and_the_command_are_there() -> None:
     contenders, machine = whole.parts[-2:]
     assert contenders.listings[0].caption == "fs"
     assert contenders.listings[0].text.splitlines()[:2] == ["<zodb fs>", "  <filestorage>"]
-    assert [each.text for each in machine.listings] == ["zodbshootout x.conf -c 1,2,4,8"]
+    assert [listing.text for listing in machine.listings] == ["zodbshootout x.conf -c 1,2,4,8"]
 
 
 def test_if_a_time_could_be_0_the_interval_of_its_rate_has_no_end() -> None:

@@ -17,7 +17,8 @@ def luminance(colour: str) -> float:
     """Return the relative luminance of a colour, as WCAG 2 defines it."""
     channels = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
     red, green, blue = (
-        each / 12.92 if each <= 0.04045 else ((each + 0.055) / 1.055) ** 2.4 for each in channels
+        channel / 12.92 if channel <= 0.04045 else ((channel + 0.055) / 1.055) ** 2.4
+        for channel in channels
     )
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
@@ -36,7 +37,7 @@ def ground(name: str) -> list[str]:
 @pytest.mark.parametrize("name", ["ground", "panel"])
 def test_colours_can_be_told_from_the_ground(name: str) -> None:
     for colours, behind in zip((LIGHT, DARK), ground(name), strict=True):
-        assert min(contrast(each, behind) for each in colours) >= 4.5
+        assert min(contrast(colour, behind) for colour in colours) >= 4.5
 
 
 def test_as_many_colours_on_a_dark_ground_and_all_of_them_different() -> None:
@@ -45,6 +46,6 @@ def test_as_many_colours_on_a_dark_ground_and_all_of_them_different() -> None:
 
 @pytest.mark.parametrize("seconds", [[0.0, 0.0], [0.0, 0.5]])
 def test_times_of_zero_are_drawn(seconds: list[float]) -> None:
-    points = [Point("a", float(at), each, "0 s") for at, each in enumerate(seconds, 1)]
+    points = [Point("a", float(at), value, "0 s") for at, value in enumerate(seconds, 1)]
     chart = Chart(Kind.CURVES, "Add", "p99", "1 process", "clients", points, ["a"], in_seconds=True)
     assert draw(chart).to_dict()["layer"]

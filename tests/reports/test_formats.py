@@ -67,11 +67,11 @@ def test_csv_has_a_line_for_each_cell_with_numbers_in_columns_of_their_own() -> 
 
 
 def test_json_has_null_where_there_is_no_figure() -> None:
-    found = json.loads(written("json"))
-    for each in found:
-        assert (each["objects_per_second"] is None) == (each["state"] != "measured")
-    assert found[0]["objects_per_second"] == 100_000
-    assert found[0]["latency_p99_s"] is None  # these made-up runs recorded none
+    rows = json.loads(written("json"))
+    for row in rows:
+        assert (row["objects_per_second"] is None) == (row["state"] != "measured")
+    assert rows[0]["objects_per_second"] == 100_000
+    assert rows[0]["latency_p99_s"] is None  # these made-up runs recorded none
 
 
 def test_restructured_text_is_read_by_docutils_as_it_was_meant() -> None:

@@ -242,11 +242,11 @@ def test_a_python_that_becomes_faster_is_told_of() -> None:
 
 def test_a_host_that_is_slower_than_the_others_is_told_of() -> None:
     def hosts(*seconds: float, clients: Sequence[int] = (4, 4)) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for at, (each, number) in enumerate(zip(seconds, clients, strict=False), 1):
+        metadata: dict[str, Any] = {}
+        for at, (duration, number) in enumerate(zip(seconds, clients, strict=False), 1):
             host = f"host_{at}"
-            found |= {host: f"load{at}", f"{host}_s": each, f"{host}_clients": number}
-        return found
+            metadata |= {host: f"load{at}", f"{host}_s": duration, f"{host}_clients": number}
+        return metadata
 
     text = printed(
         [

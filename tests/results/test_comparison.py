@@ -123,10 +123,10 @@ def test_a_gate_looks_at_the_whole_interval() -> None:
 def test_what_only_one_side_has_is_told() -> None:
     base = [measured(cell("add", "a"), [1.0]), measured(cell("hot", "a"), [1.0])]
     new = [measured(cell("add", "a"), [1.0]), failed(cell("hot", "a"), "broken")]
-    found = compare(base, new)
-    assert [pair.base.cell.benchmark for pair in found.pairs] == ["add"]
-    assert [result.cell.benchmark for result in found.only_base] == ["hot"]
-    assert found.only_new == []
+    comparison = compare(base, new)
+    assert [pair.base.cell.benchmark for pair in comparison.pairs] == ["add"]
+    assert [result.cell.benchmark for result in comparison.only_base] == ["hot"]
+    assert comparison.only_new == []
 
 
 def test_cells_of_other_parameters_are_compared_only_if_these_are_ignored() -> None:
@@ -160,12 +160,15 @@ def test_the_geometric_mean_is_of_all_ratios() -> None:
 
 def test_what_differs_beside_the_figures_is_told_once() -> None:
     def with_version(version: str, setting: str) -> list[CellResult]:
-        told = {"version_ZEO": version, "driver": "x", "configuration": f"a=1; b={setting}"}
-        return [measured(cell(name, "a"), [1.0], [1.0], **told) for name in ("add", "hot")]
+        metadata = {"version_ZEO": version, "driver": "x", "configuration": f"a=1; b={setting}"}
+        return [measured(cell(name, "a"), [1.0], [1.0], **metadata) for name in ("add", "hot")]
 
-    found = compare(with_version("6.1", "no"), with_version("6.2", "yes")).differences
-    assert [str(each) for each in found] == ["version_ZEO: 6.1 against 6.2", "b: no against yes"]
-    assert [each.setting for each in found] == [False, True]
+    differences = compare(with_version("6.1", "no"), with_version("6.2", "yes")).differences
+    assert [str(difference) for difference in differences] == [
+        "version_ZEO: 6.1 against 6.2",
+        "b: no against yes",
+    ]
+    assert [difference.setting for difference in differences] == [False, True]
 
 
 def test_a_setting_may_have_the_text_that_separates_settings() -> None:
@@ -177,8 +180,8 @@ def test_a_setting_may_have_the_text_that_separates_settings() -> None:
         }
         return [measured(cell("add", "a"), [1.0], [1.0], **metadata)]
 
-    found = compare(with_dsn("x; keep=1"), with_dsn("y; keep=1")).differences
-    assert [str(each) for each in found] == ["dsn: x; keep=1 against y; keep=1"]
+    differences = compare(with_dsn("x; keep=1"), with_dsn("y; keep=1")).differences
+    assert [str(difference) for difference in differences] == ["dsn: x; keep=1 against y; keep=1"]
 
 
 @pytest.mark.parametrize("settings", ["", "[]", "nonsense", "3", '"a"'])
@@ -189,7 +192,9 @@ def test_settings_that_are_not_data_are_read_from_their_text(settings: str) -> N
         )
         return [measured(cell("add", "a"), [1.0], [1.0], **metadata)]
 
-    assert [str(each) for each in compare(side("1"), side("2")).differences] == ["b: 1 against 2"]
+    assert [str(difference) for difference in compare(side("1"), side("2")).differences] == [
+        "b: 1 against 2"
+    ]
 
 
 def test_a_crew_of_another_size_is_another_cell() -> None:

@@ -34,4 +34,4 @@ def test_a_simulated_row_ends_when_it_is_known() -> None:
     row = Row(shapes()["sqlite"][5], random.Random(0))
     assert row.measure(0.05, 400)
     assert row.ratio.log.half_width <= 0.05
-    assert all(row.own(each).half_width <= 0.05 * row.own(each).mean for each in (0, 1))
+    assert all(row.own(side).half_width <= 0.05 * row.own(side).mean for side in (0, 1))

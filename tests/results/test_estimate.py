@@ -25,20 +25,20 @@ NUMBERS = st.lists(
 @given(NUMBERS)
 def test_an_estimate_is_that_of_the_t_test(numbers: list[float]) -> None:
     expected = stats.ttest_1samp(numbers, 0)
-    found = mean_of(numbers)
-    assert found.p_value == pytest.approx(expected.pvalue)
+    estimate = mean_of(numbers)
+    assert estimate.p_value == pytest.approx(expected.pvalue)
     low, high = expected.confidence_interval(0.95)
-    assert found.interval == pytest.approx((low, high))
+    assert estimate.interval == pytest.approx((low, high))
 
 
 @given(NUMBERS, NUMBERS)
 def test_a_difference_is_that_of_welchs_t_test(first: list[float], second: list[float]) -> None:
     expected = stats.ttest_ind(first, second, equal_var=False)
-    found = mean_of(first) - mean_of(second)
-    assert found.p_value == pytest.approx(expected.pvalue)
-    assert found.df == pytest.approx(expected.df)
+    difference = mean_of(first) - mean_of(second)
+    assert difference.p_value == pytest.approx(expected.pvalue)
+    assert difference.df == pytest.approx(expected.df)
     low, high = expected.confidence_interval(0.95)
-    assert found.interval == pytest.approx((low, high))
+    assert difference.interval == pytest.approx((low, high))
 
 
 @pytest.mark.parametrize("numbers", [[3.0], [3.0, 3.0], [2.0, 4.0]])
@@ -58,33 +58,33 @@ def test_numbers_that_are_all_the_same_leave_no_doubt() -> None:
 
 def test_runs_that_are_alike_by_chance_prove_less_than_their_values_allow() -> None:
     runs = [[1.0, 5.0], [2.0, 4.1], [0.5, 5.7]]
-    found, of_means = mean_of_runs(runs), mean_of([3.0, 3.05, 3.1])
+    estimate, of_means = mean_of_runs(runs), mean_of([3.0, 3.05, 3.1])
     # As if all six were independent: their pooled variance in each run is (8 + 2.205 + 13.52) / 3.
     independent = stats.t.ppf(0.975, 5) * math.sqrt((8 + 2.205 + 13.52) / 3 / 6)
-    assert found.half_width == pytest.approx(independent)
-    assert (found.mean, found.df) == (of_means.mean, 2)
-    assert found.p_value > 2 * of_means.p_value
-    assert found.half_width > 10 * of_means.half_width
-    assert runs_needed(found, 3, 0.1) > 10 * runs_needed(of_means, 3, 0.1)
+    assert estimate.half_width == pytest.approx(independent)
+    assert (estimate.mean, estimate.df) == (of_means.mean, 2)
+    assert estimate.p_value > 2 * of_means.p_value
+    assert estimate.half_width > 10 * of_means.half_width
+    assert runs_needed(estimate, 3, 0.1) > 10 * runs_needed(of_means, 3, 0.1)
 
 
 def test_runs_that_differ_more_than_their_values_count_by_themselves() -> None:
-    found, of_means = mean_of_runs([[1.0, 1.1], [2.0, 2.1]]), mean_of([1.05, 2.05])
-    assert found == of_means
+    estimate, of_means = mean_of_runs([[1.0, 1.1], [2.0, 2.1]]), mean_of([1.05, 2.05])
+    assert estimate == of_means
     assert mean_of_runs([[1.0], [2.0]]) == mean_of([1.0, 2.0])
 
 
 def test_a_mean_of_estimates_is_better_known_than_each_of_them() -> None:
-    found = mean_of_estimates([Estimate(1.0, 0.04, 4), Estimate(3.0, 0.04, 4)])
-    assert (found.mean, found.variance, found.df) == pytest.approx((2.0, 0.02, 8))
+    estimate = mean_of_estimates([Estimate(1.0, 0.04, 4), Estimate(3.0, 0.04, 4)])
+    assert (estimate.mean, estimate.variance, estimate.df) == pytest.approx((2.0, 0.02, 8))
 
 
 @given(NUMBERS, st.floats(0.5, 20))
 def test_so_many_runs_are_needed_as_reach_the_half_width(
     numbers: list[float], half_width: float
 ) -> None:
-    found = mean_of(numbers)
-    needed = runs_needed(found, len(numbers), half_width)
+    estimate = mean_of(numbers)
+    needed = runs_needed(estimate, len(numbers), half_width)
     assert needed >= len(numbers)
     spread = stats.tstd(numbers)
     reached = stats.t.ppf(0.975, needed - 1) * spread / math.sqrt(needed)
@@ -96,8 +96,8 @@ def test_so_many_runs_are_needed_as_reach_the_half_width(
 
 def test_a_difference_of_two_needs_as_many_runs_of_each() -> None:
     numbers = [1.0, 1.2, 0.9, 1.1]
-    found = mean_of(numbers) - mean_of([2 * number for number in numbers])
-    needed = runs_needed(found, 4, found.half_width / 2)
+    difference = mean_of(numbers) - mean_of([2 * number for number in numbers])
+    needed = runs_needed(difference, 4, difference.half_width / 2)
     assert 10 < needed < 16
-    assert runs_needed(found, 4, found.half_width) == 4
+    assert runs_needed(difference, 4, difference.half_width) == 4
     assert runs_needed(mean_of([1.0]), 1, 0.1) == 3

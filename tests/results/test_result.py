@@ -9,7 +9,7 @@ from typing import Any
 import pyperf
 import pytest
 
-from tests.reports.results import told
+from tests.reports.results import with_worker_metadata
 from tests.runs import cell, failed, measured, run, unsupported
 from zodbshootout.client.outcome import Failure, State
 from zodbshootout.client.specification import ClientKind, CrewShape, MappingType, Parameters
@@ -32,7 +32,7 @@ def files(tmp_path: Path) -> ResultFiles:
 
 
 def suite(path: Path) -> dict[str, pyperf.Benchmark]:
-    return {each.get_name(): each for each in pyperf.BenchmarkSuite.load(str(path))}
+    return {benchmark.get_name(): benchmark for benchmark in pyperf.BenchmarkSuite.load(str(path))}
 
 
 def test_a_cell_survives_json() -> None:
@@ -48,7 +48,7 @@ def test_the_combined_file_and_those_of_the_contenders_hold_the_same_runs(
     files: ResultFiles,
 ) -> None:
     files.write([measured(cell("add", "fs"), [1.0, 2.0]), measured(cell("add", "zeo"), [3.0])])
-    assert {name: each.get_values() for name, each in suite(files.combined).items()} == {
+    assert {name: benchmark.get_values() for name, benchmark in suite(files.combined).items()} == {
         "fs: add 1000x300B threads-shared-2": (1.0, 2.0),
         "zeo: add 1000x300B threads-shared-2": (3.0,),
     }
@@ -69,8 +69,8 @@ def test_trap_1_what_failed_or_is_not_supported_is_not_a_number(files: ResultFil
     assert list(suite(files.combined)) == ["fs: add 1000x300B threads-shared-2"]
     assert not (files.directory / "pg.json").exists()
     listed = [json.loads(line) for line in files.cells.read_text().splitlines()]
-    told = ("contender", "benchmark", "state", "reason")
-    assert [tuple(each[name] for name in told) for each in listed] == [
+    keys = ("contender", "benchmark", "state", "reason")
+    assert [tuple(entry[name] for name in keys) for entry in listed] == [
         ("fs", "add", "measured", ""),
         ("fs", "cold", "failed", "why"),
         ("pg", "add", "failed", "refused"),
@@ -87,19 +87,19 @@ def test_what_fails_later_is_taken_out_again(files: ResultFiles) -> None:
 
 
 def test_what_a_failed_cell_had_before_is_kept_and_read_as_failed(files: ResultFiles) -> None:
-    crashed = told(measured(cell("add", "fs"), [1.0], [2.0])).crashed(
+    crashed = with_worker_metadata(measured(cell("add", "fs"), [1.0], [2.0])).crashed(
         "client 0 was killed by SIGKILL"
     )
     files.write([crashed.failed(Failure("why"))])
-    (found,) = read_results(files.combined)
-    assert (found.state, found.reason, len(found.runs)) == (State.FAILED, "why", 2)
-    assert found.crashes == ("client 0 was killed by SIGKILL",)
+    (result,) = read_results(files.combined)
+    assert (result.state, result.reason, len(result.runs)) == (State.FAILED, "why", 2)
+    assert result.crashes == ("client 0 was killed by SIGKILL",)
 
 
 def test_names_are_unique_wherever_they_stand() -> None:
     cells = [cell("add", "fs", objects=n, object_size=s) for n in (1, 2) for s in (128, 300)]
-    assert len({long_name(each) for each in cells}) == 4
-    assert [short_name(each, {"objects", "size"}) for each in cells] == [
+    assert len({long_name(one) for one in cells}) == 4
+    assert [short_name(one, {"objects", "size"}) for one in cells] == [
         "add n=1 s=128",
         "add n=1 s=300",
         "add n=2 s=128",
@@ -220,13 +220,13 @@ def test_only_like_results_are_added(files: ResultFiles) -> None:
     assert (
         conflict(of, version_RelStorage="4") == "fs: add is there with version_RelStorage=nothing"
     )
-    for parameters, found in (
+    for parameters, stored in (
         ({"objects": 7}, "objects=1000"),
         ({"seed": 3}, "seed=0"),
         ({"compressibility": 0.25}, "compressibility=0.5"),
         ({"leaf_size": 9}, "btree_leaf_size=0"),
     ):
-        assert conflict(cell("add", "fs", **parameters)) == f"fs: add is there with {found}"
+        assert conflict(cell("add", "fs", **parameters)) == f"fs: add is there with {stored}"
     assert "unit" in str(conflict(of, "byte"))
     assert conflict(cell("add", "zeo", objects=7)) is None
     assert conflict(cell("cold", "fs", objects=7)) is None
@@ -247,8 +247,11 @@ def test_a_cell_has_one_name_however_much_a_run_varies(files: ResultFiles) -> No
     files.write([with_metadata(one), with_metadata(two)])
     assert set(suite(files.directory / "fs.json")) == {"add c=1", "add c=2"}
     files.appending().write([with_metadata(one)])
-    found = suite(files.directory / "fs.json")
-    assert {name: each.get_nrun() for name, each in found.items()} == {"add c=1": 2, "add c=2": 1}
+    benchmarks = suite(files.directory / "fs.json")
+    assert {name: benchmark.get_nrun() for name, benchmark in benchmarks.items()} == {
+        "add c=1": 2,
+        "add c=2": 1,
+    }
 
 
 def test_a_run_that_fails_takes_nothing_from_what_there_was(files: ResultFiles) -> None:
@@ -288,12 +291,12 @@ def test_files_of_1_0_0_dev0_are_read_though_they_name_the_crew_in_words(tmp_pat
     def read(path: Path) -> list[tuple[str, CrewShape, int, int]]:
         return [
             (
-                f"{each.cell.benchmark} {each.cell.contender}",
-                each.cell.parameters.crew,
-                each.cell.parameters.objects,
-                len(each.runs),
+                f"{result.cell.benchmark} {result.cell.contender}",
+                result.cell.parameters.crew,
+                result.cell.parameters.objects,
+                len(result.runs),
             )
-            for each in read_results(path)
+            for result in read_results(path)
         ]
 
     assert read(DEV0) == expected
@@ -318,7 +321,7 @@ def test_the_crew_is_read_from_data_and_not_from_words(files: ResultFiles) -> No
     of = cell("add", "fs", seed=-3)
     files.write([with_metadata(of, crew="a crowd", concurrency=9)])
     files.cells.unlink()
-    assert [each.cell for each in read_results(files.combined)] == [of]
+    assert [result.cell for result in read_results(files.combined)] == [of]
 
 
 @pytest.mark.parametrize(

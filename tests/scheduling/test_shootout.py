@@ -387,8 +387,8 @@ def test_a_fork_server_that_crashes_is_replaced() -> None:
 
 def test_who_cannot_be_set_up_beside_others_is_tried_alone() -> None:
     def busy(event: Event, nth: int) -> Failure | None:
-        beside = event.what == "set up" and event.contender == "b" and len(site.at_work) > 1
-        return Failure("the file is locked") if beside else None
+        with_others = event.what == "set up" and event.contender == "b" and len(site.at_work) > 1
+        return Failure("the file is locked") if with_others else None
 
     site = Site(fails=busy)
     outcome = shot(plan_of("abc", processes=2), site)

@@ -98,16 +98,16 @@ def test_what_was_written_before_a_zap_is_written_again() -> None:
     def preparation(cell: Cell, *, zap: bool = False) -> Preparation:
         return Preparation(Specification(Storage(""), cell.benchmark, cell.parameters), zap)
 
-    def due(row: int) -> list[str]:
+    def to_prepare(row: int) -> list[str]:
         return [cell.contender for cell in (add, cold)[row] if tasks.preparation(cell) is not None]
 
     for row in (add, cold):
         for cell in row:
             tasks.prepared(cell, preparation(cell))
-    assert due(1) == []
+    assert to_prepare(1) == []
     # Another contender may be the same database, so that its objects are gone, too.
     tasks.prepared(add[1], preparation(add[1], zap=True))
-    assert due(1) == ["a", "b"]
+    assert to_prepare(1) == ["a", "b"]
 
 
 def test_the_same_database_listed_twice_is_empty_before_each_run_of_add() -> None:

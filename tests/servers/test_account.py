@@ -93,6 +93,6 @@ def test_only_the_bits_of_the_owner_the_group_or_the_others_apply_to_a_user(
         tmp_path.chmod(mode)
         assert account._may_enter(tmp_path)
         assert not any(
-            each._may_enter(tmp_path) for each in letters.values() if each is not account
+            another._may_enter(tmp_path) for another in letters.values() if another is not account
         )
     tmp_path.chmod(0o700)

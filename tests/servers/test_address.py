@@ -56,14 +56,14 @@ def test_a_socket_accepts_when_something_listens(tmp_path: Path) -> None:
         assert accepts(path)
 
 
-@pytest.mark.parametrize(("said", "greeted"), [(b"welcome", True), (b"", False)])
-def test_a_server_greets_when_it_speaks_first(said: bytes, greeted: bool) -> None:
+@pytest.mark.parametrize(("greeting", "greeted"), [(b"welcome", True), (b"", False)])
+def test_a_server_greets_when_it_speaks_first(greeting: bytes, greeted: bool) -> None:
     with reserved_port() as port, server_at(port) as server:
 
         def answer() -> None:
             connection, _ = server.accept()
             with connection:
-                connection.sendall(said)
+                connection.sendall(greeting)
 
         thread = threading.Thread(target=answer)
         thread.start()

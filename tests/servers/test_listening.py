@@ -49,7 +49,7 @@ def test_an_address_of_ipv6_stands_in_brackets_beside_its_port(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("address", "said"),
+    ("address", "reason"),
     [
         ("0.0.0.0", "listen 0.0.0.0 is no address that clients could use; name one of this host's"),
         ("0", "listen 0 is no address that clients could use; name one of this host's"),
@@ -58,11 +58,11 @@ def test_an_address_of_ipv6_stands_in_brackets_beside_its_port(tmp_path: Path) -
     ],
 )
 def test_an_address_that_is_not_this_hosts_is_refused(
-    address: str, said: str, tmp_path: Path
+    address: str, reason: str, tmp_path: Path
 ) -> None:
     with pytest.raises(UserError) as error:
         names_of(tmp_path, {"it": address})
-    assert f"x.conf: server it: {said}" in str(error.value)
+    assert f"x.conf: server it: {reason}" in str(error.value)
 
 
 @pytest.mark.usefixtures("elsewhere")

@@ -70,8 +70,8 @@ def test_a_directory_that_is_given_is_the_only_one_but_those_beside_it(
     with pytest.raises(ServerFailed) as caught:
         product.program("served", "server", given=given)
     assert str(caught.value) == f"has no program served or server in {given}, see programs"
-    beside = install("opt/sbin")
-    assert product.program("served", given=given) == str(beside)
+    sibling = install("opt/sbin")
+    assert product.program("served", given=given) == str(sibling)
     within = install("opt/bin")
     assert product.program("served", given=given) == str(within)
 

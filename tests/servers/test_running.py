@@ -36,7 +36,11 @@ NEEDED_BY = {
 def users_of(configuration: Configuration, contenders: Sequence[str]) -> dict[Any, list[str]]:
     """Return which of the contenders, or of all, need each server."""
     return {
-        server: [each for each in contenders or NEEDED_BY if server.name in NEEDED_BY[each]]
+        server: [
+            contender
+            for contender in contenders or NEEDED_BY
+            if server.name in NEEDED_BY[contender]
+        ]
         for server in configuration.servers
     }
 

@@ -137,10 +137,10 @@ class Server(MappingStorage):  # type: ignore[misc]
 
     def tpc_finish(self, transaction: Any, func: Any = lambda tid: None) -> Any:
         self.clock.spend(COMMIT)
-        found = super().tpc_finish(transaction, func)
+        tid = super().tpc_finish(transaction, func)
         self.commits.append(self.clock.now())
         self.lock.release()
-        return found
+        return tid
 
 
 def on_server(
@@ -172,14 +172,14 @@ def test_what_writes_reaches_exactly_the_capacity_of_a_fair_server(
 def test_what_writes_reaches_the_capacity_of_an_unfair_server(
     name: str, clients: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = [
+    throughputs = [
         per_second(on_server(name, clients, 20, partial(unfair, seed=seed), monkeypatch)[0])
         for seed in range(6)
     ]
     # Who has used up what was prepared commits new mappings for more, while others are measured.
     tolerance = 0.04 if name == "add" else 0.02
-    assert statistics.fmean(found) == pytest.approx(CAPACITY, rel=tolerance)
-    assert max(found) <= 1.03 * CAPACITY
+    assert statistics.fmean(throughputs) == pytest.approx(CAPACITY, rel=tolerance)
+    assert max(throughputs) <= 1.03 * CAPACITY
 
 
 class Independent(Committing):
@@ -207,7 +207,7 @@ def test_clients_that_do_not_share_anything_come_out_at_the_sum_of_their_speeds(
     clients: int, iterations: int, tolerance: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sample = committed(clients, iterations, fair, monkeypatch, Independent)
-    speeds = [1 / each for each in Independent.seconds[:clients]]
+    speeds = [1 / duration for duration in Independent.seconds[:clients]]
     # What the end of one client's stretch cuts off another's iterations does not always come in
     # at its beginning; each one's own speed is exact.
     assert per_second(sample) == pytest.approx(sum(speeds), rel=tolerance if clients > 1 else 0)
@@ -239,10 +239,10 @@ def test_what_a_stretch_cuts_of_others_iterations_is_less_than_one_of_each(
     clients: int, iterations: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sample = committed(clients, iterations, fair, monkeypatch, Uneven)
-    due = sum(1 / each for each in Uneven.seconds[:clients]) * sample.seconds
-    assert abs(sample.done - due) < clients * (clients - 1)
+    expected = sum(1 / duration for duration in Uneven.seconds[:clients]) * sample.seconds
+    assert abs(sample.done - expected) < clients * (clients - 1)
     if iterations == MANY:
-        assert sample.done == pytest.approx(due, rel=0.02)
+        assert sample.done == pytest.approx(expected, rel=0.02)
 
 
 def test_of_single_iterations_the_whole_ones_count_that_ended_by_the_time_of_the_last(

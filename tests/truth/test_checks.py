@@ -142,9 +142,9 @@ def keep_the_later(oid: bytes, committed: bytes, old: bytes, new: bytes, data: b
 def test_an_update_that_conflict_resolution_loses(name: str, storage: FakeStorage) -> None:
     storage.meeting = threading.Barrier(2)
     storage.resolve = keep_the_later
-    said = failure(name, storage, shared=True, size=2)
+    message = failure(name, storage, shared=True, size=2)
     assert re.fullmatch(
-        r"object 0: \d updates were lost, of \d transactions that were committed", said
+        r"object 0: \d updates were lost, of \d transactions that were committed", message
     )
 
 
@@ -198,17 +198,17 @@ def test_a_transaction_that_is_never_let_through_ends(
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
         ("cold", "the storage's cache had 2 hits in 1 cold iterations; at most 1 are expected"),
         ("load", "the storage's cache served 1 loads that should have been cold"),
     ],
 )
 def test_trap_3_a_cold_read_that_the_storages_cache_serves(
-    name: str, said: str, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+    name: str, message: str, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(storages, "storage_types", lambda: [CachingStorageType])
-    assert failure(name, CachingStorage(clock)) == said
+    assert failure(name, CachingStorage(clock)) == message
 
 
 def test_hits_of_a_cache_that_are_no_loads_are_allowed_for_and_no_others() -> None:

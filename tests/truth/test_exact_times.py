@@ -82,7 +82,7 @@ def storage_for(clock: FakeClock) -> FakeStorage:
 
 
 def test_every_benchmark_is_accounted_for() -> None:
-    built_in = {name for name, each in benchmarks().items() if "zodbshootout" in each.__module__}
+    built_in = {name for name, cls in benchmarks().items() if "zodbshootout" in cls.__module__}
     assert built_in == set(EXPECTED) | {"replay"}  # see tests/client/benchmarks/test_replay.py
 
 
@@ -258,14 +258,14 @@ def test_counts_are_of_all_iterations_the_uncounted_ones_included(
     for sample, loops in zip(samples, (3, 300), strict=True):
         assert sample.iterations == clients * loops
         assert sample.uncounted == 0 or clients > 1
-        each = {
+        per_iteration = {
             "add": {"loads": 0, "stores": N + MAPPING},
             "update": {"loads": 0, "stores": N},
             "store": {"stores": N},
             "load": {"loads": 1},
         }.get(name, {"loads": N + MAPPING})
         done = sample.iterations + sample.uncounted
-        assert sample.counts == {what: done * number for what, number in each.items()}
+        assert sample.counts == {what: done * number for what, number in per_iteration.items()}
 
 
 @pytest.mark.parametrize("mapping", list(MappingType))

@@ -9,7 +9,7 @@ import pytest
 from zodbshootout.workers.rate_search import MAX_STEPS, RateSearch
 
 
-def found(threshold: float, throughput: float = 100.0, errors: float = 0.0) -> RateSearch:
+def finished_search(threshold: float, throughput: float = 100.0, errors: float = 0.0) -> RateSearch:
     """Return a search for *threshold*, in which slices are wrong with a probability."""
     search, chance = RateSearch(throughput), random.Random(1)
     while rate := search.rate:
@@ -19,14 +19,14 @@ def found(threshold: float, throughput: float = 100.0, errors: float = 0.0) -> R
 
 @pytest.mark.parametrize("threshold", [2.5, 10.0, 31.4, 63.0, 99.0, 150.0])
 def test_it_comes_within_two_percent(threshold: float) -> None:
-    search = found(threshold)
+    search = finished_search(threshold)
     assert search.highest == pytest.approx(threshold, rel=0.02)
     assert search.steps <= MAX_STEPS
 
 
 @pytest.mark.parametrize("threshold", [10.0, 31.4, 63.0])
 def test_a_slice_that_is_wrong_is_taken_once_more(threshold: float) -> None:
-    search = found(threshold, errors=0.05)
+    search = finished_search(threshold, errors=0.05)
     assert search.highest == pytest.approx(threshold, rel=0.1)
 
 
@@ -52,12 +52,12 @@ def test_both_rates_are_confirmed() -> None:
 
 
 def test_it_ends_if_no_rate_holds() -> None:
-    search = found(0.0)
+    search = finished_search(0.0)
     assert (search.rate, search.held) == (0.0, 0.0)
 
 
 def test_it_ends_if_slices_contradict_each_other() -> None:
-    assert found(50.0, errors=0.5).steps <= MAX_STEPS
+    assert finished_search(50.0, errors=0.5).steps <= MAX_STEPS
 
 
 def test_it_knows_little_at_first() -> None:

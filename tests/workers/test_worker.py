@@ -94,7 +94,7 @@ class FakeDatabase:
     """Takes notes of what is done to it."""
 
     done: tuple[str, ...] = ()
-    found: tuple[str, ...] = ()
+    names_in_root: tuple[str, ...] = ()
     """What is in the root that somebody else has put there."""
 
     def __init__(self, storage: Storage) -> None:
@@ -119,7 +119,7 @@ class FakeDatabase:
         return self.flaw
 
     def others(self) -> tuple[str, ...]:
-        return self.found
+        return self.names_in_root
 
 
 @pytest.fixture
@@ -179,7 +179,7 @@ def test_what_holds_data_of_others_is_not_written_to(
     database: type[FakeDatabase],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(FakeDatabase, "found", ("app", "index"))
+    monkeypatch.setattr(FakeDatabase, "names_in_root", ("app", "index"))
     monkeypatch.setattr(tasks, "is_populated", lambda *_: populated)
     parameters = Parameters(CrewShape(1), owner="a", **shaped)
     preparation = Preparation(Specification(Storage("a"), benchmark, parameters), **how)

@@ -59,17 +59,17 @@ class Distribution:
         Without occurrences, all are 0.
         """
         number, ordered = self.count(), sorted(self.values.items())
-        least = []
+        percentiles = []
         for percentage in percentages:
             wanted, below = percentage / 100 * number, 0
             for value, count in ordered:
                 below += count
                 if below >= wanted:
-                    least.append(value)
+                    percentiles.append(value)
                     break
             else:
-                least.append(0)
-        return least
+                percentiles.append(0)
+        return percentiles
 
 
 @dataclass

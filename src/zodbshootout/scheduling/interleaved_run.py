@@ -85,7 +85,7 @@ class InterleavedRun(Generic[C]):
         """
         self._decide(calibration, self._first_iterations(calibration))
         effort = calibration.effort
-        self._each(
+        self._for_each(
             lambda key: self.workers[key].begin(
                 calibration.loops[key],
                 calibration.values(key),
@@ -101,7 +101,7 @@ class InterleavedRun(Generic[C]):
                 slices = self._take_turn(in_order, first + turn)
                 calibration.latest |= {key: taken.value for key, taken in slices.items()}
                 keys = [key for key, taken in slices.items() if taken.goes_on]
-        self._each(lambda key: self.workers[key].start("finish"))
+        self._for_each(lambda key: self.workers[key].start("finish"))
         for key in list(self.workers):
             run = self._one(key, lambda key: self.workers[key].finish())
             if key in self.workers:
@@ -109,9 +109,9 @@ class InterleavedRun(Generic[C]):
 
     def _take_turn(self, keys: Sequence[C], number: int) -> dict[C, Slice]:
         """Have *keys* prepare a slice at the same time, and then take it one after the other."""
-        self._each(self.before_slice, keys)
+        self._for_each(self.before_slice, keys)
         self._all_at_once(keys, "prepare_slice", number)
-        return self._each(lambda key: self.workers[key].take_slice(number), keys)
+        return self._for_each(lambda key: self.workers[key].take_slice(number), keys)
 
     def _first_iterations(self, calibration: RowCalibration[C]) -> dict[C, float]:
         """Have each contender do an iteration; return its seconds if calibration needs them.
@@ -121,7 +121,7 @@ class InterleavedRun(Generic[C]):
         if calibration.turns and all(key in calibration.loops for key in self.workers):
             self._all_at_once(list(self.workers), "attempt", 1)
             return {}
-        return self._each(lambda key: self.workers[key].attempt(1).value)
+        return self._for_each(lambda key: self.workers[key].attempt(1).value)
 
     def _decide(self, calibration: RowCalibration[C], first: dict[C, float]) -> None:
         """Choose loops and turns; *first* has the seconds of each contender's first iteration."""
@@ -130,7 +130,7 @@ class InterleavedRun(Generic[C]):
         if effort.loops and effort.values:
             calibration.loops |= dict.fromkeys(undecided, effort.loops)
             return
-        timings = self._each(lambda key: self._time(key, first[key], effort), undecided)
+        timings = self._for_each(lambda key: self._time(key, first[key], effort), undecided)
         if effort.loops:
             calibration.loops |= dict.fromkeys(timings, effort.loops)
         else:
@@ -180,10 +180,12 @@ class InterleavedRun(Generic[C]):
 
     def _all_at_once(self, keys: Sequence[C], name: str, *args: Any) -> None:
         """Start a call in workers at the same time, and wait for all of them."""
-        self._each(lambda key: self.workers[key].start(name, *args), keys)
-        self._each(lambda key: self.workers[key].wait(), keys)
+        self._for_each(lambda key: self.workers[key].start(name, *args), keys)
+        self._for_each(lambda key: self.workers[key].wait(), keys)
 
-    def _each(self, action: Callable[[C], Any], keys: Sequence[C] | None = None) -> dict[C, Any]:
+    def _for_each(
+        self, action: Callable[[C], Any], keys: Sequence[C] | None = None
+    ) -> dict[C, Any]:
         """Apply *action* to all *keys* whose workers have not failed; return the results."""
         results = {}
         for key in list(self.workers) if keys is None else keys:

@@ -149,12 +149,12 @@ class Oids:
     def __init__(self, objects: Objects, parameters: Parameters, copy: int) -> None:
         workload = parameters.workload
         self._initial = objects.first + copy * workload.initial_objects
-        self._each_pass = workload.created_objects
+        self._created_per_pass = workload.created_objects
         self._created = objects.created + copy * workload.created_objects * PASSES
 
     def oid(self, number: int, turn: int) -> bytes:
         """Return the OID of an object in a pass over the workload, counted from 0 on."""
-        of_turn = self._created + turn % PASSES * self._each_pass
+        of_turn = self._created + turn % PASSES * self._created_per_pass
         first = of_turn if number & CREATED_OBJECT else self._initial
         oid: bytes = p64(first + (number & ~CREATED_OBJECT))
         return oid

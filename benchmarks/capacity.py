@@ -1,4 +1,4 @@
-"""What the table says of a storage that commits at most 100 times a second.
+"""The figures in the table for a storage that commits at most 100 times a second.
 
 The storage, :mod:`benchmarks.limited`, is a FileStorage that sleeps for 10 ms under the commit lock
 and notes when each commit ended.  The command measures add, update and store of one object with 2,

@@ -19,7 +19,7 @@ from zodbshootout.results.files import read_results
 from zodbshootout.results.result import CellResult
 
 ROOT = Path(__file__).parents[1]
-"""Where this package is found."""
+"""The directory in which this package is."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Run:
 
     @property
     def starts(self) -> list[float]:
-        """When each slice started, in seconds of :func:`time.perf_counter`."""
+        """The instants at which slices started, in seconds of :func:`time.perf_counter`."""
         return [float(start) for start in str(self.metadata["slice_starts_s"]).split()]
 
     @property
@@ -63,7 +63,7 @@ class Cell:
 
     @property
     def objects_per_second(self) -> float:
-        """What the table shows: clients x work of an iteration / mean of all values."""
+        """The figure in the table: clients x work of an iteration / mean of all values."""
         values = [value for run in self.runs for value in run.values]
         work = float(self.runs[0].metadata["work_per_iteration"])
         return self.clients * work * len(values) / sum(values)
@@ -77,7 +77,7 @@ class Done:
     """Seconds from its start to its end."""
     cells: Sequence[Cell]
     results: Sequence[CellResult]
-    """What the command's own reader makes of the file."""
+    """The results in the file, as the command itself reads them."""
 
     def cell(self, contender: str, benchmark: str) -> Cell:
         """Return the cell of a contender and a benchmark."""

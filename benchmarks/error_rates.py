@@ -13,8 +13,8 @@ run is stretched by the square root of 3/2, for that mean is of three rounds, of
 Over the rounds of a row the machine drifts, a random walk of 1 % a round, which both contenders of
 a row have in common.
 
-A row takes rounds until the intervals are narrow enough, by the rule of the command.  What is
-called different, and how narrow an interval is, is what the product itself says.
+A row takes rounds until the intervals are narrow enough, by the rule of the command.  Verdicts and
+intervals are computed by the command's own code.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ Round = Sequence[tuple[float, float]]
 
 @dataclass(frozen=True)
 class Shape:
-    """What rounds of one benchmark of one storage look like."""
+    """The recorded rounds of one benchmark of one storage."""
 
     runs: Sequence[Sequence[Round]]
     """The rounds of each recorded run."""
@@ -99,7 +99,7 @@ class Row:
 
     @property
     def ratio(self) -> Ratio:
-        """Return how fast the second is beside the first."""
+        """Return how many times as fast the second is as the first."""
         return Ratio(mean_of_runs(self.logs), paired=True)
 
     def own(self, which: int) -> Estimate:

@@ -3,9 +3,9 @@
 The hosts are workers of a Dask cluster on this machine.
 
 Four and eight processes add, read cold and read hot on ZEO, on this host and on two others.  Both
-crews are there together and take slices in turn, in several runs.  What is told is what
-``zodbshootout compare --ignore hosts`` says of both: with four clients it is to see no difference,
-with eight the geometric mean of the ratios is to be near 1.
+crews are there together and take slices in turn, in several runs.  They are compared as by
+``zodbshootout compare --ignore hosts``: with four clients it is to see no difference, with eight
+the geometric mean of the ratios is to be near 1.
 
 A slice of a benchmark that does nothing, an empty commit, is measured with 16 clients on each of 1,
 2, 4, ... 64 hosts, and with as many on 8 as on 64.  On the coordinator that takes so much processor
@@ -71,10 +71,10 @@ SHARE = 0.95
 HOSTS = (1, 2, 4, 8, 16, 32, 64)
 CLIENTS_OF_A_HOST = 16
 FEW_HOSTS = 8
-"""That have as many clients as all hosts."""
+"""The number of hosts that have as many clients as all hosts together."""
 SLICES = 5
 ITERATIONS_OF_A_POINT = 8
-"""Of each client in a slice, by the points that are kept of its progress: far more."""
+"""Iterations of each client in a slice, for each point that is kept of its progress."""
 SECTION = "<zodb nothing>\n<mappingstorage>\n</mappingstorage>\n</zodb>\n"
 
 
@@ -191,15 +191,15 @@ def _zeo_section() -> Iterator[str]:
 
 @dataclass
 class _Traffic:
-    """What the coordinator and the hosts say to each other."""
+    """The messages between the coordinator and the hosts."""
 
     questions: int = 0
-    """Each is answered."""
+    """The number of questions, all of which are answered."""
     sent: int = 0
     """Bytes."""
     received: int = 0
     seconds: float = 0.0
-    """Of the processor, for the counting itself."""
+    """Processor time of the counting itself."""
 
     def clear(self) -> None:
         """Count from 0 again."""
@@ -223,7 +223,7 @@ class _Traffic:
 
 
 class _Counted:
-    """An agent on a host, or what it will answer, of which the traffic is counted."""
+    """An agent on a host, or its future answer, whose messages are counted."""
 
     def __init__(self, counted: Any, traffic: _Traffic) -> None:
         self._counted = counted
@@ -245,16 +245,16 @@ class _Counted:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a slice costs the coordinator."""
+    """The cost of a slice to the coordinator."""
 
     hosts: int
     clients: int
     cpu: float
     """Seconds of the processor, the median of several slices."""
     wall: float
-    """Seconds that pass beside those on the clock."""
+    """Seconds that pass besides those on the clock."""
     traffic: _Traffic
-    """Of one slice."""
+    """The messages of one slice."""
     before: int
     """Bytes of memory before the slices, and after them."""
     after: int

@@ -12,7 +12,7 @@ BATCH = 1000
 
 
 class Batches(Nothing):
-    """Does nothing, in iterations that are timed together."""
+    """A benchmark that does nothing, in iterations that are timed together."""
 
     name = "batches"
 
@@ -23,6 +23,6 @@ class Batches(Nothing):
 
 
 def crew_plan(benchmark: type[Benchmark], unit: ClientKind, clients: int = 1) -> CrewPlan:
-    """Return how clients of a kind are started on a benchmark."""
+    """Return the plan of a crew of one kind of client for a benchmark."""
     parameters = Parameters(CrewShape(clients, unit))
     return CrewPlan(benchmark, parameters, lambda: Database(Storage(section=_SECTION)))

@@ -39,7 +39,7 @@ RECORD = 300
 MAPPINGS_AT_ONCE = 128
 """Mappings that a plain process makes in one commit: about one in a hundred is for that."""
 SPARE = 3.0
-"""Of how many times the transactions that are expected everything is prepared."""
+"""The number of prepared transactions for each one that is expected."""
 
 
 def measure(*, quick: bool) -> Iterator[Figure]:

@@ -2,7 +2,8 @@
 
 A configuration holds ZEO twice, each with a private server on a FileStorage of its own, and
 RelStorage on SQLite twice.  The command measures the default benchmarks with two clients and the
-default effort.  What differs from 1 in the ratio of two that are the same is error.
+default effort.  The distance from 1 of the ratio of
+two that are the same is error.
 
 A ratio is estimated from pairs: the values of both in the slice of the same number of the same
 run, which were taken within a second or so of each other, so that what the machine did then it did
@@ -36,7 +37,7 @@ CONFIGURATION = (
 TWINS = (("zeo_1", "zeo_2"), ("sqlite_1", "sqlite_2"))
 MEDIAN = 0.02
 GREATEST = 0.06
-"""How far from 1 the ratios may be."""
+"""The distances of the ratios from 1 that are allowed: the median, and the greatest."""
 WALL = 215.0
 """Seconds that the engine before this one took for the same, on two cores."""
 SHARE = 0.60

@@ -1,7 +1,7 @@
-"""What the harness costs on the clock.
+"""The cost of the harness on the clock.
 
-A benchmark whose iteration does nothing is measured as any other.  What its iterations take is what
-every iteration of every benchmark takes more than the work that it does: a call, reading the clock,
+A benchmark whose iteration does nothing is measured as any other.  The time of its iterations is
+what every iteration of every benchmark takes in addition to its work: a call, reading the clock,
 and noting what it says.  The figure is the median of the values of one client.
 """
 

@@ -28,7 +28,7 @@ LOADS = 100
 """Loads of a transaction: a page of Plone makes about as many."""
 TRIES = 15
 EVENTS = 6
-"""Of a transaction without loads: begin, tpc_begin, store, vote, finish, end."""
+"""The events of a transaction without loads: begin, tpc_begin, store, vote, finish, end."""
 SHORT = 7
 """The number of transactions without loads for each with some: they take less time."""
 DATA = b"\x80\x03cmodule\nClass\n." + b"x" * 200

@@ -1,8 +1,8 @@
-"""What ``--against`` says of a RelStorage that is the same, and of one of which a method is slower.
+"""The verdicts of ``--against`` on the same RelStorage, and on one with a slower method.
 
 The same is the release that is installed: no cell may be called faster or slower.  The other one is
 a copy of it, in a wheel, in which ``StorageCache.load`` spins for 10 % of the time that it took.
-``hot`` calls it for each object, beside what ZODB does to load one.
+``hot`` calls it for each object, in addition to what ZODB does to load one.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""What the command uses in the course of a long run: ``python -m benchmarks.soak MINUTES``.
+"""The resources that a long run uses over time: ``python -m benchmarks.soak MINUTES``.
 
 The embedded default is measured for so long, and every few seconds it is noted how much memory,
 how many descriptors and threads the command has, how many processes it has started that are there,
-and how many files are in its temporary directory.  What is printed of each is the slope of a
-straight line through these numbers, by the hour, with its 95 % confidence interval, which takes the
-numbers of blocks of time for independent of each other and not the single ones.
+and how many files are in its temporary directory.  For each it prints the slope of a straight line
+through these numbers, by the hour, with its 95 % confidence interval, which assumes that the means
+of blocks of time are independent of each other, but not the single numbers.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ HOUR = 3600.0
 
 @dataclass(frozen=True)
 class Use:
-    """What the command uses at a moment."""
+    """The resources that the command uses at a moment."""
 
     memory_mib: float
     descriptors: float

@@ -2,8 +2,8 @@
 
 The metadata of a run have the most seconds by which a client came to wait for the start only after
 its instant (``start_spread_s``), and the most after which one was given a processor
-(``start_delay_s``), which with more processes than processors is part of what is measured.  What
-is told here is the median of the runs, of each of which that is the worst start.
+(``start_delay_s``), which with more processes than processors is part of what is measured.  Both
+are of the worst start of a run; this prints their medians over the runs.
 """
 
 from __future__ import annotations

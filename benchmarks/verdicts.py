@@ -1,4 +1,4 @@
-"""What ``zodbshootout compare`` says of contenders of which it is known whether they differ.
+"""Verdicts of ``zodbshootout compare`` on contenders that are known to differ, or not to.
 
 A/A: the configuration of :mod:`benchmarks.precision`, in which ZEO and RelStorage on SQLite are
 there twice each, ten times one after the other, each time until every cell is known within 10 %,

@@ -28,7 +28,7 @@ class DaskCluster:
     workers: Mapping[str, subprocess.Popen[bytes]]
 
     def clients(self) -> list[psutil.Process]:
-        """Return what the workers have started, and what that has."""
+        """Return the processes that the workers have started, and the children of those."""
         processes: list[psutil.Process] = []
         for worker in self.workers.values():
             if worker.poll() is None:

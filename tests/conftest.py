@@ -40,7 +40,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Tell how many faults there were, and whether anything was lost."""
+    """Print how many faults there were, and whether anything was lost."""
     passed, failed = (
         [report for report in terminalreporter.stats.get(kind, []) if "/faults/" in report.nodeid]
         for kind in ("passed", "failed")

@@ -1,7 +1,7 @@
 """A storage whose operations take an exactly known time, on a clock that only they move.
 
 Each kind of operation takes a different power of two, so that a measured time tells how many of
-each were on the clock, and sums of many are exact.
+each kind were on the clock, and sums of many are exact.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ TPC_FINISH = 2.0**24
 POLL = 2.0**26
 """Seconds: asking for the last transaction, as a connection does when a transaction begins."""
 SYNC = 2.0**28
-"""Seconds: what a connection does besides where the application says that one begins."""
+"""Seconds: what a connection does in addition where the application begins a transaction."""
 COMMIT = TPC_BEGIN + TPC_VOTE + TPC_FINISH
 NOTICE = 1.0
 """Seconds between an order to start and the start, so that these can be added without rounding."""
 
 
 class FakeClock:
-    """Stands still but for what is spent.  Each client has its own time, and all start at one."""
+    """A clock that only spending moves.  Each client has its own time, and all start at one."""
 
     def __init__(self) -> None:
         self._now: Counter[int] = Counter()
@@ -53,7 +53,7 @@ class FakeClock:
     def now(self) -> float:
         if _is_client():
             return float(self._now[threading.get_ident()])
-        # Whoever coordinates clients does so while they wait.
+        # The thread that coordinates clients does so while they wait.
         return float(max(self._now.values(), default=0.0))
 
     def wait_until(self, instant: float) -> None:
@@ -69,7 +69,7 @@ def _is_client() -> bool:
 
 
 class FakeStorage(ConflictResolvingStorage, MappingStorage):  # type: ignore[misc]
-    """A MappingStorage that spends time, and can be told to misbehave."""
+    """A MappingStorage that spends time, and can be made to misbehave."""
 
     def __init__(self, clock: FakeClock) -> None:
         super().__init__("fake")
@@ -78,18 +78,18 @@ class FakeStorage(ConflictResolvingStorage, MappingStorage):  # type: ignore[mis
         self.clock = clock
         self.loads = 0
         self.closed = 0
-        """How often it was closed, which leaves it as it is: it can be opened again."""
+        """The number of times it was closed, after which it can still be used."""
         self.resolved: list[bytes] = []
         self.corrupt: Callable[[bytes, bytes], bytes] = lambda oid, data: data
         self.drops: Callable[[bytes], bool] = lambda data: False
         self.resolve: Callable[..., Any] = self.tryToResolveConflict
-        """What becomes of two changes of one object; ``None`` refuses the second."""
+        """The merge of two changes of one object; ``None`` refuses the second."""
         self.refuses: Callable[[], bool] = lambda: False
         """Whether a transaction is refused when it comes to its vote."""
         self.accepts_stale = False
         """Whether objects pass for current that are not."""
         self.meeting: threading.Barrier | None = None
-        """Where transactions wait for each other before the first of them commits."""
+        """The barrier at which transactions wait for each other before any of them commits."""
 
     def close(self) -> None:
         self.closed += 1
@@ -150,14 +150,14 @@ class FakeStorage(ConflictResolvingStorage, MappingStorage):  # type: ignore[mis
 
 
 class PrefetchingStorage(FakeStorage):
-    """One that can be told of objects before they are read, which makes no difference to it."""
+    """A FakeStorage with a prefetch, which spends time and loads nothing."""
 
     def prefetch(self, oids: Any, tid: bytes) -> None:
         self.clock.spend(PREFETCH)
 
 
 class CachingStorage(FakeStorage):
-    """One with a cache that counts its hits and cannot be emptied."""
+    """A FakeStorage with a cache that counts its hits and cannot be emptied."""
 
     def __init__(self, clock: FakeClock) -> None:
         super().__init__(clock)
@@ -171,7 +171,7 @@ class CachingStorage(FakeStorage):
 
 
 class CachingStorageType(StorageType):
-    """What is known of a CachingStorage."""
+    """The storage type of a CachingStorage."""
 
     storage_class = "tests.fakes.CachingStorage"
     sharing = Sharing.VOLATILE
@@ -184,7 +184,7 @@ class CachingStorageType(StorageType):
 
 
 def database_of(storage: Any, cache_size: int = 5000) -> Database:
-    """Return a database that opens one and the same *storage* every time, as a server's clients."""
+    """Return a database that opens the same *storage* every time, as clients of a server do."""
     return Database(Storage(), lambda _: ZODB.DB(storage, cache_size=cache_size))
 
 
@@ -226,7 +226,7 @@ def measure(
     loops: Sequence[int] = (1,),
     cache_size: int = 5000,
 ) -> list[Sample]:
-    """Measure values of so many loops each with a crew of threads in this process."""
+    """Measure a value of so many iterations for each of *loops*, with threads in this process."""
     with plan(benchmark, storage, of, clock, cache_size).started() as crew:
         exactly_started(crew)
         return [crew.measure(number) for number in loops]

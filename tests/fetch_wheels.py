@@ -67,7 +67,7 @@ NEWT = WheelSet(
 )
 PYPY = WheelSet("pypy", ["ZODB"], "pypy3")
 SETS = (PYPY, NEWT, RELSTORAGE, OLD)
-"""What takes longest comes first."""
+"""All sets, the one that takes longest first."""
 
 
 def main() -> int:

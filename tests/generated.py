@@ -1,15 +1,15 @@
-"""How much input is generated: as much as a test run can bear, or all that is wanted."""
+"""The amount of generated input: for a usual test run, or all of it with ``--full``."""
 
 from __future__ import annotations
 
 from hypothesis import HealthCheck, settings
 
 full = False
-"""Whether it is all that is wanted, ``--full``."""
+"""Whether all input is generated: ``--full``."""
 
 
 def examples(few: int, many: int) -> settings:
-    """Return how many examples there are, in a short run and in a full one."""
+    """Return the settings for *few* examples in a usual run, and *many* in a full one."""
     return settings(
         max_examples=many if full else few,
         deadline=None,

@@ -39,7 +39,7 @@ class Requirement:
     debian: str
     """The packages that it is in."""
     brew: str
-    """What to type on macOS."""
+    """The command that installs it on macOS."""
 
 
 def has_programs(installation: Installation, *programs: str) -> bool:
@@ -144,7 +144,7 @@ def main() -> int:
 
 
 def missing_requirements() -> list[Requirement]:
-    """Return what is not there."""
+    """Return the requirements that are not met."""
     return [requirement for requirement in REQUIREMENTS if not requirement.is_there()]
 
 

@@ -1,4 +1,4 @@
-"""Made-up plans and runs, and who observes them, for what plans, measures and reports."""
+"""Made-up plans, runs and observers, for tests of scheduling and reports."""
 
 from __future__ import annotations
 
@@ -46,15 +46,15 @@ def unsupported(of: Cell, reason: str) -> CellResult:
 
 
 class Counting(Observer):
-    """Notes what a bar would show."""
+    """An observer that notes what a progress bar would show."""
 
     def __init__(self) -> None:
         self.estimates: list[float] = []
-        """How long it would still take, each time that was told."""
+        """The seconds left, by every estimate that was reported."""
         self.settled: list[str] = []
         self.failed: list[str] = []
         self.stages: list[tuple[str, str]] = []
-        """What was done, and with which contenders."""
+        """The stages, and the contenders that were in each."""
 
     def left(self, seconds: float) -> None:
         self.estimates.append(seconds)
@@ -73,7 +73,7 @@ class Counting(Observer):
 
 
 def contender(name: str, place: str = "", **info: Any) -> Contender:
-    """Return a contender; one of the name ``memory`` keeps its data there."""
+    """Return a contender; the one called ``memory`` keeps its data in memory."""
     if name == "memory":
         info = {"sharing": Sharing.VOLATILE, **info}
     settings = {"storage.path": place or f"/var/{name}.fs"}

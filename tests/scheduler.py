@@ -1,8 +1,8 @@
 """A clock that all clients of a crew share, on which time passes only while all of them wait.
 
-Of the clients that are between the start of a stretch and its end one runs at a time: in the order
-in which they are due, so that what they do to each other is the same in every run.  Clients that
-wait for orders, or get ready, do not count.
+Clients that are between the start of a stretch and its end run one at a time, in the order in which
+they are due, so that they affect each other alike in every run.  Clients that wait for orders, or
+get ready, do not count.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NOTICE = 1.0
 
 
 class SharedClock:
-    """Virtual time, and whose turn it is."""
+    """Virtual time, and the turns of the clients."""
 
     def __init__(self, clients: int) -> None:
         self._clients = clients
@@ -37,7 +37,7 @@ class SharedClock:
         return self._time
 
     def wait_until(self, instant: float) -> None:
-        """Enter a stretch, at an *instant* at which all clients of the crew do."""
+        """Enter a stretch at an *instant*, as all clients of the crew do."""
         with self._mutex:
             thread = threading.get_ident()
             self._inside.add(thread)
@@ -54,7 +54,7 @@ class SharedClock:
                 self._pass_turn()
 
     def spend(self, seconds: float) -> None:
-        """Be at work for so long."""
+        """Let *seconds* pass while this client is at work."""
         with self._mutex:
             thread = threading.get_ident()
             if thread not in self._inside:
@@ -70,7 +70,7 @@ class SharedClock:
         return self._locks[-1]
 
     def _pass_turn(self) -> None:
-        """Have the next client run; the one that runs is about to wait, or has left."""
+        """Have the next client run; the current one is about to wait, or has left."""
         if not self._inside:
             return
         while not self._queue or self._queue[0][0] > self._time:
@@ -83,7 +83,7 @@ class SharedClock:
 
 
 class SharedLock:
-    """Held by one client at a time; whoever wants it may get it once nobody else can go on."""
+    """A lock that goes to the next client only when no client can go on without it."""
 
     def __init__(self, clock: SharedClock, choose: Callable[[int], int]) -> None:
         self._clock = clock

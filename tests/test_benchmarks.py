@@ -1,4 +1,4 @@
-"""The command that measures the harness itself: that it runs, never what it finds."""
+"""The command that measures the harness itself: it runs; its figures are not checked."""
 
 from __future__ import annotations
 

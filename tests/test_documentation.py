@@ -1,4 +1,4 @@
-"""What the documentation shows is what there is."""
+"""The documentation shows commands, options and files that exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever comes in: a plan, a table, or one line that says what is wrong, and its status.
+"""Any input leads to a plan, a table, or one line that says what is wrong, and its status.
 
 ``pytest tests/test_generated_input.py --full`` tries 10,000 command lines, 2,000 configurations and
 2,000 result files.

@@ -12,7 +12,7 @@ from tests.install_servers import Requirement
 
 @pytest.fixture
 def missing(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Return how to set what the machine is, and what of one requirement is there, in turn."""
+    """Return a function that fakes the machine, and whether a requirement is met, in turn."""
 
     def pretend(*there: bool, root: bool, debian: bool, platform: str = "linux") -> None:
         answers = iter(there)

@@ -94,7 +94,7 @@ def test_pages_are_made_of_what_is_there(tmp_path: Path) -> None:
 
 
 class Typed:
-    """Stands for the command: notes what was typed, and leaves results as that does."""
+    """A stand-in for the command that notes its command lines and leaves results."""
 
     def __init__(self, statuses: list[int]) -> None:
         self.commands: list[list[str]] = []

@@ -63,7 +63,7 @@ def commits(journal: Path) -> list[float]:
 
 
 class LimitedSection(BaseConfig):  # type: ignore[misc]
-    """What ZConfig makes of ``<limitedstorage>``."""
+    """The section ``<limitedstorage>``."""
 
     def open(self) -> LimitedStorage:
         """Open the storage."""

@@ -23,7 +23,7 @@ QUICK = {
     "--at-most": ("-p", "1", "-n", "1", "--min-time", "0.001"),
     "--object-counts": ("--object-counts", "10"),
 }
-"""What a trial has in place of these options and their values."""
+"""The words that a trial has in place of these options and their values."""
 KEPT = {0, 3}
 """The exit statuses of a run that came to its end: 3 where some cells failed."""
 

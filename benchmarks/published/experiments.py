@@ -1,4 +1,4 @@
-"""What was published, and how it is measured today."""
+"""The figures that were published, and the commands that measure them today."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Published:
     """A table as it was published, in objects per second."""
 
     where: str
-    """Where it stands, and of what that is."""
+    """The page on which it stands."""
     columns: Sequence[str]
     """The contenders, by their names of today."""
     rows: Mapping[str, Sequence[int]]
@@ -34,7 +34,7 @@ class Run:
     """One command."""
 
     name: str
-    """What its files are called."""
+    """The stem of the names of its files."""
     title: str
     configuration: str
     words: str
@@ -49,7 +49,7 @@ class Run:
 
     @property
     def command(self) -> str:
-        """What is typed to measure it, but for where results go."""
+        """The command that measures it, without the option for its output."""
         return " ".join(["zodbshootout", *self.configuration.split(), self.words])
 
 
@@ -321,6 +321,6 @@ EXAMPLES = Experiment(
         ),
     ],
 )
-"""What the documentation begins with."""
+"""The examples at the beginning of the documentation."""
 
 EXPERIMENTS = (EXAMPLES, RESULTS_PAGE, RELSTORAGE_2, RELSTORAGE_VERSIONS, RELSTORAGE_1, NEWT)

@@ -39,7 +39,7 @@ def _slowed(call: Callable[..., Any], more: float) -> Callable[..., Any]:
 
 
 class SpinningSection(BaseConfig):  # type: ignore[misc]
-    """What ZConfig makes of ``<spinningstorage>``."""
+    """The section ``<spinningstorage>``."""
 
     def open(self) -> Any:
         """Open the storage inside, or else a MappingStorage."""

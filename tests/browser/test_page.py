@@ -45,7 +45,7 @@ def browser() -> Iterator[Browser]:
 
 @dataclass
 class Shown:
-    """A page that is open, and what was said and asked for while it was."""
+    """A page that is open, its console messages, and its requests."""
 
     page: Page
     console: list[str] = field(default_factory=list)

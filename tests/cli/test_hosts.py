@@ -1,4 +1,4 @@
-"""What clients on other hosts mean for contenders, and has to be alike on these hosts."""
+"""Contenders whose clients are on other hosts, and what has to be alike on these hosts."""
 
 from __future__ import annotations
 

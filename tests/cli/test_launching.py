@@ -1,4 +1,4 @@
-"""The look at every contender, by fork servers that are made up, and what comes of it."""
+"""The look at every contender, by fake fork servers, and its results."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ INFO = StorageInfo("SomeStorage", driver="some driver")
 
 @dataclass
 class FakeLauncher:
-    """Opens nothing, and answers or fails as it was made to."""
+    """A launcher that opens nothing, and answers, or fails with one of *failures*."""
 
     failures: Mapping[str, Failure] = field(default_factory=dict)
-    """By the text of the section, which is the name of the contender."""
+    """The failures, by the text of the section, which is the name of the contender."""
     cannot_start: Failure | None = None
     open_timeout: float | None = None
     inspected: list[str] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""What the command prints: progress, messages, questions; and streams that fail."""
+"""The output of the command: progress, messages, questions; and streams that fail."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which word of a command line is a file, a benchmark or the value of an option."""
+"""The words of a command line: files, benchmarks and values of options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of a database that is open."""
+"""The facts that are known of a database while it is open."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known to be secret is shown nowhere, however a text came to hold it."""
+"""Known secrets are shown nowhere, however a text came to hold them."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ def test_steady_clients_come_out_at_about_the_sum_of_their_speeds(
     crew = [progress([one] * (counted * slowest // one + 1)) for one in durations]
     measured = throughput(crew, counted)
     expected = sum(1 / one for one in durations) * measured.seconds
-    # What is cut off of others' iterations is less than one of each.
+    # Less than one iteration of each other client is cut off.
     assert abs(measured.iterations - expected) <= len(crew) * (len(crew) - 1) + 1e-9
     if len(set(durations)) == 1:
         assert measured.iterations == pytest.approx(expected)

@@ -1,4 +1,4 @@
-"""What words stand for which environments."""
+"""The environments that words on the command line stand for."""
 
 from __future__ import annotations
 

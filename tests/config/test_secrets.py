@@ -1,4 +1,4 @@
-"""Which values of a configuration are secrets."""
+"""The values of a configuration that are secrets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which crews a contender refuses, and what has to be there before it is opened."""
+"""The crews that a contender refuses, and the servers that it needs before it is opened."""
 
 from __future__ import annotations
 

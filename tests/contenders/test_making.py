@@ -19,7 +19,7 @@ from zodbshootout.guardian import Guardian
 
 
 class Making:
-    """A maker with a cache of its own, and what it told."""
+    """A maker with a cache of its own, and its messages."""
 
     def __init__(self, cache: Path, guardian: Guardian) -> None:
         self.messages: list[str] = []

@@ -1,4 +1,4 @@
-"""What is known of MySQL's sections before they are opened, ours among them."""
+"""The facts known of MySQL's sections, ours among them, before they are opened."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ REFUSALS = {
         "foreign key constraint 'object_state_ibfk_1' are incompatible.\")"
     ),
 }
-"""What those servers said, as the run reports it."""
+"""The errors of those servers, as the run reports them."""
 OTHERS = (
     "OperationalError: (1045, \"Access denied for user 'z'@'localhost' (using password: YES)\")",
     "OperationalError: (1005, 'Can\\'t create table `hp`.`theirs` (errno: 150 \"...\")')",

@@ -50,7 +50,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> FakeClock:
 
 
 class Slow(Benchmark):
-    """Clients that take longer to get ready, and longer to finish, the higher their number."""
+    """A benchmark whose clients take the longer to prepare and to run the higher their number."""
 
     name = "slow"
     title = "Slow"
@@ -161,7 +161,7 @@ def test_no_process_is_left_of_a_crew_that_failed() -> None:
 
 
 def test_clients_end_when_the_process_that_has_forked_them_is_killed() -> None:
-    """No client holds the end of a pipe by which another one would wait for orders for ever."""
+    """Check that no client keeps a pipe open on which another one would wait for ever."""
     ours, theirs = multiprocessing.Pipe()
 
     def fork_clients_and_die() -> None:
@@ -319,7 +319,7 @@ def test_an_unknown_wrapper_of_a_storage_in_memory_keeps_its_data_when_it_is_rea
 
 
 class Nothing(Benchmark):
-    """Does nothing."""
+    """A benchmark that does nothing."""
 
     name = "nothing"
     title = "Nothing"
@@ -330,7 +330,7 @@ class Nothing(Benchmark):
 
 
 class Ticking(FakeClock):
-    """Goes on by 1 s whenever it is asked."""
+    """A clock that goes on by 1 s whenever it is asked."""
 
     time = 0.0
 
@@ -359,7 +359,7 @@ def test_memory_does_not_grow_with_the_iterations_of_a_value() -> None:
         finally:
             tracemalloc.stop()
     assert sizes[1] <= sizes[0] + 64
-    # What one stretch leaves may be there until the next one has ended.
+    # Memory that one stretch leaves may be in use until the next one has ended.
     assert peaks[1] <= 1.5 * peaks[0]
 
 

@@ -49,7 +49,7 @@ WORK = 0.25
 
 
 class ExactClock:
-    """Time that passes where something takes time, and nowhere else."""
+    """A clock that only explicit delays move."""
 
     def __init__(self) -> None:
         self.time = 100.0
@@ -73,15 +73,15 @@ class Answered:
 
 @dataclass
 class ExactActor:
-    """Speaks for clients that do what they are told on a clock that is *ahead*."""
+    """A stand-in for clients that carry out their orders on a clock that is *ahead*."""
 
     clock: ExactClock
     ahead: float = 0.0
     there: float = TRIP / 2
-    """Seconds that what is sent takes, and what comes back, one after the other."""
+    """Seconds that a message takes to get there; the answer then takes *back*."""
     back: float = TRIP / 2
     answers: dict[type, Any] = field(default_factory=dict)
-    """What is answered to some orders in place of what should be."""
+    """Answers to some orders, in place of the correct ones."""
     asked: list[Any] = field(default_factory=list)
     starts: list[float] = field(default_factory=list)
 
@@ -168,7 +168,7 @@ def test_all_start_at_one_instant_whatever_their_clocks_say() -> None:
     crew.prepare(1)
     sample = crew.measure(1)
     assert early.starts[-1] + 3.0 == pytest.approx(late.starts[-1] - 1000.0)
-    # What they have measured is told in the time of the clock here.
+    # Their instants are converted to the time of the clock here.
     assert sample.start == pytest.approx(early.starts[-1] + 3.0)
     assert sample.on_clock == pytest.approx(WORK)
     assert sample.shares == [1, 1, 1]
@@ -186,7 +186,7 @@ def test_orders_arrive_before_the_start() -> None:
 
 def test_the_shortest_round_trip_tells_the_offset() -> None:
     class Uneven(ExactActor):
-        """Every answer but one is late on its way back, which looks like a clock behind."""
+        """An actor whose answers, but one, come back late, as if its clock were behind."""
 
         calls = 0
 
@@ -247,7 +247,7 @@ def test_a_slice_too_short_for_what_is_known_of_clocks_is_refused() -> None:
 
 def test_a_slice_in_which_a_client_started_late_is_measured_again() -> None:
     class LateOnce(ExactActor):
-        """Its first start is late by most of the slice."""
+        """An actor whose first start is late by most of the slice."""
 
         def _report(self, order: Any) -> Any:
             report = super()._report(order)
@@ -346,7 +346,7 @@ def test_a_failure_names_its_host(answer: Any, cause: str) -> None:
 
 
 ITERATIONS = 80
-"""Enough for a slice beside which the uncertainty of clocks is small."""
+"""Iterations enough for a slice compared with which the uncertainty of clocks is small."""
 SECTION = """%import relstorage
 <zodb x>
     <relstorage>

@@ -1,4 +1,4 @@
-"""Runs in which something goes wrong with some contenders, and what has to come of them."""
+"""Runs in which something goes wrong with some contenders, and what they have to leave."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ GOOD = "<zodb good>\n<filestorage>\npath $scratch/good.fs\n</filestorage>\n</zod
 
 
 def faulty(name: str, fault: str, storage: str = "", **keys: Any) -> str:
-    """Return a contender of which something goes wrong, by default in the middle of ``add``.
+    """Return a contender in which something goes wrong, by default in the middle of ``add``.
 
-    Its *storage* is a FileStorage unless told otherwise.
+    Its *storage* is a FileStorage by default.
     """
     keys = {"benchmark_commit": FAULTY_COMMIT, **keys}
     lines = "".join(f"{key.replace('_', '-')} {value}\n" for key, value in keys.items())
@@ -52,7 +52,7 @@ class Wreck:
     outcomes: dict[str, tuple[str, str]]
     """The state and the reason of each cell."""
     runs: dict[str, int]
-    """How many runs pyperf finds of each cell."""
+    """The number of runs that pyperf finds of each cell."""
     left_behind: list[str]
 
     def failures(self, contender: str) -> dict[str, str]:

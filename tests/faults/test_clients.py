@@ -20,7 +20,7 @@ CRASHES = {
     "exit": "ended with exit status 7",
 }
 STAGES = ("set_up", "supply", "run", "verify")
-"""Before the start, at the start, on the clock, while verifying."""
+"""The methods that run before the start, at the start, on the clock, and while verifying."""
 TIMEOUT = ("--timeout", "5")
 FAULTS = {
     **{fault: {"fault": fault} for fault in (*CRASHES, "hang")},

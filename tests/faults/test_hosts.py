@@ -1,4 +1,4 @@
-"""Hosts are lost, their clocks are apart, they cannot reach a storage; the scheduler goes away."""
+"""Hosts are lost, their clocks differ, they cannot reach a storage; the scheduler goes away."""
 
 from __future__ import annotations
 

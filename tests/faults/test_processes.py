@@ -82,7 +82,7 @@ def test_the_command_is_killed(killed: Path) -> None:
 
 
 def test_the_command_is_killed_while_a_client_hangs(tmp_path: Path) -> None:
-    """Nothing tells such a client that nobody waits for it any more; the guardian ends it."""
+    """Check that the guardian ends a client that cannot notice that the command is gone."""
     hung = tmp_path / "hung"
     (tmp_path / "x.conf").write_text(f"%import faulty\n{faulty('bad', 'hang', once=hung)}")
     with start(tmp_path, "x.conf", "add", "-c", "1", *BUSY, "-o", "a.json") as process:
@@ -142,7 +142,7 @@ STAGES: Mapping[str, Callable[[Path], bool]] = {
 
 @contextmanager
 def started(place: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
-    """Have a run, which is not there any more afterwards."""
+    """Have a run, which is killed in the end if it has not ended."""
     process = start(place, *words)
     try:
         yield process

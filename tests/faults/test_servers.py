@@ -44,7 +44,7 @@ STORAGES = {
         relstorage("mysql-or-mariadb", *PLACE, "user zodbshootout", "passwd $my_password"),
     ),
 }
-"""The server of each, and a storage that it serves."""
+"""The server of each contender, and a storage that it serves."""
 IMPORTS = "%import faulty\n%import relstorage\n%import zodbshootout.mysql\n"
 
 pytestmark = pytest.mark.xdist_group("faulty servers")
@@ -131,7 +131,7 @@ CLOSED = {
 
 @pytest.fixture(scope="module")
 def closed() -> Iterator[Wreck]:
-    """A run with contenders of which none gets at its database."""
+    """A run with contenders none of which can open its database."""
     text = DATABASE_SERVERS + zeo_server("broken", "taken")
     text += "".join(contender(name, storage) for name, storage in CLOSED.items())
     with open_directory() as place, silent_server() as port:

@@ -49,7 +49,7 @@ def _hang() -> None:
 
 
 class Leaked:
-    """What a storage with that fault keeps of every commit."""
+    """An object that a storage with that fault keeps of every commit."""
 
 
 leaked: list[Leaked] = []
@@ -92,7 +92,7 @@ def _kill_command() -> None:
 
 
 def _kill_children(word: str) -> None:
-    """Kill what the command has started, of a word in its command line, with what that started."""
+    """Kill the children of the command with *word* in their command line, and their children."""
     for child in _ancestor(3).children():
         if word in " ".join(child.cmdline()):
             for process in [child, *child.children(recursive=True)]:
@@ -140,7 +140,7 @@ FAULTS: dict[str, Callable[[], object]] = {
     "clock-back": lambda: _step_clock(-3600.0),
 }  # fmt: skip
 LASTING = {"leak"}
-"""The faults of every commit, and not only of the one that is due."""
+"""The faults of every commit, and not only of the one that is chosen."""
 
 
 class FaultySection(BaseConfig):  # type: ignore[misc]
@@ -195,7 +195,7 @@ class FaultySection(BaseConfig):  # type: ignore[misc]
             FAULTS[self.config.fault]()
 
     def _is_due(self) -> bool:
-        """Say whether a method of a benchmark, of the name that is told, is at work."""
+        """Return whether the benchmark method that the configuration names is running."""
         frame = sys._getframe()
         while frame := frame.f_back:  # type: ignore[assignment]
             module = frame.f_globals.get("__name__", "")

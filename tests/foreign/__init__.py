@@ -9,7 +9,7 @@ from ZODB.config import BaseConfig
 
 
 class ForeignStorage:
-    """Passes everything on."""
+    """A storage that passes everything on."""
 
     def __init__(self, base: Any) -> None:
         self.base = base

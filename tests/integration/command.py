@@ -22,13 +22,13 @@ import zodbshootout
 
 TESTS = Path(__file__).parents[1]
 SOURCES = Path(zodbshootout.__file__).parents[1]
-"""Where the command is that is tested, which another one may be installed beside."""
+"""The sources of the command that is tested; another copy may be installed."""
 QUICK = ("--object-counts", "20", "-p", "1", "-n", "2", "--min-time", "0.001")
 
 
 @contextmanager
 def open_directory() -> Iterator[Path]:
-    """Have a directory that those may enter as whom root has servers run; pytest's are closed."""
+    """Have a directory that any user may enter, as those do that root has run servers."""
     path = Path(tempfile.mkdtemp(prefix="zodbshootout-test-", dir="/tmp")).resolve()
     path.chmod(0o755)
     try:
@@ -40,7 +40,7 @@ def open_directory() -> Iterator[Path]:
 Cells = dict[tuple[str, str], tuple[str, str]]
 """The state of each cell and the reason for it, by contender and benchmark."""
 END_OF_INPUT = "\x04"
-"""What Ctrl-D sends on a terminal."""
+"""The character that Ctrl-D sends on a terminal."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ def run(directory: Path, *words: str, answers: str | None = None, **more: str) -
 
 
 def _ended(process: subprocess.Popen[str], answers: str | None = None) -> Done:
-    """Wait for the end of a process, which there is in any case."""
+    """Wait for the end of a process, which is killed if it takes too long."""
     with process:
         try:
             out, err = process.communicate(answers, timeout=280)
@@ -118,8 +118,8 @@ def _ended(process: subprocess.Popen[str], answers: str | None = None) -> Done:
 def processes_in(directory: Path) -> dict[int, str]:
     """Return the commands of the processes that are at work in *directory*, by their ids.
 
-    What a server's processes have for a command need not tell where their data are. One that
-    has no command any more is about to end.
+    The command line of a server's process need not say where its data are.  A process without a
+    command line is about to end.
     """
     commands = {}
     for process in psutil.process_iter():

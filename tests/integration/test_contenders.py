@@ -85,7 +85,7 @@ SERVERS = {
     "my_pymysql_hp": (f"{MYSQL} server", (MYSQL, "PyMySQL")),
     "sqlite_hf": ("SQLite page cache", ("SQLite",)),
 }
-"""The cache that a cold read may find, and whose versions are known."""
+"""The caches that may serve a cold read, and the products whose versions are known."""
 GREENLETS = {
     "pg_gevent_hp": postgresql("pg_gevent_hp", driver="gevent psycopg2", history=True),
     "my_gevent_hf": mysql("my_gevent_hf", driver="gevent MySQLdb"),

@@ -29,7 +29,7 @@ SEVEN = {"add", "update", "warm", "cold", "prefetch_cold", "hot", "steamin"}
 ALL = ("all", "--object-counts", "5", "-p", "1", "-n", "2", "-l", "4", "-o", "a.json")
 SOME = (*QUICK, "-o", "a.json")
 Unsupported = set[str | tuple[str, str]]
-"""Contenders, and cells."""
+"""Contenders and cells that are not supported."""
 SHARED_ONLY: Unsupported = {"memory", "filestorage"}
 ALONE: Unsupported = {("memory", "warm")}
 CREWS: dict[str, tuple[tuple[str, ...], Unsupported]] = {
@@ -109,7 +109,7 @@ def test_without_o_results_go_to_the_users_data_and_the_path_is_told(
 
 
 def results_path(done: Done) -> Path:
-    """Return where a run says that its results are."""
+    """Return the path of the results that a run has printed."""
     (line,) = [line for line in done.out.splitlines() if line.startswith("Results: ")]
     return Path(line.removeprefix("Results: ").partition(", and")[0])
 
@@ -178,7 +178,7 @@ def test_trap_10_every_run_keeps_what_it_was_measured_with(tmp_path: Path) -> No
         ):  # fmt: skip
             assert key in metadata
         assert str(tmp_path) not in str(metadata["configuration"])
-    # What storages do is logged.
+    # The storages' own logging is on.
     assert " INFO [" in done.err
     assert "ZEO" in done.err
 
@@ -192,7 +192,7 @@ def test_trap_3_cold_reads_hit_no_cache_and_hot_reads_do(
         path = place / "a.d" / f"{contender}.json"
         cold, hot = (metadata_of(path, name) for name in ("cold", "hot"))
         iterations = 2 * int(str(cold["loops"]))
-        # What is hit is the mapping, which a connection that gets it loads twice.
+        # The hits are of the mapping, which a connection that gets it loads twice.
         assert int(str(cold["storage_cache_hits"])) <= iterations
         assert int(str(cold["loads"])) == iterations * 21
         assert int(str(hot["storage_cache_hits"])) >= 2 * int(str(hot["loops"])) * 20

@@ -30,7 +30,7 @@ CONFIGURATION = """
 </zodb>
 """
 NEEDED = {"zodb", "zodbshootout"}
-"""What is installed besides what ZODB itself requires."""
+"""The packages that are installed besides those that ZODB itself requires."""
 OTHERS = {"pyperf", "rich", "zeo", "relstorage", "psutil", "scipy", "hdrhistogram", "platformdirs"}
 
 

@@ -27,7 +27,7 @@ from zodbshootout.recording import record
 from zodbshootout.recording.chunks import Kind
 
 TRANSACTIONS = 60
-"""Of each thread of the application."""
+"""The number of transactions of each thread of the application."""
 FILESTORAGE = (
     "<filestorage>\npath $scratch/{name}.fs\nblob-dir $scratch/{name}.blobs\n</filestorage>\n"
 )

@@ -1,4 +1,4 @@
-"""Servers that a run starts: what they are asked to be, whom they cost what, and their end."""
+"""Servers that a run starts: their settings, their failures and their end."""
 
 from __future__ import annotations
 
@@ -57,26 +57,26 @@ def filestorage(name: str, path: str) -> str:
 
 
 def using(server: str) -> str:
-    """Return a contender that cannot be measured without a server, though it does not ask it."""
+    """Return a contender that needs a server to be started, though it does not connect to it."""
     return filestorage(f"using_{server}", f"$scratch/${server}_port.fs")
 
 
 def telling(*servers: str) -> str:
-    """Return a contender that has what servers were given in the name of its file."""
+    """Return a contender whose file name has the ports and passwords given to servers."""
     given = "-".join(f"{name}-${name}_port-${name}_password" for name in servers)
     return filestorage("telling", f"told-{given}.fs")
 
 
 @dataclass(frozen=True)
 class Given:
-    """What a run has given to a server."""
+    """The port and the password that a run has given to a server."""
 
     port: int
     password: str
 
 
 def given_by_latest_run(place: Path) -> dict[str, Given]:
-    """Return what the latest run in *place* has told of its servers."""
+    """Return what the latest run in *place* has given to its servers."""
     path = max(place.glob("told-*.fs"), key=lambda path: path.stat().st_mtime_ns)
     _, *words = path.stem.split("-")
     parts = zip(words[::3], words[1::3], words[2::3], strict=True)
@@ -123,7 +123,7 @@ def going_on(place: Path, *benchmarks: str) -> Iterator[subprocess.Popen[str]]:
         wait_until(lambda: processes_in(place) == {})
 
 
-# What servers are asked to be
+# Servers as their sections describe them
 
 
 def test_postgresql_has_each_drivers_databases_and_has_them_in_the_next_run(place: Path) -> None:
@@ -142,7 +142,7 @@ def test_postgresql_has_each_drivers_databases_and_has_them_in_the_next_run(plac
     log = place / "kept" / "server.log"
 
     def made(table: str) -> set[str]:
-        """Return the databases in which the server was told to make a table."""
+        """Return the databases in which a client had the server make a table."""
         statement = rf"^of=Some-One in=(\w+):.*\s+CREATE TABLE {table}\b"
         return set(re.findall(statement, log.read_text(), re.MULTILINE))
 
@@ -336,7 +336,7 @@ def test_zeo_with_ssl_and_with_a_persistent_cache(place: Path) -> None:
     assert left_behind(place) == []
 
 
-# What it costs that a server does not come up
+# The cost of a server that does not come up
 
 FAILING = (
     (
@@ -522,13 +522,14 @@ def test_a_run_that_ends_while_a_database_is_made_leaves_no_shared_memory(
     assert still_there(memory) == []
 
 
-# Whoever runs it
+# Any user who runs it
 
 
 def as_ordinary_user() -> list[str]:
     """Return what root puts before a command to have it run by somebody else.
 
-    Who may not go where this Python is, as in root's own directory, is let in, and that is all.
+    A user who may not enter the directory of this Python, such as root's own, is given that right,
+    and no other.
     """
     user = pwd.getpwnam("nobody")
     become = ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]

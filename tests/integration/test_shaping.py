@@ -1,4 +1,4 @@
-"""What shapes the data, destroys it or looks into the clients: seen in what a run has left."""
+"""Options that shape the data, destroy it or look into the clients, seen in what a run leaves."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ TREES = (
         {"object_size": 10_000, "mapping": MappingType.IO, "leaf_size": 5, "internal_size": 7},
     ),
 )
-"""What follows --btrees, the class that is due, and the parameters that tell where it is."""
+"""The words after --btrees, the expected class, and the parameters by which it is found."""
 
 
 @pytest.fixture(scope="module")
@@ -307,7 +307,7 @@ def filling_objects(connection: Any) -> list[Any]:
 
 
 def revisions(db: Any) -> Counter[bytes]:
-    """Return of how many revisions of each object there are records in a FileStorage."""
+    """Return the number of revisions of each object in a FileStorage."""
     return Counter(record.oid for transaction in db.storage.iterator() for record in transaction)
 
 
@@ -507,7 +507,7 @@ def runs_in(profile: Path, module: str) -> int:
 
 
 MODULES = {"add": "add", "cold": "reading"}
-"""Where the ``run`` of a benchmark is."""
+"""The modules with the ``run`` of benchmarks."""
 SHARED_PROFILER = sys.version_info >= (3, 12)
 """Whether a profile of one thread has what all of them do, on the clock and off it.
 
@@ -579,7 +579,7 @@ def commits_in(place: Path) -> int:
 
 @dataclass(frozen=True)
 class LeakReport:
-    """What ``--leaks`` has told, and how many commits there were meanwhile."""
+    """The output of ``--leaks``, and the number of commits meanwhile."""
 
     lines: Sequence[str]
     commits: int

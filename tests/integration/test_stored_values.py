@@ -1,4 +1,4 @@
-"""What is stored of a run is what its clients have measured, and of nothing else."""
+"""A run is stored with what its clients have measured, and with nothing else."""
 
 from __future__ import annotations
 

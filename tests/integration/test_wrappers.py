@@ -176,7 +176,7 @@ def test_wrapped_storages_are_measured_by_one_client(tmp_path: Path) -> None:
         cold, hot = (metadata(tmp_path, contender, benchmark) for benchmark in ("cold", "hot"))
         assert cold["cleared_caches"] == f"pickle cache, {cache}"
         assert cold["uncleared_caches"] == f"{server}, operating system"
-        # What is hit is the mapping, which a connection that gets it loads twice.
+        # The hits are of the mapping, which a connection that gets it loads twice.
         assert int(str(cold["storage_cache_hits"])) <= iterations
         assert int(str(hot["storage_cache_hits"])) >= iterations * OBJECTS
         assert "uncleared_caches" not in hot

@@ -1,4 +1,4 @@
-"""A server that knows no SQL but remembers what it was told, and a driver that talks to it."""
+"""A server that knows no SQL but records its statements, and a driver that talks to it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NAMED = re.compile(r"\s*(CREATE|DROP) TABLE (\w+)")
 
 
 class FakeServer:
-    """Keeps a list of its tables and of everything that was said to it."""
+    """A server that keeps a list of its tables and of all statements."""
 
     def __init__(self, version: str) -> None:
         self.version = version
@@ -70,7 +70,7 @@ class _Connection:
 
 
 class FakeDriver:
-    """What RelStorage asks of a driver before it stores or loads anything."""
+    """The part of a driver that RelStorage uses before it stores or loads anything."""
 
     __name__ = "fake"
     Binary = bytes

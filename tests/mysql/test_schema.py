@@ -11,7 +11,7 @@ PRESERVING, FREE = MySQLSchemaInstaller.CREATE_OBJECT_STATE_TMPLS
 
 
 def test_relstorage_has_what_is_left_out() -> None:
-    """When this fails RelStorage may work by itself; see whether <mysql> does."""
+    """Check that RelStorage still has the references; if not, see whether its <mysql> works."""
     assert PRESERVING.count("REFERENCES") == 2
 
 

@@ -1,4 +1,4 @@
-"""Reads what was recorded, for tests."""
+"""Reading recordings in tests."""
 
 from __future__ import annotations
 

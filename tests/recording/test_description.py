@@ -26,7 +26,7 @@ OBJECTS = 50
 
 
 class Application:
-    """Does what is asked for, and writes down what that is."""
+    """An application that is recorded, and notes the sizes of what it loads."""
 
     def __init__(self, place: Path) -> None:
         self.path = place / "main.workload"

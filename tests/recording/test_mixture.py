@@ -52,7 +52,7 @@ def test_zipf_makes_some_objects_hot_and_uniform_none(tmp_path: Path) -> None:
         mixture = Mixture(transactions=3000, objects=1000, skew=skew_of(skew), writes=0.0)
         shares += described(tmp_path / str(number), mixture).heat([0.01, 0.1])
     hottest, hot, usual, tenth = shares
-    # Of Zipf's law with 1000 objects: the sums of 1 / n ** 0.99 up to 10 and 100 over that to 1000.
+    # By Zipf's law with 1000 objects: the sums of 1 / n ** 0.99 up to 10 and 100 over that to 1000.
     assert 0.33 < hottest < 0.44
     assert 0.62 < hot < 0.74
     assert usual < 0.02

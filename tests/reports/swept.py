@@ -16,7 +16,7 @@ CLIENTS = (1, 2, 4, 8)
 RUNS = 5
 ITERATIONS = 400
 SATURATED = {"fs": 2, "zeo": 4, "pg": 16}
-"""From how many clients on a contender is no faster."""
+"""The number of clients from which on a contender is no faster."""
 
 
 def swept(benchmark: str = "add", names: tuple[str, ...] = ("fs", "zeo", "pg")) -> list[CellResult]:

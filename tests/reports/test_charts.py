@@ -1,4 +1,4 @@
-"""What charts have in them, before they are drawn."""
+"""The data of charts, before they are drawn."""
 
 from __future__ import annotations
 
@@ -263,7 +263,7 @@ def test_a_report_begins_with_what_was_measured_and_who_is_faster() -> None:
         "ZODB 6",
         "from a.json; other programs used 40% of the processors",
     ]
-    # Of four verdicts, those on the fastest and on the slowest one.
+    # Two of the four verdicts: on the fastest and on the slowest contender.
     assert [sentence.partition(" (")[0] for sentence in whole.verdicts] == [
         "filestorage is 2.002 times as fast as zeo",
         "filestorage is 16.02 times as fast as pg",

@@ -1,4 +1,4 @@
-"""How charts are drawn."""
+"""The drawing of charts."""
 
 from __future__ import annotations
 

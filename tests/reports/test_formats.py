@@ -1,4 +1,4 @@
-"""What each format looks like, to the letter."""
+"""The output of each format, to the letter."""
 
 from __future__ import annotations
 

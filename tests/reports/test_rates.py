@@ -24,7 +24,7 @@ from zodbshootout.workers.summary import histogram
 
 RUNS = 4
 ITERATIONS = 400
-"""Of each run."""
+"""The number of iterations of each run."""
 
 
 def result(contender: str, rate: float, times: float = 1, **more: Any) -> CellResult:

@@ -1,4 +1,4 @@
-"""What the table looks like, to the letter."""
+"""The table, to the letter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which cells are compared, how, and what is said of them."""
+"""The cells that are compared, how they are compared, and the verdicts."""
 
 from __future__ import annotations
 

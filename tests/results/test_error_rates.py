@@ -1,4 +1,4 @@
-"""How often comparisons err, on a twentieth of the simulated runs of ``benchmarks.error_rates``."""
+"""The error rates of comparisons, on a twentieth of the runs of ``benchmarks.error_rates``."""
 
 from __future__ import annotations
 

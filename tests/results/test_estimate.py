@@ -1,4 +1,4 @@
-"""How well a mean is known, against what scipy says of the same numbers."""
+"""Means and their intervals, against those of scipy for the same numbers."""
 
 from __future__ import annotations
 

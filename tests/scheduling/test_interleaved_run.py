@@ -1,4 +1,4 @@
-"""In which order workers take their slices, and what becomes of those that fail."""
+"""The order in which workers take their slices, and the fate of those that fail."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from zodbshootout.scheduling.calibration import Effort, RowCalibration
 from zodbshootout.scheduling.interleaved_run import InterleavedRun
 
 Event = tuple[str, str, int]
-"""What a worker was told, which worker, and the loops or the number of the slice."""
+"""An order, the worker that got it, and the loops or the number of the slice."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class FakeSlice:
 
 @dataclass
 class Machine:
-    """What the workers of a test have in common: a clock, and notes of all that they do."""
+    """The clock and the notes that all workers of a test share."""
 
     now: float = 0.0
     events: list[Event] = field(default_factory=list)
@@ -40,7 +40,7 @@ class Machine:
         return [(name, number) for action, name, number in self.events if action == what]
 
     def slices(self) -> list[list[str]]:
-        """Return who took a slice in each turn."""
+        """Return the workers that took a slice in each turn."""
         turns: dict[int, list[str]] = {}
         for name, number in self.did("slice"):
             turns.setdefault(number, []).append(name)
@@ -50,18 +50,18 @@ class Machine:
 
 @dataclass
 class FakeWorker:
-    """Takes notes, and exactly as long as it is told; fails at the nth of all it is told."""
+    """A worker that notes its orders, takes exactly the given time, and may fail at one order."""
 
     name: str
     machine: Machine
     seconds: float = 0.01
-    """What an iteration takes."""
+    """Seconds of an iteration."""
     off_clock: float = 0.0
-    """What a slice takes besides."""
+    """Seconds of a slice besides its iterations."""
     first: float | None = None
-    """What the very first iteration takes, where that is something else."""
+    """Seconds of the very first iteration, if they differ."""
     fails_at: tuple[str, int] | None = None
-    """What it fails to do, and at which time of asking."""
+    """The order at which it fails, and the number of such orders before."""
     searches: int = 0
     """Slices that it takes before the last one of its first value."""
     abandoned: int = 0
@@ -120,7 +120,7 @@ def workers_of(machine: Machine, names: Sequence[str], **more: Any) -> dict[str,
 
 @dataclass
 class Outcome:
-    """What came of a run."""
+    """The outcome of a run."""
 
     runs: Mapping[str, str]
     failures: Mapping[str, str]
@@ -185,7 +185,7 @@ def test_everybody_comes_before_everybody_else_as_often_as_after() -> None:
     assert len(turns) == 16
     for one, other in ("ab", "cd"):
         first = [turn.index(one) < turn.index(other) for turn in turns if one in turn]
-        # In each two of their turns that follow each other once so and once otherwise.
+        # In each pair of consecutive turns both orders occur once.
         assert all(so != otherwise for so, otherwise in zip(first[::2], first[1::2], strict=True))
         assert first[::2].count(True) not in {0, len(first) // 2} or len(first) < 8
     # Between those two kinds it is chance.
@@ -334,7 +334,7 @@ def test_what_was_decided_in_the_first_run_holds_for_the_others() -> None:
 
 
 def test_who_comes_later_does_as_many_iterations_as_those_before() -> None:
-    """As where a contender is measured by itself, after the others of its row."""
+    """Measure a contender by itself, after the others of its row."""
     calibration = RowCalibration[str](
         Effort(processes=1, values=1, warmups=0, loops=0, min_time=0.1)
     )

@@ -1,4 +1,4 @@
-"""Which cells there are, and how many runs of them."""
+"""The cells of a plan, and the number of their runs."""
 
 from __future__ import annotations
 

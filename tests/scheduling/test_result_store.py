@@ -1,4 +1,4 @@
-"""The bookkeeping: what has become of every cell, and who is told."""
+"""The bookkeeping: the results of all cells, and the observers that are notified."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CANNOT = Failure("it cannot", state=State.UNSUPPORTED)
 
 
 class Notes:
-    """A ledger, what its observer has seen, and what it has kept at which moment."""
+    """A result store, its observer, and the results that it has kept at each moment."""
 
     def __init__(self, plan: Plan, *, fail_fast: bool = False) -> None:
         self.observer = Counting()

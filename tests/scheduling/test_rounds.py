@@ -1,4 +1,4 @@
-"""Which row has its next round, and when none has."""
+"""The row that has the next round, and the end of all rounds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from zodbshootout.scheduling.rounds import Rounds
 
 
 class Machine:
-    """A clock on which every round takes what its row takes."""
+    """A clock on which every round takes the seconds of its row."""
 
     def __init__(self, seconds: Mapping[str, float]) -> None:
         self.now = 100.0

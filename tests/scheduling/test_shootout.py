@@ -1,4 +1,4 @@
-"""How a plan is gone through, with fork servers, workers and servers that are made up."""
+"""The course of a shootout, with fake fork servers, workers and servers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ BROKE = Failure("it broke", "Traceback")
 
 
 class Event(NamedTuple):
-    """What a worker, a fork server or the servers were asked to do."""
+    """A call of a worker, a fork server or the servers."""
 
     what: str
     benchmark: str
@@ -44,23 +44,23 @@ class Event(NamedTuple):
 
 @dataclass
 class Site:
-    """Where the fakes take notes, and learn where to fail."""
+    """The place where the fakes take notes, and learn when to fail."""
 
     fails: Callable[[Event, int], Failure | None] = lambda event, nth: None
-    """Whether something fails that is done for the nth time to a cell."""
+    """The failure of a call that a cell gets for the nth time, or ``None``."""
     seconds: Mapping[str, float] = field(default_factory=dict)
-    """What an iteration takes."""
+    """Seconds of an iteration."""
     swings: Mapping[str, float] = field(default_factory=dict)
-    """By what part of that every other run takes more, and those between them less."""
+    """The part of the seconds by which every other run takes more, and those between take less."""
     served: set[str] = field(default_factory=set)
     ended: Callable[[str], str | None] = lambda contender: None
     """How a server of a contender has ended."""
     events: list[Event] = field(default_factory=list)
     together: list[list[str]] = field(default_factory=list)
-    """Who was set up at the same time, each time that somebody was."""
+    """The contenders at work, each time that one more was set up."""
     at_work: list[str] = field(default_factory=list)
     imported: list[list[str]] = field(default_factory=list)
-    """What each fork server was to import."""
+    """The modules that each fork server was to import."""
     fork_servers: int = 0
     """Fork servers that there are at the moment."""
     may_write: dict[str, bool] = field(default_factory=dict)
@@ -81,7 +81,7 @@ class Site:
         """Return the benchmark and the contender of every run that came to its end."""
         return [f"{event.benchmark} {event.contender}" for event in self.did("finish")]
 
-    # What fork servers do
+    # The methods of fork servers
 
     @contextmanager
     def fork_server(self, modules: Sequence[str] = ()) -> Iterator[Site]:
@@ -114,7 +114,7 @@ class Site:
             self.note("end", task.specification.benchmark, name)
             self.at_work.remove(name)
 
-    # What servers do
+    # The methods of servers
 
     def restart_for(self, contender: str) -> None:
         self.events.append(Event("restart", "", contender))
@@ -126,7 +126,7 @@ class Site:
 
 
 NOTES = {"prepare_slice": "get ready", "close_databases": "close", "reopen_databases": "reopen"}
-"""How a worker notes what it has started, if not by the name of the call."""
+"""The notes of a worker on calls that it has started, where they differ from their names."""
 
 
 @dataclass
@@ -534,7 +534,7 @@ def test_contenders_at_one_place_that_is_zapped_are_never_ready_at_the_same_time
         ("prepare", "again"), ("set up", "again"),
     ] * 2  # fmt: skip
     assert all(event.detail == (True, False) for event in of_add if event.what == "prepare")
-    # What only reads may read at the same time.
+    # Benchmarks that only read may run at the same time.
     assert outcome.site.together[-1] == ["a", "b", "again"]
 
 

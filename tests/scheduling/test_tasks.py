@@ -1,4 +1,4 @@
-"""What is done to databases before a cell is measured, and that it is not done twice."""
+"""Databases are prepared before a cell is measured, and not twice."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from zodbshootout.scheduling.tasks import Tasks
 
 
 class Step(NamedTuple):
-    """What is done to a database before a cell is measured."""
+    """The preparation of a database before a cell is measured."""
 
     benchmark: str
     contender: str

@@ -1,4 +1,4 @@
-"""``--hosts``: which cluster is meant, and what it has to be like."""
+"""``--hosts``: the cluster that is meant, and the conditions that it has to meet."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""What clients reach together is what a server of known capacity gives, and no more.
+"""Clients together reach the known capacity of a server, and no more.
 
-Exact are the figures of a server that does one thing at a time, whether it is fair or not, of a
-client that is alone, and of clients that wait for nobody and are equally fast.
+The figures are exact for a server that does one thing at a time, whether it is fair or not, for a
+client that is alone, and for clients that wait for nobody and are equally fast.
 
-The server, its clients and the time are made up: see :mod:`tests.scheduler`.  Where a figure is
-said to be exact it is so to the last bit: all times are powers of two.
+The server, its clients and the time are made up: see :mod:`tests.scheduler`.  An exact
+figure is exact to the last bit: all times are powers of two.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def unfair(clock: SharedClock, seed: int) -> SharedLock:
 
 
 class Committing(Benchmark):
-    """Holds the server's lock for as long as a commit takes; the preparation takes long."""
+    """A benchmark that holds the server's lock during a commit; its preparation takes long."""
 
     name = "committing"
     title = "Committing"
@@ -97,7 +97,7 @@ def committed(
 
 
 def per_second(sample: Sample) -> float:
-    """Return what the table says: iterations per second of all clients."""
+    """Return the figure in the table: iterations per second of all clients."""
     return sample.clients / sample.value
 
 
@@ -122,14 +122,14 @@ def test_clients_of_an_unfair_server_reach_exactly_its_capacity_as_well(
 
 
 class Server(MappingStorage):  # type: ignore[misc]
-    """Serves one commit after the other: from ``tpc_begin`` to ``tpc_finish`` others wait."""
+    """A storage that serves one commit after the other, from ``tpc_begin`` to ``tpc_finish``."""
 
     def __init__(self, clock: SharedClock, lock: SharedLock) -> None:
         super().__init__()
         self.clock = clock
         self.lock = lock
         self.commits: list[float] = []
-        """When each commit ended."""
+        """The instants at which commits ended."""
 
     def tpc_begin(self, transaction: Any, tid: Any = None) -> None:
         self.lock.acquire()
@@ -176,14 +176,14 @@ def test_what_writes_reaches_the_capacity_of_an_unfair_server(
         per_second(on_server(name, clients, 20, partial(unfair, seed=seed), monkeypatch)[0])
         for seed in range(6)
     ]
-    # Who has used up what was prepared commits new mappings for more, while others are measured.
+    # A client that has used up its mappings commits new ones while others are measured.
     tolerance = 0.04 if name == "add" else 0.02
     assert statistics.fmean(throughputs) == pytest.approx(CAPACITY, rel=tolerance)
     assert max(throughputs) <= 1.03 * CAPACITY
 
 
 class Independent(Committing):
-    """Takes a time of its own, and waits for nobody."""
+    """A benchmark whose clients each take a time of their own, and wait for nobody."""
 
     name = "independent"
     title = "Independent"
@@ -194,7 +194,7 @@ class Independent(Committing):
 
 
 class Uneven(Independent):
-    """None of whose iterations ends when another client's does, but now and then."""
+    """A benchmark whose clients rarely end an iteration at the same time."""
 
     name = "uneven"
     title = "Uneven"
@@ -208,15 +208,15 @@ def test_clients_that_do_not_share_anything_come_out_at_the_sum_of_their_speeds(
 ) -> None:
     sample = committed(clients, iterations, fair, monkeypatch, Independent)
     speeds = [1 / duration for duration in Independent.seconds[:clients]]
-    # What the end of one client's stretch cuts off another's iterations does not always come in
-    # at its beginning; each one's own speed is exact.
+    # The end of one client's stretch cuts off a part of another's iteration, which its beginning
+    # does not always make up for; the speed of each client is exact.
     assert per_second(sample) == pytest.approx(sum(speeds), rel=tolerance if clients > 1 else 0)
     assert client_values(sample) == list(Independent.seconds[:clients])
     assert sample.smallest_share == min(speeds) * clients / sum(speeds)
 
 
 class Even(Independent):
-    """All take the same time."""
+    """A benchmark whose clients all take the same time."""
 
     name = "even"
     title = "Even"
@@ -255,7 +255,7 @@ def test_of_single_iterations_the_whole_ones_count_that_ended_by_the_time_of_the
 
 
 class Paused(Committing):
-    """Pauses between iterations for as long as a commit takes, as clients must not."""
+    """A benchmark that, against the rules, pauses between iterations for as long as a commit."""
 
     name = "paused"
     title = "Paused"
@@ -272,7 +272,7 @@ def test_with_a_pause_put_back_a_client_reaches_what_littles_law_says_and_not_th
     assert sample.paused == (MANY - 1) * COMMIT
     assert per_second(sample) == pytest.approx(1 / (response + pause), rel=1e-12)
     assert per_second(sample) < 0.51 * CAPACITY
-    # What the latencies alone would make of it is the capacity, which nobody has reached.
+    # The latencies alone would give the capacity, which no client has reached.
     assert sample.clients / sample.latencies.longest == CAPACITY
 
 

@@ -41,7 +41,7 @@ N = 10
 HALF = 5
 MAPPING = 1
 READ_AGAIN = 1
-"""Connection.get loads the mapping's record, and the mapping itself does so once more."""
+"""Further loads of the mapping: Connection.get loads its record, and the mapping does again."""
 BEGIN = SYNC + POLL
 LOCK = 2.0**32
 
@@ -196,7 +196,7 @@ def test_objects_are_found_loaded_whatever_the_pickle_cache_size(
         benchmarks()[name], storage_for(clock), parameters(), clock, [3], cache_size=2
     )
     assert sample.latencies.longest == EXPECTED[name]
-    # What the cache has dropped is loaded again between iterations, and that is told.
+    # Objects that the cache has dropped are loaded again between iterations, which is reported.
     loaded = sample.counts["loads"]
     catching_up = BEGIN if name == "update" else 0.0
     assert loaded == 2 * (N + MAPPING - 2)
@@ -225,7 +225,7 @@ def _bucket(seconds: float) -> int:
 
 
 class InBatches(Benchmark):
-    """Each iteration takes a second more than the one before it."""
+    """A benchmark each of whose iterations takes a second more than the one before it."""
 
     name = "in_batches"
     title = "In batches"

@@ -114,7 +114,7 @@ def test_a_server_that_cannot_keep_up_does_what_it_can() -> None:
 
 
 def stalling(clock: FakeClock) -> None:
-    """Answer within a millisecond, but not within the first second of ten."""
+    """Answer within a millisecond, but stall in the first second of every ten."""
     within = clock.now() % 10
     clock.spend(0.001 + max(0.0, 1 - within))
 
@@ -136,7 +136,7 @@ def test_a_closed_loop_does_not_see_the_stall() -> None:
 
 
 class Searching(Measuring):
-    """A measurement whose turn it always is."""
+    """A measurement that never waits for its turn."""
 
     def until(self, name: str) -> tuple[Any, ...]:
         return (0,)
@@ -162,7 +162,7 @@ def searching(crew: Crew, of: Parameters) -> Searching:
 
 
 def rate_within(limit: LatencyLimit) -> float:
-    """Return that rate by the formula."""
+    """Return the highest rate within a limit, by the formula."""
     low, high = 1.0, 99.0
     while high - low > 0.01:
         middle = (low + high) / 2

@@ -277,7 +277,7 @@ def test_an_object_whose_revision_is_not_known_is_loaded_before_it_is_stored(
 
 
 class Recorded(FakeStorage):
-    """Records what is done once it has been filled."""
+    """A storage whose calls are recorded once it has been filled."""
 
 
 def normalized(path: Path, last: int) -> list[list[tuple[Any, ...]]]:

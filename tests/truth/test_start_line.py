@@ -1,4 +1,4 @@
-"""Nobody starts before everybody is ready, and how far apart they started is told."""
+"""No client starts before all are ready, and the spread of their starts is reported."""
 
 from __future__ import annotations
 
@@ -82,14 +82,14 @@ LATE_NEWS, LATE_RUN = 8.0, 32.0
 
 
 class Late(FakeClock):
-    """One on which client 2 is given a processor late, and client 1 hears late of the start."""
+    """A clock on which client 2 gets a processor late, and client 1 hears late of the start."""
 
     def __init__(self) -> None:
         super().__init__()
         self.has_heard = False
 
     def now(self) -> float:
-        # What client 1 asks first is the time at which it has heard of the start.
+        # Client 1 first asks for the time when it has heard of the start.
         if not self.has_heard and threading.current_thread().name == "client-1":
             self.has_heard = True
             self.spend(NOTICE + LATE_NEWS)
@@ -101,7 +101,7 @@ class Late(FakeClock):
 
 
 class Still(Benchmark):
-    """Takes a second."""
+    """A benchmark whose iteration takes a second."""
 
     name = "still"
     title = "Still"
@@ -143,7 +143,7 @@ def test_a_machine_that_is_always_slow_is_given_the_notice_that_it_needs() -> No
     slow = 0.125
 
     class Hearing(FakeClock):
-        """The client hears of every start after a while."""
+        """A clock on which the client hears late of every start."""
 
         heard = True
 

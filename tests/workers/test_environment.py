@@ -1,4 +1,4 @@
-"""What workers get of the place where the command runs."""
+"""The environment that workers get from the command."""
 
 from __future__ import annotations
 

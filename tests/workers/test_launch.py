@@ -1,4 +1,4 @@
-"""Fork servers and workers, real ones: what they do, and what is left of them however they end."""
+"""Real fork servers and workers: their work, and their traces however they end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a worker answers to what it is told, in this process; its crew is made of threads."""
+"""The answers of a worker to its orders, in this process; its crew is made of threads."""
 
 from __future__ import annotations
 
@@ -91,11 +91,11 @@ def test_what_cannot_be_opened_is_a_failure_with_its_traceback(
 
 
 class FakeDatabase:
-    """Takes notes of what is done to it."""
+    """A database that notes what is done to it."""
 
     done: tuple[str, ...] = ()
     names_in_root: tuple[str, ...] = ()
-    """What is in the root that somebody else has put there."""
+    """The names in the root that somebody else has put there."""
 
     def __init__(self, storage: Storage) -> None:
         self.flaw: str | None = None

@@ -16,7 +16,7 @@ from zodbshootout.client.data.tree import TOP
 
 
 class Noting(MappingStorage):  # type: ignore[misc]
-    """Takes note of how many records each transaction stores."""
+    """A storage that notes how many records each transaction stores."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -27,11 +27,11 @@ from zodbshootout.client.storages.relstorage_servers import (
 
 
 class Refused(Exception):  # noqa: N818
-    """What the driver raises."""
+    """The exception that the driver raises."""
 
 
 class Adapter:
-    """Of a driver whose server answers one question."""
+    """An adapter with a driver whose server answers one question."""
 
     def __init__(self, question: str = "", answer: Any = None) -> None:
         self.driver = SimpleNamespace(driver_module=SimpleNamespace(Error=Refused), __name__="x")

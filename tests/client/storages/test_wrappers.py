@@ -1,4 +1,4 @@
-"""What wraps a storage hides nothing of it: real storages, opened in this process."""
+"""Wrappers hide nothing of the storages inside: real ones, opened in this process."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def contender(storage: str, place: Path) -> Contender:
 
 @dataclass(frozen=True)
 class Stack:
-    """What is expected of a storage."""
+    """The configuration of a storage, and what the harness is expected to know of it."""
 
     storage: str
     name: str
@@ -216,7 +216,7 @@ def test_zlibstorage_compresses_records_on_their_way_into_relstorage(tmp_path: P
 
 @dataclass
 class Counting:
-    """A storage that is a name, as far as what is known of it cares."""
+    """A stand-in for a storage: only its name and what it wraps matter."""
 
     changes: Any = None
     base: Any = None

@@ -18,7 +18,7 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_requirement_comes_upon_what_is_installed() -> None:
     assert environments_of_words(["RelStorage==4.2.0"]) == [
-        Environment("relstorage==4.2.0", requirements=("RelStorage==4.2.0",), upon_ours=True)
+        Environment("relstorage==4.2.0", requirements=("RelStorage==4.2.0",), keeps_installed=True)
     ]
 
 
@@ -64,7 +64,7 @@ def test_a_checkout_and_a_wheel_are_told_by_their_paths(tmp_path: Path) -> None:
     wheel.touch()
     checkout, archive = environments_of_words(["relstorage-fast", f"./{wheel.name}"])
     assert checkout == Environment(
-        "relstorage-fast", requirements=(str(tmp_path / "relstorage-fast"),), upon_ours=True
+        "relstorage-fast", requirements=(str(tmp_path / "relstorage-fast"),), keeps_installed=True
     )
     assert archive.requirements == (str(wheel),)
 
@@ -79,7 +79,11 @@ def test_a_python_and_a_virtual_environment_are_used_as_they_are(tmp_path: Path)
     other.mkdir(parents=True)
     (other / "setup.py").touch()
     by_directory, by_checkout = environments_of_words(["old", "x/old"])
-    assert by_directory == Environment("old", str(inside)) == environments_of_words(["old/bin/python"])[0]
+    assert (
+        by_directory
+        == Environment("old", str(inside))
+        == environments_of_words(["old/bin/python"])[0]
+    )
     assert by_checkout.name == "old-2"
 
 

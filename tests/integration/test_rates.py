@@ -69,7 +69,7 @@ def test_the_highest_rate_within_a_limit_is_found(place: Path) -> None:
     (result,) = read_results(place / "a.json")
     assert result.metadata["latency_limit"] == "p50=1000ms"
     assert result.metadata["part_of_schedule"] >= 0.9
-    assert "within p50=1000ms" in done.out
+    assert "Iterations a second with p50 within 1000 ms" in done.out
 
 
 def test_a_limit_that_no_rate_holds_is_explained(place: Path) -> None:

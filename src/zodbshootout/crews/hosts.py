@@ -227,7 +227,7 @@ class ClusterCrew(HostsCrew):
 
         It was started with the *offsets* that were known then.
         """
-        if not prepare.counts:
+        if not prepare.counts or prepare.empty:
             return None
         start = min(stretch.progress.start for stretch in stretches)
         end = max(stretch.progress.end(prepare.iterations) for stretch in stretches)

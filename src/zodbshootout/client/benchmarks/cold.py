@@ -86,7 +86,7 @@ class PrefetchCold(ColdReading):
         self.client.connect().prefetch(read_set.item_oids)
         self.find_mapping(read_set.mapping_oid)
         self.read()
-        self.sets_read.append((read_set.number, self.contents))
+        self.note_set(read_set)
 
     def check_use(self, use: CacheUse, done: int) -> None:
         # ZEO counts no misses: it loads an object whose prefetch comes too late, without a hit.

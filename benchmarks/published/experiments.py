@@ -251,17 +251,31 @@ NEWT = Experiment(
 )
 
 _REPLAY = "--workload etc/workloads/plone.workload -c 1"
+_WARM = "warm --object-counts 5000 -c 1 --threads shared"
+_ZEO = "--only zeo --define zeo_cache=1MB,3MB,10MB"
+_RELSTORAGE = "--only postgresql --define cache_local_mb=1,3,10"
+_BUFFERS = "--only postgresql --define shared_buffers=1MB,8MB,128MB"
+_PICKLES = "--only zeo,postgresql --define objects_cached=100,300,1000,3000"
 _SETTINGS = [
     Run(
         f"settings-{name}",
         title,
         "docs/examples/settings.conf",
-        f"{_REPLAY} --only {contender} --define {values} --at-most 2",
+        f"{words} --at-most {minutes}",
     )
-    for name, title, contender, values in (
-        ("zeo", "ZEO's client cache", "zeo", "zeo_cache=1MB,3MB,10MB"),
-        ("relstorage", "RelStorage's cache", "postgresql", "cache_local_mb=1,3,10"),
-        ("buffers", "PostgreSQL's cache", "postgresql", "shared_buffers=1MB,8MB,128MB"),
+    for name, title, words, minutes in (
+        ("zeo", "ZEO's client cache", f"{_REPLAY} {_ZEO}", 2),
+        ("zeo-warm", "ZEO's client cache, warm", f"{_WARM} {_ZEO}", 1),
+        ("relstorage", "RelStorage's cache", f"{_REPLAY} {_RELSTORAGE}", 2),
+        ("relstorage-warm", "RelStorage's cache, warm", f"{_WARM} {_RELSTORAGE}", 1),
+        ("buffers", "PostgreSQL's cache", f"{_REPLAY} {_BUFFERS}", 2),
+        (
+            "buffers-cold",
+            "PostgreSQL's cache, cold",
+            f"cold --object-counts 5000 -c 1 {_BUFFERS}",
+            1,
+        ),
+        ("pickles", "The pickle cache", f"update -c 1 {_PICKLES}", 1.5),
     )
 ]
 

@@ -111,3 +111,12 @@ def test_the_cell_of_a_replay_has_the_workload_but_not_where_it_was() -> None:
     assert "/somewhere" not in json.dumps(metadata)
     assert cell_of(metadata) == result("a").cell
     assert "workload" not in json.dumps(in_rounds("a", [[1.0]], "add").cell.metadata())
+
+
+def test_what_iterations_do_that_are_not_timed_does_not_make_the_others_longer() -> None:
+    alone, ahead = result("a"), result("b", iterations=80, iterations_uncounted=20)
+    _, steps, _, events = make_report([ResultSet([alone, ahead])]).tables
+    for row in steps.rows:
+        first, second = (entry.value for entry in row.entries)
+        assert first == second, row.title
+    assert {row.entries[2].text for row in events.rows} == {"0.1", "0.3"}

@@ -84,16 +84,13 @@ def _sum(result: CellResult, name: str) -> float | None:
     return float(sum(counts)) if all(isinstance(count, int) for count in counts) else None
 
 
-def _per_iteration(name: str) -> Callable[[CellResult], float | None]:
-    def value(result: CellResult) -> float | None:
-        # Events are counted in all iterations, also in those that are not timed.
-        count, timed, untimed = (
-            _sum(result, key) for key in (name, "iterations", "iterations_uncounted")
-        )
-        iterations = (timed or 0) + (untimed or 0)
-        return count / iterations if count is not None and iterations else None
-
-    return value
+def per_iteration(result: CellResult, name: str) -> float | None:
+    """Return how many events of a *name* there were in an iteration, timed or not."""
+    count, timed, untimed = (
+        _sum(result, key) for key in (name, "iterations", "iterations_uncounted")
+    )
+    iterations = (timed or 0) + (untimed or 0)
+    return count / iterations if count is not None and iterations else None
 
 
 def _hit_rate(result: CellResult) -> float | None:
@@ -106,7 +103,9 @@ def _hit_rate(result: CellResult) -> float | None:
 
 
 def _event(name: str, caption: str) -> Metric:
-    return Metric(name, caption, _per_iteration(name), better="", format=",.3g")
+    return Metric(
+        name, caption, lambda result: per_iteration(result, name), better="", format=",.3g"
+    )
 
 
 COUNTS = (

@@ -7,7 +7,7 @@ from typing import Any
 
 from zodbshootout.client.protocol import NANOSECONDS
 from zodbshootout.reports.headings import Columned, description
-from zodbshootout.reports.metrics import METRICS
+from zodbshootout.reports.metrics import METRICS, per_iteration
 from zodbshootout.reports.report import Chart, Entry, Kind, Point, Row, Style, Table
 from zodbshootout.results.result import CellResult
 
@@ -54,7 +54,7 @@ def replay_notes(cells: Sequence[Columned]) -> Iterator[str]:
     """Return a line if replays have met conflicts that depend on their pace."""
     groups = _groups([cell for cell in cells if not cell[1].paced])
     results = [result for group in groups for result in group.values()]
-    if any(_per_iteration(result, "conflicts") for result in results):
+    if any(per_iteration(result, "conflicts") for result in results):
         yield (
             "replay: as fast as possible, so the conflicts are not those of the application; "
             "--speed 1 begins transactions when they were recorded"
@@ -103,17 +103,8 @@ def _time(result: CellResult, seconds: float | None) -> Entry:
 
 
 def _step(result: CellResult, step: str) -> float | None:
-    nanoseconds = _per_iteration(result, f"{step}_ns")
+    nanoseconds = per_iteration(result, f"{step}_ns")
     return None if nanoseconds is None else nanoseconds / NANOSECONDS
-
-
-def _per_iteration(result: CellResult, key: str) -> float | None:
-    metadata = [run.get_metadata() for run in result.runs]
-    counts = [facts.get(key) for facts in metadata]
-    iterations = sum(facts.get("iterations", 0) for facts in metadata)
-    if not iterations or any(count is None for count in counts):
-        return None
-    return float(sum(count or 0 for count in counts) / iterations)
 
 
 def _latencies(results: Sequence[CellResult]) -> Iterator[Row]:
@@ -140,7 +131,7 @@ def _events(results: Sequence[CellResult]) -> Iterator[Row]:
     for key, words in _EVENTS.items():
         recorded = getattr(workload, key, None)
         figures = [None if recorded is None else recorded / max(1, workload.transactions)]
-        figures += [_per_iteration(result, key) for result in results]
+        figures += [per_iteration(result, key) for result in results]
         if any(figures):
             entries = [
                 Entry("-", style=Style.DIM) if figure is None else Entry(f"{figure:.3g}", figure)

@@ -21,7 +21,7 @@ from zodbshootout.client.benchmarks.benchmark import Benchmark
 from zodbshootout.client.database import Database
 from zodbshootout.client.protocol import Clock
 from zodbshootout.client.specification import ClientKind, CrewShape, Parameters, Storage
-from zodbshootout.client.storage_info import Cache, CacheUse, Sharing
+from zodbshootout.client.storage_info import CacheUse, Sharing
 from zodbshootout.client.storages import StorageType
 from zodbshootout.crews.crew import Crew, Sample
 from zodbshootout.crews.local import CrewPlan
@@ -176,8 +176,8 @@ class CachingStorageType(StorageType):
     storage_class = "tests.fakes.CachingStorage"
     sharing = Sharing.VOLATILE
 
-    def empty_cache(self) -> tuple[Cache, ...]:
-        return (Cache("a cache that is not emptied"),)
+    def empty_cache(self) -> tuple[str, ...]:
+        return ("a cache that is not emptied",)
 
     def cache_use(self) -> CacheUse:
         return CacheUse(self.storage.hits, None)

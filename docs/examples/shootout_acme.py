@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from zodbshootout.client.storage_info import OPERATING_SYSTEM, Cache, CacheUse, Sharing
+from zodbshootout.client.storage_info import OPERATING_SYSTEM, CacheUse, Sharing
 from zodbshootout.client.storages import StorageType
 
 
@@ -15,13 +15,13 @@ class AcmeStorageType(StorageType):
     prefetches = False
     distributions = ("acme-storage",)
 
-    def own_caches(self) -> tuple[Cache, ...]:
-        return (Cache("Acme cache"),)
+    def own_caches(self) -> tuple[str, ...]:
+        return ("Acme cache",)
 
     def empty_caches(self) -> None:
         self.storage.cache.clear()
 
-    def caches_left(self) -> tuple[Cache, ...]:
+    def caches_left(self) -> tuple[str, ...]:
         return (OPERATING_SYSTEM,)
 
     def cache_use(self) -> CacheUse:

@@ -17,8 +17,6 @@ from zodbshootout.client.specification import Storage
 from zodbshootout.client.storage_info import (
     OPERATING_SYSTEM,
     PICKLE_CACHE,
-    Cache,
-    Place,
     Sharing,
     StorageInfo,
 )
@@ -73,14 +71,14 @@ def test_the_facts_of_relstorage(tmp_path: Path) -> None:
     )
     with opened(section, tmp_path, "%import relstorage\n") as database:
         info = replace(database.info(), python={})
-        assert database.own_caches() == (PICKLE_CACHE, Cache("RelStorage cache"))
+        assert database.own_caches() == (PICKLE_CACHE, "RelStorage cache")
         assert database.knows_caches
     leaky = version("RelStorage") == "4.3.0"
     assert ("commits what a refused transaction" in str(info.retry_flaw)) == leaky
     assert info == StorageInfo(
         "RelStorage", Sharing.CONCURRENT, prefetches=True, stores_blobs=True,
         retry_flaw=info.retry_flaw,
-        caches_left=(Cache("SQLite page cache"), OPERATING_SYSTEM),
+        caches_left=("SQLite page cache", OPERATING_SYSTEM),
         storage_classes=("relstorage.storage.RelStorage",), driver="sqlite3",
         versions={**OURS, "RelStorage": version("RelStorage"), "SQLite": sqlite3.sqlite_version},
     )  # fmt: skip
@@ -103,14 +101,14 @@ def test_a_storage_that_is_not_known_is_opened_anew_to_be_cold(
     with opened(section, tmp_path, "%import foreign\n") as database:
         assert not database.knows_caches
         unknown, *_ = database.caches_left()
-        assert unknown == Cache("foreign.ForeignStorage", Place.UNKNOWN)
+        assert unknown == "unknown: foreign.ForeignStorage"
         before = database.db
         database.reopen()
         assert database.db is not before
 
 
 THIRD_PARTY = """
-from zodbshootout.client.storage_info import Cache, Sharing
+from zodbshootout.client.storage_info import Sharing
 from zodbshootout.client.storages import StorageType
 
 class ForeignType(StorageType):
@@ -127,7 +125,7 @@ class ForeignType(StorageType):
         return ()
 
     def own_caches(self):
-        return (Cache("foreign cache"),)
+        return ("foreign cache",)
 
     @classmethod
     def settle(cls, section):
@@ -150,7 +148,7 @@ def test_another_package_can_make_a_storage_known(
     with opened(f"<foreign>\n{FILESTORAGE}</foreign>\n", tmp_path, "%import foreign\n") as database:
         assert database.knows_caches
         assert database.info().caches_left == (OPERATING_SYSTEM,)
-        assert database.own_caches() == (PICKLE_CACHE, Cache("foreign cache"))
+        assert database.own_caches() == (PICKLE_CACHE, "foreign cache")
         (section,) = sys.modules["knows_foreign"].ForeignType.settled
         assert type(section).__name__ == "ForeignSection"
         ((known, _),) = storages.known_types([section])
@@ -167,7 +165,7 @@ def test_blobs_are_forgotten_where_they_are_cached(tmp_path: Path) -> None:
             connection.root()["blob"] = blob = Blob(b"treasure")
         assert list((tmp_path / "b").rglob("*.blob"))
         forgotten = database.forget_blobs([(blob._p_oid, database.db.storage.load(blob._p_oid)[1])])
-        assert forgotten == (Cache("RelStorage blob cache"),)
+        assert forgotten == ("RelStorage blob cache",)
         assert not list((tmp_path / "b").rglob("*.blob"))
         assert database.forget_blobs([]) == ()
 

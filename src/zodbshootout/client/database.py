@@ -26,7 +26,6 @@ from zodbshootout.client.outcome import BadSection
 from zodbshootout.client.specification import Storage
 from zodbshootout.client.storage_info import (
     PICKLE_CACHE,
-    Cache,
     CacheUse,
     Sharing,
     StorageInfo,
@@ -275,29 +274,29 @@ class Database:
         with self.db.transaction() as connection:
             return others(connection.root())
 
-    def forget_objects(self) -> tuple[Cache, ...]:
+    def forget_objects(self) -> tuple[str, ...]:
         """Make every connection start with an empty pickle cache when it is next opened."""
         resetCaches()
         return (PICKLE_CACHE,)
 
-    def own_caches(self) -> tuple[Cache, ...]:
+    def own_caches(self) -> tuple[str, ...]:
         """Return the client-side caches that :meth:`empty_caches` empties."""
         return (PICKLE_CACHE, *(cache for layer in self._stack for cache in layer.own_caches()))
 
-    def empty_caches(self) -> tuple[Cache, ...]:
+    def empty_caches(self) -> tuple[str, ...]:
         """Empty every known client-side cache of records; return these caches."""
         self.forget_objects()
         for layer in self._stack:
             layer.empty_caches()
         return self.own_caches()
 
-    def caches_left(self) -> tuple[Cache, ...]:
+    def caches_left(self) -> tuple[str, ...]:
         """Return the caches that hold records even after :meth:`empty_caches`."""
         # A DemoStorage may wrap more than it did when it was opened.
         stack = typed(self.db.storage).stack()
         return tuple(dict.fromkeys(cache for layer in stack for cache in layer.caches_left()))
 
-    def forget_blobs(self, blobs: Sequence[BlobRevision]) -> tuple[Cache, ...]:
+    def forget_blobs(self, blobs: Sequence[BlobRevision]) -> tuple[str, ...]:
         """Remove these blobs from every known client-side cache; return those caches.
 
         Other blobs stay, as other clients may read them from the same directory.

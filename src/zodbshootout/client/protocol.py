@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Any, Optional, Protocol
 
 from zodbshootout.client.progress import Progress
-from zodbshootout.client.storage_info import Cache
 
 SPIN = 0.0003
 """Seconds before an instant during which the clock is polled, because sleeping is less exact."""
@@ -140,7 +139,7 @@ class Stretch:
     """Iterations, uncounted ones included."""
     counts: Mapping[str, int]
     """Loads, stores and whatever else the benchmark counts, of all iterations."""
-    cleared: tuple[Cache, ...]
+    cleared: tuple[str, ...]
     """The caches that were emptied before."""
     latencies_of: Mapping[str, Latencies] = field(default_factory=dict)
     """Latencies of the iterations that count by their kind, if the benchmark has several."""

@@ -33,38 +33,14 @@ def narrowest(sharings: Iterable[Sharing]) -> Sharing:
     return max(sharings, key=list(Sharing).index, default=Sharing.CONCURRENT)
 
 
-class Place(enum.Enum):
-    """The place of a cache."""
-
-    CLIENT = "client"
-    """In the memory or in the files of a client, which zodbshootout empties."""
-    SERVER = "server"
-    """In a server, whose restart empties it."""
-    SYSTEM = "operating system"
-    """The operating system's cache of files."""
-    UNKNOWN = "unknown"
-    """A storage that zodbshootout does not know may have a cache."""
+PICKLE_CACHE = "pickle cache"
+OPERATING_SYSTEM = "operating system"
+"""The users' names for caches of records between an application and the disk."""
 
 
-@dataclass(frozen=True)
-class Cache:
-    """A cache of records between an application and the disk."""
-
-    name: str
-    """The users' name for it, such as ``RelStorage cache``; the class of an unknown storage."""
-    place: Place = Place.CLIENT
-
-    def __str__(self) -> str:
-        return f"unknown: {self.name}" if self.place is Place.UNKNOWN else self.name
-
-
-PICKLE_CACHE = Cache("pickle cache")
-OPERATING_SYSTEM = Cache("operating system", Place.SYSTEM)
-
-
-def server_cache(product: str) -> Cache:
-    """Return the cache of a server: ``server_cache("PostgreSQL")``."""
-    return Cache(f"{product} server", Place.SERVER)
+def server_cache(product: str) -> str:
+    """Return the name of the cache of a server: ``server_cache("PostgreSQL")``."""
+    return f"{product} server"
 
 
 @dataclass(frozen=True)
@@ -169,7 +145,7 @@ class StorageInfo:
     """Why resolved conflicts corrupt its data."""
     pack_flaw: str | None = None
     """Why it cannot be packed."""
-    caches_left: tuple[Cache, ...] = ()
+    caches_left: tuple[str, ...] = ()
     """The caches that hold records even after the client-side caches were emptied."""
     storage_classes: tuple[str, ...] = ()
     """``module.Class`` of every storage in the stack, outermost first."""

@@ -13,7 +13,6 @@ from typing import Any
 from zodbshootout.client.specification import Parameters, Storage
 from zodbshootout.client.storage_info import (
     Advice,
-    Cache,
     Limit,
     Requirement,
     Sharing,
@@ -47,7 +46,7 @@ _SHARING_LIMITS = {
 _FILES = ("path", "data_dir")
 _PLACES = (*_FILES, "dsn", "host", "port", "unix_socket", "db", "server", "storage")
 """Settings by which a user recognizes a database."""
-_SERVER_CACHES: Mapping[str, frozenset[Cache]] = {
+_SERVER_CACHES: Mapping[str, frozenset[str]] = {
     "zeoserver": frozenset({server_cache("ZEO")}),
     "postgresqlserver": frozenset({server_cache("PostgreSQL")}),
     "mysqlserver": frozenset({server_cache("MySQL"), server_cache("MariaDB")}),
@@ -138,7 +137,7 @@ class Contender:
         fitting = (advice.text for advice in self.advice if re.search(advice.pattern, cause))
         return next(fitting, None)
 
-    def caches_left(self, *, restarted: bool) -> list[Cache]:
+    def caches_left(self, *, restarted: bool) -> list[str]:
         """Return the caches that hold records even when it is read cold.
 
         *restarted* says whether its private servers are restarted before.

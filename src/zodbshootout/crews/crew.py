@@ -21,7 +21,6 @@ from zodbshootout.client.protocol import (
     Stop,
     Stretch,
 )
-from zodbshootout.client.storage_info import Cache
 
 NOTICE = 0.001
 NOTICE_PER_CLIENT = 0.0002
@@ -198,7 +197,7 @@ class Sample:
     taken: float = 0.0
     """Seconds in which iterations were due, and in which they were done, summed over clients."""
     counts: Counter[str] = field(default_factory=Counter)
-    cleared: tuple[Cache, ...] = ()
+    cleared: tuple[str, ...] = ()
 
     @property
     def value(self) -> float:

@@ -111,7 +111,7 @@ class Tasks:
         info, benchmark = contender.info, benchmarks()[cell.benchmark]
         environment = contender.environment
         versions = {**installed_versions(["zodbshootout"]), **info.versions}
-        uncleared = ", ".join(map(str, contender.caches_left(restarted=restarted)))
+        uncleared = ", ".join(contender.caches_left(restarted=restarted))
         documents = {"settings": json.dumps(contender.settings)}
         if contender.definitions:
             documents["definitions"] = json.dumps(contender.definitions)

@@ -66,7 +66,7 @@ def summarize(
     }
     for label, of_label in latencies_of.items():
         metadata |= _percentiles(f"{label}_latency", of_label)
-    metadata["cleared_caches"] = ", ".join(map(str, samples[0].cleared)) or "none"
+    metadata["cleared_caches"] = ", ".join(samples[0].cleared) or "none"
     return {**metadata, **counts}
 
 

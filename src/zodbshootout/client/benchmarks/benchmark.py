@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from zodbshootout.client.data.tree import Dataset
 from zodbshootout.client.outcome import CheckFailed, Unsupported
 from zodbshootout.client.specification import Parameters, ReplayedWorkload
-from zodbshootout.client.storage_info import Cache, StorageInfo
+from zodbshootout.client.storage_info import StorageInfo
 
 if TYPE_CHECKING:
     from zodbshootout.client.client import Client
@@ -104,7 +104,7 @@ class Benchmark:
         self.waited_until = 0.0
         """The time at which the latest iteration went on after waiting for another client, if it
         did: it counts from then on."""
-        self.cleared: tuple[Cache, ...] = ()
+        self.cleared: tuple[str, ...] = ()
         """The caches that were emptied before the latest stretch."""
 
     @classmethod

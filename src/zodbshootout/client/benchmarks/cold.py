@@ -4,7 +4,7 @@ from zodbshootout.client.benchmarks.benchmark import CheckFailed, Unsupported
 from zodbshootout.client.benchmarks.reading import OpeningReading, ReadSet
 from zodbshootout.client.data import tree
 from zodbshootout.client.specification import Parameters
-from zodbshootout.client.storage_info import Cache, CacheUse, Sharing, StorageInfo
+from zodbshootout.client.storage_info import CacheUse, Sharing, StorageInfo
 
 
 class ColdReading(OpeningReading):
@@ -31,12 +31,12 @@ class ColdReading(OpeningReading):
         self.unread = list(reversed(self.sets))
         self.unsupplied = len(self.sets)
 
-    def empty(self) -> tuple[Cache, ...]:
+    def empty(self) -> tuple[str, ...]:
         database = self.client.database
         # Closing a storage that is in memory alone would lose its data.
         if not database.knows_caches and database.sharing is not Sharing.VOLATILE:
             database.reopen()
-        cleared: tuple[Cache, ...] = database.empty_caches()
+        cleared: tuple[str, ...] = database.empty_caches()
         return cleared
 
     def supply(self, iterations: int) -> int:  # noqa: ARG002

@@ -12,7 +12,7 @@ from zodbshootout.client.client import Client
 from zodbshootout.client.data import tree
 from zodbshootout.client.data.records import holder
 from zodbshootout.client.data.tree import Dataset
-from zodbshootout.client.storage_info import Cache, CacheUse
+from zodbshootout.client.storage_info import CacheUse
 from zodbshootout.client.storages import BlobRevision
 
 SAMPLED_OBJECTS = 1000
@@ -174,7 +174,7 @@ class OpeningReading(Reading):
         """The number of each set that the stretch has read, and its contents if they count."""
         self.note_use()
 
-    def empty(self) -> tuple[Cache, ...]:
+    def empty(self) -> tuple[str, ...]:
         """Bring the caches into the state that is to be measured; return those emptied."""
         raise NotImplementedError
 

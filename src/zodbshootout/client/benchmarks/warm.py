@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from zodbshootout.client.benchmarks.reading import OpeningReading
 from zodbshootout.client.specification import Parameters
-from zodbshootout.client.storage_info import PICKLE_CACHE, Cache, Sharing, StorageInfo
+from zodbshootout.client.storage_info import PICKLE_CACHE, Sharing, StorageInfo
 
 
 class Warm(OpeningReading):
@@ -32,10 +32,10 @@ class Warm(OpeningReading):
     def most_at_once(cls, parameters: Parameters) -> int:
         return 1 if cls.in_rounds(parameters) else 1000
 
-    def empty(self) -> tuple[Cache, ...]:
+    def empty(self) -> tuple[str, ...]:
         database = self.client.database
         if self.client.parameters.crew.shared:
-            cleared: tuple[Cache, ...] = database.forget_objects()
+            cleared: tuple[str, ...] = database.forget_objects()
             return cleared
         database.reopen()
         return (PICKLE_CACHE,)

@@ -18,10 +18,8 @@ from ZODB.blob import BLOB_SUFFIX
 
 from zodbshootout.client.storage_info import (
     Advice,
-    Cache,
     CacheUse,
     Limit,
-    Place,
     Requirement,
     Sharing,
     installed_versions,
@@ -132,18 +130,18 @@ class StorageType:
         """Return the inner storages that get what is written to it."""
         return self.inner
 
-    def own_caches(self) -> tuple[Cache, ...]:
+    def own_caches(self) -> tuple[str, ...]:
         """Return its client-side caches that :meth:`empty_caches` empties."""
         return ()
 
     def empty_caches(self) -> None:
         """Empty :meth:`own_caches`."""
 
-    def caches_left(self) -> tuple[Cache, ...]:
+    def caches_left(self) -> tuple[str, ...]:
         """Return its caches that hold records even after :meth:`empty_caches`."""
-        return (Cache(qualified(type(self.storage)), Place.UNKNOWN),)
+        return (f"unknown: {qualified(type(self.storage))}",)
 
-    def forget_blobs(self, blobs: Sequence[BlobRevision]) -> tuple[Cache, ...]:  # noqa: ARG002
+    def forget_blobs(self, blobs: Sequence[BlobRevision]) -> tuple[str, ...]:  # noqa: ARG002
         """Remove these blobs from its client-side cache; return that cache."""
         return ()
 

@@ -11,7 +11,6 @@ from zodbshootout.client.storage_info import (
     OPERATING_SYSTEM,
     Address,
     Advice,
-    Cache,
     CacheUse,
     Limit,
     Requirement,
@@ -133,28 +132,28 @@ class RelStorageType(StorageType):
             suitable = map(suitable_driver, class_names(type(adapter)))
             adapter.config.driver = next(filter(None, suitable), "auto")
 
-    def own_caches(self) -> tuple[Cache, ...]:
-        memcached = (Cache("memcached"),) if self.storage._options.cache_servers else ()
-        return (Cache("RelStorage cache"), *memcached)
+    def own_caches(self) -> tuple[str, ...]:
+        memcached = ("memcached",) if self.storage._options.cache_servers else ()
+        return ("RelStorage cache", *memcached)
 
     def empty_caches(self) -> None:
         # Without load_persistent=False the files of cache-local-dir would fill it again at once.
         self.storage._cache.clear(load_persistent=False)
 
-    def caches_left(self) -> tuple[Cache, ...]:
+    def caches_left(self) -> tuple[str, ...]:
         product, _ = product_of(self.storage._adapter)
         if product is None:
             return (*super().caches_left(), OPERATING_SYSTEM)
         if product == SQLITE:
-            return (Cache("SQLite page cache"), OPERATING_SYSTEM)
+            return ("SQLite page cache", OPERATING_SYSTEM)
         return (server_cache(product), OPERATING_SYSTEM)
 
-    def forget_blobs(self, blobs: Sequence[BlobRevision]) -> tuple[Cache, ...]:
+    def forget_blobs(self, blobs: Sequence[BlobRevision]) -> tuple[str, ...]:
         options = self.storage._options
         if not options.blob_dir or options.shared_blob_dir:
             return ()
         remove_cached_blobs(self.storage.blobhelper.fshelper, blobs)
-        return (Cache("RelStorage blob cache"),)
+        return ("RelStorage blob cache",)
 
     def zap(self, db: Any) -> bool:
         self.storage.zap_all()

@@ -7,7 +7,6 @@ from zodbshootout.client.specification import ClientKind
 from zodbshootout.client.storage_info import (
     OPERATING_SYSTEM,
     Address,
-    Cache,
     CacheUse,
     Limit,
     Requirement,
@@ -56,20 +55,20 @@ class ClientStorageType(StorageType):
         missing = f"no ZEO server at {' or '.join(names)}; start one there: {command}"
         return [Requirement(addresses, missing)]
 
-    def own_caches(self) -> tuple[Cache, ...]:
-        return (Cache("ZEO client cache"),)
+    def own_caches(self) -> tuple[str, ...]:
+        return ("ZEO client cache",)
 
     def empty_caches(self) -> None:
         self.storage._cache.clear()
 
-    def caches_left(self) -> tuple[Cache, ...]:
+    def caches_left(self) -> tuple[str, ...]:
         return (server_cache("ZEO"), OPERATING_SYSTEM)
 
-    def forget_blobs(self, blobs: Sequence[BlobRevision]) -> tuple[Cache, ...]:
+    def forget_blobs(self, blobs: Sequence[BlobRevision]) -> tuple[str, ...]:
         if not self.storage.blob_dir or self.storage.shared_blob_dir:
             return ()
         remove_cached_blobs(self.storage.fshelper, blobs)
-        return (Cache("ZEO blob cache"),)
+        return ("ZEO blob cache",)
 
     def keeps_blobs(self) -> bool:
         # A ClientStorage says that it stores blobs whether it has a directory for them or not.

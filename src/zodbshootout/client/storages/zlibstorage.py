@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from zodbshootout.client.storage_info import Cache
 from zodbshootout.client.storages import StorageType
 
 
@@ -12,7 +11,7 @@ class ZlibStorageType(StorageType):
     transparent = True
     distributions = ("zc.zlibstorage",)
 
-    def caches_left(self) -> tuple[Cache, ...]:
+    def caches_left(self) -> tuple[str, ...]:
         return ()
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
-from zodbshootout.client.storage_info import OPERATING_SYSTEM, Cache, Limit, Sharing
+from zodbshootout.client.storage_info import OPERATING_SYSTEM, Limit, Sharing
 from zodbshootout.client.storages import (
     StorageType,
     inner_sections,
@@ -25,7 +25,7 @@ class FileStorageType(StorageType):
     sharing = Sharing.EXCLUSIVE
     prefetches = False
 
-    def caches_left(self) -> tuple[Cache, ...]:
+    def caches_left(self) -> tuple[str, ...]:
         return (OPERATING_SYSTEM,)
 
     def zap(self, db: Any) -> bool:
@@ -44,7 +44,7 @@ class MappingStorageType(StorageType):
     sharing = Sharing.VOLATILE
     prefetches = False
 
-    def caches_left(self) -> tuple[Cache, ...]:
+    def caches_left(self) -> tuple[str, ...]:
         return ()
 
 
@@ -91,7 +91,7 @@ class DemoStorageType(StorageType):
         ]
         return [*never, *alone]
 
-    def caches_left(self) -> tuple[Cache, ...]:
+    def caches_left(self) -> tuple[str, ...]:
         return ()
 
     def pack_flaw(self) -> str | None:
@@ -113,7 +113,7 @@ class BlobStorageType(StorageType):
     wraps = ("_BlobStorage__storage",)  # it has no public name
     transparent = True
 
-    def caches_left(self) -> tuple[Cache, ...]:
+    def caches_left(self) -> tuple[str, ...]:
         return (OPERATING_SYSTEM,)
 
     def keeps_blobs(self) -> bool:
@@ -135,7 +135,7 @@ class RecordedStorageType(StorageType):
     wraps = ("_recorded",)
     transparent = True
 
-    def caches_left(self) -> tuple[Cache, ...]:
+    def caches_left(self) -> tuple[str, ...]:
         return ()
 
 

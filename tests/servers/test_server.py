@@ -342,13 +342,6 @@ def wait_for_end(server: Scripted) -> None:
         time.sleep(0.02)
 
 
-def test_a_server_is_not_waited_for_when_the_run_is_interrupted(make_server: MakeServer) -> None:
-    server = scripted(make_server)
-    server.script = "import time; time.sleep(600)"
-    server.context.interrupted.set()
-    assert failure(server) == "was not waited for: the run was interrupted"
-
-
 def test_root_does_not_write_where_a_link_leads(make_server: MakeServer, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.write_text("mine\n")

@@ -195,7 +195,6 @@ def launcher_for(
         open_timeout=min(options.open_timeout, options.timeout),
         relay=_relay(options, observer, mask),
         secrets=mask.secrets,
-        interrupted=context.interrupted,
     )
 
 

@@ -7,12 +7,11 @@ import re
 import resource
 import shutil
 import subprocess
-import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any, ClassVar
@@ -51,8 +50,6 @@ class ServerContext:
     guardian: Guardian
     clients: int = 1
     """The clients of the run's largest crew."""
-    interrupted: threading.Event = field(default_factory=threading.Event)
-    """Set when the run is interrupted: servers that start are then not waited for."""
 
 
 class Server(ABC):
@@ -213,8 +210,6 @@ class Server(ABC):
         while self._process.poll() is None:
             if self.is_ready():
                 return
-            if self.context.interrupted.is_set():
-                raise ServerFailed("was not waited for: the run was interrupted")
             if time.monotonic() > deadline:
                 raise ServerFailed(
                     f"was not ready within {START_TIMEOUT:.0f} s: {self.last_log_lines()}"

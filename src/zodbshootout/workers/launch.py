@@ -7,7 +7,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -68,8 +67,6 @@ class Launcher:
     """Seconds that a worker may take to inspect a contender."""
     relay: Callable[[str], None] = lambda _: None
     """Called with each line that a worker has printed."""
-    interrupted: threading.Event = field(default_factory=threading.Event)
-    """Set if the run is interrupted while a worker works."""
     _numbers: count[int] = field(default_factory=count)
 
     @contextmanager
@@ -103,9 +100,6 @@ class Launcher:
             theirs.close()
             try:
                 yield ForkServer(self, ours, process, path)
-            except BaseException:
-                self.interrupted.set()
-                raise
             finally:
                 ours.close()
                 process.exit_code(END_TIMEOUT)

@@ -17,9 +17,11 @@ from zodbshootout.client.outcome import Failed, Failure
 from zodbshootout.client.specification import Storage
 from zodbshootout.client.storage_info import Advice, Requirement, StorageInfo
 from zodbshootout.scheduling.result_store import Observer
+from zodbshootout.workers.launch import TimeLimit
 from zodbshootout.workers.worker import LEAKS_PREFIX
 
 INFO = StorageInfo("SomeStorage", driver="some driver")
+OPENING = TimeLimit(60.0, "--open-timeout")
 
 
 @dataclass
@@ -29,7 +31,7 @@ class FakeLauncher:
     failures: Mapping[str, Failure] = field(default_factory=dict)
     """The failures, by the text of the section, which is the name of the contender."""
     cannot_start: Failure | None = None
-    open_timeout: float | None = None
+    opening: TimeLimit = OPENING
     inspected: list[str] = field(default_factory=list)
 
     @contextmanager

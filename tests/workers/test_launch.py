@@ -33,8 +33,9 @@ from zodbshootout.client.specification import (
 )
 from zodbshootout.client.storage_info import Sharing
 from zodbshootout.client.tasks import Preparation
+from zodbshootout.crews.logs import LogSettings
 from zodbshootout.guardian import Guardian, end_group
-from zodbshootout.workers.launch import MAX_RELAYED, PIECE, ForkServer, Launcher, Worker
+from zodbshootout.workers.launch import MAX_RELAYED, PIECE, ForkServer, Launcher, TimeLimit, Worker
 from zodbshootout.workers.worker import Measure, Profiling
 
 MEMORY = Specification(
@@ -59,6 +60,8 @@ class Place:
             directory=self.workers,
             guardian=guardian,
             environment={**os.environ, "PYTHONPATH": f"{TESTS}{os.pathsep}{SOURCES}"},
+            working=TimeLimit(600.0, "--timeout"),
+            opening=TimeLimit(60.0, "--open-timeout"),
             options=["--quiet"],
             relay=self.relayed.append,
         )
@@ -361,7 +364,7 @@ def test_the_host_that_is_killed_fails_what_it_has_started_and_nothing_is_left(
 
 
 def test_a_worker_that_takes_longer_than_its_time_limit_is_ended(place: Place) -> None:
-    place.launcher = replace(place.launcher, timeout=3.0)
+    place.launcher = replace(place.launcher, working=TimeLimit(3.0, "--timeout"))
     with place.launcher.fork_server() as fork_server:
         with (
             place.measuring(fork_server, fault="hang", commit=6) as worker,
@@ -373,7 +376,7 @@ def test_a_worker_that_takes_longer_than_its_time_limit_is_ended(place: Place) -
 
 
 def test_of_what_a_worker_prints_without_end_little_is_passed_on(place: Place) -> None:
-    place.launcher = replace(place.launcher, open_timeout=6.0)
+    place.launcher = replace(place.launcher, opening=TimeLimit(6.0, "--open-timeout"))
     section = place.storage(fault="print").section.replace("\nfault", "\nduring open\nfault")
     tracemalloc.start()
     try:
@@ -432,7 +435,8 @@ def test_the_group_of_a_worker_that_has_ended_is_not_signalled(
 def test_the_number_of_a_process_can_be_given_again(tmp_path: Path) -> None:
     released: list[int] = []
     guardian: Any = SimpleNamespace(watch_group=lambda _: None, release_group=released.append)
-    launcher = Launcher(directory=tmp_path, guardian=guardian, environment={})
+    limit = TimeLimit(600.0, "--timeout")
+    launcher = Launcher(tmp_path, guardian, environment={}, working=limit, opening=limit)
     ours, theirs = socket.socketpair()
     process: Any = None
     pid = 2**22 + 1  # more than Linux gives to any
@@ -482,7 +486,7 @@ def test_what_a_worker_prints_is_passed_on_line_by_line(place: Place) -> None:
 
 
 def test_what_a_worker_logs_is_passed_on(place: Place) -> None:
-    place.launcher = replace(place.launcher, log="DEBUG")
+    place.launcher = replace(place.launcher, logging=LogSettings("DEBUG"))
     with place.launcher.fork_server() as fork_server:
         place.prepared(fork_server)
     assert any(" DEBUG [" in line for line in place.relayed)

@@ -24,6 +24,7 @@ from zodbshootout.contenders.contender import Contender
 from zodbshootout.contenders.making import Maker
 from zodbshootout.contenders.variants import Variants
 from zodbshootout.crews.cluster import Cluster, addresses
+from zodbshootout.crews.logs import LogSettings
 from zodbshootout.errors import UserError
 from zodbshootout.scheduling.plan import Plan, Sweep
 from zodbshootout.scheduling.result_store import Observer
@@ -31,7 +32,7 @@ from zodbshootout.servers.dask import ROOM
 from zodbshootout.servers.running import RunningServers
 from zodbshootout.servers.server import ServerContext
 from zodbshootout.workers.environment import worker_environment
-from zodbshootout.workers.launch import ForkServer, Launcher
+from zodbshootout.workers.launch import ForkServer, Launcher, TimeLimit
 from zodbshootout.workers.worker import LEAKS_PREFIX, PROFILE_PREFIX
 
 PATIENCE = 5.0
@@ -123,9 +124,8 @@ def _check_sections(
 
 @contextmanager
 def _impatience(name: str, launcher: Launcher, observer: Observer) -> Iterator[None]:
-    message = f"{name}: waiting for it to open"
-    if launcher.open_timeout is not None:
-        message = f"{message}, {launcher.open_timeout:g} s at most (--open-timeout)"
+    limit = launcher.opening
+    message = f"{name}: waiting for it to open, {limit.seconds:g} s at most ({limit.option})"
     timer = threading.Timer(PATIENCE, observer.relay, [message])
     timer.daemon = True
     timer.start()
@@ -185,16 +185,15 @@ def launcher_for(
         guardian=context.guardian,
         # The temporary files of a client that is killed go away with the run.
         environment={**environment, "TMPDIR": str(temporary)},
+        working=TimeLimit(options.timeout, "--timeout"),
+        opening=TimeLimit(min(options.open_timeout, options.timeout), "--open-timeout"),
         python=options.python,
         options=[*hooks, *memory, *affinity, "--quiet"],
         affinity=options.affinity,
-        log=options.run.log,
+        logging=LogSettings(options.run.log, mask.secrets),
         # Dask's client could not be patched.
         gevent=options.gevent and options.hosts is None,
-        timeout=options.timeout,
-        open_timeout=min(options.open_timeout, options.timeout),
         relay=_relay(options, observer, mask),
-        secrets=mask.secrets,
     )
 
 

@@ -45,6 +45,15 @@ MAX_RELAYED = 2**20
 
 
 @dataclass(frozen=True)
+class TimeLimit:
+    """How long a worker may work."""
+
+    seconds: float
+    option: str
+    """The option that sets it."""
+
+
+@dataclass(frozen=True)
 class Launcher:
     """Starts workers that differ only in their tasks."""
 
@@ -52,19 +61,16 @@ class Launcher:
     """The directory for runs and outputs of workers that are alive."""
     guardian: Guardian
     environment: Mapping[str, str]
+    working: TimeLimit
+    opening: TimeLimit
+    """The limit of a worker that inspects a contender."""
     python: str = sys.executable
     options: Sequence[str] = ()
     """pyperf's options for measuring: hooks, tracing."""
     affinity: str = ""
     """The numbers of the CPUs that workers may use, separated by commas; all if it is empty."""
-    log: str | None = None
-    secrets: Sequence[str] = ()
-    """Texts that are to be in no log."""
+    logging: LogSettings = field(default_factory=LogSettings)
     gevent: bool = False
-    timeout: float | None = None
-    """Seconds that a worker may work."""
-    open_timeout: float | None = None
-    """Seconds that a worker may take to inspect a contender."""
     relay: Callable[[str], None] = lambda _: None
     """Called with each line that a worker has printed."""
     _numbers: count[int] = field(default_factory=count)
@@ -128,17 +134,17 @@ class ForkServer:
 
     def inspect(self, storage: Storage) -> StorageInfo:
         """Have a worker open a contender."""
-        info: StorageInfo = self._result("inspect", storage, self._opening)
+        info: StorageInfo = self._result("inspect", storage, self._launcher.opening)
         return info
 
     def validate(self, storage: Storage) -> BadSection | None:
         """Have a worker read the section of a contender; return what is wrong with it."""
-        flaw: BadSection | None = self._result("validate", storage, self._opening)
+        flaw: BadSection | None = self._result("validate", storage, self._launcher.opening)
         return flaw
 
     def prepare(self, preparation: Preparation) -> None:
         """Have a worker prepare a database."""
-        self._result("prepare", preparation, self._working)
+        self._result("prepare", preparation, self._launcher.working)
 
     @contextmanager
     def measure(self, make_task: Callable[[Path], Measure]) -> Iterator[Worker]:
@@ -150,19 +156,11 @@ class ForkServer:
         directory.mkdir(mode=0o700)
         task = make_task(directory / RUN_FILE)
         try:
-            with self._worker(Call("measure", (task,)), self._working) as worker:
+            with self._worker(Call("measure", (task,)), self._launcher.working) as worker:
                 worker.run_file = task.run_file
                 yield worker
         finally:
             shutil.rmtree(directory, ignore_errors=True)
-
-    @property
-    def _working(self) -> TimeLimit:
-        return TimeLimit(self._launcher.timeout, "--timeout")
-
-    @property
-    def _opening(self) -> TimeLimit:
-        return TimeLimit(self._launcher.open_timeout, "--open-timeout")
 
     def _result(self, name: str, argument: object, limit: TimeLimit) -> Any:
         with self._worker(Call(name, (argument,)), limit) as worker:
@@ -184,7 +182,7 @@ class ForkServer:
             self._running[pid] = worker
             stack.callback(worker.output.close)
             stack.callback(self.end, worker)
-            worker.send(LogSettings(launcher.log, launcher.secrets))
+            worker.send(launcher.logging)
             worker.send(call)
             yield worker
 
@@ -296,15 +294,6 @@ class Output:
                 )
 
 
-@dataclass(frozen=True)
-class TimeLimit:
-    """How long a worker may work."""
-
-    seconds: float | None
-    option: str
-    """The option that sets it."""
-
-
 @dataclass
 class Worker:
     """The coordinator's end of the pipe to a worker.
@@ -387,10 +376,10 @@ class Worker:
 
     def _received(self) -> Any:
         limit = self.limit.seconds
-        deadline = None if limit is None else time.monotonic() + limit - self._worked
+        deadline = time.monotonic() + limit - self._worked
         while True:
-            left = None if deadline is None else deadline - time.monotonic()
-            if left is not None and left <= 0:
+            left = deadline - time.monotonic()
+            if left <= 0:
                 why = f"{limit:g} s ({self.limit.option})"
                 return Failure(f"not done within its time limit of {why}")
             ready = wait([self.connection, self.fork_server.socket], left)

@@ -112,7 +112,7 @@ class ExactActor:
             start = self.starts[-1]
             progress = Progress(start, [start + WORK], [1])
             return protocol.Stretch(progress, Latencies(), 0, 0, 0, 1, {}, ())
-        return protocol.Ready()
+        return None
 
 
 SPECIFICATION = Specification(Storage("x"), "add", Parameters(CrewShape(3), objects=10))

@@ -1,7 +1,7 @@
 """The protocol between a crew and a client: orders, reports, and the clock that both read.
 
 One order is answered by one report, whether a queue, a pipe or a network lies between them.  Orders
-and reports can be pickled.
+and reports can be pickled.  A client also reports, with ``None``, that it is set up.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Latencies:
 
 @dataclass(frozen=True)
 class Prepare:
-    """Get ready for a stretch of some iterations; answered by :class:`Ready`."""
+    """Get ready for a stretch of some iterations; answered by ``None``."""
 
     iterations: int
     counts: bool = True
@@ -86,7 +86,10 @@ class Prepare:
 
 @dataclass(frozen=True)
 class Start:
-    """Start at an instant of the crew's clock; answered by :class:`Finished`."""
+    """Start at an instant of the crew's clock; answered by ``None``.
+
+    The answer is sent when the iterations that count are done; the client goes on with others.
+    """
 
     instant: float
 
@@ -94,16 +97,6 @@ class Start:
 @dataclass(frozen=True)
 class Stop:
     """Begin no further iteration: all have finished; answered by a :class:`Stretch`."""
-
-
-@dataclass(frozen=True)
-class Ready:
-    """The client is prepared, or is set up, which it reports without an order."""
-
-
-@dataclass(frozen=True)
-class Finished:
-    """The client has done the iterations that count, and goes on with others."""
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ def follow_orders(channel: Channel, open_benchmark: Callable[[], Benchmark], clo
     try:
         benchmark = open_benchmark()
         benchmark.set_up()
-        channel.send(protocol.Ready())
+        channel.send(None)
         Session(channel, benchmark, clock).follow_orders()
     except threading.BrokenBarrierError as error:
         channel.send(failure_of(error, secondary=True))
@@ -66,13 +66,14 @@ class Session:
 
     def _carry_out(self, order: Any) -> Any:
         if isinstance(order, protocol.Prepare):
-            return self._prepare(order)
+            self._prepare(order)
+            return None
         if isinstance(order, protocol.Start):
             return self._run_stretch(order)
         call: Call = order
         return call.on(self, CALLS)
 
-    def _prepare(self, order: protocol.Prepare) -> protocol.Ready:
+    def _prepare(self, order: protocol.Prepare) -> None:
         benchmark = self._benchmark
         self._order = order
         self._lead = lead(order.iterations) if order.rate else 0
@@ -85,7 +86,6 @@ class Session:
                 self._stretches = itertools.count()
             name = f"{benchmark.name}/{order.first}/{next(self._stretches)}"
             self._schedule = instants(client.parameters, client.index, order.rate, name)
-        return protocol.Ready()
 
     def _prepare_benchmark(self, order: protocol.Prepare) -> None:
         benchmark = self._benchmark
@@ -117,7 +117,7 @@ class Session:
             self._benchmark.timed = self._order.counts
             stretch.run_counted()
             self._benchmark.timed = False
-            self._channel.send(protocol.Finished())
+            self._channel.send(None)
             self._go_on(stretch)
             self._channel.receive()
         if not self._order.empty:

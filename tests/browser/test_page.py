@@ -22,6 +22,7 @@ from zodbshootout.cli.report import write_report
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.reports import format_named
 from zodbshootout.reports.headings import ResultSet
+from zodbshootout.reports.sections import whole_report
 from zodbshootout.results.result import CellResult
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
@@ -92,7 +93,7 @@ def page_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
             ResultSet(results, label, Path(f"{label or 'out'}.json"))
             for results, label in zip(sources, labels, strict=False)
         ]
-        write_report(named, path, format_named("html"))
+        write_report(whole_report(named), path, format_named("html"))
         return path
 
     return write

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from io import TextIOWrapper
 from pathlib import Path
 
 from rich.console import Console
@@ -14,7 +13,7 @@ from zodbshootout.cli.show import read_files
 from zodbshootout.cli.values import result_to_read
 from zodbshootout.errors import UserError
 from zodbshootout.reports import Write, checked_format, format_of_file, formats
-from zodbshootout.reports.headings import ResultSet
+from zodbshootout.reports.report import Report
 from zodbshootout.reports.sections import whole_report
 from zodbshootout.results.files import holds_results, replace_file
 
@@ -31,7 +30,8 @@ def run(options: argparse.Namespace, streams: Streams) -> int:
     write = format_for("-o", options.output, options.format)
     result_sets = read_files(options.files)
     try:
-        write_report(result_sets, options.output, write, options.baseline, options.ceiling)
+        report = whole_report(result_sets, options.baseline, options.ceiling)
+        write_report(report, options.output, write)
     except OSError as error:
         raise UserError(f"-o: cannot write {options.output}: {error.strerror}") from None
     streams.say(f"Report: {options.output}")
@@ -60,23 +60,15 @@ def check_output(option: str, path: Path, inputs: Sequence[Path]) -> None:
         raise UserError(f"{option}: {path} holds results or is read; name another file")
 
 
-def write_report(
-    result_sets: Sequence[ResultSet],
-    path: Path,
-    write: Write,
-    baseline: str | None = None,
-    ceiling: str | None = None,
-) -> None:
-    """Replace a file with the whole report of some results.
+def write_report(report: Report, path: Path, write: Write) -> None:
+    """Replace a file with a report.
 
-    :raises UserError: if no column has the title *baseline* or *ceiling*, or if the format can show
-        nothing of the results
+    :raises UserError: if the format can show nothing of the report
     :raises OSError: if the file cannot be written; its former content is unchanged
     """
-    report = whole_report(result_sets, baseline, ceiling)
 
     def write_to(temporary: Path) -> None:
-        with temporary.open("wb") as binary, TextIOWrapper(binary, encoding="utf-8") as file:
+        with temporary.open("w", encoding="utf-8") as file:
             write(report, Console(file=file, width=WIDTH))
 
     replace_file(path, write_to)

@@ -39,6 +39,7 @@ from zodbshootout.guardian import Guardian, GuardianLost
 from zodbshootout.recording.workload import Workload, WorkloadError
 from zodbshootout.reports import text
 from zodbshootout.reports.headings import ResultSet
+from zodbshootout.reports.sections import whole_report
 from zodbshootout.reports.tables import make_report, tables_with_comparisons
 from zodbshootout.results.files import ResultFiles
 from zodbshootout.results.result import CellResult, long_name
@@ -306,7 +307,7 @@ def _write_page(
     result_sets = [ResultSet(results, path=files.combined)]
     write = format_for("--report", options.report)
     try:
-        write_report(result_sets, options.report, write, options.run.baseline)
+        write_report(whole_report(result_sets, options.run.baseline), options.report, write)
     except (OSError, UserError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         message = f"--report: cannot write {options.report}: {reason}"

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import replace
-from io import TextIOWrapper
 from pathlib import Path
 
-from rich.console import Console
-
 from zodbshootout.cli.output import Streams
-from zodbshootout.cli.report import WIDTH, check_output, format_for
+from zodbshootout.cli.report import check_output, format_for, write_report
 from zodbshootout.cli.show import labels
 from zodbshootout.errors import UserError
 from zodbshootout.recording.description import describe
@@ -18,7 +15,6 @@ from zodbshootout.recording.workload import Workload, WorkloadError
 from zodbshootout.reports import checked_format, formats
 from zodbshootout.reports.report import Report
 from zodbshootout.reports.workload import workload_report
-from zodbshootout.results.files import replace_file
 
 
 def run(options: argparse.Namespace, streams: Streams) -> int:
@@ -33,13 +29,7 @@ def run(options: argparse.Namespace, streams: Streams) -> int:
         return 0
     check_output("-o", options.output, options.files)
     write = format_for("-o", options.output, options.format)
-    report = _report(options.files)
-
-    def write_to(temporary: Path) -> None:
-        with temporary.open("wb") as binary, TextIOWrapper(binary, encoding="utf-8") as file:
-            write(report, Console(file=file, width=WIDTH))
-
-    replace_file(options.output, write_to)
+    write_report(_report(options.files), options.output, write)
     streams.say(f"Report: {options.output}")
     return 0
 

@@ -164,11 +164,7 @@ def test_what_differs_beside_the_figures_is_told_once() -> None:
         return [measured(cell(name, "a"), [1.0], [1.0], **metadata) for name in ("add", "hot")]
 
     differences = compare(with_version("6.1", "no"), with_version("6.2", "yes")).differences
-    assert [str(difference) for difference in differences] == [
-        "version_ZEO: 6.1 against 6.2",
-        "b: no against yes",
-    ]
-    assert [difference.setting for difference in differences] == [False, True]
+    assert differences == ["version_ZEO: 6.1 against 6.2", "b: no against yes"]
 
 
 def test_a_setting_may_have_the_text_that_separates_settings() -> None:
@@ -181,7 +177,7 @@ def test_a_setting_may_have_the_text_that_separates_settings() -> None:
         return [measured(cell("add", "a"), [1.0], [1.0], **metadata)]
 
     differences = compare(with_dsn("x; keep=1"), with_dsn("y; keep=1")).differences
-    assert [str(difference) for difference in differences] == ["dsn: x; keep=1 against y; keep=1"]
+    assert differences == ["dsn: x; keep=1 against y; keep=1"]
 
 
 @pytest.mark.parametrize("settings", ["", "[]", "nonsense", "3", '"a"'])
@@ -192,9 +188,7 @@ def test_settings_that_are_not_data_are_read_from_their_text(settings: str) -> N
         )
         return [measured(cell("add", "a"), [1.0], [1.0], **metadata)]
 
-    assert [str(difference) for difference in compare(side("1"), side("2")).differences] == [
-        "b: 1 against 2"
-    ]
+    assert compare(side("1"), side("2")).differences == ["b: 1 against 2"]
 
 
 def test_a_crew_of_another_size_is_another_cell() -> None:

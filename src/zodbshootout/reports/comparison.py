@@ -248,7 +248,7 @@ def _method(pairs: Sequence[Pair]) -> Iterator[str]:
 
 
 def _differences(comparison: Comparison, *, verbose: bool) -> Iterator[str]:
-    differences = list(map(str, comparison.differences))
+    differences = comparison.differences
     if verbose:
         yield from (f"differs: {difference}" for difference in differences)
     elif differences:

@@ -105,7 +105,8 @@ class Comparison:
     only_new: Sequence[CellResult]
     overloaded: Sequence[CellResult]
     """Cells of both sides that cannot keep up with their rate, and so have no latencies."""
-    differences: Sequence[Difference]
+    differences: Sequence[str]
+    """The facts, then the settings of the contenders, that differ."""
 
     @property
     def mean(self) -> Ratio | None:
@@ -156,8 +157,8 @@ def compare(
         [result for key, result in of_new.items() if key not in of_base],
         [result for result in (*base, *new) if result.measures and not result.keeps_up],
         [
-            *_differing([(_facts(base), _facts(new)) for base, new in common], setting=False),
-            *_differing([(_settings(base), _settings(new)) for base, new in common], setting=True),
+            *_differing([(_facts(base), _facts(new)) for base, new in common]),
+            *_differing([(_settings(base), _settings(new)) for base, new in common]),
         ],
     )
 
@@ -308,22 +309,8 @@ _FACTS = (
 """The metadata that may explain a difference, besides versions and settings."""
 
 
-@dataclass(frozen=True)
-class Difference:
-    """A fact, or a setting of the contender, that differs; ``-`` if a side has no value."""
-
-    name: str
-    base: str
-    new: str
-    setting: bool = False
-
-    def __str__(self) -> str:
-        return f"{self.name}: {self.base} against {self.new}"
-
-
-def _differing(
-    pairs: Sequence[tuple[dict[str, str], dict[str, str]]], *, setting: bool
-) -> list[Difference]:
+def _differing(pairs: Sequence[tuple[dict[str, str], dict[str, str]]]) -> list[str]:
+    """Return the names and both values of what differs; ``-`` stands for a missing value."""
     names = dict.fromkeys(name for pair in pairs for side in pair for name in side)
     differing = []
     for name in names:
@@ -334,7 +321,7 @@ def _differing(
         ]
         if values:
             base, new = (", ".join(dict.fromkeys(side)) for side in zip(*values, strict=True))
-            differing.append(Difference(name, base, new, setting))
+            differing.append(f"{name}: {base} against {new}")
     return differing
 
 

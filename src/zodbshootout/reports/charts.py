@@ -326,7 +326,6 @@ def _percentiles(column: str, result: CellResult) -> Iterator[Point]:
     latencies = result.latencies_at([100.0, *(100 * (1 - 1 / x) for x in positions)])
     longest = result.longest_latency or latencies[100.0]
     for x in positions:
-        # A bucket of the histogram may reach beyond the latencies in it.
-        seconds = min(latencies[100 * (1 - 1 / x)], longest)
+        seconds = latencies[100 * (1 - 1 / x)]
         yield Point(column, x, seconds, _SECONDS.text(result, seconds))
     yield Point(column, max(2.0, iterations), longest, _SECONDS.text(result, longest))

@@ -59,7 +59,7 @@ def _stdev(result: CellResult) -> float | None:
 
 
 def _percentile(percentile: float) -> Callable[[CellResult], float | None]:
-    return lambda result: result.latency(percentile)
+    return lambda result: result.usual_latencies.get(percentile)
 
 
 _ALL = (

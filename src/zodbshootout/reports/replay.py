@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from zodbshootout.client.protocol import NANOSECONDS
 from zodbshootout.reports.headings import Columned, description
 from zodbshootout.reports.metrics import METRICS, per_iteration
 from zodbshootout.reports.report import Chart, Entry, Kind, Point, Row, Style, Table
-from zodbshootout.results.result import CellResult
+from zodbshootout.results.result import USUAL, CellResult
 
 STEPS = ("begin", "load", "store", "vote", "finish")
 """The steps of a transaction whose times are recorded."""
 RECORDED = "recorded"
 """The column of the events of the workload itself."""
 _KINDS = {"read_only": "read-only", "writing": "writing"}
-_PERCENTILES = (50, 90, 99)
 _EVENTS = {
     "conflicts": "conflicts",
     "resolutions": "of these resolved",
@@ -109,21 +107,15 @@ def _step(result: CellResult, step: str) -> float | None:
 
 def _latencies(results: Sequence[CellResult]) -> Iterator[Row]:
     for kind, words in _KINDS.items():
-        histograms = [result.latencies_of(kind) for result in results]
-        if not any(histograms):
+        latencies = [result.latencies_at(USUAL, kind) for result in results]
+        if not any(latencies):
             continue
-        for percentile in _PERCENTILES:
+        for percentile in USUAL:
             entries = [
-                _time(result, _percentile(histogram, percentile))
-                for result, histogram in zip(results, histograms, strict=True)
+                _time(result, seconds.get(percentile))
+                for result, seconds in zip(results, latencies, strict=True)
             ]
             yield Row(f"{words}, p{percentile}", entries)
-
-
-def _percentile(histogram: Any, percentile: float) -> float | None:
-    if histogram is None:
-        return None
-    return float(histogram.get_value_at_percentile(percentile)) / NANOSECONDS
 
 
 def _events(results: Sequence[CellResult]) -> Iterator[Row]:

@@ -297,22 +297,26 @@ class CellResult:
         seconds = [run.get_metadata().get("duration", 0.0) for run in self.runs]
         return statistics.median(seconds) if seconds else 0.0
 
-    def latency(self, percentile: float) -> float | None:
-        """Return one of the usual percentiles of all latencies, in seconds, if it is known."""
-        seconds, longest = self._usual_latencies.get(percentile), self.longest_latency
-        # A bucket of the histogram may reach beyond the latencies in it.
-        return seconds if seconds is None or longest is None else min(seconds, longest)
-
-    def latencies_at(self, percentiles: Sequence[float]) -> dict[float, float]:
-        """Return percentiles of all latencies, in seconds; none if latencies were not recorded."""
-        if self.latencies is None:
-            return {}
-        values = self.latencies.get_percentile_to_value_dict(list(percentiles))
-        return {percentile: value / NANOSECONDS for percentile, value in values.items()}
-
     @cached_property
-    def _usual_latencies(self) -> dict[float, float]:
-        return self.latencies_at(USUAL)  # takes some milliseconds, for any number of percentiles
+    def usual_latencies(self) -> dict[float, float]:
+        """The usual percentiles, as of :meth:`latencies_at`, which takes some milliseconds."""
+        return self.latencies_at(USUAL)
+
+    def latencies_at(self, percentiles: Sequence[float], kind: str = "") -> dict[float, float]:
+        """Return percentiles of the latencies of iterations, or of those of a *kind*, in seconds.
+
+        There are none if latencies were not recorded.
+        """
+        histogram = self._latencies_of(kind) if kind else self.latencies
+        if histogram is None:
+            return {}
+        longest = self.longest_latency
+        values = histogram.get_percentile_to_value_dict(list(percentiles))
+        seconds = {percentile: value / NANOSECONDS for percentile, value in values.items()}
+        if longest is None:
+            return seconds
+        # A bucket of the histogram may reach beyond the latencies in it.
+        return {percentile: min(value, longest) for percentile, value in seconds.items()}
 
     @property
     def longest_latency(self) -> float | None:
@@ -323,9 +327,9 @@ class CellResult:
     @cached_property
     def latencies(self) -> Any:
         """The HdrHistogram of the latencies of all runs, in nanoseconds, if there is one."""
-        return self.latencies_of("")
+        return self._latencies_of("")
 
-    def latencies_of(self, kind: str) -> Any:
+    def _latencies_of(self, kind: str) -> Any:
         """Return the HdrHistogram of iterations of a *kind*, in nanoseconds, if there is one."""
         key = f"{kind}_latency_histogram" if kind else "latency_histogram"
         encoded = [metadata[key] for run in self.runs if key in (metadata := run.get_metadata())]

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from importlib.resources import files
 
 import altair as alt
 import vl_convert
-from jinja2 import Environment
+from jinja2 import Environment, PackageLoader
 from markupsafe import Markup, escape
 from rich.console import Console
 
@@ -24,7 +22,6 @@ from zodbshootout.reports.sections import BY_BENCHMARK
 _RESULTS = "Results"
 SHADES = (0.5, 2.0)
 """From these powers of 2 on a ratio has the second and the third shade of its colour."""
-_PAGE = files("zodbshootout.reports") / "page"
 
 
 def write(report: Report, console: Console) -> None:
@@ -35,24 +32,28 @@ def write(report: Report, console: Console) -> None:
     # Each chart is a document of its own.
     with alt.data_transformers.enable(consolidate_datasets=False):
         drawn = [draw(chart).to_dict() for chart in charts]
-    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    environment = Environment(
+        loader=PackageLoader("zodbshootout.reports", "page"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
     environment.filters |= {
         "anchor": _anchor, "points": points_of, "breakable": _breakable, "shade": _shade,
         "number": lambda chart: numbers[id(chart)],
     }  # fmt: skip
-    style = environment.from_string(_text("page.css")).render(light=LIGHT, dark=DARK)
-    page = environment.from_string(_text("page.html")).render(
+    page = environment.get_template("page.html").render(
         report=report,
         parts=parts,
         open={_RESULTS, BY_BENCHMARK},
         percentiles=_percentiles(parts),
-        source=_json([fact for fact in report.facts if fact][1:2]),
+        source=[fact for fact in report.facts if fact][1:2],
         contenders=list(dict.fromkeys(column for chart in charts for column in chart.columns)),
-        charts=_json(drawn) if charts else "",
-        colours=len(LIGHT),
-        style=Markup(style),  # noqa: S704
-        bundle=Markup(_bundle()),  # noqa: S704
-        script=Markup(_text("page.js")),  # noqa: S704
+        charts=drawn,
+        light=LIGHT,
+        dark=DARK,
+        bundle=_bundle(),
     )
     console.file.write(page)
 
@@ -99,15 +100,6 @@ def _bundle() -> str:
     """Return Vega, Vega-Lite and Vega-Embed in one script."""
     script = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
     return script.replace("</script", r"<\/script")
-
-
-def _text(name: str) -> str:
-    return (_PAGE / name).read_text(encoding="utf-8")
-
-
-def _json(document: object) -> Markup:
-    # A browser ends a script at the first "</script", even inside a string.
-    return Markup(json.dumps(document, separators=(",", ":")).replace("<", r"\u003c"))  # noqa: S704
 
 
 def _anchor(title: str) -> str:

@@ -12,9 +12,8 @@ import zlib
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
-from io import SEEK_CUR
+from io import SEEK_CUR, BytesIO
 from itertools import chain, count, islice, repeat
 from operator import add, floordiv, sub
 from typing import Any, BinaryIO, NamedTuple
@@ -187,16 +186,14 @@ def _transposed(text: bytes, width: int) -> bytes:
 
 def decode(packed: bytes) -> list[Segment]:
     """Return the events of a chunk's payload."""
-    payload = zlib.decompress(packed)
-    segments, entries = _COUNTS.unpack_from(payload)
-    at = _COUNTS.size + segments * _SEGMENT.size
-    heads = list(_SEGMENT.iter_unpack(payload[_COUNTS.size : at]))
-    columns = _Columns(payload, at)
+    payload = BytesIO(zlib.decompress(packed))
+    segments, entries = _COUNTS.unpack(payload.read(_COUNTS.size))
+    heads = list(_SEGMENT.iter_unpack(payload.read(segments * _SEGMENT.size)))
     events = sum(of_connection for _, of_connection, _ in heads)
-    kinds = columns.take(events, 1)
-    places, gaps, durations = (_array("I", columns.take(events, 4)) for _ in range(3))
-    numbers = _array("Q", columns.take(events, 8))
-    keys = columns.take(entries, 16)
+    kinds = _column(payload, events, 1)
+    places, gaps, durations = (_array("I", _column(payload, events, 4)) for _ in range(3))
+    numbers = _array("Q", _column(payload, events, 8))
+    keys = _column(payload, entries, 16)
     table = [(keys[at : at + 8], keys[at + 8 : at + 16]) for at in range(0, len(keys), 16)]
     decoded: list[Segment] = []
     rows = zip(kinds, places, gaps, durations, numbers)  # noqa: B905
@@ -212,20 +209,12 @@ def decode(packed: bytes) -> list[Segment]:
     return decoded
 
 
-@dataclass
-class _Columns:
-    """The columns of a payload, one after the other."""
-
-    payload: bytes
-    at: int
-
-    def take(self, items: int, width: int) -> bytes:
-        """Return the next column, whose items are *width* bytes long."""
-        column = bytearray(items * width)
-        for place in range(width):
-            column[place::width] = self.payload[self.at : self.at + items]
-            self.at += items
-        return bytes(column)
+def _column(payload: BytesIO, items: int, width: int) -> bytes:
+    """Read the next column, whose items are *width* bytes long."""
+    column = bytearray(items * width)
+    for place in range(width):
+        column[place::width] = payload.read(items)
+    return bytes(column)
 
 
 def _array(code: str, text: bytes) -> array[int]:

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
-from zodbshootout.recording.chunks import Event, Kind, events_of, read_chunks, read_header
+from zodbshootout.recording.chunks import FIELDS, Event, Kind, read_chunks, read_header
 from zodbshootout.recording.recorder import SUFFIX
 
 
 def files_in(directory: Path) -> list[Path]:
     """Return the files of all processes, the oldest first."""
     return sorted(directory.glob(f"*{SUFFIX}"))
+
+
+def events_of(fields: Sequence[Any]) -> Iterator[Event]:
+    """Return the events whose fields these are."""
+    return map(Event, *(fields[place::FIELDS] for place in range(FIELDS)))
 
 
 def connections(path: Path) -> dict[int, list[Event]]:

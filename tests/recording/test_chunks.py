@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.recording.recordings import events_of
 from zodbshootout.recording.chunks import (
     NONE,
     Event,
@@ -16,7 +17,6 @@ from zodbshootout.recording.chunks import (
     Kind,
     Segment,
     encode,
-    events_of,
     header,
     read_chunks,
     read_header,

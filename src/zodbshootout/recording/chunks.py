@@ -93,11 +93,6 @@ Segment = tuple[int, Sequence[Any]]
 their starts: a list of them is appended to much faster than one of tuples."""
 
 
-def events_of(fields: Sequence[Any]) -> Iterator[Event]:
-    """Return the events whose fields these are."""
-    return map(Event, *(fields[place::FIELDS] for place in range(FIELDS)))
-
-
 class FormatError(ValueError):
     """A file is not a workload, or not a whole one; the message says at which byte."""
 

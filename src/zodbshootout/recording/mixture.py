@@ -24,18 +24,8 @@ _SCATTER = 2_654_435_761
 _STEP = 1000
 """Nanoseconds of an event: how long the storage takes is not part of the mixture."""
 
-
-@dataclass(frozen=True)
-class Distribution:
-    """Draws numbers that are not negative."""
-
-    text: str
-    """What it was made of, as :func:`distribution_of` reads it."""
-    draw: Callable[[random.Random], float]
-
-    def whole(self, chance: random.Random) -> int:
-        """Draw a whole number."""
-        return int(min(_LARGEST, max(0.0, self.draw(chance))) + 0.5)
+Distribution = Callable[[random.Random], int]
+"""Draws whole numbers that are not negative."""
 
 
 def distribution_of(text: str) -> Distribution:
@@ -46,20 +36,25 @@ def distribution_of(text: str) -> Distribution:
 
     :raises ValueError: if it describes none
     """
+    draw = _draw_of(text)
+    return lambda chance: int(min(_LARGEST, max(0.0, draw(chance))) + 0.5)
+
+
+def _draw_of(text: str) -> Callable[[random.Random], float]:
     name, colon, values = text.partition(":")
     if not colon:
         number = _positive(name)
-        return Distribution(text, lambda _: number)
+        return lambda _: number
     if name == "uniform":
         low, high = map(_positive, values.split("-"))
-        return Distribution(text, lambda chance: chance.uniform(low, high))
+        return lambda chance: chance.uniform(low, high)
     if name == "geometric":
         mean = _positive(values)
-        return Distribution(text, lambda chance: int(-math.log(1 - chance.random()) * (mean + 0.5)))
+        return lambda chance: int(-math.log(1 - chance.random()) * (mean + 0.5))
     if name == "lognormal":
         median, _, sigma = values.partition(",")
         location, deviation = math.log(max(1.0, _positive(median))), _positive(sigma or "1")
-        return Distribution(text, lambda chance: chance.lognormvariate(location, deviation))
+        return lambda chance: chance.lognormvariate(location, deviation)
     raise ValueError(f"{name!r} is none of uniform, geometric and lognormal")
 
 
@@ -187,9 +182,9 @@ class _Made:
         mixture, chance = self._mixture, self._chance
         yield Kind.BEGIN, 0, 0, 0
         is_writing = chance.random() < mixture.writes
-        stores = mixture.stores.whole(chance) if is_writing else 0
+        stores = mixture.stores(chance) if is_writing else 0
         new = sum(chance.random() < mixture.new for _ in range(stores))
-        loaded = [self._object() for _ in range(max(mixture.loads.whole(chance), stores - new))]
+        loaded = [self._object() for _ in range(max(mixture.loads(chance), stores - new))]
         counters = []
         if is_writing and mixture.counters:
             counters = [mixture.objects + 1 + chance.randrange(mixture.counters)]
@@ -232,7 +227,7 @@ class _Made:
 
     def _size(self, oid: int) -> int:
         if oid not in self._sizes:
-            self._sizes[oid] = max(1, self._mixture.size.whole(self._chance))
+            self._sizes[oid] = max(1, self._mixture.size(self._chance))
         return self._sizes[oid]
 
 

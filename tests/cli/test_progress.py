@@ -29,13 +29,14 @@ class Screen:
             file=self._written, width=WIDTH, height=height, force_terminal=True,
             legacy_windows=False, get_time=lambda: self.now,
         )  # fmt: skip
-        self.table = LiveTable(console, None, lambda: self.now, auto_refresh=False)
+        self.table = LiveTable(console, None, lambda: self.now)
+        self.table.live.auto_refresh = False
         self._screen = pyte.Screen(WIDTH, height)
         self._terminal = pyte.Stream(self._screen)
 
     def lines(self) -> list[str]:
         """Draw everything, and return the lines of the screen, without blank ones at the end."""
-        self.table.refresh()
+        self.table.live.refresh()
         return self.shown()
 
     def shown(self) -> list[str]:

@@ -96,8 +96,6 @@ class LiveTable(Observer):
         console: Console,
         baseline: str | None,
         clock: Callable[[], float] = time.monotonic,
-        *,
-        auto_refresh: bool = True,
     ) -> None:
         self._console = console
         self._baseline = baseline
@@ -117,23 +115,14 @@ class LiveTable(Observer):
             expand=True,
         )
         self._step = self._progress.add_task("starting", total=None, left="")
-        self._live = Live(
-            console=console,
-            get_renderable=self._render,
-            auto_refresh=auto_refresh,
-            transient=True,
-        )
+        self.live = Live(console=console, get_renderable=self._render, transient=True)
 
     def __enter__(self) -> LiveTable:
-        self._live.start()
+        self.live.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._live.stop()
-
-    def refresh(self) -> None:
-        """Draw everything now rather than at the next of four times a second."""
-        self._live.refresh()
+        self.live.stop()
 
     def left(self, seconds: float) -> None:
         elapsed = self._progress.tasks[self._step].elapsed or 0.0

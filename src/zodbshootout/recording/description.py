@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from itertools import accumulate
 
 from zodbshootout.recording.chunks import NONE, Kind
 from zodbshootout.recording.workload import Transaction, Workload
@@ -58,18 +60,14 @@ class Distribution:
 
         Without occurrences, all are 0.
         """
-        number, ordered = self.count(), sorted(self.values.items())
-        percentiles = []
-        for percentage in percentages:
-            wanted, below = percentage / 100 * number, 0
-            for value, count in ordered:
-                below += count
-                if below >= wanted:
-                    percentiles.append(value)
-                    break
-            else:
-                percentiles.append(0)
-        return percentiles
+        if not self.values:
+            return [0 for _ in percentages]
+        values = sorted(self.values)
+        numbers = list(accumulate(self.values[value] for value in values))
+        return [
+            values[bisect_left(numbers, percentage / 100 * numbers[-1])]
+            for percentage in percentages
+        ]
 
 
 @dataclass

@@ -135,8 +135,8 @@ def channel_on(clock: SharedClock) -> type[QueueChannel]:
                 clock.leave()
             super().send(report)
 
-        def receive(self) -> Any:
+        def recv(self) -> Any:
             clock.leave()
-            return super().receive()
+            return super().recv()
 
     return LeavingChannel

@@ -9,7 +9,7 @@ from multiprocessing.connection import Connection
 from zodbshootout.client.benchmarks.benchmark import Benchmark
 from zodbshootout.client.protocol import Clock
 from zodbshootout.client.session import follow_orders
-from zodbshootout.crews.local import PipeChannel, ProcessCrew
+from zodbshootout.crews.local import ProcessCrew
 
 _SPAWN = multiprocessing.get_context("spawn")
 
@@ -33,4 +33,4 @@ def _live(
     connection: Connection, index: int, open_benchmark: Callable[[int], Benchmark], clock: Clock
 ) -> None:
     with connection:
-        follow_orders(PipeChannel(connection), lambda: open_benchmark(index), clock)
+        follow_orders(connection, lambda: open_benchmark(index), clock)

@@ -158,12 +158,12 @@ class Call:
 
 
 class Channel(Protocol):
-    """A client's end of the connection to its crew."""
+    """A client's end of the connection to its crew, such as the ``Connection`` of a pipe."""
 
     def send(self, report: Any) -> None:
         """Send a report."""
 
-    def receive(self) -> Any:
+    def recv(self) -> Any:
         """Wait for the next order."""
 
     def poll(self) -> bool:

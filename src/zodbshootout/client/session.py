@@ -62,7 +62,7 @@ class Session:
     def follow_orders(self) -> None:
         """Carry out orders, up to and including the one to leave."""
         while not self._has_left:
-            self._channel.send(self._carry_out(self._channel.receive()))
+            self._channel.send(self._carry_out(self._channel.recv()))
 
     def _carry_out(self, order: Any) -> Any:
         if isinstance(order, protocol.Prepare):
@@ -119,7 +119,7 @@ class Session:
             self._benchmark.timed = False
             self._channel.send(None)
             self._go_on(stretch)
-            self._channel.receive()
+            self._channel.recv()
         if not self._order.empty:
             self._benchmark.check(stretch.done)
         return stretch.report()

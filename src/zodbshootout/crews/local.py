@@ -98,15 +98,6 @@ class LocalCrew(Crew):
         return [reports[client] for client in clients]
 
 
-class PipeChannel:
-    """A client's end of a pipe."""
-
-    def __init__(self, connection: Connection) -> None:
-        self.send = connection.send
-        self.receive = connection.recv
-        self.poll = connection.poll
-
-
 class ProcessCrew(LocalCrew):
     """Forks its clients, from a process that has opened no database."""
 
@@ -127,7 +118,7 @@ class ProcessCrew(LocalCrew):
         for inherited in self._connections:
             inherited.close()
         with connection:
-            follow_orders(PipeChannel(connection), lambda: self._open_benchmark(index), self._clock)
+            follow_orders(connection, lambda: self._open_benchmark(index), self._clock)
 
     def send(self, client: int, order: Any) -> None:
         """Send an order to one client; one that is gone is noticed when it does not answer."""
@@ -177,7 +168,7 @@ class QueueChannel:
     def send(self, report: Any) -> None:
         self._reports.put((self._index, report))
 
-    def receive(self) -> Any:
+    def recv(self) -> Any:
         return self.orders.get()
 
     def poll(self) -> bool:

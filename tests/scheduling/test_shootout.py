@@ -646,10 +646,8 @@ def test_a_failure_for_which_there_is_advice_ends_with_it() -> None:
 def test_profiles_are_of_every_run_and_named_for_the_cell(tmp_path: Path) -> None:
     plan = plan_of("a", ["add"], processes=2, concurrency=[1, 2])
     outcome = shot(plan, profiles=tmp_path)
-    profiles = [event.detail.profiling for event in outcome.site.did("set up")]
-    assert [profiling and profiling.name for profiling in profiles] == ["a-add-c1"] * 2 + [
-        "a-add-c2"
-    ] * 2
+    profiles = [event.detail.profile for event in outcome.site.did("set up")]
+    assert profiles == [tmp_path / "a-add-c1"] * 2 + [tmp_path / "a-add-c2"] * 2
 
 
 def test_a_database_is_packed_before_its_first_benchmark_and_not_again() -> None:

@@ -36,7 +36,7 @@ from zodbshootout.client.tasks import Preparation
 from zodbshootout.crews.logs import LogSettings
 from zodbshootout.guardian import Guardian, end_group
 from zodbshootout.workers.launch import MAX_RELAYED, PIECE, ForkServer, Launcher, TimeLimit, Worker
-from zodbshootout.workers.worker import Measure, Profiling
+from zodbshootout.workers.worker import Measure
 
 MEMORY = Specification(
     Storage("<zodb m>\n<mappingstorage>\n</mappingstorage>\n</zodb>\n"),
@@ -99,12 +99,12 @@ class Place:
     @contextmanager
     def measuring(
         self, fork_server: ForkServer, *, leaks: bool = False,
-        profiling: Profiling | None = None, **how: Any,
+        profile: Path | None = None, **how: Any,
     ) -> Iterator[Worker]:  # fmt: skip
         specification = self.prepared(fork_server, **how)
         metadata = {"contender": "x", "name": "x"}
         with fork_server.measure(
-            lambda path: Measure(specification, metadata, path, leaks, profiling)
+            lambda path: Measure(specification, metadata, path, leaks, profile)
         ) as worker:
             worker.wait()
             yield worker
@@ -498,14 +498,14 @@ def test_profiles_are_where_they_were_wanted(place: Place) -> None:
     directory.mkdir()
     with (
         place.launcher.fork_server() as fork_server,
-        place.measuring(fork_server, profiling=Profiling(str(directory), "x-add")) as worker,
+        place.measuring(fork_server, profile=directory / "x-0.5-add") as worker,
     ):
         worker.attempt(1)
         worker.begin(loops=1, values=1, warmups=0)
         worker.take_slice(0)
         worker.start("finish")
         worker.finish()
-    assert {path.name for path in directory.iterdir()} == {"x-add.prof", "x-add.txt"}
+    assert {path.name for path in directory.iterdir()} == {"x-0.5-add.prof", "x-0.5-add.txt"}
     place.assert_tidy()
 
 

@@ -81,16 +81,18 @@ def profiler_for(client_kind: ClientKind, directory: Path) -> Profiler:
     return PerClient(directory)
 
 
-def collect(parts: Path, directory: Path, name: str) -> None:
+def collect(parts: Path, profile: Path) -> None:
     """Add the profiles in *parts* to that of earlier runs, and list it in a text beside it.
+
+    *profile* is the path of both files, but for their endings.
 
     :raises OSError: if a file cannot be written
     """
     paths = sorted(parts.glob("*.prof"))
     if not paths:
         return
-    path = directory / f"{name}.prof"
-    with (directory / f"{name}.txt").open("w", encoding="utf-8") as text:
+    path = profile.with_name(f"{profile.name}.prof")  # the name may have dots of its own
+    with profile.with_name(f"{profile.name}.txt").open("w", encoding="utf-8") as text:
         earlier = [path] if path.exists() else []
         stats = pstats.Stats(*map(str, [*earlier, *paths]), stream=text)
         stats.files = []  # type: ignore[attr-defined]  # the merged files are gone by now

@@ -22,7 +22,7 @@ from zodbshootout.results.cell import Cell
 from zodbshootout.results.result import file_name, varied_parameters
 from zodbshootout.scheduling.plan import Plan, RunOptions
 from zodbshootout.workers.summary import storable
-from zodbshootout.workers.worker import Measure, Profiling
+from zodbshootout.workers.worker import Measure
 
 ZAPPED_BEFORE = "add"
 """With ``--zap``, contenders are zapped before each run of this benchmark."""
@@ -82,10 +82,9 @@ class Tasks:
 
         Runs with the same *round_name* are made at the same time.
         """
-        profiling = None
+        profile = None
         if self.options.profiles is not None:
-            name = file_name(cell, varied_parameters(self.plan.cells))
-            profiling = Profiling(str(self.options.profiles), name)
+            profile = self.options.profiles / file_name(cell, varied_parameters(self.plan.cells))
         precision = self.plan.effort.precision
         asked = {"precision": precision} if precision else {}
         specification = self._specification(cell, run=secrets.token_hex(4))
@@ -94,7 +93,7 @@ class Tasks:
             {**self.metadata(cell, restarted=restarted), "round": round_name, **asked},
             run_file,
             self.options.leaks,
-            profiling,
+            profile,
             self.cluster,
             self.variables,
         )

@@ -51,15 +51,6 @@ LISTED_CLASSES = 10
 
 
 @dataclass(frozen=True)
-class Profiling:
-    """The files for a profile of the clients."""
-
-    directory: str
-    name: str
-    """The name of the files, but for their endings."""
-
-
-@dataclass(frozen=True)
 class Measure:
     """A cell to measure in one run."""
 
@@ -70,7 +61,8 @@ class Measure:
     """The file of pyperf's run."""
     leaks: bool = False
     """Whether to list after each value the classes that have more objects than ever before."""
-    profiling: Profiling | None = None
+    profile: Path | None = None
+    """The path of the files for a profile of the clients, but for their endings."""
     cluster: Cluster | None = None
     """The cluster that has the clients; ``None`` if they are here."""
     variables: Sequence[str] = ()
@@ -138,7 +130,7 @@ class Job:
         The first answer is sent when the crew is set up; :class:`Measuring` answers later calls.
         """
         parts = task.run_file.with_name("profiles")
-        if task.profiling is not None:
+        if task.profile is not None:
             parts.mkdir()
         with self._crew(task, parts) as crew:
             measuring = Measuring(task, crew, self._connection)
@@ -154,7 +146,7 @@ class Job:
 
     def _crew(self, task: Measure, parts: Path) -> AbstractContextManager[Crew]:
         """Return the crew where its clients are to live; profiles of them go to *parts*."""
-        profiles = parts if task.profiling is not None else None
+        profiles = parts if task.profile is not None else None
         interpreter = task.specification.storage.interpreter
         if task.cluster is not None:
             variables = for_storages(os.environ, task.variables)
@@ -299,12 +291,12 @@ class Measuring:
 
 
 def _collect_profiles(task: Measure, parts: Path) -> None:
-    if task.profiling is None:
+    if task.profile is None:
         return
-    name = task.profiling.name
     try:
-        collect(parts, Path(task.profiling.directory), name)
+        collect(parts, task.profile)
     except OSError as error:
+        name = task.profile.name
         print(f"{PROFILE_PREFIX}{name} could not be written: {error}", flush=True)  # noqa: T201
 
 

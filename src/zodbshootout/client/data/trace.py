@@ -14,9 +14,10 @@ import sqlite3
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 from zodbshootout.client.specification import ReplayedWorkload
 from zodbshootout.recording.chunks import NONE, Kind
@@ -154,7 +155,7 @@ def make_trace(workload: Workload, path: Path) -> ReplayedWorkload:
         created_objects=objects.created_count,
         has_blobs=objects.has_blobs,
         path=str(path),
-        **asdict(attempts.counts),
+        **attempts.counts,
     )
 
 
@@ -200,18 +201,6 @@ def _digest(files: Iterable[Path]) -> str:
     return digest.hexdigest()[:16]
 
 
-@dataclass
-class _Counts:
-    """Numbers of events in the recording; a replay counts its own."""
-
-    conflicts: int = 0
-    resolutions: int = 0
-    retries: int = 0
-    read_only: int = 0
-    loads: int = 0
-    stores: int = 0
-
-
 class _Attempts:
     """The transactions of a workload, each with its failed attempts merged into it.
 
@@ -228,7 +217,9 @@ class _Attempts:
         attempt, and the loads of all attempts."""
         self.oids: dict[bytes, int] = defaultdict(count().__next__)
         """A number for each oid, in order of appearance."""
-        self.counts = _Counts()
+        self.counts: dict[str, Any] = Counter()
+        """Numbers of events in the recording, by fields of :class:`ReplayedWorkload`; a replay
+        counts its own."""
 
     def merged(self) -> Iterator[tuple[int, int, int, bytes]]:
         """Return the rows of the transactions, in no particular order."""
@@ -249,7 +240,7 @@ class _Attempts:
             if self._has_failed(transaction):
                 loads = [op for op in operations if op[0] in _LOADS]
                 self._failed[connection] = instant, started, loads
-                self.counts.retries += 1
+                self.counts["retries"] += 1
             else:
                 yield self._row(instant, started, connection, operations)
         for connection, (instant, started, loads) in self._failed.items():
@@ -259,9 +250,9 @@ class _Attempts:
         self, instant: int, started: int, connection: int, operations: list[Operation]
     ) -> tuple[int, int, int, bytes]:
         kinds = Counter(kind & ~CREATING_STORE for kind, _, _ in operations)
-        self.counts.read_only += not kinds[_FINISH]
-        self.counts.loads += kinds[_LOAD]
-        self.counts.stores += sum(kinds[kind] for kind in (*_STORES, _STORE_BLOB))
+        self.counts["read_only"] += not kinds[_FINISH]
+        self.counts["loads"] += kinds[_LOAD]
+        self.counts["stores"] += sum(kinds[kind] for kind in (*_STORES, _STORE_BLOB))
         flat = array("I", (number for operation in operations for number in operation))
         return instant, started, connection, flat.tobytes()
 
@@ -273,10 +264,10 @@ class _Attempts:
         blobs = {oid: size for kind, oid, size, *_ in transaction.events if kind == _STORE_BLOB}
         for kind, oid, size, serial, _, _ in transaction.events:
             if kind == _CONFLICT:
-                self.counts.conflicts += 1
+                self.counts["conflicts"] += 1
             elif kind == _VOTE:
-                self.counts.resolutions += size
-                self.counts.conflicts += size
+                self.counts["resolutions"] += size
+                self.counts["conflicts"] += size
             if kind in _PASSED_OVER or kind == _STORE_BLOB:
                 continue
             operation = kind

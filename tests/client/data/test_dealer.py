@@ -13,12 +13,12 @@ from zodbshootout.client.specification import CrewShape, Parameters, ReplayedWor
 
 
 class FakeTrace:
-    """Transactions without operations, of these connections."""
+    """Transactions without operations, of these connections; one starts in each nanosecond."""
 
     def __init__(self, connections: list[int]) -> None:
         self._transactions = [
-            ReplayedTransaction(number, 0, connection, [])
-            for number, connection in enumerate(connections)
+            ReplayedTransaction(started, connection, [])
+            for started, connection in enumerate(connections)
         ]
 
     def transactions(self, first: int, last: int) -> list[ReplayedTransaction]:
@@ -52,10 +52,10 @@ def test_a_window_is_dealt_completely_and_evenly(
         everybodys, own = dealer.deal(trace, first, iterations)
         assert len(own) == iterations
         assert len(everybodys) == iterations * dealer.members
-        window = [(turn, transaction.number) for turn, transaction in everybodys]
+        window = [(turn, transaction.started) for turn, transaction in everybodys]
         assert windows.setdefault(dealer.copy, window) == window
         dealt.setdefault(dealer.copy, []).extend(
-            (turn, transaction.number) for turn, transaction in own
+            (turn, transaction.started) for turn, transaction in own
         )
     assert {copy: sorted(own) for copy, own in dealt.items()} == windows
 
@@ -65,7 +65,7 @@ def test_windows_follow_each_other(connections: list[int], clients: int, iterati
     trace: Any = FakeTrace(connections)
     (dealer, *_) = dealers(connections, clients)
     places = [
-        turn * len(connections) + transaction.number
+        turn * len(connections) + transaction.started
         for number in range(5)
         for turn, transaction in dealer.deal(trace, number * iterations, iterations)[0]
     ]
@@ -75,8 +75,8 @@ def test_windows_follow_each_other(connections: list[int], clients: int, iterati
 def test_a_connection_stays_with_a_client_unless_that_has_more_than_its_part() -> None:
     trace: Any = FakeTrace([0, 1, 0, 0, 1, 0])
     first, second = dealers([0, 1, 0, 0, 1, 0], 2)
-    assert [transaction.number for _, transaction in first.deal(trace, 0, 3)[1]] == [0, 2, 3]
-    assert [transaction.number for _, transaction in second.deal(trace, 0, 3)[1]] == [1, 4, 5]
+    assert [transaction.started for _, transaction in first.deal(trace, 0, 3)[1]] == [0, 2, 3]
+    assert [transaction.started for _, transaction in second.deal(trace, 0, 3)[1]] == [1, 4, 5]
 
 
 def test_a_jump_begins_another_pass_whose_objects_are_others() -> None:
@@ -95,12 +95,12 @@ def test_transactions_are_due_when_they_were_recorded_but_never_before_their_pre
     for transaction, started in zip(trace.transactions(0, 4), (0, 5, 4, 9), strict=True):
         object.__setattr__(transaction, "started", started * 10**9)
     everybodys, own = dealer.deal(trace, 1, 4)
-    assert [transaction.number for _, transaction in own] == [1, 2, 3, 0]
+    assert [transaction.started // 10**9 for _, transaction in own] == [5, 4, 9, 0]
     assert dealer.schedule(everybodys, own) == [0.5, 0.5, 2.5, 3.0]
 
 
 def test_what_was_used_before_the_first_transaction_is_at_the_end_of_the_workload() -> None:
     trace: Any = FakeTrace([0, 1, 0, 1])
     first, second = dealers([0, 1, 0, 1], 2)
-    assert [transaction.number for transaction in first.before(trace, 0, 100)] == [2, 0]
-    assert [transaction.number for transaction in second.before(trace, 1, 3)] == [1, 3]
+    assert [transaction.started for transaction in first.before(trace, 0, 100)] == [2, 0]
+    assert [transaction.started for transaction in second.before(trace, 1, 3)] == [1, 3]

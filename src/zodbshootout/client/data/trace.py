@@ -58,7 +58,6 @@ Operation = tuple[int, int, int]
 class ReplayedTransaction:
     """A transaction of a trace."""
 
-    number: int
     started: int
     """Nanoseconds after the start of the first transaction."""
     connection: int
@@ -76,8 +75,6 @@ class InitialObject:
     resolves: bool
     """Whether its class resolves conflicts."""
     is_blob: bool
-    is_stored: bool
-    """Whether the workload stores it, so that its size may change."""
     oid: bytes
     """The recorded one."""
 
@@ -100,21 +97,20 @@ class Trace:
     def transactions(self, first: int, last: int) -> list[ReplayedTransaction]:
         """Return the transactions from number *first* up to, but not including, *last*."""
         rows = self._database.execute(
-            "SELECT * FROM transactions WHERE number >= ? AND number < ? ORDER BY number",
+            "SELECT started, connection, body FROM transactions "
+            "WHERE number >= ? AND number < ? ORDER BY number",
             (first, last),
         )
         return [
-            ReplayedTransaction(number, started, connection, list(_operations(body)))
-            for number, started, connection, body in rows
+            ReplayedTransaction(started, connection, list(_operations(body)))
+            for started, connection, body in rows
         ]
 
     def initial_objects(self) -> Iterator[InitialObject]:
         """Return the objects that exist before the workload, by ascending numbers from 0 on."""
-        rows = self._database.execute("SELECT * FROM objects ORDER BY number")
-        for number, size, kind, is_stored, oid in rows:
-            yield InitialObject(
-                number, size, kind == _RESOLVABLE, kind == _STORE_BLOB, bool(is_stored), oid
-            )
+        rows = self._database.execute("SELECT number, size, kind, oid FROM objects ORDER BY number")
+        for number, size, kind, oid in rows:
+            yield InitialObject(number, size, kind == _RESOLVABLE, kind == _STORE_BLOB, oid)
 
     def stored_objects(self) -> set[int]:
         """Return the numbers of the initial objects that the workload stores."""
@@ -136,7 +132,7 @@ def make_trace(workload: Workload, path: Path) -> ReplayedWorkload:
             database.executemany("INSERT INTO recorded VALUES (?, ?, ?, ?)", attempts.merged())
             database.execute("CREATE INDEX instants ON recorded (instant)")
             objects = _Objects(list(attempts.oids))
-            objects.classify(_bodies(database))
+            objects.classify(body for _, _, body in _recorded(database))
             connections = _ranks(database)
             rows = objects.numbered(_recorded(database), connections)
             database.executemany("INSERT INTO transactions VALUES (?, ?, ?, ?)", rows)
@@ -169,11 +165,6 @@ def _instant(events: Sequence[tuple[int, bytes, int, bytes, int, int]]) -> int:
 def _operations(body: bytes) -> Iterator[Operation]:
     numbers = array("I", body)
     return zip(numbers[::3], numbers[1::3], numbers[2::3])
-
-
-def _bodies(database: sqlite3.Connection) -> Iterator[bytes]:
-    for (body,) in database.execute("SELECT body FROM recorded ORDER BY instant, rowid"):
-        yield body
 
 
 def _recorded(database: sqlite3.Connection) -> Iterator[tuple[int, int, bytes]]:

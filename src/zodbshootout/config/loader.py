@@ -108,26 +108,19 @@ class SectionText:
 def names_in(text: str) -> set[str]:
     """Return the names that a file's text refers to, in lower case, except in comments."""
     lines = (line for line in text.splitlines() if not line.lstrip().startswith("#"))
-    references = (match for line in lines for match in _REFERENCE.finditer(line))
-    names = (reference["braced"] or reference["bare"] for reference in references)
+    return _references("\n".join(lines))
+
+
+def _references(text: str) -> set[str]:
+    """Return the names that a value refers to, in lower case."""
+    names = (match["braced"] or match["bare"] for match in _REFERENCE.finditer(text))
     return {name.lower() for name in names if name}
-
-
-class _Names:
-    """A mapping for ZConfig that has every name, and records those looked up."""
-
-    def __init__(self) -> None:
-        self.names: set[str] = set()
-
-    def get(self, name: str) -> str:
-        self.names.add(name)
-        return f"${name}"
 
 
 def with_names(text: str) -> tuple[str, set[str]]:
     """Return *text* with ``$name`` for each name in it and ``$`` for ``$$``, and these names."""
-    names = _Names()
-    return str(substitute(text, names)), names.names
+    names = _references(text)
+    return str(substitute(text, {name: f"${name}" for name in names})), names
 
 
 class _OtherPython:
@@ -237,7 +230,7 @@ class TextLoader(ConfigLoader):  # type: ignore[misc]
         else:
             attribute = _attribute(matcher.type, key)
         meant = self._meant(value)
-        text.names |= with_names(meant)[1]
+        text.names |= _references(meant)
         text.lines.append(Line(f"{key} {meant}".rstrip(), *self.place))
         text.values.setdefault(attribute, []).append(meant)
 

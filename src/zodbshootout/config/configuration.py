@@ -11,6 +11,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,6 @@ EMBEDDED = Path(str(files("zodbshootout.config") / "embedded.conf"))
 _SERVER_SECTION = re.compile(
     r"^[ \t]*<(?P<type>\w+server)[ \t]+(?P<name>[^\s/>]+)[ \t]*/?>", re.MULTILINE | re.IGNORECASE
 )
-_ENVIRONMENT_NAME = re.compile(r"\$\(\s*(\w+)\s*\)")
 _INCLUDE = re.compile(r"^[ \t]*%include[ \t]+(?P<path>[^\s$:]+)[ \t]*$", re.MULTILINE)
 
 _RULES: Mapping[str, str] = {
@@ -129,15 +129,13 @@ class Source:
 
     path: Path
     text: str
-    expanded: str = ""
-    """The text with the texts of included files in it, if there are any."""
     definitions: Mapping[str, str] = field(default_factory=dict)
     """The values of names in place of those that the file defines."""
 
-    @property
+    @cached_property
     def whole(self) -> str:
         """The text including those of included files."""
-        return self.expanded or self.text
+        return _expanded(self.text, self.path, (self.path.resolve(),))
 
     @property
     def server_names(self) -> tuple[str, ...]:
@@ -152,11 +150,11 @@ class Source:
     @property
     def environment_names(self) -> frozenset[str]:
         """The environment variables that the text refers to."""
-        return frozenset(_ENVIRONMENT_NAME.findall(self.whole))
+        return frozenset(ENVIRONMENT_REFERENCE.findall(self.whole))
 
 
 def read_source(path: Path) -> Source:
-    """Read a configuration file, and the files that it includes."""
+    """Read a configuration file."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
@@ -171,7 +169,7 @@ def read_source(path: Path) -> Source:
         ) from None
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}") from None
-    return Source(path, text, _expanded(text, path, (path.resolve(),)))
+    return Source(path, text)
 
 
 def _expanded(text: str, path: Path, within: tuple[Path, ...]) -> str:

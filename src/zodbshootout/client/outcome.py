@@ -24,10 +24,6 @@ class Unsupported(Exception):  # noqa: N818
     """The contender cannot run this benchmark; the message says why."""
 
 
-class Protected(Exception):  # noqa: N818
-    """The benchmark would have to write to a protected database; the message says why."""
-
-
 class BadSection(Exception):  # noqa: N818
     """A section that cannot be read; the message says why."""
 
@@ -77,7 +73,7 @@ def describe(error: BaseException) -> str:
     """
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     message = " ".join(lines[:2])
-    if isinstance(error, (CheckFailed, Unsupported, Protected, BadSection)):
+    if isinstance(error, (CheckFailed, Unsupported, BadSection)):
         return message
     name = type(error).__name__
     return f"{name}: {message}" if message else name

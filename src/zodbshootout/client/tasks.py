@@ -14,7 +14,7 @@ from zodbshootout.client.data import tree, workload_objects
 from zodbshootout.client.data.filler import fill_up
 from zodbshootout.client.data.tree import Dataset
 from zodbshootout.client.database import Database, section_of
-from zodbshootout.client.outcome import BadSection, Protected, Unsupported, describe
+from zodbshootout.client.outcome import BadSection, Failed, Failure, Unsupported, describe
 from zodbshootout.client.specification import Parameters, Specification, Storage
 from zodbshootout.client.storage_info import StorageInfo
 
@@ -62,7 +62,7 @@ def validate(storage: Storage) -> BadSection | None:
 def prepare(preparation: Preparation) -> None:
     """Bring a database into the state that a benchmark expects, before any client starts.
 
-    :raises Protected: if the benchmark would have to write to a database that is protected
+    :raises Failed: if the benchmark would have to write to a database that is protected
     :raises Unsupported: if it is read only, or is to be packed and cannot be
     :raises NotZapped: if its data cannot be destroyed
     """
@@ -95,9 +95,10 @@ def _check_nothing_is_written(
         f"--may-write {parameters.owner}"
     )
     if benchmark.writes or preparation.pack or parameters.min_objects:
-        raise Protected(why)
+        raise Failed(Failure(why))
     if not is_populated(database, benchmark.dataset, parameters):
-        raise Protected(f"the objects that the benchmark reads are not in the database; {why}")
+        missing = "the objects that the benchmark reads are not in the database"
+        raise Failed(Failure(f"{missing}; {why}"))
 
 
 def _write(preparation: Preparation, database: Database) -> None:

@@ -133,10 +133,7 @@ def _quantities(description: Description) -> Iterator[tuple[str, tuple[Distribut
     yield "bytes of a store", (description.stored_sizes(), _plain)
     yield "bytes of a loaded blob", (numbers[Kind.LOAD_BLOB], _plain)
     yield "bytes of a stored blob", (numbers[Kind.STORE_BLOB], _plain)
-    yield (
-        "processor time of a transaction",
-        (numbers[Kind.END], lambda value: _time(value * _MICROSECOND)),
-    )
+    yield "processor time of a transaction", (numbers[Kind.END], _microseconds)
 
 
 def _percentiles(caption: str, quantities: Mapping[str, tuple[Distribution, Any]]) -> Table:

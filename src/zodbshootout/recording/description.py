@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import accumulate
@@ -28,14 +28,13 @@ class Step(Enum):
     FINISH = "finish"
 
 
-_STEPS = {
+_STEP_OF: Mapping[int, Step] = {
     Kind.BEGIN: Step.BEGIN, Kind.BEGIN_ALL: Step.BEGIN,
     Kind.LOAD: Step.LOAD, Kind.LOAD_BLOB: Step.LOAD, Kind.PREFETCH: Step.LOAD,
     Kind.NEW_OID: Step.STORE, Kind.TPC_BEGIN: Step.STORE, Kind.STORE: Step.STORE,
     Kind.STORE_RESOLVABLE: Step.STORE, Kind.READ_CURRENT: Step.STORE,
     Kind.VOTE: Step.VOTE, Kind.FINISH: Step.FINISH, Kind.ABORT: Step.FINISH,
 }  # fmt: skip
-_STEP_OF = {int(kind): step for kind, step in _STEPS.items()}
 _LOAD, _TPC_BEGIN = int(Kind.LOAD), int(Kind.TPC_BEGIN)
 _END = int(Kind.END)
 _STORES = frozenset({int(Kind.STORE), int(Kind.STORE_RESOLVABLE)})

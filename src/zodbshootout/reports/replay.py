@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from zodbshootout.client.protocol import NANOSECONDS
+from zodbshootout.recording.description import Step
 from zodbshootout.reports.headings import Columned, description
 from zodbshootout.reports.metrics import METRICS, per_iteration
 from zodbshootout.reports.report import Chart, Entry, Kind, Point, Row, Style, Table
 from zodbshootout.results.result import USUAL, CellResult
 
-STEPS = ("begin", "load", "store", "vote", "finish")
-"""The steps of a transaction whose times are recorded."""
 RECORDED = "recorded"
 """The column of the events of the workload itself."""
 _KINDS = {"read_only": "read-only", "writing": "writing"}
@@ -32,7 +31,8 @@ def replay_tables(cells: Sequence[Columned]) -> Iterator[Table]:
     for group in _groups(cells):
         about, columns, results = _about(group), list(group), list(group.values())
         steps = [
-            Row(step, [_time(result, _step(result, step)) for result in results]) for step in STEPS
+            Row(step.value, [_time(result, _step(result, step)) for result in results])
+            for step in Step
         ]
         tables = [
             Table(f"Time by step (less is better): {about}", columns, steps, "Step"),
@@ -63,9 +63,9 @@ def step_charts(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[C
     """Return a chart for each table of steps."""
     for group in _groups(cells):
         points = [
-            Point(column, 0, seconds, _SECONDS.text(result, seconds), part=step)
+            Point(column, 0, seconds, _SECONDS.text(result, seconds), part=step.value)
             for column, result in group.items()
-            for step in STEPS
+            for step in Step
             if (seconds := _step(result, step)) is not None
         ]
         yield Chart(
@@ -100,8 +100,8 @@ def _time(result: CellResult, seconds: float | None) -> Entry:
     return Entry(_SECONDS.text(result, seconds), seconds)
 
 
-def _step(result: CellResult, step: str) -> float | None:
-    nanoseconds = per_iteration(result, f"{step}_ns")
+def _step(result: CellResult, step: Step) -> float | None:
+    nanoseconds = per_iteration(result, f"{step.value}_ns")
     return None if nanoseconds is None else nanoseconds / NANOSECONDS
 
 

@@ -181,7 +181,7 @@ def _by_key(
             continue
         cell = result.cell
         parameters = _by_name(cell.parameters)
-        compared = (value for name, value in parameters.items() if name not in {"owner", *ignored})
+        compared = (value for name, value in parameters.items() if name not in ignored)
         key = (cell.benchmark, "" if across else cell.contender, *compared, result.measure)
         if key in by_key:
             raise UserError(

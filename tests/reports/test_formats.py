@@ -142,6 +142,13 @@ def test_no_percentile_is_longer_than_the_longest_latency() -> None:
     assert METRICS["p99"].value(result) == METRICS["max"].value(result) == latencies.longest
 
 
+def test_the_standard_deviation_is_that_of_the_values_of_all_runs() -> None:
+    stdev = METRICS["stdev"]
+    result = measured(cell("add", "fs"), [0.1, 0.3], [0.2, 0.2])
+    assert stdev.value(result) == pytest.approx(0.0816, rel=1e-2)
+    assert stdev.value(measured(cell("add", "fs"), [0.1])) is None
+
+
 def test_no_more_loads_are_served_by_a_cache_than_there_were() -> None:
     hits = next(metric for metric in COUNTS if metric.name == "hits")
     assert hits.value(measured(cell("add", "zeo"), [1.0], storage_cache_hits=102, loads=100)) == 1.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -55,7 +56,7 @@ def _objects(result: CellResult) -> float:
 
 
 def _stdev(result: CellResult) -> float | None:
-    return None if result.spread is None else result.spread * result.mean
+    return statistics.stdev(result.values) if len(result.values) > 1 else None
 
 
 def _percentile(percentile: float) -> Callable[[CellResult], float | None]:

@@ -243,11 +243,6 @@ class CellResult:
     def mean(self) -> float:
         return self.estimate.mean if self.measure else statistics.fmean(self.values)
 
-    @property
-    def spread(self) -> float | None:
-        """The values' standard deviation as a fraction of their mean, if there are several."""
-        return statistics.stdev(self.values) / self.mean if len(self.values) > 1 else None
-
     @cached_property
     def estimate(self) -> Estimate:
         """The mean over runs, which are independent, in the unit of the values.

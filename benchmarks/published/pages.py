@@ -19,7 +19,7 @@ from zodbshootout.client.specification import Parameters
 from zodbshootout.recording.description import describe
 from zodbshootout.recording.workload import Workload
 from zodbshootout.reports import Write, format_named, text
-from zodbshootout.reports.comparison import comparison_report
+from zodbshootout.reports.comparison import ColumnComparison, comparison_report
 from zodbshootout.reports.headings import RATE_AXIS, ResultSet, title_of
 from zodbshootout.reports.metrics import DEFAULT_PERCENTILE, OBJECTS
 from zodbshootout.reports.report import Chart, Entry, Kind, Report, Row, Table
@@ -85,7 +85,7 @@ def _comparisons(run: Run, results: Sequence[CellResult]) -> Iterator[Report]:
         base, new = (
             [result for result in results if result.cell.contender == name] for name in names
         )
-        yield comparison_report(compare(base, new, across=True), *names)
+        yield comparison_report(ColumnComparison(*names, compare(base, new, across=True)))
 
 
 def _picture_terminal(run: Run, report: Report, path: Path) -> None:

@@ -13,7 +13,7 @@ from tests.results.test_comparison import in_rounds
 from zodbshootout.client.protocol import Latencies
 from zodbshootout.client.specification import LatencyLimit
 from zodbshootout.reports import text
-from zodbshootout.reports.comparison import comparison_report
+from zodbshootout.reports.comparison import ColumnComparison, comparison_report
 from zodbshootout.reports.headings import ResultSet
 from zodbshootout.reports.report import Kind
 from zodbshootout.reports.sections import whole_report
@@ -94,7 +94,7 @@ def test_the_median_and_the_tail_are_compared_at_equal_rates() -> None:
         ("p99", Verdict.SLOWER),
     ]
     assert all(pair.speed.paired for pair in comparison.pairs)
-    (table,) = comparison_report(comparison, "a", "b").tables
+    (table,) = comparison_report(ColumnComparison("a", "b", comparison)).tables
     assert [row.title for row in table.rows] == ["update 20/s p50", "update 20/s p99"]
 
 
@@ -102,7 +102,7 @@ def test_who_cannot_keep_up_is_not_compared() -> None:
     overloaded = result("b", 20, part_of_schedule=0.5)
     comparison = compare([result("a", 20)], [overloaded], across=True)
     assert not comparison.pairs
-    report = comparison_report(comparison, "a", "b")
+    report = comparison_report(ColumnComparison("a", "b", comparison))
     assert any(
         note.startswith("cannot keep up, so not compared: b: update") for note in report.notes
     )

@@ -12,8 +12,8 @@ from zodbshootout.cli.show import labels
 from zodbshootout.cli.values import percentage, result_to_read
 from zodbshootout.client.specification import INSTALLED, variant_name
 from zodbshootout.errors import SLOWDOWN, UserError, suggestion
-from zodbshootout.reports import checked_format
-from zodbshootout.reports.comparison import comparison_report, remedy
+from zodbshootout.reports import Write, checked_format
+from zodbshootout.reports.comparison import ColumnComparison, comparison_report, remedy
 from zodbshootout.reports.report import Report
 from zodbshootout.results.comparison import Comparison, compare, differing
 from zodbshootout.results.files import read_results
@@ -50,7 +50,7 @@ def run(options: argparse.Namespace, streams: Streams) -> int:
     base, new = results[0], results[-1]
     contenders, environments = options.contender, options.environment
     if options.define:
-        return _compare_values(options.define, results, options, streams)
+        return _compare_values(options.define, results, options, write, streams)
     if not (contenders or environments):
         contenders = _only_contenders(base, new, files)
     if contenders or environments:
@@ -62,13 +62,14 @@ def run(options: argparse.Namespace, streams: Streams) -> int:
     ignored = [PARAMETERS[name] for name in options.ignore]
     comparison = compare(base, new, ignored, across=bool(contenders))
     _check_comparable(comparison, files)
-    write(comparison_report(comparison, *titles, verbose=options.verbose), streams.out)
+    sides = ColumnComparison(titles[0], titles[1], comparison)
+    write(comparison_report(sides, verbose=options.verbose), streams.out)
     return _status(comparison, options.fail_above, streams)
 
 
 def _compare_values(
     name: str, results: Sequence[Sequence[CellResult]], options: argparse.Namespace,
-    streams: Streams,
+    write: Write, streams: Streams,
 ) -> int:  # fmt: skip
     """Print the comparisons of all values of a name with the first one."""
     if len(results) > 1:
@@ -82,18 +83,19 @@ def _compare_values(
         names = dict.fromkeys(known for result in results[0] for known in result.definitions)
         meant = suggestion(name, list(names)) if names else "the run has none (--define)"
         raise UserError(f"--define: no values of {name!r} in {options.files[0]}; {meant}")
-    write = checked_format(options.format, pictures=False)
-    base = f"{name}={first}"
-    comparisons = {f"{name}={value}": compare(by_value[first], by_value[value]) for value in others}
+    compared = [
+        ColumnComparison(
+            f"{name}={first}", f"{name}={value}", compare(by_value[first], by_value[value])
+        )
+        for value in others
+    ]
     reports = [
-        comparison_report(comparison, base, new, f"{new} and {base}", verbose=options.verbose)
-        for new, comparison in comparisons.items()
+        comparison_report(sides, f"{sides.new} and {sides.base}", verbose=options.verbose)
+        for sides in compared
     ]
     records = [record for report in reports for record in report.records]
     write(Report(parts=reports, records=records), streams.out)
-    return max(
-        _status(comparison, options.fail_above, streams) for comparison in comparisons.values()
-    )
+    return max(_status(sides.comparison, options.fail_above, streams) for sides in compared)
 
 
 def _without(name: str, result: CellResult) -> CellResult:

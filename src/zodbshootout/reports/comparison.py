@@ -51,9 +51,9 @@ class ColumnComparison:
     base: str
     """The title of the column that is compared with."""
     new: str
-    is_variant: bool
-    """Whether *new* is the contender of *base* in another environment."""
     comparison: Comparison
+    is_variant: bool = False
+    """Whether *new* is the contender of *base* in another environment."""
 
     @property
     def sentence(self) -> str:
@@ -91,7 +91,7 @@ def comparisons_of_columns(
     ordered = {title: originals[title] for title in titles}
     comparisons = [
         ColumnComparison(
-            base, new, originals[new] == base, compare(timed[base], timed[new], across=True)
+            base, new, compare(timed[base], timed[new], across=True), originals[new] == base
         )
         for base, new in pairs_to_compare(ordered, baseline)
     ]
@@ -134,24 +134,22 @@ def ratio_entry(pair: Pair | None) -> Entry | None:
     return Entry(f"{value:,.{digits}f}{mark}", value, STYLES[pair.verdict], interval(pair.speed))
 
 
-def comparison_report(
-    comparison: Comparison, base: str, new: str, title: str = "", *, verbose: bool = False
-) -> Report:
-    """Return the report of a comparison whose sides have the titles *base* and *new*.
+def comparison_report(sides: ColumnComparison, title: str = "", *, verbose: bool = False) -> Report:
+    """Return the report of a comparison.
 
     There is a table for each contender, crew and kind of objects.  If it is *verbose*, it lists all
     differences besides the figures.
     """
     groups: dict[tuple[object, ...], list[Pair]] = {}
-    for pair in comparison.pairs:
+    for pair in sides.comparison.pairs:
         key = (pair.base.cell.contender, *group_of(pair.base))
         groups.setdefault(key, []).append(pair)
     return Report(
-        [_table(group, base, new) for group in groups.values()],
-        list(_notes(comparison, base, new, verbose=verbose)),
-        [_record(pair) for pair in comparison.pairs],
+        [_table(group, sides.base, sides.new) for group in groups.values()],
+        list(_notes(sides, verbose=verbose)),
+        [_record(pair) for pair in sides.comparison.pairs],
         title=title,
-        sides=(base, new),
+        sides=(sides.base, sides.new),
     )
 
 
@@ -214,13 +212,13 @@ def in_minutes(minutes: float) -> str:
     return f"about {number:,} more minute{'' if number == 1 else 's'}"
 
 
-def _notes(comparison: Comparison, base: str, new: str, *, verbose: bool) -> Iterator[str]:
-    sentence = ColumnComparison(base, new, is_variant=False, comparison=comparison).sentence
-    if sentence and len(comparison.pairs) > 1:
+def _notes(sides: ColumnComparison, *, verbose: bool) -> Iterator[str]:
+    comparison = sides.comparison
+    if len(comparison.pairs) > 1 and (sentence := sides.sentence):
         yield sentence
     yield from _method(comparison.pairs)
     yield from _differences(comparison, verbose=verbose)
-    for side, results in ((base, comparison.only_base), (new, comparison.only_new)):
+    for side, results in ((sides.base, comparison.only_base), (sides.new, comparison.only_new)):
         if results:
             yield f"only in {side}: {_names(results)}"
     if comparison.overloaded:

@@ -198,11 +198,7 @@ def _matrix(comparisons: Sequence[ColumnComparison]) -> Table | None:
 def _which_is_faster(comparisons: Sequence[ColumnComparison]) -> Report:
     reports = [
         comparison_report(
-            columns.comparison,
-            columns.base,
-            columns.new,
-            columns.sentence or f"{columns.new} and {columns.base}",
-            verbose=True,
+            columns, columns.sentence or f"{columns.new} and {columns.base}", verbose=True
         )
         for columns in comparisons
     ]

@@ -73,7 +73,7 @@ def tables_with_comparisons(
     if metric is not OBJECTS:
         return report
     parts = [
-        comparison_report(columns.comparison, columns.base, columns.new)
+        comparison_report(columns)
         for columns in comparisons_of_columns(result_sets)
         if columns.is_variant and not columns.comparison.pairs[0].new.definitions
     ]

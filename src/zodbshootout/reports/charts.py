@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from operator import itemgetter
 
 from zodbshootout.client.specification import Parameters, variant_name
 from zodbshootout.reports.headings import (
@@ -70,6 +71,8 @@ AXES = (CLIENTS, COUNT, SIZE, RATE)
 """The parameters that a sweep varies."""
 
 _Key = tuple[str, Parameters]
+_Numbered = tuple[float, CellResult]
+"""A result, and the number that ``--define`` gave it."""
 
 
 @dataclass(frozen=True)
@@ -151,21 +154,19 @@ class MetricCharts:
         value = self.metric.value(result)
         if value is None or not result.keeps_up:
             return None
-        if result.measures:
-            return self._point_at_rate(column, result, axis)
         x = axis.value(result.cell.parameters) if axis else 0
+        if result.measures:
+            measure = result.with_measure(
+                LONGEST if self.metric.name == "max" else self.metric.name
+            )
+            text = self.metric.text(measure, measure.mean)
+            return Point(column, x, measure.mean, text, *(measure.interval or (None, None)))
         text = self.metric.text(result, value)
         if self.metric is not OBJECTS:
             return Point(column, x, value, text)
         if result.half_width is not None:
             text = f"{text} ±{100 * result.half_width:.0f}%"
         return Point(column, x, value, text, *_interval_of_rate(result))
-
-    def _point_at_rate(self, column: str, result: CellResult, axis: Axis | None) -> Point:
-        measure = result.with_measure(LONGEST if self.metric.name == "max" else self.metric.name)
-        x = axis.value(result.cell.parameters) if axis else 0
-        text = self.metric.text(measure, measure.mean)
-        return Point(column, x, measure.mean, text, *(measure.interval or (None, None)))
 
 
 def _interval_of_rate(result: CellResult) -> tuple[float, float] | tuple[None, None]:
@@ -243,27 +244,27 @@ def over_values(cells: Sequence[Columned]) -> Iterator[Chart]:
     Marked is the first value that no greater one is significantly faster than.
     """
     names = dict.fromkeys(name for _, result in cells for name in result.definitions)
-    groups: dict[object, dict[str, list[CellResult]]] = {}
+    groups: dict[tuple[str, _Key], dict[str, list[_Numbered]]] = {}
     for name in names:
         for _, result in cells:
-            if _number(result.definitions.get(name, "")) is not None:
+            number = _number(result.definitions.get(name, ""))
+            if number is not None:
                 others = {key: text for key, text in result.definitions.items() if key != name}
                 curves = groups.setdefault((name, _key(result)), {})
-                curves.setdefault(variant_name(result.section, others), []).append(result)
-    for (name, _), curves in groups.items():  # type: ignore[misc]
+                curves.setdefault(variant_name(result.section, others), []).append((number, result))
+    for (name, _), curves in groups.items():
         if all(len(curve) > 1 for curve in curves.values()):
             yield _chart_over_values(name, curves)
 
 
-def _chart_over_values(name: str, curves: Mapping[str, list[CellResult]]) -> Chart:
-    first = next(iter(curves.values()))[0]
+def _chart_over_values(name: str, curves: Mapping[str, Sequence[_Numbered]]) -> Chart:
+    _, first = next(iter(curves.values()))[0]
     is_size = not first.definitions[name].replace(".", "").isdigit()
     points = []
-    for column, results in curves.items():
-        results.sort(key=lambda result: _number(result.definitions[name]) or 0.0)
-        enough = _first_that_suffices(results)
-        for result in results:
-            number = _number(result.definitions[name]) or 0.0
+    for column, curve in curves.items():
+        ordered = sorted(curve, key=itemgetter(0))
+        enough = _first_that_suffices([result for _, result in ordered])
+        for number, result in ordered:
             rate = OBJECTS.value(result) or 0.0
             text = OBJECTS.text(result, rate)
             x = number / MEGABYTE if is_size else number

@@ -99,7 +99,7 @@ def make_report(
     cells = in_columns(result_sets)
     columns = list(dict.fromkeys(column for column, _ in cells))
     check_columns(columns, relative_to, baseline)
-    footnotes = _Footnotes(columns, {result.cell.benchmark for _, result in cells})
+    footnotes = _Footnotes(columns, _benchmarks(cells))
     groups: dict[tuple[object, ...], list[Columned]] = {}
     for column, result in with_measures(cells) if metric is OBJECTS else cells:
         groups.setdefault(group_of(result), []).append((column, result))
@@ -112,7 +112,7 @@ def make_report(
     tables = [_table(group, scale) for group in ordered]
     if metric is OBJECTS and relative_to is None:
         tables += replay_tables(cells)
-    notes = [*_verdicts(comparisons), *footnotes.lines(cells), *_remarks(cells)]
+    notes = [*_verdicts(comparisons), *footnotes.lines(), *_remarks(cells)]
     if relative_to is None and metric.name in _MEANS:
         notes += _imprecision(result_sets, baseline)
     return Report(tables, notes, list(records_of(result_sets)))
@@ -158,7 +158,9 @@ class _Scale:
         if missing is not None:
             return replace(missing, note=note)
         base = None if self.relative_to is None else row.get(self.relative_to)
-        value = self._value(result) if self.relative_to is None else self._multiple(result, base)
+        value = (
+            self.metric.value(result) if self.relative_to is None else self._multiple(result, base)
+        )
         if value is None:
             return Entry("-", note=note)
         style = Style.NOTABLE if result.reason else Style.PLAIN
@@ -186,16 +188,13 @@ class _Scale:
             return Entry(word, style=Style.BAD)
         return None
 
-    def _value(self, result: CellResult) -> float | None:
-        return self.metric.value(result)
-
     def _multiple(self, result: CellResult, base: CellResult | None) -> float | None:
         """Return the figure of a result as a multiple of that of *base*."""
         if base is None or not base.measured:
             return None
         if self.metric is OBJECTS and result.timed and base.timed:
             return ratio_of(base, result).value
-        value, of_base = self._value(result), self._value(base)
+        value, of_base = self.metric.value(result), self.metric.value(base)
         return value / of_base if value is not None and of_base else None
 
 
@@ -251,7 +250,7 @@ class _Footnotes:
 
     columns: Sequence[str]
     """All columns of the report."""
-    benchmarks: set[str]
+    benchmarks: Sequence[str]
     """All benchmarks of the report."""
     reasons: dict[tuple[State, str], list[tuple[str, Cell]]] = field(default_factory=dict)
 
@@ -265,19 +264,18 @@ class _Footnotes:
         self.reasons.setdefault(key, []).append((column, result.cell))
         return list(self.reasons).index(key) + 1
 
-    def lines(self, cells: Sequence[Columned]) -> Iterator[str]:
-        """Return a line for each reason; *cells* are all of the report."""
-        benchmarks = _benchmarks(cells)
+    def lines(self) -> Iterator[str]:
+        """Return a line for each reason."""
         for number, ((state, reason), refused) in enumerate(self.reasons.items(), 1):
             advice = self._advice(refused) if state is State.UNSUPPORTED else ""
-            places = _places(refused, benchmarks)
+            places = _places(refused, self.benchmarks)
             word = "" if state is State.MEASURED else f"{state.value}: "
             yield f"[{number}] {places}: {word}{reason}{advice}"
 
     def _advice(self, cells: Sequence[tuple[str, Cell]]) -> str:
         """Return the option that leaves out a row which no contender of the table can run."""
         names = {cell.benchmark for _, cell in cells}
-        is_all = len(names) > 1 or names == self.benchmarks
+        is_all = len(names) > 1 or names == set(self.benchmarks)
         if is_all or len({column for column, _ in cells}) < len(self.columns):
             return ""
         return f" (leave it out: -{names.pop()})"

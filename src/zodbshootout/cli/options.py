@@ -108,7 +108,8 @@ def parse(arguments: Sequence[str]) -> Options:
     for option, value in {"--speed": given.speed, "--data": given.data}.items():
         if value and given.workload is None:
             raise UserError(f"{option} needs --workload")
-    uri, path, names = _uri_file_and_benchmarks(given.words)
+    uri, path, words = _uri_file_and_benchmarks(given.words)
+    names = [name for word in words for name in _named_together(word)]
     chosen = _chosen_benchmarks(names, given.exclude, replays=given.workload is not None)
     _check_benchmarks(given, chosen)
     threads = given.threads or ("shared" if given.gevent else None)
@@ -255,7 +256,6 @@ def _check_is_no_result(path: str) -> None:
 def _chosen_benchmarks(
     names: Sequence[str], excluded: Sequence[str], *, replays: bool
 ) -> list[str]:
-    names = [name for word in names for name in _named_together(word)]
     for name in names:
         _check_is_benchmark(name)
     if REPLAY in names and not replays:
@@ -306,7 +306,8 @@ def _check_benchmarks(given: argparse.Namespace, chosen: Sequence[str]) -> None:
 
 def _check_rates(names: Sequence[str], sweep: Sweep) -> None:
     """Refuse a rate for a benchmark that was named and has none."""
-    for name in (name for word in names for name in _named_together(word) if name != "all"):
+    benchmarks_named = [name for name in names if name != "all"]
+    for name in benchmarks_named:
         reasons = [benchmarks()[name].no_rate(parameters) for parameters in sweep.parameters()]
         if all(reasons):
             raise UserError(f"{reasons[0]}; leave it out: -{name}")

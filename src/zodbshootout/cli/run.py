@@ -67,7 +67,7 @@ def run(options: Options, streams: Streams) -> int:
                 _source(options), options.variants, directories, guardian, streams.mask
             )
             contenders = variants.contenders(options.only)
-            options = _with_checked_names(options, contenders)
+            options = _with_names(options, contenders)
             directory, start = variants.context.directory, not options.list_only
             options = _with_trace(options, directory, streams)
             cluster = stack.enter_context(
@@ -83,7 +83,7 @@ def run(options: Options, streams: Streams) -> int:
             check_other_files(options, files.combined)
         for note in notes:
             streams.complain(note)
-        options = _with_names(options, plan.contenders, streams)
+        options = _with_zapped(options, plan.contenders, streams)
         with progress_on(
             streams.err,
             len(plan.rows),
@@ -117,11 +117,11 @@ def _source(options: Options) -> Source:
     return replace(source, text=source.text + MAPPING) if options.include_mapping else source
 
 
-def _with_checked_names(options: Options, contenders: Sequence[Contender]) -> Options:
-    """Check what options say of contenders; name the baseline as it is called."""
+def _with_names(options: Options, contenders: Sequence[Contender]) -> Options:
+    """Put the names of contenders into the options, for ``--baseline`` and ``--may-write``."""
     names = [contender.name for contender in contenders]
     baseline = baseline_among(names, options.run.baseline)
-    named("--may-write", options.run.may_write, names)
+    may_write = named("--may-write", options.run.may_write, names)
     option = "--leaks" if options.run.leaks else options.memory
     for contender in contenders:
         if option and contender.environment:
@@ -129,7 +129,7 @@ def _with_checked_names(options: Options, contenders: Sequence[Contender]) -> Op
                 f"{option} is about this Python, and {contender.name} is in another one; choose "
                 "others with --only"
             )
-    return replace(options, run=replace(options.run, baseline=baseline))
+    return replace(options, run=replace(options.run, baseline=baseline, may_write=may_write))
 
 
 def _plan_and_notes(
@@ -179,16 +179,14 @@ def _with_data(replayed: ReplayedWorkload, workload: Workload, path: Path) -> Re
         raise UserError(f"--data: {path}: {describe(error)}") from None
 
 
-def _with_names(options: Options, contenders: Sequence[Contender], streams: Streams) -> Options:
-    """Put the names of contenders into the options, for ``--zap`` and ``--may-write``."""
-    names = [contender.name for contender in contenders]
-    may_write = named("--may-write", options.run.may_write, names)
+def _with_zapped(options: Options, contenders: Sequence[Contender], streams: Streams) -> Options:
+    """Put the names of contenders into the options, for ``--zap``."""
     zapped: frozenset[str] = frozenset()
     if options.zap is not None:
         words = [] if options.zap in {ASK, FORCE} else [options.zap.lower()]
         ask = streams.ask if streams.can_ask else None
         zapped = to_be_zapped(contenders, words, ask, force=options.zap == FORCE)
-    return replace(options, run=replace(options.run, may_write=may_write, zapped=zapped))
+    return replace(options, run=replace(options.run, zapped=zapped))
 
 
 def _measure(shootout: Shootout) -> tuple[int, str]:
@@ -262,7 +260,7 @@ def _report(
     shown = [_show_by_pyperf(what, files.combined, streams) for what in options.show]
     streams.say(f"Results: {files.combined}, and by contender in {files.directory}/")
     if options.report is not None:
-        _write_page(results, files, options, streams)
+        _write_page(result_sets, options, streams)
     if not options.quiet:
         for line in _next_commands(results, files.combined):
             streams.say(line)
@@ -300,11 +298,8 @@ def _show_by_pyperf(what: str, path: Path, streams: Streams) -> int:
     return SOME_FAILED
 
 
-def _write_page(
-    results: Sequence[CellResult], files: ResultFiles, options: Options, streams: Streams
-) -> None:
+def _write_page(result_sets: Sequence[ResultSet], options: Options, streams: Streams) -> None:
     assert options.report is not None
-    result_sets = [ResultSet(results, path=files.combined)]
     write = format_for("--report", options.report)
     try:
         write_report(whole_report(result_sets, options.run.baseline), options.report, write)

@@ -45,7 +45,7 @@ def test_a_refused_run_leaves_every_byte_as_it_was(place: Path) -> None:
     done = run(place, "x.conf", "all", "--threads", "-c", "2", *QUICK, "-o", "a.json")
     assert done.status == 3
     assert digest(place) == before
-    assert "there is 'books' and 1 more in the root of the database" in done.out
+    assert "the root of the database contains 'books' and 1 more" in done.out
     assert "add --may-write app" in done.out
     state_of = states(place, "a")
     assert {name for name, state in state_of.items() if state == "measured"} == {
@@ -87,7 +87,7 @@ def test_a_tree_of_the_same_name_that_somebody_else_has_made_is_left_alone(place
     before = digest(place)
     done = run(place, "x.conf", "add", "-c", "1", *QUICK, "-o", "a.json")
     assert done.status == 3
-    assert "there is 'zodbshootout' in the root of the database" in done.out
+    assert "the root of the database contains 'zodbshootout'" in done.out
     assert digest(place) == before
 
 

@@ -24,7 +24,7 @@ from zodbshootout.client import session, storages
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.benchmarks.benchmark import Benchmark, CheckFailed
 from zodbshootout.client.benchmarks.cold import Cold
-from zodbshootout.client.benchmarks.reading import Reading, check_contents, read
+from zodbshootout.client.benchmarks.reading import Reading, ReadSet, check_contents, read
 from zodbshootout.client.data.records import payload
 from zodbshootout.client.outcome import Failed, State
 from zodbshootout.client.storage_info import CacheUse
@@ -219,6 +219,17 @@ def test_hits_of_a_cache_that_are_no_loads_are_allowed_for_and_no_others() -> No
         cold.check_use(CacheUse(7, None, per_opening=2), 2)
     both = CacheUse(3, None, per_opening=2) + CacheUse(1, None)
     assert (both.hits, both.per_opening) == (4, 2)
+
+
+def test_equal_contents_of_uncounted_iterations_are_kept_once() -> None:
+    cold = object.__new__(Cold)
+    cold.timed, cold.sets_read = False, []
+    read_set = ReadSet(3, b"", [], 1, ())
+    for contents in ([b"same"], [b"same"], [b"other"], [b"same"]):
+        cold.contents = contents
+        cold.note_set(read_set)
+    assert cold.sets_read == [(3, [b"same"]), (3, [b"same"]), (3, [b"other"]), (3, [b"same"])]
+    assert len({id(contents) for _, contents in cold.sets_read}) == 3
 
 
 @pytest.mark.parametrize("name", ["ex_commit", "im_commit", "readCurrent"])

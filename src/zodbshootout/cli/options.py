@@ -306,8 +306,7 @@ def _check_benchmarks(given: argparse.Namespace, chosen: Sequence[str]) -> None:
 
 def _check_rates(names: Sequence[str], sweep: Sweep) -> None:
     """Refuse a rate for a benchmark that was named and has none."""
-    benchmarks_named = [name for name in names if name != "all"]
-    for name in benchmarks_named:
+    for name in (name for name in names if name != "all"):
         reasons = [benchmarks()[name].no_rate(parameters) for parameters in sweep.parameters()]
         if all(reasons):
             raise UserError(f"{reasons[0]}; leave it out: -{name}")

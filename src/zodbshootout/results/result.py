@@ -50,7 +50,7 @@ class CellResult:
     crashes: tuple[str, ...] = ()
     """The reasons for repeated runs: a line for each crash of a process."""
     measure: str = ""
-    """What its values are if they are not those that were measured: see :attr:`measures`."""
+    """The name of its values in :attr:`measures`; empty for those that were measured."""
 
     def with_run(self, benchmark: pyperf.Benchmark) -> CellResult:
         """Return the result with the run of a worker added, or with those of a file."""
@@ -144,7 +144,7 @@ class CellResult:
 
     @cached_property
     def measures(self) -> Mapping[str, CellResult]:
-        """What is shown of iterations at a rate, by name; see :meth:`with_measure`."""
+        """The figures that are shown of iterations at a rate, by name; see :meth:`with_measure`."""
         if not (self.cell.parameters.rate and self.timed):
             return {}
         iterations = sum(run.get_metadata().get("iterations", 0) for run in self.runs)

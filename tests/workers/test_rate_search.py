@@ -51,6 +51,16 @@ def test_both_rates_are_confirmed() -> None:
     assert above / below <= 1.04
 
 
+def test_one_stall_at_a_low_rate_costs_one_more_slice() -> None:
+    search, tried = RateSearch(100.0), list[float]()
+    while rate := search.rate:
+        search.note(rate, holds=bool(tried) and rate <= 80)
+        tried.append(rate)
+    assert tried[:3] == [50.0, 50.0, 50.0]
+    assert min(tried) == 50.0
+    assert search.highest == pytest.approx(80, rel=0.02)
+
+
 def test_it_ends_if_no_rate_holds() -> None:
     search = finished_search(0.0)
     assert (search.rate, search.held) == (0.0, 0.0)

@@ -10,7 +10,7 @@ COARSE = 1.25
 """A greater ratio of these rates, at which a slice needs not tell much."""
 CONFIRMED = 2
 """Slices by which a rate has to hold, or not to hold, more often than the contrary."""
-MAX_STEPS = 16
+MAX_STEPS = 24
 """Slices after which the search ends, whatever they have shown."""
 TOO_LOW = 1 / 64
 """The part of the throughput below which no rate is tried."""
@@ -25,6 +25,7 @@ class RateSearch:
         No rate above the throughput is expected to hold.
         """
         self._lowest = (throughput or expected) * TOO_LOW
+        self._throughput = throughput
         self._scores = {throughput: -1} if throughput else {}
         """How many more slices have held a rate than have not."""
         half = math.sqrt(NARROW)
@@ -59,6 +60,8 @@ class RateSearch:
 
     def _between(self) -> float:
         held, broke = self.held, self._broke
+        if broke > COARSE * held and self._scores.get(broke) == -1 and broke != self._throughput:
+            return broke  # a stall of the storage breaks one slice, but hardly the next as well
         if not held:
             return broke / 2 if broke / 2 >= self._lowest else 0.0
         if broke > held * NARROW * (1 + 1e-9):

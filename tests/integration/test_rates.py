@@ -85,7 +85,7 @@ def test_a_replay_has_a_rate(place: Path) -> None:
     done = run(place, "x.conf", *words, "-o", "a.json")
     assert done.status == 0, done.err
     (result,) = read_results(place / "a.json")
-    assert result.latencies.get_total_count() == result.metadata["iterations"] == 300
+    assert result.latencies.get_total_count() == result.metadata["iterations"] == 600
     assert "replay 200/s reached" in done.out
 
 

@@ -31,8 +31,9 @@ calibration is no more exact than that."""
 MIN_ARRIVALS = 300
 """Arrivals of all clients in a slice at a rate, at least: three of them are beyond the 99th
 percentile."""
-MIN_PACED = 1.0
-"""Seconds that a slice at a rate takes at least."""
+MIN_PACED = 3.0
+"""Seconds that a slice at a rate takes at least: a queue that begins empty hides for some seconds
+that a storage is overloaded."""
 MIN_BEYOND = 10
 """Arrivals beyond a percentile that is to be compared with a limit, at least."""
 SECONDS_OF_A_SEARCH = 240.0

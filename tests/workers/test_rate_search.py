@@ -18,16 +18,16 @@ def finished_search(threshold: float, throughput: float = 100.0, errors: float =
 
 
 @pytest.mark.parametrize("threshold", [2.5, 10.0, 31.4, 63.0, 99.0, 150.0])
-def test_it_comes_within_two_percent(threshold: float) -> None:
+def test_it_ends_at_three_percent_below_or_less(threshold: float) -> None:
     search = finished_search(threshold)
-    assert search.highest == pytest.approx(threshold, rel=0.02)
+    assert threshold / 1.03 < search.held <= threshold
     assert search.steps <= MAX_STEPS
 
 
 @pytest.mark.parametrize("threshold", [10.0, 31.4, 63.0])
 def test_a_slice_that_is_wrong_is_taken_once_more(threshold: float) -> None:
     search = finished_search(threshold, errors=0.05)
-    assert search.highest == pytest.approx(threshold, rel=0.1)
+    assert search.held == pytest.approx(threshold, rel=0.1)
 
 
 @pytest.mark.parametrize("expected", [30.0, 38.5, 40.0, 41.5, 60.0])
@@ -35,7 +35,7 @@ def test_it_begins_around_what_is_expected(expected: float) -> None:
     search = RateSearch(expected=expected)
     while rate := search.rate:
         search.note(rate, holds=rate <= 40)
-    assert search.highest == pytest.approx(40, rel=0.03)
+    assert 40 / 1.03 < search.held <= 40
     assert search.steps <= (4 if expected == 40 else 12)
 
 
@@ -48,7 +48,7 @@ def test_both_rates_are_confirmed() -> None:
     below = max(rate for rate in tried if rate <= 40)
     above = min(rate for rate in tried if rate > 40)
     assert tried.count(below) == tried.count(above) == 2
-    assert above / below <= 1.04
+    assert above / below <= 1.03
 
 
 def test_one_stall_at_a_low_rate_costs_one_more_slice() -> None:
@@ -58,7 +58,7 @@ def test_one_stall_at_a_low_rate_costs_one_more_slice() -> None:
         tried.append(rate)
     assert tried[:3] == [50.0, 50.0, 50.0]
     assert min(tried) == 50.0
-    assert search.highest == pytest.approx(80, rel=0.02)
+    assert 80 / 1.03 < search.held <= 80
 
 
 def test_it_ends_if_no_rate_holds() -> None:

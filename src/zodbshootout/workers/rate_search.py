@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-NARROW = 1.04
-"""The ratio of the rates between which the highest one lies, at the end."""
+NARROW = 1.03
+"""The ratio of the lowest rate that does not hold to the highest one that does, at the end."""
 COARSE = 1.25
 """A greater ratio of these rates, at which a slice needs not tell much."""
 CONFIRMED = 2
@@ -74,8 +74,3 @@ class RateSearch:
         """Note whether a slice at a *rate* has held."""
         self.steps += 1
         self._scores[rate] = self._scores.get(rate, 0) + (1 if holds else -1)
-
-    @property
-    def highest(self) -> float:
-        """The highest rate that holds: the middle of those between which it lies."""
-        return math.sqrt(self.held * min(self._broke, NARROW * self.held))

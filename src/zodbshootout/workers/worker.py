@@ -231,7 +231,7 @@ class Measuring:
             cell = f"{self._task.metadata['contender']}: {self._task.specification.benchmark}"
             lines = self._growth.lines(cell, self.samples)
             print(*lines, sep="\n", flush=True)  # noqa: T201
-        value = self._clients / self._search.highest if self._search else sample.value
+        value = self._clients / self._search.held if self._search else sample.value
         self._search = None
         self._connection.send(Slice(value, sample.on_clock))
         return value * loops

@@ -156,7 +156,7 @@ def test_zodb_5_8_and_nothing_else_is_enough(home: Path, old: Path) -> None:
     environment = "<environment other>\nrequirements ZODB==5.8.1\n</environment>\n"
     (home / "x.conf").write_text(f"{environment}{OURS}{ELSEWHERE}")
     words = ("x.conf", "all", *ONE_CLIENT, "-o", "a.json")
-    done = run(home, *words, **cache(old), **wheels(OLD))
+    done = run(home, *words, **with_uv(OLD, old))
     assert done.status == 0, done.err
     states = {key: state for key, (state, _) in cells(home / "a.cells.jsonl").items()}
     there = {benchmark: state for (name, benchmark), state in states.items() if name == "there"}
@@ -168,6 +168,7 @@ def test_zodb_5_8_and_nothing_else_is_enough(home: Path, old: Path) -> None:
 
     (made,) = (old / "cache" / "zodbshootout" / "environments").glob("*/bin/python")
     assert metadata["python_executable"] == str(made)
+    assert "uv = " in (made.parents[1] / "pyvenv.cfg").read_text()
     question = "from importlib.metadata import distributions as d; print(*(i.name for i in d()))"
     packages = subprocess.run(
         [made, "-c", question], check=True, capture_output=True, text=True
@@ -175,16 +176,6 @@ def test_zodb_5_8_and_nothing_else_is_enough(home: Path, old: Path) -> None:
     ours = {"pyperf", "rich", "hdrhistogram", "scipy", "psutil", "relstorage", "zodbshootout"}
     assert not ours & set(packages)
     assert left_behind(home) == []
-
-
-@pytest.mark.network
-def test_uv_makes_environments_where_it_is_installed(home: Path) -> None:
-    environment = "<environment other>\nrequirements ZODB==5.8.1\n</environment>\n"
-    (home / "x.conf").write_text(f"{environment}{ELSEWHERE}")
-    done = run(home, "x.conf", "add", *ONE_CLIENT, **with_uv(OLD, home))
-    assert done.status == 0, done.err
-    (made,) = (home / "cache" / "zodbshootout" / "environments").glob("*/pyvenv.cfg")
-    assert "uv = " in made.read_text()
 
 
 def test_what_cannot_be_had_costs_its_contenders_only(home: Path) -> None:
@@ -268,7 +259,7 @@ def test_greenlets_are_not_supported_where_gevent_is_not(home: Path, old: Path) 
     environment = "<environment other>\nrequirements ZODB==5.8.1\n</environment>\n"
     (home / "x.conf").write_text(f"{environment}{OURS}{ELSEWHERE}")
     words = ("x.conf", "add", "--gevent", *QUICK, "-o", "a.json")
-    done = run(home, *words, **cache(old), **wheels(OLD))
+    done = run(home, *words, **with_uv(OLD, old))
     assert done.status == 0, done.err
     states = cells(home / "a.cells.jsonl")
     assert states["fs", "add"][0] == "measured"

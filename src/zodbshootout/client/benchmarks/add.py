@@ -30,16 +30,14 @@ class Add(Benchmark):
         parameters = self.client.parameters
         self.contents = self.client.payload.contents(parameters.objects, revision=0)
         self.keys = [tree.key_at(parameters, at) for at in range(parameters.objects)]
-        self.supplies: list[tuple[Any, list[Any]]] = []
-        self.mappings: list[Any] = []
         self.added = IterationSample(self.client)
 
     def prepare(self) -> None:
         self.client.disconnect()
         self.client.connect()
         self.client.abort()
-        self.supplies.clear()
-        self.mappings.clear()
+        self.supplies: list[tuple[Any, list[Any]]] = []
+        self.mappings: list[Any] = []
 
     def supply(self, iterations: int) -> int:
         parameters = self.client.parameters

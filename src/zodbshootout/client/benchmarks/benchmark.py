@@ -29,22 +29,18 @@ def without_objects(parameters: Parameters) -> Parameters:
 
     A benchmark without objects is then measured once, whatever counts and sizes are asked for.
     """
-    bare = Parameters(
+    added = parameters if parameters.min_objects else Parameters(parameters.crew)
+    return Parameters(
         parameters.crew,
         objects=0,
+        object_size=added.object_size,
+        blobs=added.blobs,
+        compressibility=added.compressibility,
+        min_objects=added.min_objects,
         seed=parameters.seed,
         rate=parameters.rate,
         even_arrivals=parameters.even_arrivals,
         limit=parameters.limit,
-    )
-    if not parameters.min_objects:
-        return bare
-    return replace(
-        bare,
-        min_objects=parameters.min_objects,
-        object_size=parameters.object_size,
-        blobs=parameters.blobs,
-        compressibility=parameters.compressibility,
     )
 
 

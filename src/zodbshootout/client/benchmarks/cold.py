@@ -36,8 +36,7 @@ class ColdReading(OpeningReading):
         # Closing a storage that is in memory alone would lose its data.
         if not database.knows_caches and database.sharing is not Sharing.VOLATILE:
             database.reopen()
-        cleared: tuple[str, ...] = database.empty_caches()
-        return cleared
+        return database.empty_caches()
 
     def supply(self, iterations: int) -> int:  # noqa: ARG002
         # No more sets can be made cold while others read: after these a client has to wait.

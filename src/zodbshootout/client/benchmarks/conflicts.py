@@ -51,7 +51,6 @@ class Conflicting(Benchmark):
             mapping = self.find(connection.root(), self.own_number)
             self.counts_before = [tally.count for tally in mapping.values()]
         self.commits = 0
-        self.resolved = 0
         self.counting = ExitStack()
 
     def prepare(self) -> None:

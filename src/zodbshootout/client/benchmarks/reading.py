@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import Any
 
 from zodbshootout.client.benchmarks.benchmark import Benchmark, CheckFailed
@@ -100,7 +101,10 @@ class Reading(Benchmark):
             self.sets = [self._read_set(connection, number) for number in range(sets)]
             if not self.cold:
                 connection.prefetch(self.sets[0].item_oids)  # sooner than one by one
-        self._expected: dict[int, list[bytes]] = {}
+        self.expected = cache(
+            partial(tree.contents, self.dataset, parameters, self.client.index, 0)
+        )
+        """Return the contents of the client's set with a number."""
         self.mapping: Any = None
         self.contents: list[bytes] = []
         """The contents that the latest iteration has read."""
@@ -120,12 +124,6 @@ class Reading(Benchmark):
             blobs = blob_revisions(items)
             records += len(items)
         return ReadSet(number, mapping._p_oid, [item._p_oid for item in items], records, blobs)
-
-    def expected(self, number: int) -> list[bytes]:
-        if number not in self._expected:
-            parameters, index = self.client.parameters, self.client.index
-            self._expected[number] = tree.contents(self.dataset, parameters, index, 0, number)
-        return self._expected[number]
 
     def find_mapping(self, oid: bytes) -> None:
         """Set :attr:`mapping` to a ghost of the client's connection.

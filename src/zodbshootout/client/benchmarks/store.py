@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 from ZODB.blob import Blob
 from ZODB.Connection import TransactionMetaData
 from ZODB.utils import z64
@@ -83,13 +85,11 @@ class Store(Benchmark):
                         )
                     if self.client.parameters.blobs:
                         self.client.database.forget_blobs([(oid, serial)])
-                        _check_blob(connection._storage.loadBlob(oid, serial), oid, content)
-
-
-def _check_blob(path: str, oid: bytes, content: bytes) -> None:
-    with open(path, "rb") as file:  # noqa: PTH123 - a path as ZODB has it
-        if file.read() != content:
-            raise CheckFailed(f"the blob of object {oid.hex()} holds other data than was stored")
+                        path = connection._storage.loadBlob(oid, serial)
+                        if Path(path).read_bytes() != content:
+                            raise CheckFailed(
+                                f"the blob of object {oid.hex()} holds other data than was stored"
+                            )
 
 
 BENCHMARKS = (Store,)

@@ -27,8 +27,6 @@ class Update(Benchmark):
 
     def set_up(self) -> None:
         self.revision = 0
-        self.mapping: Any = None
-        self.contents: list[list[bytes]] = []
         with self.client.second_connection() as connection:
             parameters, index = self.client.parameters, self.client.index
             mapping = tree.find(connection.root(), self.dataset, parameters, index)
@@ -37,14 +35,14 @@ class Update(Benchmark):
     def prepare(self) -> None:
         self.client.disconnect()
         root = self.client.connect().root()
-        self.mapping = tree.find(root, self.dataset, self.client.parameters, self.client.index)
+        self.mapping: Any = tree.find(root, self.dataset, self.client.parameters, self.client.index)
         objects = self.client.parameters.objects
         # Committed objects may have become ghosts.
         loaded = self.client.keeps_loaded(objects) and not self.client.parameters.blobs
         self.between = None if loaded else self._load
         self._load()
         self.items = list(self.mapping.values())
-        self.contents.clear()
+        self.contents: list[list[bytes]] = []
 
     def _load(self) -> None:
         # Otherwise the connection would load the old state of objects that it has changed.

@@ -35,8 +35,7 @@ class Warm(OpeningReading):
     def empty(self) -> tuple[str, ...]:
         database = self.client.database
         if self.client.parameters.crew.shared:
-            cleared: tuple[str, ...] = database.forget_objects()
-            return cleared
+            return database.forget_objects()
         database.reopen()
         return (PICKLE_CACHE,)
 

@@ -75,6 +75,9 @@ class Kind(IntEnum):
     """Another exception in an event of the kind *number*, which is not recorded."""
 
 
+BEGINS = frozenset({int(Kind.BEGIN), int(Kind.BEGIN_ALL)})
+
+
 class Event(NamedTuple):
     """A call of a storage's method, or the end of a transaction."""
 
@@ -108,10 +111,8 @@ def read_header(file: BinaryIO) -> dict[str, Any]:
     :raises FormatError: if the file is no workload, or one of a later version
     """
     first = file.readline(64)
-    if not first.startswith(MAGIC):
-        raise FormatError("this is not a recorded workload")
     version = first[len(MAGIC) :].strip()
-    if not version.isdigit() or not first.endswith(b"\n"):
+    if not (first.startswith(MAGIC) and version.isdigit() and first.endswith(b"\n")):
         raise FormatError("this is not a recorded workload")
     if int(version) > VERSION:
         raise FormatError(
@@ -234,15 +235,12 @@ def first_and_last(file: BinaryIO) -> Iterator[list[Segment]]:
     :raises FormatError: if the file ends inside a chunk, or one of these is damaged
     """
     last = 0
-    while True:
-        at = file.tell()
-        head = _read_head(file)
-        if head is None:
-            break
+    while (head := _read_head(file)) is not None:
+        at, length, _ = head
         if not last:
             yield _read_payload(file, *head)
         else:
-            file.seek(head[1], SEEK_CUR)
+            file.seek(length, SEEK_CUR)
         last = at
     if last:
         file.seek(last)

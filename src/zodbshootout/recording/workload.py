@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from zodbshootout.recording.chunks import (
+    BEGINS,
     FIELDS,
     FormatError,
     Kind,
@@ -19,7 +20,6 @@ from zodbshootout.recording.chunks import (
 )
 from zodbshootout.recording.recorder import SUFFIX
 
-_BEGINS = frozenset({int(Kind.BEGIN), int(Kind.BEGIN_ALL)})
 _END = int(Kind.END)
 
 
@@ -35,7 +35,7 @@ class Transaction:
 
     def is_done(self) -> bool:
         """Return whether anything was done in the transaction."""
-        return bool(self.events) and self.events[-1][0] not in _BEGINS
+        return bool(self.events) and self.events[-1][0] not in BEGINS
 
 
 class WorkloadError(Exception):
@@ -121,7 +121,7 @@ def _transactions(process: int, chunks: Iterator[Sequence[Segment]]) -> Iterator
         for connection, fields in chunk:
             transaction = pending.get(connection) or Transaction(process, connection)
             for event in zip(*[iter(fields)] * FIELDS):  # noqa: B905
-                if event[0] in _BEGINS and transaction.is_done():
+                if event[0] in BEGINS and transaction.is_done():
                     yield transaction
                     transaction = Transaction(process, connection)
                 transaction.events.append(event)

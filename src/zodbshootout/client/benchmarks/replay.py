@@ -21,16 +21,18 @@ from zodbshootout.client.benchmarks.benchmark import (
     without_objects,
 )
 from zodbshootout.client.data.dealer import Dealer, Dealt
-from zodbshootout.client.data.filler import NewRecord, blob_file, store_records
+from zodbshootout.client.data.filler import blob_file, store_records
 from zodbshootout.client.data.sized_records import RecordMaker, belongs_to, record_size, resolves
 from zodbshootout.client.data.trace import (
     CREATED_OBJECT,
     CREATING_STORE,
+    OF_BLOBS,
+    OF_OBJECTS,
     ReplayedTransaction,
     Trace,
 )
 from zodbshootout.client.data.tree import Dataset
-from zodbshootout.client.data.workload_objects import Oids, oids_of, reserve_created
+from zodbshootout.client.data.workload_objects import new_record, oids_of, reserve_created
 from zodbshootout.client.specification import Parameters
 from zodbshootout.client.storage_info import StorageInfo
 from zodbshootout.recording.chunks import Kind
@@ -58,8 +60,6 @@ KEPT_RECORDS = 1000
     Kind.STORE_RESOLVABLE, Kind.STORE_BLOB, Kind.READ_CURRENT, Kind.VOTE, Kind.FINISH, Kind.ABORT,
 ))  # fmt: skip
 _STORES = frozenset({_STORE, _RESOLVABLE, _STORE_BLOB})
-_BLOBS = frozenset({_LOAD_BLOB, _STORE_BLOB})
-_OF_OBJECTS = frozenset({_LOAD, _PREFETCH, _READ_CURRENT}) | _STORES | _BLOBS
 READ_ONLY, WRITING = "read_only", "writing"
 """The kinds of transactions."""
 STEPS = ("begin", "load", "store", "vote", "finish")
@@ -144,7 +144,6 @@ class Replay(Benchmark):
         self.changing = self.trace.stored_objects()
         self.dealer = Dealer(parameters, self.client.index)
         self.storage: Any = None
-        self.oids: Optional[Oids] = None  # noqa: UP045 - Python 3.9
         self.next = 0
         """The number of the next iteration."""
         self.revisions: dict[bytes, bytes] = {}
@@ -185,8 +184,8 @@ class Replay(Benchmark):
                 if number & CREATED_OBJECT or number in self.changing:
                     self.settled.add((turn, number))
                 if kind & CREATING_STORE:
-                    self.awaited.add(self._oid(number, turn))
-        self.committed: Optional[bytes] = None  # noqa: UP045
+                    self.awaited.add(self.oids.oid(number, turn))
+        self.committed: Optional[bytes] = None  # noqa: UP045 - Python 3.9
         """The revision that the latest transaction has committed, until that was noted."""
         self.transactions = [self._prepared(turn, transaction) for turn, transaction in own]
         self.schedule = self.dealer.schedule(everybodys, own)
@@ -427,10 +426,6 @@ class Replay(Benchmark):
         self.trace.close()
         super().tear_down()
 
-    def _oid(self, number: int, turn: int) -> bytes:
-        assert self.oids is not None
-        return self.oids.oid(number, turn)
-
     def _prepared(self, turn: int, transaction: ReplayedTransaction) -> PreparedTransaction:
         operations: list[Write] = []
         sizes: list[int] = []
@@ -438,14 +433,17 @@ class Replay(Benchmark):
         created = set()
         for kind, number, size in transaction.operations:
             plain = kind & ~CREATING_STORE
-            oid = self._oid(number, turn) if plain in _OF_OBJECTS else b""
+            oid = self.oids.oid(number, turn) if plain in OF_OBJECTS else b""
             if kind & CREATING_STORE:
                 created.add(oid)
             elif plain in _STORES or plain == _READ_CURRENT:
                 revisions[oid] = None
             if plain == _LOAD:
                 sizes.append(record_size(size))
-            record = self._made(plain, oid, size) if plain in _STORES else b""
+            record = b""
+            if plain in _STORES:
+                new = new_record(self.maker, plain, oid, size)
+                record = new.record if new.blob is None else new.blob
             operations.append((plain, oid, record))
         return PreparedTransaction(
             steps=list(_steps(operations)),
@@ -456,31 +454,18 @@ class Replay(Benchmark):
             is_writing=_FINISH in {kind for kind, _, _ in operations},
         )
 
-    def _made(self, kind: int, oid: bytes, size: int) -> bytes:
-        """Return a record to store, or the content of the file of a blob."""
-        if kind in _BLOBS:
-            return self.maker.content(size)
-        return (
-            self.maker.resolvable(oid, size)
-            if kind == _RESOLVABLE
-            else self.maker.record(oid, size)
-        )
-
     def _settle(self, transactions: Sequence[Dealt]) -> None:
         """Bring the objects that transactions use into the state that these have found."""
         missing, sizes = self._needs(transactions)
         self._begin()
-        batch = []
-        for oid, (kind, size) in missing.items():
-            made = self._made(kind, oid, size)
-            blob = NewRecord(oid, self.maker.blob_record, made)
-            batch.append(blob if kind in _BLOBS else NewRecord(oid, made))
+        batch = [new_record(self.maker, kind, oid, size) for oid, (kind, size) in missing.items()]
         for oid, size in sizes.items():
             record, revision = self.storage.load(oid)
             self.revisions[oid] = revision
             if len(record) != record_size(size):
                 kind = _RESOLVABLE if resolves(record) else _STORE
-                batch.append(NewRecord(oid, self._made(kind, oid, size), revision=revision))
+                new = new_record(self.maker, kind, oid, size)
+                batch.append(new._replace(revision=revision))
         if batch:
             store_records(self.storage, batch)
             self._forget([oid for oid, *_ in batch])
@@ -501,10 +486,10 @@ class Replay(Benchmark):
                     done.add((turn, number))
                 if (turn, number) in done:
                     continue
-                oid = self._oid(number, turn)
+                oid = self.oids.oid(number, turn)
                 if number & CREATED_OBJECT:
                     former = missing.get(oid, (kind, size))
-                    missing[oid] = (kind, size) if kind in _BLOBS else former
+                    missing[oid] = (kind, size) if kind in OF_BLOBS else former
                 elif number in self.changing:
                     done.add((turn, number))
                     if kind == _LOAD:
@@ -516,7 +501,7 @@ class Replay(Benchmark):
 
         What a cache holds depends on the order in which objects were last used, and this is it.
         """
-        oids = [self._oid(number, 0) for number in reversed(self._recent())]
+        oids = [self.oids.oid(number, 0) for number in reversed(self._recent())]
         if not oids:
             return
         self.records = []
@@ -538,7 +523,7 @@ class Replay(Benchmark):
         recent: dict[int, None] = {}
         for transaction in self.dealer.before(self.trace, self.next, WARMED):
             for kind, number, _ in reversed(transaction.operations):
-                if kind & ~CREATING_STORE in _OF_OBJECTS and not number & CREATED_OBJECT:
+                if kind & ~CREATING_STORE in OF_OBJECTS and not number & CREATED_OBJECT:
                     recent.setdefault(number)
             if len(recent) >= WARMED:
                 break

@@ -15,12 +15,12 @@ from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, starmap
 from pathlib import Path
 from typing import Any
 
 from zodbshootout.client.specification import ReplayedWorkload
-from zodbshootout.recording.chunks import NONE, Kind
+from zodbshootout.recording.chunks import BEGINS, NONE, Kind
 from zodbshootout.recording.workload import Transaction, Workload
 
 CREATED_OBJECT = 1 << 31
@@ -35,9 +35,10 @@ _PREFETCH, _LOAD_BLOB, _STORE_BLOB = map(int, (Kind.PREFETCH, Kind.LOAD_BLOB, Ki
 _CONFLICT, _VOTE, _RESOLVABLE = map(int, (Kind.CONFLICT, Kind.VOTE, Kind.STORE_RESOLVABLE))
 _STORES = frozenset({int(Kind.STORE), _RESOLVABLE})
 _LOADS = frozenset({_LOAD, _PREFETCH, _LOAD_BLOB})
-_OF_OBJECTS = _LOADS | _STORES | {_STORE_BLOB, int(Kind.READ_CURRENT)}
-_BEGINS = frozenset({int(Kind.BEGIN), int(Kind.BEGIN_ALL)})
-_PASSED_OVER = frozenset(map(int, (Kind.BEGIN, Kind.BEGIN_ALL, Kind.END, Kind.FAILURE, _CONFLICT)))
+OF_BLOBS = frozenset({_LOAD_BLOB, _STORE_BLOB})
+OF_OBJECTS = _LOADS | _STORES | {_STORE_BLOB, int(Kind.READ_CURRENT)}
+"""The kinds of operations that name an object which the workload uses."""
+_PASSED_OVER = BEGINS | {_END, _CONFLICT, _STORE_BLOB, int(Kind.FAILURE)}
 _SCHEMA = """
 PRAGMA journal_mode = OFF;
 PRAGMA synchronous = OFF;
@@ -72,9 +73,8 @@ class InitialObject:
     number: int
     size: int
     """Bytes of its record; of its file, if it is a blob."""
-    resolves: bool
-    """Whether its class resolves conflicts."""
-    is_blob: bool
+    kind: int
+    """``STORE_BLOB`` if it is a blob, ``STORE_RESOLVABLE`` if its class resolves conflicts."""
     oid: bytes
     """The recorded one."""
 
@@ -109,8 +109,7 @@ class Trace:
     def initial_objects(self) -> Iterator[InitialObject]:
         """Return the objects that exist before the workload, by ascending numbers from 0 on."""
         rows = self._database.execute("SELECT number, size, kind, oid FROM objects ORDER BY number")
-        for number, size, kind, oid in rows:
-            yield InitialObject(number, size, kind == _RESOLVABLE, kind == _STORE_BLOB, oid)
+        return starmap(InitialObject, rows)
 
     def stored_objects(self) -> set[int]:
         """Return the numbers of the initial objects that the workload stores."""
@@ -128,8 +127,9 @@ def make_trace(workload: Workload, path: Path) -> ReplayedWorkload:
     try:
         with database:
             database.executescript(_SCHEMA)
-            attempts = _Attempts(workload)
-            database.executemany("INSERT INTO recorded VALUES (?, ?, ?, ?)", attempts.merged())
+            attempts = _Attempts()
+            rows = attempts.merged(workload)
+            database.executemany("INSERT INTO recorded VALUES (?, ?, ?, ?)", rows)
             database.execute("CREATE INDEX instants ON recorded (instant)")
             objects = _Objects(list(attempts.oids))
             objects.classify(body for _, _, body in _recorded(database))
@@ -158,7 +158,7 @@ def make_trace(workload: Workload, path: Path) -> ReplayedWorkload:
 def _instant(events: Sequence[tuple[int, bytes, int, bytes, int, int]]) -> int:
     """Return the instant of the state that a transaction has seen, or that it has committed."""
     finishes = [event[5] for event in events if event[0] == _FINISH]
-    begins = [event[5] for event in events if event[0] in _BEGINS]
+    begins = [event[5] for event in events if event[0] in BEGINS]
     return max(finishes or begins or [events[0][4]])
 
 
@@ -200,8 +200,7 @@ class _Attempts:
     failed attempts come before its own operations.
     """
 
-    def __init__(self, workload: Workload) -> None:
-        self._workload = workload
+    def __init__(self) -> None:
         self._connections: dict[tuple[int, int], int] = defaultdict(count().__next__)
         self._failed: dict[int, tuple[int, int, list[Operation]]] = {}
         """The instant of the latest attempt of a connection, if it failed, the start of the first
@@ -212,10 +211,10 @@ class _Attempts:
         """Numbers of events in the recording, by fields of :class:`ReplayedWorkload`; a replay
         counts its own."""
 
-    def merged(self) -> Iterator[tuple[int, int, int, bytes]]:
+    def merged(self, workload: Workload) -> Iterator[tuple[int, int, int, bytes]]:
         """Return the rows of the transactions, in no particular order."""
-        for transaction in self._workload.transactions():
-            offset = self._workload.offset(transaction.process)
+        for transaction in workload.transactions():
+            offset = workload.offset(transaction.process)
             connection = self._connections[transaction.process, transaction.connection]
             done = [event for event in transaction.events if event[0] != _END]
             if not done:
@@ -228,7 +227,8 @@ class _Attempts:
                     started, operations = first, _repeated(loads, operations)
                 else:  # the publisher has given up
                     yield self._row(failed_at, first, connection, loads)
-            if self._has_failed(transaction):
+            kinds = {event[0] for event in done}
+            if _CONFLICT in kinds and _FINISH not in kinds:
                 loads = [op for op in operations if op[0] in _LOADS]
                 self._failed[connection] = instant, started, loads
                 self.counts["retries"] += 1
@@ -247,10 +247,6 @@ class _Attempts:
         flat = array("I", (number for operation in operations for number in operation))
         return instant, started, connection, flat.tobytes()
 
-    def _has_failed(self, transaction: Transaction) -> bool:
-        kinds = {event[0] for event in transaction.events}
-        return _CONFLICT in kinds and _FINISH not in kinds
-
     def _operations(self, transaction: Transaction) -> Iterator[Operation]:
         blobs = {oid: size for kind, oid, size, *_ in transaction.events if kind == _STORE_BLOB}
         for kind, oid, size, serial, _, _ in transaction.events:
@@ -259,14 +255,14 @@ class _Attempts:
             elif kind == _VOTE:
                 self.counts["resolutions"] += size
                 self.counts["conflicts"] += size
-            if kind in _PASSED_OVER or kind == _STORE_BLOB:
+            if kind in _PASSED_OVER:
                 continue
             operation = kind
             if kind in _STORES:
                 operation = _STORE_BLOB if oid in blobs else kind
                 size = blobs.get(oid, size)  # noqa: PLW2901
                 operation |= CREATING_STORE if serial == NONE else 0
-            number = self.oids[oid] if kind in _OF_OBJECTS else 0
+            number = self.oids[oid] if kind in OF_OBJECTS else 0
             yield operation, number, min(size, _MAX_NUMBER)
 
 
@@ -308,7 +304,7 @@ class _Objects:
         """
         for body in bodies:
             for kind, number, size in _operations(body):
-                if kind & ~CREATING_STORE in _OF_OBJECTS:
+                if kind & ~CREATING_STORE in OF_OBJECTS:
                     self._note(kind, number, size)
         final = self._final
         self.has_blobs = _STORE_BLOB in set(self._kinds)
@@ -325,7 +321,7 @@ class _Objects:
             if kind & CREATING_STORE:
                 self._final[number] = CREATED_OBJECT | self.created_count
                 self.created_count += 1
-        if plain in (_LOAD_BLOB, _STORE_BLOB):
+        if plain in OF_BLOBS:
             if known != _STORE_BLOB:
                 self._kinds[number], self._sizes[number] = _STORE_BLOB, size
         elif plain == _RESOLVABLE and known != _STORE_BLOB:
@@ -344,7 +340,7 @@ class _Objects:
             flat = array("I", body)
             for at in range(0, len(flat), 3):
                 plain = flat[at] & ~CREATING_STORE
-                if plain not in _OF_OBJECTS:
+                if plain not in OF_OBJECTS:
                     continue
                 number = flat[at + 1] = final[flat[at + 1]]
                 if flat[at] & CREATING_STORE:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Container, Iterator
-from contextlib import ExitStack, closing
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -22,17 +22,17 @@ from typing import Any, Optional
 
 from BTrees.IOBTree import IOBTree
 from persistent import Persistent
-from transaction.interfaces import TransientError
 from ZODB.FileStorage import FileStorage
 from ZODB.POSException import POSKeyError
 from ZODB.utils import load_current, p64, u64
 
 from zodbshootout.client.data.filler import CHUNK, Chunk, NewRecord, chunk_record, store_records
 from zodbshootout.client.data.sized_records import RecordMaker
-from zodbshootout.client.data.trace import CREATED_OBJECT, InitialObject, Trace
+from zodbshootout.client.data.trace import CREATED_OBJECT, OF_BLOBS, Trace
 from zodbshootout.client.data.tree import top
 from zodbshootout.client.outcome import CheckFailed
 from zodbshootout.client.specification import Parameters, ReplayedWorkload
+from zodbshootout.recording.chunks import Kind
 
 PASSES = 1024
 """The passes over a workload for which a run reserves OIDs."""
@@ -128,19 +128,13 @@ def reserve_created(connection: Any, parameters: Parameters) -> None:
     """Reserve OIDs for the objects that a run creates."""
     workload = parameters.workload
     count = copies(parameters) * workload.created_objects * PASSES
-    for attempt in range(1, _ATTEMPTS + 1):
-        try:
+    connection.transaction_manager.abort()
+    # Another contender with this database may be faster.
+    for attempt in connection.transaction_manager.attempts(_ATTEMPTS):
+        with attempt:
             start = _reserve(connection, count)
             objects = _objects(connection, parameters)
             objects.run, objects.created = workload.run, start
-            connection.transaction_manager.commit()
-        except TransientError:  # another contender with this database was faster
-            if attempt == _ATTEMPTS:
-                raise
-            connection.transaction_manager.abort()
-            connection.transaction_manager.begin()
-        else:
-            return
 
 
 class Oids:
@@ -209,19 +203,19 @@ def _reserve(connection: Any, count: int) -> int:
 
 def _all_records(first: int, parameters: Parameters, maker: RecordMaker) -> Iterator[NewRecord]:
     workload = parameters.workload
-    with ExitStack() as stack:
-        trace = stack.enter_context(closing(Trace(workload.path)))
-        source = None
-        if workload.data:
-            data = FileStorage(workload.data_path, read_only=True)
-            source = stack.enter_context(closing(data))
+    data: AbstractContextManager[Any] = nullcontext()
+    if workload.data:
+        data = closing(FileStorage(workload.data_path, read_only=True))
+    with closing(Trace(workload.path)) as trace, data as source:
         for copy in range(copies(parameters)):
             start = first + copy * workload.initial_objects
             for initial in trace.initial_objects():
                 oid = p64(start + initial.number)
-                record = None if initial.is_blob else _record_in(source, initial.oid)
+                record = None
+                if source is not None and initial.kind != Kind.STORE_BLOB:
+                    record = _record_in(source, initial.oid)
                 if record is None:
-                    yield _new_record(oid, initial, maker)
+                    yield new_record(maker, initial.kind, oid, initial.size)
                 else:
                     yield NewRecord(oid, record)
         if source is not None:
@@ -231,9 +225,7 @@ def _all_records(first: int, parameters: Parameters, maker: RecordMaker) -> Iter
 
 
 def _record_in(source: Any, oid: bytes) -> Optional[bytes]:  # noqa: UP045 - Python 3.9
-    """Return the current record of an object in a storage, if there are both."""
-    if source is None:
-        return None
+    """Return the current record of an object in a storage, or ``None`` if there is none."""
     try:
         record: bytes = load_current(source, oid)[0]
     except POSKeyError:
@@ -254,12 +246,16 @@ def _other_records(source: Any, used: Container[bytes], start: int) -> Iterator[
             return
 
 
-def _new_record(oid: bytes, initial: InitialObject, maker: RecordMaker) -> NewRecord:
-    if initial.is_blob:
-        return NewRecord(oid, maker.blob_record, maker.content(initial.size))
-    if initial.resolves:
-        return NewRecord(oid, maker.resolvable(oid, initial.size))
-    return NewRecord(oid, maker.record(oid, initial.size))
+def new_record(maker: RecordMaker, kind: int, oid: bytes, size: int) -> NewRecord:
+    """Return a record of *size* bytes, or that of a blob with a file of *size* bytes.
+
+    *kind* is that of an operation on the object.
+    """
+    if kind in OF_BLOBS:
+        return NewRecord(oid, maker.blob_record, maker.content(size))
+    if kind == Kind.STORE_RESOLVABLE:
+        return NewRecord(oid, maker.resolvable(oid, size))
+    return NewRecord(oid, maker.record(oid, size))
 
 
 def _batch(new: Iterator[NewRecord]) -> Iterator[NewRecord]:

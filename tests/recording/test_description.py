@@ -82,13 +82,13 @@ def test_the_description_has_the_counts_and_the_sizes(application: Application) 
     assert description.count(Kind.READ_CURRENT) == 1
     assert description.read_only == description.transactions - 4
     assert description.new_objects == 1 + OBJECTS + 2
-    assert description.stores.values == {1: 2, OBJECTS + 3: 1, 4: 1}
+    assert description.stores == {1: 2, OBJECTS + 3: 1, 4: 1}
     assert description.count(Kind.STORE_RESOLVABLE) == 1
-    assert description.numbers[Kind.STORE_BLOB].values == {777: 1}
+    assert description.numbers[Kind.STORE_BLOB] == {777: 1}
     # The root is loaded twice, for its class and for its state.  Four are loaded to be changed.
-    assert description.loads.values[5] == 1
-    assert description.loads.values[4] == 2
-    loaded = description.numbers[Kind.LOAD].values
+    assert description.loads[5] == 1
+    assert description.loads[4] == 2
+    loaded = description.numbers[Kind.LOAD]
     assert all(loaded[size] >= application.sizes.count(size) for size in application.sizes)
     assert sum(loaded.values()) == sum(description.loads_of.values())
     assert sum(description.percentiles_of(Step.VOTE, [100])) > 0
@@ -106,7 +106,7 @@ def test_conflicts_are_described_by_their_outcome(application: Application) -> N
     description = describe(Workload(application.path))
     assert sum(description.raised(Kind.CONFLICT).values()) == 1
     assert set(description.raised(Kind.CONFLICT)) <= {"store", "vote"}
-    assert description.numbers[Kind.VOTE].total() == 1
+    assert description.numbers[Kind.VOTE].sum() == 1
 
 
 def test_a_sample_says_so(tmp_path: Path) -> None:
@@ -170,9 +170,9 @@ def test_the_heat_is_the_share_of_the_hottest_objects(tmp_path: Path) -> None:
 def test_percentiles_are_values_that_occurred() -> None:
     distribution = Distribution()
     for value in range(1, 101):
-        distribution.values[value] += 1
+        distribution[value] += 1
     assert distribution.percentiles([1, 50, 99, 100]) == [1, 50, 99, 100]
-    assert distribution.total() == 5050
+    assert distribution.sum() == 5050
     assert Distribution().percentiles([50]) == [0]
 
 

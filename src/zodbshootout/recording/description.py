@@ -40,29 +40,22 @@ _END = int(Kind.END)
 _STORES = frozenset({int(Kind.STORE), int(Kind.STORE_RESOLVABLE)})
 
 
-@dataclass
-class Distribution:
-    """How often each value of a quantity occurred."""
+class Distribution(Counter[int]):
+    """The number of occurrences of each value of a quantity."""
 
-    values: Counter[int] = field(default_factory=Counter)
-
-    def count(self) -> int:
-        """Return the number of occurrences."""
-        return self.values.total()
-
-    def total(self) -> int:
-        """Return the sum of all."""
-        return sum(value * count for value, count in self.values.items())
+    def sum(self) -> int:
+        """Return the sum of all occurrences."""
+        return sum(value * count for value, count in self.items())
 
     def percentiles(self, percentages: Sequence[float]) -> list[int]:
         """Return for each percentage the least value that at least so many percent do not exceed.
 
         Without occurrences, all are 0.
         """
-        if not self.values:
+        if not self:
             return [0 for _ in percentages]
-        values = sorted(self.values)
-        numbers = list(accumulate(self.values[value] for value in values))
+        values = sorted(self)
+        numbers = list(accumulate(self[value] for value in values))
         return [
             values[bisect_left(numbers, percentage / 100 * numbers[-1])]
             for percentage in percentages
@@ -84,7 +77,7 @@ class Description:
     stores: Distribution = field(default_factory=Distribution)
     """The stores of a transaction that stores anything."""
     numbers: dict[int, Distribution] = field(
-        default_factory=lambda: {int(kind): Distribution() for kind in Kind}
+        default_factory=lambda: {kind: Distribution() for kind in Kind}
     )
     """The numbers of the events of each kind: sizes, counts, and of conflicts and failures the
     kind of the call that raised them.  Processor times are in microseconds."""
@@ -100,17 +93,16 @@ class Description:
 
     def count(self, kind: Kind) -> int:
         """Return the number of events of a kind."""
-        return self.numbers[kind].count()
+        return self.numbers[kind].total()
 
     def raised(self, kind: Kind) -> dict[str, int]:
         """Return the conflicts or the failures by the names of the calls that raised them."""
-        calls = sorted(self.numbers[kind].values.items())
+        calls = sorted(self.numbers[kind].items())
         return {Kind(call).name.lower(): count for call, count in calls}
 
     def stored_sizes(self) -> Distribution:
         """Return the sizes of all records that were stored."""
-        stored = (self.numbers[kind].values for kind in (Kind.STORE, Kind.STORE_RESOLVABLE))
-        return Distribution(sum(stored, Counter()))
+        return Distribution(self.numbers[Kind.STORE] + self.numbers[Kind.STORE_RESOLVABLE])
 
     @property
     def seconds(self) -> float:
@@ -119,7 +111,7 @@ class Description:
 
     def seconds_of(self, step: Step) -> float:
         """Return the time that all transactions spent in a step."""
-        return self.ticks[step].total() * _TICK / 1e9
+        return self.ticks[step].sum() * _TICK / 1e9
 
     def percentiles_of(self, step: Step, percentages: Sequence[float]) -> list[float]:
         """Return percentiles of the duration of a single call."""
@@ -163,7 +155,7 @@ def _add(description: Description, transaction: Transaction, window: set[bytes])
     for kind, oid, number, serial, start, end in transaction.events:
         step = _STEP_OF.get(kind)
         if step is not None:
-            description.ticks[step].values[(end - start) // _TICK] += 1
+            description.ticks[step][(end - start) // _TICK] += 1
         if kind == _LOAD:
             loads += 1
             description.loads_of[oid] += 1
@@ -174,10 +166,10 @@ def _add(description: Description, transaction: Transaction, window: set[bytes])
             window.add(oid)
         elif kind == _TPC_BEGIN:
             is_writing = True
-        description.numbers[kind].values[number // 1000 if kind == _END else number] += 1
+        description.numbers[kind][number // 1000 if kind == _END else number] += 1
     description.transactions += 1
     description.read_only += not is_writing
     description.connections.add((transaction.process, transaction.connection))
-    description.loads.values[loads] += 1
+    description.loads[loads] += 1
     if stores:
-        description.stores.values[stores] += 1
+        description.stores[stores] += 1

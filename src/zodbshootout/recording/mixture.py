@@ -142,13 +142,11 @@ def make(mixture: Mixture, path: Path) -> None:
 
 def _chunks(mixture: Mixture) -> Iterator[list[Segment]]:
     made = _Made(mixture)
-    left = mixture.transactions
-    while left:
+    for first in range(0, mixture.transactions, CHUNK):
         segments: dict[int, list[Any]] = {}
-        for _ in range(min(left, CHUNK)):
+        for _ in range(min(CHUNK, mixture.transactions - first)):
             connection = made.connection()
             segments.setdefault(connection, []).extend(made.transaction(connection))
-        left -= min(left, CHUNK)
         yield list(segments.items())
 
 

@@ -13,6 +13,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
@@ -203,11 +204,8 @@ class Recorder:
     def _shared_key(self) -> bytes:
         """Return the key that all processes use which record into the directory."""
         path = self.directory / KEY
-        try:
-            with FileIO(path, "x") as file:
-                file.write(secrets.token_bytes(32))
-        except FileExistsError:
-            pass
+        with suppress(FileExistsError), FileIO(path, "x") as file:
+            file.write(secrets.token_bytes(32))
         return path.read_bytes()
 
     def _renamed(self, segments: list[tuple[int, list[Any]]]) -> list[tuple[int, list[Any]]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -82,16 +82,9 @@ def facts_of(storage: Any) -> dict[str, Any]:
         "python": sys.version.split()[0],
     }
     for name in _DISTRIBUTIONS:
-        try:
+        with suppress(PackageNotFoundError):
             facts[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    counts: Mapping[str, Callable[[], int]] = {
-        "objects": storage.__len__, "bytes": storage.getSize,
-    }  # fmt: skip
-    for name, count in counts.items():
-        try:
+    for name, count in (("objects", storage.__len__), ("bytes", storage.getSize)):
+        with suppress(Exception):
             facts[name] = int(count())
-        except Exception:  # noqa: BLE001, S112
-            continue
     return facts

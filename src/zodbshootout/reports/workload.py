@@ -103,7 +103,7 @@ def _overview(workload: Workload, description: Description) -> Iterator[Figure]:
     yield _share("read-only transactions", description.read_only / number)
     yield _count("commits", description.count(Kind.FINISH))
     yield _count("loads", description.count(Kind.LOAD))
-    yield _count("stores", description.stored_sizes().count())
+    yield _count("stores", description.stored_sizes().total())
     yield _count("new objects", description.new_objects)
     yield _count("objects loaded", len(description.loads_of))
     for name, unit in {"objects": _count, "bytes": _bytes}.items():
@@ -115,7 +115,7 @@ def _overview(workload: Workload, description: Description) -> Iterator[Figure]:
 
 
 def _outcomes(description: Description) -> Iterator[Figure]:
-    resolved = description.numbers[Kind.VOTE].total()
+    resolved = description.numbers[Kind.VOTE].sum()
     if resolved:
         yield _count("conflicts resolved", resolved)
     for kind, label in ((Kind.CONFLICT, "conflicts in"), (Kind.FAILURE, "other exceptions in")):
@@ -150,7 +150,7 @@ def _steps(description: Description) -> Table:
     rows = []
     for step in Step:
         seconds = description.seconds_of(step)
-        calls = description.ticks[step].count()
+        calls = description.ticks[step].total()
         if not calls:
             continue
         entries = [

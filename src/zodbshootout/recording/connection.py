@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ZODB.POSException import ConflictError
 from zope.interface import directlyProvides, providedBy
@@ -20,36 +20,23 @@ _LOAD, _STORE, _STORE_RESOLVABLE, _BEGIN, _BEGIN_ALL, _END = map(
     int, (Kind.LOAD, Kind.STORE, Kind.STORE_RESOLVABLE, Kind.BEGIN, Kind.BEGIN_ALL, Kind.END)
 )  # to look up an attribute of an Enum takes as long as to note an event
 _COUNTED = (list, tuple, set, frozenset, dict)
-_Described = tuple[bytes, int, bytes]
-"""An oid, a number and a serial."""
+_Describe = Callable[[tuple[Any, ...], Any], tuple[bytes, int, bytes]]
+"""Returns the oid, the number and the serial of a call, given its arguments and its result."""
 
-
-class _Call(NamedTuple):
-    """A method of a storage, and how a call of it is described."""
-
-    name: str
-    kind: Kind
-    describe: Callable[[tuple[Any, ...], Any], _Described]
-    """Return the description of a call with these arguments and this result."""
-
-
-_CALLS = (
-    _Call("loadBlob", Kind.LOAD_BLOB, lambda args, path: (args[0], _size_of(path), args[1])),
-    _Call("new_oid", Kind.NEW_OID, lambda _, oid: (oid, 0, NONE)),
-    _Call("tpc_begin", Kind.TPC_BEGIN, lambda *_: (NONE, 0, NONE)),
-    _Call(
-        "checkCurrentSerialInTransaction", Kind.READ_CURRENT, lambda args, _: (args[0], 0, args[1])
-    ),
-    _Call(
-        "tpc_vote",
+_CALLS: Mapping[str, tuple[Kind, _Describe]] = {
+    "loadBlob": (Kind.LOAD_BLOB, lambda args, path: (args[0], _size_of(path), args[1])),
+    "new_oid": (Kind.NEW_OID, lambda _, oid: (oid, 0, NONE)),
+    "tpc_begin": (Kind.TPC_BEGIN, lambda *_: (NONE, 0, NONE)),
+    "checkCurrentSerialInTransaction": (Kind.READ_CURRENT, lambda args, _: (args[0], 0, args[1])),
+    "tpc_vote": (
         Kind.VOTE,
         lambda _, resolved: (NONE, len(resolved) if isinstance(resolved, _COUNTED) else 0, NONE),
     ),
-    _Call("tpc_finish", Kind.FINISH, lambda _, tid: (NONE, 0, tid or NONE)),
-    _Call("tpc_abort", Kind.ABORT, lambda *_: (NONE, 0, NONE)),
-)
+    "tpc_finish": (Kind.FINISH, lambda _, tid: (NONE, 0, tid or NONE)),
+    "tpc_abort": (Kind.ABORT, lambda *_: (NONE, 0, NONE)),
+}
 """The calls that are noted as they are."""
-_WHILE_RECORDING = ("load", "prefetch", "store", "storeBlob", *(call.name for call in _CALLS))
+_WHILE_RECORDING = ("load", "prefetch", "store", "storeBlob", *_CALLS)
 _ALWAYS = ("sync", "poll_invalidations", "release")
 
 
@@ -199,19 +186,19 @@ def _size_of(path: Any) -> int:
         return 0  # the storage says what is wrong with it
 
 
-def _noted(call: _Call) -> Callable[..., Any]:
+def _noted(name: str, kind: Kind, describe: _Describe) -> Callable[..., Any]:
     """Return a method that passes its call on and notes it."""
-    name, kind, describe = call.name, int(call.kind), call.describe
+    number = int(kind)
 
     def method(self: RecordedConnection, *args: Any, **options: Any) -> Any:
         start = clock()
         try:
             result = getattr(self._recorded, name)(*args, **options)
         except Exception as error:
-            self._note_error(call.kind, error, args[0] if args else NONE, start)
+            self._note_error(kind, error, args[0] if args else NONE, start)
             raise
         try:
-            self._extend((kind, *describe(args, result), start, clock()))
+            self._extend((number, *describe(args, result), start, clock()))
             self._is_empty = False
         except Exception as error:  # noqa: BLE001
             self._recorder.end(repr(error))
@@ -220,8 +207,8 @@ def _noted(call: _Call) -> Callable[..., Any]:
     return method
 
 
-for _call in _CALLS:
-    setattr(RecordedConnection, _call.name, _noted(_call))
+for _name, (_kind, _describe) in _CALLS.items():
+    setattr(RecordedConnection, _name, _noted(_name, _kind, _describe))
 
 
 class _Absent:

@@ -34,8 +34,7 @@ class Load(ColdReading):
         # The first load also pays for what a storage does once for each connection.
         self.load(self.sets[0].mapping_oid)
         self.note_use()
-        self.oids = [(read_set.number, oid) for read_set in self.sets for oid in read_set.item_oids]
-        self.next_oid = iter([oid for _, oid in self.oids])
+        self.next_oid = iter([oid for read_set in self.sets for oid in read_set.item_oids])
         self.loaded: list[bytes] = []
 
     def supply(self, iterations: int) -> int:
@@ -57,11 +56,10 @@ class Load(ColdReading):
 
     def _compare_contents(self) -> None:
         objects = self.client.parameters.objects
-        for at, (record, (number, _)) in enumerate(zip(self.loaded, self.oids)):
-            if self.expected(number)[at % objects] not in record:
-                raise CheckFailed(
-                    f"the record of object {at % objects} holds other data than was written"
-                )
+        for at, record in enumerate(self.loaded):
+            number, place = divmod(at, objects)
+            if self.expected(number)[place] not in record:
+                raise CheckFailed(f"the record of object {place} holds other data than was written")
 
 
 BENCHMARKS = (Load,)

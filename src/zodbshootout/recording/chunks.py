@@ -1,6 +1,6 @@
 """The format of a recorded workload: a header, and chunks of events that are readable one by one.
 
-``docs/workload-format.rst`` describes it.
+``docs/recording.rst`` describes it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _TICK = 100
 """The unit of gaps and durations, in nanoseconds."""
 _MAX_TICKS = 2**32 - 1
 _LEVEL = 1
-"""Of zlib: level 1 saves a tenth of a microsecond an event, and takes a byte more."""
+"""The level of zlib: 1 saves a tenth of a microsecond an event, and takes a byte more."""
 
 
 class Kind(IntEnum):
@@ -59,7 +59,7 @@ class Kind(IntEnum):
     STORE_RESOLVABLE = 9
     """The same of an object whose class resolves conflicts."""
     STORE_BLOB = 10
-    """The file of a blob of *number* bytes was stored with the record that follows."""
+    """The file of a blob of *number* bytes was stored with the record before."""
     READ_CURRENT = 11
     """The revision *serial* had to be the current one."""
     VOTE = 12
@@ -176,7 +176,7 @@ def _planes(numbers: array[int]) -> bytes:
 
 
 def _transposed(text: bytes, width: int) -> bytes:
-    """Return the first bytes of all items, then the second ones: zlib likes them alike."""
+    """Return the first bytes of all items, then the second ones: like bytes compress better."""
     return b"".join(text[place::width] for place in range(width))
 
 
@@ -230,7 +230,7 @@ def read_chunks(file: BinaryIO) -> Iterator[list[Segment]]:
 
 
 def first_and_last(file: BinaryIO) -> Iterator[list[Segment]]:
-    """Read the first and the last chunk of a file whose header was read; there may be but one.
+    """Read the first and the last chunk of a file whose header was read; they may be the same.
 
     :raises FormatError: if the file ends inside a chunk, or one of these is damaged
     """

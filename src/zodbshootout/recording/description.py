@@ -1,4 +1,4 @@
-"""What a workload consists of: counts, sizes, shares and times."""
+"""The description of a workload: counts, sizes, shares and times."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from zodbshootout.recording.workload import Transaction, Workload
 WINDOWS = 10
 """The parts into which the time of a workload is divided."""
 _TICK = 100
-"""Durations are counted in multiples of these nanoseconds, which is what is recorded."""
+"""The unit in which durations are recorded and counted, in nanoseconds."""
 
 
 class Step(Enum):
@@ -48,7 +48,7 @@ class Distribution(Counter[int]):
         return sum(value * count for value, count in self.items())
 
     def percentiles(self, percentages: Sequence[float]) -> list[int]:
-        """Return for each percentage the least value that at least so many percent do not exceed.
+        """Return the nearest-rank percentiles for *percentages*.
 
         Without occurrences, all are 0.
         """
@@ -118,7 +118,7 @@ class Description:
         return [value * _TICK / 1e9 for value in self.ticks[step].percentiles(percentages)]
 
     def heat(self, shares: Iterable[float]) -> list[float]:
-        """Return the share of the loads that the hottest share of the objects gets, for each."""
+        """Return the share of the loads that the hottest objects get, for *shares* of them."""
         counts = sorted(self.loads_of.values(), reverse=True)
         total = sum(counts) or 1
         return [sum(counts[: max(1, round(share * len(counts)))]) / total for share in shares]

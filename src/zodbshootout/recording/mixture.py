@@ -1,4 +1,4 @@
-"""Workloads made to measure: transactions with given numbers of loads and stores, as recorded."""
+"""Synthetic workloads: transactions with given numbers of loads and stores, as if recorded."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from zodbshootout.recording.chunks import NONE, Kind, Segment, encode, header
 BEGAN = 1_700_000_000 * 10**9
 """The instant at which every such workload begins, so that equal ones are equal files."""
 MADE = "made"
-"""What the header has as the storage."""
+"""The name of the storage in the header."""
 CHUNK = 1000
 """Transactions of a chunk."""
 _LARGEST = 2**31
@@ -83,7 +83,7 @@ def skew_of(text: str) -> float:
 
 @dataclass(frozen=True)
 class Mixture:
-    """What the transactions of a workload have in common."""
+    """The properties that all transactions of a synthetic workload have in common."""
 
     transactions: int = 10_000
     connections: int = 4
@@ -95,9 +95,9 @@ class Mixture:
     stores: Distribution = field(default_factory=lambda: distribution_of("2"))
     """Stores of a writing transaction."""
     new: float = 0.0
-    """The fraction of these that store a new object."""
+    """The fraction of these stores that create an object."""
     counters: int = 0
-    """Objects that resolve conflicts, of which each writing transaction stores one more."""
+    """Objects that resolve conflicts; each writing transaction stores one of them as well."""
     skew: float = 0.99
     """The exponent of Zipf's law that the popularity of objects follows; 0 if all are equal."""
     size: Distribution = field(default_factory=lambda: distribution_of("lognormal:300"))

@@ -36,7 +36,7 @@ class Limits:
     """The part of the work that is recorded."""
 
     max_size: int | None = None
-    """Bytes that a process writes at most."""
+    """The most bytes that a process writes."""
     sample: float = 1.0
     """The fraction of the connections."""
     while_exists: Path | None = None
@@ -209,7 +209,7 @@ class Recorder:
         return path.read_bytes()
 
     def _renamed(self, segments: list[tuple[int, list[Any]]]) -> list[tuple[int, list[Any]]]:
-        """Replace the oids, unless that of the root, if the recording is anonymous."""
+        """Replace all oids but that of the root, if the recording is anonymous."""
         if self._key:
             for _, fields in segments:
                 fields[1::FIELDS] = map(self._name_of, fields[1::FIELDS])

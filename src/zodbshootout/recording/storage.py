@@ -52,8 +52,7 @@ class RecordedStorage:
 class AdaptedStorage(RecordedStorage):
     """A storage that is adapted as ZODB would do, which knows no connections by itself.
 
-    The methods that it has beyond those inside are what makes it an IMVCCStorage; ZODB calls those
-    of its instances instead.
+    Its methods make it an IMVCCStorage; ZODB calls those of its instances instead.
     """
 
     def sync(self, force: bool = True) -> None:

@@ -43,7 +43,7 @@ class WorkloadError(Exception):
 
 
 class Workload:
-    """What one or several processes recorded into a directory, or a single file of it."""
+    """The files that processes have recorded into a directory, or a single one of them."""
 
     def __init__(self, path: Path) -> None:
         """Find the files.

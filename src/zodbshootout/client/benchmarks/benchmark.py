@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["Benchmark", "CheckFailed", "Nothing", "Unsupported", "without_objects"]
 
 MAX_AT_ONCE = 2**16
-"""Iterations that are timed without a pause: their times then take 0.5 MiB."""
+"""The most iterations of a stretch by default: their times take 0.5 MiB."""
 MIN_OF_SEVERAL = 2
 """The fewest iterations of each of several clients; see :func:`~.progress.throughput`."""
 
@@ -58,7 +58,7 @@ class Benchmark:
     title: ClassVar[str]
     """Its row in the table; ``{objects}`` stands for the objects of an iteration."""
     dataset: ClassVar[Dataset | None]
-    """The objects in the database that it works on, if it does."""
+    """The objects in the database that it works on; ``None`` if it needs none."""
     counted: ClassVar[str] = "objects"
     """The noun for :meth:`work`: ``objects``, ``transactions`` and so on."""
     writes: ClassVar[bool] = True
@@ -69,10 +69,9 @@ class Benchmark:
     """Whether clients can block each other for as long as they run."""
 
     numbered: ClassVar[bool] = False
-    """Whether an iteration is another one than that with another number.
+    """Whether iterations with different numbers do different work.
 
-    All contenders then do equally many iterations in slices of one number, so that they do the
-    same ones.
+    Slices with the same number then have the same iterations for every contender.
     """
 
     between: Callable[[], None] | None = None
@@ -88,8 +87,8 @@ class Benchmark:
         self.timed = False
         """Whether the current iteration counts; those of the calibration do not."""
         self.first: int | None = None
-        """The number of the first iteration of the stretch, ``None`` if it follows the former
-        one."""
+        """The number of the first iteration of the stretch, ``None`` if the stretch follows the
+        former one."""
         self.schedule: Sequence[float] = ()
         """Seconds after the start at which the iterations of the stretch are to begin; empty if
         they follow each other."""

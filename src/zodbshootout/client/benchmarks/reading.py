@@ -104,7 +104,7 @@ class Reading(Benchmark):
         self.expected = cache(
             partial(tree.contents, self.dataset, parameters, self.client.index, 0)
         )
-        """Return the contents of the client's set with a number."""
+        """Return the contents of the client's set with that number."""
         self.mapping: Any = None
         self.contents: list[bytes] = []
         """The contents that the latest iteration has read."""
@@ -150,7 +150,10 @@ class Reading(Benchmark):
         self.use_before = self.client.neighbours.together(self.client.database.cache_use)
 
     def count_use(self) -> CacheUse | None:
-        """Count the use of the storage's cache since :meth:`note_use`, once for all of a DB."""
+        """Count the use of the storage's cache since :meth:`note_use`, once for each DB.
+
+        Return it, or ``None`` if the storage does not count it.
+        """
         now = self.client.neighbours.together(self.client.database.cache_use)
         if now is None or self.use_before is None:
             return None

@@ -42,15 +42,16 @@ MAX_ATTEMPTS = 1000
 PATIENCE = 30.0
 """Seconds in which another client has to commit what a transaction waits for."""
 POLL_INTERVAL = 0.0002
-"""Seconds between two looks whether it has."""
+"""Seconds between two checks whether that was committed."""
 WARMED = 20_000
-"""The most objects that are loaded to fill caches, and the most transactions that name them."""
+"""The most objects that are loaded to fill caches, and the most transactions that are searched for
+them."""
 SETTLED = 0.02
-"""Caches have settled if the fraction of the loads that they serve changes by no more."""
+"""The largest change of the fraction of loads that caches serve at which they have settled."""
 MAX_WARMING = 5
-"""How often these objects are loaded at most."""
+"""The most times that these objects are loaded."""
 KEPT_RECORDS = 1000
-"""The most records that a client compares, of those it loads in a stretch and of those it wrote."""
+"""The most records that a client checks of those loaded in a stretch, and of those it wrote."""
 
 (
     _LOAD, _PREFETCH, _LOAD_BLOB, _NEW_OID, _TPC_BEGIN, _STORE, _RESOLVABLE, _STORE_BLOB,
@@ -149,8 +150,8 @@ class Replay(Benchmark):
         self.revisions: dict[bytes, bytes] = {}
         """The latest known revisions of objects, those in the pickle cache of an application."""
         self.settled: set[tuple[int, int]] = set()
-        """The numbers of passes and objects: created ones that exist, and changing ones whose
-        sizes are those recorded."""
+        """Pairs of a pass and an object: created objects that exist, and changing ones that have
+        the sizes recorded."""
         self.awaited: set[bytes] = set()
         """The objects that clients create in this stretch."""
         self.written: dict[bytes, tuple[bytes, bytes]] = {}
@@ -186,7 +187,7 @@ class Replay(Benchmark):
                 if kind & CREATING_STORE:
                     self.awaited.add(self.oids.oid(number, turn))
         self.committed: Optional[bytes] = None  # noqa: UP045 - Python 3.9
-        """The revision that the latest transaction has committed, until that was noted."""
+        """The revision that the latest transaction has committed, ``None`` once it was noted."""
         self.transactions = [self._prepared(turn, transaction) for turn, transaction in own]
         self.schedule = self.dealer.schedule(everybodys, own)
         self.labels = [WRITING if done.is_writing else READ_ONLY for done in self.transactions]
@@ -194,9 +195,9 @@ class Replay(Benchmark):
         self._take_next()
         self.begun: Optional[TransactionMetaData] = None  # noqa: UP045
         self.sizes = array("I")
-        """The sizes of the records that were loaded, but for those that were not recorded."""
+        """The sizes of the loaded records, without loads that the recording does not have."""
         self.records: list[tuple[bytes, bytes]] = []
-        """The first records that were loaded, after their OIDs."""
+        """The OIDs and the records of the first loads."""
         self.numbers: Counter[str] = Counter()
         self.seconds = dict.fromkeys(STEPS, 0.0)
         return iterations
@@ -455,7 +456,7 @@ class Replay(Benchmark):
         )
 
     def _settle(self, transactions: Sequence[Dealt]) -> None:
-        """Bring the objects that transactions use into the state that these have found."""
+        """Bring the objects that transactions use into the state that the recorded ones found."""
         missing, sizes = self._needs(transactions)
         self._begin()
         batch = [new_record(self.maker, kind, oid, size) for oid, (kind, size) in missing.items()]
@@ -473,9 +474,10 @@ class Replay(Benchmark):
     def _needs(
         self, transactions: Sequence[Dealt]
     ) -> tuple[dict[bytes, tuple[int, int]], dict[bytes, int]]:
-        """Return what transactions need: created objects, and the sizes of changing ones.
+        """Return the objects to create before transactions, and the sizes of changing objects.
 
-        Of the former, those are left out that exist, of the latter those of former transactions.
+        The kind and the size of each object to create are returned.  Objects that were settled
+        before are left out.
         """
         missing: dict[bytes, tuple[int, int]] = {}
         sizes: dict[bytes, int] = {}
@@ -497,9 +499,9 @@ class Replay(Benchmark):
         return missing, sizes
 
     def _warm(self) -> None:
-        """Fill caches with what was used last before, until they serve no more loads than before.
+        """Load the objects that were used last, until caches serve no larger part of the loads.
 
-        What a cache holds depends on the order in which objects were last used, and this is it.
+        They are loaded in the order of their last uses, which decides what a cache holds.
         """
         oids = [self.oids.oid(number, 0) for number in reversed(self._recent())]
         if not oids:
@@ -519,7 +521,7 @@ class Replay(Benchmark):
             served = hits / len(oids)
 
     def _recent(self) -> list[int]:
-        """Return the objects of this client's connections, the one that was used last first."""
+        """Return the objects that this client's connections have used, the latest first."""
         recent: dict[int, None] = {}
         for transaction in self.dealer.before(self.trace, self.next, WARMED):
             for kind, number, _ in reversed(transaction.operations):

@@ -1,4 +1,4 @@
-"""Which transactions of a workload a client replays, and when."""
+"""The division of a workload's transactions among the clients, and the times of their starts."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ class Dealer:
         # Copies that were at one place would be alike in their demands.
         self._offset = self.copy * self.total // copies(parameters)
         self._turn = 0
-        """The number of the pass over the workload, less that of its repetition."""
+        """Passes to add to the one that follows from an iteration's number."""
 
     def go_to(self, former: int, first: int) -> None:
-        """Begin another pass: iteration *first* follows *former*, which was not done yet."""
+        """Begin a new pass with iteration *first* in place of *former*, which was not done yet."""
         self._turn += self._place(former) // self.total + 1 - self._place(first) // self.total
 
     def _place(self, iteration: int) -> int:
@@ -61,7 +61,7 @@ class Dealer:
     def schedule(self, everybodys: Sequence[Dealt], own: Sequence[Dealt]) -> list[float]:
         """Return the seconds after the start of a window at which its own transactions begin.
 
-        Return none if they are replayed as fast as possible.
+        The list is empty if they are replayed as fast as possible.
         """
         if not self._speed:
             return []

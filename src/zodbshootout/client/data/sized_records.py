@@ -55,7 +55,7 @@ class RecordMaker:
         """The record of every blob."""
 
     def content(self, size: int) -> bytes:
-        """Return *size* bytes, others each time."""
+        """Return *size* bytes, different ones at each call."""
         pieces = []
         while size:
             self._at = (self._at + 4099) % _POOL  # a prime, so that all places have their turn

@@ -92,7 +92,7 @@ def sets_to_read(parameters: Parameters) -> int:
 
 
 def sets_to_time(parameters: Parameters) -> int:
-    """Return how many of these sets count; a client reads the rest while it waits for others."""
+    """Return how many sets of a client count; it reads the rest while it waits for others."""
     sets = sets_to_read(parameters)
     return sets if parameters.crew.size == 1 else max(1, sets - max(1, sets // 4))
 

@@ -37,13 +37,13 @@ from zodbshootout.recording.chunks import Kind
 PASSES = 1024
 """The passes over a workload for which a run reserves OIDs."""
 _MARGIN = 2**20
-"""OIDs that others may allocate while some beyond these are being reserved."""
+"""OIDs that others may allocate during a reservation, which begins beyond them."""
 _ATTEMPTS = 20
 """Attempts at reserving OIDs."""
 _COMMIT_SIZE = 16 * 1024**2
 """Bytes of records after which a transaction is committed."""
 _PATIENCE = 30.0
-"""Seconds in which the first client of a run reserves OIDs for all."""
+"""Seconds within which the first client of a run has to reserve OIDs for all."""
 
 
 class Objects(Persistent):
@@ -53,7 +53,7 @@ class Objects(Persistent):
         self.first = 0
         """The OID of the first object, as a number."""
         self.stored = 0
-        """How many objects were stored; all of them once it was prepared."""
+        """The number of objects that were stored; all once the database was prepared."""
         self.chunks = IOBTree()
         self.run = ""
         """The run that has reserved OIDs for the objects that it creates."""
@@ -72,7 +72,7 @@ def with_data(workload: ReplayedWorkload, path: Path) -> ReplayedWorkload:
     """Return a workload whose objects have the records of a FileStorage.
 
     :raises CheckFailed: if it lacks most of the workload's objects
-    :raises OSError: and what else FileStorage raises if it cannot be opened
+    :raises OSError: or whatever else FileStorage raises if it cannot open the file
     """
     trace = Trace(workload.path)
     with closing(FileStorage(str(path), read_only=True)) as source:
@@ -249,7 +249,7 @@ def _other_records(source: Any, used: Container[bytes], start: int) -> Iterator[
 def new_record(maker: RecordMaker, kind: int, oid: bytes, size: int) -> NewRecord:
     """Return a record of *size* bytes, or that of a blob with a file of *size* bytes.
 
-    *kind* is that of an operation on the object.
+    The *kind* of an operation on the object decides.
     """
     if kind in OF_BLOBS:
         return NewRecord(oid, maker.blob_record, maker.content(size))

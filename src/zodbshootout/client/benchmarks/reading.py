@@ -100,7 +100,7 @@ class Reading(Benchmark):
         with self.client.second_connection() as connection:
             self.sets = [self._read_set(connection, number) for number in range(sets)]
             if not self.cold:
-                connection.prefetch(self.sets[0].item_oids)  # sooner than one by one
+                connection.prefetch(self.sets[0].item_oids)  # faster than one by one
         self.expected = cache(
             partial(tree.contents, self.dataset, parameters, self.client.index, 0)
         )
@@ -108,7 +108,6 @@ class Reading(Benchmark):
         self.mapping: Any = None
         self.contents: list[bytes] = []
         """The contents that the latest iteration has read."""
-        self.use_before: CacheUse | None = None
 
     def _read_set(self, connection: Any, number: int) -> ReadSet:
         parameters, index = self.client.parameters, self.client.index

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import ne
-from typing import Any, Optional
+from typing import Any
 
 from ZODB.Connection import TransactionMetaData
 from ZODB.POSException import ConflictError, POSKeyError, ReadConflictError
@@ -186,14 +186,14 @@ class Replay(Benchmark):
                     self.settled.add((turn, number))
                 if kind & CREATING_STORE:
                     self.awaited.add(self.oids.oid(number, turn))
-        self.committed: Optional[bytes] = None  # noqa: UP045 - Python 3.9
+        self.committed: bytes | None = None
         """The revision that the latest transaction has committed, ``None`` once it was noted."""
         self.transactions = [self._prepared(turn, transaction) for turn, transaction in own]
         self.schedule = self.dealer.schedule(everybodys, own)
         self.labels = [WRITING if done.is_writing else READ_ONLY for done in self.transactions]
         self.queue = iter(self.transactions)
         self._take_next()
-        self.begun: Optional[TransactionMetaData] = None  # noqa: UP045
+        self.begun: TransactionMetaData | None = None
         self.sizes = array("I")
         """The sizes of the loaded records, without loads that the recording does not have."""
         self.records: list[tuple[bytes, bytes]] = []

@@ -30,7 +30,7 @@ class Update(Benchmark):
         with self.client.second_connection() as connection:
             parameters, index = self.client.parameters, self.client.index
             mapping = tree.find(connection.root(), self.dataset, parameters, index)
-            connection.prefetch(mapping.values())  # sooner than one by one
+            connection.prefetch(mapping.values())  # faster than one by one
 
     def prepare(self) -> None:
         self.client.disconnect()

@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 from BTrees.IOBTree import IOBTree
 from persistent import Persistent
@@ -112,7 +112,7 @@ class NewRecord(NamedTuple):
 
     oid: bytes
     record: bytes
-    blob: Optional[bytes] = None  # noqa: UP045 - Python 3.9
+    blob: bytes | None = None
     """The content of its file, if it is a blob."""
     revision: bytes = z64
     """The former revision of the object, if it is no new one."""

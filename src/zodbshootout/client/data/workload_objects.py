@@ -18,7 +18,7 @@ from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any
 
 from BTrees.IOBTree import IOBTree
 from persistent import Persistent
@@ -224,7 +224,7 @@ def _all_records(first: int, parameters: Parameters, maker: RecordMaker) -> Iter
             yield from _other_records(source, used, start)
 
 
-def _record_in(source: Any, oid: bytes) -> Optional[bytes]:  # noqa: UP045 - Python 3.9
+def _record_in(source: Any, oid: bytes) -> bytes | None:
     """Return the current record of an object in a storage, or ``None`` if there is none."""
     try:
         record: bytes = load_current(source, oid)[0]
@@ -235,7 +235,7 @@ def _record_in(source: Any, oid: bytes) -> Optional[bytes]:  # noqa: UP045 - Pyt
 
 def _other_records(source: Any, used: Container[bytes], start: int) -> Iterator[NewRecord]:
     """Return the current records of all other objects, with OIDs from *start* on."""
-    following: Optional[bytes] = None  # noqa: UP045
+    following: bytes | None = None
     number = start
     while True:
         oid, _, record, following = source.record_iternext(following)

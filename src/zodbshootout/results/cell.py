@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import Field, dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from typing import Any, TypeVar, cast, get_type_hints
 
@@ -99,17 +99,13 @@ def cell_of(metadata: Mapping[str, Any]) -> Cell:
 def encode(value: Any) -> Any:
     """Return a dataclass, an enumeration or a plain value in a form that JSON can hold."""
     if is_dataclass(value):
+        parts = {field: getattr(value, field.name) for field in fields(value) if field.compare}
         return {
-            _JSON_KEYS.get(field.name, field.name): encode(getattr(value, field.name))
-            for field in fields(value)
-            if field.compare and not _is_default(field, getattr(value, field.name))
+            _JSON_KEYS.get(field.name, field.name): encode(part)
+            for field, part in parts.items()
+            if not (is_dataclass(part) and part == field.default)
         }
     return value.value if isinstance(value, Enum) else value
-
-
-def _is_default(field: Field[Any], value: Any) -> bool:
-    """Return whether a *value* is a dataclass that has only its field's default."""
-    return is_dataclass(value) and value == field.default
 
 
 def decode(kind: type[T], document: Any) -> T:

@@ -124,11 +124,8 @@ def pairs_to_compare(
     or an empty string.  A variant is compared with its original, any other contender with the
     first; if the user has named a *baseline*, all others are compared with that.
     """
-    usual = baseline or next(iter(originals), "")
-    bases = {
-        name: usual if baseline or not original else original
-        for name, original in originals.items()
-    }
+    first = next(iter(originals), "")
+    bases = {name: baseline or original or first for name, original in originals.items()}
     return [(base, name) for name, base in bases.items() if base != name and base in originals]
 
 
@@ -173,7 +170,7 @@ def _with_measures(results: Sequence[CellResult]) -> Iterator[CellResult]:
 
 
 def _by_key(
-    results: Iterable[CellResult], ignored: Collection[str] = (), *, across: bool
+    results: Iterable[CellResult], ignored: Collection[str], *, across: bool
 ) -> dict[tuple[Any, ...], CellResult]:
     by_key: dict[tuple[Any, ...], CellResult] = {}
     for result in results:
@@ -280,11 +277,8 @@ def _logs_of_pairs(base: CellResult, new: CellResult) -> list[list[float]] | Non
     runs = []
     for name, first in of_base.items():
         second = of_new[name]
-        logs = [math.log(first[slice_] / second[slice_]) for slice_ in first if slice_ in second]
-        if not logs:
-            return None
-        runs.append(logs)
-    return runs
+        runs.append([math.log(first[at] / second[at]) for at in first if at in second])
+    return runs if all(runs) else None
 
 
 def _by_round(result: CellResult) -> dict[str, dict[int, float]] | None:

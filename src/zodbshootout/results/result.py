@@ -305,13 +305,12 @@ class CellResult:
         histogram = self._latencies_of(kind) if kind else self.latencies
         if histogram is None:
             return {}
-        longest = self.longest_latency
-        values = histogram.get_percentile_to_value_dict(list(percentiles))
-        seconds = {percentile: value / NANOSECONDS for percentile, value in values.items()}
-        if longest is None:
-            return seconds
         # A bucket of the histogram may reach beyond the latencies in it.
-        return {percentile: min(value, longest) for percentile, value in seconds.items()}
+        longest = math.inf if self.longest_latency is None else self.longest_latency
+        values = histogram.get_percentile_to_value_dict(list(percentiles))
+        return {
+            percentile: min(value / NANOSECONDS, longest) for percentile, value in values.items()
+        }
 
     @property
     def longest_latency(self) -> float | None:
@@ -396,11 +395,8 @@ def short_name(cell: Cell, varied: Iterable[str]) -> str:
     *varied* are the parameters with several values in the run: ``concurrency``, ``objects``,
     ``size``, ``rate``.
     """
-    parameters = cell.parameters
-    values = {"concurrency": f"c={parameters.crew.size}", "rate": f"r={parameters.rate:g}"}
-    if parameters.objects:
-        values |= {"objects": f"n={parameters.objects}", "size": f"s={parameters.object_size}"}
-    return " ".join([cell.benchmark, *(values[name] for name in values if name in set(varied))])
+    values, shown = _numbers(cell.parameters), set(varied)
+    return " ".join([cell.benchmark, *(values[name] for name in values if name in shown)])
 
 
 def file_name(cell: Cell, varied: Iterable[str]) -> str:
@@ -411,12 +407,16 @@ def file_name(cell: Cell, varied: Iterable[str]) -> str:
 
 def varied_parameters(cells: Iterable[Cell]) -> frozenset[str]:
     """Return the names of the parameters with several values among *cells*."""
-    names = ("concurrency", "objects", "size", "rate")
-    values: dict[str, set[float]] = {name: set() for name in names}
+    values: dict[str, set[str]] = {}
     for cell in cells:
-        values["concurrency"].add(cell.parameters.crew.size)
-        values["rate"].add(cell.parameters.rate)
-        if cell.parameters.objects:
-            values["objects"].add(cell.parameters.objects)
-            values["size"].add(cell.parameters.object_size)
+        for name, text in _numbers(cell.parameters).items():
+            values.setdefault(name, set()).add(text)
     return frozenset(name for name, several in values.items() if len(several) > 1)
+
+
+def _numbers(parameters: Parameters) -> dict[str, str]:
+    """Return the numbers that a sweep varies, as they stand in names."""
+    numbers = {"concurrency": f"c={parameters.crew.size}", "rate": f"r={parameters.rate:g}"}
+    if parameters.objects:
+        numbers |= {"objects": f"n={parameters.objects}", "size": f"s={parameters.object_size}"}
+    return numbers

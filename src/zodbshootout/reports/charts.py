@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from operator import itemgetter
@@ -37,38 +37,13 @@ STEPS_PER_OCTAVE = 2
 _SECONDS = METRICS["p50"]
 
 
-@dataclass(frozen=True)
-class Axis:
-    """A parameter over which figures are drawn."""
-
-    title: str
-    value: Callable[[Parameters], float]
-    without: Callable[[Parameters], Parameters]
-    """Return equal parameters for parameters that differ in this one alone."""
-
-
-CLIENTS = Axis(
-    CLIENTS_AXIS,
-    lambda parameters: parameters.crew.size,
-    lambda parameters: replace(parameters, crew=replace(parameters.crew, size=0)),
-)
-COUNT = Axis(
-    OBJECTS_AXIS,
-    lambda parameters: parameters.objects,
-    lambda parameters: replace(parameters, objects=0),
-)
-SIZE = Axis(
-    SIZE_AXIS,
-    lambda parameters: parameters.object_size,
-    lambda parameters: replace(parameters, object_size=0),
-)
-RATE = Axis(
-    RATE_AXIS,
-    lambda parameters: parameters.rate,
-    lambda parameters: replace(parameters, rate=1.0 if parameters.rate else 0.0),
-)
-AXES = (CLIENTS, COUNT, SIZE, RATE)
-"""The parameters that a sweep varies."""
+_AXES: Mapping[str, Callable[[CellResult], float]] = {
+    CLIENTS_AXIS: lambda result: result.cell.parameters.crew.size,
+    OBJECTS_AXIS: lambda result: result.cell.parameters.objects,
+    SIZE_AXIS: lambda result: result.cell.parameters.object_size,
+    RATE_AXIS: lambda result: result.cell.parameters.rate,
+}
+"""The parameters that a sweep varies, by the titles of their axes."""
 
 _Key = tuple[str, Parameters]
 _Numbered = tuple[float, CellResult]
@@ -83,49 +58,41 @@ class MetricCharts:
     """The measured cells."""
     columns: Sequence[str]
     """All columns of the report."""
-    metric: Metric = OBJECTS
+    metric: Metric
     ceiling: str | None = None
     """The column that is drawn as the limit of the others, if there is one."""
 
     def bars(self) -> Iterator[Chart]:
         """Return a chart for each row of the tables that is in no curve."""
         swept = {
-            _key(result)
-            for axis in AXES
-            for group in self._swept(axis).values()
-            for _, result in group
+            _key(result) for axis in _AXES for group in self._swept(axis) for _, result in group
         }
-        rows: dict[_Key, list[Columned]] = {}
-        for column, result in self.cells:
-            rows.setdefault(_key(result), []).append((column, result))
-        for key, group in sorted(rows.items(), key=lambda row: extent(row[1][0][1])):
-            if key not in swept:
-                yield self._chart(Kind.BARS, group, title_of(group[0][1]))
+        for row in _rows(cell for cell in self.cells if _key(cell[1]) not in swept):
+            yield self._chart(Kind.BARS, row)
 
     def curves(self) -> Iterator[Chart]:
         """Return a chart for each benchmark, each parameter that varies, and each other value."""
-        for axis in AXES:
-            for group in self._swept(axis).values():
-                title = title_of(group[0][1], axis.title)
-                chart = self._chart(Kind.CURVES, group, title, axis)
+        for axis in _AXES:
+            for group in self._swept(axis):
+                chart = self._chart(Kind.CURVES, group, axis)
                 if len({point.x for point in chart.points}) > 1:
                     yield chart
 
-    def _swept(self, axis: Axis) -> dict[_Key, list[Columned]]:
+    def _swept(self, axis: str) -> list[list[Columned]]:
         """Return groups of results that differ in the value of an axis alone, and do differ."""
-        groups: dict[_Key, list[Columned]] = {}
+        value = _AXES[axis]
+        groups: dict[tuple[object, ...], list[Columned]] = {}
         for column, result in self.cells:
-            key = (result.cell.benchmark, axis.without(result.cell.parameters))
+            others = [_AXES[other](result) for other in _AXES if other != axis]
+            key = (result.cell.benchmark, _not_swept(result.cell.parameters), *others)
             groups.setdefault(key, []).append((column, result))
-        return {
-            key: sorted(group, key=lambda cell: axis.value(cell[1].cell.parameters))
-            for key, group in groups.items()
-            if len({axis.value(result.cell.parameters) for _, result in group}) > 1
-        }
+        return [
+            sorted(group, key=lambda cell: value(cell[1]))
+            for group in groups.values()
+            if len({value(result) for _, result in group}) > 1
+        ]
 
-    def _chart(
-        self, kind: Kind, group: Sequence[Columned], title: str, axis: Axis | None = None
-    ) -> Chart:
+    def _chart(self, kind: Kind, group: Sequence[Columned], axis: str = "") -> Chart:
         result = group[0][1]
         points = [
             point
@@ -136,9 +103,9 @@ class MetricCharts:
         caption = self.metric.caption.format(counted=counted(result))
         chart = Chart(
             kind,
-            title,
-            subtitle=description(result, axis.title if axis else ""),
-            x_title=axis.title if axis else "",
+            title_of(result, axis),
+            subtitle=description(result, axis),
+            x_title=axis,
             y_title=f"{_in_a_sentence(caption)} ({self.metric.better} is better)",
             points=points,
             columns=self.columns,
@@ -146,15 +113,15 @@ class MetricCharts:
             ceiling=self.ceiling,
             x_logarithmic=_far_apart({point.x for point in points}),
         )
-        if kind is Kind.CURVES and (rates or axis is RATE):
+        if kind is Kind.CURVES and (rates or axis == RATE_AXIS):
             return _with_knees(chart, falling=not rates)
         return chart
 
-    def _point(self, column: str, result: CellResult, axis: Axis | None) -> Point | None:
+    def _point(self, column: str, result: CellResult, axis: str) -> Point | None:
         value = self.metric.value(result)
         if value is None or not result.keeps_up:
             return None
-        x = axis.value(result.cell.parameters) if axis else 0
+        x = _AXES[axis](result) if axis else 0
         if result.measures:
             measure = result.with_measure(
                 LONGEST if self.metric.name == "max" else self.metric.name
@@ -182,8 +149,22 @@ def _in_a_sentence(caption: str) -> str:
     return caption if caption[1:2].isupper() else f"{caption[0].lower()}{caption[1:]}"
 
 
+def _not_swept(parameters: Parameters) -> Parameters:
+    """Return equal parameters for those that differ in the values of axes alone."""
+    crew, at_a_rate = replace(parameters.crew, size=0), float(parameters.rate > 0)
+    return replace(parameters, crew=crew, objects=0, object_size=0, rate=at_a_rate)
+
+
 def _key(result: CellResult) -> _Key:
     return result.cell.benchmark, result.cell.parameters
+
+
+def _rows(cells: Iterable[Columned]) -> list[list[Columned]]:
+    """Return the results of each row of the tables, in the order of the tables."""
+    rows: dict[_Key, list[Columned]] = {}
+    for column, result in cells:
+        rows.setdefault(_key(result), []).append((column, result))
+    return sorted(rows.values(), key=lambda row: extent(row[0][1]))
 
 
 def _far_apart(numbers: set[float]) -> bool:
@@ -192,7 +173,7 @@ def _far_apart(numbers: set[float]) -> bool:
     return len(gaps) > 1 and ordered[0] > 0 and max(gaps) / min(gaps) >= FAR_APART
 
 
-def _with_knees(chart: Chart, *, falling: bool = False) -> Chart:
+def _with_knees(chart: Chart, *, falling: bool) -> Chart:
     """Mark the knees; better figures are *falling* ones if they are times."""
     marked = []
     for column in chart.drawn():
@@ -300,19 +281,16 @@ def _number(text: str) -> float | None:
 
 def distributions(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[Chart]:
     """Return a chart for each row of the tables whose latencies were recorded."""
-    rows: dict[_Key, list[Columned]] = {}
-    for column, result in cells:
-        if result.latencies is not None and result.latencies.get_total_count():
-            rows.setdefault(_key(result), []).append((column, result))
-    for group in sorted(rows.values(), key=lambda row: extent(row[0][1])):
-        result = group[0][1]
+    recorded = [cell for cell in cells if cell[1].latencies is not None]
+    for row in _rows(cell for cell in recorded if cell[1].latencies.get_total_count()):
+        result = row[0][1]
         yield Chart(
             Kind.PERCENTILES,
             title_of(result),
             subtitle=description(result),
             x_title="percentile of the iterations",
             y_title="latency of an iteration (less is better)",
-            points=[point for cell in group for point in _percentiles(*cell)],
+            points=[point for cell in row for point in _percentiles(*cell)],
             columns=columns,
             in_seconds=True,
             x_logarithmic=True,

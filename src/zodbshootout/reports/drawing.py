@@ -43,12 +43,11 @@ _POWERS_OF_TEN = (10.0, 100.0, 1e3, 1e4, 1e5, 1e6)
 _KNOWN = "isValid(datum.low)"
 
 
-def draw(
-    chart: Chart, width: int | str = "container", *, filtered: bool = True
-) -> alt.LayerChart | alt.FacetChart:
-    """Return Altair's chart, by default as wide as its container.
+def draw(chart: Chart, *, in_picture: bool = False) -> alt.LayerChart | alt.FacetChart:
+    """Return Altair's chart for a page, or for a picture.
 
-    If it can be *filtered*, a signal :data:`SHOWN` holds the names of the visible columns.
+    On a page, it is as wide as its container, and a signal :data:`SHOWN` holds the names of the
+    visible columns.
     """
     layers = {
         Kind.BARS: _bars,
@@ -58,14 +57,16 @@ def draw(
     }
     data = alt.InlineData(values=[_row(chart, point) for point in chart.points])
     base = alt.Chart(data)
-    if filtered:
+    if not in_picture:
         base = base.transform_filter(f"indexof({SHOWN}, datum.column) >= 0")
     has_bars = chart.kind in {Kind.BARS, Kind.STACKS}
-    height = BAR_STEP * len(chart.drawn()) if has_bars else HEIGHT
-    drawn = alt.layer(*layers[chart.kind](base, chart)).properties(width=width, height=height)
+    drawn = alt.layer(*layers[chart.kind](base, chart)).properties(
+        width=WIDTH if in_picture else "container",
+        height=BAR_STEP * len(chart.drawn()) if has_bars else HEIGHT,
+    )
     if chart.kind is Kind.BARS:
         drawn = drawn.resolve_axis(y="independent")
-    if filtered:
+    if not in_picture:
         drawn = drawn.add_params(alt.param(name=SHOWN, value=chart.drawn()))
     return drawn
 
@@ -106,12 +107,12 @@ def _bars(base: alt.Chart, chart: Chart) -> list[alt.Chart]:
         title=None,
         axis=_axis(chart, 4),
     )
-    bars = _without_ceiling(base, chart)
+    bars, ceiling = _divided(base, chart)
     height = {"band": 0.7}
     layers = [
         bars.mark_bar(height=height).encode(y=place, x=figure, color=_colour(chart)),
         base.mark_bar(opacity=0).encode(y=place.axis(figures), x=figure),
-        *(limit.mark_rule(strokeDash=[4, 3]).encode(x="y:Q") for limit in _ceiling(base, chart)),
+        *(limit.mark_rule(strokeDash=[4, 3]).encode(x="y:Q") for limit in ceiling),
     ]
     bare = place.axis(None)
     if any(point.low is None for point in chart.points) and not chart.in_seconds:
@@ -174,16 +175,13 @@ def _curves(base: alt.Chart, chart: Chart) -> list[alt.Chart]:
         axis=alt.Axis(values=values, labelExpr=_NUMBER, grid=False),
     )
     figure = _measured(chart)
-    curves = _without_ceiling(base, chart)
+    curves, ceiling = _divided(base, chart)
     lines = curves.encode(x=across, y=figure, color=_colour(chart))
     layers = [
         lines.mark_line(),
         lines.mark_point(filled=True, size=60, opacity=1).encode(shape=_shape(chart)),
         lines.mark_circle(size=400, opacity=0).encode(tooltip=_tooltip(chart)),
-        *(
-            limit.mark_line(strokeDash=[4, 3]).encode(x=across, y=figure)
-            for limit in _ceiling(base, chart)
-        ),
+        *(limit.mark_line(strokeDash=[4, 3]).encode(x=across, y=figure) for limit in ceiling),
     ]
     # Vega warns on the console about a layer with nothing in it.
     if any(point.knee for point in chart.points):
@@ -267,16 +265,12 @@ def _tooltip(chart: Chart) -> list[alt.Tooltip]:
     return [column, alt.Tooltip("x:Q", title=chart.x_title, format=",~r"), figure]
 
 
-def _without_ceiling(base: alt.Chart, chart: Chart) -> alt.Chart:
+def _divided(base: alt.Chart, chart: Chart) -> tuple[alt.Chart, list[alt.Chart]]:
+    """Return Altair's chart without the ceiling, and one of the ceiling alone, if there is one."""
     if chart.ceiling is None:
-        return base
-    return base.transform_filter(alt.datum.column != chart.ceiling)
-
-
-def _ceiling(base: alt.Chart, chart: Chart) -> list[alt.Chart]:
-    if chart.ceiling is None:
-        return []
-    return [base.transform_filter(alt.datum.column == chart.ceiling)]
+        return base, []
+    others = base.transform_filter(alt.datum.column != chart.ceiling)
+    return others, [base.transform_filter(alt.datum.column == chart.ceiling)]
 
 
 def write_svg(report: Report, console: Console) -> None:
@@ -309,7 +303,7 @@ def _picture(report: Report) -> str:
     if not charts:
         raise UserError("no chart can be drawn: there are no figures")
     drawn = [
-        draw(chart, WIDTH, filtered=False).properties(
+        draw(chart, in_picture=True).properties(
             title=alt.Title(chart.title, subtitle=[chart.y_title, chart.subtitle])
         )
         for chart in charts

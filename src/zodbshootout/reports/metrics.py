@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from zodbshootout.results.result import REACHED, CellResult
@@ -31,9 +31,9 @@ class Metric:
         """Return *value*, a figure of *result*, as it is printed."""
         parameters = result.cell.parameters
         if result.measure == REACHED:
-            return f"{_three_digits(parameters.rate * value)}/s"
+            return f"{three_digits(parameters.rate * value)}/s"
         if parameters.limit.percentile and self is OBJECTS:
-            return _three_digits(value)
+            return three_digits(value)
         if self.format:
             return format(value, self.format)
         if self.better == "more" and result.unit == "second" and not result.paced:
@@ -41,7 +41,8 @@ class Metric:
         return str(result.benchmark().format_value(value))
 
 
-def _three_digits(value: float) -> str:
+def three_digits(value: float) -> str:
+    """Return a number with three significant digits, or as a whole one from 100 on."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"  # noqa: PLR2004
 
 
@@ -63,20 +64,18 @@ def _percentile(percentile: float) -> Callable[[CellResult], float | None]:
     return lambda result: result.usual_latencies.get(percentile)
 
 
-_ALL = (
-    Metric("objects", "{counted} per second", _objects, better="more"),
-    Metric("seconds", "Mean seconds per iteration", lambda result: result.mean),
-    Metric("stdev", "Standard deviation of the values, in seconds per iteration", _stdev),
+OBJECTS = Metric("objects", "{counted} per second", _objects, better="more")
+PERCENTILES = (
     Metric("p50", "Latency, 50th percentile", _percentile(50)),
     Metric("p90", "Latency, 90th percentile", _percentile(90)),
     Metric("p99", "Latency, 99th percentile", _percentile(99)),
     Metric("max", "Latency, longest", lambda result: result.longest_latency),
 )
-METRICS: Mapping[str, Metric] = {metric.name: metric for metric in _ALL}
-"""The metrics that ``--unit`` can select, by name."""
-OBJECTS = METRICS["objects"]
-PERCENTILES = tuple(METRICS[name] for name in ("p50", "p90", "p99", "max"))
 """The metrics of latencies, of which a page shows one at a time."""
+_SECONDS = Metric("seconds", "Mean seconds per iteration", lambda result: result.mean)
+_STDEV = Metric("stdev", "Standard deviation of the values, in seconds per iteration", _stdev)
+METRICS = {metric.name: metric for metric in (OBJECTS, _SECONDS, _STDEV, *PERCENTILES)}
+"""The metrics that ``--unit`` can select, by name."""
 DEFAULT_PERCENTILE = "p99"
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from rich.filesize import decimal
@@ -13,6 +12,7 @@ from zodbshootout.recording.chunks import Kind
 from zodbshootout.recording.description import WINDOWS, Description, Distribution, Step
 from zodbshootout.recording.mixture import MADE
 from zodbshootout.recording.workload import Workload
+from zodbshootout.reports.metrics import three_digits
 from zodbshootout.reports.report import Chart, Entry, Point, Report, Row, Table
 from zodbshootout.reports.report import Kind as ChartKind
 
@@ -20,25 +20,11 @@ PERCENTAGES = (50, 90, 99, 100)
 _COLUMNS = ("p50", "p90", "p99", "max")
 HEAT = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 """The shares of the objects at which the curve of their loads is drawn."""
-MANY = 100
-"""Rates from this on are printed without decimals."""
 _MICROSECOND = 1e-6
-
-
 _NOTES = (
     "stores: of the transactions that store anything",
     "times: with the storage that was in use; threads also wait for each other in them",
 )
-
-
-@dataclass(frozen=True)
-class Figure:
-    """One number of a description."""
-
-    name: str
-    value: float | None
-    """In seconds and bytes; ``None`` if the text is no number."""
-    text: str
 
 
 def workload_report(name: str, workload: Workload, description: Description) -> Report:
@@ -48,7 +34,7 @@ def workload_report(name: str, workload: Workload, description: Description) -> 
     tables = [
         _table("Overview", overview),
         _table("Conflicts and failures", list(_outcomes(description))),
-        _percentiles("Distributions", quantities),
+        _distributions(quantities),
         *([] if workload.facts[0].get("storage") == MADE else [_steps(description)]),
         _table("Share of the loads", list(_heat(description))),
         _windows(description),
@@ -57,26 +43,26 @@ def workload_report(name: str, workload: Workload, description: Description) -> 
         tables=[table for table in tables if table.rows],
         notes=_NOTES,
         records=[
-            {"workload": name, "figure": figure.name, "value": figure.value}
-            for figure in _figures(overview, quantities, description)
-            if figure.value is not None
+            {"workload": name, "figure": figure, "value": value}
+            for figure, value in _figures(overview, quantities, description)
+            if value is not None
         ],
         charts=[
             chart
             for chart in (_heat_chart(name, description), _windows_chart(name, description))
             if chart.points
         ],
-        facts=[figure.text for figure in _facts(workload)],
+        facts=[row.entries[0].text for row in _facts(workload)],
     )
 
 
-def _facts(workload: Workload) -> Iterator[Figure]:
+def _facts(workload: Workload) -> Iterator[Row]:
     first = workload.facts[0]
     if first.get("storage") == MADE:
-        yield Figure("made by", None, "zodbshootout workload make")
+        yield _row("made by", "zodbshootout workload make")
         return
     began = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(int(first["time"]) / 1e9))
-    yield Figure("recorded", None, began)
+    yield _row("recorded", began)
     package, _, _ = str(first.get("storage", "")).partition(".")
     names = [str(first.get("storage", "")).rpartition(".")[2]]
     names += [
@@ -84,22 +70,22 @@ def _facts(workload: Workload) -> Iterator[Figure]:
         for name in ("ZODB", "ZEO", "RelStorage")
         if name in first and (name == "ZODB" or name.lower() == package.lower())
     ]
-    yield Figure("storage", None, ", ".join(filter(None, names)))
+    yield _row("storage", ", ".join(filter(None, names)))
 
 
-def _overview(workload: Workload, description: Description) -> Iterator[Figure]:
+def _overview(workload: Workload, description: Description) -> Iterator[Row]:
     seconds = description.seconds or 1.0
     number = description.transactions or 1
     facts = workload.facts[0]
     yield from _facts(workload)
-    yield Figure("duration", description.seconds, _time(description.seconds))
+    yield _row("duration", _time(description.seconds), description.seconds)
     yield _count("processes", len(workload.files))
     yield _count("connections", len(description.connections))
     if facts.get("sample", 1.0) < 1:
         yield _share("recorded connections", facts["sample"])
     yield _count("transactions", description.transactions)
     rate = description.transactions / seconds
-    yield Figure("transactions per second", rate, f"{rate:,.0f}" if rate >= MANY else f"{rate:.3g}")
+    yield _row("transactions per second", three_digits(rate), rate)
     yield _share("read-only transactions", description.read_only / number)
     yield _count("commits", description.count(Kind.FINISH))
     yield _count("loads", description.count(Kind.LOAD))
@@ -114,7 +100,7 @@ def _overview(workload: Workload, description: Description) -> Iterator[Figure]:
             yield _count(label, description.count(kind))
 
 
-def _outcomes(description: Description) -> Iterator[Figure]:
+def _outcomes(description: Description) -> Iterator[Row]:
     resolved = description.numbers[Kind.VOTE].sum()
     if resolved:
         yield _count("conflicts resolved", resolved)
@@ -136,13 +122,13 @@ def _quantities(description: Description) -> Iterator[tuple[str, tuple[Distribut
     yield "processor time of a transaction", (numbers[Kind.END], _microseconds)
 
 
-def _percentiles(caption: str, quantities: Mapping[str, tuple[Distribution, Any]]) -> Table:
+def _distributions(quantities: Mapping[str, tuple[Distribution, Any]]) -> Table:
     rows = [
         Row(name, [Entry(write(value), float(value)) for value in values])
         for name, (distribution, write) in quantities.items()
         if any(values := distribution.percentiles(PERCENTAGES))
     ]
-    return Table(caption, _COLUMNS, rows, title="Quantity")
+    return Table("Distributions", _COLUMNS, rows, title="Quantity")
 
 
 def _steps(description: Description) -> Table:
@@ -166,7 +152,7 @@ def _steps(description: Description) -> Table:
     return Table("Time in the storage", columns, rows, title="Step")
 
 
-def _heat(description: Description) -> Iterator[Figure]:
+def _heat(description: Description) -> Iterator[Row]:
     if description.loads_of:
         for share, loads in zip((0.01, 0.1), description.heat((0.01, 0.1)), strict=True):
             yield _share(f"of the hottest {share:.0%} of the objects", loads)
@@ -187,26 +173,27 @@ def _windows(description: Description) -> Table:
 
 
 def _figures(
-    overview: Sequence[Figure],
+    overview: Sequence[Row],
     quantities: Mapping[str, tuple[Distribution, Any]],
     description: Description,
-) -> Iterator[Figure]:
-    """Return everything that the tables show, with sizes in bytes and times in seconds."""
-    yield from overview
-    yield from _outcomes(description)
+) -> Iterator[tuple[str, float | None]]:
+    """Return all that the tables show, by name, with sizes in bytes and times in seconds."""
+    for row in [*overview, *_outcomes(description)]:
+        yield row.title, row.entries[0].value
     for name, (distribution, _) in quantities.items():
         unit = _MICROSECOND if name.startswith("processor time") else 1
         values = distribution.percentiles(PERCENTAGES)
         for column, value in zip(_COLUMNS, values, strict=True):
-            yield Figure(f"{name}, {column}", value * unit, "")
+            yield f"{name}, {column}", value * unit
     for step in Step:
-        yield Figure(f"{step.value}, seconds", description.seconds_of(step), "")
+        yield f"{step.value}, seconds", description.seconds_of(step)
         values_of = description.percentiles_of(step, (50, 99))
         for column, seconds in zip(("p50", "p99"), values_of, strict=True):
-            yield Figure(f"{step.value}, {column}", seconds, "")
-    yield from _heat(description)
+            yield f"{step.value}, {column}", seconds
+    for row in _heat(description):
+        yield row.title, row.entries[0].value
     for number, count in enumerate(description.distinct(), 1):
-        yield Figure(f"distinct objects, {number} of {WINDOWS}", count, "")
+        yield f"distinct objects, {number} of {WINDOWS}", count
 
 
 def _heat_chart(name: str, description: Description) -> Chart:
@@ -235,21 +222,25 @@ def _windows_chart(name: str, description: Description) -> Chart:
     )  # fmt: skip
 
 
-def _table(caption: str, figures: Sequence[Figure]) -> Table:
-    rows = [Row(figure.name, [Entry(figure.text, figure.value)]) for figure in figures]
+def _table(caption: str, rows: Sequence[Row]) -> Table:
     return Table(caption, ["value"], rows, title="Figure")
 
 
-def _count(name: str, number: int) -> Figure:
-    return Figure(name, number, _plain(number))
+def _row(title: str, text: str, value: float | None = None) -> Row:
+    """Return a row of one figure, in seconds or bytes; ``None`` if the text is no number."""
+    return Row(title, [Entry(text, value)])
 
 
-def _share(name: str, share: float) -> Figure:
-    return Figure(name, share, f"{share:.0%}")
+def _count(name: str, number: int) -> Row:
+    return _row(name, _plain(number), number)
 
 
-def _bytes(name: str, number: int) -> Figure:
-    return Figure(name, number, decimal(number))
+def _share(name: str, share: float) -> Row:
+    return _row(name, f"{share:.0%}", share)
+
+
+def _bytes(name: str, number: int) -> Row:
+    return _row(name, decimal(number), number)
 
 
 def _plain(number: float) -> str:

@@ -46,10 +46,8 @@ def in_columns(result_sets: Iterable[ResultSet]) -> list[Columned]:
 def with_measures(cells: Iterable[Columned]) -> Iterator[Columned]:
     """Yield the results, and in place of one with several measures each of these."""
     for column, result in cells:
-        if result.measures:
-            yield from ((column, measure) for measure in result.measures.values())
-        else:
-            yield column, result
+        for measure in result.measures.values() or [result]:
+            yield column, measure
 
 
 def counted(result: CellResult) -> str:
@@ -73,18 +71,15 @@ def row_titles(results: Iterable[CellResult]) -> list[str]:
     the rate of iterations, and with what it is of them that is shown.
     """
     listed = list(results)
-    several = len({result.cell.parameters.objects for result in listed}) > 1
-    return [_row_title(result, several_counts=several) for result in listed]
+    axis = data_axis(listed)
+    return [_row_title(result, axis) for result in listed]
 
 
-def _row_title(result: CellResult, *, several_counts: bool) -> str:
+def _row_title(result: CellResult, axis: str) -> str:
     parameters = result.cell.parameters
-    words = [result.cell.benchmark]
-    if several_counts:
-        words.append(f"n={parameters.objects}")
-    if parameters.rate:
-        words.append(f"{parameters.rate:g}/s")
-    return " ".join(filter(None, [*words, result.measure]))
+    count = f"n={parameters.objects}" if axis else ""
+    rate = f"{parameters.rate:g}/s" if parameters.rate else ""
+    return " ".join(filter(None, [result.cell.benchmark, count, rate, result.measure]))
 
 
 def data_axis(results: Iterable[CellResult]) -> str:
@@ -140,7 +135,7 @@ def _depends_on_data(result: CellResult) -> bool:
     return counted(result) == "objects" or parameters.min_objects > 0
 
 
-def _data(parameters: Parameters, axis: str = "") -> str:
+def _data(parameters: Parameters, axis: str) -> str:
     noun = "blobs" if parameters.blobs else "objects"
     count = "" if axis == OBJECTS_AXIS or not parameters.objects else f"{parameters.objects} "
     size = "" if axis == SIZE_AXIS else f" of {parameters.object_size} bytes"

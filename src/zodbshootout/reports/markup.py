@@ -41,9 +41,7 @@ class _Markup(ABC):
         """Yield the blocks for a table."""
 
     def escaped(self, text: str) -> str:
-        for character in self.special:
-            text = text.replace(character, f"\\{character}")
-        return text
+        return text.translate({ord(character): f"\\{character}" for character in self.special})
 
     def _blocks(self, report: Report, level: int = 0) -> Iterator[str]:
         if report.title:

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from operator import itemgetter
 from typing import Any
 
 from zodbshootout.client.specification import Parameters
@@ -80,11 +81,7 @@ def whole_report(
         facts=list(_facts_of_run(result_sets, [result for _, result in timed])),
         verdicts=_verdicts(comparisons),
         matrix=_matrix(comparisons),
-        parts=[
-            section
-            for section in sections
-            if section.tables or section.charts or section.listings or section.parts
-        ],
+        parts=Report(parts=sections).without_charts,
     )
 
 
@@ -164,12 +161,15 @@ def _where_and_when(metadata: Mapping[str, Any]) -> str:
 
 def _verdicts(comparisons: Sequence[ColumnComparison]) -> list[str]:
     """Return the verdicts, of many those on the fastest and on the slowest contender."""
-    known = [columns for columns in comparisons if columns.comparison.mean is not None]
+    known = [
+        (mean.value, f"{columns.sentence}.")
+        for columns in comparisons
+        if (mean := columns.comparison.mean) is not None
+    ]
     if len(known) > MAX_VERDICTS:
-        means = {columns.new: columns.comparison.mean for columns in known}
-        known.sort(key=lambda columns: -getattr(means[columns.new], "value", 0.0))
+        known.sort(key=itemgetter(0), reverse=True)
         known = [known[0], known[-1]]
-    return [f"{columns.sentence}." for columns in known]
+    return [sentence for _, sentence in known]
 
 
 def _matrix(comparisons: Sequence[ColumnComparison]) -> Table | None:
@@ -220,10 +220,7 @@ def _has_figure(row: Row) -> bool:
 
 
 def _contenders(cells: Sequence[Columned]) -> Report:
-    first: dict[str, Mapping[str, Any]] = {}
-    for column, result in cells:
-        if result.measured:
-            first.setdefault(column, result.runs[0].get_metadata())
+    first = {column: result.metadata for column, result in reversed(cells) if result.measured}
     metadata = {column: first[column] for column, _ in cells if column in first}
     versions = sorted({key for keys in metadata.values() for key in keys if _is_version(key)})
     titles = {**_CONTENDER, **{key: key.removeprefix("version_") for key in versions}}
@@ -251,10 +248,7 @@ def _runs(result_sets: Sequence[ResultSet]) -> Report:
 
 
 def _first_metadata(results: ResultSet) -> Mapping[str, Any]:
-    metadata: Iterator[Mapping[str, Any]] = (
-        result.runs[0].get_metadata() for result in results.results if result.measured
-    )
-    return next(metadata, {})
+    return next((result.metadata for result in results.results if result.measured), {})
 
 
 def _facts(

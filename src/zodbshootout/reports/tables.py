@@ -157,10 +157,7 @@ class _Scale:
         missing = self._missing(result)
         if missing is not None:
             return replace(missing, note=note)
-        base = None if self.relative_to is None else row.get(self.relative_to)
-        value = (
-            self.metric.value(result) if self.relative_to is None else self._multiple(result, base)
-        )
+        value = self._figure(row, result)
         if value is None:
             return Entry("-", note=note)
         style = Style.NOTABLE if result.reason else Style.PLAIN
@@ -188,8 +185,11 @@ class _Scale:
             return Entry(word, style=Style.BAD)
         return None
 
-    def _multiple(self, result: CellResult, base: CellResult | None) -> float | None:
-        """Return the figure of a result as a multiple of that of *base*."""
+    def _figure(self, row: Mapping[str, CellResult], result: CellResult) -> float | None:
+        """Return the figure of a result, or the multiple that it is of another one in its row."""
+        if self.relative_to is None:
+            return self.metric.value(result)
+        base = row.get(self.relative_to)
         if base is None or not base.measured:
             return None
         if self.metric is OBJECTS and result.timed and base.timed:

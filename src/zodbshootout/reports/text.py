@@ -76,20 +76,19 @@ def _print_line(console: Console, line: Text) -> None:
 
 def _laid_out(table: Table, console: Console, details: Sequence[int]) -> list[RichTable]:
     """Return the table with as much detail as fits, in parts if even the least does not fit."""
-    ascii_only = _ascii_only(console)
     for detail in details:
-        whole = _rich(table, detail, ascii_only=ascii_only)
+        whole = _rich(table, detail, console)
         if table.words or _natural_width(whole, console) <= console.width:
             return [whole]
     # A single contender has nothing to be compared with, so its intervals are shown.
     detail = _WHOLE if len(table.columns) == 1 else details[-1]
     parts: list[list[int]] = [[0]]
     for number in range(1, len(table.columns)):
-        wider = _rich(_part(table, [*parts[-1], number]), detail, ascii_only=ascii_only)
+        wider = _rich(_part(table, [*parts[-1], number]), detail, console)
         if len(parts[-1]) > 1 and _natural_width(wider, console) > console.width:
             parts.append([0])
         parts[-1].append(number)
-    return [_rich(_part(table, part), detail, ascii_only=ascii_only) for part in parts]
+    return [_rich(_part(table, part), detail, console) for part in parts]
 
 
 def _part(table: Table, numbers: Sequence[int]) -> Table:
@@ -115,24 +114,19 @@ def _natural_width(table: RichTable, console: Console) -> int:
     return console.measure(table, options=console.options.update(width=10_000)).maximum
 
 
-def _plain(line: str, console: Console) -> str:
-    return _in_ascii(line) if _ascii_only(console) else line
-
-
-def _in_ascii(text: str) -> str:
+def _plain(text: str, console: Console) -> str:
+    """Return a text without our signs, if the console's encoding may lack them."""
+    if console.encoding.lower().startswith("utf"):
+        return text
     return text.replace("±", "+-").replace("×", "x")
 
 
-def _ascii_only(console: Console) -> bool:
-    return not console.encoding.lower().startswith("utf")
-
-
-def _rich(table: Table, detail: int, *, ascii_only: bool) -> RichTable:
+def _rich(table: Table, detail: int, console: Console) -> RichTable:
     laid_out = RichTable(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 0, 0, 1))
     laid_out.add_column(table.title, no_wrap=True)
     columns = []
     for number, column in enumerate(table.columns):
-        texts = _texts([row.entries[number] for row in table.rows], detail, ascii_only=ascii_only)
+        texts = _texts([row.entries[number] for row in table.rows], detail, console)
         # rich strips trailing blanks, which would leave numbers out of line.
         width = 0 if column in table.words else max(len(column), *map(len, texts))
         laid_out.add_column(Text(column.rjust(width)), no_wrap=True)
@@ -142,9 +136,9 @@ def _rich(table: Table, detail: int, *, ascii_only: bool) -> RichTable:
     return laid_out
 
 
-def _texts(entries: Sequence[Entry], detail: int, *, ascii_only: bool) -> list[Text]:
+def _texts(entries: Sequence[Entry], detail: int, console: Console) -> list[Text]:
     """Return the entries of a column, whose numbers are below each other."""
-    divided = [_pieces(entry, detail, ascii_only=ascii_only) for entry in entries]
+    divided = [_pieces(entry, detail, console) for entry in entries]
     numbers = [
         pieces for entry, pieces in zip(entries, divided, strict=True) if entry.value is not None
     ]
@@ -155,7 +149,7 @@ def _texts(entries: Sequence[Entry], detail: int, *, ascii_only: bool) -> list[T
     ]
 
 
-def _pieces(entry: Entry, detail: int, *, ascii_only: bool) -> list[Text]:
+def _pieces(entry: Entry, detail: int, console: Console) -> list[Text]:
     """Return the number, its interval, its ratio and the interval of that."""
     ratio = entry.ratio or Entry()
     pieces = [
@@ -164,7 +158,7 @@ def _pieces(entry: Entry, detail: int, *, ascii_only: bool) -> list[Text]:
         (ratio.text, _STYLES[ratio.style]),
         (ratio.within if detail != _WITHOUT_INTERVALS else "", "dim"),
     ]
-    return [Text(_in_ascii(text) if ascii_only else text, style) for text, style in pieces]
+    return [Text(_plain(text, console), style) for text, style in pieces]
 
 
 def _aligned(pieces: Sequence[Text], widths: Sequence[int]) -> Text:

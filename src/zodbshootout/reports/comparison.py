@@ -79,16 +79,15 @@ def comparisons_of_columns(
 
     See :func:`~zodbshootout.results.comparison.pairs_to_compare`.
     """
-    timed: dict[str, list[CellResult]] = {}
+    timed: dict[str, list[CellResult]] = {title: [] for title, _ in in_columns(result_sets)}
     originals: dict[str, str] = {}
     for results in result_sets:
         for result in results.results:
             if result.timed:
                 title = results.column(result.cell.contender)
-                timed.setdefault(title, []).append(result)
+                timed[title].append(result)
                 originals[title] = results.column(result.variant_of) if result.variant_of else ""
-    titles = dict.fromkeys(title for title, _ in in_columns(result_sets) if title in timed)
-    ordered = {title: originals[title] for title in titles}
+    ordered = {title: originals[title] for title in timed if title in originals}
     comparisons = [
         ColumnComparison(
             base, new, compare(timed[base], timed[new], across=True), originals[new] == base

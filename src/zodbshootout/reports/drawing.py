@@ -95,10 +95,11 @@ def _rounded(number: float) -> float:
 
 def _bars(base: alt.Chart, chart: Chart) -> list[alt.Chart]:
     names = alt.Axis(labelLimit=200)
+    texts = json.dumps({point.column: point.text for point in chart.points})
     # The figures are labels of a second axis: unlike text in the chart, none can be clipped.
     figures = alt.Axis(
         orient="right", offset=8, domain=False, ticks=False, labelLimit=200,
-        labelExpr=_figures(chart),
+        labelExpr=f"{texts}[datum.value]",
     )  # fmt: skip
     place = alt.Y("column:N", sort=chart.drawn(), title=None, axis=names)
     figure = alt.X(
@@ -157,12 +158,6 @@ _HATCHES: Any = {
     ],
 }  # fmt: skip
 """Stripes over a bar whose interval is unknown."""
-
-
-def _figures(chart: Chart) -> str:
-    """Return Vega's expression for the figure of a column."""
-    texts = {point.column: point.text for point in chart.points}
-    return f"{json.dumps(texts)}[datum.value]"
 
 
 def _curves(base: alt.Chart, chart: Chart) -> list[alt.Chart]:

@@ -6,7 +6,6 @@ import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 from zodbshootout.client.outcome import State
 from zodbshootout.client.specification import Parameters
@@ -106,7 +105,12 @@ def make_report(
     comparisons = []
     if metric is OBJECTS and relative_to is None:
         comparisons = comparisons_of_columns(result_sets, baseline)
-    scale = _Scale(metric, relative_to, footnotes, comparisons, pending)
+    pairs = {
+        (columns.new, pair.new.cell, pair.new.measure): pair
+        for columns in comparisons
+        for pair in columns.comparison.pairs
+    }
+    scale = _Scale(metric, relative_to, footnotes, pairs, pending)
     # A sweep begins with its smallest crews and objects.
     ordered = sorted(groups.values(), key=lambda group: extent(group[0][1]))
     tables = [_table(group, scale) for group in ordered]
@@ -136,17 +140,10 @@ class _Scale:
     relative_to: str | None
     """The column of which figures are multiples, if there is one."""
     footnotes: _Footnotes
-    comparisons: Sequence[ColumnComparison]
+    pairs: Mapping[tuple[str, Cell, str], Pair]
+    """The comparisons of cells, by column, cell and measure."""
     pending: str
     """The word for cells that were not measured."""
-
-    @cached_property
-    def _pairs(self) -> Mapping[tuple[str, Cell, str], Pair]:
-        return {
-            (columns.new, pair.new.cell, pair.new.measure): pair
-            for columns in self.comparisons
-            for pair in columns.comparison.pairs
-        }
 
     def entry(self, row: Mapping[str, CellResult], column: str) -> Entry:
         """Return the entry in a column of a row, whose results are given by column."""
@@ -171,7 +168,7 @@ class _Scale:
             digits = 3 if (result.half_width or 1.0) <= VAGUE else 2
             text = f"{TILDE}{self.metric.text(result, float(f'{value:.{digits}g}'))}"
         within = "" if result.half_width is None else f"±{result.half_width:3.0%}"
-        ratio = ratio_entry(self._pairs.get((column, result.cell, result.measure)))
+        ratio = ratio_entry(self.pairs.get((column, result.cell, result.measure)))
         return Entry(text, value, style, within, note, ratio)
 
     def _missing(self, result: CellResult) -> Entry | None:

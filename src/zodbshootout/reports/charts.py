@@ -27,7 +27,7 @@ from zodbshootout.results.comparison import Verdict, ratio_of, verdicts
 from zodbshootout.results.result import LONGEST, CellResult
 
 FAR_APART = 4.0
-"""The least ratio of the widest gap between values to the narrowest for a logarithmic axis."""
+"""The ratio of the widest gap between values to the narrowest at which an axis is logarithmic."""
 MIN_POINTS = 3
 """The least number of points of a curve with a knee; two are a straight line."""
 MEGABYTE = 2**20
@@ -71,7 +71,7 @@ class MetricCharts:
             yield self._chart(Kind.BARS, row)
 
     def curves(self) -> Iterator[Chart]:
-        """Return a chart for each benchmark, each parameter that varies, and each other value."""
+        """Return a chart for each parameter that varies, and each combination of all others."""
         for axis in _AXES:
             for group in self._swept(axis):
                 chart = self._chart(Kind.CURVES, group, axis)
@@ -222,7 +222,7 @@ def _between(first: float, last: float, part: float) -> float:
 def over_values(cells: Sequence[Columned]) -> Iterator[Chart]:
     """Return a chart for each benchmark over each name that ``--define`` gave several numbers.
 
-    Marked is the first value that no greater one is significantly faster than.
+    The mark is at the first value that no greater one is significantly faster than.
     """
     names = dict.fromkeys(name for _, result in cells for name in result.definitions)
     groups: dict[tuple[str, _Key], dict[str, list[_Numbered]]] = {}

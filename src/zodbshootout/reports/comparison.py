@@ -35,7 +35,7 @@ VERDICT = "verdict"
 NOT_SIGNIFICANT = "?"
 """The mark behind a ratio that may differ from 1 by chance, in place of the sign ×."""
 MAX_DIFFERENCES = 4
-"""The most differences besides the figures that are listed, unless all are wanted."""
+"""The most differences besides the figures that are listed without ``--verbose``."""
 STYLES = {
     Verdict.FASTER: Style.GOOD,
     Verdict.SLOWER: Style.BAD,
@@ -196,7 +196,7 @@ def _verdict(pair: Pair, base: str, new: str) -> Entry:
 
 
 def remedy(pairs: Iterable[Pair]) -> str:
-    """Return what it takes to decide *pairs* that are not, empty if all are decided."""
+    """Return the effort that decides the undecided of *pairs*, empty if all are decided."""
     needed = [pair for pair in pairs if pair.runs_needed]
     if not needed:
         return ""

@@ -29,13 +29,13 @@ HEIGHT = 220
 WIDTH = 420
 """The width of a chart in a picture, in pixels; on a page it is that of its container."""
 ROOM = 1.3
-"""The end of an axis of rates as a multiple of the highest: intervals beyond it end in arrows."""
+"""The end of an axis of rates, as a multiple of the highest; longer intervals end in arrows."""
 MARGIN = 1.3
 """The factor by which a logarithmic axis extends beyond the figures."""
 SHORTEST = 1e-9
 """The only value, in seconds, on a logarithmic axis if all figures are 0."""
 WIDE = 1000.0
-"""The least ratio of a logarithmic axis with ticks at powers of ten alone."""
+"""The ratio of the ends of an axis at which only powers of ten have ticks."""
 _SECONDS = "format(datum.value, '~s') + 's'"
 _NUMBER = "format(datum.value, ',~r')"
 _PERCENTILE = "format(1 - 1 / datum.value, '.5~%')"

@@ -67,8 +67,8 @@ def group_of(result: CellResult) -> tuple[object, ...]:
 def row_titles(results: Iterable[CellResult]) -> list[str]:
     """Return the title of the row of each result in a table.
 
-    It is the name of the benchmark, with the number of objects if the table has several, and with
-    the rate of iterations, and with what it is of them that is shown.
+    A title has the name of the benchmark, the number of objects if the table has several, the rate
+    of iterations and the measure.
     """
     listed = list(results)
     axis = data_axis(listed)

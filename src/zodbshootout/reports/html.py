@@ -21,7 +21,7 @@ from zodbshootout.reports.sections import BY_BENCHMARK
 
 _RESULTS = "Results"
 SHADES = (0.5, 2.0)
-"""From these powers of 2 on a ratio has the second and the third shade of its colour."""
+"""The powers of 2 at which a ratio gets the second and the third shade of its colour."""
 
 
 def write(report: Report, console: Console) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from zodbshootout.results.result import REACHED, CellResult
 
 MILLIONS = 10_000_000
-"""The least rate that is printed in millions."""
+"""The rate at which printing in millions begins."""
 
 
 @dataclass(frozen=True)

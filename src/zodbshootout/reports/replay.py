@@ -1,4 +1,4 @@
-"""Where the time of replayed transactions goes, and what they did that was not recorded."""
+"""Tables and charts of replays: the time of each step, latencies, and unrecorded events."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def replay_tables(cells: Sequence[Columned]) -> Iterator[Table]:
 
 
 def replay_notes(cells: Sequence[Columned]) -> Iterator[str]:
-    """Return a line if replays have met conflicts that depend on their pace."""
+    """Return a line if replays as fast as possible have met conflicts."""
     groups = _groups([cell for cell in cells if not cell[1].paced])
     results = [result for group in groups for result in group.values()]
     if any(per_iteration(result, "conflicts") for result in results):

@@ -9,7 +9,7 @@ from typing import Any
 
 
 class Style(Enum):
-    """How an entry stands out in formats that can show it.  Its words say the same."""
+    """The emphasis of an entry, in formats that can show it; its text says the same."""
 
     PLAIN = "plain"
     DIM = "dim"
@@ -52,7 +52,7 @@ class Row:
     entries: Sequence[Entry]
     """One for each column."""
     long_title: str = ""
-    """The title in words, if it is not the name of what it is about."""
+    """The title in words, if there is one."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Table:
 
 
 class Kind(Enum):
-    """How the points of a chart are drawn."""
+    """The form in which the points of a chart are drawn."""
 
     BARS = "bars"
     """A bar for each column."""
@@ -130,7 +130,7 @@ class Chart:
     """The column that is drawn as the limit of the others, if there is one."""
     x_logarithmic: bool = False
     percentile: str = ""
-    """As that of a :class:`Table`."""
+    """The metric shown, as in :attr:`Table.percentile`."""
 
     def drawn(self) -> list[str]:
         """Return the columns that have points, in order."""
@@ -187,7 +187,7 @@ class Report:
     sides: tuple[str, ...] = ()
     """The titles of the two columns, if the report compares two."""
     facts: Sequence[str] = ()
-    """What was measured, where, when and with which versions, a line each."""
+    """Lines about the run: the benchmarks, the place and the time, the versions, the source."""
     verdicts: Sequence[str] = ()
     """The conclusions, at most three sentences."""
     matrix: Table | None = None

@@ -26,7 +26,7 @@ from zodbshootout.results.comparison import Pair
 from zodbshootout.results.result import CellResult
 
 MAX_VERDICTS = 3
-"""More verdicts than these are not read; the matrix has them all."""
+"""The most verdicts at the top of a report; the matrix has all comparisons."""
 BY_BENCHMARK = "By benchmark"
 _MACHINE = {
     "date": "date",

@@ -43,19 +43,18 @@ from zodbshootout.results.result import IMPRECISE, PERCENTILES_AT_A_RATE, REACHE
 TILDE = "~"
 """The mark before an imprecise figure."""
 MAX_MINUTES = 600
-"""More minutes than these are not worth waiting for."""
+"""The most additional minutes that a note suggests."""
 NOTEWORTHY_LOAD = 0.05
 """The part of the processors' time used by other programs that may explain imprecise figures."""
 VAGUE = 0.5
-"""The half width of an interval, as a part of an imprecise figure, above which two digits are shown
-of it rather than three."""
+"""The half width, as a fraction of an imprecise figure, above which that has two digits."""
 _MEANS = {"objects", "seconds"}
 """The metrics whose figures are means, which have an interval."""
 _STYLES = {State.FAILED: Style.BAD, State.UNSUPPORTED: Style.DIM, State.NOT_RUN: Style.DIM}
 SLOW_HOST = 1.2
-"""The least ratio of a host's time to that of all clients for a note about the host."""
+"""The ratio of a host's time to that of all clients at which a note names the host."""
 WARMING_UP = 1.2
-"""The least ratio of a run's first value to the later ones for a note about warming up."""
+"""The ratio of a run's first value to the later ones at which a note points it out."""
 
 
 def tables_with_comparisons(
@@ -367,11 +366,11 @@ def _imprecision(result_sets: Sequence[ResultSet], baseline: str | None) -> Iter
 def other_load(results: Sequence[CellResult]) -> Iterator[str]:
     """Return the cause of imprecise figures, if others used the processors meanwhile."""
     metadata = [run.get_metadata() for result in results for run in result.runs]
-    for key, who in {"other_load": "programs", "steal": "virtual machines"}.items():
+    for key, users in {"other_load": "programs", "steal": "virtual machines"}.items():
         parts = [keys[key] for keys in metadata if key in keys]
         part = statistics.fmean(parts) if parts else 0.0
         if part >= NOTEWORTHY_LOAD:
-            yield f"other {who} used {part:.0%} of the processors"
+            yield f"other {users} used {part:.0%} of the processors"
 
 
 def _remedy(results: ResultSet, baseline: str | None, precision: float) -> Iterator[str]:
@@ -407,8 +406,8 @@ def _verdicts(comparisons: Sequence[ColumnComparison]) -> Iterator[str]:
     if any(pair.speed.is_known for pair in pairs):
         bases = dict.fromkeys(columns.base for columns in comparisons if not columns.is_variant)
         originals = any(columns.is_variant for columns in comparisons)
-        of = [*bases, *(["its original, for a variant"] if originals else [])]
+        references = [*bases, *(["its original, for a variant"] if originals else [])]
         yield (
-            f"×: the speed as a multiple of that of {', or of '.join(of)}; "
+            f"×: the speed as a multiple of that of {', or of '.join(references)}; "
             f"{NOT_SIGNIFICANT}: not significant"
         )

@@ -20,7 +20,7 @@ _STYLES = {
     Style.BAD: "red",
 }
 _WHOLE, _WITHOUT_INTERVALS_OF_FIGURES, _WITHOUT_INTERVALS = range(3)
-"""How much of an entry is shown, from everything to numbers alone."""
+"""The detail in which an entry is shown, from everything to numbers alone."""
 _BRIEFLY = (_WHOLE, _WITHOUT_INTERVALS_OF_FIGURES, _WITHOUT_INTERVALS)
 
 

@@ -26,9 +26,9 @@ _DATA = {
 }
 """Attributes of parameters, by metadata key."""
 _WITHOUT_DATA = {"objects", "min_objects", "seed"}
-"""The keys that a cell without data has too."""
+"""The keys of a cell that uses no data."""
 MAX = 1e18
-"""No number of seconds, bytes or objects that can be measured is larger."""
+"""The bound below which every number of seconds, bytes or objects lies."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def encode(value: Any) -> Any:
 
 
 def decode(kind: type[T], document: Any) -> T:
-    """Return the object of a *kind* from which :func:`encode` has made a document.
+    """Return the object of a *kind* that :func:`encode` turned into a *document*.
 
     :raises ValueError: if the document has another form; also KeyError, TypeError, AttributeError
     """

@@ -16,14 +16,14 @@ from zodbshootout.results.estimate import Estimate, mean_of_estimates, mean_of_r
 from zodbshootout.results.result import CellResult, long_name
 
 FALSE_CALLS = 0.01
-"""The false discovery rate: the fraction of cells called faster or slower that are so by chance.
+"""The false discovery rate: the share of chance findings among cells called faster or slower.
 
-If no cell differs, it is how often any cell of a comparison is called different.
+If no cell differs, it is the probability that a comparison calls any cell different.
 """
 COMPARED = ("p50", "p99")
-"""The percentiles that are compared of iterations at a rate."""
+"""The percentiles that are compared if iterations come at a rate."""
 MAX_WIDTH = math.log(1.1)
-"""The greatest half width of the logarithm of a ratio that can show no difference."""
+"""The half width, of the logarithm of a ratio, up to which a verdict can be no difference."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Pair:
 
     @property
     def seconds_needed(self) -> float:
-        """The predicted seconds that these runs take, besides those that there are."""
+        """The predicted duration of the missing runs, in seconds."""
         if self.runs_needed is None:
             return 0.0
         seconds = self.base.run_seconds, self.new.run_seconds
@@ -138,12 +138,12 @@ def compare(
 ) -> Comparison:
     """Compare the cells that both sides have measured.
 
-    Two cells are compared if they have the same benchmark, the same parameters except those that
-    are *ignored*, and unless contenders are compared *across* their names, the same contender.  The
-    names of parameters are those of :class:`~zodbshootout.client.specification.Parameters`, and
+    Two cells are compared if they have the same benchmark, the same parameters (but for those that
+    are *ignored*) and the same contender (unless contenders are compared *across* their names).
+    The names of parameters are those of :class:`~zodbshootout.client.specification.Parameters`, and
     for the crew those of the options ``concurrency``, ``threads`` and ``hosts``.
 
-    :raises UserError: if several cells of a side are alike then
+    :raises UserError: if this leaves a side with several cells that are alike
     """
     of_base = _by_key(_with_measures(base), ignored, across=across)
     of_new = _by_key(_with_measures(new), ignored, across=across)
@@ -251,10 +251,10 @@ def ratio_of(base: CellResult, new: CellResult) -> Ratio:
 
 
 def rounds_needed(results: Mapping[str, CellResult], baseline: str | None, precision: float) -> int:
-    """Predict the number of rounds after which a row is known with a *precision*.
+    """Predict the number of rounds that gives a row a *precision*.
 
-    That applies to the figure of each contender and to its ratio to the contender that it is
-    compared with.  *results* are the measured cells of the row, by contender; *precision* is half
+    The figure of each contender has it then, and its ratio to the contender that it is compared
+    with.  *results* are the measured cells of the row, by contender; *precision* is half
     of the width of an interval, as a part of the number.
     """
     estimates = [(result.relative, len(result.runs)) for result in results.values()]

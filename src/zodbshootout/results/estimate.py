@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 CONFIDENCE = 0.95
 """The fraction of intervals that contain the true mean."""
 MIN_RUNS = 3
-"""Fewer numbers than these say nothing about how such numbers vary: an interval from two of them
-is wider than any difference of interest, or has no width by chance."""
+"""The size of the smallest sample that has an interval: that of two numbers is wider than any
+difference of interest, or has no width by chance."""
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,8 @@
 
 ``out.json`` holds everything, each benchmark under a name of its own.  ``out.d/`` holds one file
 for each contender, with short names, so that two contenders can be compared.  ``out.cells.jsonl``
-lists all cells, a line of JSON for each, with their states; cells without a number are nowhere
-else.  No file that pyperf cannot read has a name that matches ``out*.json`` or ``out.d/*.json``.
+lists all cells, a line of JSON for each, with their states; cells without a number are only
+there.  No file that pyperf cannot read has a name that matches ``out*.json`` or ``out.d/*.json``.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ _TEXTS = {
 _NUMBERS = {"work_per_iteration", "precision", "latency_max_s", "other_load", "steal"}
 _HOST = re.compile(r"host_\d+(_s|_clients)?")
 MIN_VALUE = 1e-15
-"""No value of a run, in seconds or bytes, is smaller."""
+"""The bound above which every value of a run lies, in seconds or bytes."""
 
 _READING = (ValueError, KeyError, TypeError, AttributeError)
-"""The exceptions that documents of another form lead to."""
+"""The exceptions that reading documents of another form raises."""
 
 
 @dataclass(frozen=True)

@@ -23,14 +23,14 @@ from zodbshootout.results.cell import Cell
 from zodbshootout.results.estimate import MIN_RUNS, Estimate, mean_of, mean_of_runs
 
 MAX_WARMING_UP = 2
-"""The most values of a run that cannot show whether its first one is slower."""
+"""The number of values up to which a run cannot show that its first one is slower."""
 IMPRECISE = 0.1
 """The half width, as a fraction of the mean, above which a figure is imprecise if no precision was
 asked for."""
 USUAL = (50, 90, 99)
 """The percentiles that every report of latencies shows."""
 PERCENTILES_AT_A_RATE = {"p50": 0, "p99": 0, "p99.9": 5000}
-"""The percentiles that are shown of iterations at a rate, if there are as many iterations."""
+"""The percentiles shown of iterations at a rate, with the number of iterations that each needs."""
 REACHED, LONGEST = "reached", "longest"
 _NAME = "cell"
 """The name of all runs until they are written; pyperf joins runs of one name only."""
@@ -119,7 +119,7 @@ class CellResult:
 
     @cached_property
     def keeps_up(self) -> bool:
-        """Whether the iterations that came at a rate were done in time, if they did.
+        """Whether iterations at a rate were done in time; true if the cell has no rate.
 
         They were not if too few were done, or if they began later and later: by significantly more
         in the later half of a slice, and by more than is allowed.
@@ -183,7 +183,7 @@ class CellResult:
 
     @property
     def variant_of(self) -> str:
-        """The contender of which this is one in another environment; empty if there is none."""
+        """The contender of which this one is a variant; empty if it is none."""
         return str(self.metadata.get("beside", ""))
 
     @cached_property
@@ -247,7 +247,7 @@ class CellResult:
     def estimate(self) -> Estimate:
         """The mean over runs, which are independent, in the unit of the values.
 
-        That of a measure is geometric, like ratios: one long stall must not decide on it alone.
+        The mean of a measure is geometric, like that of ratios, lest one long stall dominate it.
         """
         if self.measure:
             logs = mean_of([math.log(value) for value in self.values])
@@ -283,7 +283,7 @@ class CellResult:
 
     @property
     def is_imprecise(self) -> bool:
-        """Whether the mean is not known as well as was asked for, or else within 10 %."""
+        """Whether the mean misses the precision that was asked for, or 10 % if none was."""
         return self.half_width is None or self.half_width > (self.precision or IMPRECISE)
 
     @property
@@ -294,7 +294,7 @@ class CellResult:
 
     @cached_property
     def usual_latencies(self) -> dict[float, float]:
-        """The usual percentiles, as of :meth:`latencies_at`, which takes some milliseconds."""
+        """The percentiles in :data:`USUAL`, computed once."""
         return self.latencies_at(USUAL)
 
     def latencies_at(self, percentiles: Sequence[float], kind: str = "") -> dict[float, float]:

@@ -26,7 +26,7 @@ SHADES = (0.5, 2.0)
 
 def write(report: Report, console: Console) -> None:
     """Write a page that loads nothing over the network."""
-    parts = [replace(report, title=_RESULTS), *report.parts]
+    parts = [replace(report, title=_RESULTS, parts=()), *report.parts]
     charts = [chart for part in parts for chart in part.all_charts()]
     numbers = {id(chart): number for number, chart in enumerate(charts)}
     # Each chart is a document of its own.

@@ -151,8 +151,7 @@ def test_another_package_can_make_a_storage_known(
         assert database.own_caches() == (PICKLE_CACHE, "foreign cache")
         (section,) = sys.modules["knows_foreign"].ForeignType.settled
         assert type(section).__name__ == "ForeignSection"
-        ((known, _),) = storages.known_types([section])
-        assert known.storage_name() == "ForeignStorage"
+        assert storages.type_of_section(section).storage_name() == "ForeignStorage"
         assert storages.sharing_of(section) is Sharing.VOLATILE
 
 

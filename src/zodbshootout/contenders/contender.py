@@ -23,7 +23,6 @@ from zodbshootout.client.storage_info import (
 from zodbshootout.client.storages import (
     StorageType,
     inner_sections,
-    known_types,
     nested_sections,
     sharing_of,
     type_of_section,
@@ -206,24 +205,24 @@ def contenders_of(configuration: Configuration) -> list[Contender]:
 def _contender(text: SectionText, section: Any, configuration: Configuration) -> Contender:
     """Return a contender; *section* is ``None`` if another Python is to read it."""
     servers = servers_of(text.names, configuration)
-    known = [] if section is None else list(known_types(nested_sections(section)))
+    typed = [(type_of_section(inner), inner) for inner in nested_sections(section)]
     info = StorageInfo() if section is None else _info(section, servers)
     settings = _settings(text, section, configuration)
     for server in servers:
         of_server = _settings(server.text, server, configuration)
         settings |= {f"{_OF_SERVER}{server.name}.{key}": value for key, value in of_server.items()}
-    installations = (kind.installation(storage) for kind, storage in known)
+    installations = (kind.installation(storage) for kind, storage in typed)
     return Contender(
         name=text.name,
         storage=_storage(text, configuration.names),
         settings=settings,
         info=info,
         servers={server.name: server for server in servers},
-        limits=tuple(limit for kind, storage in known for limit in kind.limits(storage)),
-        requirements=tuple(need for kind, storage in known for need in kind.requirements(storage)),
-        zap_obstacle=_zap_obstacle(info, [kind for kind, _ in known]),
+        limits=tuple(limit for kind, storage in typed for limit in kind.limits(storage)),
+        requirements=tuple(need for kind, storage in typed for need in kind.requirements(storage)),
+        zap_obstacle=_zap_obstacle(info, [kind for kind, _ in typed]),
         installation=next(filter(None, installations), None),
-        advice=tuple(advice for kind, storage in known for advice in kind.advice(storage)),
+        advice=tuple(advice for kind, storage in typed for advice in kind.advice(storage)),
         section=text,
         environment=configuration.environments.get(text.environment),
         text=_shown(text, servers, configuration.mask),
@@ -316,7 +315,7 @@ def _printable(value: Any) -> str:
 def _info(section: Any, servers: Sequence[ServerSection]) -> StorageInfo:
     # Nothing is known of a section that another package defines for databases.
     asked = list(_asked_first(getattr(section.config, "storage", section)))
-    names = [kind.storage_name() for kind in asked if kind is not None]
+    names = filter(None, (kind.storage_name() for kind in asked))
     return StorageInfo(
         storage_name=" over ".join(names) or StorageInfo.storage_name,
         sharing=sharing_of(section),
@@ -327,20 +326,18 @@ def _info(section: Any, servers: Sequence[ServerSection]) -> StorageInfo:
     )
 
 
-def _asked_first(storage: Any) -> Iterator[type[StorageType] | None]:
+def _asked_first(storage: Any) -> Iterator[type[StorageType]]:
     """Yield the type of a section's storage, and of those that this one delegates to."""
     sections = [storage]
     while sections:
         kind = type_of_section(sections[0])
         yield kind
-        sections = inner_sections(sections[0]) if kind is None or kind.transparent else []
+        sections = inner_sections(sections[0]) if kind is StorageType or kind.transparent else []
 
 
-def _prefetches(asked: Sequence[type[StorageType] | None]) -> bool | None:
-    for kind in asked:
-        if kind is None or kind.prefetches is not None:
-            return kind.prefetches if kind is not None else None
-    return None
+def _prefetches(asked: Sequence[type[StorageType]]) -> bool | None:
+    decisive = (kind for kind in asked if kind is StorageType or kind.prefetches is not None)
+    return next(decisive, StorageType).prefetches
 
 
 def _read_only(section: Any) -> bool:

@@ -210,24 +210,17 @@ def typed(storage: Any) -> StorageType:
     return next(known, StorageType)(storage)
 
 
-def type_of_section(section: Any) -> type[StorageType] | None:
-    """Return the type of storage that a section opens, ``None`` if it is not known."""
+def type_of_section(section: Any) -> type[StorageType]:
+    """Return the type of storage that a section opens, as :func:`typed` does for a storage."""
     names = class_names(type(section))
-    return next((cls for cls in storage_types() if names & set(cls.section_classes)), None)
-
-
-def known_types(sections: Iterable[Any]) -> Iterator[tuple[type[StorageType], Any]]:
-    """Return those of the *sections* whose type is known, each after its type."""
-    for section in sections:
-        storage_type = type_of_section(section)
-        if storage_type is not None:
-            yield storage_type, section
+    known = (cls for cls in storage_types() if names & set(cls.section_classes))
+    return next(known, StorageType)
 
 
 def inner_sections(section: Any) -> list[Any]:
     """Return the sections that are directly within *section*."""
-    settings = getattr(section, "config", None)
-    if settings is None or not hasattr(settings, "getSectionAttributes"):
+    settings: Any = getattr(section, "config", None)
+    if not hasattr(settings, "getSectionAttributes"):
         return []
     values = (getattr(settings, attribute) for attribute in settings.getSectionAttributes())
     lists = (value if isinstance(value, list) else [value] for value in values)
@@ -244,20 +237,20 @@ def nested_sections(section: Any) -> Iterator[Any]:
 def written_sections(section: Any) -> Iterator[Any]:
     """Return *section* and the sections within it whose storages are written to."""
     yield section
-    for inner in (type_of_section(section) or StorageType).keeping_sections(section):
+    for inner in type_of_section(section).keeping_sections(section):
         yield from written_sections(inner)
 
 
 def sharing_of(section: Any) -> Sharing:
     """Return which DBs see the data of *section*, as far as that is known before it is opened."""
-    known = known_types(written_sections(section))
-    return narrowest(storage_type.sharing_of(inner) for storage_type, inner in known)
+    written = written_sections(section)
+    return narrowest(type_of_section(inner).sharing_of(inner) for inner in written)
 
 
 def settle(section: Any) -> None:
     """Decide what *section* and the sections in it leave to chance, right before it is opened."""
-    for storage_type, inner in known_types(nested_sections(section)):
-        storage_type.settle(inner)
+    for inner in nested_sections(section):
+        type_of_section(inner).settle(inner)
 
 
 def qualified(cls: type) -> str:

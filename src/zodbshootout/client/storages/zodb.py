@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain
 from typing import Any
 
 from zodbshootout.client.storage_info import OPERATING_SYSTEM, Limit, Sharing
 from zodbshootout.client.storages import (
     StorageType,
     inner_sections,
-    known_types,
     nested_sections,
     remove_blobs,
+    type_of_section,
     written_sections,
 )
 
@@ -70,14 +69,12 @@ class DemoStorageType(StorageType):
 
     @classmethod
     def limits(cls, section: Any) -> Sequence[Limit]:
-        written = chain.from_iterable(map(written_sections, cls.keeping_sections(section)))
-        used = chain.from_iterable(map(nested_sections, inner_sections(section)))
         never = [
             Limit(
                 f"DemoStorage cannot keep its changes in {storage_type.storage_name()}; have it "
                 "keep them in a <filestorage changes>"
             )
-            for storage_type, _ in known_types(written)
+            for storage_type in map(type_of_section, written_sections(section))
             if not storage_type.holds_changes
         ]
         alone = [
@@ -86,7 +83,7 @@ class DemoStorageType(StorageType):
                 "not made for; use -c 1",
                 sharers=2,
             )
-            for storage_type, _ in known_types(used)
+            for storage_type in map(type_of_section, nested_sections(section))
             if not storage_type.serves_threads
         ]
         return [*never, *alone]

@@ -1,4 +1,4 @@
-"""Dataclasses about a contender's storage: which crews can use it, what it needs, its caches."""
+"""A contender's storage: the crews that can use it, the servers it needs, its caches, versions."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import enum
 import functools
 import json
 import math
+import socket
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
@@ -18,6 +19,8 @@ from zodbshootout.client.specification import ClientKind, CrewShape
 
 Address = Union[tuple[str, int], str]
 """A host and a port, or the path of a socket."""
+TIMEOUT = 3.0
+"""Seconds that a server may take to accept a connection, and then to answer."""
 
 
 class Sharing(enum.Enum):
@@ -112,6 +115,24 @@ class Requirement:
     """Its possible addresses; one that accepts connections is enough."""
     missing_message: str
     """The message if it does not run: what is missing, and how to start it."""
+
+
+def connect(address: Address) -> socket.socket:
+    """Return a connection to a server.
+
+    :raises OSError: if it accepts none
+    """
+    if isinstance(address, tuple):
+        host, port = address
+        return socket.create_connection((host or "localhost", port), TIMEOUT)
+    connection = socket.socket(socket.AF_UNIX)
+    connection.settimeout(TIMEOUT)
+    try:
+        connection.connect(address)
+    except OSError:
+        connection.close()
+        raise
+    return connection
 
 
 @dataclass(frozen=True)

@@ -11,25 +11,18 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from zodbshootout.client.storage_info import Address, connect
 from zodbshootout.config.configuration import SCRATCH, Configuration, ServerSection, Source
 from zodbshootout.errors import UserError
 
 HOST = "127.0.0.1"
 """The loopback interface, on which private servers listen by default; no other host reaches it."""
-CONNECT_TIMEOUT = 3.0
-"""Seconds that a server may take to accept a connection."""
 
 
-def accepts(address: tuple[str, int] | str) -> bool:
-    """Return whether a host and port, or a socket's path, accepts connections."""
+def accepts(address: Address) -> bool:
+    """Return whether a server at *address* accepts connections."""
     try:
-        if isinstance(address, str):
-            with socket.socket(socket.AF_UNIX) as probe:
-                probe.settimeout(CONNECT_TIMEOUT)
-                probe.connect(address)
-        else:
-            host, port = address
-            socket.create_connection((host or "localhost", port), CONNECT_TIMEOUT).close()
+        connect(address).close()
     except OSError:
         return False
     return True
@@ -38,7 +31,7 @@ def accepts(address: tuple[str, int] | str) -> bool:
 def greets(address: tuple[str, int]) -> bool:
     """Return whether a server at *address* speaks first, as MySQL's do when they are ready."""
     try:
-        with socket.create_connection(address, CONNECT_TIMEOUT) as connection:
+        with connect(address) as connection:
             return bool(connection.recv(1))
     except OSError:
         return False

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
+from zodbshootout.client import storage_info
 from zodbshootout.client.database import Database
 from zodbshootout.client.specification import Storage
 from zodbshootout.client.storage_info import OPERATING_SYSTEM, Address
-from zodbshootout.client.storages import relstorage_servers
 from zodbshootout.client.storages.relstorage import RelStorageType
 from zodbshootout.client.storages.relstorage_servers import (
     address_of,
@@ -201,7 +201,7 @@ def test_nobody_who_answers_tells_no_version(
 ) -> None:
     assert version_of(unused()) is None
     assert version_of(str(tmp_path / "no.sock")) is None
-    monkeypatch.setattr(relstorage_servers, "TIMEOUT", 0.01)
+    monkeypatch.setattr(storage_info, "TIMEOUT", 0.01)
     with closing(socket.create_server(("127.0.0.1", 0))) as listener:
         assert version_of(listener.getsockname()) is None
 

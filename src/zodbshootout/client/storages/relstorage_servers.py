@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-import socket
 import sqlite3
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from zodbshootout.client.storage_info import Address
+from zodbshootout.client.storage_info import Address, connect
 
 SQLITE = "SQLite"
 _MYSQL = "MySQL"
@@ -27,8 +26,6 @@ _QUERIES = {
 }
 
 MEMCACHED_PORT = 11211
-TIMEOUT = 3.0
-"""Seconds that memcached has to answer."""
 _NETWORK = re.compile(
     r"((inet6?|tcp):)?(?P<host>\[[^]]+\]|[^:\[\]/]+)(:(?P<port>\d+))?(:(?P<weight>\d+))?"
 )
@@ -102,23 +99,10 @@ def memcached_versions(servers: Iterable[Address]) -> list[str]:
 def version_of(address: Address) -> str | None:
     """Return the version of a memcached, or ``None`` if it does not answer."""
     try:
-        with _connected(address) as connection:
+        with connect(address) as connection:
             connection.sendall(b"version\r\n")
             answer = connection.makefile("rb").readline()
     except OSError:
         return None
     word, _, version = answer.decode("ascii", "replace").strip().partition(" ")
     return version if word == "VERSION" and version else None
-
-
-def _connected(address: Address) -> socket.socket:
-    if isinstance(address, tuple):
-        return socket.create_connection(address, TIMEOUT)
-    connection = socket.socket(socket.AF_UNIX)
-    connection.settimeout(TIMEOUT)
-    try:
-        connection.connect(address)
-    except OSError:
-        connection.close()
-        raise
-    return connection

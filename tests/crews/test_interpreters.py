@@ -27,6 +27,7 @@ from zodbshootout.client.specification import (
 from zodbshootout.client.storage_info import StorageInfo
 from zodbshootout.client.tasks import Preparation
 from zodbshootout.contenders.making import carry_to
+from zodbshootout.crews import interpreters
 from zodbshootout.crews.crew import Crew
 from zodbshootout.crews.hosts import StartCrew
 from zodbshootout.crews.interpreters import call_in, interpreter_crew, started
@@ -68,6 +69,8 @@ def children_but(known: set[psutil.Process]) -> set[psutil.Process]:
 @contextmanager
 def crew(interpreter: Interpreter, specified: Specification, **more: Any) -> Iterator[Crew]:
     called(interpreter, "prepare", Preparation(specified))
+    client_kind = specified.parameters.crew.client_kind
+    interpreter = replace(interpreter, gevent=client_kind is ClientKind.GREENLET)
     with interpreter_crew(
         interpreter, StartCrew(specified, **more), LogSettings()
     ) as of_other_python:
@@ -150,11 +153,14 @@ class AnotherClock:
         raise AssertionError(instant)
 
 
-def test_clocks_that_differ_are_told_of(interpreter: Interpreter, storage: Storage) -> None:
+def test_clocks_that_differ_are_told_of(
+    interpreter: Interpreter, storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(interpreters, "SystemClock", AnotherClock)
     specified = specification(storage, "tpc", SHARED)
     with (
         pytest.raises(Failed, match="its clock is not the one that is read here"),
-        interpreter_crew(interpreter, StartCrew(specified), LogSettings(), AnotherClock()),
+        interpreter_crew(interpreter, StartCrew(specified), LogSettings()),
     ):
         pass
 

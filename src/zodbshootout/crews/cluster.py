@@ -77,18 +77,13 @@ class Cluster:
         """
         if self.room is not None and size > self.room:
             raise Failed(Failure(f"the hosts have room for {self.room} clients only"))
-        lengths = dict.fromkeys(range(len(self.workers)), 0)
+        rooms = [size if worker.room is None else worker.room for worker in self.workers]
+        lengths = [0] * len(rooms)
         for _ in range(size):
-            free = [number for number in lengths if self._has_room(number, lengths[number])]
+            free = [number for number, room in enumerate(rooms) if lengths[number] < room]
             lengths[min(free, key=lengths.__getitem__)] += 1
-        ends = list(accumulate(lengths.values()))
-        return [
-            range(last - length, last) for last, length in zip(ends, lengths.values(), strict=True)
-        ]
-
-    def _has_room(self, number: int, clients: int) -> bool:
-        room = self.workers[number].room
-        return room is None or clients < room
+        ends = accumulate(lengths)
+        return [range(end - length, end) for end, length in zip(ends, lengths, strict=True)]
 
     @contextmanager
     def client(self, timeout: float = CONNECTING) -> Iterator[Any]:
@@ -145,7 +140,6 @@ class Agent:
         from distributed import get_worker
 
         self._worker: Any = get_worker()
-        self._clock = SystemClock()
         self._stack = ExitStack()
         directory = self._stack.enter_context(
             TemporaryDirectory(dir=self._worker.local_directory, ignore_cleanup_errors=True)
@@ -162,11 +156,11 @@ class Agent:
                 },
             )
         )  # fmt: skip
-        self._stack.callback(_kill_group, self._peer.pid)
+        self._stack.callback(_kill_group, self._peer.process.pid)
 
     async def now(self) -> float:
         """Return the time of this host's clock."""
-        return self._clock.now()
+        return SystemClock.now()
 
     async def ask(self, call: Call) -> Any:
         """Return the answer of the interpreter, or its failure."""

@@ -13,16 +13,16 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 from zodbshootout.client.outcome import Failed, Failure
-from zodbshootout.client.protocol import Call, Clock, SystemClock
-from zodbshootout.client.specification import ClientKind, Interpreter
+from zodbshootout.client.protocol import Call, SystemClock
+from zodbshootout.client.specification import Interpreter
 from zodbshootout.crews.crew import Crew
-from zodbshootout.crews.hosts import Host, HostsCrew, StartCrew
+from zodbshootout.crews.hosts import Host, HostsCrew, StartCrew, result
 from zodbshootout.crews.logs import LogSettings
 from zodbshootout.guardian import END_TIMEOUT, Child
 
@@ -42,18 +42,18 @@ def own_interpreter(*, gevent: bool) -> Interpreter:
     return Interpreter("", sys.executable, str(modules), sees_ours=True, gevent=gevent)
 
 
+@dataclass(frozen=True)
 class Peer:
     """A process of another Python that answers calls, one after the other."""
 
-    def __init__(self, name: str, connection: Connection, process: Child) -> None:
-        self._name = name
-        self._connection = connection
-        self._process = process
-        self.pid = process.pid
+    name: str
+    """Its name in messages."""
+    connection: Connection
+    process: Child
 
     def send(self, message: object) -> None:
         with suppress(BrokenPipeError, ConnectionResetError):  # result() says how it ended
-            self._connection.send(message)
+            self.connection.send(message)
 
     def ask(self, call: Call) -> Peer:
         """Send a call; :meth:`result` waits for the answer."""
@@ -63,16 +63,16 @@ class Peer:
     def poll(self, seconds: float | None = None) -> bool:
         """Wait at most *seconds* for an answer or the process's end; return whether one came."""
         # Greenlets have their turn meanwhile.
-        ready, _, _ = select.select([self._connection], [], [], seconds)
+        ready, _, _ = select.select([self.connection], [], [], seconds)
         return bool(ready)
 
     def result(self, timeout: float | None = None) -> Any:
         """Wait for the answer; it is a :class:`Failure` if the process has ended, too."""
         self.poll(timeout)
         try:
-            return self._connection.recv()
+            return self.connection.recv()
         except (EOFError, OSError):  # an answer can be cut off, too
-            cause = f"{self._name} {self._process.describe_exit(END_TIMEOUT)}"
+            cause = f"{self.name} {self.process.describe_exit(END_TIMEOUT)}"
             return Failure(cause, cause, crashed=True)
 
 
@@ -131,28 +131,21 @@ def call_in(interpreter: Interpreter, call: Call, settings: LogSettings) -> Any:
     :raises Failed: if it fails there
     """
     with started(interpreter, settings) as peer:
-        answer = peer.ask(call).result()
-        if isinstance(answer, Failure):
-            raise Failed(answer)
-        return answer
+        return result("", peer.ask(call))
 
 
 @contextmanager
 def interpreter_crew(
-    interpreter: Interpreter,
-    start_crew: StartCrew,
-    settings: LogSettings,
-    clock: Clock | None = None,
+    interpreter: Interpreter, start_crew: StartCrew, settings: LogSettings
 ) -> Iterator[Crew]:
     """Have a crew in another Python on this host, every client of which is set up.
 
     :raises Failed: if a client fails
     """
-    shape = start_crew.specification.parameters.crew
-    patched = replace(interpreter, gevent=shape.client_kind is ClientKind.GREENLET)
-    with started(patched, settings) as peer:
-        hosts = [Host("", peer, range(shape.size))]
-        with HostsCrew(clock or SystemClock(), hosts, start_crew) as crew:
+    size = start_crew.specification.parameters.crew.size
+    with started(interpreter, settings) as peer:
+        hosts = [Host("", peer, range(size))]
+        with HostsCrew(SystemClock(), hosts, start_crew) as crew:
             yield crew
 
 

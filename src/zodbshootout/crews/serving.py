@@ -114,7 +114,7 @@ class Leading:
         profiles = Path(start.profiles) if start.profiles else None
         plan = plan_of(start.specification, profiles, start.clients)
         self.crew = self.stack.enter_context(plan.started())
-        return SystemClock().now()
+        return SystemClock.now()
 
     def ask(self, order: Any, clients: Sequence[int]) -> list[Any]:
         """Return the reports of some clients."""

@@ -119,13 +119,13 @@ def test_a_client_that_could_obstruct_others_goes_on_for_as_long_as_it_was_measu
 
 def test_a_killed_client_is_named_with_the_signal() -> None:
     expected = pytest.raises(Failed, match=r"client 1 \(pid \d+\) was killed by SIGKILL")
-    with expected, crew_of_processes(Deadly, 3) as crew:
+    with expected, crew_of_processes(Deadly, 3).started() as crew:
         crew.measure(3)
 
 
 def test_a_client_that_ends_before_it_is_set_up_is_noticed() -> None:
     expected = pytest.raises(Failed, match=r"client \d \(pid \d+\) ended with exit status 7")
-    with expected, crew_of_processes(Leaving, 2):
+    with expected, crew_of_processes(Leaving, 2).started():
         pytest.fail("the crew cannot be complete")
 
 
@@ -150,7 +150,7 @@ def test_trap_16_clients_are_forked_from_a_process_that_has_opened_nothing() -> 
 def test_no_process_is_left_of_a_crew_that_failed() -> None:
     crew = crew_of_processes(Deadly, 3)
     pids: list[int | None] = []
-    with pytest.raises(Failed), crew:
+    with pytest.raises(Failed), crew.started():
         pids.extend(process.pid for process in crew._processes)
         crew.measure(3)
     assert len(pids) == 3

@@ -223,7 +223,7 @@ def hosts_crew(
         gevent = shape.client_kind is ClientKind.GREENLET
         agent = partial(Agent, settings=settings, equipment=sent, gevent=gevent)
         hosts = _hosts(client, cluster, shape.size, agent)
-        with ClusterCrew(SystemClock(), hosts, start_crew) as crew:
+        with ClusterCrew(SystemClock(), hosts, start_crew).started() as crew:
             yield crew
 
 

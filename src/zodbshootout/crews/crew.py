@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,9 +37,7 @@ LATENESS_KEPT = 0.95
 class Crew(ABC):
     """Clients that are reached through orders and reports.
 
-    A crew is used as a context manager: entering starts the clients and waits until every one is
-    set up; leaving has them close their databases, or ends them if one has failed.  Every method
-    raises :class:`~.client.outcome.Failed` if a client has failed or is gone.
+    Every method raises :class:`~.client.outcome.Failed` if a client has failed or is gone.
     """
 
     def __init__(self, size: int, clock: Clock) -> None:
@@ -83,19 +82,15 @@ class Crew(ABC):
         If another process has the clients, that process ends them when its connection is closed.
         """
 
-    def __enter__(self) -> Crew:
+    @contextmanager
+    def started(self) -> Iterator[Crew]:
+        """Have the crew, every client of which is set up; at the end every client leaves.
+
+        After a failure the clients are ended without waiting for their answer.
+        """
         try:
             self.start()
-        except BaseException:
-            self.abandon()
-            raise
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is not None:
-            self.abandon()
-            return
-        try:
+            yield self
             self.leave()
         except BaseException:
             self.abandon()

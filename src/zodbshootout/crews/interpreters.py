@@ -145,7 +145,7 @@ def interpreter_crew(
     size = start_crew.specification.parameters.crew.size
     with started(interpreter, settings) as peer:
         hosts = [Host("", peer, range(size))]
-        with HostsCrew(SystemClock(), hosts, start_crew) as crew:
+        with HostsCrew(SystemClock(), hosts, start_crew).started() as crew:
             yield crew
 
 

@@ -238,7 +238,7 @@ class CrewPlan:
         with ExitStack() as stack:
             crew = self._crew(stack)
             crew.most_at_once = self.benchmark.most_at_once(self.parameters)
-            yield stack.enter_context(crew)
+            yield stack.enter_context(crew.started())
 
     def _crew(self, stack: ExitStack) -> Crew:
         shape, here = self.parameters.crew, self._here

@@ -59,12 +59,12 @@ class Crew(ABC):
         """Start the clients, and wait until every one is set up."""
 
     @abstractmethod
-    def ask(self, order: Any, clients: Sequence[int] | None = None) -> list[Any]:
-        """Send an order to all *clients*, or to those named; return their reports in this order."""
+    def ask(self, order: Any, *, first_only: bool = False) -> list[Any]:
+        """Send an order to all clients, or only to the first; return the reports in their order."""
 
-    def call(self, name: str, *args: Any, clients: Sequence[int] | None = None) -> list[Any]:
-        """Call a method of all clients, or of those named; return what it returns to each."""
-        return self.ask(Call(name, args), clients)
+    def call(self, name: str, *args: Any, first_only: bool = False) -> list[Any]:
+        """Call a method of all clients, or only of the first; return what it returns for each."""
+        return self.ask(Call(name, args), first_only=first_only)
 
     def leave(self) -> None:
         """Have every client close everything and end."""
@@ -154,7 +154,7 @@ class Crew(ABC):
 
     def verify(self) -> None:
         """Have what the clients did checked in the database."""
-        self.call("audit", self.call("verify"), clients=[0])
+        self.call("audit", self.call("verify"), first_only=True)
 
 
 @dataclass

@@ -30,8 +30,6 @@ MAX_UNCERTAIN = 0.1
 """A slice is worthless if a clock is uncertain by more than this part of its length."""
 ATTEMPTS = 3
 """Attempts at a slice that is worthless."""
-MORE_OBJECTS = "more objects with --object-counts"
-MORE_TIME = "more time with --min-time, or "
 SETTING_UP = 60.0
 """Seconds that a host may take to start its interpreter; a lost worker never starts one."""
 
@@ -101,7 +99,7 @@ class HostsCrew(Crew):
     """
 
     def __init__(self, clock: Clock, hosts: Sequence[Host], start_crew: StartCrew) -> None:
-        """Prepare the crew of *start_crew*; *hosts* have all of its clients."""
+        """Prepare the crew of *start_crew*; *hosts* have its clients, in their order."""
         specification = start_crew.specification
         super().__init__(specification.parameters.crew.size, clock)
         benchmark = benchmarks()[specification.benchmark]
@@ -123,42 +121,31 @@ class HostsCrew(Crew):
 
     def _start_clients(self) -> list[float]:
         """Start the clients; return the time that each host has then."""
-        starts = {
-            host.name: Call("start_crew", (replace(self._start_crew, clients=host.clients),))
-            for host in self._hosts
-        }
-        return list(self._answers(starts).values())
+        starts = [replace(self._start_crew, clients=host.clients) for host in self._hosts]
+        return self._answers(self._hosts, [Call("start_crew", (start,)) for start in starts])
 
-    def ask(self, order: Any, clients: Sequence[int] | None = None) -> list[Any]:
-        asked = range(self.size) if clients is None else clients
-        calls: dict[str, Call] = {}
-        for host in self._hosts:
-            there = [number for number, client in enumerate(host.clients) if client in asked]
-            if there:
-                calls[host.name] = Call("ask", (host.on_its_clock(order), there))
-        answers = self._answers(calls)
-        reports: dict[int, Any] = {}
-        for host in self._hosts:
-            if host.name in calls:
-                _, there = calls[host.name].args
-                for number, report in zip(there, answers[host.name], strict=True):
-                    reports[host.clients[number]] = host.on_our_clock(report)
-        return [reports[client] for client in asked]
+    def ask(self, order: Any, *, first_only: bool = False) -> list[Any]:
+        hosts = self._hosts[:1] if first_only else self._hosts
+        calls = [Call("ask", (host.on_its_clock(order), first_only)) for host in hosts]
+        return [
+            host.on_our_clock(report)
+            for host, reports in zip(hosts, self._answers(hosts, calls), strict=True)
+            for report in reports
+        ]
 
     def leave(self) -> None:
-        self._answers({host.name: Call("leave") for host in self._hosts})
+        self._answers(self._hosts, [Call("leave")] * len(self._hosts))
 
-    def _answers(self, calls: Mapping[str, Call]) -> dict[str, Any]:
-        """Return the answers of hosts by their names; all are asked at once.
+    def _answers(self, hosts: Sequence[Host], calls: Sequence[Call]) -> list[Any]:
+        """Return the answers of *hosts* to a call of each; all are called at once.
 
         :raises Failed: naming the host
         """
         futures = []
-        for host in self._hosts:
-            if host.name in calls:
-                with failures_of(host.name):
-                    futures.append((host.name, host.actor.ask(calls[host.name])))
-        return {name: result(name, future) for name, future in futures}
+        for host, call in zip(hosts, calls, strict=True):
+            with failures_of(host.name):
+                futures.append(host.actor.ask(call))
+        return [result(host.name, future) for host, future in zip(hosts, futures, strict=True)]
 
 
 class ClusterCrew(HostsCrew):
@@ -233,7 +220,8 @@ class ClusterCrew(HostsCrew):
         end = max(stretch.progress.end(prepare.iterations) for stretch in stretches)
         length = end - start
         # If each iteration has a start of its own, more of them make a stretch no longer.
-        advice = f"give slices {MORE_TIME if self.most_at_once > 1 else ''}{MORE_OBJECTS}"
+        time = "more time with --min-time, or " if self.most_at_once > 1 else ""
+        advice = f"give slices {time}more objects with --object-counts"
         unsure = {name: offset.uncertainty_at(start) for name, offset in offsets.items()}
         worst = max(unsure, key=unsure.__getitem__)
         late = max(stretch.late for stretch in stretches)

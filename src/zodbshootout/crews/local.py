@@ -68,12 +68,12 @@ class LocalCrew(Crew):
         self.launch()
         self._gather(range(self.size))
 
-    def ask(self, order: Any, clients: Sequence[int] | None = None) -> list[Any]:
+    def ask(self, order: Any, *, first_only: bool = False) -> list[Any]:
         if isinstance(order, Prepare):
             self._counts = order.counts
         if isinstance(order, Start) and self._counts:
             self._recording.enter_context(self._profiler.recording())
-        asked = range(self.size) if clients is None else clients
+        asked = range(1 if first_only else self.size)
         for client in asked:
             self.send(client, order)
         reports = self._gather(asked)

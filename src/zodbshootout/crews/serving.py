@@ -116,10 +116,10 @@ class Leading:
         self.crew = self.stack.enter_context(plan.started())
         return SystemClock.now()
 
-    def ask(self, order: Any, clients: Sequence[int]) -> list[Any]:
-        """Return the reports of some clients."""
+    def ask(self, order: Any, first_only: bool) -> list[Any]:
+        """Return the reports of all clients, or only of the first."""
         assert self.crew is not None
-        reports = self.crew.ask(order, clients)
+        reports = self.crew.ask(order, first_only=first_only)
         return _latencies_together(reports) if isinstance(order, Stop) else reports
 
     def leave(self) -> None:

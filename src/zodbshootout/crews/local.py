@@ -246,15 +246,11 @@ class CrewPlan:
             return ProcessCrew(len(here), self.open_benchmark, self.clock, self.profiler)
         if not shape.shared:
             return ThreadCrew(len(here), self.open_benchmark, self.clock, self.profiler)
-        database = self.open_database()
+        database = self._filled_database()
         # After a failure clients may still use it; the process ends soon anyway.
         stack.push(lambda kind, *_: database.close() if kind is None else None)
-        self._fill_volatile(database)
         neighbours = Neighbours(len(here), here[0])
-
-        def open_shared(index: int) -> Benchmark:
-            return self._benchmark(Client(here[index], self.parameters, database, neighbours))
-
+        open_shared = partial(self._benchmark, database, neighbours)
         crew = ThreadCrew(len(here), open_shared, self.clock, self.profiler)
         crew.neighbours = neighbours
         return crew
@@ -264,23 +260,26 @@ class CrewPlan:
 
         Any process can call it: what :func:`plan_of` returns can be pickled.
         """
-        database = self.open_database()
-        self._fill_volatile(database)
-        return self._benchmark(Client(self._here[index], self.parameters, database))
+        return self._benchmark(self._filled_database(), None, index)
 
     @property
     def _here(self) -> Sequence[int]:
         return range(self.parameters.crew.size) if self.clients is None else self.clients
 
-    def _benchmark(self, client: Client) -> Benchmark:
-        benchmark = self.benchmark(client)
-        self.profiler.instrument(benchmark)
-        return benchmark
-
-    def _fill_volatile(self, database: Database) -> None:
+    def _filled_database(self) -> Database:
+        database = self.open_database()
         if database.sharing is Sharing.VOLATILE:
             fill(database, self.parameters)
             populate(database, self.benchmark.dataset, self.parameters)
+        return database
+
+    def _benchmark(
+        self, database: Database, neighbours: Neighbours | None, index: int
+    ) -> Benchmark:
+        client = Client(self._here[index], self.parameters, database, neighbours)
+        benchmark = self.benchmark(client)
+        self.profiler.instrument(benchmark)
+        return benchmark
 
 
 def plan_of(

@@ -23,7 +23,7 @@ class Neighbours:
     """
 
     def __init__(self, size: int, first: int) -> None:
-        """Let the one of *size* clients with the index *first* count for all what the DB counts."""
+        """Create a barrier for *size* clients; client *first* counts the use of the DB's cache."""
         self.first = first
         self._barrier = threading.Barrier(size, self._act)
         self._numbers: list[int] = []

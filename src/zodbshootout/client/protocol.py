@@ -77,7 +77,7 @@ class Prepare:
     counts: bool = True
     """Whether it is part of a value, not of calibration: then clients go on until all are done."""
     first: Optional[int] = None  # noqa: UP045 - Python 3.9
-    """The number of its first iteration, if iterations are numbered: those that count are."""
+    """The number of its first iteration; ``None`` if it goes on from the former stretch."""
     rate: float = 0.0
     """Iterations a second of all clients together; 0 if each follows the former one."""
     empty: bool = False
@@ -106,7 +106,7 @@ class Pacing:
     responses: float
     """The sum of their latencies, from the instants at which they were due."""
     lags: Latencies
-    """By how much later they began."""
+    """The time by which each began after it was due."""
     lag_growth: float
     """The mean of the lags of the later half, less that of the former half."""
     scheduled: float

@@ -117,7 +117,7 @@ class Equipment:
     files: Mapping[str, bytes] = field(default_factory=dict)
     """Contents of files that the run has made, by the names of their paths in the configuration."""
     directories: Sequence[str] = ()
-    """Names in the configuration of the run's directories."""
+    """The names that the configuration has for directories of the run."""
 
     def unpacked(self, place: Path) -> dict[str, str]:
         """Make the files and directories in a *place*; return their paths by their names."""
@@ -130,7 +130,7 @@ class Equipment:
 
 
 class Agent:
-    """Answers calls of ``Leading`` in an interpreter of its own, which has the clients.
+    """Passes calls on to a Python of its own, which has the clients: see ``serving.Leading``.
 
     A Dask worker cannot have them itself: it runs several threads, so nothing should be forked from
     it, and it is a daemon, which cannot have children.
@@ -182,7 +182,7 @@ class Agent:
         return Call(call.name, (replace(start, specification=specification),))
 
     def _is_held(self) -> bool:
-        """Return whether anybody still holds this actor."""
+        """Return whether the run still holds this actor."""
         return any(actor is self for actor in self._worker.state.actors.values())
 
     def end(self) -> None:

@@ -243,7 +243,7 @@ class Sample:
         self.cleared = stretches[0].cleared
 
     def _add_paced(self, pacings: Sequence[Pacing], counted: int) -> None:
-        """Add iterations of which it was decided beforehand how many are done in which time."""
+        """Add iterations that were due at the instants of a schedule."""
         self.done += counted * self.clients
         self.seconds += sum(pacing.responses for pacing in pacings) / self.clients
         self.lags = self.lags or Latencies()

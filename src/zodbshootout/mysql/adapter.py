@@ -13,7 +13,6 @@ REPORTED = "5.7.44"
 """The version of MySQL that RelStorage takes MariaDB for, which understands its statements."""
 
 _FIRST_WITH_INLINE_REFERENCES = {"MariaDB": (10, 5), "MySQL": (9, 0)}
-_NUMBER = re.compile(r"\d+(?:\.\d+)*")
 _REFERENCES = re.compile(
     r"""
     (?P<of_the_table> FOREIGN \s+ KEY \s* \w* \s* \([^)]*\) \s* REFERENCES )
@@ -31,8 +30,7 @@ def product(version: str) -> str:
 
 def number(version: str) -> str:
     """Return the digits and dots at the start of a version."""
-    match = _NUMBER.match(version)
-    return match[0] if match else version
+    return re.split(r"[^\d.]", version, maxsplit=1)[0]
 
 
 def honours_inline_references(version: str) -> bool:
@@ -71,7 +69,7 @@ class SchemaInstaller(MySQLSchemaInstaller):  # type: ignore[misc]
 
     @property
     def leaves_out_references(self) -> bool:
-        """Whether ``object_state`` is not as RelStorage has it; the server's version is known."""
+        """Whether ``object_state`` differs from RelStorage's; the server has been asked."""
         return self._original_template != self.CREATE_OBJECT_STATE_TMPL
 
     @property

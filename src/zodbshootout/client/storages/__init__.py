@@ -150,7 +150,10 @@ class StorageType:
         return None
 
     def combined_cache_use(self) -> CacheUse | None:
-        """Return the use of its cache, or else of those of all inner storages, if they count it."""
+        """Return the use of its cache or, if it has none, of those of all inner storages.
+
+        Return ``None`` if one of these counts nothing.
+        """
         own = self.cache_use()
         if own is not None or not self.inner:
             return own

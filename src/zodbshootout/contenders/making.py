@@ -219,7 +219,7 @@ class Maker:
             wanted.seek(0)
             installer = self._guardian.start(
                 command, stdin=wanted, stdout=output, stderr=subprocess.STDOUT,
-                env={**known, **foreign_environment(os.environ)},
+                env={**known, **foreign_environment()},
             )  # fmt: skip
             try:
                 exit_code = installer.exit_code(_INSTALL_TIMEOUT)
@@ -319,7 +319,7 @@ def _probed(path: Path) -> _Python:
         done = subprocess.run(
             [str(path), "-c", _PROBE],
             check=True, capture_output=True, timeout=_PROBE_TIMEOUT, stdin=subprocess.DEVNULL,
-            env=None if str(path) == sys.executable else foreign_environment(os.environ),
+            env=None if str(path) == sys.executable else foreign_environment(),
         )  # fmt: skip
         answer = json.loads(done.stdout.splitlines()[-1])
         return _Python(tuple(answer["version"]), answer["implementation"], answer["flaw"])

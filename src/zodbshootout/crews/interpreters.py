@@ -99,7 +99,7 @@ def started(
         interpreter.executable, "-c", _PROGRAM, interpreter.modules, str(theirs.fileno()),
         *(["--gevent"] if interpreter.gevent else []), *([LIFELINE] if own_group else []),
     ]  # fmt: skip
-    variables = dict(os.environ) if interpreter.sees_ours else foreign_environment(os.environ)
+    variables = dict(os.environ) if interpreter.sees_ours else foreign_environment()
     with ours, theirs:
         try:
             process = Child(
@@ -149,6 +149,6 @@ def interpreter_crew(
             yield crew
 
 
-def foreign_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return an environment without the variables for the Python of the command."""
-    return {name: value for name, value in environment.items() if name not in _NOT_ITS_OWN}
+def foreign_environment() -> dict[str, str]:
+    """Return this process's environment without the variables for the Python of the command."""
+    return {name: value for name, value in os.environ.items() if name not in _NOT_ITS_OWN}

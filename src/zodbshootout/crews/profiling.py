@@ -82,9 +82,9 @@ def profiler_for(client_kind: ClientKind, directory: Path) -> Profiler:
 
 
 def collect(parts: Path, profile: Path) -> None:
-    """Add the profiles in *parts* to that of earlier runs, and list it in a text beside it.
+    """Add the profiles in *parts* to that of earlier runs, and write a text that lists it.
 
-    *profile* is the path of both files, but for their endings.
+    *profile* is the path of both files without their endings.
 
     :raises OSError: if a file cannot be written
     """

@@ -59,8 +59,8 @@ _TWO_DRIVERS = {
     "sqlite": "sqlite3",
     "mysql": "MySQLdb",
 }
-"""Modules for which RelStorage has two drivers of the same rank, of that name and for gevent, by
-the class of the adapter's section and by the scheme of a URI."""
+"""Modules with which RelStorage has two drivers of equal rank, one of that name and one for gevent,
+by the class of the adapter's section or by the scheme of a URI."""
 _LEAKY = frozenset({"4.3.0"})
 """Versions in which stores outlive their transaction in SQLite, as tests have shown.
 

@@ -16,7 +16,7 @@ class ZlibStorageType(StorageType):
 
 
 class ServerZlibStorageType(ZlibStorageType):
-    """Its counterpart for a ZEO server whose clients compress: it looks into their records."""
+    """zc.zlibstorage for a ZEO server whose clients compress: it looks into their records."""
 
     storage_class = "zc.zlibstorage.ServerZlibStorage"
     section_classes = ("zc.zlibstorage.ZConfigServer",)

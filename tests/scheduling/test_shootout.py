@@ -103,8 +103,7 @@ class Site:
         )
 
     @contextmanager
-    def measure(self, make_task: Callable[[Path], Measure]) -> Iterator[FakeWorker]:
-        task = make_task(Path("run.json"))
+    def measure(self, task: Measure) -> Iterator[FakeWorker]:
         name = str(task.metadata["contender"])
         self.at_work.append(name)
         self.together.append(list(self.at_work))

@@ -103,9 +103,7 @@ class Place:
     ) -> Iterator[Worker]:  # fmt: skip
         specification = self.prepared(fork_server, **how)
         metadata = {"contender": "x", "name": "x"}
-        with fork_server.measure(
-            lambda path: Measure(specification, metadata, path, leaks, profile)
-        ) as worker:
+        with fork_server.measure(Measure(specification, metadata, leaks, profile)) as worker:
             worker.wait()
             yield worker
 
@@ -211,9 +209,7 @@ def test_several_workers_of_a_host_are_ready_at_once_and_take_slices_in_turn(pla
         place.launcher.fork_server() as fork_server,
         place.measuring(fork_server, benchmark="tpc") as first,
     ):
-        with fork_server.measure(
-            lambda path: Measure(specification, {"contender": "m"}, path)
-        ) as second:
+        with fork_server.measure(Measure(specification, {"contender": "m"})) as second:
             second.wait()
             workers = {os.getpgid(process.pid) for process in place.processes()}
             assert len(workers) == 3  # and the fork server
@@ -268,7 +264,7 @@ def test_what_cannot_be_set_up_is_told(place: Place) -> None:
     with (
         place.launcher.fork_server() as fork_server,
         pytest.raises(Failed) as failure,
-        fork_server.measure(lambda path: Measure(place.specification("cold"), {}, path)) as worker,
+        fork_server.measure(Measure(place.specification("cold"), {})) as worker,
     ):
         worker.wait()
         raise AssertionError("there is nothing to read")
@@ -316,9 +312,7 @@ def test_a_worker_that_is_killed_while_it_waits_does_not_harm_another(place: Pla
         place.measuring(fork_server, benchmark="tpc") as first,
     ):
         leader, *_ = place.worker_group()
-        with fork_server.measure(
-            lambda path: Measure(specification, {"contender": "m"}, path)
-        ) as second:
+        with fork_server.measure(Measure(specification, {"contender": "m"})) as second:
             second.wait()
             os.kill(leader, signal.SIGKILL)
             second.attempt(1)
@@ -448,7 +442,7 @@ def test_the_number_of_a_process_can_be_given_again(tmp_path: Path) -> None:
 
         for exit_code in (0, 7):
             tell(started=pid)
-            with fork_server.measure(lambda path: Measure(MEMORY, {}, path)) as worker:
+            with fork_server.measure(Measure(MEMORY, {})) as worker:
                 assert fork_server.exit_code(worker, 0.0) is None
                 tell(ended=pid, exit_code=exit_code)
                 assert fork_server.exit_code(worker, 5.0) == exit_code

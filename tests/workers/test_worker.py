@@ -39,14 +39,14 @@ def specification(storage: Storage = MEMORY, benchmark: str = "add", **more: Any
 
 
 @contextmanager
-def working(name: str, argument: object) -> Iterator[Connection]:
+def working(name: str, *arguments: object) -> Iterator[Connection]:
     """Have a worker in a thread, at the other end of a connection."""
     ours, theirs = Pipe()
     with ours, theirs:
         thread = threading.Thread(target=worker.work, args=[theirs, None])
         thread.start()
         ours.send(LogSettings())
-        ours.send(Call(name, (argument,)))
+        ours.send(Call(name, arguments))
         try:
             yield ours
         finally:
@@ -54,9 +54,9 @@ def working(name: str, argument: object) -> Iterator[Connection]:
             assert not thread.is_alive()
 
 
-def answer(name: str, argument: object) -> Any:
+def answer(name: str, *arguments: object) -> Any:
     """Return the only answer to a call."""
-    with working(name, argument) as connection:
+    with working(name, *arguments) as connection:
         return connection.recv()
 
 
@@ -211,12 +211,12 @@ def test_a_worker_does_nothing_else(name: str) -> None:
 def measured(tmp_path: Path, *calls: Call, **more: Any) -> tuple[list[Any], pyperf.Benchmark]:
     """Have a worker measure, in the main thread, as pyperf handles signals there."""
     file = tmp_path / "run.json"
-    task = Measure(specification(**more), {"contender": "m"}, file)
+    task = Measure(specification(**more), {"contender": "m"})
     ours, theirs = Pipe()
     with ours, theirs:
         for call in calls:
             ours.send(call)
-        worker.Job(theirs, pyperf.Runner(), LogSettings()).measure(task)
+        worker.Job(theirs, pyperf.Runner(), LogSettings()).measure(task, file)
         answers = []
         while ours.poll():
             answers.append(ours.recv())
@@ -267,7 +267,7 @@ def test_a_crew_that_cannot_be_set_up_answers_why(monkeypatch: pytest.MonkeyPatc
         raise Unsupported("this one has none")
 
     monkeypatch.setattr(worker, "plan_of", refuse)
-    failure = answer("measure", Measure(specification(), {}, Path("run.json")))
+    failure = answer("measure", Measure(specification(), {}), Path("run.json"))
     assert (failure.cause, failure.state) == ("this one has none", State.UNSUPPORTED)
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import secrets
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.benchmarks.benchmark import Benchmark
@@ -75,10 +74,8 @@ class Tasks:
         if task.pack:
             self._packed.add(cell.contender)
 
-    def measuring(
-        self, cell: Cell, round_name: str, *, restarted: bool
-    ) -> Callable[[Path], Measure]:
-        """Return a function that makes the task to measure a cell, from the file for the run.
+    def measuring(self, cell: Cell, round_name: str, *, restarted: bool) -> Measure:
+        """Return the task to measure a cell in one run.
 
         Runs with the same *round_name* are made at the same time.
         """
@@ -88,10 +85,9 @@ class Tasks:
         precision = self.plan.effort.precision
         asked = {"precision": precision} if precision else {}
         specification = self._specification(cell, run=secrets.token_hex(4))
-        return lambda run_file: Measure(
+        return Measure(
             specification,
             {**self.metadata(cell, restarted=restarted), "round": round_name, **asked},
-            run_file,
             self.options.leaks,
             profile,
             self.cluster,

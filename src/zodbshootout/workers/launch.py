@@ -34,8 +34,6 @@ from zodbshootout.guardian import (
 )
 from zodbshootout.workers.worker import Measure, Slice
 
-RUN_FILE = "run.json"
-"""The file of pyperf's run in the directory of a worker."""
 START_TIMEOUT = 60.0
 """Seconds in which a fork server has to fork a worker."""
 PIECE = 65536
@@ -147,17 +145,14 @@ class ForkServer:
         self._result("prepare", preparation, self._launcher.working)
 
     @contextmanager
-    def measure(self, make_task: Callable[[Path], Measure]) -> Iterator[Worker]:
-        """Have a worker that sets up its crew; :meth:`Worker.wait` waits until it has.
-
-        *make_task* is called with the path of its run.
-        """
+    def measure(self, task: Measure) -> Iterator[Worker]:
+        """Start a worker that sets up its crew; :meth:`Worker.wait` waits until it has."""
         directory = self._launcher.directory / f"run-{next(self._launcher._numbers)}"
         directory.mkdir(mode=0o700)
-        task = make_task(directory / RUN_FILE)
+        run_file = directory / "run.json"
         try:
-            with self._worker(Call("measure", (task,)), self._launcher.working) as worker:
-                worker.run_file = task.run_file
+            with self._worker(Call("measure", (task, run_file)), self._launcher.working) as worker:
+                worker.run_file = run_file
                 yield worker
         finally:
             shutil.rmtree(directory, ignore_errors=True)

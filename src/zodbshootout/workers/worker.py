@@ -57,8 +57,6 @@ class Measure:
     specification: Specification
     metadata: Mapping[str, str | int | float]
     """Metadata that are known before the run begins."""
-    run_file: Path
-    """The file of pyperf's run."""
     leaks: bool = False
     """Whether to list after each value the classes that have more objects than ever before."""
     profile: Path | None = None
@@ -124,12 +122,12 @@ class Job:
         self._runner = runner
         self._settings = settings
 
-    def measure(self, task: Measure) -> None:
-        """Measure a cell in one run, and write its run file.
+    def measure(self, task: Measure, run_file: Path) -> None:
+        """Measure a cell in one run, which is written to *run_file* as pyperf does.
 
         The first answer is sent when the crew is set up; :class:`Measuring` answers later calls.
         """
-        parts = task.run_file.with_name("profiles")
+        parts = run_file.with_name("profiles")
         if task.profile is not None:
             parts.mkdir()
         with self._crew(task, parts) as crew:
@@ -141,7 +139,7 @@ class Job:
         samples, numbers = measuring.samples[warmups:], measuring.numbers[warmups:]
         summary = summarize(samples, numbers, crew.hosts, crew.clock_uncertainty)
         run.update_metadata(storable(summary))
-        run.dump(str(task.run_file), replace=True)
+        run.dump(str(run_file), replace=True)
         _collect_profiles(task, parts)
 
     def _crew(self, task: Measure, parts: Path) -> AbstractContextManager[Crew]:

@@ -159,7 +159,7 @@ class ForkServer:
 
     def _result(self, name: str, argument: object, limit: TimeLimit) -> Any:
         with self._worker(Call(name, (argument,)), limit) as worker:
-            return worker.answer()
+            return worker.wait()
 
     @contextmanager
     def _worker(self, call: Call, limit: TimeLimit) -> Iterator[Worker]:
@@ -314,10 +314,6 @@ class Worker:
         """Start a call of :class:`~.worker.Measuring`, or ``finish``, which :meth:`finish` ends."""
         self.send(Call(name, args))
 
-    def wait(self) -> None:
-        """Wait until what was started is done; at first that is setting up the crew."""
-        self.answer()
-
     def attempt(self, loops: int) -> Slice:
         """Have a slice taken that does not count."""
         taken: Slice = self._call("attempt", loops)
@@ -334,7 +330,7 @@ class Worker:
 
     def finish(self) -> pyperf.Benchmark:
         """Wait until everything is checked; return the run as pyperf has it."""
-        self.answer()
+        self.wait()
         try:
             return pyperf.Benchmark.load(str(self.run_file))
         except (OSError, ValueError, KeyError) as error:
@@ -346,14 +342,17 @@ class Worker:
 
     def _call(self, name: str, *args: Any) -> Any:
         self.start(name, *args)
-        return self.answer()
+        return self.wait()
 
     def send(self, message: object) -> None:
-        with suppress(BrokenPipeError, ConnectionResetError):  # answer() says how it ended
+        with suppress(BrokenPipeError, ConnectionResetError):  # wait() says how it ended
             self.connection.send(message)
 
-    def answer(self) -> Any:
-        """Wait for an answer, or for the end of the worker or of its time."""
+    def wait(self) -> Any:
+        """Wait until the worker has done what it was called to do; return its answer.
+
+        A worker that measures first sets up its crew, without a call.
+        """
         began = time.monotonic()
         answer = self._received()
         self.output.relay()

@@ -85,7 +85,8 @@ def reserved_port(host: str = HOST) -> Iterator[int]:
         yield port
 
 
-_PARTS = ("", "_host", "_port", "_password", "_certificate", "_key", "_authority")
+_CERTIFICATES = ("certificate", "key", "authority")
+_PARTS = ("", "_host", "_port", "_password", *(f"_{name}" for name in _CERTIFICATES))
 """Appended to the name of a server, these are the names that belong to it."""
 _LEGAL_NAME = re.compile(r"[a-z]\w*", re.ASCII)
 
@@ -119,7 +120,7 @@ def given_names(
                 f"{server}_port": str(port),
                 f"{server}_password": secrets.token_hex(16),
             }
-            if _mentions_certificates(source, server):
+            if not source.used_names.isdisjoint(f"{server}_{name}" for name in _CERTIFICATES):
                 files = certificates(scratch / f"certificates-{server}", host)
                 own_names |= {f"{server}_{name}": path for name, path in files.items()}
             if clashes := sorted(names.keys() & own_names.keys()):
@@ -159,7 +160,7 @@ def certificates(directory: Path, host: str = HOST) -> dict[str, str]:
             "certificates for ssl need trustme; install it: pip install trustme"
         ) from None
     directory.mkdir(mode=0o700, exist_ok=True)
-    files = {name: str(directory / f"{name}.pem") for name in ("certificate", "key", "authority")}
+    files = {name: str(directory / f"{name}.pem") for name in _CERTIFICATES}
     authority = trustme.CA()
     issued = authority.issue_cert(*dict.fromkeys(["localhost", HOST, host]))
     issued.cert_chain_pems[0].write_to_path(files["certificate"])
@@ -181,8 +182,3 @@ def _port(source: Source, server: str, host: str, stack: ExitStack) -> int:
             f"{source.path}: server {server}: listen {host} is no address of this host: "
             f"{error.strerror}"
         ) from None
-
-
-def _mentions_certificates(source: Source, server: str) -> bool:
-    name = rf"\$\{{?{re.escape(server)}_(certificate|key|authority)\b"
-    return re.search(rf"^[^#\n]*{name}", source.whole, re.MULTILINE | re.IGNORECASE) is not None

@@ -12,7 +12,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -31,7 +30,7 @@ from zodbshootout.errors import UserError, close_to, suggestion
 SCRATCH = "scratch"
 """The name of the run's temporary directory in a file."""
 
-EMBEDDED = Path(str(files("zodbshootout.config") / "embedded.conf"))
+EMBEDDED = Path(__file__).with_name("embedded.conf")
 """The default configuration."""
 
 _SERVER_SECTION = re.compile(
@@ -191,7 +190,7 @@ def parse(source: Source, names: Mapping[str, str]) -> Configuration:
 
     :raises UserError: if it is wrong, with the file, the line and what is allowed there
     """
-    schema = ZConfig.loadSchema(str(files("zodbshootout.config") / "schema.xml"))
+    schema = ZConfig.loadSchema(str(Path(__file__).with_name("schema.xml")))
     loader = TextLoader(schema, names, source.definitions)
     url = source.path.absolute().as_uri()
     try:

@@ -17,10 +17,9 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from importlib.metadata import distributions
-from importlib.resources import as_file, files
 from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -83,20 +82,17 @@ class _Python:
     """Why ZODB cannot be imported; empty if it can."""
 
 
+@dataclass(frozen=True)
 class Maker:
     """Makes environments, or finds them in a cache."""
 
-    def __init__(
-        self,
-        guardian: Guardian,
-        tell: Callable[[str], None] = lambda _: None,
-        cache: Path | None = None,
-    ) -> None:
-        """Report progress with *tell*; keep environments in the directory *cache*."""
-        caches = Path(platformdirs.user_cache_dir("zodbshootout", appauthor=False))
-        self._cache = cache or caches / "environments"
-        self._guardian = guardian
-        self._tell = tell
+    guardian: Guardian
+    tell: Callable[[str], None] = lambda _: None
+    """Called with messages about the progress."""
+    cache: Path = field(
+        default_factory=lambda: platformdirs.user_cache_path("zodbshootout") / "environments"
+    )
+    """The directory that keeps the environments."""
 
     def interpreter(self, environment: Environment, modules: Path) -> Interpreter:
         """Return the Python of an environment, which is made if it is not in the cache.
@@ -149,7 +145,7 @@ class Maker:
             *environment.contents,
             *(_installed() if environment.keeps_installed else []),
         ]
-        return self._cache / hashlib.sha256(json.dumps(key).encode()).hexdigest()[:16]
+        return self.cache / hashlib.sha256(json.dumps(key).encode()).hexdigest()[:16]
 
     def _with_requirements(self, environment: Environment, python: Path) -> Path:
         directory = self._directory(environment, python)
@@ -157,11 +153,11 @@ class Maker:
             if not _is_complete(directory):
                 self._prune()
                 shutil.rmtree(directory, ignore_errors=True)
-                self._tell(f"making environment {environment.name}: {environment.description}")
+                self.tell(f"making environment {environment.name}: {environment.description}")
                 self._make(environment, python, directory)
             elif not environment.is_pinned:
                 made = datetime.fromtimestamp((directory / _COMPLETE).stat().st_mtime).astimezone()
-                self._tell(
+                self.tell(
                     f"environment {environment.name}: as it was made on {made:%Y-%m-%d}; remove "
                     f"{directory} to have it made again"
                 )
@@ -169,7 +165,7 @@ class Maker:
 
     def _prune(self) -> None:
         """Remove the environments that have not been used for :data:`KEPT_DAYS`."""
-        for lock in self._cache.glob("*.lock"):
+        for lock in self.cache.glob("*.lock"):
             with suppress(OSError), lock.open("r+") as file:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 if time.time() - os.fstat(file.fileno()).st_mtime > KEPT_DAYS * 86400:
@@ -202,7 +198,7 @@ class Maker:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                self._tell(f"environment {environment.name}: another run is making it; waiting")
+                self.tell(f"environment {environment.name}: another run is making it; waiting")
                 fcntl.flock(file, fcntl.LOCK_EX)
             os.utime(file.fileno())
             yield
@@ -217,7 +213,7 @@ class Maker:
         with TemporaryFile() as output, TemporaryFile() as wanted:
             wanted.write("\n".join(requirements).encode())
             wanted.seek(0)
-            installer = self._guardian.start(
+            installer = self.guardian.start(
                 command, stdin=wanted, stdout=output, stderr=subprocess.STDOUT,
                 env={**known, **foreign_environment()},
             )  # fmt: skip
@@ -235,13 +231,13 @@ def carry_to(directory: Path) -> Path:
     """Copy our modules into a new directory, and return it: a path for another Python's modules."""
     target = directory / "zodbshootout"
     target.mkdir(parents=True)
-    with as_file(files("zodbshootout")) as ours:
-        for name in CARRIED:
-            if (ours / name).is_dir():
-                ignored = shutil.ignore_patterns("__pycache__")
-                shutil.copytree(ours / name, target / name, ignore=ignored)
-            else:
-                shutil.copy(ours / name, target / name)
+    ours = Path(__file__).parents[1]
+    for name in CARRIED:
+        if (ours / name).is_dir():
+            ignored = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(ours / name, target / name, ignore=ignored)
+        else:
+            shutil.copy(ours / name, target / name)
     return directory
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import socket
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyperf
@@ -147,15 +147,12 @@ class ForkServer:
     @contextmanager
     def measure(self, task: Measure) -> Iterator[Worker]:
         """Start a worker that sets up its crew; :meth:`Worker.wait` waits until it has."""
-        directory = self._launcher.directory / f"run-{next(self._launcher._numbers)}"
-        directory.mkdir(mode=0o700)
-        run_file = directory / "run.json"
-        try:
+        directory = self._launcher.directory
+        with TemporaryDirectory(dir=directory, ignore_cleanup_errors=True) as place:
+            run_file = Path(place) / "run.json"
             with self._worker(Call("measure", (task, run_file)), self._launcher.working) as worker:
                 worker.run_file = run_file
                 yield worker
-        finally:
-            shutil.rmtree(directory, ignore_errors=True)
 
     def _result(self, name: str, argument: object, limit: TimeLimit) -> Any:
         with self._worker(Call(name, (argument,)), limit) as worker:

@@ -172,7 +172,7 @@ def read_source(path: Path) -> Source:
 
 
 def _expanded(text: str, path: Path, within: tuple[Path, ...]) -> str:
-    """Return *text* with files in place of its ``%include`` lines, but for files it is *within*."""
+    """Return *text* with the files that it includes, except those that it is *within*."""
 
     def content(line: re.Match[str]) -> str:
         file = (path.parent / line["path"]).resolve()

@@ -55,7 +55,7 @@ class SectionText:
     """The text of a section, in which the names that the file itself defines are replaced."""
 
     type: str = ""
-    """The outermost section's type; :attr:`name` and :attr:`environment` are its, too."""
+    """The type of the outermost section, to which :attr:`name` and :attr:`environment` belong."""
     name: str = ""
     environment: str = ""
     """The name of the environment whose Python reads the section; empty for this Python."""

@@ -88,7 +88,7 @@ class Contender:
     """The text of its section and those of its servers, without secrets."""
 
     def opened(self, info: StorageInfo, storage: Storage | None = None) -> Contender:
-        """Return the contender with what its open storage says, and how *storage* opened it."""
+        """Return the contender with the *info* of its storage, opened as *storage* describes."""
         sharing = narrowest((self.info.sharing, info.sharing))
         info = replace(info, sharing=sharing)
         return replace(self, storage=storage or self.storage, info=info)
@@ -125,7 +125,7 @@ class Contender:
         return next((limit.reason for limit in applying), None)
 
     def missing_server(self) -> str | None:
-        """Try to connect; return which server does not run, ``None`` if all do."""
+        """Try to connect to its servers; return a message if one does not run."""
         for server in self.requirements:
             if not any(map(accepts, server.addresses)):
                 return server.missing_message
@@ -309,7 +309,7 @@ def _printable(value: Any) -> str:
         return ":".join(map(_printable, address))
     if isinstance(address, (str, int, float, bytes)) or address is None:
         return str(address)
-    return type(address).__name__  # other texts differ from process to process
+    return type(address).__name__  # its text may have the address in memory
 
 
 def _info(section: Any, servers: Sequence[ServerSection]) -> StorageInfo:

@@ -228,7 +228,7 @@ class Maker:
 
 
 def carry_to(directory: Path) -> Path:
-    """Copy our modules into a new directory, and return it: a path for another Python's modules."""
+    """Copy the modules that clients need into a new directory; return it, for ``sys.path``."""
     target = directory / "zodbshootout"
     target.mkdir(parents=True)
     ours = Path(__file__).parents[1]
@@ -246,7 +246,7 @@ def _steps(
 ) -> Iterator[tuple[Sequence[str], Sequence[str]]]:
     """Yield the commands that make an environment in *directory*, each with its requirements.
 
-    A command is yielded when the one before it has been run.
+    The caller has to run a command before it asks for the next one.
     """
     inside = str(directory / "bin" / "python")
     uv = shutil.which("uv")

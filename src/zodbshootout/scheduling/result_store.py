@@ -19,10 +19,9 @@ if TYPE_CHECKING:
     import pyperf
 
 REST = 20.0
-"""After results were written, the next writing waits this many times as long as the last one took,
-unless a cell is done."""
+"""The next writing waits this many times as long as the last one took, unless a cell is done."""
 SHORT = 0.2
-"""Seconds that writing may take each time a run is added."""
+"""A writing that takes at most these seconds does not delay the next one."""
 
 
 class Observer:
@@ -117,7 +116,7 @@ class ResultStore:
             self.keep()
 
     def keep(self) -> None:
-        """Write all results, which takes longer the more there are."""
+        """Write all results."""
         began = self.now()
         self.write(self.results)
         self._unwritten = False

@@ -208,8 +208,8 @@ class Shootout:
     ) -> list[Cell]:
         """Make a run of each cell in turn, whose slices are numbered from *first* on.
 
-        Return the cells that could not be set up beside the others and may succeed by themselves:
-        one file may be two contenders.
+        Return the cells that could not be set up with the others, and may succeed alone: two
+        contenders may be one file.
         """
         parameters = group[0].parameters
         order = random.Random(f"{parameters.seed}/{group[0].benchmark}/{number}")  # noqa: S311

@@ -43,7 +43,7 @@ def is_loopback(host: str) -> bool:
 
 
 def client_address(host: str) -> str | None:
-    """Return the only address from which clients can reach a *host*, ``None`` if it has more."""
+    """Return the address from which clients reach a *host*, ``None`` if they may have others."""
     address = _resolved(host)
     if not address.is_loopback:
         return None

@@ -49,10 +49,11 @@ _CLASS_KEYS = ("version", "module", "class", "args", "kwargs")
 def cluster_for(
     hosts: str | None, guardian: Guardian, directory: Path, *, start: bool = True
 ) -> Iterator[Cluster | None]:
-    """Have the cluster that ``--hosts`` names, connected; ``None`` without that option.
+    """Connect with the cluster that ``--hosts`` names, or start it; ``None`` without that option.
 
-    A cluster that is started here keeps its files in *directory*.  Without *start*, it is not
-    started, and has the right number of workers without addresses.
+    A cluster that is started here ends with the context, and keeps its files in *directory*.
+    Without *start* nothing is started: the cluster has as many workers as it would have, without
+    addresses.
     """
     if hosts is None:
         yield None
@@ -249,7 +250,7 @@ def _scheduler_of_class(
 
 
 def _connected(scheduler: _Scheduler, directory: Path, *, send: bool) -> Cluster:
-    """Return the cluster once it has its workers and, if *send*, these have their packages."""
+    """Wait for the workers and, if *send* is set, send packages to them; return the cluster."""
     import dask
 
     timeout = _time_for_workers()

@@ -16,17 +16,17 @@ _KEPT_PREFIXES = (
     "PG", "MYSQL", "MARIADB", "ORACLE", "TNS_", "NLS_", "RS_", "RELSTORAGE_", "ZEO_", "ZODB_",
     "GEVENT",
 )  # fmt: skip
-"""Beginnings of the variables that database clients and storages read."""
+"""Prefixes of the variables that database clients and storages read."""
 _LOCALE_PREFIXES = ("LANG", "LC_")
 
 
 def worker_environment(
     environment: Mapping[str, str], inherit: Sequence[str], *, locale: bool, copy_all: bool
 ) -> dict[str, str]:
-    """Return the part of *environment* that workers get.
+    """Return the variables that workers get, all of *environment* if *copy_all* is set.
 
-    As with pyperf that is little, so that the length of the environment does not change timings.
-    It includes what storages need to reach their servers, and the variables in *inherit*.
+    As with pyperf they are few, because the length of the environment changes timings: those that
+    storages need to reach their servers, and those in *inherit*.
     """
     if copy_all:
         return dict(environment)
@@ -40,7 +40,7 @@ def worker_environment(
 
 
 def for_storages(environment: Mapping[str, str], inherit: Sequence[str]) -> dict[str, str]:
-    """Return the part of *environment* that storages need on any host, and that in *inherit*."""
+    """Return the variables that storages need on any host, and those in *inherit*."""
     return {
         name: value
         for name, value in environment.items()
@@ -51,8 +51,8 @@ def for_storages(environment: Mapping[str, str], inherit: Sequence[str]) -> dict
 def default_affinity() -> str:
     """Return the CPUs that this process may use, for pyperf's ``--affinity``; empty if unknown.
 
-    Without that option pyperf pins workers to isolated CPUs, if there are any: the clients of a
-    crew would then share these, however few they are.
+    Without that option pyperf pins workers to isolated CPUs, if there are any, and all clients of a
+    crew would share these few CPUs.
     """
     if not hasattr(os, "sched_getaffinity"):
         return ""

@@ -1,8 +1,8 @@
 """The process that workers are forked from: ``python -m zodbshootout.workers.fork_server``.
 
-It has imported what they need and opened nothing, so that a worker starts at once, and takes only
-the memory of what it changes.  It reads from a socket where the output of a worker goes, with the
-worker's end of a pipe, and writes to it when workers have started and ended: JSON, a line each.
+It imports what workers need and opens nothing, so that a worker starts at once and takes memory
+only for what it changes.  Over a socket it receives, for each worker, the path of the file for the
+output and the worker's end of a pipe; it sends a line of JSON when a worker has started or ended.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def main() -> int:
     if options.affinity:
         os.sched_setaffinity(0, map(int, options.affinity.split(",")))
     for module in options.modules:
-        with suppress(Exception):  # the worker that needs it will say what is wrong
+        with suppress(Exception):  # the worker that needs it reports the error
             import_module(module)
     Server(socket.socket(fileno=options.socket)).serve()
     return 0
@@ -55,7 +55,7 @@ class Server:
 
     def __init__(self, orders: socket.socket) -> None:
         self._orders = orders
-        self._runner = pyperf.Runner()  # each worker has this one for its own
+        self._runner = pyperf.Runner()  # each worker inherits it
         self._woken, self._wake = os.pipe()
         os.set_blocking(self._woken, False)
         os.set_blocking(self._wake, False)
@@ -85,7 +85,7 @@ class Server:
     def _become_worker(self, output: str, descriptor: int) -> NoReturn:
         status = 1
         try:
-            # A group of its own, so that it can be ended with all its clients.
+            # A group of its own, so that the worker can be ended with all its clients.
             os.setsid()
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -109,8 +109,8 @@ class Server:
                 pid, status = os.waitpid(-1, os.WNOHANG)
                 if pid == 0:
                     return
-                # Clients outlive a worker that was killed.  They are ended at once, because the
-                # number of a group can be another's as soon as nobody is left in it.
+                # Clients outlive a worker that was killed.  They are ended at once: as soon as the
+                # group is empty, its number can be another's.
                 end_group(pid, Ending(signal.SIGKILL))
                 self._send(ended=pid, exit_code=os.waitstatus_to_exitcode(status))
 

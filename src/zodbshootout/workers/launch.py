@@ -75,7 +75,9 @@ class Launcher:
 
     @contextmanager
     def fork_server(self, modules: Sequence[str] = ()) -> Iterator[ForkServer]:
-        """Have an interpreter that forks workers; it has imported *modules* besides what all need.
+        """Start an interpreter that forks workers; it ends with the context.
+
+        It imports *modules* in addition to those that every worker needs.
 
         :raises Failed: if it cannot be started
         """
@@ -240,7 +242,7 @@ class ForkServer:
         return message
 
     def failure(self) -> Failure:
-        """Return why nothing can be forked any more."""
+        """Return why it forks no more workers."""
         cause = f"the process that starts workers {self._process.describe_exit(END_TIMEOUT)}"
         printed = last_lines(self._output)
         if printed:
@@ -249,7 +251,7 @@ class ForkServer:
 
 
 class Output:
-    """The file that a worker prints to, whose lines are passed on."""
+    """Passes on the lines of the file that a worker prints to."""
 
     def __init__(self, path: Path, relay: Callable[[str], None]) -> None:
         self.path = path
@@ -308,7 +310,7 @@ class Worker:
     """Seconds that it has worked so far."""
 
     def start(self, name: str, *args: Any) -> None:
-        """Start a call of :class:`~.worker.Measuring`, or ``finish``, which :meth:`finish` ends."""
+        """Call a method of :class:`~.worker.Measuring`, or ``finish``, and do not wait."""
         self.send(Call(name, args))
 
     def attempt(self, loops: int) -> Slice:
@@ -317,16 +319,16 @@ class Worker:
         return taken
 
     def begin(self, loops: int, values: int, warmups: int, expected: float = 0.0) -> None:
-        """Get ready for the slices that count, whose value may be about what is *expected*."""
+        """Begin the slices that count; *expected* is a value of an earlier run, if there is one."""
         self._call("begin", loops, values, warmups, expected, self.options)
 
     def take_slice(self, number: int) -> Slice:
-        """Have the slice taken that was prepared."""
+        """Have the prepared slice taken."""
         taken: Slice = self._call("take_slice", number)
         return taken
 
     def finish(self) -> pyperf.Benchmark:
-        """Wait until everything is checked; return the run as pyperf has it."""
+        """Wait until ``finish`` is done; return pyperf's run."""
         self.wait()
         try:
             return pyperf.Benchmark.load(str(self.run_file))
@@ -359,7 +361,7 @@ class Worker:
         return answer
 
     def _with_last_lines(self, failure: Failure) -> Failure:
-        """Return the failure of a process that has printed why it ended."""
+        """Add the last printed lines to a failure, if they say why a process ended."""
         printed = last_lines(self.output.path)
         if not (failure.crashed and "ended with exit status" in failure.cause and printed):
             return failure

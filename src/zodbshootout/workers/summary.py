@@ -34,12 +34,12 @@ def summarize(
     """Return the metadata of the values of one run.
 
     Times are seconds; ``latency_histogram`` is HdrHistogram's own encoding (V2, base64), of
-    nanoseconds; ``part_of_schedule`` is the time in which iterations were due as a part of that in
-    which they were done, and ``schedule_lag`` by how much later they began than they were due;
-    ``client_1_s`` and so on are the seconds per iteration of each client; ``slices``
-    and ``slice_starts_s`` have a number for each value.  If clients are on other *hosts*, a mapping
-    of names to the numbers of clients, ``host_1_s`` and so on are the means of the clients there,
-    and the clock of a host is known within *clock_uncertainty* seconds.
+    nanoseconds; ``part_of_schedule`` is the duration of the schedule divided by that of the
+    iterations, and ``schedule_lag`` the delay with which iterations began; ``client_1_s`` and so on
+    are the seconds per iteration of each client; ``slices`` and ``slice_starts_s`` have a number
+    for each value.  If clients are on other *hosts*, a mapping of names to the numbers of clients,
+    ``host_1_s`` and so on are the means of the clients there, and the clock of a host is known
+    within *clock_uncertainty* seconds.
     """
     latencies, counts = Latencies(), Counter[str]()
     latencies_of: dict[str, Latencies] = {}

@@ -60,11 +60,11 @@ class Measure:
     leaks: bool = False
     """Whether to list after each value the classes that have more objects than ever before."""
     profile: Path | None = None
-    """The path of the files for a profile of the clients, but for their endings."""
+    """The path of the files for a profile of the clients, without their suffixes."""
     cluster: Cluster | None = None
-    """The cluster that has the clients; ``None`` if they are here."""
+    """The cluster whose hosts the clients are on; ``None`` if they are on this host."""
     variables: Sequence[str] = ()
-    """The variables of the environment that opening the contender needs."""
+    """The environment variables that opening the contender needs."""
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,10 @@ class Job:
         _collect_profiles(task, parts)
 
     def _crew(self, task: Measure, parts: Path) -> AbstractContextManager[Crew]:
-        """Return the crew where its clients are to live; profiles of them go to *parts*."""
+        """Return the crew of a task, on the hosts or in the Python that the task names.
+
+        Profiles of its clients go to *parts*.
+        """
         profiles = parts if task.profile is not None else None
         interpreter = task.specification.storage.interpreter
         if task.cluster is not None:

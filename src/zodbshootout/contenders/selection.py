@@ -12,9 +12,11 @@ from zodbshootout.errors import UserError, suggestion
 
 
 def named(option: str, words: Collection[str], names: Sequence[str]) -> list[str]:
-    """Return those of the *names* that the *words* of an option name.
+    """Return the names of contenders in the *words* of an option.
 
     Commas separate the names in a word, unless the whole word is a name.
+
+    :raises UserError: if one is not among *names*
     """
     wanted = [name for word in words for name in ([word] if word in names else word.split(","))]
     for name in wanted:
@@ -24,7 +26,7 @@ def named(option: str, words: Collection[str], names: Sequence[str]) -> list[str
 
 
 def baseline_among(measured: Sequence[str], baseline: str | None) -> str | None:
-    """Return the contender that ``--baseline`` names, in whatever case, if it names one."""
+    """Return the contender that ``--baseline`` names, whose case does not matter."""
     if baseline is None:
         return None
     names = {name.lower(): name for name in measured}

@@ -189,9 +189,9 @@ def check_servers_can_restart(contenders: Sequence[Contender]) -> None:
 def _with_values(
     variants: Sequence[Contender], definitions: Sequence[Mapping[str, str]]
 ) -> list[Contender]:
-    """Return those *variants* of one section that are configured differently.
+    """Return the *variants* of one section without those that are configured like an earlier one.
 
-    They are named after the values of the names that make a difference, if there are any.
+    If several are left, they are named after the values of the names by which they differ.
     """
     different = {contender.description: n for n, contender in reversed([*enumerate(variants)])}
     chosen = sorted(different.values())

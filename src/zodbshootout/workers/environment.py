@@ -30,13 +30,8 @@ def worker_environment(
     """
     if copy_all:
         return dict(environment)
-    prefixes = _KEPT_PREFIXES + (_LOCALE_PREFIXES if locale else ())
-    names = {*_KEPT, *inherit}
-    return {
-        name: value
-        for name, value in environment.items()
-        if name in names or name.startswith(prefixes)
-    }
+    of_locale = [name for name in environment if locale and name.startswith(_LOCALE_PREFIXES)]
+    return for_storages(environment, [*_KEPT, *of_locale, *inherit])
 
 
 def for_storages(environment: Mapping[str, str], inherit: Sequence[str]) -> dict[str, str]:

@@ -75,11 +75,9 @@ class URISection:
     """A ``<zodburi NAME>`` section."""
 
     def __init__(self, section: Any) -> None:
-        self.name: str = section.getSectionName()
-        self.uri: str = section.uri
         storage, options = _described(section.uri)
         values = {"uri": section.uri, "storage": storage, **options}
-        self.config = SectionValue(values, self.name, section.getSectionMatcher())
+        self.config = SectionValue(values, section.getSectionName(), section.getSectionMatcher())
         """The settings of the section, and the section that would open the same storage."""
 
 

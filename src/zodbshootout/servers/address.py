@@ -43,7 +43,7 @@ def is_loopback(host: str) -> bool:
 
 
 def client_address(host: str) -> str | None:
-    """Return the address from which clients reach a *host*, ``None`` if they may have others."""
+    """Return the address that all clients of a *host* connect from, ``None`` if they differ."""
     address = _resolved(host)
     if not address.is_loopback:
         return None

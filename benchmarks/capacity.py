@@ -19,7 +19,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from benchmarks.command import Cell, Run, shoot_out
+from benchmarks.command import Run, runs_of, shoot_out
 from benchmarks.contenders import zeo
 from benchmarks.figure import Figure, at_most, info
 from benchmarks.limited import CAPACITY, commits
@@ -41,10 +41,11 @@ def measure(*, quick: bool) -> Iterator[Figure]:
             journal = Path(name) / "journal"
             done = shoot_out(_configuration(kind, journal), *BENCHMARKS, *options)
             times = commits(journal)
-        for cell in done.cells:
-            shown, own = cell.objects_per_second, _own_rate(cell, times)
+        for result in done.results:
+            shown, own = result.objects_per_second, _own_rate(runs_of(result), times)
             distance = abs(shown / own - 1)
-            label = f"capacity: {cell.benchmark}, {cell.clients} {kind}"
+            cell = result.cell
+            label = f"capacity: {cell.benchmark}, {cell.parameters.crew.size} {kind}"
             yield at_most(label, shown, MOST, "{:.1f} /s")
             yield at_most("  distance from its own count", distance, DISTANCE, "{:.1%}")
             highest, farthest = max(highest, shown), max(farthest, distance)
@@ -66,10 +67,10 @@ def _configuration(kind: str, journal: Path) -> str:
     return f"%import benchmarks.limited\n{served}"
 
 
-def _own_rate(cell: Cell, times: Sequence[float]) -> float:
-    """Return the commits a second that the storage counted in the slices of a cell."""
-    counted = sum(commits_in(run, times) for run in cell.runs)
-    return counted / sum(run.on_clock for run in cell.runs)
+def _own_rate(runs: Sequence[Run], times: Sequence[float]) -> float:
+    """Return the commits a second that the storage counted in the slices of some runs."""
+    counted = sum(commits_in(run, times) for run in runs)
+    return counted / sum(run.on_clock for run in runs)
 
 
 def commits_in(run: Run, times: Sequence[float]) -> float:

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pyperf
-
 from benchmarks.figure import NotMeasured
 from zodbshootout.results.files import read_results
 from zodbshootout.results.result import CellResult
@@ -24,7 +22,7 @@ ROOT = Path(__file__).parents[1]
 
 @dataclass(frozen=True)
 class Run:
-    """One run of a cell: what a worker measured."""
+    """One run of a cell."""
 
     values: Sequence[float]
     """Seconds per iteration, one for each slice."""
@@ -52,21 +50,9 @@ class Run:
         return [value * loops for value in self.values]
 
 
-@dataclass(frozen=True)
-class Cell:
-    """One benchmark of one contender, measured."""
-
-    contender: str
-    benchmark: str
-    clients: int
-    runs: Sequence[Run]
-
-    @property
-    def objects_per_second(self) -> float:
-        """The figure in the table: clients x work of an iteration / mean of all values."""
-        values = [value for run in self.runs for value in run.values]
-        work = float(self.runs[0].metadata["work_per_iteration"])
-        return self.clients * work * len(values) / sum(values)
+def runs_of(result: CellResult) -> list[Run]:
+    """Return the runs of a cell."""
+    return [Run(run.values, run.get_metadata()) for run in result.runs]
 
 
 @dataclass(frozen=True)
@@ -75,33 +61,29 @@ class Done:
 
     wall: float
     """Seconds from its start to its end."""
-    cells: Sequence[Cell]
     results: Sequence[CellResult]
-    """The results in the file, as the command itself reads them."""
+    """The measured cells in its file."""
 
-    def cell(self, contender: str, benchmark: str) -> Cell:
-        """Return the cell of a contender and a benchmark."""
-        return next(
-            cell
-            for cell in self.cells
-            if (cell.contender, cell.benchmark) == (contender, benchmark)
-        )
+    @property
+    def runs(self) -> list[Run]:
+        """The runs of all cells."""
+        return [run for result in self.results for run in runs_of(result)]
 
     @property
     def on_clock(self) -> float:
         """Seconds on the clock, all runs together."""
-        return sum(run.on_clock for cell in self.cells for run in cell.runs)
+        return sum(run.on_clock for run in self.runs)
 
     @property
     def slice_seconds(self) -> float:
         """The values times their loops, all runs together."""
-        return sum(sum(run.slice_seconds) for cell in self.cells for run in cell.runs)
+        return sum(sum(run.slice_seconds) for run in self.runs)
 
 
 def shoot_out(configuration: str, *words: str) -> Done:
-    """Run the command on a configuration, with more *words*; nothing it writes is left.
+    """Run the command on a configuration, with more *words*, in a directory that is removed.
 
-    :raises NotMeasured: when not everything could be measured
+    :raises NotMeasured: if the command could not measure everything
     """
     with tempfile.TemporaryDirectory(prefix="benchmarks-") as name:
         directory = Path(name)
@@ -116,17 +98,10 @@ def shoot_out(configuration: str, *words: str) -> Done:
         if done.returncode:
             last = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]
             raise NotMeasured(f"the command ended with {done.returncode}: {''.join(last)}")
-        cells = [_cell(benchmark) for benchmark in pyperf.BenchmarkSuite.load(str(output))]
-        return Done(wall, cells, read_results(output))
+        return Done(wall, [result for result in read_results(output) if result.measured])
 
 
 def environment() -> dict[str, str]:
     """Return the environment in which this package can be imported."""
     paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
-
-
-def _cell(benchmark: pyperf.Benchmark) -> Cell:
-    runs = [Run(run.values, run.get_metadata()) for run in benchmark.get_runs()]
-    first = runs[0].metadata
-    return Cell(first["contender"], first["benchmark"], int(first["concurrency"]), runs)

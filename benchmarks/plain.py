@@ -61,8 +61,8 @@ def _ratio(processes: int, *, quick: bool) -> float:
         IMPORTS + sqlite("sqlite", cache_size=CACHE),
         "add", "-c", str(processes), "--object-counts", str(OBJECTS), "-p", "1", *effort,
     )  # fmt: skip
-    (cell,) = done.cells
-    ours = cell.objects_per_second / OBJECTS
+    (result,) = done.results
+    ours = result.objects_per_second / OBJECTS
     return ours / _plain(processes, done.on_clock, transactions=ours / processes * done.on_clock)
 
 

@@ -21,7 +21,7 @@ import math
 import statistics
 from collections.abc import Iterator, Sequence
 
-from benchmarks.command import Cell, Done, shoot_out
+from benchmarks.command import Done, Run, runs_of, shoot_out
 from benchmarks.contenders import IMPORTS, sqlite, zeo, zeo_server
 from benchmarks.figure import Figure, at_least, at_most, info
 
@@ -61,20 +61,23 @@ def measure(*, quick: bool) -> Iterator[Figure]:
 
 
 def _ratios(done: Done) -> dict[str, float]:
-    benchmarks = list(dict.fromkeys(cell.benchmark for cell in done.cells))
+    runs = {
+        (result.cell.contender, result.cell.benchmark): runs_of(result) for result in done.results
+    }
+    benchmarks = dict.fromkeys(benchmark for _, benchmark in runs)
     return {
         f"{first.rpartition('_')[0]} {benchmark}": math.exp(
-            hodges_lehmann(log_ratios(done.cell(first, benchmark), done.cell(second, benchmark)))
+            hodges_lehmann(log_ratios(runs[first, benchmark], runs[second, benchmark]))
         )
         for first, second in TWINS
         for benchmark in benchmarks
     }
 
 
-def log_ratios(first: Cell, second: Cell) -> list[float]:
+def log_ratios(first: Sequence[Run], second: Sequence[Run]) -> list[float]:
     """Return the logarithms of the ratios of the values that are pairs."""
     logarithms = []
-    for one, other in zip(first.runs, second.runs, strict=True):
+    for one, other in zip(first, second, strict=True):
         partners = dict(zip(other.slices, other.values, strict=True))
         logarithms += [
             math.log(value / partners[number])

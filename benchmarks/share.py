@@ -44,4 +44,4 @@ def measure(*, quick: bool) -> Iterator[Figure]:
     done = small_run(quick=quick)
     yield at_least("share: on the clock", done.on_clock / done.wall, SHARE, "{:.0%}")
     yield info("share: by value x loops", done.slice_seconds / done.wall, "{:.0%}")
-    yield info("share: wall time per cell", done.wall / len(done.cells), "{:.2f} s")
+    yield info("share: wall time per cell", done.wall / len(done.results), "{:.2f} s")

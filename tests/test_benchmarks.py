@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from benchmarks import __main__ as command
 from benchmarks.capacity import commits_in
-from benchmarks.command import Cell, Run, environment
+from benchmarks.command import Run, environment
 from benchmarks.figure import at_least, at_most, info
 from benchmarks.limited import commits
 from benchmarks.precision import hodges_lehmann, log_ratios
@@ -66,9 +66,8 @@ def run(values: list[float], slices: str, starts: str = "", on_clock: float = 0.
 
 
 def test_pairs_are_values_of_the_same_slice() -> None:
-    first = Cell("a", "add", 2, [run([1.0, 2.0, 9.0], "0 1 3")])
-    second = Cell("b", "add", 2, [run([2.0, 1.0, 5.0], "0 1 2")])
-    assert log_ratios(first, second) == [math.log(1 / 2), math.log(2)]
+    first, second = run([1.0, 2.0, 9.0], "0 1 3"), run([2.0, 1.0, 5.0], "0 1 2")
+    assert log_ratios([first], [second]) == [math.log(1 / 2), math.log(2)]
 
 
 def test_the_estimator_is_that_of_hodges_and_lehmann() -> None:

@@ -1,10 +1,10 @@
 """``--min-objects`` on FileStorage against the storage's own API in one loop.
 
-Ours is :func:`zodbshootout.client.tasks.fill` on a database that holds nothing, which makes
-content, records and OIDs, and mappings by which the objects can be reached.  The loop begins,
-stores 1000 records that are ready-made, under new OIDs, votes and finishes; it stores the same
-number of records of the same size.  Both are timed in turn, from the open storage to the last
-commit, each in a process and a file of its own.  The ratio is that of their throughputs.
+Ours is :func:`zodbshootout.client.tasks.fill` on an empty database; it makes content, records,
+OIDs, and the mappings by which the objects can be reached.  The loop stores as many ready-made
+records of the same size under new OIDs, 1000 in each transaction.  Both are timed in turn, each in
+a process and a file of its own, from the open storage to the last commit.  The ratio is that of
+their throughputs.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from multiprocessing.connection import Connection
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from benchmarks.figure import Figure, at_least, info
@@ -26,8 +26,6 @@ TRANSACTION = 1000
 RECORD = 300
 TRIES = 3
 PART = 0.8
-
-_FORK = multiprocessing.get_context("fork")
 
 
 def measure(*, quick: bool) -> Iterator[Figure]:
@@ -45,23 +43,12 @@ def measure(*, quick: bool) -> Iterator[Figure]:
 
 def _in_own_process(action: Callable[[Path, int], float], objects: int) -> float:
     """Return what *action* returns in a process of its own, on a file of its own."""
-    with tempfile.TemporaryDirectory(prefix="benchmarks-") as name:
-        ours, theirs = _FORK.Pipe(duplex=False)
-        arguments = (theirs, action, Path(name) / "filled.fs", objects)
-        process = _FORK.Process(target=_report, args=arguments)
-        process.start()
-        theirs.close()
-        try:
-            seconds: float = ours.recv()
-        finally:
-            process.join()
-        return seconds
-
-
-def _report(
-    connection: Connection, action: Callable[[Path, int], float], path: Path, objects: int
-) -> None:
-    connection.send(action(path, objects))
+    fork = multiprocessing.get_context("fork")
+    with (
+        tempfile.TemporaryDirectory(prefix="benchmarks-") as name,
+        ProcessPoolExecutor(1, mp_context=fork) as processes,
+    ):
+        return processes.submit(action, Path(name) / "filled.fs", objects).result()
 
 
 def fill(path: Path, objects: int) -> float:

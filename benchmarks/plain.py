@@ -1,15 +1,15 @@
 """``add`` on SQLite against plain processes that do the same.
 
 The command measures add of 50 objects on RelStorage in an SQLite database, with 4 and with 16
-processes.  In turn with it as many plain processes do the same in a new database, configured
-alike, without anything of the harness's: each opens a connection, makes the objects that it will
-add, waits for an agreed instant, and then commits one transaction directly after the other, for as
-long as all slices of the command took together.  Once in so many transactions it commits another
-that makes the mappings for the next ones, as the command does before each slice: with all mappings
-made at first each transaction would write one page more of the database, where its mapping is, far
-from the new objects.  Their throughput is all transactions that have added within that time / that
-time: the last one of each, which ends later and for which nobody keeps up the load, does not count.
-The ratio is the throughput of the table to theirs.
+processes.  Then as many plain processes do the same in a new database of the same configuration,
+without the harness.  Each opens a connection, makes the objects that it will add, waits for an
+agreed instant, and then commits one transaction directly after the other, for as long as all slices
+of the command took together.  Now and then it commits another one that makes the mappings of the
+next transactions, as the command does before each slice.  If all mappings were made at first, each
+transaction would write one more page of the database: that of its mapping, far from the new
+objects.  The throughput of the plain processes is the number of transactions that have added within
+that time, divided by that time.  The last one of each process does not count: it ends later, when
+the load is gone.  The ratio is the throughput in the table divided by theirs.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from benchmarks.figure import Figure, NotMeasured, between, info
 
 OBJECTS = 50
 CACHE = 200_000
-"""Objects that a pickle cache holds: nothing that was prepared is dropped."""
+"""Objects that a pickle cache holds: it drops none that was prepared."""
 PROCESSES = (4, 16)
 TRIES = 10
 LOWEST, HIGHEST = 0.95, 1.05
 RECORD = 300
-"""Bytes of an object's record, which is the command's default."""
+"""Bytes of an object's record: the command's default."""
 MAPPINGS_AT_ONCE = 128
-"""Mappings that a plain process makes in one commit: about one in a hundred is for that."""
+"""Mappings that a plain process makes in one commit: so about one commit in a hundred does that."""
 SPARE = 3.0
-"""The number of prepared transactions for each one that is expected."""
+"""Prepared transactions for each one that is expected."""
 
 
 def measure(*, quick: bool) -> Iterator[Figure]:
@@ -67,7 +67,7 @@ def _ratio(processes: int, *, quick: bool) -> float:
 
 
 def _plain(processes: int, seconds: float, transactions: float) -> float:
-    """Return the commits a second of so many plain processes."""
+    """Return the commits a second of plain processes."""
     with tempfile.TemporaryDirectory(prefix="benchmarks-") as name:
         file = Path(name) / "plain.conf"
         file.write_text(IMPORTS + sqlite("sqlite", name, CACHE), encoding="utf-8")
@@ -89,28 +89,26 @@ def _plain(processes: int, seconds: float, transactions: float) -> float:
 
 
 def _together(clients: list[subprocess.Popen[str]], seconds: float) -> float:
-    """Start all at one instant; return their throughput in so many *seconds*."""
-    for client in clients:
-        _say_ready(client)
+    """Start all at one instant; return their commits a second, over *seconds*."""
+    _next_lines(clients)  # all are ready
     instant = time.perf_counter() + 0.05
     for client in clients:
         assert client.stdin is not None
         client.stdin.write(f"{instant!r}\n")
         client.stdin.flush()
-    reports = [client.stdout.readline() for client in clients if client.stdout]
-    if not all(reports):
-        raise NotMeasured("a plain process has failed; standard error tells why")
-    return sum(map(int, reports)) / seconds
+    return sum(map(int, _next_lines(clients))) / seconds
 
 
-def _say_ready(client: subprocess.Popen[str]) -> None:
-    assert client.stdout is not None
-    if client.stdout.readline().strip() != "ready":
+def _next_lines(clients: list[subprocess.Popen[str]]) -> list[str]:
+    """Wait for the next line of each process; return them."""
+    lines = [client.stdout.readline() for client in clients if client.stdout]
+    if not all(lines):
         raise NotMeasured("a plain process has failed; standard error tells why")
+    return lines
 
 
 def _create(file: Path) -> None:
-    """Create the database; RelStorage fails where several ask for the very first OID at once."""
+    """Create the database; RelStorage fails if several ask for the very first OID at once."""
     database = _open(file)
     database.storage.new_oid()
     database.close()
@@ -123,7 +121,7 @@ def _open(file: Path) -> Any:
 
 
 def client(file: Path, supply: int, seconds: float) -> None:
-    """Be a plain process: report ready, read an instant, commit from then on, report."""
+    """Be a plain process: print a line when ready, read an instant, commit from then on; count."""
     import random
 
     import transaction
@@ -136,7 +134,7 @@ def client(file: Path, supply: int, seconds: float) -> None:
     connection = database.open(manager)
     size = content_size(RECORD) // 2
     numbers = random.Random(0)  # noqa: S311 - nothing secret
-    # Half of it is blanks, as the command has it.
+    # Half of the content is blanks, as that of the command is.
     contents = [numbers.randbytes(size) + b" " * size for _ in range(OBJECTS)]
     supplies = [[Item(content) for content in contents] for _ in range(supply)]
     mappings: list[Any] = []
@@ -144,7 +142,7 @@ def client(file: Path, supply: int, seconds: float) -> None:
     print("ready", flush=True)  # noqa: T201
     instant = float(sys.stdin.readline())
     time.sleep(max(0.0, instant - time.perf_counter()))
-    commits = -1  # the last one ends too late
+    commits = -1  # without the last one, which ends too late
     while time.perf_counter() < instant + seconds:
         if not mappings:
             mappings = [PersistentMapping() for _ in range(MAPPINGS_AT_ONCE)]

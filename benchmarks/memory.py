@@ -1,9 +1,9 @@
-"""The memory of a client, by how many iterations a value has.
+"""The memory of a client, by the number of iterations of a value.
 
-A client process measures one value of a benchmark that does nothing.  Its peak memory is what the
-operating system says of it when it has ended; the client is forked by a process of its own each
-time.  Up to 65,536 iterations are timed without a pause, and what is noted of them is kept until
-then, so that a value of 10,000 takes less than one of 100,000, which takes as much as any longer.
+A client process measures one value of a benchmark that does nothing.  Its peak memory is that which
+the operating system reports when it has ended; a new process forks the client each time.  A client
+times up to 65,536 iterations without a pause, and keeps the times until then.  So a value of
+100,000 iterations takes more memory than one of 10,000, and as much as any longer one.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from benchmarks.figure import Figure, NotMeasured, at_most, info
 
 ITERATIONS = (10_000, 100_000, 1_000_000)
 FEWER = (1_000, 100_000, 200_000)
-"""Iterations of a quick try."""
+"""Those of a quick try."""
 TRIES = 3
 LIMIT = 2.0
-"""Bytes an iteration: the least that can be noted of one is 8, and peaks vary by a few 100 KiB."""
+"""Bytes an iteration: the time of one takes at least 8, and peaks vary by a few 100 KiB."""
 
 
 def measure(*, quick: bool) -> Iterator[Figure]:
-    """Yield the peaks, and by how much they grow with the iterations."""
+    """Yield the peaks, and their growth for each iteration."""
     numbers = FEWER if quick else ITERATIONS
     tries = 1 if quick else TRIES
     peaks = {
@@ -36,12 +36,9 @@ def measure(*, quick: bool) -> Iterator[Figure]:
     for number, peak in peaks.items():
         yield info(f"memory: peak, {number:,} iterations", peak / 2**20, "{:.2f} MiB")
     fewest, fewer, most = numbers
-    for label, number in (
-        (f"memory: growth from {fewest:,} on", fewest),
-        (f"memory: growth from {fewer:,} on", fewer),
-    ):
+    for number in (fewest, fewer):
         growth = max(0.0, (peaks[most] - peaks[number]) / (most - number))
-        yield at_most(label, growth, LIMIT, "{:.2f} B/it.")
+        yield at_most(f"memory: growth from {number:,} on", growth, LIMIT, "{:.2f} B/it.")
 
 
 def _peak_in_own_process(iterations: int) -> int:

@@ -1,8 +1,9 @@
 """The command: ``python -m benchmarks.published [NAME ...]``, in the directory of the checkout.
 
-It measures what was published once more, as far as that was not done yet, and makes the pages of it
-in the documentation.  That takes about two hours.  It can be interrupted, and goes on where it was.
-To measure anything anew, remove its file from ``docs/results/data``.
+It makes the runs whose results are not in ``docs/results/data`` yet, which takes about two hours
+for all of them, and then the pages of the documentation that show them.  If it is interrupted, the
+same command goes on from there.  To measure anything anew, remove its file from
+``docs/results/data``.
 """
 
 from __future__ import annotations
@@ -17,19 +18,20 @@ from pathlib import Path
 from benchmarks.command import ROOT
 from benchmarks.published.experiments import EXPERIMENTS, Experiment, Run
 from benchmarks.published.pages import ENDING, make_pages
+from zodbshootout.results.files import ResultFiles
 
 RESULTS = ROOT / "docs" / "results"
 QUICK = {
     "--at-most": ("-p", "1", "-n", "1", "--min-time", "0.001"),
     "--object-counts": ("--object-counts", "10"),
 }
-"""The words that a trial has in place of these options and their values."""
+"""The words of a trial in place of these options and their values."""
 KEPT = {0, 3}
-"""The exit statuses of a run that came to its end: 3 where some cells failed."""
+"""The exit statuses of a run that came to its end: 3 if some cells failed."""
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure, and make pages; return the exit status."""
+    """Measure the chosen experiments, and make their pages; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.published", description=__doc__)
     names = [experiment.name for experiment in EXPERIMENTS]
     parser.add_argument("names", metavar="NAME", nargs="*", help=f"of {', '.join(names)}")
@@ -55,7 +57,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def measure(experiment: Experiment, results: Path, *, quick: bool = False) -> None:
-    """Measure what there is no file of in ``data``; a run in progress is in ``running``."""
+    """Make the runs without a file in ``data``; a run in progress has its file in ``running``."""
     for run in experiment.runs:
         done = results / "data" / f"{run.name}{ENDING}"
         if not done.exists():
@@ -63,9 +65,10 @@ def measure(experiment: Experiment, results: Path, *, quick: bool = False) -> No
             running.parent.mkdir(parents=True, exist_ok=True)
             _shoot_out(run, running, quick=quick)
             done.parent.mkdir(parents=True, exist_ok=True)
-            for path in (_list_of(running), running):
+            files = ResultFiles(running)
+            for path in (files.cells, running):
                 shutil.move(path, done.parent / path.name)
-            shutil.rmtree(running.with_name(f"{run.name}.d"))
+            shutil.rmtree(files.directory)
 
 
 def _shoot_out(run: Run, path: Path, *, quick: bool) -> None:
@@ -79,10 +82,6 @@ def _shoot_out(run: Run, path: Path, *, quick: bool) -> None:
     status = subprocess.run([sys.executable, *command], cwd=ROOT, check=False).returncode
     if status not in KEPT:
         raise SystemExit(f"{run.name}: exit status {status}; the same command goes on from here")
-
-
-def _list_of(path: Path) -> Path:
-    return path.with_name(path.name.replace(ENDING, ".cells.jsonl"))
 
 
 if __name__ == "__main__":

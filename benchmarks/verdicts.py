@@ -1,18 +1,18 @@
-"""Verdicts of ``zodbshootout compare`` on contenders that are known to differ, or not to.
+"""Verdicts of ``zodbshootout compare`` on equal contenders, and on two of known speed.
 
-A/A: the configuration of :mod:`benchmarks.precision`, in which ZEO and RelStorage on SQLite are
-there twice each, ten times one after the other, each time until every cell is known within 10 %,
-as far as a verdict takes.  No cell may be called faster or slower, or have too few values.
+Equal ones (A/A) are those of :mod:`benchmarks.precision`: ZEO twice and RelStorage on SQLite twice.
+They are measured ten times, each time until every cell is known within 10 %, or until 12 minutes
+are over.  No cell may be called faster or slower.
 
-Then :mod:`benchmarks.spinning`, a MappingStorage twice, of which one spins for 5 % of the time
-after each call: ``store``, which is little but calls of the storage, at a precision of 2 %.  No
-disk takes part, whose time would be most of it.
+Then a MappingStorage is measured twice, of which one spins for another 5 % of the time after each
+call (:mod:`benchmarks.spinning`), in ``store``, which is little but calls of the storage, at a
+precision of 2 %.  On a disk, most of the time would be that of the disk.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from benchmarks.command import Done, shoot_out
 from benchmarks.figure import Figure, at_least, at_most, info
@@ -34,15 +34,15 @@ SPINNING = "%import benchmarks.spinning\n" + "".join(
 
 
 def measure(*, quick: bool) -> Iterator[Figure]:
-    """Yield what is said of equal contenders, and of one that has 5 % more to do."""
+    """Yield the verdicts on equal contenders, and on one that has 5 % more to do."""
     until_known = ["--precision", "10%", "--at-most", "12"]
     effort = ["-p", "3", "-n", "4", "--min-time", "0.02"] if quick else until_known
     counts: Counter[Verdict] = Counter()
     for number in range(1 if quick else TIMES):
         done = shoot_out(CONFIGURATION, "-c", "2", *effort)
-        verdicts = [pair.verdict for names in TWINS for pair in compared(done, names)]
-        counts.update(verdicts)
-        different = sum(verdict in {Verdict.FASTER, Verdict.SLOWER} for verdict in verdicts)
+        pairs = [pair for names in TWINS for pair in compared(done, names)]
+        counts.update(pair.verdict for pair in pairs)
+        different = called_different(pairs)
         yield info(f"verdicts: A/A {number + 1}, seconds", done.wall, "{:.0f}")
         yield at_most(f"verdicts: A/A {number + 1}, called different", different, 0, "{:.0f}")
     for verdict in Verdict:
@@ -58,8 +58,13 @@ def measure(*, quick: bool) -> Iterator[Figure]:
 
 
 def compared(done: Done, names: Sequence[str]) -> Sequence[Pair]:
-    """Return what is said of two contenders."""
+    """Return the pairs of cells of two contenders."""
     base, new = (
         [result for result in done.results if result.cell.contender == name] for name in names
     )
     return compare(base, new, across=True).pairs
+
+
+def called_different(pairs: Iterable[Pair]) -> int:
+    """Return the number of pairs of which one is called faster."""
+    return sum(pair.verdict in {Verdict.FASTER, Verdict.SLOWER} for pair in pairs)

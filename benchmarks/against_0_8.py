@@ -1,9 +1,9 @@
 """The small run of :mod:`benchmarks.share` against zodbshootout 0.8.0 on the same cells.
 
-0.8.0 is installed from PyPI into a virtual environment of its own, in a directory that goes away.
-It cannot start servers, so that PostgreSQL and ZEO are started here, as the command would have
-started them, and its configuration has their addresses.  Its wall time is that of its command
-alone: neither installing nor starting the servers is in it, while ours starts its servers itself.
+0.8.0 is installed from PyPI into a virtual environment in a temporary directory.  It cannot start
+servers, so this module starts PostgreSQL and ZEO as the command would, and the configuration for
+0.8.0 has their addresses.  Its wall time includes neither installing nor starting the servers; ours
+includes starting them.
 """
 
 from __future__ import annotations
@@ -79,8 +79,7 @@ def _time(guardian: Guardian, python: Path, file: Path, *, quick: bool) -> float
     output = file.with_name("out.json")
     command = [
         str(python), "-m", "zodbshootout", "--include-mapping", "false", "-o", str(output),
-        *share.effort(quick=quick), *share.WORDS[share.WORDS.index("-c"):], str(file),
-        *share.WORDS[: share.WORDS.index("-c")],
+        *share.effort(quick=quick), *share.OPTIONS, str(file), *share.BENCHMARKS,
     ]  # fmt: skip
     began = time.perf_counter()
     done = _run(guardian, command, file.parent)
@@ -110,7 +109,7 @@ def _installed(guardian: Guardian, path: Path) -> Path:
 def _run(
     guardian: Guardian, command: Sequence[str], directory: Path
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command that is to find nothing of ours, and that ends with this process."""
+    """Run a command without our modules in its path; it ends with this process."""
     environment = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
     pipe = subprocess.PIPE
     process = guardian.start(command, stdout=pipe, stderr=pipe, cwd=directory, env=environment)

@@ -1,9 +1,9 @@
-"""How much of a small run is spent on the clock.
+"""The share on the clock of a small run.
 
 The command measures add, update, cold and prefetch_cold of 100 objects with two clients on
-PostgreSQL, SQLite and ZEO, two runs of three values each.  On the clock is what passes from the
-start of a slice until the last client has done what counts; what servers, interpreters, databases
-and checks take is not.
+PostgreSQL, SQLite and ZEO, two runs of three values each.  Time is on the clock from the start of a
+slice until the last client has done what counts; the time of servers, interpreters, databases and
+checks is not.
 """
 
 from __future__ import annotations
@@ -17,26 +17,27 @@ from benchmarks.figure import Figure, at_least, info
 
 SERVERS = POSTGRESQL_SERVER + zeo_server("main")
 CELLS = 12
-WORDS = ("add", "update", "cold", "prefetch_cold", "-c", "2", "--object-counts", "100")
+BENCHMARKS = ("add", "update", "cold", "prefetch_cold")
+OPTIONS = ("-c", "2", "--object-counts", "100")
 EFFORT = ("-p", "2", "-n", "3")
 QUICK = ("-p", "1", "-n", "1")
 SHARE = 0.50
 
 
 def contenders(directory: str = "$scratch") -> str:
-    """Return their sections, with the files of SQLite in some directory."""
+    """Return the sections of the contenders, with SQLite's files in *directory*."""
     return POSTGRESQL + sqlite("sqlite", directory) + zeo("zeo", "main")
 
 
 def effort(*, quick: bool) -> tuple[str, ...]:
-    """Return the options that say how often a cell is measured."""
+    """Return the options for the numbers of runs and values."""
     return QUICK if quick else EFFORT
 
 
 @functools.cache
 def small_run(*, quick: bool) -> Done:
-    """Return the run, which is made once."""
-    return shoot_out(IMPORTS + SERVERS + contenders(), *WORDS, *effort(quick=quick))
+    """Measure the small run, once in this process; return it."""
+    return shoot_out(IMPORTS + SERVERS + contenders(), *BENCHMARKS, *OPTIONS, *effort(quick=quick))
 
 
 def measure(*, quick: bool) -> Iterator[Figure]:

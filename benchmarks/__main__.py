@@ -1,7 +1,7 @@
 """The command: ``python -m benchmarks [--quick] [NAME ...]``, in the directory of the checkout.
 
-It prints a line for each figure as soon as it is known: its name, what it came to, what is to be
-reached, and whether it is.  The exit status is 1 where one is missed, or could not be measured.
+It prints a line for each figure as soon as it is measured: its name, its value, its goal, and
+whether that is reached.  The exit status is 1 if one is missed or could not be measured.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ NAMES = (
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure what is asked for; return the exit status."""
+    """Measure the figures of the named modules, or of all; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", metavar="NAME", nargs="*", help=f"of {', '.join(NAMES)}")
     parser.add_argument("--quick", action="store_true", help="try each briefly; proves nothing")

@@ -3,13 +3,14 @@
 The storage, :mod:`benchmarks.limited`, is a FileStorage that sleeps for 10 ms under the commit lock
 and notes when each commit ended.  The command measures add, update and store of one object with 2,
 8 and 32 clients: as threads and as greenlets that share its DB, and as processes behind a private
-ZEO server.  A client does nothing but commit, so that the figure in the table, objects per second,
-is commits per second, and can never be more than the storage has done.
+ZEO server.  Clients do nothing but commit, so the figure in the table, objects per second, is
+commits per second, and should never be higher than the storage's own count.
 
-That is counted from its own notes, in the same slices: from the start of a slice until the last
-client has done what counts.  The metadata have the start of each slice, and the length of all
-slices of a run together, which is divided among them as value x loops is.  At the start of a slice
-nothing is under way; at its end the commit under way counts with the part of it that is done.
+That count is made from the storage's notes, in the same slices: from the start of a slice until the
+last client has done what counts.  The metadata have the start of each slice, and the length of all
+slices of a run together, which is divided among them in proportion to value x loops.  At the start
+of a slice no commit is in progress; of one that is in progress at its end, the part that is done
+counts.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ BENCHMARKS = ("add", "update", "store")
 
 
 def measure(*, quick: bool) -> Iterator[Figure]:
-    """Yield both figures for each benchmark, number of clients and kind of client."""
+    """Yield the figure and its distance for each benchmark, number and kind of clients."""
     clients = "2" if quick else "2,8,32"
     effort = ("-p", "1", "-n", "4") if quick else ("-p", "2")
     highest, farthest = 0.0, 0.0
@@ -74,7 +75,7 @@ def _own_rate(runs: Sequence[Run], times: Sequence[float]) -> float:
 
 
 def commits_in(run: Run, times: Sequence[float]) -> float:
-    """Return how many of the commits at *times* were done in the slices of a run."""
+    """Return the number of the commits at *times* in the slices of a run."""
     lengths = run.slice_seconds
     stretched = run.on_clock / sum(lengths)
     return sum(
@@ -84,7 +85,7 @@ def commits_in(run: Run, times: Sequence[float]) -> float:
 
 
 def _done_by(instant: float, times: Sequence[float]) -> float:
-    """Return how many commits had ended by *instant*, with the part of the one under way."""
+    """Return the number of commits until *instant*, with the part of the one in progress."""
     index = bisect_right(times, instant)
     if not 0 < index < len(times):
         return index

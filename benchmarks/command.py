@@ -35,7 +35,7 @@ class Run:
 
     @property
     def starts(self) -> list[float]:
-        """The instants at which slices started, in seconds of :func:`time.perf_counter`."""
+        """The starts of the slices, in seconds of :func:`time.perf_counter`."""
         return [float(start) for start in str(self.metadata["slice_starts_s"]).split()]
 
     @property

@@ -1,4 +1,4 @@
-"""The sections of which the configurations consist that are measured here."""
+"""Sections of configurations for the modules of this package."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def zeo_server(name: str, directory: str = "$scratch") -> str:
 
 
 def zeo(contender: str, server: str) -> str:
-    """Return the section of a contender that is served by the ZEO server of that name."""
+    """Return the section of a contender on the ZEO server that is called *server*."""
     return f"""
 <zodb {contender}>
     cache-size 5000
@@ -48,9 +48,10 @@ def zeo(contender: str, server: str) -> str:
 
 
 def sqlite(contender: str, directory: str = "$scratch", cache_size: int = 5000) -> str:
-    """Return the section of a contender that is RelStorage in an SQLite database of its own.
+    """Return the section of a contender on RelStorage in an SQLite database of its own.
 
-    Without a driver named RelStorage takes that for gevent now and then, which is a quarter slower.
+    It names a driver: otherwise RelStorage sometimes takes that for gevent, which is a quarter
+    slower.
     """
     return f"""
 <zodb {contender}>

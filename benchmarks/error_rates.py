@@ -1,20 +1,20 @@
-"""How often a comparison says that equal contenders differ, and misses that one is slower.
+"""Error rates of comparisons: of equal contenders, and of contenders of which one is slower.
 
-It takes thousands of comparisons, so the runs are simulated, with the shapes of recorded ones:
-``tests/compare/data/rounds.json`` holds the rounds of nine runs of the command on a shared machine
-with two CPUs, in which ZEO and RelStorage on SQLite were there twice each.  For each benchmark of
-each of the two it has the pairs of values of each round, as logarithms, from the mean of that run.
+They take thousands of comparisons, so runs are simulated, with the shapes of recorded ones.
+``tests/results/data/rounds.json`` holds the rounds of nine runs of the command on a shared machine
+with two CPUs, in which ZEO and RelStorage on SQLite were measured twice each.  For each benchmark
+of each storage it has the pairs of values of each round, as logarithms, from the mean of their run.
 
-A simulated round is a recorded one, drawn at random: its pairs are drawn from those of that one,
-with replacement, and which of the twins is which is left to chance, so that none is faster.  Thus
-values are as skewed and have the outliers that real ones have, rounds differ as much as they did,
-and contenders of a round have as much in common.  How far a recorded round is from the mean of its
-run is stretched by the square root of 3/2, for that mean is of three rounds, of which it is one.
-Over the rounds of a row the machine drifts, a random walk of 1 % a round, which both contenders of
-a row have in common.
+A simulated round draws a recorded one at random, and its pairs from those of that round, with
+replacement.  The twins of a round are swapped at random, so that neither is faster.  Thus values
+are as skewed and have such outliers as real ones, rounds differ as much, and the contenders of a
+round have as much in common.  The distance of a recorded round from the mean of its run is
+stretched by the square root of 3/2, because that mean is of three rounds and includes the round
+itself.  From round to round the machine drifts, in a random walk of 1 % that both contenders of a
+row share.
 
-A row takes rounds until the intervals are narrow enough, by the rule of the command.  Verdicts and
-intervals are computed by the command's own code.
+A row takes rounds until its intervals are narrow enough, by the rule of the command.  The command's
+own code computes verdicts and intervals.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from zodbshootout.results.estimate import CONFIDENCE, Estimate, mean_of_runs
 RECORDED = Path(__file__).parents[1] / "tests" / "results" / "data" / "rounds.json"
 COMPARISONS = 2000
 SLOWER = 1.05
-"""How much longer the slower contender takes."""
+"""The time of the slower contender, as a multiple of that of the other one."""
 FEWEST = 4
-"""Rounds of a row at least, as the command has it by default."""
+"""The minimum number of rounds of a row, which is the command's default."""
 DRIFT = 0.01
 STRETCH = math.sqrt(3 / 2)
 DIFFERENT = (Verdict.FASTER, Verdict.SLOWER)
 
 Round = Sequence[tuple[float, float]]
-"""The logarithms of the values of two that are equally fast, in pairs."""
+"""The logarithms of the values of two equally fast contenders, in pairs."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Shape:
 
     @cached_property
     def rounds(self) -> list[Round]:
-        """Return all rounds, as far apart as those of one run are from the true mean."""
+        """All rounds, stretched to the distances that they have from the true mean."""
         all_rounds: list[Round] = []
         for run in self.runs:
             levels = [
@@ -68,7 +68,7 @@ class Shape:
 
     @cached_property
     def truth(self) -> float:
-        """Return the mean of a value where the machine does not drift."""
+        """The mean of the values if the machine does not drift."""
         return statistics.fmean(
             statistics.fmean(math.exp(logarithm) for pair in pairs for logarithm in pair)
             for pairs in self.rounds
@@ -77,20 +77,20 @@ class Shape:
 
 @dataclass
 class Row:
-    """Rounds of two contenders, of which the second takes *slower* times as long."""
+    """Rounds of two contenders; the second takes *slower* times as long as the first."""
 
     shape: Shape
     chance: random.Random
     slower: float = 1.0
     drift: float = DRIFT
     logs: list[list[float]] = field(default_factory=list)
-    """For each pair of each round, the logarithm of how many times as fast the second was."""
+    """For each round, the logarithms of the ratios of the first values to the second ones."""
     values: tuple[list[list[float]], list[list[float]]] = field(default_factory=lambda: ([], []))
-    """For each round, the values of either."""
+    """For each contender, the values of each round."""
     _level: float = 0.0
 
     def measure(self, precision: float, most: int) -> bool:
-        """Make rounds until all is known within *precision*, or *most*; say whether it is."""
+        """Make rounds, up to *most*, until all is known within *precision*; return if it is."""
         while len(self.logs) < most:
             self._make_round()
             if len(self.logs) >= FEWEST and self._is_known(precision):
@@ -99,7 +99,7 @@ class Row:
 
     @property
     def ratio(self) -> Ratio:
-        """Return how many times as fast the second is as the first."""
+        """The speed of the second contender as a multiple of that of the first."""
         return Ratio(mean_of_runs(self.logs), paired=True)
 
     def own(self, which: int) -> Estimate:
@@ -124,7 +124,7 @@ class Row:
 
 
 def shapes() -> dict[str, list[Shape]]:
-    """Return the shapes of all benchmarks, by their storage."""
+    """Return the shapes of all benchmarks, by storage."""
     by_storage: dict[str, list[Shape]] = {}
     for name, runs in json.loads(RECORDED.read_text(encoding="utf-8")).items():
         by_storage.setdefault(name.split()[0], []).append(Shape(runs))
@@ -132,7 +132,7 @@ def shapes() -> dict[str, list[Shape]]:
 
 
 def measure(*, quick: bool) -> Iterator[Figure]:
-    """Yield the error rates of simulated comparisons, seven benchmarks each."""
+    """Yield the error rates of simulated comparisons of seven benchmarks each."""
     comparisons = COMPARISONS // 20 if quick else COMPARISONS
     chance = random.Random(1)  # noqa: S311
     yield from _equal(comparisons, chance)
@@ -141,7 +141,7 @@ def measure(*, quick: bool) -> Iterator[Figure]:
 
 
 def _equal(comparisons: int, chance: random.Random) -> Iterator[Figure]:
-    """Compare what does not differ, with the precision and about the time of a default run."""
+    """Compare equal contenders, with the precision and about the time of a default run."""
     called, any_called, cells = 0, 0, 0
     for storage in _alternating(comparisons):
         rows = [Row(shape, chance) for shape in storage]
@@ -156,7 +156,7 @@ def _equal(comparisons: int, chance: random.Random) -> Iterator[Figure]:
 
 
 def _slower(comparisons: int, chance: random.Random) -> Iterator[Figure]:
-    """Compare what is 5 % slower; count what got to the precision of 2 % in 400 rounds."""
+    """Compare contenders of which one is 5 % slower, within 2 % or up to 400 rounds."""
     detected, known, wrong, cells, rounds = 0, 0, 0, 0, []
     for storage in _alternating(comparisons):
         rows = [Row(shape, chance, SLOWER) for shape in storage]
@@ -175,9 +175,9 @@ def _slower(comparisons: int, chance: random.Random) -> Iterator[Figure]:
 
 
 def _covered(comparisons: int, chance: random.Random, tolerance: float) -> Iterator[Figure]:
-    """Count how often the truth is in the intervals.
+    """Count the intervals that contain the true value.
 
-    The standard error of these figures is 1.2 % for the 350 cells of a quick run, and 0.3 % else.
+    The standard error of these figures is 0.3 %, and 1.2 % with the 350 cells of a quick try.
     """
     ratios, stopped, figures, cells = 0, 0, 0, 0
     for storage in _alternating(comparisons // 2):
@@ -202,7 +202,7 @@ def _contains(estimate: Estimate, truth: float) -> bool:
 
 
 def _alternating(comparisons: int) -> Iterator[list[Shape]]:
-    """Return the benchmarks of one storage after the other."""
+    """Yield the benchmarks of a storage for each comparison, of all storages in turn."""
     storages = list(shapes().values())
     for number in range(comparisons):
         yield storages[number % len(storages)]

@@ -1,17 +1,17 @@
-"""Clients on several hosts: whether figures agree, and what hosts cost the coordinator.
+"""Clients on several hosts: their figures against those here, and their cost to the coordinator.
 
 The hosts are workers of a Dask cluster on this machine.
 
-Four and eight processes add, read cold and read hot on ZEO, on this host and on two others.  Both
-crews are there together and take slices in turn, in several runs.  They are compared as by
-``zodbshootout compare --ignore hosts``: with four clients it is to see no difference, with eight
-the geometric mean of the ratios is to be near 1.
+Four and eight processes add, read cold and read hot on ZEO: on this host, and as many on two
+others.  Both crews exist at the same time and take slices in turn, in several runs.  They are
+compared as by ``zodbshootout compare --ignore hosts``.  With four clients there should be no
+difference; with eight the geometric mean of the ratios should be near 1.
 
-A slice of a benchmark that does nothing, an empty commit, is measured with 16 clients on each of 1,
-2, 4, ... 64 hosts, and with as many on 8 as on 64.  On the coordinator that takes so much processor
-time and memory, and so many messages, whose bytes are counted as they are pickled.  The exponent is
-the slope of the time over the number of clients, both logarithmic: at 1 it would grow as they do.
-Two cases with as many clients, on 8 hosts and on 64, tell what a host costs and what a client does.
+The cost is the processor time, the memory and the messages of the coordinator for a slice of empty
+commits, with 16 clients on each of 1, 2, 4, ... 64 hosts.  The bytes of messages are counted as
+they are pickled.  The exponent is the slope of the processor time over the number of clients, both
+logarithmic: at 1, time grows in proportion to clients.  A case with as many clients on 8 hosts as
+otherwise on 64 separates the cost of a host from that of a client.
 """
 
 from __future__ import annotations
@@ -60,26 +60,26 @@ from zodbshootout.servers.address import HOST, reserved_port
 from zodbshootout.servers.dask import cluster_for
 
 PLACES = (0, 2)
-"""Numbers of hosts; with 0 clients are here."""
+"""Numbers of hosts; 0 stands for clients here."""
 BENCHMARKS = ("add", "cold", "hot")
 OBJECTS = 100
 RUNS = 10
 VALUES = 8
 SLICE = 0.1
-"""Seconds that a slice takes at least."""
+"""The minimum time of a slice, in seconds."""
 SHARE = 0.95
 HOSTS = (1, 2, 4, 8, 16, 32, 64)
 CLIENTS_OF_A_HOST = 16
 FEW_HOSTS = 8
-"""The number of hosts that have as many clients as all hosts together."""
+"""The number of hosts that have as many clients as otherwise all hosts together."""
 SLICES = 5
 ITERATIONS_OF_A_POINT = 8
-"""Iterations of each client in a slice, for each point that is kept of its progress."""
+"""Iterations of each client in a slice, for each point of its progress that it keeps."""
 SECTION = "<zodb nothing>\n<mappingstorage>\n</mappingstorage>\n</zodb>\n"
 
 
 def measure(*, quick: bool) -> Iterator[Figure]:
-    """Yield how figures on two hosts compare with those here, and the costs by hosts."""
+    """Yield the ratios of figures on two hosts to those here, and the costs by hosts."""
     for pair in in_turn(4, quick=quick).pairs:
         yield from _ratio(pair)
         label = f"hosts: {pair.base.cell.benchmark} of 4, compare says"
@@ -103,7 +103,7 @@ def _ratio(pair: Pair) -> Iterator[Figure]:
 
 
 def in_turn(clients: int, *, quick: bool) -> Comparison:
-    """Return how so many clients on two hosts compare with as many here, slice by slice."""
+    """Compare a number of clients here and on two hosts, slice by slice."""
     results: dict[int, dict[Cell, CellResult]] = {hosts: {} for hosts in PLACES}
     with _cluster(PLACES[-1]) as cluster, _zeo_section() as section:
         for benchmark, run in itertools.product(BENCHMARKS, range(1 if quick else RUNS)):
@@ -119,7 +119,7 @@ def in_turn(clients: int, *, quick: bool) -> Comparison:
 
 
 def _run(cluster: Cluster, section: str, cell: Cell) -> dict[int, list[float]]:
-    """Return values by the number of hosts, taken in turn, beginning with either."""
+    """Return values by the number of hosts; the crews take slices in turn."""
     values: dict[int, list[float]] = {hosts: [] for hosts in PLACES}
     with ExitStack() as stack:
         crews = {
@@ -150,7 +150,7 @@ def _crew(cluster: Cluster, section: str, cell: Cell, hosts: int) -> Iterator[Cr
 
 
 def _loops(crew: Crew) -> int:
-    """Return how many iterations take long enough."""
+    """Return the number of iterations of a slice that is long enough."""
     loops = 1
     while crew.measure(loops, counts=False).on_clock < SLICE:
         loops *= 2
@@ -158,24 +158,25 @@ def _loops(crew: Crew) -> int:
 
 
 def _run_of(name: str, values: Sequence[float]) -> pyperf.Run:
-    """Return a run that has the *name* of a round, as the command has them."""
+    """Return a run of the round with this *name*, in the form of the command's runs."""
     metadata = {"round": name, "slices": " ".join(map(str, range(len(values))))}
     return pyperf.Run(values, metadata=metadata, collect_metadata=False)
 
 
 @contextmanager
 def _cluster(workers: int) -> Iterator[Cluster]:
-    with ExitStack() as stack:
-        place = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        guardian = stack.enter_context(Guardian())
-        cluster = stack.enter_context(cluster_for(f"local:{workers}", guardian, place))
+    with (
+        tempfile.TemporaryDirectory() as place,
+        Guardian() as guardian,
+        cluster_for(f"local:{workers}", guardian, Path(place)) as cluster,
+    ):
         assert cluster is not None
         yield cluster
 
 
 @contextmanager
 def _zeo_section() -> Iterator[str]:
-    """Have a ZEO server as the command starts one; yield the section of a contender."""
+    """Start a ZEO server as the command does; yield the section of a contender on it."""
     with ExitStack() as stack:
         place = stack.enter_context(tempfile.TemporaryDirectory())
         address = f"{HOST}:{stack.enter_context(reserved_port())}"
@@ -252,16 +253,16 @@ class Cost:
     cpu: float
     """Seconds of the processor, the median of several slices."""
     wall: float
-    """Seconds that pass besides those on the clock."""
+    """Seconds that pass off the clock."""
     traffic: _Traffic
     """The messages of one slice."""
     before: int
-    """Bytes of memory before the slices, and after them."""
+    """Bytes of memory before the slices."""
     after: int
 
 
 def scale(*, quick: bool) -> Iterator[Figure]:
-    """Yield what slices cost, by the number of hosts."""
+    """Yield the costs of slices by the number of hosts."""
     hosts = HOSTS[:2] if quick else HOSTS
     most = hosts[-1] * CLIENTS_OF_A_HOST
     costs = []
@@ -269,7 +270,7 @@ def scale(*, quick: bool) -> Iterator[Figure]:
         for number in hosts:
             costs.append(_cost(cluster, number, number * CLIENTS_OF_A_HOST))
             yield from _lines(costs[-1])
-        few = _cost(cluster, min(FEW_HOSTS, hosts[0]) if quick else FEW_HOSTS, most)
+        few = _cost(cluster, hosts[0] if quick else FEW_HOSTS, most)
         yield from _lines(few)
     yield at_most("hosts: exponent of processor time", _exponent(costs), 1.0, "{:.2f}")
     of_a_host, of_a_client = _parts(few, costs[-1])
@@ -295,7 +296,7 @@ def _exponent(costs: Sequence[Cost]) -> float:
 
 
 def _parts(few: Cost, many: Cost) -> tuple[float, float]:
-    """Return the seconds that each host costs, and each client, where hosts differ in number."""
+    """Return the seconds of a host and of a client, from cases with different numbers of hosts."""
     of_a_host = (many.cpu - few.cpu) / (many.hosts - few.hosts)
     return of_a_host, (few.cpu - few.hosts * of_a_host) / few.clients
 

@@ -1,4 +1,4 @@
-"""Benchmarks that do nothing, on a database in memory: what is left is the harness."""
+"""Benchmarks that do nothing, on a database in memory, to measure the harness alone."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class Batches(Nothing):
 
     @classmethod
     def batch(cls, parameters: Parameters) -> int:  # noqa: ARG003
-        """Return how many are timed together."""
+        """Return the number of iterations that are timed together."""
         return BATCH
 
 
 def crew_plan(benchmark: type[Benchmark], unit: ClientKind, clients: int = 1) -> CrewPlan:
-    """Return the plan of a crew of one kind of client for a benchmark."""
+    """Return the plan of a crew of *clients* of a kind for a benchmark."""
     parameters = Parameters(CrewShape(clients, unit))
     return CrewPlan(benchmark, parameters, lambda: Database(Storage(section=_SECTION)))

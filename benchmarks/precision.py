@@ -1,18 +1,17 @@
-"""A/A: two contenders that are the same, twice over, and how far apart the command finds them.
+"""A/A: the distance of the ratios of equal contenders from 1.
 
 A configuration holds ZEO twice, each with a private server on a FileStorage of its own, and
 RelStorage on SQLite twice.  The command measures the default benchmarks with two clients and the
-default effort.  The distance from 1 of the ratio of
-two that are the same is error.
+default effort.  The distance of a ratio of equal contenders from 1 is error.
 
-A ratio is estimated from pairs: the values of both in the slice of the same number of the same
-run, which were taken within a second or so of each other, so that what the machine did then it did
-to both.  The estimator is that of Hodges and Lehmann, applied to the logarithms of the ratios of
-the pairs: the median of the means of all pairs of them, each with itself included (Hodges, J. L.
-and Lehmann, E. L., "Estimates of location based on rank tests", Annals of Mathematical Statistics
-34, 1963).  Logarithms make a ratio and its inverse equally far from 1.  Up to 29 % of the pairs may
-be arbitrarily wrong, as when something else had the processor, without carrying it away, and where
-the differences are normal it needs 5 % more pairs than the mean, the median 57 % more.
+A ratio is estimated from pairs: the values of both contenders in the slice of the same number of
+the same run.  Their slices are about a second apart, so the state of the machine affects both.  The
+estimator is that of Hodges and Lehmann, applied to the logarithms of the ratios of the pairs: the
+median of the means of any two logarithms, which may be the same one (Hodges, J. L. and Lehmann, E.
+L., "Estimates of location based on rank tests", Annals of Mathematical Statistics 34, 1963). With
+logarithms, a ratio and its inverse are equally far from 1.  The estimate stays bounded if up to 29
+% of the pairs are arbitrarily wrong, as when another program had the processor.  If the differences
+are normal, it needs 5 % more pairs than the mean does; the median needs 57 % more.
 """
 
 from __future__ import annotations
@@ -36,10 +35,10 @@ CONFIGURATION = (
 )
 TWINS = (("zeo_1", "zeo_2"), ("sqlite_1", "sqlite_2"))
 MEDIAN = 0.02
+"""The goal for the median distance from 1."""
 GREATEST = 0.06
-"""The distances of the ratios from 1 that are allowed: the median, and the greatest."""
 WALL = 215.0
-"""Seconds that the engine before this one took for the same, on two cores."""
+"""Seconds that the former engine took for the same, on two cores."""
 SHARE = 0.60
 
 
@@ -75,7 +74,7 @@ def _ratios(done: Done) -> dict[str, float]:
 
 
 def log_ratios(first: Sequence[Run], second: Sequence[Run]) -> list[float]:
-    """Return the logarithms of the ratios of the values that are pairs."""
+    """Return the logarithms of the ratios of the values of slices that both have."""
     logarithms = []
     for one, other in zip(first, second, strict=True):
         partners = dict(zip(other.slices, other.values, strict=True))
@@ -88,7 +87,7 @@ def log_ratios(first: Sequence[Run], second: Sequence[Run]) -> list[float]:
 
 
 def hodges_lehmann(numbers: Sequence[float]) -> float:
-    """Return the median of the means of all pairs of *numbers*, each with itself included."""
+    """Return the median of the means of any two *numbers*, which may be the same one."""
     return statistics.median(
         (number + other) / 2 for at, number in enumerate(numbers) for other in numbers[at:]
     )

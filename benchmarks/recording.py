@@ -1,8 +1,8 @@
 """The cost of the harness on the clock.
 
-A benchmark whose iteration does nothing is measured as any other.  The time of its iterations is
-what every iteration of every benchmark takes in addition to its work: a call, reading the clock,
-and noting what it says.  The figure is the median of the values of one client.
+A benchmark whose iteration does nothing is measured like any other.  The time of its iterations is
+the overhead of every iteration of any benchmark: a call, reading the clock, and recording the time.
+The figure is the median of the values of one client.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ VALUES = 51
 
 
 def measure(*, quick: bool) -> Iterator[Figure]:
-    """Yield the cost where iterations are timed each by itself, and where they are together."""
+    """Yield the cost of iterations that are timed one by one, and of those timed in batches."""
     values = 5 if quick else VALUES
     timings = _values(Nothing, values)
     yield at_most(

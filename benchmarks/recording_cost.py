@@ -1,7 +1,7 @@
 """The processor time and the bytes that recording an application costs.
 
 The same transactions are done on a storage in memory with and without recording, in turn.  The
-thread that writes is included, because the processor time is that of the process.
+processor time is that of the process, so it includes the thread that writes.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ TRIES = 15
 EVENTS = 6
 """The events of a transaction without loads: begin, tpc_begin, store, vote, finish, end."""
 SHORT = 7
-"""The number of transactions without loads for each with some: they take less time."""
+"""Transactions without loads for each one with loads: they take less time."""
 DATA = b"\x80\x03cmodule\nClass\n." + b"x" * 200
 A_LOAD, A_TRANSACTION, AN_EVENT = 2.0, 10.0, 10.0
-"""Microseconds, microseconds and bytes that are allowed."""
+"""The limits: microseconds, microseconds and bytes."""
 
 
 def measure(*, quick: bool) -> Iterator[Figure]:
@@ -64,14 +64,14 @@ def _costs(path: Path, number: int) -> tuple[float, float, float]:
 
 
 def _seconds(number: int, loads: int, recorded: Path | None = None) -> float:
-    """Return the processor time of transactions, until all is written that is recorded of them."""
+    """Return the processor time of transactions, until all their records are written."""
     storage = MVCCAdapter(MappingStorage())
     _fill(storage.new_instance())
     if recorded is not None:
         storage = record(storage._storage, recorded)
     connection = storage.new_instance()
     choose = random.Random(1)  # noqa: S311
-    # The hotter an object the more often it is loaded: a hundredth of them has half of the loads.
+    # A hundredth of the objects has half of the loads.
     oids = [p64(int(OBJECTS ** choose.random())) for _ in range(number * loads)]
     begin = time.process_time()
     for n in range(number):

@@ -1,13 +1,14 @@
-"""How close the storage's times in a replay are to those in a recording of the application.
+"""The storage's times in a replay, against those in a recording of the application.
 
 An application with one connection, which waits for some milliseconds between transactions, is
 recorded twice on the same type of storage.  The first recording is replayed at the recorded speed,
-and recorded as well.  Compared are medians of single calls, of the replay and the second recording.
-An application that computes in place of waiting is recorded for information: its processor does not
-fall asleep, and its caches hold other things.
+and the replay is recorded as well.  The figures are ratios of medians of single calls: those of the
+replay to those of the second recording.  An application that computes instead of waiting is
+recorded for information: its processor does not go idle, and the processor's caches hold other
+data.
 
-Then a FileStorage twice, of which one spins for a fifth of the time after each load, and after each
-vote for about a fifth of a transaction: it has to be called slower.
+Then two FileStorages are replayed on, of which one spins after each load, for a fifth of its time,
+or after each vote, for about a fifth of a transaction.  That one should be called slower.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ def measure(*, quick: bool) -> Iterator[Figure]:
 
 
 def slower(calls: str, more: float, mixture: Mixture, *, quick: bool) -> Iterator[Figure]:
-    """Yield what is said of a storage whose *calls* take longer."""
+    """Yield the verdict on a storage whose *calls* take 1 + *more* times as long."""
     contenders = "".join(
         f"<zodb {name}>\n<spinningstorage>\nmore {factor}\ncalls {calls}\n<filestorage>\n"
         f"path $scratch/{name}.fs\n</filestorage>\n</spinningstorage>\n</zodb>\n"
@@ -140,7 +141,7 @@ def opened(storage: str, place: Path) -> FileStorage | RelStorage:
 
 
 def compute(seconds: float) -> None:
-    """Use the processor and its caches as an application does."""
+    """Use the processor and its caches for some seconds, as an application does."""
     until = time.perf_counter() + seconds
     while time.perf_counter() < until:
         sorted(range(2000), key=lambda number: -number)

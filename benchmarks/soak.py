@@ -1,10 +1,9 @@
-"""The resources that a long run uses over time: ``python -m benchmarks.soak MINUTES``.
+"""The resources of a long run over time: ``python -m benchmarks.soak MINUTES``.
 
-The embedded default is measured for so long, and every few seconds it is noted how much memory,
-how many descriptors and threads the command has, how many processes it has started that are there,
-and how many files are in its temporary directory.  For each it prints the slope of a straight line
-through these numbers, by the hour, with its 95 % confidence interval, which assumes that the means
-of blocks of time are independent of each other, but not the single numbers.
+The command measures the embedded default for MINUTES.  Every few seconds its memory, descriptors,
+threads, living child processes and temporary files are counted.  For each of these numbers the
+slope of a straight line is printed, by the hour, with its 95 % confidence interval.  The interval
+assumes that the means of blocks of time are independent, which single numbers are not.
 """
 
 from __future__ import annotations
@@ -27,16 +26,16 @@ from benchmarks.command import environment
 from benchmarks.figure import NotMeasured
 
 EVERY = 2.0
-"""Seconds between two looks."""
+"""Seconds between two counts."""
 WARM_UP = 0.1
-"""The part of the time that does not count: until everything has been done once."""
+"""The fraction of the time that is left out: until everything has been done once."""
 BLOCKS = 20
 HOUR = 3600.0
 
 
 @dataclass(frozen=True)
 class Use:
-    """The resources that the command uses at a moment."""
+    """The resources of the command at one moment."""
 
     memory_mib: float
     descriptors: float
@@ -46,7 +45,7 @@ class Use:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the command for so many minutes; print the slopes."""
+    """Run the command for the minutes in *arguments*; print the slopes."""
     minutes = float(arguments[0])
     seen = list(_watched(minutes))
     counted = [(at, use) for at, use in seen if at > WARM_UP * seen[-1][0]]
@@ -61,7 +60,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _watched(minutes: float) -> Iterator[tuple[float, Use]]:
-    """Run the command; return what it uses, with the seconds since its start."""
+    """Run the command; yield its resources, with the seconds since its start."""
     with tempfile.TemporaryDirectory(prefix="soak-") as name:
         temporary = Path(name) / "tmp"
         temporary.mkdir()
@@ -95,13 +94,13 @@ def _use(process: psutil.Process, temporary: Path) -> Use:
             descriptors=process.num_fds(),
             threads=process.num_threads(),
             processes=len(process.children(recursive=True)),
-            # Unlike Path.rglob, it passes over directories that are removed meanwhile.
+            # Unlike Path.rglob, os.walk skips directories that are removed meanwhile.
             temporary_files=sum(len(names) for _, _, names in os.walk(temporary)),
         )
 
 
 def _blocks(values: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Return the means of neighbouring values: looks in a row are not independent."""
+    """Return the means of blocks of values: successive values are not independent."""
     size = max(1, len(values) // BLOCKS)
     parts = [values[start : start + size] for start in range(0, len(values), size)]
     return [

@@ -1,9 +1,9 @@
-"""How far apart the clients start: 20 processes that add, update and read 50 objects on SQLite.
+"""The spread of the clients' starts: 20 processes that add, update and read 50 objects on SQLite.
 
-The metadata of a run have the most seconds by which a client came to wait for the start only after
-its instant (``start_spread_s``), and the most after which one was given a processor
-(``start_delay_s``), which with more processes than processors is part of what is measured.  Both
-are of the worst start of a run; this prints their medians over the runs.
+The metadata of a run have the seconds by which the last client was late for the instant of the
+start (``start_spread_s``), and the longest wait for a processor after it (``start_delay_s``).  With
+more processes than processors, that wait is part of what is measured.  Both are of the worst start
+of a run; the figures are their medians over the runs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LONGEST = 1.0
 
 
 def measure(*, quick: bool) -> Iterator[Figure]:
-    """Yield the medians."""
+    """Yield the medians of both."""
     effort = ("-p", "1", "-n", "2", "--min-time", "0.01") if quick else ()
     benchmarks = ("add", "steamin") if quick else ("add", "update", "cold", "steamin")
     clients = 4 if quick else CLIENTS

@@ -12,19 +12,18 @@ from ZODB.config import BaseConfig
 from ZODB.FileStorage import FileStorage
 
 PAUSE = 0.01
-"""Seconds for which each commit holds the commit lock, at least."""
+"""The minimum time for which a commit holds the commit lock, in seconds."""
 CAPACITY = 1 / PAUSE
 """Commits a second, at most."""
 
 
 class LimitedStorage(FileStorage):  # type: ignore[misc]
-    """A FileStorage that notes when each commit ended."""
+    """A FileStorage that records the time at which each commit ends."""
 
     def __init__(self, path: str, journal: str) -> None:
-        """Open the file at *path*; times are appended to *journal*.
+        """Open the file at *path*, and append times to *journal*.
 
-        A time is a double of :func:`time.perf_counter`, which is one clock for all processes on
-        Linux.
+        A time is a double of :func:`time.perf_counter`, which on Linux all processes share.
         """
         super().__init__(path)
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
@@ -43,20 +42,20 @@ class LimitedStorage(FileStorage):  # type: ignore[misc]
         time.sleep(PAUSE)
 
     def tpc_finish(self, transaction: Any, func: Any = None) -> bytes:
-        """Finish, and note when that was."""
+        """Finish, and record the time."""
 
-        def note_and_tell(tid: bytes) -> None:
-            # Still under the lock: the times in the file ascend.
+        def record(tid: bytes) -> None:
+            # The lock is still held, so the times in the file ascend.
             if func is not None:
                 func(tid)
             os.write(self._journal, array("d", [time.perf_counter()]).tobytes())
 
-        tid: bytes = super().tpc_finish(transaction, note_and_tell)
+        tid: bytes = super().tpc_finish(transaction, record)
         return tid
 
 
 def commits(journal: Path) -> list[float]:
-    """Return when each commit ended, of all that were noted in *journal*."""
+    """Return the ends of all commits in *journal*, in seconds of :func:`time.perf_counter`."""
     times = array("d")
     times.frombytes(journal.read_bytes())
     return sorted(times)

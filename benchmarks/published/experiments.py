@@ -18,11 +18,11 @@ class Published:
     columns: Sequence[str]
     """The contenders, by their names of today."""
     rows: Mapping[str, Sequence[int]]
-    """The figures, by the names of the benchmarks."""
+    """The figures of the columns, by benchmark."""
     relative_to: str
     """The contender whose figures the others are divided by, then and now.
 
-    The machines have nothing in common, but what is faster than what may have.
+    The speeds of two machines cannot be compared, but such ratios can.
     """
     clients: int = 2
     objects: int = 1000
@@ -41,11 +41,11 @@ class Run:
     """The words after the configuration."""
     published: Sequence[Published] = ()
     compared: Sequence[tuple[str, str]] = ()
-    """Contenders of which comparisons are shown."""
+    """Pairs of contenders that the page compares."""
     terminal: bool = False
-    """Whether there is a picture of what a terminal shows of it."""
+    """Whether a picture shows the table as on a terminal."""
     workload: str = ""
-    """The workload that it replays, if it does, which is described as well."""
+    """The path of the workload that it replays, if it does; the page describes it."""
 
     @property
     def command(self) -> str:
@@ -55,7 +55,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Experiment:
-    """Runs that have a page together."""
+    """Runs that share a page."""
 
     name: str
     runs: Sequence[Run]

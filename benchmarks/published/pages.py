@@ -1,4 +1,4 @@
-"""Tables and charts for the documentation, made of what was measured."""
+"""Tables and charts for the documentation, made of results."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ from zodbshootout.results.result import CellResult
 
 ENDING = ".json.gz"
 TERMINAL = 80
-"""The width of a terminal in texts and pictures, in characters."""
+"""The width of texts and pictures, in characters."""
 TUTORIAL = "tutorial"
 """The run of which the documentation shows what pyperf prints."""
 
 
 def make_pages(experiments: Sequence[Experiment], data: Path, into: Path) -> list[Path]:
-    """Write what the page of each experiment includes, as far as it was measured.
+    """Write the page of each experiment with results, and the texts and pictures that it includes.
 
-    The results are in *data*; text and pictures go into *into*.
+    The results are in *data*; return the pages, which are in *into*.
     """
     into.mkdir(parents=True, exist_ok=True)
     made = []
@@ -59,7 +59,7 @@ def make_pages(experiments: Sequence[Experiment], data: Path, into: Path) -> lis
 
 
 def _write_texts(run: Run, results: Sequence[CellResult], data: Path, into: Path) -> None:
-    """Write what the command has printed, and prints of comparisons, and pyperf of the tutorial."""
+    """Write the output of the command, of comparisons, and, for the tutorial, of pyperf."""
     report = make_report([ResultSet(results)])
     _write(text.write_briefly, report, into / f"{run.name}.txt", TERMINAL)
     if run.terminal:
@@ -89,7 +89,7 @@ def _comparisons(run: Run, results: Sequence[CellResult]) -> Iterator[Report]:
 
 
 def _picture_terminal(run: Run, report: Report, path: Path) -> None:
-    """Write a picture of what a terminal shows, which asks for no font from anywhere."""
+    """Write a picture of a terminal's output; it loads no font from a server."""
     console = Console(record=True, width=TERMINAL, file=io.StringIO(), force_terminal=True)
     console.print(f"$ {run.command}", highlight=False)
     text.write_briefly(report, console)
@@ -120,7 +120,7 @@ def _blocks(run: Run, results: Sequence[CellResult], into: Path) -> Iterator[str
 
 
 def _where(results: Sequence[CellResult]) -> str:
-    """Return when and where results were measured."""
+    """Return the days, the machine and the versions of the results."""
     metadata_of_runs = [run.get_metadata() for result in results for run in result.runs]
     first = metadata_of_runs[0]
     days = sorted(str(metadata["date"])[:10] for metadata in metadata_of_runs)
@@ -142,7 +142,7 @@ def _where(results: Sequence[CellResult]) -> str:
 
 
 def _then_and_now(published: Published, results: Sequence[CellResult]) -> Table:
-    """Return how many times as fast contenders were as another one, and how many they are."""
+    """Return the speeds of contenders as multiples of that of another one, then and now."""
     others = [column for column in published.columns if column != published.relative_to]
     base = published.columns.index(published.relative_to)
     rows = []

@@ -1,4 +1,4 @@
-"""Storages that are slower by a known part, for configurations: ``%import benchmarks.spinning``."""
+"""Storages made slower by a known fraction, for configurations: ``%import benchmarks.spinning``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class SpinningStorage(MappingStorage):  # type: ignore[misc]
 
 
 def slow_down(storage: Any, more: float, calls: Iterable[str] = SLOWED) -> None:
-    """Have each of these *calls* take 1 + *more* times as long as it did."""
+    """Make each of these *calls* take 1 + *more* times as long."""
     for name in calls:
         setattr(storage, name, _slowed(getattr(storage, name), more))
 

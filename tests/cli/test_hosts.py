@@ -51,7 +51,6 @@ def test_what_contenders_import_is_compared() -> None:
 
 def test_clients_are_on_as_many_hosts_as_there_are_workers() -> None:
     sweep = Sweep([8], [10], [300], Parameters(CrewShape(1, ClientKind.THREAD)))
-    assert on_hosts(sweep, None) is sweep
     (parameters,) = on_hosts(sweep, HERE).parameters()
     assert parameters.crew == CrewShape(8, ClientKind.THREAD, hosts=2)
     assert str(parameters.crew) == "8 threads with a DB each on 2 hosts"

@@ -52,8 +52,7 @@ def look(
 ) -> tuple[dict[str, str], dict[str, StorageInfo]]:
     """Return why some contenders cannot be opened, and the info of the others."""
     given: Any = launcher
-    storages = {contender.name: contender.storage for contender in contenders}
-    failures, opened = inspect_all(contenders, storages, unavailable or {}, given, Observer())
+    failures, opened = inspect_all(contenders, unavailable or {}, given, Observer())
     infos = {name: contender.info for name, contender in opened.items()}
     return {name: failure.cause for name, failure in failures.items()}, infos
 

@@ -49,7 +49,7 @@ class Screen:
 @pytest.fixture
 def screen() -> Iterator[Screen]:
     screen = Screen()
-    with screen.table:
+    with screen.table.live:
         yield screen
 
 
@@ -114,7 +114,7 @@ def test_the_bar_and_the_time_are_there_however_many_contenders_there_are(screen
 
 def test_a_table_that_is_higher_than_the_terminal_leaves_room_for_the_bar() -> None:
     screen = Screen(height=9)
-    with screen.table:
+    with screen.table.live:
         screen.table.results_changed(runs_so_far(1))
         screen.table.note("opening zeo")
         lines = screen.lines()
@@ -125,7 +125,7 @@ def test_a_table_that_is_higher_than_the_terminal_leaves_room_for_the_bar() -> N
 
 def test_nothing_of_the_live_table_is_left_when_it_ends() -> None:
     screen = Screen()
-    with screen.table:
+    with screen.table.live:
         screen.table.results_changed(runs_so_far(1))
         screen.table.cell_failed(failed(cell("hot", "fs"), "broken"))
         screen.lines()

@@ -17,7 +17,6 @@ from pathlib import Path
 from zodbshootout.cli.options import Options
 from zodbshootout.client.masking import Mask
 from zodbshootout.client.outcome import Failed, Failure
-from zodbshootout.client.specification import Storage
 from zodbshootout.client.storage_info import StorageInfo, installed_versions
 from zodbshootout.config.configuration import path_of
 from zodbshootout.contenders.contender import Contender
@@ -30,7 +29,6 @@ from zodbshootout.scheduling.plan import Plan, Sweep
 from zodbshootout.scheduling.result_store import Observer
 from zodbshootout.servers.dask import ROOM
 from zodbshootout.servers.running import RunningServers
-from zodbshootout.servers.server import ServerContext
 from zodbshootout.workers.environment import worker_environment
 from zodbshootout.workers.launch import ForkServer, Launcher, TimeLimit
 from zodbshootout.workers.worker import LEAKS_PREFIX, PROFILE_PREFIX
@@ -53,34 +51,31 @@ def open_all(
     interpreters, unavailable = variants.interpreters(
         plan.contenders, maker, plan.cells[0].parameters.crew
     )
-    measurable = plan.measurable
-    located = {
-        contender.name: replace(contender.storage, interpreter=interpreters.get(contender.name))
-        for contender in measurable
-        if contender.name not in unavailable
-    }
-    present = [contender for contender in measurable if contender.name in located]
-    _check_sections(present, located, launcher)
+    measurable = [
+        replace(c, storage=replace(c.storage, interpreter=interpreters.get(c.name)))
+        for c in plan.measurable
+    ]
+    present = [contender for contender in measurable if contender.name not in unavailable]
+    _check_sections(present, launcher)
     observer.note("starting servers")
     clients = max(cell.parameters.crew.size for cell in plan.cells)
     servers = variants.start_servers(stack, present, clients)
     unavailable |= servers.absent
-    failures, opened = inspect_all(measurable, located, unavailable, launcher, observer)
+    failures, opened = inspect_all(measurable, unavailable, launcher, observer)
     contenders = [opened.get(contender.name, contender) for contender in plan.contenders]
     return replace(plan, contenders=contenders), servers, failures
 
 
 def inspect_all(
     contenders: Sequence[Contender],
-    storages: Mapping[str, Storage],
     unavailable: Mapping[str, str],
     launcher: Launcher,
     observer: Observer,
 ) -> tuple[dict[str, Failure], dict[str, Contender]]:
     """Open every contender once; return the failures, and the opened contenders.
 
-    All mappings have the names of contenders as keys; *unavailable* has the reasons why some
-    contenders are not opened at all.
+    All mappings have the names of contenders as keys; *unavailable* has the reasons for not opening
+    some contenders.
     """
     failures = {name: Failure(reason) for name, reason in unavailable.items()}
     opened: dict[str, Contender] = {}
@@ -88,22 +83,20 @@ def inspect_all(
     try:
         with launcher.fork_server() as fork_server:
             for contender in waiting:
-                name, storage = contender.name, storages[contender.name]
+                name = contender.name
                 observer.note(f"opening {name}")
                 with _impatience(name, launcher, observer):
-                    answer = _inspect(contender, storage, fork_server)
+                    answer = _inspect(contender, fork_server)
                 if isinstance(answer, Failure):
                     failures[name] = answer
                 else:
-                    opened[name] = contender.opened(answer, storage)
+                    opened[name] = contender.opened(answer)
     except Failed as error:
         failures |= {contender.name: error.failure for contender in waiting}
     return failures, opened
 
 
-def _check_sections(
-    contenders: Sequence[Contender], storages: Mapping[str, Storage], launcher: Launcher
-) -> None:
+def _check_sections(contenders: Sequence[Contender], launcher: Launcher) -> None:
     """Have other Pythons read their contenders' sections; nothing is opened."""
     elsewhere = [contender for contender in contenders if contender.section.environment]
     if not elsewhere:
@@ -111,7 +104,7 @@ def _check_sections(
     with suppress(Failed), launcher.fork_server() as fork_server:
         for contender in elsewhere:
             try:
-                flaw = fork_server.validate(storages[contender.name])
+                flaw = fork_server.validate(contender.storage)
             except Failed:
                 continue  # opening it fails in the same way, and fails this contender alone
             if flaw is not None:
@@ -143,31 +136,25 @@ _MISSING_DRIVER = (
 """Names of RelStorage's exceptions, for RelStorage itself may be missing."""
 
 
-def _inspect(
-    contender: Contender, storage: Storage, fork_server: ForkServer
-) -> StorageInfo | Failure:
+def _inspect(contender: Contender, fork_server: ForkServer) -> StorageInfo | Failure:
     reason = contender.missing_server()
     if reason is not None:
         return Failure(reason)
     try:
-        info = fork_server.inspect(storage)
+        info = fork_server.inspect(contender.storage)
     except Failed as error:
         cause, detail = error.failure.cause, error.failure.detail
         if contender.installation and cause.startswith(_MISSING_DRIVER):
             return Failure(contender.installation, detail)
         advice = contender.advice_on(cause)
         return Failure(f"cannot be opened: {cause}{f'; {advice}' if advice else ''}", detail)
-    # This Python need not have the modules that another one has imported.
+    # Only the Python of the environment has these modules for certain.
     return replace(info, modules=()) if contender.environment else info
 
 
-def launcher_for(
-    options: Options, context: ServerContext, observer: Observer, mask: Mask
-) -> Launcher:
-    """Return a launcher for workers in the directory of the *context*.
-
-    The *mask* hides secrets in the output and the logs of the workers.
-    """
+def launcher_for(options: Options, variants: Variants, observer: Observer) -> Launcher:
+    """Return a launcher for workers, which hides secrets in their output and their logs."""
+    context, mask = variants.context, variants.mask
     directory, temporary = context.directory / "workers", context.directory / "tmp"
     for path in (directory, temporary):
         path.mkdir(mode=0o700)
@@ -212,13 +199,11 @@ def _relay(options: Options, observer: Observer, mask: Mask) -> Callable[[str], 
     return relay
 
 
-def check_alike(cluster: Cluster | None, plan: Plan) -> None:
+def check_alike(cluster: Cluster, plan: Plan) -> None:
     """Check that the hosts of a cluster have this Python, and these packages of the contenders.
 
     :raises UserError: if a host differs
     """
-    if cluster is None:
-        return
     modules = {module for contender in plan.contenders for module in contender.info.modules}
     names = distributions_of(modules)
     here = versions(names)
@@ -282,13 +267,11 @@ def _digest() -> str:
     return digest.hexdigest()[:12]
 
 
-def on_hosts(sweep: Sweep, cluster: Cluster | None) -> Sweep:
-    """Return a sweep whose clients live on the hosts of a cluster, if there is one.
+def on_hosts(sweep: Sweep, cluster: Cluster) -> Sweep:
+    """Return a sweep whose clients live on the hosts of a cluster.
 
     :raises UserError: if the hosts have no room for the clients
     """
-    if cluster is None:
-        return sweep
     most = max(sweep.concurrency)
     if cluster.room is not None and most > cluster.room:
         raise UserError(

@@ -13,6 +13,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from rich.segment import Segment, Segments
 from rich.table import Column
 
+from zodbshootout.cli.options import Options
 from zodbshootout.cli.output import print_line
 from zodbshootout.reports import text
 from zodbshootout.reports.headings import ResultSet
@@ -22,23 +23,22 @@ from zodbshootout.results.result import CellResult, long_name
 from zodbshootout.scheduling.result_store import Observer
 
 WORTH_SHOWING = 30.0
-"""Seconds; a shorter time left is not printed as a line."""
+"""The shortest time left that is printed as a line, in seconds."""
 PENDING = "…"
-"""What the live table shows of a cell that has no run yet."""
+"""The entry of a cell without a run in the live table."""
 
 
 @contextmanager
-def progress_on(
-    err: Console, rows: int, *, quiet: bool, verbose: bool, baseline: str | None
-) -> Iterator[Observer]:
-    """Show the progress of a run."""
-    if quiet:
+def progress_on(err: Console, rows: int, options: Options) -> Iterator[Observer]:
+    """Show the progress of a run with that many rows."""
+    if options.quiet:
         yield Observer()
     elif err.is_terminal:
-        with LiveTable(err, baseline) as table:
+        table = LiveTable(err, options.run.baseline)
+        with table.live:
             yield table
     else:
-        yield Lines(err, rows, verbose=verbose)
+        yield Lines(err, rows, verbose=options.verbose)
 
 
 class Lines(Observer):
@@ -89,7 +89,10 @@ def describe(result: CellResult) -> str:
 
 
 class LiveTable(Observer):
-    """Shows the table while it is measured, and below it the present step and the time left."""
+    """Shows the table as it is measured, and below it the present step and the time left.
+
+    It is on the screen within the context of its :attr:`live`.
+    """
 
     def __init__(
         self,
@@ -116,13 +119,6 @@ class LiveTable(Observer):
         )
         self._step = self._progress.add_task("starting", total=None, left="")
         self.live = Live(console=console, get_renderable=self._render, transient=True)
-
-    def __enter__(self) -> LiveTable:
-        self.live.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.live.stop()
 
     def left(self, seconds: float) -> None:
         elapsed = self._progress.tasks[self._step].elapsed or 0.0

@@ -84,16 +84,11 @@ def run(options: Options, streams: Streams) -> int:
         for note in notes:
             streams.complain(note)
         options = _with_zapped(options, plan.contenders, streams)
-        with progress_on(
-            streams.err,
-            len(plan.rows),
-            quiet=options.quiet,
-            verbose=options.verbose,
-            baseline=options.run.baseline,
-        ) as observer:
-            launcher = launcher_for(options, variants.context, observer, streams.mask)
+        with progress_on(streams.err, len(plan.rows), options) as observer:
+            launcher = launcher_for(options, variants, observer)
             plan, servers, failures = open_all(variants, plan, launcher, stack, observer)
-            check_alike(cluster, plan)
+            if cluster is not None:
+                check_alike(cluster, plan)
             variables = {*variants.context.source.environment_names, *options.inherit_environ}
             tasks = Tasks(plan, options.run, cluster, sorted(variables), streams.mask)
             store = ResultStore(
@@ -135,10 +130,11 @@ def _with_names(options: Options, contenders: Sequence[Contender]) -> Options:
 def _plan_and_notes(
     options: Options, contenders: Sequence[Contender], cluster: Cluster | None
 ) -> tuple[Plan, Sequence[str]]:
+    sweep = options.sweep
     if cluster is not None:
         contenders = [contender.on_hosts(cluster) for contender in contenders]
+        sweep = on_hosts(sweep, cluster)
     notes = shared_databases(contenders)
-    sweep = on_hosts(options.sweep, cluster)
     reason = refused_unless_alone(contenders, sweep.parameters()[0])
     if options.default_concurrency and reason:
         notes.append(f"1 client instead of {sweep.concurrency[0]}: {reason}")

@@ -87,11 +87,10 @@ class Contender:
     text: str = ""
     """The text of its section and those of its servers, without secrets."""
 
-    def opened(self, info: StorageInfo, storage: Storage | None = None) -> Contender:
-        """Return the contender with the *info* of its storage, opened as *storage* describes."""
+    def opened(self, info: StorageInfo) -> Contender:
+        """Return the contender with the *info* of its storage."""
         sharing = narrowest((self.info.sharing, info.sharing))
-        info = replace(info, sharing=sharing)
-        return replace(self, storage=storage or self.storage, info=info)
+        return replace(self, info=replace(info, sharing=sharing))
 
     def on_hosts(self, cluster: Cluster) -> Contender:
         """Return the contender with the limits that clients on the hosts of a cluster have."""

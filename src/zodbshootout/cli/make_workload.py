@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from zodbshootout.cli.output import Streams
-from zodbshootout.cli.values import count, count_or_none, fraction, whole
+from zodbshootout.cli.values import count, count_or_none, fraction, number, whole
 from zodbshootout.errors import UserError
 from zodbshootout.recording.mixture import PRESETS, Mixture, distribution_of, make, skew_of
 
 
 def _read(function: Callable[[str], Any]) -> Callable[[str], Any]:
-    """Have argparse print the messages of a function that raises ValueError."""
+    """Return a type for argparse that prints the message of the *function*'s ValueError."""
 
     def read(text: str) -> Any:
         try:
@@ -27,6 +27,8 @@ def _read(function: Callable[[str], Any]) -> Callable[[str], Any]:
 
 
 _DISTRIBUTION = _read(distribution_of)
+# The times of events are in nanoseconds.
+_RATE = number(float, lambda n: 0 < n <= 1e9, "a number of transactions a second")  # noqa: PLR2004
 _NUMBERS: Mapping[str, tuple[Callable[[str], Any], str, str]] = {
     "transactions": (count, "NUMBER", "transactions (default: 10000)"),
     "connections": (count, "NUMBER", "connections that do them (default: 4)"),
@@ -42,7 +44,7 @@ _NUMBERS: Mapping[str, tuple[Callable[[str], Any], str, str]] = {
     ),
     "size": (_DISTRIBUTION, "N", "bytes of a record (default: lognormal:300)"),
 }
-"""The options for numbers: the type, what stands for the value in the help, and the help."""
+"""The options for numbers: the type, the name of the value in the help, and the help."""
 
 
 def run(options: argparse.Namespace, streams: Streams) -> int:
@@ -87,13 +89,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="popularity of the objects (default: zipf:0.99)",
     )  # fmt: skip
     parser.add_argument(
-        "--rate", type=_read(_rate), metavar="NUMBER", help="transactions a second (default: 100)"
+        "--rate", type=_RATE, metavar="NUMBER", help="transactions a second (default: 100)"
     )
     parser.add_argument("--seed", type=whole, help="seed of the random numbers (default: 0)")
-
-
-def _rate(text: str) -> float:
-    rate = float(text)
-    if not 0 < rate <= 1e9:  # noqa: PLR2004 - events have nanoseconds
-        raise ValueError("not a number of transactions a second")
-    return rate

@@ -60,7 +60,7 @@ class Options:
     """The Dask cluster that the clients are on."""
     sweep: Sweep
     default_concurrency: bool
-    """Whether the command line has no number of clients."""
+    """Whether the command line names no number of clients."""
     effort: Effort
     run: RunOptions
     zap: str | None
@@ -73,13 +73,13 @@ class Options:
     quiet: bool
     verbose: bool
     show: Sequence[str]
-    """Reports by pyperf to print: ``metadata``, ``dump``, ``stats``, ``hist``."""
+    """The reports by pyperf to print: ``metadata``, ``dump``, ``stats``, ``hist``."""
     workload: Workload | None
     """The workload that is replayed."""
     data: Path | None
-    """The FileStorage whose records its objects have."""
+    """The FileStorage with the records of its objects."""
     speed: float
-    """How many times as fast as recorded, 0 as fast as possible."""
+    """The speed as a multiple of the recorded one, 0 for as fast as possible."""
     include_mapping: bool
     timeout: float
     """Seconds after which a worker counts as hanging."""
@@ -213,7 +213,11 @@ def _uri_file_and_benchmarks(words: Sequence[str]) -> tuple[str | None, Path, Se
         return None, EMBEDDED, ()
     first = words[0]
     if exists(first):
-        _check_is_no_result(first)
+        if holds_results(Path(first)):
+            raise UserError(
+                f"{first} holds results, not a configuration; "
+                f"to print it: zodbshootout show {first}"
+            )
         return None, Path(first), words[1:]
     if is_uri(first):
         return first.strip(), Path(scheme_of(first.strip())), words[1:]
@@ -224,9 +228,9 @@ def _uri_file_and_benchmarks(words: Sequence[str]) -> tuple[str | None, Path, Se
 
 
 def _check_is_no_other_word(first: str, others: Sequence[str]) -> None:
-    """Refuse the words that are something else than the name of a file.
+    """Refuse words that cannot have been meant as the name of a file.
 
-    :raises UserError: if *first* is, or nearly is, a word of the command line's
+    :raises UserError: if *first* is similar to a command or a benchmark, or ``last`` or ``run``
     """
     if first == LAST:
         raise UserError(f"{LAST} stands for results; to print them: zodbshootout show {LAST}")
@@ -241,16 +245,9 @@ def _check_is_no_other_word(first: str, others: Sequence[str]) -> None:
 
 
 def _named_together(word: str) -> list[str]:
-    """Return the benchmarks that commas separate in a word, or the word."""
+    """Return the benchmarks that commas separate in a word, or the word if it has none."""
     names = word.split(",")
     return names if any(name in benchmarks() for name in names) else [word]
-
-
-def _check_is_no_result(path: str) -> None:
-    if holds_results(Path(path)):
-        raise UserError(
-            f"{path} holds results, not a configuration; to print it: zodbshootout show {path}"
-        )
 
 
 def _chosen_benchmarks(
@@ -305,7 +302,7 @@ def _check_benchmarks(given: argparse.Namespace, chosen: Sequence[str]) -> None:
 
 
 def _check_rates(names: Sequence[str], sweep: Sweep) -> None:
-    """Refuse a rate for a benchmark that was named and has none."""
+    """Refuse a rate for a named benchmark that cannot have any."""
     for name in (name for name in names if name != "all"):
         reasons = [benchmarks()[name].no_rate(parameters) for parameters in sweep.parameters()]
         if all(reasons):
@@ -347,7 +344,7 @@ def _definitions(given: argparse.Namespace) -> dict[str, Sequence[str]]:
 
 def _effort(given: argparse.Namespace) -> Effort:
     """Return the effort; ``--fast`` and the like override numbers, as in pyperf."""
-    # The memory that iterations take says nothing about their duration.
+    # Loops cannot be calibrated by memory.
     loops = given.loops or (1 if given.memory else 0)
     runs = given.processes or PROCESSES
     effort = Effort(runs, given.values, given.warmups, loops, given.min_time)

@@ -20,18 +20,18 @@ from zodbshootout.errors import UserError, close_to
 from zodbshootout.scheduling.calibration import RUN_TIME
 
 PRECISION = 0.05
-"""Half of the width of an interval, as a part of the figure, that ends the measurement."""
+"""Half of the width of an interval at which measuring ends, as a fraction of the figure."""
 RIGOROUS = 0.02
 """The precision with ``--rigorous``."""
 SECONDS_OF_A_CELL = 8.0
-"""Seconds that a cell takes at most, on average; ``--rigorous`` allows four times as many."""
+"""The maximum time of a cell, on average, in seconds; four times as long with ``--rigorous``."""
 MIN_RUNS = 4
-"""Runs of a cell if a precision is to be reached: fewer say too little about how runs differ."""
+"""Minimum of a cell's runs with a precision: fewer say too little about the spread of runs."""
 SHORT_RUN_TIME = 0.8
-"""Seconds that the slices of a run take for each contender if a precision is to be reached: many
-short runs say more than a few long ones."""
+"""Seconds of a run's slices for each contender, with a precision: many short runs say more than a
+few long ones."""
 PROCESSES = 3
-"""Runs of a cell if only the number of values is given."""
+"""Runs of a cell if only their number of values is given."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -47,16 +47,16 @@ class Parser(argparse.ArgumentParser):
 
     @property
     def option_names(self) -> list[str]:
-        self.color = False  # Python 3.14 colours the names
-        listed = re.findall(r"^  (-.*?)(?:  |$)", self.format_help(), re.MULTILINE)
-        return [name for names in listed for name in re.findall(r"(?<![\w-])-[\w-]+", names)]
+        """The names of the options that are in the help."""
+        shown = (action for action in self._actions if action.help != argparse.SUPPRESS)
+        return [name for action in shown for name in action.option_strings]
 
 
 Option = tuple[Sequence[str], Mapping[str, Any]]
 
 
 def option(words: str, **how: Any) -> Option:
-    """Declare an option; *words* are its names, and what stands for its value in the help."""
+    """Declare an option; *words* are its names, and the name of its value in the help."""
     names = [word for word in words.split() if word.startswith("-")]
     metavar = {"metavar": words.rsplit(maxsplit=1)[-1]} if len(names) < len(words.split()) else {}
     return names, {**metavar, **how}
@@ -372,7 +372,7 @@ EXAMPLES = {
     "zodbshootout compare last --contender a b": "which of the two is faster?",
     "zodbshootout report last -o page.html": "a page with charts of the newest results",
 }
-"""Commands for ``--help``, and what they do."""
+"""Commands for ``--help``, with their descriptions."""
 
 
 def _description() -> str:
@@ -402,12 +402,12 @@ COMMANDS = ("show", "compare", "report", "workload", "help")
 
 
 def completion_parser() -> Parser:
-    """Return the parser from which shtab makes the completion of shells."""
+    """Return the parser for shtab, which makes the completion of shells."""
     return run_parser(help="a command or a benchmark", choices=[*COMMANDS, "all", *benchmarks()])
 
 
 def run_parser(**words: Any) -> Parser:
-    """Return the parser of a run's arguments; *words* describe those that are no options."""
+    """Return the parser of a run's arguments; *words* describe the positional ones."""
     parser = Parser(
         prog="zodbshootout",
         usage="zodbshootout [FILE|URI] [BENCHMARK ...] [-BENCHMARK ...] [option ...]\n"

@@ -1,4 +1,4 @@
-"""``zodbshootout workload``: describe what was recorded of an application."""
+"""``zodbshootout workload``: describe the recorded workloads of applications."""
 
 from __future__ import annotations
 
@@ -41,16 +41,14 @@ def _report(paths: list[Path]) -> Report:
     for path, name in zip(paths, names, strict=True):
         try:
             workload = Workload(path)
-            reports.append(workload_report(name, workload, describe(workload)))
+            report = workload_report(name, workload, describe(workload))
         except WorkloadError as error:
             raise UserError(str(error)) from None
+        reports.append(replace(report, title=name))
     if len(reports) == 1:
-        return replace(reports[0], title=names[0])
-    return Report(
-        title=", ".join(names),
-        parts=[replace(report, title=name) for report, name in zip(reports, names, strict=True)],
-        records=[record for report in reports for record in report.records],
-    )
+        return reports[0]
+    records = [record for report in reports for record in report.records]
+    return Report(title=", ".join(names), parts=reports, records=records)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

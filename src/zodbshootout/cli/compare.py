@@ -1,4 +1,4 @@
-"""``zodbshootout compare``: say which side is faster, by how much, and whether that is certain."""
+"""``zodbshootout compare``: say which side is faster, by how much, and whether significantly."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PARAMETERS = {
     "min-objects": "min_objects",
     "seed": "seed",
 }
-"""The names of a cell's parameters, by the options that set them."""
+"""The names of a cell's parameters, by option."""
 
 
 def run(options: argparse.Namespace, streams: Streams) -> int:
@@ -71,7 +71,7 @@ def _compare_values(
     name: str, results: Sequence[Sequence[CellResult]], options: argparse.Namespace,
     write: Write, streams: Streams,
 ) -> int:  # fmt: skip
-    """Print the comparisons of all values of a name with the first one."""
+    """Print the comparisons of all values of a name with the first value."""
     if len(results) > 1:
         raise UserError("compare: --define compares the values of one file")
     by_value: dict[str, list[CellResult]] = {}
@@ -99,7 +99,7 @@ def _compare_values(
 
 
 def _without(name: str, result: CellResult) -> CellResult:
-    """Return a result as of a contender that is not named after the value of a name."""
+    """Return a result whose contender's name leaves out the value of *name*."""
     others = {key: value for key, value in result.definitions.items() if key != name}
     contender = variant_name(result.section, others)
     return replace(result, cell=replace(result.cell, contender=contender))
@@ -137,7 +137,7 @@ def _contenders(results: Sequence[CellResult]) -> list[str]:
 def _only_contenders(
     base: Sequence[CellResult], new: Sequence[CellResult], files: Sequence[Path]
 ) -> list[str] | None:
-    """Return the contenders to compare by default, ``None`` for all that have the same name."""
+    """Return the contenders to compare by default, ``None`` for each with that of its name."""
     of_base, of_new = _contenders(base), _contenders(new)
     if len(files) == 1:
         raise UserError(
@@ -176,7 +176,10 @@ def _of_environment(
 
 
 def _check_comparable(comparison: Comparison, files: Sequence[Path]) -> None:
-    """Check that the sides have a cell in common, or explain why they have none."""
+    """Check that the sides have a cell in common.
+
+    :raises UserError: if they have none, with the reason
+    """
     if comparison.pairs:
         return
     if comparison.overloaded:
@@ -215,7 +218,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Say which of two is faster, by how much, and whether the difference is significant."
     )
-    parser.epilog = "Exit status: 0, or 1 where --fail-above finds a slowdown; 2 bad usage."
+    parser.epilog = "Exit status: 0, or 1 if --fail-above finds a slowdown; 2 bad usage."
     parser.add_argument(
         "files", nargs="+", type=result_to_read, metavar="FILE",
         help="files that -o or --append has named, those of a contender beside them, or last",

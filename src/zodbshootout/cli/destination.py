@@ -41,7 +41,7 @@ def result_files(options: Options, plan: Plan) -> ResultFiles:
         raise UserError(f"results cannot be written: {error}; name a file with -o") from None
     _check_writable(directory)
     now = datetime.datetime.now().astimezone().strftime("%Y-%m-%dT%H.%M.%S")
-    # The longest name has 60 characters.
+    # With 26 characters of the stem, no name is longer than 60.
     return ResultFiles(directory / f"{now}-{options.path.stem[:26]}-{os.getpid()}.json")
 
 
@@ -54,7 +54,7 @@ def _existing_files(options: Options, plan: Plan) -> ResultFiles:
     except UserError as error:
         raise UserError(f"{option}: {error}") from None
     _check_writable(path.parent)
-    # Opening the contenders adds to their metadata, and the caller then checks these again.
+    # Opening the contenders adds to these metadata, and then they are checked again.
     expected = {
         cell: {**cell.metadata(), "configuration_hash": plan.contender(cell).fingerprint()}
         for cell in plan.cells
@@ -79,7 +79,7 @@ def check_like(
 ) -> None:
     """Check that results with the *expected* metadata can be added to those in the files.
 
-    :raises UserError: if they differ
+    :raises UserError: if the metadata differ
     """
     conflict = files.conflict(expected, "byte" if options.memory else "second")
     if conflict:

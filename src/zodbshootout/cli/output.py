@@ -22,12 +22,12 @@ from zodbshootout.errors import SOME_FAILED
 
 @dataclass(frozen=True)
 class Streams:
-    """The streams for results, for everything else, and for answers."""
+    """Streams for results, for all other output, and for answers."""
 
     out: Console
     err: Console
     answers: TextIO | None
-    """The input for answers to questions; ``None`` if nobody can answer."""
+    """The input for answers to questions; ``None`` if there is no standard input."""
     mask: Mask = field(default_factory=Mask)
     """Hides secrets in what is printed line by line."""
 
@@ -36,7 +36,7 @@ class Streams:
         print_line(self.out, self.mask(line))
 
     def complain(self, message: str) -> None:
-        """Print an error message on one line, whatever characters are in it."""
+        """Print an error message on one line, with escapes for characters such as newlines."""
         line = self.mask(f"zodbshootout: {message}")
         print_line(
             self.err,
@@ -48,19 +48,19 @@ class Streams:
         return self.answers is not None and self.answers.isatty()
 
     def ask(self, question: str) -> bool:
-        """Ask a question; only ``y`` or ``yes`` is a yes, and no answer is a no."""
+        """Ask a question; return whether the answer is ``y`` or ``yes``, in any case."""
         assert self.answers is not None
         self.err.print(Text(f"{self.mask(question)} [y/N] "), end="", soft_wrap=True)
         return self.answers.readline().strip().lower() in {"y", "yes"}
 
     @property
     def loss(self) -> str | None:
-        """The reason why output is lost, ``None`` if none is or nobody would have read it."""
+        """Why output is lost; ``None`` if none is, or if its reader is gone."""
         error = getattr(self.out.file, "error", None)
         return None if error is None or isinstance(error, BrokenPipeError) else error.strerror
 
     def status_after(self, status: int, results: Path | None = None) -> int:
-        """Return *status*, or that of a failure if output was lost, and name the *results*."""
+        """Return *status*; if output was lost, complain, name *results*, and return no success."""
         if self.loss is None:
             return status
         where = f"; results are in {results}" if results is not None and results.exists() else ""
@@ -69,26 +69,26 @@ class Streams:
 
 
 def print_line(console: Console, text: str) -> None:
-    """Print *text* as it is, and break no line."""
+    """Print *text* without markup and without wrapping lines."""
     console.print(Text(text), soft_wrap=True)
 
 
 def project_url(name: str) -> str:
-    """Return the address that this project's metadata give a *name*, such as ``Source``."""
+    """Return the URL called *name*, such as ``Source``, in this project's metadata."""
     addresses = metadata("zodbshootout").get_all("Project-URL") or []
     line: str = next(line for line in addresses if line.startswith(f"{name}, "))
     return line.partition(", ")[2]
 
 
 def console_on(stream: TextIO | None) -> Console:
-    """Return a console that wraps lines at a terminal's edge, and nowhere in a file."""
+    """Return a console that wraps lines on a terminal, and not in a file."""
     file = cast("IO[str]", _Lasting(stream)) if stream is not None else None
     console = Console(file=file)
     return console if console.is_terminal else Console(file=file, width=1000)
 
 
 class _Lasting:
-    """A stream that is written to as long as that works."""
+    """A stream whose errors in writing are kept and not raised."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream

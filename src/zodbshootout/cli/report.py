@@ -18,7 +18,7 @@ from zodbshootout.reports.sections import whole_report
 from zodbshootout.results.files import holds_results, replace_file
 
 WIDTH = 1000
-"""The width of plain text, in characters: lines are not broken."""
+"""The width of plain text, in characters: no line is wrapped."""
 
 
 def run(options: argparse.Namespace, streams: Streams) -> int:
@@ -41,8 +41,8 @@ def run(options: argparse.Namespace, streams: Streams) -> int:
 def format_for(option: str, path: Path, name: str | None = None) -> Write:
     """Return the function that writes the format with a *name*, or that of a file's ending.
 
-    :raises UserError: if the path, which *option* has named, is a directory, if there is no such
-        format, or if it needs a package that is not installed
+    :raises UserError: if the *path* of *option* is a directory, if there is no such format, or if
+        it needs a package that is not installed
     """
     if path.is_dir():
         raise UserError(f"{option}: {path} is a directory; name a file, such as page.html")
@@ -52,7 +52,7 @@ def format_for(option: str, path: Path, name: str | None = None) -> Write:
 
 
 def check_output(option: str, path: Path, inputs: Sequence[Path]) -> None:
-    """Check that a file that *option* has named is no input, and holds no results.
+    """Check that the file of *option* is no input and holds no results.
 
     :raises UserError: if it does
     """

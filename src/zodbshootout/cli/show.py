@@ -42,7 +42,7 @@ def read_files(paths: Sequence[Path]) -> list[ResultSet]:
 
 
 def labels(paths: Sequence[Path]) -> list[str]:
-    """Return the labels that distinguish files in a table; an empty one for a single file."""
+    """Return labels that distinguish files in a table; an empty one for a single file."""
     if len(paths) == 1:
         return [""]
     names = [path.name.removesuffix(".gz").removesuffix(".json") for path in paths]

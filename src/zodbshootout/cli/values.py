@@ -1,4 +1,4 @@
-"""The values of options, and which word is the value of which option.
+"""The values of options, and the words that are values of options.
 
 ``-cold`` is not ``-c old``, and ``--threads FILE`` is not ``--threads=FILE``: :func:`spelled_out`
 rewrites such words before argparse sees them.  argparse calls the functions that check values, and
@@ -36,16 +36,16 @@ N = TypeVar("N", int, float)
 
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 MAX_CLIENTS = 1000
-"""Clients of a crew: more of them meet the system's limits of processes and of open files."""
+"""The maximum number of clients: more exceed the system's limits of processes and open files."""
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
 MAX_RANGE = 128
-"""Numbers in a range such as ``1..16``, each of which is measured."""
+"""The maximum length of a range such as ``1..16``, each number of which is measured."""
 MAX_PERCENTILE = 99.9
 """A higher percentile would take more than ten thousand iterations for each slice."""
 LAST = "last"
-"""The name that stands for the newest results."""
+"""The word for the newest results."""
 ASK, FORCE = "ask", "force"
-"""The value of ``--zap`` without one, and the value that stands for all contenders."""
+"""The values of ``--zap``: without one, and for all contenders."""
 
 _WITH_A_NUMBER = {"-c", "-s", "-p", "-n", "-w", "-l"}
 """Short options whose value never begins with a letter."""
@@ -62,7 +62,7 @@ NOT_AVAILABLE = {
 
 
 def number(kind: Callable[[str], N], fits: Callable[[N], bool], what: str) -> Callable[[str], N]:
-    """Return the type of a number; *what* describes the numbers that fit."""
+    """Return a type of numbers for argparse; *what* describes the numbers that fit."""
 
     def parsed(text: str) -> N:
         try:
@@ -83,7 +83,7 @@ def _of_percent(text: str) -> float:
 def _duration(unit: float) -> Callable[[str], float]:
     """Return a function that reads a duration such as ``90``, ``30s`` or ``2m``.
 
-    *unit* is the length, in seconds, of what the duration is counted in; also without a suffix.
+    It returns the duration in a *unit* of so many seconds, which is also that of a bare number.
     """
 
     def read(text: str) -> float:
@@ -227,7 +227,7 @@ def default_directory() -> Path:
 def result_to_read(text: str) -> Path:
     """Return the path of a file of results; ``last`` stands for the newest of this directory.
 
-    These are the files in it, and the default files of runs that were started in it.
+    The candidates are the files in it, and the default files of runs that were started in it.
     """
     if text != LAST or exists(text):
         return Path(text)
@@ -316,7 +316,7 @@ def _is_a_value(word: str) -> bool:
     """Return whether a word after an option is its value, right or wrong."""
     if word.startswith("-") or word == "all" or re.search(r"[./\\]", word):
         return False
-    if difflib.get_close_matches(word, benchmarks()):  # as they are written, unlike LO and TRACE
+    if difflib.get_close_matches(word, benchmarks()):  # in this case only: LO and TRACE are values
         return False
     return not (is_uri(word) or exists(word))
 
@@ -354,7 +354,7 @@ OPTIONAL_VALUES: Mapping[str, tuple[Callable[[str], bool], str]] = {
     "--zap": (_is_value_of_zap, ASK),
     "--log": (_is_value_of_log, "INFO"),
 }
-"""Options that need no value: whether the next word is one, and the value if it is not."""
+"""Options with an optional value: the test whether a word is one, and the value without one."""
 
 
 def spelled_out(arguments: Sequence[str]) -> list[str]:

@@ -24,12 +24,12 @@ password='$pg_password'
 """
 
 
-def zeo_server(name: str, directory: str = "$scratch") -> str:
+def zeo_server(name: str) -> str:
     """Return the section of a private ZEO server on a FileStorage."""
     return f"""
 <zeoserver {name}>
     <filestorage>
-        path {directory}/{name}.fs
+        path $scratch/{name}.fs
     </filestorage>
 </zeoserver>
 """

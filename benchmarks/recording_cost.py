@@ -10,7 +10,7 @@ import random
 import statistics
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -41,14 +41,12 @@ def measure(*, quick: bool) -> Iterator[Figure]:
     number = 300 if quick else 3_000
     with tempfile.TemporaryDirectory() as name:
         costs = [_costs(Path(name) / str(n), number) for n in range(3 if quick else TRIES)]
-    yield at_most("recording_cost: a load", _median(costs, 0), A_LOAD, "{:.2f} us")
-    yield at_most("recording_cost: a transaction", _median(costs, 1), A_TRANSACTION, "{:.2f} us")
-    yield info("  highest of a load", max(cost[0] for cost in costs), "{:.2f} us")
-    yield at_most("recording_cost: an event", _median(costs, 2), AN_EVENT, "{:.1f} B")
-
-
-def _median(costs: list[tuple[float, float, float]], place: int) -> float:
-    return statistics.median(cost[place] for cost in costs)
+    loads, transactions, events = zip(*costs, strict=True)
+    transaction = statistics.median(transactions)
+    yield at_most("recording_cost: a load", statistics.median(loads), A_LOAD, "{:.2f} us")
+    yield at_most("recording_cost: a transaction", transaction, A_TRANSACTION, "{:.2f} us")
+    yield info("  highest of a load", max(loads), "{:.2f} us")
+    yield at_most("recording_cost: an event", statistics.median(events), AN_EVENT, "{:.1f} B")
 
 
 def _costs(path: Path, number: int) -> tuple[float, float, float]:
@@ -66,7 +64,9 @@ def _costs(path: Path, number: int) -> tuple[float, float, float]:
 def _seconds(number: int, loads: int, recorded: Path | None = None) -> float:
     """Return the processor time of transactions, until all their records are written."""
     storage = MVCCAdapter(MappingStorage())
-    _fill(storage.new_instance())
+    sizes = random.Random(2)  # noqa: S311
+    records = {p64(n): b"x" * int(sizes.lognormvariate(5.5, 1)) for n in range(OBJECTS + 1)}
+    _commit(storage.new_instance(), records)
     if recorded is not None:
         storage = record(storage._storage, recorded)
     connection = storage.new_instance()
@@ -79,25 +79,15 @@ def _seconds(number: int, loads: int, recorded: Path | None = None) -> float:
         connection.poll_invalidations()
         for k in range(loads):
             connection.load(oids[n * loads + k])
-        _commit(connection, p64(OBJECTS + n + 1))
+        _commit(connection, {p64(OBJECTS + n + 1): DATA})
     storage.close()
     return time.process_time() - begin
 
 
-def _fill(connection: Any) -> None:
-    sizes = random.Random(2)  # noqa: S311
-    records = {p64(n): b"x" * int(sizes.lognormvariate(5.5, 1)) for n in range(OBJECTS + 1)}
+def _commit(connection: Any, records: Mapping[bytes, bytes]) -> None:
     metadata = TransactionMetaData()
     connection.tpc_begin(metadata)
     for oid, data in records.items():
         connection.store(oid, z64, data, "", metadata)
-    connection.tpc_vote(metadata)
-    connection.tpc_finish(metadata)
-
-
-def _commit(connection: Any, oid: bytes) -> None:
-    metadata = TransactionMetaData()
-    connection.tpc_begin(metadata)
-    connection.store(oid, z64, DATA, "", metadata)
     connection.tpc_vote(metadata)
     connection.tpc_finish(metadata)

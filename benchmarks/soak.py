@@ -16,7 +16,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import psutil
@@ -50,8 +50,8 @@ def main(arguments: Sequence[str]) -> int:
     seen = list(_watched(minutes))
     counted = [(at, use) for at, use in seen if at > WARM_UP * seen[-1][0]]
     print(f"{minutes:g} minutes, {len(counted)} looks")  # noqa: T201
-    for number, field in enumerate(fields(Use)):
-        values = [(at, astuple(use)[number]) for at, use in counted]
+    for field in fields(Use):
+        values = [(at, getattr(use, field.name)) for at, use in counted]
         slope, within = _slope(_blocks(values))
         first = statistics.fmean(value for _, value in values)
         name = field.name.replace("_", " ")

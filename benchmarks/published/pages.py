@@ -144,9 +144,9 @@ def _where(results: Sequence[CellResult]) -> str:
 def _then_and_now(published: Published, results: Sequence[CellResult]) -> Table:
     """Return the speeds of contenders as multiples of that of another one, then and now."""
     others = [column for column in published.columns if column != published.relative_to]
-    base = published.columns.index(published.relative_to)
     rows = []
     for name, figures in published.rows.items():
+        then = dict(zip(published.columns, figures, strict=True))
         now = {
             result.cell.contender: result
             for result in results
@@ -158,8 +158,8 @@ def _then_and_now(published: Published, results: Sequence[CellResult]) -> Table:
             continue
         entries = []
         for column in others:
-            then = figures[published.columns.index(column)] / figures[base]
-            entries += [Entry(f"{then:.2f}"), Entry(_times(now, column, published.relative_to))]
+            times = then[column] / then[published.relative_to]
+            entries += [Entry(f"{times:.2f}"), Entry(_times(now, column, published.relative_to))]
         rows.append(Row(title_of(next(iter(now.values()))), entries))
     columns = [f"{column} {when}" for column in others for when in ("then", "now")]
     caption = (

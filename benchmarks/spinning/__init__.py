@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from ZODB.config import BaseConfig
@@ -16,13 +16,8 @@ class SpinningStorage(MappingStorage):  # type: ignore[misc]
     """A MappingStorage that keeps the processor busy for some time after each call."""
 
 
-def slow_down(storage: Any, more: float, calls: Iterable[str] = SLOWED) -> None:
-    """Make each of these *calls* take 1 + *more* times as long."""
-    for name in calls:
-        setattr(storage, name, _slowed(getattr(storage, name), more))
-
-
 def _slowed(call: Callable[..., Any], more: float) -> Callable[..., Any]:
+    """Return a *call* that takes 1 + *more* times as long."""
     clock = time.perf_counter
 
     def slowed(*args: Any, **kwargs: Any) -> Any:
@@ -45,5 +40,6 @@ class SpinningSection(BaseConfig):  # type: ignore[misc]
         """Open the storage inside, or else a MappingStorage."""
         inner = self.config.storage
         storage = SpinningStorage() if inner is None else inner.open()
-        slow_down(storage, self.config.more, self.config.calls or SLOWED)
+        for name in self.config.calls or SLOWED:
+            setattr(storage, name, _slowed(getattr(storage, name), self.config.more))
         return storage

@@ -48,13 +48,12 @@ def run(options: argparse.Namespace, streams: Streams) -> int:
     titles = labels(files) if len(files) > 1 else ["", ""]
     results = [_timed(path) for path in files]
     base, new = results[0], results[-1]
-    contenders, environments = options.contender, options.environment
     if options.define:
         return _compare_values(options.define, results, options, write, streams)
-    if not (contenders or environments):
+    contenders = options.contender
+    if not (contenders or options.environment):
         contenders = _only_contenders(base, new, files)
-    if contenders or environments:
-        names = contenders or environments
+    if names := contenders or options.environment:
         select = _of_contender if contenders else _of_environment
         base = select(names[0], base, files[0])
         new = select(names[1], new, files[-1])

@@ -1,4 +1,4 @@
-"""The preparations of a run: its hosts checked, its workers set up, every contender opened once."""
+"""The preparations of a run: checking its hosts, setting up workers, opening every contender."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from zodbshootout.workers.launch import ForkServer, Launcher, TimeLimit
 from zodbshootout.workers.worker import LEAKS_PREFIX, PROFILE_PREFIX
 
 PATIENCE = 5.0
-"""Seconds after which a message names the contender that has not opened yet."""
+"""Seconds until a message names a contender that has not opened yet."""
 
 
 def open_all(
@@ -43,9 +43,9 @@ def open_all(
     """Make environments, start servers, which *stack* stops, and open every contender once.
 
     Return the plan with the opened contenders, the servers, and the failures of the other
-    contenders, by their names.
+    contenders, by name.
 
-    :raises UserError: if a section is wrong that another Python reads
+    :raises UserError: if another Python finds a section to be wrong
     """
     maker = Maker(variants.context.guardian, lambda line: observer.relay(variants.mask(line)))
     interpreters, unavailable = variants.interpreters(
@@ -133,7 +133,7 @@ _MISSING_DRIVER = (
     "DriverNotImportableError",
     "NoDriversAvailableError",
 )
-"""Names of RelStorage's exceptions, for RelStorage itself may be missing."""
+"""Names of RelStorage's exceptions, which cannot be imported if it is not installed."""
 
 
 def _inspect(contender: Contender, fork_server: ForkServer) -> StorageInfo | Failure:
@@ -185,7 +185,7 @@ def launcher_for(options: Options, variants: Variants, observer: Observer) -> La
 
 
 _OF_PYPERF = re.compile(r"\w+: Mean \+- std dev: |$")
-"""Lines that pyperf prints in every worker, one of them empty."""
+"""The lines that pyperf prints in every worker; one of them is empty."""
 
 
 def _relay(options: Options, observer: Observer, mask: Mask) -> Callable[[str], None]:
@@ -200,9 +200,9 @@ def _relay(options: Options, observer: Observer, mask: Mask) -> Callable[[str], 
 
 
 def check_alike(cluster: Cluster, plan: Plan) -> None:
-    """Check that the hosts of a cluster have this Python, and these packages of the contenders.
+    """Check that the hosts of a cluster have this Python, and the contenders' packages as here.
 
-    :raises UserError: if a host differs
+    :raises UserError: if a host differs, or has left the cluster
     """
     modules = {module for contender in plan.contenders for module in contender.info.modules}
     names = distributions_of(modules)
@@ -211,7 +211,7 @@ def check_alike(cluster: Cluster, plan: Plan) -> None:
         with cluster.client() as client:
             there = addresses(client)
             answers = client.run(versions, names, on_error="return")
-            try:  # the scheduler unpickles the tasks of the workers
+            try:  # the scheduler unpickles the workers' tasks, so it has to have the modules
                 scheduler = client.run_on_scheduler(versions, names)
             except Exception as error:  # noqa: BLE001 - it is reported
                 scheduler = error
@@ -228,7 +228,7 @@ def check_versions(
 ) -> None:
     """Check that the versions *there*, on a *host*, are those *here*.
 
-    :raises UserError: if they are not, or if *there* is the error of the host
+    :raises UserError: if they differ, or if *there* is an error of the host
     """
     if isinstance(there, ImportError):
         raise UserError(f"--hosts: {host} cannot run zodbshootout: {there}; install it there")
@@ -243,7 +243,7 @@ def check_versions(
 
 
 def distributions_of(modules: Iterable[str]) -> list[str]:
-    """Return the names of the distributions of some *modules*, except this program's."""
+    """Return the names of the distributions of *modules* and of ZODB, without this program's."""
     known = packages_distributions()
     packages = {module.partition(".")[0] for module in modules} | {"ZODB", "persistent", "BTrees"}
     distributions = {name for package in packages for name in known.get(package, ())}
@@ -251,9 +251,9 @@ def distributions_of(modules: Iterable[str]) -> list[str]:
 
 
 def versions(names: Sequence[str]) -> dict[str, str]:
-    """Return the versions of Python, this program and distributions, equal on all hosts.
+    """Return the versions of Python, this program and distributions, to be equal on all hosts.
 
-    The version of this program is a digest of its modules: it may be a checkout.
+    The version of this program is a digest of its modules, because it may be a checkout.
     """
     ours = {"Python": platform.python_version(), "zodbshootout": f"of digest {_digest()}"}
     return {**ours, **installed_versions(names)}

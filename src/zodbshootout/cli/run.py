@@ -50,7 +50,7 @@ from zodbshootout.scheduling.tasks import Tasks
 from zodbshootout.servers.dask import cluster_for
 
 LARGE_WORKLOAD = 2**22
-"""Bytes of a workload that takes seconds to read."""
+"""The size in bytes above which reading a workload takes seconds."""
 MAPPING = "\n<zodb mapping>\ncache-size 5000\n<mappingstorage>\n</mappingstorage>\n</zodb>\n"
 """The contender that ``--include-mapping`` adds."""
 
@@ -68,10 +68,10 @@ def run(options: Options, streams: Streams) -> int:
             )
             contenders = variants.contenders(options.only)
             options = _with_names(options, contenders)
-            directory, start = variants.context.directory, not options.list_only
+            directory = variants.context.directory
             options = _with_trace(options, directory, streams)
             cluster = stack.enter_context(
-                cluster_for(options.hosts, guardian, directory, start=start)
+                cluster_for(options.hosts, guardian, directory, start=not options.list_only)
             )
             plan, notes = _plan_and_notes(options, contenders, cluster)
             if options.list_only:
@@ -113,7 +113,10 @@ def _source(options: Options) -> Source:
 
 
 def _with_names(options: Options, contenders: Sequence[Contender]) -> Options:
-    """Put the names of contenders into the options, for ``--baseline`` and ``--may-write``."""
+    """Put the names of contenders into the options, for ``--baseline`` and ``--may-write``.
+
+    :raises UserError: if there is no such contender, or an option does not work in another Python
+    """
     names = [contender.name for contender in contenders]
     baseline = baseline_among(names, options.run.baseline)
     may_write = named("--may-write", options.run.may_write, names)
@@ -145,7 +148,7 @@ def _plan_and_notes(
 
 
 def _with_trace(options: Options, directory: Path, streams: Streams) -> Options:
-    """Put the workload that is replayed into the parameters, after its trace was made.
+    """Make the trace of the workload that is replayed, and put it into the parameters.
 
     :raises UserError: if the workload cannot be read
     """
@@ -243,7 +246,7 @@ def _show_plan(
 def _report(
     results: Sequence[CellResult], files: ResultFiles, options: Options, streams: Streams
 ) -> int:
-    """Print the table, write the page of ``--report``, and return the exit status of both."""
+    """Print the table, write the page of ``--report``, and return the exit status of the output."""
     if options.run.log == "DEBUG":
         for result in results:
             if result.detail:
@@ -264,7 +267,7 @@ def _report(
 
 
 def _next_commands(results: Sequence[CellResult], path: Path) -> Iterator[str]:
-    """Return what can be typed next, and the page that explains the table."""
+    """Yield commands that may be typed next, and the page that explains the table."""
     names = list(dict.fromkeys(result.cell.contender for result in results if result.timed))
     file = shlex.quote(str(path))
     yield "Next:"

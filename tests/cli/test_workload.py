@@ -113,6 +113,13 @@ def test_a_missing_file_and_an_empty_directory_are_errors(tmp_path: Path) -> Non
     assert "no workload was recorded into this directory" in err
 
 
+def test_a_page_that_cannot_be_written_is_named(recorded: Path, tmp_path: Path) -> None:
+    page = tmp_path / "gone" / "page.html"
+    status, _, err = run(recorded, "-o", page)
+    reason = f"-o: cannot write {page}: No such file or directory"
+    assert (status, err) == (2, f"zodbshootout: {reason}\n")
+
+
 def test_an_output_does_not_replace_what_is_read(recorded: Path) -> None:
     (file,) = recorded.glob("*.events")
     status, _, err = run(file, "-o", file)

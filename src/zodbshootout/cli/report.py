@@ -28,12 +28,8 @@ def run(options: argparse.Namespace, streams: Streams) -> int:
     """
     check_output("-o", options.output, options.files)
     write = format_for("-o", options.output, options.format)
-    result_sets = read_files(options.files)
-    try:
-        report = whole_report(result_sets, options.baseline, options.ceiling)
-        write_report(report, options.output, write)
-    except OSError as error:
-        raise UserError(f"-o: cannot write {options.output}: {error.strerror}") from None
+    report = whole_report(read_files(options.files), options.baseline, options.ceiling)
+    write_report(report, options.output, write)
     streams.say(f"Report: {options.output}")
     return 0
 
@@ -60,18 +56,22 @@ def check_output(option: str, path: Path, inputs: Sequence[Path]) -> None:
         raise UserError(f"{option}: {path} holds results or is read; name another file")
 
 
-def write_report(report: Report, path: Path, write: Write) -> None:
-    """Replace a file with a report.
+def write_report(report: Report, path: Path, write: Write, option: str = "-o") -> None:
+    """Replace the file of *option* with a report.
 
-    :raises UserError: if the format can show nothing of the report
-    :raises OSError: if the file cannot be written; its former content is unchanged
+    :raises UserError: if the format can show nothing of the report, or the file cannot be written;
+        its former content is unchanged
     """
 
     def write_to(temporary: Path) -> None:
         with temporary.open("w", encoding="utf-8") as file:
             write(report, Console(file=file, width=WIDTH))
 
-    replace_file(path, write_to)
+    try:
+        replace_file(path, write_to)
+    except (OSError, UserError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise UserError(f"{option}: cannot write {path}: {reason}") from None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

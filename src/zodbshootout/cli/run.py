@@ -301,9 +301,8 @@ def _write_page(result_sets: Sequence[ResultSet], options: Options, streams: Str
     assert options.report is not None
     write = format_for("--report", options.report)
     try:
-        write_report(whole_report(result_sets, options.run.baseline), options.report, write)
-    except (OSError, UserError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        message = f"--report: cannot write {options.report}: {reason}"
-        raise UserError(message, SOME_FAILED) from None
+        report = whole_report(result_sets, options.run.baseline)
+        write_report(report, options.report, write, "--report")
+    except UserError as error:
+        raise UserError(str(error), SOME_FAILED) from None
     streams.say(f"Report: {options.report}")

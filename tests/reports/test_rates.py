@@ -133,3 +133,10 @@ def test_the_highest_rate_within_a_limit_is_a_rate() -> None:
     (table,) = make_report([ResultSet([made])]).tables
     clients = made.cell.parameters.crew.size
     assert table.rows[0].entries[0].value == pytest.approx(clients / 0.0063)
+    (chart,) = whole_report([ResultSet([made])]).all_charts()
+    assert chart.y_title == "iterations a second with p99 within 50 ms (more is better)"
+    (point,) = chart.points
+    assert point.low is not None
+    assert point.high is not None
+    assert point.y == pytest.approx(clients / 0.0063)
+    assert point.y / 2 < point.low < point.y < point.high < 2 * point.y

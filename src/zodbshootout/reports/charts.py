@@ -16,9 +16,9 @@ from zodbshootout.reports.headings import (
     RATE_AXIS,
     SIZE_AXIS,
     Columned,
-    counted,
     description,
     extent,
+    rate_caption,
     title_of,
 )
 from zodbshootout.reports.metrics import METRICS, OBJECTS, Metric
@@ -100,7 +100,7 @@ class MetricCharts:
             if (point := self._point(column, result_of_column, axis)) is not None
         ]
         rates = self.metric.better == "more"
-        caption = self.metric.caption.format(counted=counted(result))
+        caption = rate_caption(result) if self.metric is OBJECTS else self.metric.caption
         chart = Chart(
             kind,
             title_of(result, axis),
@@ -251,13 +251,12 @@ def _chart_over_values(name: str, curves: Mapping[str, Sequence[_Numbered]]) -> 
             x = number / MEGABYTE if is_size else number
             low, high = _interval_of_rate(result)
             points.append(Point(column, x, rate, text, low, high, knee=result is enough))
-    caption = OBJECTS.caption.format(counted=counted(first))
     return Chart(
         Kind.CURVES,
         title_of(first),
         subtitle=f"{description(first)}; {ENOUGH}",
         x_title=f"{name} (MB)" if is_size else name,
-        y_title=f"{_in_a_sentence(caption)} (more is better)",
+        y_title=f"{rate_caption(first)} (more is better)",
         points=points,
         columns=list(curves),
         x_logarithmic=_far_apart({point.x for point in points}),

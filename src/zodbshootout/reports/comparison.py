@@ -9,11 +9,11 @@ from typing import Any
 
 from zodbshootout.reports.headings import (
     ResultSet,
-    counted,
     data_axis,
     description,
     group_of,
     in_columns,
+    rate_caption,
     row_titles,
     title_of,
 )
@@ -166,12 +166,9 @@ def _table(pairs: Sequence[Pair], base: str, new: str) -> Table:
         )
         for title, pair in zip(titles, pairs, strict=True)
     ]
-    figures = f"{counted(first.base)} per second"
+    figures = rate_caption(first.base)
     if first.base.paced:
         figures = "latency" if first.base.measure else "mean latency"
-    limit = first.base.cell.parameters.limit
-    if limit.percentile:
-        figures = f"highest rate with {limit.sentence}"
     return Table(
         f"{' and '.join(names)}, {figures}: {description(first.base, axis)}",
         [base, new, VERDICT],

@@ -56,6 +56,15 @@ def counted(result: CellResult) -> str:
     return benchmark.counted if benchmark else "objects"
 
 
+def rate_caption(result: CellResult) -> str:
+    """Describe the rate of a cell, in the middle of a sentence."""
+    parameters = result.cell.parameters
+    if not parameters.limit.percentile:
+        return f"{counted(result)} per second"
+    iterations = "transactions" if parameters.workload.name else "iterations"
+    return f"{iterations} a second with {parameters.limit.sentence}"
+
+
 def group_of(result: CellResult) -> tuple[object, ...]:
     """Return a key that the cells of one table have in common."""
     parameters = result.cell.parameters

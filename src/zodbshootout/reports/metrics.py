@@ -19,7 +19,7 @@ class Metric:
     name: str
     """Its name on the command line."""
     caption: str
-    """Its description; ``{counted}`` in it stands for the things that a benchmark counts."""
+    """Its description."""
     value: Callable[[CellResult], float | None]
     """Return the figure of a measured cell, ``None`` if it has none."""
     better: str = "less"
@@ -50,9 +50,6 @@ def _objects(result: CellResult) -> float:
     # A run that traced memory has bytes, whichever metric is shown.
     if result.unit == "byte" or result.paced:
         return result.mean
-    parameters = result.cell.parameters
-    if parameters.limit.percentile:
-        return parameters.crew.size / result.mean
     return result.objects_per_second
 
 
@@ -64,7 +61,7 @@ def _percentile(percentile: float) -> Callable[[CellResult], float | None]:
     return lambda result: result.usual_latencies.get(percentile)
 
 
-OBJECTS = Metric("objects", "{counted} per second", _objects, better="more")
+OBJECTS = Metric("objects", "Objects per second", _objects, better="more")
 PERCENTILES = (
     Metric("p50", "Latency, 50th percentile", _percentile(50)),
     Metric("p90", "Latency, 90th percentile", _percentile(90)),

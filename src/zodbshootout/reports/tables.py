@@ -21,12 +21,12 @@ from zodbshootout.reports.comparison import (
 from zodbshootout.reports.headings import (
     Columned,
     ResultSet,
-    counted,
     data_axis,
     description,
     extent,
     group_of,
     in_columns,
+    rate_caption,
     row_titles,
     title_of,
     with_measures,
@@ -219,9 +219,11 @@ def _line_title(title: str, result: CellResult) -> str:
 
 
 def _caption(results: Sequence[CellResult], scale: _Scale) -> str:
-    noun = counted(results[0])
     better = scale.metric.better
-    figures = scale.metric.caption.format(counted=f"{noun[0].upper()}{noun[1:]}")
+    figures = scale.metric.caption
+    if scale.metric is OBJECTS:
+        rate = rate_caption(results[0])
+        figures = f"{rate[0].upper()}{rate[1:]}"
     if any(result.measured and result.unit == "byte" for result in results):
         figures, better = "Memory of a worker", "less"
     parameters = results[0].cell.parameters
@@ -230,9 +232,6 @@ def _caption(results: Sequence[CellResult], scale: _Scale) -> str:
         figures, better = f"Mean latency at {speed:g} times the recorded speed", "less"
     if scale.metric is OBJECTS and parameters.rate:
         figures, better = "Latency at a given rate", "less"
-    if scale.metric is OBJECTS and parameters.limit.percentile:
-        iterations = "Transactions" if parameters.workload.name else "Iterations"
-        figures = f"{iterations} a second with {parameters.limit.sentence}"
     if scale.relative_to is not None:
         figures = f"{figures}, relative to {scale.relative_to}"
     if better == "less":

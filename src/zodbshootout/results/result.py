@@ -341,10 +341,13 @@ class CellResult:
 
     @property
     def work(self) -> float:
-        """The objects, or transactions, of an iteration of all clients together."""
+        """The objects, or transactions, of an iteration of all clients together.
+
+        If the highest rate is searched, it is the iterations themselves that count.
+        """
         parameters = self.cell.parameters
         work = self.metadata.get("work_per_iteration", parameters.objects)
-        return parameters.crew.size * float(work)
+        return parameters.crew.size * (1.0 if parameters.limit.percentile else float(work))
 
 
 def _compact(run: pyperf.Run) -> pyperf.Run:

@@ -167,6 +167,20 @@ def test_a_file_that_is_damaged_is_named(out: Path) -> None:
         assert "out.cells.jsonl" in stderr
 
 
+def test_a_table_without_the_contender_that_figures_are_relative_to_is_left_out(
+    tmp_path: Path,
+) -> None:
+    path = written(
+        tmp_path / "a.json",
+        measured(cell("cold", "memory"), [0.1], [0.1]),
+        measured(cell("tpc", "fs", objects=0), [0.1], [0.1]),
+    )
+    status, out, _ = run("show", path, "--relative-to", "memory")
+    assert status == 0
+    assert "cold" in out
+    assert "tpc" not in out
+
+
 def test_a_file_can_be_shown_beside_itself(out: Path) -> None:
     status, text, _ = run("show", out, out)
     assert status == 0

@@ -112,7 +112,7 @@ def make_report(
     scale = _Scale(metric, relative_to, footnotes, pairs, pending)
     # A sweep begins with its smallest crews and objects.
     ordered = sorted(groups.values(), key=lambda group: extent(group[0][1]))
-    tables = [_table(group, scale) for group in ordered]
+    tables = [table for group in ordered if (table := _table(group, scale)).rows]
     if metric is OBJECTS and relative_to is None:
         tables += replay_tables(cells)
     notes = [*_verdicts(comparisons), *footnotes.lines(), *_remarks(cells)]

@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 from tests.results.test_comparison import in_rounds
+from tests.runs import failed
 from zodbshootout.client.protocol import Latencies
 from zodbshootout.client.specification import LatencyLimit
 from zodbshootout.reports import text
@@ -121,6 +122,14 @@ def test_latencies_are_drawn_over_rates_where_clients_keep_up_and_bend() -> None
     assert chart.x_title == "iterations a second"
     assert [point.x for point in chart.points] == [20, 40, 80, 160]
     assert [point.x for point in chart.points if point.knee] == [80]
+
+
+def test_a_failure_is_in_the_row_of_the_rates_that_others_reach() -> None:
+    broken = result("b", 20)
+    broken = failed(broken.cell, "the disk is full")
+    figures = titles_and_figures(result("a", 20), broken)
+    assert figures["update 20/s reached"] == ["20/s", "failed"]
+    assert figures["  p50"] == ["1.00 ms", ""]
 
 
 def test_the_highest_rate_within_a_limit_is_a_rate() -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.specification import MappingType, Parameters
-from zodbshootout.results.result import CellResult
+from zodbshootout.results.result import REACHED, CellResult
 
 Columned = tuple[str, CellResult]
 """The title of a column, and a result in it."""
@@ -44,9 +44,14 @@ def in_columns(result_sets: Iterable[ResultSet]) -> list[Columned]:
 
 
 def with_measures(cells: Iterable[Columned]) -> Iterator[Columned]:
-    """Yield the results, and in place of one with several measures each of these."""
+    """Yield the results, and in place of one with several measures each of these.
+
+    A cell at a rate that has failed is in the row of the rates that others have reached.
+    """
     for column, result in cells:
-        for measure in result.measures.values() or [result]:
+        has_no_rate = result.cell.parameters.rate and not result.measured
+        whole = replace(result, measure=REACHED) if has_no_rate else result
+        for measure in result.measures.values() or [whole]:
             yield column, measure
 
 

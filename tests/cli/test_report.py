@@ -63,9 +63,9 @@ def test_several_files_are_side_by_side(out: Path) -> None:
 
 def test_the_baseline_can_be_named(out: Path) -> None:
     assert run("report", out, "-o", "page.md", "--baseline", "zeo")[0] == 0
-    assert "### fs is 4.9 times as fast as zeo (3.0 to 8.2)" in Path("page.md").read_text(
-        encoding="utf-8"
-    )
+    text = Path("page.md").read_text(encoding="utf-8")
+    assert "### fs is 4.9 times as fast as zeo (3.0 to 8.2)" in text
+    assert "×: the speed as a multiple of that of zeo; " in text
 
 
 def test_a_contender_can_be_drawn_as_the_limit(out: Path) -> None:

@@ -180,6 +180,11 @@ def test_the_search_finds_the_highest_rate(limit: LatencyLimit) -> None:
     assert searched(limit, 40_000) == pytest.approx(rate_within(limit), rel=0.03)
 
 
+def test_a_rate_that_clients_cannot_keep_up_with_is_not_taken_whatever_the_limit() -> None:
+    # In a slice no queue becomes long enough for this limit.
+    assert searched(LatencyLimit(99, 3600.0), 1000) == pytest.approx(1 / SERVICE, rel=0.1)
+
+
 def test_a_limit_below_the_service_time_is_not_held_at_any_rate() -> None:
     with pytest.raises(Unsupported, match=r"no rate keeps p99 within 5 ms; at .* it was"):
         searched(LatencyLimit(99, SERVICE / 2), 1000)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ZODB.POSException import POSKeyError
 from ZODB.utils import p64, z64
 
 from tests.fakes import (
@@ -53,7 +54,17 @@ class Script:
 
     def transaction(self, connection: int, *calls: tuple[Any, ...], cpu: int = 0) -> None:
         """Add a transaction: calls are a kind, the number of an object, a size and a revision."""
+        self.start(connection, *calls)
+        self.finish(connection, cpu=cpu)
+
+    def start(self, connection: int, *calls: tuple[Any, ...]) -> None:
+        """Add the first calls of a transaction; those of others can come before its last ones."""
         self._add(connection, Kind.BEGIN)
+        for call in calls:
+            self._add(connection, *call)
+
+    def finish(self, connection: int, *calls: tuple[Any, ...], cpu: int = 0) -> None:
+        """Add the last calls of a transaction."""
         for call in calls:
             self._add(connection, *call)
         self._add(connection, Kind.END, 0, cpu)
@@ -237,6 +248,19 @@ def test_transactions_are_in_one_order_whichever_process_recorded_them(
     assert workload.connections == 2
 
 
+def test_commits_keep_their_order_and_what_only_reads_is_where_it_began(script: Script) -> None:
+    script.start(1, load(1, 10))
+    script.start(3, load(2, 20))
+    script.commit(2, load(1, 11), store(3, 31))
+    script.finish(1, (Kind.TPC_BEGIN,), store(4, 40), (Kind.VOTE,), (Kind.FINISH,))
+    script.finish(3, load(5, 50))
+    assert operations(script.trace()) == [
+        [("load", 1, 20), ("load", 4, 50)],
+        [("load", 0, 11), ("store", 2, 31)],
+        [("load", 0, 10), ("store", 3, 40)],
+    ]
+
+
 def test_a_transaction_takes_what_its_operations_take_and_each_step_its_own(
     script: Script, storage: FakeStorage
 ) -> None:
@@ -381,15 +405,31 @@ def test_caches_are_filled_with_what_was_used_last_before_the_window(
 
 
 def test_trap_32_what_another_client_creates_is_waited_for_off_the_clock(
-    script: Script, storage: FakeStorage, monkeypatch: pytest.MonkeyPatch
+    script: Script, storage: FakeStorage
 ) -> None:
     script.commit(1, load(1), create(5))
     script.transaction(2, load(5))
     of = of_replay(script.trace(), size=2, shared=True)
-    (sample,) = replayed(storage, of, 1)
-    begin = SYNC + POLL
-    assert sample.counts["waits"] in {0, 1}
-    assert sample.latencies_of["read_only"].longest == begin + LOAD
+    filled(storage, of)
+    missing = threading.Event()
+    load_before = storage.loadBefore
+
+    def noting(oid: bytes, tid: bytes) -> Any:
+        try:
+            return load_before(oid, tid)
+        except POSKeyError:
+            missing.set()
+            raise
+
+    storage.loadBefore = noting  # type: ignore[method-assign]
+    with plan(REPLAY, storage, of, storage.clock).started() as crew:
+        exactly_started(crew).prepare(1)
+        missing.clear()
+        storage.refuses = lambda: not missing.wait(10)
+        sample = crew.measure(1)
+        crew.verify()
+    assert (sample.counts["waits"], sample.counts["retries"]) == (1, 0)
+    assert sample.latencies_of["read_only"].longest == SYNC + POLL + LOAD
 
 
 def test_with_a_speed_transactions_begin_when_they_were_recorded_and_latency_counts_from_then(
@@ -441,6 +481,7 @@ def test_conflicts_are_resolved_where_they_were_and_repeated_where_not(
         crew.verify()
     assert sample.counts["resolutions"] >= 1
     assert sample.counts["retries"] == 0
+    assert sample.counts["conflicts"] == sample.counts["resolutions"]
     assert sample.counts["commits"] == 10
 
 
@@ -458,6 +499,7 @@ def test_conflicts_that_do_not_resolve_are_repeated(script: Script, clock: FakeC
         crew.verify()
     assert sample.counts["resolutions"] == 0
     assert sample.counts["retries"] >= 1
+    assert sample.counts["conflicts"] == sample.counts["retries"]
     assert sample.counts["commits"] == 10
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -205,6 +206,20 @@ def test_oids_are_replaced_alike_in_all_processes(place: Path) -> None:
     first, root, second, _ = events_in(place)
     assert first.oid == second.oid != OID
     assert root.oid == NONE
+    assert (place / KEY).stat().st_size == 32
+
+
+def test_no_process_reads_a_key_that_another_one_has_not_written_yet(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = secrets.token_bytes
+
+    def token_bytes(number: int) -> bytes:
+        assert not (place / KEY).exists()
+        return made(number)
+
+    monkeypatch.setattr(secrets, "token_bytes", token_bytes)
+    Recorder(place, Limits(anonymous=True)).close()
     assert (place / KEY).stat().st_size == 32
 
 

@@ -55,6 +55,7 @@ def test_an_address_of_ipv6_stands_in_brackets_beside_its_port(tmp_path: Path) -
         ("0", "listen 0 is no address that clients could use; name one of this host's"),
         ("203.0.113.1", "listen 203.0.113.1 is no address of this host: Cannot assign"),
         ("no host", "listen no host is no address of this host: "),
+        ("a..b", "listen a..b is no address of this host: "),
     ],
 )
 def test_an_address_that_is_not_this_hosts_is_refused(

@@ -503,6 +503,21 @@ def test_profiles_are_where_they_were_wanted(place: Place) -> None:
     place.assert_tidy()
 
 
+def test_a_worker_that_has_no_room_for_its_output_fails_its_cell(place: Place) -> None:
+    with place.launcher.fork_server() as fork_server:
+        moved = place.workers.rename(place.path / "moved")
+        specification = place.specification()
+        with pytest.raises(Failed, match="no worker can be started: "):
+            fork_server.prepare(Preparation(specification))
+        with (
+            pytest.raises(Failed, match="no worker can be started: "),
+            fork_server.measure(Measure(specification, {})),
+        ):
+            pass
+        moved.rename(place.workers)
+    place.assert_tidy()
+
+
 def test_a_python_that_is_none_cannot_start_anything(place: Place) -> None:
     launcher = replace(place.launcher, python=str(place.path / "no-python"))
     with pytest.raises(Failed, match="no worker can be started: "), launcher.fork_server():

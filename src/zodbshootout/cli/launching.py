@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from importlib.metadata import packages_distributions
+from operator import attrgetter
 from pathlib import Path
 
 from zodbshootout.cli.options import Options
@@ -167,13 +168,15 @@ def launcher_for(options: Options, variants: Variants, observer: Observer) -> La
         locale=options.locale,
         copy_all=options.copy_env,
     )
+    working = TimeLimit(options.timeout, "--timeout")
+    opening = TimeLimit(options.open_timeout, "--open-timeout")
     return Launcher(
         directory=directory,
         guardian=context.guardian,
         # The temporary files of a client that is killed go away with the run.
         environment={**environment, "TMPDIR": str(temporary)},
-        working=TimeLimit(options.timeout, "--timeout"),
-        opening=TimeLimit(min(options.open_timeout, options.timeout), "--open-timeout"),
+        working=working,
+        opening=min(opening, working, key=attrgetter("seconds")),
         python=options.python,
         options=[*hooks, *memory, *affinity, "--quiet"],
         affinity=options.affinity,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -75,9 +76,11 @@ def skew_of(text: str) -> float:
     name, _, exponent = text.partition(":")
     if name != "zipf":
         raise ValueError(f"{name!r} is neither uniform nor zipf:EXPONENT")
-    skew = float(exponent or "0.99")
+    skew = math.nan
+    with suppress(ValueError):
+        skew = float(exponent or "0.99")
     if not 0 <= skew <= 4:  # noqa: PLR2004 - beyond it one object gets all
-        raise ValueError(f"{exponent} is not from 0 to 4")
+        raise ValueError(f"{exponent} is not a number from 0 to 4")
     return skew
 
 

@@ -17,6 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any
 
 from zodbshootout.recording.chunks import FIELDS, NONE, encode, header
@@ -204,8 +205,12 @@ class Recorder:
     def _shared_key(self) -> bytes:
         """Return the key that all processes use which record into the directory."""
         path = self.directory / KEY
-        with suppress(FileExistsError), FileIO(path, "x") as file:
+        with NamedTemporaryFile(dir=self.directory) as file:
             file.write(secrets.token_bytes(32))
+            file.flush()
+            # Another process sees the whole key or none.
+            with suppress(FileExistsError):
+                os.link(file.name, path)
         return path.read_bytes()
 
     def _renamed(self, segments: list[tuple[int, list[Any]]]) -> list[tuple[int, list[Any]]]:

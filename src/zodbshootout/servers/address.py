@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import ipaddress
 import re
 import secrets
@@ -74,7 +75,10 @@ def reserved_port(host: str = HOST) -> Iterator[int]:
 
     :raises OSError: if *host* is not an address of this host
     """
-    family, *_, address = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)[0]
+    try:
+        family, *_, address = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)[0]
+    except UnicodeError as error:
+        raise OSError(errno.EINVAL, str(error)) from error
     with socket.socket(family) as holder:
         if sys.platform == "linux":
             holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -91,7 +91,7 @@ class Launcher:
             ]  # fmt: skip
             path = self.directory / f"fork-server-{next(self._numbers)}"
             try:
-                with path.open("wb") as output:
+                with _starting(), path.open("wb") as output:
                     process = self.guardian.start(
                         command,
                         env=dict(self.environment),
@@ -100,17 +100,24 @@ class Launcher:
                         stdout=output,
                         stderr=subprocess.STDOUT,
                     )
-            except OSError as error:
-                path.unlink(missing_ok=True)
-                raise Failed(Failure(f"no worker can be started: {error}")) from error
-            theirs.close()
-            try:
-                yield ForkServer(self, ours, process, path)
+                theirs.close()
+                try:
+                    yield ForkServer(self, ours, process, path)
+                finally:
+                    ours.close()
+                    process.exit_code(END_TIMEOUT)
+                    process.end()
             finally:
-                ours.close()
-                process.exit_code(END_TIMEOUT)
-                process.end()
                 path.unlink(missing_ok=True)
+
+
+@contextmanager
+def _starting() -> Iterator[None]:
+    """Have an error of the operating system fail a cell: a full disk, too many open files."""
+    try:
+        yield
+    except OSError as error:
+        raise Failed(Failure(f"no worker can be started: {error}")) from error
 
 
 class ForkServer:
@@ -150,11 +157,14 @@ class ForkServer:
     def measure(self, task: Measure) -> Iterator[Worker]:
         """Start a worker that sets up its crew; :meth:`Worker.wait` waits until it has."""
         directory = self._launcher.directory
-        with TemporaryDirectory(dir=directory, ignore_cleanup_errors=True) as place:
-            run_file = Path(place) / "run.json"
-            with self._worker(Call("measure", (task, run_file)), self._launcher.working) as worker:
-                worker.run_file = run_file
-                yield worker
+        with ExitStack() as stack:
+            with _starting():
+                temporary = TemporaryDirectory(dir=directory, ignore_cleanup_errors=True)
+                run_file = Path(stack.enter_context(temporary)) / "run.json"
+            call = Call("measure", (task, run_file))
+            worker = stack.enter_context(self._worker(call, self._launcher.working))
+            worker.run_file = run_file
+            yield worker
 
     def _result(self, name: str, argument: object, limit: TimeLimit) -> Any:
         with self._worker(Call(name, (argument,)), limit) as worker:
@@ -165,10 +175,11 @@ class ForkServer:
         """Start a worker; when the context ends none of its processes is left."""
         launcher = self._launcher
         path = launcher.directory / f"output-{next(launcher._numbers)}"
-        path.touch(mode=0o600)
-        ours, theirs = Pipe()
         with ExitStack() as stack:
             stack.callback(path.unlink, missing_ok=True)
+            with _starting():
+                path.touch(mode=0o600)
+                ours, theirs = Pipe()
             stack.enter_context(ours)
             with theirs:
                 pid = self._fork(path, theirs)
@@ -181,15 +192,12 @@ class ForkServer:
             yield worker
 
     def _fork(self, output: Path, connection: Connection) -> int:
-        try:
+        message = None
+        with _starting(), suppress(BrokenPipeError):
             order = json.dumps(str(output)).encode()
             socket.send_fds(self.socket, [order], [connection.fileno()])
             while (message := self.next_message(START_TIMEOUT)) and "started" not in message:
                 pass
-        except BrokenPipeError:
-            message = None
-        except OSError as error:
-            raise Failed(Failure(f"no worker can be started: {error}")) from error
         if not message:
             raise Failed(self.failure())
         pid = message["started"]

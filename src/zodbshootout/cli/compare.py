@@ -234,8 +234,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     sides.add_argument(
         "--define", metavar="NAME", type=str.lower,
-        help="compare each contender with all values of NAME that --define of the run has given "
-        "with the same one with the first of them",
+        help="compare each contender at every value of NAME with itself at the first one that "
+        "--define of the run has given",
     )  # fmt: skip
     parser.add_argument(
         "--ignore", action="append", default=[], metavar="OPTION", choices=list(PARAMETERS),

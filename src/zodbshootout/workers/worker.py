@@ -258,14 +258,15 @@ class Measuring:
 
         :raises Unsupported: if no rate keeps the latencies within the limit
         """
-        if self._search is None:
-            self._search = RateSearch(self._clients / sample.value)
-            return False
-        search, limit = self._search, self._limit
-        rate = search.rate
+        limit = self._limit
         latency = histogram(sample.latencies).get_value_at_percentile(limit.percentile)
-        within = latency <= limit.seconds * NANOSECONDS
-        search.note(rate, holds=within and sample.part_of_schedule >= KEPT_UP)
+        if self._search is None:
+            rate = self._clients / sample.value
+            search = self._search = RateSearch(rate)
+        else:
+            search, rate = self._search, self._search.rate
+            within = latency <= limit.seconds * NANOSECONDS
+            search.note(rate, holds=within and sample.part_of_schedule >= KEPT_UP)
         # At most the longest lag of the shortest latency was spent waiting, the rest is service.
         longest_lag = sample.lags.longest if sample.lags else 0.0
         service = min(sample.latencies.counts) / NANOSECONDS - longest_lag

@@ -54,7 +54,7 @@ def test_clients_of_any_kind_begin_when_it_is_time(place: Path, kind: tuple[str,
 def test_all_contenders_have_the_same_arrivals_and_a_comparison(place: Path) -> None:
     file = "a.json"
     words = ("update", "--threads", "-c", "2", "--object-counts", "2", "--rate", "200")
-    done = run(place, "x.conf", *words, "-p", "3", "-o", file)
+    done = run(place, "x.conf", *words, "-p", "3", "-n", "1", "-o", file)
     assert done.status == 0, done.err
     assert "update 200/s reached" in done.out
     compared = run(place, "compare", file, "--contender", "zeo", "filestorage")

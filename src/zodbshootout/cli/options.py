@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from zodbshootout.cli.output import project_url
 from zodbshootout.cli.parser import (
     COMMANDS,
-    MIN_RUNS,
+    MIN_RUNS_FOR_PRECISION,
     PRECISION,
     PROCESSES,
     RIGOROUS,
@@ -369,7 +369,7 @@ def _until_precise(effort: Effort, given: argparse.Namespace) -> Effort:
         seconds /= 3
     return replace(
         effort,
-        processes=MIN_RUNS,
+        processes=MIN_RUNS_FOR_PRECISION,
         run_time=SHORT_RUN_TIME,
         precision=given.precision or precision,
         limit=60 * (given.at_most or 0),

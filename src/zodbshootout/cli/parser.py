@@ -25,7 +25,7 @@ RIGOROUS = 0.02
 """The precision with ``--rigorous``."""
 SECONDS_OF_A_CELL = 8.0
 """The maximum time of a cell, on average, in seconds; four times as long with ``--rigorous``."""
-MIN_RUNS = 4
+MIN_RUNS_FOR_PRECISION = 4
 """Minimum of a cell's runs with a precision: fewer say too little about the spread of runs."""
 SHORT_RUN_TIME = 0.8
 """Seconds of a run's slices for each contender, with a precision: many short runs say more than a

@@ -176,9 +176,6 @@ class CachingStorageType(StorageType):
     storage_class = "tests.fakes.CachingStorage"
     sharing = Sharing.VOLATILE
 
-    def empty_cache(self) -> tuple[str, ...]:
-        return ("a cache that is not emptied",)
-
     def cache_use(self) -> CacheUse:
         return CacheUse(self.storage.hits, None)
 

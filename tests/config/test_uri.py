@@ -107,6 +107,7 @@ def test_servers_are_known_before_they_are_opened() -> None:
     assert "its persistent cache file" in str(zeo.refusal(Parameters(CrewShape(2))))
     assert zeo.refusal(Parameters(CrewShape(2, ClientKind.THREAD, shared=True))) is None
     assert contender("zeo://[::1]").settings["storage.server"] == "::1:9991"
+    assert "runzeo -a [::1]:1 -f" in str(contender("zeo://[::1]:1").missing_server())
     assert "no ZEO server at /no/socket" in str(contender("zeo:///no/socket").missing_server())
     postgres = contender("postgres://u:p@h:5432/x?driver=pg8000&read_only=1")
     assert postgres.info.read_only

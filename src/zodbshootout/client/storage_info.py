@@ -117,6 +117,11 @@ class Requirement:
     """The message if it does not run: what is missing, and how to start it."""
 
 
+def host_and_port(host: str, port: int | str) -> str:
+    """Return ``host:port``, or ``[host]:port`` for IPv6."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 def connect(address: Address) -> socket.socket:
     """Return a connection to a server.
 

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from zodbshootout.client.storage_info import Address, connect
+from zodbshootout.client.storage_info import Address, connect, host_and_port
 from zodbshootout.config.configuration import SCRATCH, Configuration, ServerSection, Source
 from zodbshootout.errors import UserError
 
@@ -57,11 +57,6 @@ def _resolved(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
     except (OSError, UnicodeError):
         return ipaddress.ip_address("203.0.113.0")  # of no host: reserved for documentation
     return ipaddress.ip_address(answers[0][4][0])
-
-
-def host_and_port(host: str, port: int | str) -> str:
-    """Return ``host:port``, or ``[host]:port`` for IPv6."""
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 @contextmanager

@@ -4,8 +4,9 @@ import sys
 from collections.abc import Sequence
 
 from zodbshootout.client.database import prelude
+from zodbshootout.client.storage_info import host_and_port
 from zodbshootout.config.configuration import ServerSection
-from zodbshootout.servers.address import host_and_port, is_loopback
+from zodbshootout.servers.address import is_loopback
 from zodbshootout.servers.server import Server, ServerContext
 
 _FILE = "zeo.conf"

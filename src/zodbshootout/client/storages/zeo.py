@@ -10,6 +10,7 @@ from zodbshootout.client.storage_info import (
     CacheUse,
     Limit,
     Requirement,
+    host_and_port,
     server_cache,
 )
 from zodbshootout.client.storages import (
@@ -80,7 +81,10 @@ class ClientStorageType(StorageType):
 
 
 def _printable(address: Address) -> str:
-    return address if isinstance(address, str) else f"{address[0] or 'localhost'}:{address[1]}"
+    if isinstance(address, str):
+        return address
+    host, port = address
+    return host_and_port(host or "localhost", port)
 
 
 STORAGES = (ClientStorageType,)

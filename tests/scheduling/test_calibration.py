@@ -17,29 +17,29 @@ from zodbshootout.scheduling.calibration import (
 )
 
 
-def test_contenders_of_like_speed_do_the_same_number_of_iterations() -> None:
+def test_contenders_of_similar_speed_do_the_same_number_of_iterations() -> None:
     assert choose_loops({"a": 0.011, "b": 0.02, "c": 0.025}, 0.1) == {"a": 16, "b": 8, "c": 8}
     assert choose_loops({"a": 0.013, "b": 0.02, "c": 0.03}, 0.1) == {"a": 8, "b": 8, "c": 8}
 
 
-def test_a_slow_contender_does_as_many_as_it_can_afford() -> None:
+def test_a_slow_contender_does_as_many_iterations_as_it_can_afford() -> None:
     assert choose_loops({"fast": 0.001, "slow": 0.05}, 0.1) == {"fast": 128, "slow": 4}
 
 
-def test_a_contender_that_is_nearly_as_fast_does_as_many_as_the_faster_one() -> None:
+def test_a_nearly_as_fast_contender_does_as_many_iterations_as_the_faster_one() -> None:
     assert choose_loops({"a": 0.0124, "b": 0.0126}, 0.1) == {"a": 16, "b": 16}
     assert choose_loops({"a": 0.034, "b": 0.0499, "c": 0.0511}, 0.1) == {"a": 4, "b": 4, "c": 4}
     # From a to c each is nearly as fast as the one before, but c is not nearly as fast as a.
     assert choose_loops({"a": 0.1, "b": 0.14, "c": 0.19}, 0.25) == {"a": 4, "b": 4, "c": 2}
 
 
-def test_of_several_clients_the_first_iteration_does_not_count() -> None:
+def test_the_first_iteration_does_not_count_if_there_are_several_clients() -> None:
     assert choose_loops({"a": 0.05}, 0.1, fewest=2) == {"a": 4}
     assert choose_loops({"a": 0.09}, 0.1, fewest=2) == {"a": 4}
     assert choose_loops({"a": 0.11}, 0.1, fewest=2) == {"a": 2}
 
 
-def test_there_is_an_upper_limit() -> None:
+def test_loops_have_an_upper_limit() -> None:
     assert choose_loops({"a": 0.0, "b": 1e-9}, 0.1) == {"a": MAX_LOOPS, "b": MAX_LOOPS}
 
 
@@ -56,23 +56,23 @@ def test_every_value_is_long_enough_and_none_is_longer_than_affordable(
         assert loops[key] == 1 or loops[key] * took <= AFFORDABLE * ALIKE * min_time * 1.001
 
 
-def test_none_does_less_than_a_benchmark_needs() -> None:
+def test_every_contender_does_at_least_the_iterations_a_benchmark_needs() -> None:
     assert choose_loops({"a": 0.011, "b": 9.0}, 0.1, fewest=32) == {"a": 32, "b": 32}
     assert choose_loops({"a": 0.001}, 0.1, fewest=32) == {"a": 128}
 
 
-def test_whoever_comes_later_does_as_many_as_those_before_if_it_can_afford_that() -> None:
+def test_a_later_contender_reuses_earlier_loops_if_long_enough_and_affordable() -> None:
     assert choose_loops({"a": 0.02}, 0.1) == {"a": 8}
     assert choose_loops({"a": 0.02}, 0.1, before=[4, 16]) == {"a": 8}
     assert choose_loops({"a": 0.013}, 0.1, before=[4, 16]) == {"a": 16}
     assert choose_loops({"a": 0.001}, 0.1, before=[16]) == {"a": 128}
 
 
-def test_nobody_is_given_loops_where_nobody_is_left() -> None:
+def test_no_loops_are_chosen_if_no_contender_is_left() -> None:
     assert choose_loops({}, 0.1) == {}
 
 
-def test_contenders_take_part_in_every_nth_turn_n_being_a_power_of_two() -> None:
+def test_turn_strides_are_powers_of_two_up_to_a_maximum() -> None:
     costs = {"a": 0.1, "b": 0.199, "c": 0.2, "d": 0.31, "e": 0.9, "f": 90.0}
     stride = {"a": 1, "b": 1, "c": 1, "d": 2, "e": MAX_STRIDE, "f": MAX_STRIDE}
     assert turn_strides(costs, 0.1) == stride
@@ -93,14 +93,14 @@ def test_contenders_take_part_in_every_nth_turn_n_being_a_power_of_two() -> None
         ([0.001], [1], 2.5, MAX_TURNS),
     ],
 )
-def test_there_are_as_many_turns_as_fit_into_the_time_of_a_run(
+def test_a_run_has_as_many_turns_as_fit_into_its_time(
     costs: list[float], stride: list[int], run_time: float, turns: int
 ) -> None:
     assert choose_turns(dict(enumerate(costs)), dict(enumerate(stride)), run_time) == turns
 
 
 @given(st.dictionaries(st.integers(), st.floats(0.001, 10), min_size=1), st.floats(0.1, 10))
-def test_the_contenders_together_take_no_more_time_than_they_have_together(
+def test_turns_use_up_but_do_not_exceed_the_total_time_of_all_contenders(
     costs: dict[int, float], run_time: float
 ) -> None:
     stride = turn_strides(costs, min(costs.values()))

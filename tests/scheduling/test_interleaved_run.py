@@ -1,4 +1,4 @@
-"""The order in which workers take their slices, and the fate of those that fail."""
+"""The order in which workers take slices, and the handling of workers that fail."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class FakeSlice:
 
 @dataclass
 class Machine:
-    """The clock and the notes that all workers of a test share."""
+    """The clock and the event log that all workers of a test share."""
 
     now: float = 0.0
     events: list[Event] = field(default_factory=list)
@@ -36,8 +36,8 @@ class Machine:
     def clock(self) -> float:
         return self.now
 
-    def did(self, what: str) -> list[tuple[str, int]]:
-        return [(name, number) for action, name, number in self.events if action == what]
+    def did(self, order: str) -> list[tuple[str, int]]:
+        return [(name, number) for action, name, number in self.events if action == order]
 
     def slices(self) -> list[list[str]]:
         """Return the workers that took a slice in each turn."""
@@ -57,11 +57,11 @@ class FakeWorker:
     seconds: float = 0.01
     """Seconds of an iteration."""
     off_clock: float = 0.0
-    """Seconds of a slice besides its iterations."""
+    """Seconds of a slice off the clock, in addition to its iterations."""
     first: float | None = None
     """Seconds of the very first iteration, if they differ."""
     fails_at: tuple[str, int] | None = None
-    """The order at which it fails, and the number of such orders before."""
+    """The order at which it fails, and the number of such orders before that one."""
     searches: int = 0
     """Slices that it takes before the last one of its first value."""
     abandoned: int = 0
@@ -97,17 +97,17 @@ class FakeWorker:
     def abandon(self) -> None:
         self.abandoned += 1
 
-    def _slice(self, what: str, number: int, loops: int) -> FakeSlice:
-        self._note(what, number)
+    def _slice(self, action: str, number: int, loops: int) -> FakeSlice:
+        self._note(action, number)
         is_first = len([event for event in self.machine.events if event[1] == self.name]) == 1
         took = self.first if is_first and self.first is not None else self.seconds
         self.machine.now += took * loops + self.off_clock
         return FakeSlice(took, took * loops)
 
-    def _note(self, what: str, number: int) -> None:
-        nth = sum(event[:2] == (what, self.name) for event in self.machine.events)
-        self.machine.events.append((what, self.name, number))
-        if self.fails_at == (what, nth):
+    def _note(self, action: str, number: int) -> None:
+        nth = sum(event[:2] == (action, self.name) for event in self.machine.events)
+        self.machine.events.append((action, self.name, number))
+        if self.fails_at == (action, nth):
             raise Failed(Failure(f"{self.name} broke"))
 
 
@@ -144,16 +144,17 @@ def run(
     return Outcome(dict(turns.run(calibration, random.Random(seed))), failures)
 
 
-def test_trap_13_in_each_turn_everybody_takes_one_slice_before_anybody_takes_the_next() -> None:
+def test_trap_13_every_worker_takes_one_slice_per_turn_before_the_next_turn() -> None:
     machine = Machine()
     outcome = run(machine, workers_of(machine, "abcd"), RowCalibration(EFFORT))
-    # Slice k of all lies between slice k-1 and slice k+1 of all, so that those of k are pairs.
+    # Slice k of every worker comes after all slices k-1 and before all slices k+1: the slices k
+    # of two workers are a pair.
     assert [number for _, number in machine.did("slice")] == [k for k in range(5) for _ in "abcd"]
     assert all(sorted(turn) == list("abcd") for turn in machine.slices())
     assert outcome.runs == {name: f"run of {name}" for name in "abcd"}
 
 
-def test_who_searches_takes_more_slices_in_turn_with_others_that_do() -> None:
+def test_searching_workers_take_their_extra_slices_in_turn() -> None:
     machine = Machine()
     workers = workers_of(machine, "abc")
     workers["a"].searches, workers["b"].searches = 3, 1
@@ -163,7 +164,7 @@ def test_who_searches_takes_more_slices_in_turn_with_others_that_do() -> None:
     assert sorted(second) == ["a", "b", "c"]
 
 
-def test_trap_13_nobody_always_comes_first() -> None:
+def test_trap_13_no_worker_always_comes_first() -> None:
     machine = Machine()
     effort = Effort(processes=1, values=60, warmups=0, loops=1, min_time=0.1)
     run(machine, workers_of(machine, "abc"), RowCalibration(effort))
@@ -172,7 +173,7 @@ def test_trap_13_nobody_always_comes_first() -> None:
     assert min(firsts.values()) >= 10
 
 
-def test_everybody_comes_before_everybody_else_as_often_as_after() -> None:
+def test_workers_of_equal_stride_come_first_equally_often() -> None:
     machine = Machine()
     workers = workers_of(machine, "abcd")
     for name, seconds in {"a": 0.1, "b": 0.1, "c": 0.45, "d": 0.45}.items():
@@ -186,13 +187,13 @@ def test_everybody_comes_before_everybody_else_as_often_as_after() -> None:
     for one, other in ("ab", "cd"):
         first = [turn.index(one) < turn.index(other) for turn in turns if one in turn]
         # In each pair of consecutive turns both orders occur once.
-        assert all(so != otherwise for so, otherwise in zip(first[::2], first[1::2], strict=True))
+        assert all(now != then for now, then in zip(first[::2], first[1::2], strict=True))
         assert first[::2].count(True) not in {0, len(first) // 2} or len(first) < 8
-    # Between those two kinds it is chance.
+    # Chance decides between workers of different strides.
     assert len({turn.index("a") < turn.index("c") for turn in turns if "c" in turn}) == 2
 
 
-def test_the_order_is_that_of_the_seed_and_of_nothing_else() -> None:
+def test_the_order_of_slices_depends_on_the_seed_alone() -> None:
     def order(seed: int, **more: Any) -> list[list[str]]:
         machine = Machine()
         run(machine, workers_of(machine, "abcd", **more), RowCalibration(EFFORT), seed)
@@ -211,14 +212,14 @@ def test_warm_ups_are_taken_in_turn_like_all_other_slices() -> None:
     assert machine.did("warmups") == [("a", 2), ("b", 2)]
 
 
-def test_all_have_prepared_their_slices_before_the_first_of_a_turn_is_taken() -> None:
+def test_all_workers_prepare_their_slices_before_the_first_of_a_turn_is_taken() -> None:
     machine = Machine()
     run(machine, workers_of(machine, "abc"), RowCalibration(EFFORT))
-    did = [what for what, _, _ in machine.events if what in {"prepare_slice", "slice"}]
-    assert did == (["prepare_slice"] * 3 + ["slice"] * 3) * 5
+    actions = [action for action, _, _ in machine.events if action in {"prepare_slice", "slice"}]
+    assert actions == (["prepare_slice"] * 3 + ["slice"] * 3) * 5
 
 
-def test_who_needs_longer_for_a_slice_takes_part_in_fewer_turns() -> None:
+def test_a_worker_with_longer_slices_takes_part_in_fewer_turns() -> None:
     machine = Machine()
     workers = workers_of(machine, "abcd")
     for name, seconds in {"a": 0.1, "b": 0.13, "c": 0.45, "d": 60.0}.items():
@@ -227,17 +228,17 @@ def test_who_needs_longer_for_a_slice_takes_part_in_fewer_turns() -> None:
     calibration = RowCalibration[str](effort)
     run(machine, workers, calibration)
     assert calibration.stride == {"a": 1, "b": 1, "c": 4, "d": 8}
-    # The slowest has three values at least, the warm-up not counted.
+    # The slowest takes at least three values, not counting the warm-up.
     assert calibration.turns == 17
     assert dict(machine.did("values")) == {"a": 17, "b": 17, "c": 5, "d": 3}
-    taken = {name: [n for who, n in machine.did("slice") if who == name] for name in workers}
+    taken = {name: [n for worker, n in machine.did("slice") if worker == name] for name in workers}
     assert taken["a"] == taken["b"] == list(range(18))
-    # Each slice of the slower ones has one of the others as its pair.
+    # Each slice of a slower worker is paired with one of the others.
     assert taken["c"] == [0, 1, 5, 9, 13, 17]
     assert taken["d"] == [0, 1, 9, 17]
 
 
-def test_who_comes_later_is_compared_with_the_quickest_of_those_before() -> None:
+def test_the_stride_of_a_later_worker_is_relative_to_the_fastest_earlier_one() -> None:
     effort = Effort(processes=1, values=0, warmups=0, loops=1, min_time=0.1, run_time=1.0)
     calibration = RowCalibration[str](effort)
     first, second = Machine(), Machine()
@@ -247,14 +248,14 @@ def test_who_comes_later_is_compared_with_the_quickest_of_those_before() -> None
     assert (calibration.stride, calibration.turns) == ({"a": 1, "b": 2}, turns)
 
 
-def test_everybody_is_ready_before_anybody_takes_a_slice_that_counts() -> None:
+def test_all_workers_begin_before_the_first_slice_and_finish_after_the_last() -> None:
     machine = Machine()
     run(machine, workers_of(machine, "abc"), RowCalibration(EFFORT))
-    did = [what for what, _, _ in machine.events if what in {"begin", "slice", "finish"}]
-    assert did == ["begin"] * 3 + ["slice"] * 15 + ["finish"] * 3
+    actions = [action for action, _, _ in machine.events if action in {"begin", "slice", "finish"}]
+    assert actions == ["begin"] * 3 + ["slice"] * 15 + ["finish"] * 3
 
 
-def test_trap_14_contenders_do_the_same_number_of_iterations() -> None:
+def test_trap_14_contenders_of_similar_speed_do_the_same_number_of_iterations() -> None:
     machine = Machine()
     workers = workers_of(machine, "abc")
     for name, seconds in {"a": 0.011, "b": 0.02, "c": 0.03}.items():
@@ -267,12 +268,12 @@ def test_trap_14_contenders_do_the_same_number_of_iterations() -> None:
     assert calibration.loops == {"a": 16, "b": 8, "c": 8}
 
 
-def test_calibration_takes_no_slice_that_counts_and_its_first_does_not_decide() -> None:
+def test_calibration_takes_no_counted_slice_and_ignores_its_first_attempt() -> None:
     machine = Machine()
     calibration = RowCalibration[str](
         Effort(processes=1, values=2, warmups=0, loops=0, min_time=0.1)
     )
-    # The first iteration opens connections, and would pass for a slow one.
+    # The first iteration opens connections, so it would make the worker look slow.
     run(machine, workers_of(machine, "a", seconds=0.001, first=0.04), calibration)
     attempts = [loops for _, loops in machine.did("attempt")]
     assert attempts[0] == 1
@@ -281,7 +282,7 @@ def test_calibration_takes_no_slice_that_counts_and_its_first_does_not_decide() 
     assert len(machine.did("slice")) == 2
 
 
-def test_calibration_goes_on_until_an_attempt_takes_long_enough_to_tell() -> None:
+def test_calibration_continues_until_an_attempt_takes_long_enough() -> None:
     machine = Machine()
     calibration = RowCalibration[str](
         Effort(processes=1, values=1, warmups=0, loops=0, min_time=0.1)
@@ -292,7 +293,7 @@ def test_calibration_goes_on_until_an_attempt_takes_long_enough_to_tell() -> Non
     assert all(more <= 16 * less for less, more in itertools.pairwise(attempts))
 
 
-def test_loops_that_are_given_are_those_of_all() -> None:
+def test_given_loops_apply_to_all_workers() -> None:
     machine = Machine()
     workers = workers_of(machine, "ab")
     workers["b"].seconds = 100.0
@@ -301,7 +302,7 @@ def test_loops_that_are_given_are_those_of_all() -> None:
     assert machine.did("attempt") == [("a", 1), ("b", 1)]
 
 
-def test_a_benchmark_may_need_more_iterations_than_the_clock_does() -> None:
+def test_a_benchmark_may_need_more_iterations_than_the_minimum_time_does() -> None:
     machine = Machine()
     calibration = RowCalibration[str](
         Effort(processes=1, values=1, warmups=0, loops=0, min_time=0.1), fewest_loops=32
@@ -310,17 +311,17 @@ def test_a_benchmark_may_need_more_iterations_than_the_clock_does() -> None:
     assert machine.did("begin") == [("a", 32)]
 
 
-def test_as_many_slices_as_fit_into_the_time_of_a_run_with_what_lies_off_the_clock() -> None:
+def test_a_run_has_as_many_slices_as_fit_including_their_off_clock_time() -> None:
     machine = Machine()
     effort = Effort(processes=1, values=0, warmups=0, loops=4, min_time=0.1, run_time=2.0)
     calibration = RowCalibration[str](effort)
     run(machine, workers_of(machine, "ab", seconds=0.015, off_clock=0.04), calibration)
-    # A slice takes 4 times 0.015 + 0.04 seconds, and each contender has 2.
+    # A slice takes 4 * 0.015 + 0.04 seconds, and each contender has 2 seconds.
     assert calibration.turns in {19, 20}
     assert len(machine.slices()) == calibration.turns
 
 
-def test_what_was_decided_in_the_first_run_holds_for_the_others() -> None:
+def test_later_runs_keep_the_loops_strides_and_turns_of_the_first() -> None:
     calibration = RowCalibration[str](
         Effort(processes=2, values=0, warmups=0, loops=0, min_time=0.1)
     )
@@ -333,7 +334,7 @@ def test_what_was_decided_in_the_first_run_holds_for_the_others() -> None:
     assert second.did("attempt") == [("a", 1), ("b", 1)]
 
 
-def test_who_comes_later_does_as_many_iterations_as_those_before() -> None:
+def test_a_contender_measured_later_does_as_many_iterations_as_earlier_ones() -> None:
     """Measure a contender by itself, after the others of its row."""
     calibration = RowCalibration[str](
         Effort(processes=1, values=1, warmups=0, loops=0, min_time=0.1)
@@ -351,7 +352,7 @@ POINTS = [
 
 
 @pytest.mark.parametrize("point", POINTS)
-def test_trap_15_who_fails_at_any_point_fails_alone(point: tuple[str, int]) -> None:
+def test_trap_15_a_worker_that_fails_at_any_point_fails_alone(point: tuple[str, int]) -> None:
     machine = Machine()
     workers = workers_of(machine, "abc", seconds=0.001)
     workers["b"].fails_at = point
@@ -362,15 +363,17 @@ def test_trap_15_who_fails_at_any_point_fails_alone(point: tuple[str, int]) -> N
     assert {name: worker.abandoned for name, worker in workers.items()} == {"a": 0, "b": 1, "c": 0}
     turns = machine.slices()
     assert all({"a", "c"} <= set(turn) for turn in turns)
-    # Nothing more is asked of it.
+    # The failed worker gets no more orders.
     last = max(number for number, event in enumerate(machine.events) if event[1] == "b")
-    what, nth = point
-    assert machine.events[last][0] == what
-    assert len(machine.did(what)) - len([x for x in machine.did(what) if x[0] != "b"]) == nth + 1
+    action, nth = point
+    assert machine.events[last][0] == action
+    assert (
+        len(machine.did(action)) - len([x for x in machine.did(action) if x[0] != "b"]) == nth + 1
+    )
 
 
 @pytest.mark.parametrize("point", POINTS)
-def test_where_all_fail_there_is_no_run_and_no_other_error(point: tuple[str, int]) -> None:
+def test_there_is_no_run_and_no_other_error_if_all_workers_fail(point: tuple[str, int]) -> None:
     machine = Machine()
     workers = workers_of(machine, "ab", seconds=0.001, fails_at=point)
     calibration = RowCalibration[str](
@@ -381,7 +384,7 @@ def test_where_all_fail_there_is_no_run_and_no_other_error(point: tuple[str, int
     assert outcome.failures == {"a": "a broke", "b": "b broke"}
 
 
-def test_those_that_come_after_all_have_failed_decide_for_themselves() -> None:
+def test_a_contender_is_calibrated_afresh_if_all_earlier_ones_failed() -> None:
     calibration = RowCalibration[str](
         Effort(processes=1, values=0, warmups=0, loops=0, min_time=0.1, run_time=0.5)
     )
@@ -393,7 +396,7 @@ def test_those_that_come_after_all_have_failed_decide_for_themselves() -> None:
     assert calibration.turns == 5
 
 
-def test_something_is_done_before_each_slice_that_counts_and_it_may_fail() -> None:
+def test_before_slice_is_called_before_each_counted_slice_and_may_fail() -> None:
     machine = Machine()
 
     def before(name: str) -> None:
@@ -406,14 +409,14 @@ def test_something_is_done_before_each_slice_that_counts_and_it_may_fail() -> No
     assert outcome.failures == {"b": "no restart"}
     assert outcome.runs == {"a": "run of a"}
     for name, slices in (("a", 5), ("b", 2)):
-        did = [what for what, who, _ in machine.events if who == name]
-        assert did.count("slice") == slices
-        for number, what in enumerate(did):
-            if what == "slice":
-                assert did[number - 2 : number] == ["before", "prepare_slice"]
+        actions = [action for action, worker, _ in machine.events if worker == name]
+        assert actions.count("slice") == slices
+        for number, action in enumerate(actions):
+            if action == "slice":
+                assert actions[number - 2 : number] == ["before", "prepare_slice"]
 
 
-def test_an_interrupt_goes_through() -> None:
+def test_an_interrupt_propagates_without_further_slices() -> None:
     machine = Machine()
 
     def interrupt(name: str) -> None:

@@ -1,4 +1,4 @@
-"""The load of the machine by others."""
+"""The load that other processes put on the machine."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from zodbshootout.scheduling.load import Load, load_now
 BURN = "import time\nwhile time.process_time() < 0.3: pass"
 
 
-def test_what_others_use_is_what_is_neither_idle_nor_ours_nor_stolen() -> None:
+def test_other_load_is_neither_idle_nor_ours_nor_stolen() -> None:
     before = Load(all=100.0, busy=50.0, steal=1.0, ours=10.0)
     after = Load(all=200.0, busy=120.0, steal=6.0, ours=35.0)
     assert after.since(before) == {"other_load": 0.4, "steal": 0.05}
-    # The two are not read at the same instant.
+    # The two counters are not read at the same instant.
     assert Load(200.0, 60.0, 1.0, 40.0).since(before)["other_load"] == 0.0
     assert before.since(before) == {}
 
 
-def test_processes_of_ours_are_counted_while_they_run_and_when_they_have_ended() -> None:
+def test_our_processes_count_both_while_they_run_and_after_they_end() -> None:
     before = load_now()
     subprocess.run([sys.executable, "-c", BURN], check=True)
     ended = load_now()

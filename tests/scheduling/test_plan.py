@@ -13,16 +13,16 @@ from zodbshootout.results.cell import Cell
 from zodbshootout.scheduling.plan import RUN_OVERHEAD, Sweep, make_plan
 
 
-def test_a_plan_is_limited_by_what_its_cells_may_take_unless_a_limit_is_given() -> None:
+def test_a_plan_is_limited_to_the_time_of_its_cells_unless_a_limit_is_given() -> None:
     plan = plan_of("ab", ["add", "cold"], precision=0.05, cell_limit=8.0)
     assert plan.limit == plan.estimated_seconds() == 4 * 8.0
     assert plan_of("ab", precision=0.05, cell_limit=8.0, limit=60.0).limit == 60.0
-    # One process measures it; no other DB could read warm what that has written.
+    # The storage in memory is refused: no other DB could read warm the data of its one process.
     assert plan_of(["memory", "a"], ["warm"], precision=0.05, cell_limit=8.0).limit == 8.0
 
 
 @pytest.mark.parametrize("values", [0, 5])
-def test_more_runs_and_longer_ones_are_estimated_to_take_longer(values: int) -> None:
+def test_more_cells_and_longer_runs_are_estimated_to_take_longer(values: int) -> None:
     once = plan_of("a", values=values).estimated_seconds()
     assert once > 0
     assert plan_of("ab", values=values).estimated_seconds() == 2 * once
@@ -30,7 +30,7 @@ def test_more_runs_and_longer_ones_are_estimated_to_take_longer(values: int) -> 
     assert longer.estimated_seconds() > once
 
 
-def test_a_benchmark_without_objects_is_measured_once_however_many_there_are() -> None:
+def test_a_benchmark_is_measured_once_for_all_parameters_that_it_ignores() -> None:
     sweep = Sweep([1, 2], [10, 20], [128, 300], Parameters(CrewShape(1)))
     plan = make_plan([contender("a")], ["tpc", "new_oid"], sweep, plan_of("a").effort)
     rows = [(row[0].benchmark, row[0].parameters.crew.size) for row in plan.rows]
@@ -53,7 +53,7 @@ def test_a_cell_names_its_contender() -> None:
     assert of.parameters.crew == CrewShape(2)
 
 
-def test_an_open_storage_may_refuse_what_its_section_did_not() -> None:
+def test_an_opened_storage_may_refuse_a_cell_that_its_section_allowed() -> None:
     a, b = map(contender, "ab")
     assert [measurable.name for measurable in plan_of([a, b], concurrency=[2]).measurable] == [
         "a",
@@ -67,7 +67,7 @@ def test_an_open_storage_may_refuse_what_its_section_did_not() -> None:
     assert str(refusals["b"]).startswith("FileStorage: one DB at a time can open it")
 
 
-def test_a_sweep_has_the_ends_of_its_ranges_first_and_then_what_is_between_them() -> None:
+def test_a_sweep_has_the_ends_of_its_ranges_before_the_values_in_between() -> None:
     sweep = Sweep([1, 2, 4, 8, 16], [100, 10], [300], Parameters(CrewShape(1)))
     points = [(parameters.crew.size, parameters.objects) for parameters in sweep.parameters()]
     assert points == [
@@ -90,6 +90,6 @@ def test_runs_are_short_enough_for_three_of_each_cell() -> None:
         return plan_of("ab", ["add", "cold"], run_time=0.8, **effort).run_time
 
     assert run_time() == run_time(precision=0.05, cell_limit=8.0) == 0.8
-    # Three runs of four cells, each with as much time off the clock as is assumed.
+    # Three runs of four cells, each with the assumed time off the clock.
     assert run_time(precision=0.05, limit=12 * (RUN_OVERHEAD + 0.3)) == pytest.approx(0.3)
     assert run_time(precision=0.05, limit=1.0) == 0.0

@@ -1,4 +1,4 @@
-"""The bookkeeping: the results of all cells, and the observers that are notified."""
+"""The results of all cells, and the notification of observers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CANNOT = Failure("it cannot", state=State.UNSUPPORTED)
 
 
 class Notes:
-    """A result store, its observer, and the results that it has kept at each moment."""
+    """A result store, its observer, and the results that were kept each time."""
 
     def __init__(self, plan: Plan, *, fail_fast: bool = False) -> None:
         self.observer = Counting()
@@ -42,14 +42,14 @@ class Notes:
         return result
 
 
-def test_what_was_not_reached_was_not_run() -> None:
+def test_a_cell_that_is_not_reached_is_stored_as_not_run() -> None:
     notes = Notes(plan_of("ab"))
     assert [result.state for result in notes.store.results] == [State.NOT_RUN, State.NOT_RUN]
     notes.store.open([])
     assert notes.kept == [[("not run", 0), ("not run", 0)]]
 
 
-def test_everything_measured_is_kept_at_every_moment() -> None:
+def test_every_run_is_kept_as_soon_as_it_is_added() -> None:
     notes = Notes(plan_of("ab", processes=2))
     notes.store.open([])
     for contender in "abba":
@@ -64,7 +64,7 @@ def test_everything_measured_is_kept_at_every_moment() -> None:
     assert notes.result("a").benchmark().get_values() == (0.1, 0.2, 0.1, 0.2)
 
 
-def test_a_result_with_less_than_all_of_its_runs_says_so() -> None:
+def test_a_result_that_lacks_runs_is_reported_as_incomplete() -> None:
     notes = Notes(plan_of("ab", processes=2))
     notes.store.open([])
     notes.store.add_run(notes.cell("a"), run(0.1))
@@ -74,7 +74,7 @@ def test_a_result_with_less_than_all_of_its_runs_says_so() -> None:
 
 
 @pytest.mark.parametrize("failure", [SPOILT, CANNOT])
-def test_what_says_something_against_earlier_runs_drops_them(failure: Failure) -> None:
+def test_a_failure_that_invalidates_earlier_runs_drops_them(failure: Failure) -> None:
     notes = Notes(plan_of("ab", processes=2))
     notes.store.open([])
     notes.store.add_run(notes.cell("a"), run(0.1))
@@ -87,7 +87,7 @@ def test_what_says_something_against_earlier_runs_drops_them(failure: Failure) -
     assert notes.store.unsettled(notes.store.plan.cells) == [notes.cell("b")]
 
 
-def test_a_cell_that_fails_later_keeps_the_runs_it_had() -> None:
+def test_a_cell_that_fails_later_keeps_its_earlier_runs() -> None:
     notes = Notes(plan_of("ab", processes=2))
     notes.store.open([])
     notes.store.add_run(notes.cell("a"), run(0.1))
@@ -98,7 +98,7 @@ def test_a_cell_that_fails_later_keeps_the_runs_it_had() -> None:
     assert notes.store.unsettled(notes.store.plan.cells) == [notes.cell("b")]
 
 
-def test_runs_that_were_made_again_are_told() -> None:
+def test_repeated_runs_are_reported() -> None:
     notes = Notes(plan_of("ab", processes=2))
     notes.store.open([])
     crash = Failure("client 0 was killed by SIGSEGV", crashed=True)
@@ -109,7 +109,7 @@ def test_runs_that_were_made_again_are_told() -> None:
     assert (notes.result("a").crashes, notes.result("b").crashes) == ((crash.cause,) * 2, ())
 
 
-def test_no_secret_is_in_a_reason() -> None:
+def test_secrets_are_masked_in_reasons_details_and_crashes() -> None:
     notes = Notes(plan_of("ab"))
     notes.store.mask.hide(["geheim"])
     notes.store.open([(notes.cell("a"), Failure("geheim is wrong", "Traceback: geheim"))])
@@ -120,14 +120,14 @@ def test_no_secret_is_in_a_reason() -> None:
     assert notes.result("b").crashes == ("***",)
 
 
-def test_cells_that_are_measured_can_have_more_runs() -> None:
+def test_a_measured_cell_can_still_have_more_runs() -> None:
     notes = Notes(plan_of("ab"))
     notes.store.open([])
     notes.store.add_run(notes.cell("a"), run(0.1))
     assert notes.store.unsettled(notes.store.plan.cells) == notes.store.plan.cells
 
 
-def test_every_cell_is_done_once_whatever_becomes_of_it() -> None:
+def test_every_cell_is_settled_once_whether_it_is_measured_or_fails() -> None:
     notes = Notes(plan_of("abcd", processes=3))
     store = notes.store
     store.open([(notes.cell("d"), BROKE)])
@@ -141,14 +141,14 @@ def test_every_cell_is_done_once_whatever_becomes_of_it() -> None:
     ]  # fmt: skip
 
 
-def test_it_is_the_figure_that_says_that_a_precision_was_missed() -> None:
+def test_missing_runs_are_reported_only_without_a_precision() -> None:
     for precision, reason in ((0.0, "incomplete: 1 of 3 runs"), (0.05, "")):
         notes = Notes(plan_of("a", processes=3, precision=precision))
         notes.store.add_run(notes.cell("a"), run(0.1))
         assert [result.reason for result in notes.store.results] == [reason]
 
 
-def test_fail_fast_gives_up_at_a_failure_and_keeps_what_there_is() -> None:
+def test_fail_fast_gives_up_at_a_failure_and_keeps_the_results_so_far() -> None:
     notes = Notes(plan_of("abc"), fail_fast=True)
     notes.store.open([(notes.cell("b"), CANNOT)])
     notes.store.add_run(notes.cell("a"), run(0.1))
@@ -158,14 +158,14 @@ def test_fail_fast_gives_up_at_a_failure_and_keeps_what_there_is() -> None:
     assert notes.kept[-1] == [("failed", 1), ("not supported", 0), ("not supported", 0)]
 
 
-def test_fail_fast_gives_up_at_a_failure_that_is_known_already() -> None:
+def test_fail_fast_gives_up_at_a_failure_known_from_the_start() -> None:
     notes = Notes(plan_of("ab"), fail_fast=True)
     with pytest.raises(UserError, match="--fail-fast"):
         notes.store.open([(notes.cell("b"), BROKE)])
     assert notes.kept == [[("not run", 0), ("failed", 0)]]
 
 
-def test_writing_takes_little_of_the_time_however_long_it_takes() -> None:
+def test_slow_writing_takes_only_a_small_share_of_the_time() -> None:
     notes = Notes(plan_of("ab", processes=100))
     notes.store.open([])
     notes.writing = 0.4
@@ -176,7 +176,7 @@ def test_writing_takes_little_of_the_time_however_long_it_takes() -> None:
     assert 0.03 * notes.time < spent < 0.06 * notes.time
 
 
-def test_a_cell_that_is_done_is_written_at_once() -> None:
+def test_a_settled_cell_is_written_at_once() -> None:
     notes = Notes(plan_of("ab", processes=2))
     notes.store.open([])
     notes.writing = 10.0

@@ -1,4 +1,4 @@
-"""The row that has the next round, and the end of all rounds."""
+"""The choice of the row for the next round, and the end of all rounds."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Machine:
     def rounds(
         self, needed: Callable[[str], int], precision: float = 0.05, limit: float = 1e9
     ) -> str:
-        """Make all rounds; return the rows in the order in which they had them."""
+        """Make all rounds; return the rows in the order of their rounds."""
         effort = Effort(3, 0, 0, 0, 0.1, precision=precision)
         rounds = Rounds(
             list(self.seconds), effort, limit, needed, self.closed.append, lambda: self.now
@@ -39,14 +39,14 @@ class Machine:
         return order
 
 
-def test_with_a_fixed_effort_each_row_has_its_rounds_one_after_the_other() -> None:
+def test_each_row_has_its_rounds_one_after_the_other_with_a_fixed_effort() -> None:
     machine = Machine({"a": 1.0, "b": 2.0})
     assert machine.rounds(lambda row: 3, precision=0.0, limit=1.0) == "aaabbb"
-    # Nothing is known at first, and then that a round of a takes a second, and one of b two.
+    # At first no duration is known; then a round of a takes one second, and one of b takes two.
     assert machine.left == [0, 5, 4, 3, 4, 2]
 
 
-def test_rows_take_turns_until_each_is_known_well_enough() -> None:
+def test_rows_take_turns_until_each_is_precise_enough() -> None:
     machine = Machine({"a": 1.0, "b": 1.0, "c": 1.0})
     assert machine.rounds({"a": 4, "b": 1, "c": 6}.__getitem__) == "abcabcabc" + "ac" + "cc"
     assert machine.closed == ["b", "a", "c"]
@@ -62,25 +62,25 @@ def test_steady_rows_leave_their_time_to_the_others() -> None:
 def test_no_more_rounds_are_expected_than_time_allows() -> None:
     machine = Machine({"a": 1.0, "b": 1.0})
     assert machine.rounds(lambda row: 351, limit=10.0) == "ab" * 5
-    # At the very first nothing is known of how long a round takes.
+    # At first the duration of a round is unknown.
     assert machine.expected == [351, 5, 5, 5, 5, 5, 5, 5, 5, 5]
 
 
-def test_with_a_fixed_effort_all_rounds_are_expected() -> None:
+def test_all_rounds_are_expected_with_a_fixed_effort() -> None:
     machine = Machine({"a": 1.0})
     assert machine.rounds(lambda row: 3, precision=0.0, limit=0.5) == "aaa"
     assert machine.expected == [3, 3, 3]
 
 
-def test_no_round_is_begun_that_would_not_end_in_time() -> None:
+def test_a_round_that_would_not_end_in_time_is_not_begun() -> None:
     machine = Machine({"a": 5.0, "b": 1.0})
     order = machine.rounds(lambda row: 1000, limit=19.0)
-    # After three of both 18 seconds have gone; one of b fits, and none of a.
+    # Three rounds of each row take 18 seconds; another one of b fits, but none of a.
     assert order == "ababab" + "b"
     assert machine.now == 119.0
 
 
-def test_what_is_due_by_now_tells_how_long_it_takes_and_never_longer_than_allowed() -> None:
+def test_the_seconds_left_follow_from_earlier_rounds_and_stay_within_the_limit() -> None:
     machine = Machine({"a": 2.0})
     machine.rounds(lambda row: 10, limit=1000.0)
     assert machine.left == [0, 18, 16, 14, 12, 10, 8, 6, 4, 2]
@@ -90,7 +90,7 @@ def test_what_is_due_by_now_tells_how_long_it_takes_and_never_longer_than_allowe
 
 
 @pytest.mark.parametrize("precision", [0.0, 0.05])
-def test_a_row_of_which_nothing_is_left_has_no_more_rounds(precision: float) -> None:
+def test_a_row_has_no_more_rounds_once_it_needs_none(precision: float) -> None:
     left = {"a": 3, "b": 3}
     machine = Machine({"a": 1.0, "b": 1.0})
 

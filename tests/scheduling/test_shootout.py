@@ -34,9 +34,9 @@ BROKE = Failure("it broke", "Traceback")
 
 
 class Event(NamedTuple):
-    """A call of a worker, a fork server or the servers."""
+    """A call to a worker, a fork server or the servers."""
 
-    what: str
+    call: str
     benchmark: str
     contender: str
     detail: Any = None
@@ -44,41 +44,41 @@ class Event(NamedTuple):
 
 @dataclass
 class Site:
-    """The place where the fakes take notes, and learn when to fail."""
+    """The event log that the fakes share, and the failures that they raise."""
 
     fails: Callable[[Event, int], Failure | None] = lambda event, nth: None
-    """The failure of a call that a cell gets for the nth time, or ``None``."""
+    """Returns the failure of an event that happens for the nth time, or ``None``."""
     seconds: Mapping[str, float] = field(default_factory=dict)
     """Seconds of an iteration."""
     swings: Mapping[str, float] = field(default_factory=dict)
-    """The part of the seconds by which every other run takes more, and those between take less."""
+    """The share of its seconds by which every other run is slower, and the rest are faster."""
     served: set[str] = field(default_factory=set)
     ended: Callable[[str], str | None] = lambda contender: None
-    """How a server of a contender has ended."""
+    """Returns how a server of a contender has ended."""
     events: list[Event] = field(default_factory=list)
     together: list[list[str]] = field(default_factory=list)
-    """The contenders at work, each time that one more was set up."""
+    """The contenders at work, each time that another one joined them."""
     at_work: list[str] = field(default_factory=list)
     imported: list[list[str]] = field(default_factory=list)
-    """The modules that each fork server was to import."""
+    """The modules that each fork server imported."""
     fork_servers: int = 0
-    """Fork servers that there are at the moment."""
+    """The number of fork servers that are running."""
     may_write: dict[str, bool] = field(default_factory=dict)
-    """Whether a database was prepared that may be written to whatever it holds."""
+    """Whether each prepared database may be written to regardless of its contents."""
 
-    def note(self, what: str, benchmark: str, name: str, detail: Any = None) -> None:
-        nth = len([event for event in self.events if event[:3] == (what, benchmark, name)])
-        event = Event(what, benchmark, name, detail)
+    def note(self, call: str, benchmark: str, name: str, detail: Any = None) -> None:
+        nth = len([event for event in self.events if event[:3] == (call, benchmark, name)])
+        event = Event(call, benchmark, name, detail)
         self.events.append(event)
         failure = self.fails(event, nth)
         if failure is not None:
             raise Failed(failure)
 
     def did(self, *kinds: str) -> list[Event]:
-        return [event for event in self.events if event.what in kinds]
+        return [event for event in self.events if event.call in kinds]
 
     def measured(self) -> list[str]:
-        """Return the benchmark and the contender of every run that came to its end."""
+        """Return the benchmark and the contender of every finished run."""
         return [f"{event.benchmark} {event.contender}" for event in self.did("finish")]
 
     # The methods of fork servers
@@ -125,7 +125,7 @@ class Site:
 
 
 NOTES = {"prepare_slice": "get ready", "close_databases": "close", "reopen_databases": "reopen"}
-"""The notes of a worker on calls that it has started, where they differ from their names."""
+"""The events of calls that a worker has started, if they are named differently."""
 
 
 @dataclass
@@ -135,8 +135,8 @@ class FakeWorker:
     name: str
     is_set_up: bool = False
 
-    def _note(self, what: str, detail: Any = None) -> None:
-        self.site.note(what, self._benchmark, self.name, detail)
+    def _note(self, call: str, detail: Any = None) -> None:
+        self.site.note(call, self._benchmark, self.name, detail)
 
     @property
     def _benchmark(self) -> str:
@@ -183,15 +183,15 @@ class FakeWorker:
 
 
 def failing(
-    what: str, contender: str, benchmark: str = "add", nth: int = 0, failure: Failure = BROKE
+    call: str, contender: str, benchmark: str = "add", nth: int = 0, failure: Failure = BROKE
 ) -> Callable[[Event, int], Failure | None]:
-    wanted = (what, benchmark, contender)
+    wanted = (call, benchmark, contender)
     return lambda event, n: failure if event[:3] == wanted and n == nth else None
 
 
 @dataclass
-class Going:
-    """A shootout over fakes, with notes of all requests."""
+class FakedShootout:
+    """A shootout of fakes, with the events and results that it has recorded."""
 
     shootout: Shootout
     site: Site
@@ -213,13 +213,13 @@ class Going:
         return outcome
 
 
-def going(
+def shootout_of(
     plan: Plan,
     site: Site,
     unavailable: Mapping[str, Failure] | None = None,
     begun: Sequence[CellResult] = (),
     **how: Any,
-) -> Going:
+) -> FakedShootout:
     options = RunOptions(**how)
     observer = Counting()
     kept: list[list[int]] = []
@@ -234,37 +234,37 @@ def going(
         servers=cast("Any", site),
         unavailable=unavailable or {},
     )
-    return Going(shootout, site, observer, kept)
+    return FakedShootout(shootout, site, observer, kept)
 
 
-def shot(plan: Plan, site: Site | None = None, **how: Any) -> Going:
-    outcome = going(plan, site or Site(), **how)
+def run_shootout(plan: Plan, site: Site | None = None, **how: Any) -> FakedShootout:
+    outcome = shootout_of(plan, site or Site(), **how)
     outcome.shootout.run()
     assert len(outcome.observer.settled) == len(plan.cells)
     assert outcome.site.fork_servers == 0
     return outcome
 
 
-def test_trap_13_all_contenders_of_a_row_are_ready_at_once_and_take_their_slices_in_turn() -> None:
-    outcome = shot(plan_of("abc", processes=2, values=4))
+def test_trap_13_contenders_of_a_row_are_set_up_together_and_take_slices_in_turn() -> None:
+    outcome = run_shootout(plan_of("abc", processes=2, values=4))
     rounds: list[list[Event]] = []
     for event in outcome.site.did("fork", "set up", "slice", "end"):
-        if event.what == "fork":
+        if event.call == "fork":
             rounds.append([])
         else:
             rounds[-1].append(event)
     assert len(rounds) == 2
     for first, events in zip((0, 4), rounds, strict=True):
-        assert [event.what for event in events] == ["set up"] * 3 + ["slice"] * 12 + ["end"] * 3
-        slices = [event for event in events if event.what == "slice"]
+        assert [event.call for event in events] == ["set up"] * 3 + ["slice"] * 12 + ["end"] * 3
+        slices = [event for event in events if event.call == "slice"]
         assert [event.detail for event in slices] == [first + k for k in range(4) for _ in "abc"]
         for turn in range(4):
             assert {x.contender for x in slices[3 * turn : 3 * turn + 3]} == set("abc")
 
 
-def test_the_order_in_turn_depends_on_the_seed_the_benchmark_and_the_run_alone() -> None:
+def test_the_order_of_slices_depends_only_on_seed_benchmark_and_run() -> None:
     def order(benchmark: str, seed: int, **site: Any) -> list[str]:
-        outcome = shot(plan_of("abcd", [benchmark], {"seed": seed}, values=5), Site(**site))
+        outcome = run_shootout(plan_of("abcd", [benchmark], {"seed": seed}, values=5), Site(**site))
         slices = "".join(event.contender for event in outcome.site.did("slice"))
         return [slices[20 * number : 20 * number + 20] for number in range(3)]
 
@@ -274,29 +274,27 @@ def test_the_order_in_turn_depends_on_the_seed_the_benchmark_and_the_run_alone()
     assert len(set(order("cold", 1))) == 3
 
 
-def test_each_run_has_a_fork_server_of_its_own_that_has_imported_what_the_row_needs() -> None:
+def test_each_run_has_its_own_fork_server_that_imports_the_modules_of_the_row() -> None:
     contenders = [
         contender("a", modules=("one", "two.sub")),
         contender("b", modules=("two.sub",)),
     ]
-    outcome = shot(plan_of(contenders, ["tpc", "new_oid"], processes=2))
+    outcome = run_shootout(plan_of(contenders, ["tpc", "new_oid"], processes=2))
     assert outcome.site.imported == [["one", "two.sub"]] * 4
 
 
-def test_benchmarks_come_one_after_the_other_and_all_is_prepared_before_anything_is_set_up() -> (
-    None
-):
-    outcome = shot(plan_of("ab", ["add", "cold"], processes=1))
+def test_benchmarks_run_in_sequence_and_prepare_all_before_setting_up_any() -> None:
+    outcome = run_shootout(plan_of("ab", ["add", "cold"], processes=1))
     assert [event[:3] for event in outcome.site.did("prepare", "set up", "finish")] == [
-        (what, benchmark, name)
+        (call, benchmark, name)
         for benchmark in ("add", "cold")
-        for what in ("prepare", "set up", "finish")
+        for call in ("prepare", "set up", "finish")
         for name in "ab"
     ]
 
 
 def test_progress_names_the_contenders_that_are_at_work() -> None:
-    outcome = shot(plan_of("ab", processes=1))
+    outcome = run_shootout(plan_of("ab", processes=1))
     assert outcome.observer.stages == [
         ("preparing the database", "a"),
         ("preparing the database", "b"),
@@ -305,9 +303,9 @@ def test_progress_names_the_contenders_that_are_at_work() -> None:
     ]
 
 
-def test_trap_14_calibration_does_the_same_work_for_every_contender_and_is_no_run() -> None:
+def test_trap_14_every_run_has_the_calibrated_loops_and_calibration_is_no_run() -> None:
     site = Site(seconds={"a": 0.011, "b": 0.02, "slow": 0.9})
-    outcome = shot(plan_of(["a", "b", "slow"], loops=0, values=2), site)
+    outcome = run_shootout(plan_of(["a", "b", "slow"], loops=0, values=2), site)
     begun = [(event.contender, event.detail) for event in site.did("begin")]
     assert begun == [("a", (16, 2, 0)), ("b", (8, 2, 0)), ("slow", (1, 2, 0))] * 3
     for result in outcome.results:
@@ -317,24 +315,24 @@ def test_trap_14_calibration_does_the_same_work_for_every_contender_and_is_no_ru
 
 def test_loops_are_chosen_once_for_all_runs() -> None:
     site = Site(seconds={"a": 0.011})
-    shot(plan_of("a", loops=0), site)
-    last = [event.what for event in site.events].index("begin")
-    later = [event.detail for event in site.events[last:] if event.what == "attempt"]
+    run_shootout(plan_of("a", loops=0), site)
+    last = [event.call for event in site.events].index("begin")
+    later = [event.detail for event in site.events[last:] if event.call == "attempt"]
     assert later == [1, 1]
 
 
 POINTS = [
     ("prepare", 0),
-    *((what, nth) for what in ("attempt", "begin", "finish") for nth in range(3)),
+    *((call, nth) for call in ("attempt", "begin", "finish") for nth in range(3)),
     *(("slice", nth) for nth in range(6)),
 ]
 
 
 @pytest.mark.parametrize("point", POINTS)
 def test_trap_15_a_cell_that_fails_at_any_point_fails_alone(point: tuple[str, int]) -> None:
-    what, nth = point
-    site = Site(fails=failing(what, "b", nth=nth))
-    outcome = shot(plan_of("abc", ["add", "cold"]), site)
+    call, nth = point
+    site = Site(fails=failing(call, "b", nth=nth))
+    outcome = run_shootout(plan_of("abc", ["add", "cold"]), site)
     assert outcome.states() == {
         "add a": "measured",
         "add b": "failed",
@@ -351,46 +349,46 @@ def test_trap_15_a_cell_that_fails_at_any_point_fails_alone(point: tuple[str, in
             assert len(result.runs) == 3
             assert result.reason == ""
     abandoned = [(event.benchmark, event.contender) for event in site.did("abandon")]
-    assert abandoned == ([] if what == "prepare" else [("add", "b")])
+    assert abandoned == ([] if call == "prepare" else [("add", "b")])
 
 
 CRASH = Failure("client 0 was killed by SIGSEGV", crashed=True)
 
 
 @pytest.mark.parametrize("point", POINTS)
-def test_a_run_in_which_a_process_crashes_is_made_again(point: tuple[str, int]) -> None:
-    what, nth = point
-    site = Site(fails=failing(what, "b", nth=nth, failure=CRASH))
-    outcome = shot(plan_of("abc", ["add", "cold"]), site, retries=1)
+def test_a_run_in_which_a_process_crashes_is_repeated(point: tuple[str, int]) -> None:
+    call, nth = point
+    site = Site(fails=failing(call, "b", nth=nth, failure=CRASH))
+    outcome = run_shootout(plan_of("abc", ["add", "cold"]), site, retries=1)
     assert set(outcome.states().values()) == {"measured"}
     assert {len(result.runs) for result in outcome.results} == {3}
     reasons = {result.cell.contender: result.reason for result in outcome.results if result.reason}
     assert reasons == {"b": f"1 run repeated after a crash: {CRASH.cause}"}
 
 
-def test_who_crashes_again_and_again_has_failed_and_keeps_what_was_measured() -> None:
+def test_a_cell_that_keeps_crashing_fails_but_keeps_its_earlier_runs() -> None:
     def second_run(event: Event, nth: int) -> Failure | None:
         return CRASH if event[:3] == ("finish", "add", "b") and nth >= 1 else None
 
-    outcome = shot(plan_of("ab"), Site(fails=second_run), retries=2)
+    outcome = run_shootout(plan_of("ab"), Site(fails=second_run), retries=2)
     assert outcome.states() == {"add a": "measured", "add b": "failed"}
     assert (outcome.failure().reason, len(outcome.failure().runs)) == (CRASH.cause, 1)
     assert outcome.failure().crashes == (CRASH.cause,) * 2
 
 
 def test_a_fork_server_that_crashes_is_replaced() -> None:
-    outcome = shot(plan_of("ab"), Site(fails=failing("fork", "", "", 1, CRASH)), retries=1)
+    outcome = run_shootout(plan_of("ab"), Site(fails=failing("fork", "", "", 1, CRASH)), retries=1)
     assert set(outcome.states().values()) == {"measured"}
     assert {len(result.runs) for result in outcome.results} == {3}
 
 
-def test_who_cannot_be_set_up_beside_others_is_tried_alone() -> None:
+def test_a_contender_that_cannot_be_set_up_with_others_is_tried_alone() -> None:
     def busy(event: Event, nth: int) -> Failure | None:
-        with_others = event.what == "set up" and event.contender == "b" and len(site.at_work) > 1
+        with_others = event.call == "set up" and event.contender == "b" and len(site.at_work) > 1
         return Failure("the file is locked") if with_others else None
 
     site = Site(fails=busy)
-    outcome = shot(plan_of("abc", processes=2), site)
+    outcome = run_shootout(plan_of("abc", processes=2), site)
     assert set(outcome.states().values()) == {"measured"}
     assert site.measured() == ["add a", "add c", "add b"] * 2
     assert site.together == [["a"], ["a", "b"], ["a", "b", "c"], ["b"]] * 2
@@ -398,45 +396,45 @@ def test_who_cannot_be_set_up_beside_others_is_tried_alone() -> None:
     assert len(loops) == 1
 
 
-def test_who_cannot_be_set_up_alone_either_has_failed() -> None:
+def test_a_contender_that_cannot_be_set_up_alone_either_fails() -> None:
     def broken(event: Event, nth: int) -> Failure | None:
-        broken = event.what == "set up" and event.contender == "b"
+        broken = event.call == "set up" and event.contender == "b"
         return Failure(f"try {nth}") if broken else None
 
-    outcome = shot(plan_of("ab"), Site(fails=broken))
+    outcome = run_shootout(plan_of("ab"), Site(fails=broken))
     assert outcome.states() == {"add a": "measured", "add b": "failed"}
     assert outcome.failure().reason == "try 1"
     assert len([event for event in outcome.site.did("set up") if event.contender == "b"]) == 2
 
 
-def test_a_contender_that_is_alone_is_tried_once() -> None:
-    outcome = shot(plan_of("a"), Site(fails=failing("set up", "a")))
+def test_a_lone_contender_that_cannot_be_set_up_is_tried_once() -> None:
+    outcome = run_shootout(plan_of("a"), Site(fails=failing("set up", "a")))
     assert outcome.states() == {"add a": "failed"}
     assert len(outcome.site.did("set up")) == 1
 
 
-def test_what_is_not_supported_is_not_tried_again() -> None:
+def test_an_unsupported_cell_is_not_tried_again() -> None:
     refusal = Failure("it has none", state=State.UNSUPPORTED)
-    outcome = shot(plan_of("ab"), Site(fails=failing("set up", "b", failure=refusal)))
+    outcome = run_shootout(plan_of("ab"), Site(fails=failing("set up", "b", failure=refusal)))
     assert outcome.states() == {"add a": "measured", "add b": "not supported"}
     assert len([event for event in outcome.site.did("set up") if event.contender == "b"]) == 1
 
 
 def test_a_cell_that_is_refused_beforehand_is_never_begun() -> None:
-    outcome = shot(plan_of(["memory", "a"], ["warm"]))
+    outcome = run_shootout(plan_of(["memory", "a"], ["warm"]))
     assert outcome.states() == {"warm memory": "not supported", "warm a": "measured"}
     assert {event.contender for event in outcome.site.did("prepare", "set up")} == {"a"}
 
 
 def test_contenders_that_could_not_be_opened_fail_without_being_tried() -> None:
     unavailable = {"b": Failure("no server", "Traceback")}
-    outcome = shot(plan_of("ab"), unavailable=unavailable)
+    outcome = run_shootout(plan_of("ab"), unavailable=unavailable)
     assert outcome.states() == {"add a": "measured", "add b": "failed"}
     assert (outcome.failure().reason, outcome.failure().detail) == ("no server", "Traceback")
     assert {event.contender for event in outcome.site.did("prepare", "set up")} == {"a"}
 
 
-def test_a_run_that_is_resumed_makes_the_runs_that_are_lacking() -> None:
+def test_a_resumed_shootout_makes_only_the_missing_runs() -> None:
     plan = plan_of("abc", ["add", "cold"])
     begun = [
         replace(measured(cell, *[[0.1, 0.1]] * runs), cell=cell, state=state)
@@ -447,38 +445,40 @@ def test_a_run_that_is_resumed_makes_the_runs_that_are_lacking() -> None:
             strict=True,
         )
     ]
-    outcome = shot(plan, begun=begun)
+    outcome = run_shootout(plan, begun=begun)
     assert set(outcome.states().values()) == {"measured"}
     assert {len(result.runs) for result in outcome.results} == {3}
     assert Counter(outcome.site.measured()) == {"add b": 2, "add c": 3}
 
 
 @pytest.mark.parametrize("how", [{"may_write": ["a"]}, {"zapped": {"a"}}, {}])
-def test_only_what_is_expendable_is_written_to_whatever_it_holds(how: dict[str, Any]) -> None:
-    outcome = shot(plan_of("a", ["add", "tpc", "ex_commit"]), **how)
+def test_only_expendable_databases_are_written_to_regardless_of_their_contents(
+    how: dict[str, Any],
+) -> None:
+    outcome = run_shootout(plan_of("a", ["add", "tpc", "ex_commit"]), **how)
     assert outcome.site.may_write == {"a": bool(how)}
-    # ex_commit writes nothing, and so has nothing to be prepared.
+    # ex_commit writes nothing, so no database is prepared for it.
     assert [event.benchmark for event in outcome.site.did("prepare")][-1] == "tpc"
 
 
-def test_a_fork_server_that_cannot_be_started_fails_the_row_and_not_the_next() -> None:
-    site = Site(fails=lambda event, nth: BROKE if event.what == "fork" and nth == 0 else None)
-    outcome = shot(plan_of("ab", ["add", "cold"]), site)
+def test_a_fork_server_that_cannot_be_started_fails_only_its_row() -> None:
+    site = Site(fails=lambda event, nth: BROKE if event.call == "fork" and nth == 0 else None)
+    outcome = run_shootout(plan_of("ab", ["add", "cold"]), site)
     assert outcome.states() == {
         "add a": "failed", "add b": "failed", "cold a": "measured", "cold b": "measured",
     }  # fmt: skip
 
 
-def test_a_row_in_which_everything_has_failed_takes_no_more_fork_servers() -> None:
-    site = Site(fails=lambda event, nth: BROKE if event.what == "attempt" else None)
-    outcome = shot(plan_of("ab"), site)
+def test_a_row_whose_cells_have_all_failed_starts_no_more_fork_servers() -> None:
+    site = Site(fails=lambda event, nth: BROKE if event.call == "attempt" else None)
+    outcome = run_shootout(plan_of("ab"), site)
     assert set(outcome.states().values()) == {"failed"}
     assert len(site.imported) == 1
 
 
-def test_fail_fast_stops_at_the_first_failure_and_leaves_nobody_at_work() -> None:
+def test_fail_fast_stops_at_the_first_failure_and_leaves_no_worker() -> None:
     site = Site(fails=failing("slice", "b", nth=1))
-    outcome = going(plan_of("ab", ["add", "cold"]), site, fail_fast=True)
+    outcome = shootout_of(plan_of("ab", ["add", "cold"]), site, fail_fast=True)
     with pytest.raises(UserError, match="--fail-fast"):
         outcome.shootout.run()
     assert list(outcome.states().values()) == ["not run", "failed", "not run", "not run"]
@@ -486,29 +486,29 @@ def test_fail_fast_stops_at_the_first_failure_and_leaves_nobody_at_work() -> Non
 
 
 def test_fail_fast_stops_at_a_contender_that_could_not_be_opened() -> None:
-    outcome = going(plan_of("ab"), Site(), {"b": BROKE}, fail_fast=True)
+    outcome = shootout_of(plan_of("ab"), Site(), {"b": BROKE}, fail_fast=True)
     with pytest.raises(UserError, match="--fail-fast"):
         outcome.shootout.run()
     assert outcome.site.events == []
     assert outcome.states() == {"add a": "not run", "add b": "failed"}
 
 
-def test_fail_fast_does_not_stop_at_what_is_not_supported() -> None:
-    outcome = shot(plan_of(["memory", "a"], ["warm"]), fail_fast=True)
+def test_fail_fast_does_not_stop_at_an_unsupported_cell() -> None:
+    outcome = run_shootout(plan_of(["memory", "a"], ["warm"]), fail_fast=True)
     assert outcome.states() == {"warm memory": "not supported", "warm a": "measured"}
 
 
-def test_everything_measured_is_kept_at_every_moment() -> None:
-    outcome = shot(plan_of("ab", processes=2))
+def test_every_run_is_kept_as_soon_as_it_is_made() -> None:
+    outcome = run_shootout(plan_of("ab", processes=2))
     assert outcome.kept == [[0, 0], [1, 0], [1, 1], [2, 1], [2, 2]]
 
 
-def test_an_interrupt_leaves_what_was_measured_and_nobody_at_work() -> None:
+def test_an_interrupt_keeps_the_finished_runs_and_leaves_no_worker() -> None:
     def interrupt(event: Event, nth: int) -> None:
         if event[:3] == ("slice", "add", "b") and nth == 3:
             raise KeyboardInterrupt
 
-    outcome = going(plan_of("ab", ["add", "cold"], values=2), Site(fails=interrupt))
+    outcome = shootout_of(plan_of("ab", ["add", "cold"], values=2), Site(fails=interrupt))
     with pytest.raises(KeyboardInterrupt):
         outcome.shootout.run()
     assert outcome.states() == {
@@ -521,51 +521,51 @@ def test_an_interrupt_leaves_what_was_measured_and_nobody_at_work() -> None:
     assert (outcome.site.at_work, outcome.site.fork_servers) == ([], 0)
 
 
-def test_contenders_at_one_place_that_is_zapped_are_never_ready_at_the_same_time() -> None:
+def test_contenders_of_one_zapped_database_are_never_set_up_at_the_same_time() -> None:
     twins = [contender("a", "/var/x.fs"), contender("b"), contender("again", "/var/x.fs")]
     plan = plan_of(twins, ["add", "cold"], processes=2)
-    outcome = shot(plan, zapped={"a", "b", "again"})
+    outcome = run_shootout(plan, zapped={"a", "b", "again"})
     assert outcome.site.together[:3] == [["a"], ["a", "b"], ["again"]]
-    # In each run it is zapped right before the crew that then finds it empty.
+    # In each run the database is zapped right before the crew that finds it empty is set up.
     of_add = [event for event in outcome.site.did("prepare", "set up") if event.benchmark == "add"]
-    assert [(event.what, event.contender) for event in of_add] == [
+    assert [(event.call, event.contender) for event in of_add] == [
         ("prepare", "a"), ("prepare", "b"), ("set up", "a"), ("set up", "b"),
         ("prepare", "again"), ("set up", "again"),
     ] * 2  # fmt: skip
-    assert all(event.detail == (True, False) for event in of_add if event.what == "prepare")
+    assert all(event.detail == (True, False) for event in of_add if event.call == "prepare")
     # Benchmarks that only read may run at the same time.
     assert outcome.site.together[-1] == ["a", "b", "again"]
 
 
-def test_contenders_at_one_place_that_nobody_destroys_are_measured_in_turn() -> None:
+def test_contenders_of_one_database_take_turns_if_it_is_not_zapped() -> None:
     twins = [contender("a", "/var/x.fs"), contender("again", "/var/x.fs")]
-    assert shot(plan_of(twins, processes=1)).site.together == [["a"], ["a", "again"]]
+    assert run_shootout(plan_of(twins, processes=1)).site.together == [["a"], ["a", "again"]]
 
 
-def test_more_clients_than_may_wait_at_once_are_measured_a_few_contenders_at_a_time() -> None:
+def test_contenders_are_measured_in_groups_if_they_have_too_many_clients() -> None:
     size = MAX_CLIENTS // 2
-    outcome = shot(plan_of("abcde", ["tpc"], concurrency=[size], processes=1))
+    outcome = run_shootout(plan_of("abcde", ["tpc"], concurrency=[size], processes=1))
     assert [group for group in outcome.site.together if len(group) == 2] == [["a", "b"], ["c", "d"]]
     assert outcome.site.together[-1] == ["e"]
     assert set(outcome.states().values()) == {"measured"}
 
 
-def test_a_crew_that_is_larger_than_that_is_measured_all_the_same() -> None:
-    outcome = shot(plan_of("ab", ["tpc"], concurrency=[MAX_CLIENTS + 1], processes=1))
+def test_a_crew_larger_than_the_maximum_is_measured_by_itself() -> None:
+    outcome = run_shootout(plan_of("ab", ["tpc"], concurrency=[MAX_CLIENTS + 1], processes=1))
     assert outcome.site.together == [["a"], ["b"]]
 
 
 def test_servers_are_restarted_before_each_cold_value_while_no_database_is_open() -> None:
     site = Site(served={"a"})
-    outcome = shot(
+    outcome = run_shootout(
         plan_of("ab", ["cold", "hot"], processes=1, loops=0, values=3), site, restart=True
     )
     of_a = [event for event in site.events if event.contender == "a"]
-    names = [x.what for x in of_a if x.what in {"close", "restart", "reopen", "slice"}]
+    names = [x.call for x in of_a if x.call in {"close", "restart", "reopen", "slice"}]
     assert names == ["close", "restart", "reopen", "slice"] * 3 + ["slice"] * 3
     assert not site.did("restart")[3:]
     assert {event.contender for event in site.did("close", "restart", "reopen")} == {"a"}
-    # Nobody else is at work whose server that could be.
+    # No other contender, which might use the same server, is at work.
     assert site.together[:2] == [["a"], ["b"]]
     begun = [(event.benchmark, event.contender, event.detail[0]) for event in site.did("begin")]
     assert begun[:2] == [("cold", "a", 1), ("cold", "b", 1)]
@@ -575,27 +575,27 @@ def test_servers_are_restarted_before_each_cold_value_while_no_database_is_open(
     assert set(outcome.states().values()) == {"measured"}
 
 
-def test_with_restarts_there_are_a_few_values_unless_told_otherwise() -> None:
+def test_a_run_with_restarts_has_few_values_by_default() -> None:
     site = Site(served={"a"})
-    shot(plan_of("a", ["cold"], processes=1, values=0), site, restart=True)
+    run_shootout(plan_of("a", ["cold"], processes=1, values=0), site, restart=True)
     assert len(site.did("restart")) == VALUES_WITH_RESTARTS
 
 
-def test_contenders_without_servers_are_in_turn_even_if_others_are_restarted() -> None:
+def test_contenders_without_servers_take_turns_even_if_others_are_restarted() -> None:
     site = Site(served={"b"})
-    shot(plan_of("abc", ["cold"], processes=1), site, restart=True)
+    run_shootout(plan_of("abc", ["cold"], processes=1), site, restart=True)
     assert site.together == [["a"], ["a", "c"], ["b"]]
 
 
-@pytest.mark.parametrize("what", ["close", "restart", "reopen"])
-def test_a_restart_that_fails_is_the_failure_of_its_cell(what: str) -> None:
+@pytest.mark.parametrize("call", ["close", "restart", "reopen"])
+def test_a_failed_restart_fails_its_cell(call: str) -> None:
     site = Site(
         served={"a"},
-        fails=lambda event, nth: BROKE if event.what == what and nth == 1 else None,
+        fails=lambda event, nth: BROKE if event.call == call and nth == 1 else None,
     )
-    outcome = shot(plan_of("ab", ["cold"]), site, restart=True)
+    outcome = run_shootout(plan_of("ab", ["cold"]), site, restart=True)
     assert outcome.states() == {"cold a": "failed", "cold b": "measured"}
-    cause = "server main did not come up" if what == "restart" else "it broke"
+    cause = "server main did not come up" if call == "restart" else "it broke"
     assert outcome.failure().reason == cause
 
 
@@ -613,18 +613,18 @@ ENDED = "server pg was killed by SIGKILL: out  of memory"
         (Failure("has no prefetch", state=State.UNSUPPORTED), "has no prefetch"),
     ],
 )
-def test_a_failure_tells_once_how_a_server_has_ended(failure: Failure, reason: str) -> None:
+def test_a_failure_reports_at_most_once_how_a_server_ended(failure: Failure, reason: str) -> None:
     site = Site(fails=failing("slice", "a", failure=failure))
     site.ended = lambda contender: ENDED if site.did("slice") else None
-    (result,) = shot(plan_of("a"), site).results
+    (result,) = run_shootout(plan_of("a"), site).results
     assert (result.state, result.reason) == (failure.state, reason)
 
 
-def test_what_goes_on_without_its_server_is_failed_and_what_comes_after_not_begun() -> None:
+def test_a_contender_whose_server_ends_fails_and_its_later_cells_are_not_begun() -> None:
     site = Site()
     gone = "server mc was killed by SIGKILL: it logged nothing"
     site.ended = lambda name: gone if name == "a" and "add a" in site.measured()[1:] else None
-    outcome = shot(plan_of("ab", ["add", "warm"]), site)
+    outcome = run_shootout(plan_of("ab", ["add", "warm"]), site)
     assert outcome.states() == {
         "add a": "failed",
         "add b": "measured",
@@ -636,21 +636,21 @@ def test_what_goes_on_without_its_server_is_failed_and_what_comes_after_not_begu
     assert {event.benchmark for event in site.events if event.contender == "a"} == {"add"}
 
 
-def test_a_failure_for_which_there_is_advice_ends_with_it() -> None:
+def test_the_reason_of_a_failure_ends_with_the_matching_advice() -> None:
     advised = replace(contender("a"), advice=(Advice("broke$", "write something else"),))
-    outcome = shot(plan_of([advised]), Site(fails=failing("begin", "a")))
+    outcome = run_shootout(plan_of([advised]), Site(fails=failing("begin", "a")))
     assert outcome.failure().reason == "it broke; write something else"
 
 
-def test_profiles_are_of_every_run_and_named_for_the_cell(tmp_path: Path) -> None:
+def test_every_run_is_profiled_under_the_name_of_its_cell(tmp_path: Path) -> None:
     plan = plan_of("a", ["add"], processes=2, concurrency=[1, 2])
-    outcome = shot(plan, profiles=tmp_path)
+    outcome = run_shootout(plan, profiles=tmp_path)
     profiles = [event.detail.profile for event in outcome.site.did("set up")]
     assert profiles == [tmp_path / "a-add-c1"] * 2 + [tmp_path / "a-add-c2"] * 2
 
 
-def test_a_database_is_packed_before_its_first_benchmark_and_not_again() -> None:
-    outcome = shot(plan_of("ab", ["tpc", "hot"]), pack=True)
+def test_a_database_is_packed_only_before_its_first_benchmark() -> None:
+    outcome = run_shootout(plan_of("ab", ["tpc", "hot"]), pack=True)
     packed = [(event.benchmark, event.contender, event.detail[1]) for event in
               outcome.site.did("prepare")]  # fmt: skip
     assert packed == [
@@ -658,9 +658,9 @@ def test_a_database_is_packed_before_its_first_benchmark_and_not_again() -> None
     ]  # fmt: skip
 
 
-def test_contenders_of_one_database_have_objects_of_their_own() -> None:
+def test_contenders_of_one_database_have_separate_objects() -> None:
     twins = [contender("a", "/var/x.fs"), contender("again", "/var/x.fs")]
-    outcome = shot(plan_of(twins, ["update"], processes=1))
+    outcome = run_shootout(plan_of(twins, ["update"], processes=1))
     owners = [event.detail.specification.parameters.owner for event in outcome.site.did("set up")]
     assert owners == ["a", "again"]
 
@@ -669,30 +669,30 @@ def precise(names: Sequence[str | Contender], **effort: Any) -> Plan:
     return plan_of(names, processes=3, precision=0.05, **{"cell_limit": 1e6, **effort})
 
 
-def test_a_row_that_is_known_well_enough_has_the_fewest_runs() -> None:
-    outcome = shot(precise("ab"))
+def test_a_row_that_is_precise_enough_has_the_fewest_runs() -> None:
+    outcome = run_shootout(precise("ab"))
     assert [len(result.runs) for result in outcome.results] == [3, 3]
     assert all(result.half_width == 0 for result in outcome.results)
 
 
-def test_a_row_goes_on_until_every_contender_is_known_well_enough() -> None:
-    outcome = shot(precise("ab"), Site(swings={"b": 0.1}))
+def test_a_row_continues_until_every_contender_is_precise_enough() -> None:
+    outcome = run_shootout(precise("ab"), Site(swings={"b": 0.1}))
     runs = {len(result.runs) for result in outcome.results}
-    # Runs that are 10 % off now and 10 % on then are known within 5 % when there are 19 of them.
+    # Runs that are alternately 10 % slower and 10 % faster take 19 runs to be known within 5 %.
     assert runs == {19}
     widths = [result.half_width for result in outcome.results]
     assert widths == pytest.approx([0, 0.05], abs=0.002)
 
 
-def test_a_ratio_has_to_be_known_as_well_as_the_figures() -> None:
-    # Both go up and down by as much, one of them when the other does not.
-    outcome = shot(precise("ab"), Site(swings={"a": 0.08, "b": -0.08}))
-    alone = shot(precise("a"), Site(swings={"a": 0.08}))
+def test_a_ratio_must_be_as_precise_as_the_figures() -> None:
+    # Both swing by the same amount, in opposite directions.
+    outcome = run_shootout(precise("ab"), Site(swings={"a": 0.08, "b": -0.08}))
+    alone = run_shootout(precise("a"), Site(swings={"a": 0.08}))
     assert len(outcome.results[0].runs) > 1.5 * len(alone.results[0].runs)
 
 
-def test_what_there_was_no_time_for_was_not_run_and_says_so() -> None:
-    outcome = shot(precise("ab", limit=1e-9))
+def test_a_cell_without_time_left_is_not_run_and_says_why() -> None:
+    outcome = run_shootout(precise("ab", limit=1e-9))
     reason = "no time was left of the 1.67e-11 minutes (--at-most)"
     assert [(result.state, result.reason) for result in outcome.results] == [
         (State.NOT_RUN, reason)
@@ -701,48 +701,48 @@ def test_what_there_was_no_time_for_was_not_run_and_says_so() -> None:
 
 
 @pytest.mark.parametrize("runs", [(1, 6), (2, 6), (6, 1)])
-def test_a_run_with_a_precision_is_resumed_however_many_runs_there_are(
+def test_a_resumed_run_with_a_precision_evens_out_the_runs_of_its_cells(
     runs: tuple[int, int],
 ) -> None:
     plan = precise("ab")
     begun = [
         measured(result.cell, *([result.mean * (1 + 0.001 * at)] for at in range(number)))
-        for result, number in zip(shot(plan).results, runs, strict=True)
+        for result, number in zip(run_shootout(plan).results, runs, strict=True)
     ]
-    outcome = shot(plan, begun=begun)
+    outcome = run_shootout(plan, begun=begun)
     assert [len(result.runs) for result in outcome.results] == [6, 6]
 
 
-def test_a_contender_that_fails_does_not_keep_the_row_from_its_end() -> None:
-    outcome = shot(precise("ab"), Site(fails=failing("slice", "b"), swings={"b": 0.5}))
+def test_a_failed_contender_does_not_prolong_its_row() -> None:
+    outcome = run_shootout(precise("ab"), Site(fails=failing("slice", "b"), swings={"b": 0.5}))
     assert [(result.state, len(result.runs)) for result in outcome.results] == [
         (State.MEASURED, 3),
         (State.FAILED, 0),
     ]
 
 
-def test_zapped_databases_are_measured_before_others_are_filled_again() -> None:
+def test_all_runs_that_zap_are_made_before_other_benchmarks_fill_the_database() -> None:
     plan = plan_of("a", ["add", "update", "cold"], processes=2, precision=0.05, cell_limit=1e6)
-    outcome = shot(plan, zapped=["a"])
+    outcome = run_shootout(plan, zapped=["a"])
     assert outcome.site.measured() == ["add a"] * 3 + ["update a", "cold a"] * 3
 
 
-def test_ratios_are_those_to_the_baseline() -> None:
-    # The first and the last contender have nothing in common, and both have with the second.
+def test_ratios_are_relative_to_the_baseline() -> None:
+    # The first and the last contender swing against each other, and the second does not swing.
     swings = {"a": 0.08, "b": 0.0, "c": -0.08}
-    to_first = shot(precise("abc"), Site(swings=swings))
-    to_second = shot(precise("abc"), Site(swings=swings), baseline="b")
+    to_first = run_shootout(precise("abc"), Site(swings=swings))
+    to_second = run_shootout(precise("abc"), Site(swings=swings), baseline="b")
     assert len(to_second.results[0].runs) < len(to_first.results[0].runs)
 
 
-def test_a_variant_is_known_well_enough_beside_its_original() -> None:
+def test_a_variant_must_be_precise_relative_to_its_original() -> None:
     # The variant and its original swing against each other, the first contender does not swing.
     variant = replace(contender("b@new"), variant_of="b")
     swings = {"b": 0.08, "b@new": -0.08}
-    variants = shot(precise(["a", "b", variant]), Site(swings=swings))
-    strangers = shot(precise(["a", "b", "b@new"]), Site(swings=swings))
-    only_two = shot(precise(["b", "b@new"]), Site(swings=swings))
-    named = shot(precise(["a", "b", variant]), Site(swings=swings), baseline="a")
+    variants = run_shootout(precise(["a", "b", variant]), Site(swings=swings))
+    strangers = run_shootout(precise(["a", "b", "b@new"]), Site(swings=swings))
+    only_two = run_shootout(precise(["b", "b@new"]), Site(swings=swings))
+    named = run_shootout(precise(["a", "b", variant]), Site(swings=swings), baseline="a")
     runs = [len(outcome.results[0].runs) for outcome in (variants, only_two, strangers, named)]
     assert runs[0] == runs[1] > 1.5 * runs[2]
     assert runs[2] == runs[3]

@@ -24,7 +24,7 @@ class Step(NamedTuple):
 
 
 def all_steps(plan: Plan, runs: int = 1, **how: Any) -> list[Step]:
-    """Prepare for the runs of all rows; return what was done."""
+    """Prepare the runs of all rows; return the preparations."""
     tasks = Tasks(plan, RunOptions(**how))
     steps = []
     for row in plan.rows:
@@ -48,49 +48,49 @@ def test_objects_that_several_benchmarks_read_are_written_once() -> None:
     assert steps == [Step("cold", "a"), Step("cold", "b")]
 
 
-def test_each_size_has_objects_of_its_own() -> None:
+def test_each_crew_size_has_objects_of_its_own() -> None:
     plan = plan_of("a", ["cold"], concurrency=[1, 2, 4])
     assert [step.benchmark for step in all_steps(plan, runs=2)] == ["cold"] * 3
 
 
-def test_a_benchmark_that_needs_no_objects_and_writes_nothing_needs_no_preparation() -> None:
+def test_a_benchmark_without_objects_and_writes_needs_no_preparation() -> None:
     assert steps_of("a", ["ex_commit", "im_commit"]) == []
 
 
-def test_whoever_writes_is_looked_at_even_if_somebody_may_read_the_same() -> None:
+def test_a_writing_benchmark_is_prepared_even_if_others_read_the_same_objects() -> None:
     steps = steps_of("a", ["cold", "hot", "readCurrent"])
     assert [step.benchmark for step in steps] == ["cold", "readCurrent"]
 
 
-def test_whoever_writes_is_looked_at_before() -> None:
+def test_a_writing_contender_is_inspected_first() -> None:
     assert steps_of("a", ["tpc"]) == [Step("tpc", "a")]
 
 
-def test_a_database_that_is_to_have_objects_is_filled_even_so() -> None:
+def test_a_database_is_filled_once_if_it_must_hold_a_minimum_of_objects() -> None:
     plan = plan_of("a", ["tpc"], {"min_objects": 5})
     assert all_steps(plan, runs=2) == [Step("tpc", "a")]
 
 
-def test_data_in_the_memory_of_one_process_is_made_by_the_one_that_measures() -> None:
+def test_a_database_in_memory_is_not_prepared_by_another_process() -> None:
     plan = plan_of(["memory", "a"], ["add", "cold"], {"min_objects": 5})
     steps = all_steps(plan, zapped={"memory"}, pack=True)
     assert {step.contender for step in steps} == {"a"}
 
 
-def test_a_database_is_packed_before_its_first_benchmark_and_once() -> None:
+def test_a_database_is_packed_only_before_its_first_benchmark() -> None:
     steps = steps_of("ab", ["tpc", "new_oid", "cold"], runs=2, pack=True)
     packing = [step for step in steps if step.pack]
     assert packing == [Step("tpc", "a", pack=True), Step("tpc", "b", pack=True)]
 
 
-def test_only_those_are_zapped_that_were_chosen_and_before_each_run_of_add_alone() -> None:
+def test_only_chosen_contenders_are_zapped_and_only_before_each_run_of_add() -> None:
     steps = steps_of("ab", ["add", "update"], runs=3, zapped={"b"})
     zapping = [step for step in steps if step.zap]
     assert zapping == [Step("add", "b", zap=True, may_write=True)] * 3
     assert [step.contender for step in steps if step.benchmark == "update"] == ["a", "b"]
 
 
-def test_what_was_written_before_a_zap_is_written_again() -> None:
+def test_objects_written_before_a_zap_are_written_again() -> None:
     plan = plan_of("ab", ["add", "cold"])
     tasks = Tasks(plan, RunOptions(zapped={"b"}))
     add, cold = plan.rows
@@ -105,11 +105,11 @@ def test_what_was_written_before_a_zap_is_written_again() -> None:
         for cell in row:
             tasks.prepared(cell, preparation(cell))
     assert to_prepare(1) == []
-    # Another contender may be the same database, so that its objects are gone, too.
+    # Another contender may be the same database, so its objects may be gone, too.
     tasks.prepared(add[1], preparation(add[1], zap=True))
     assert to_prepare(1) == ["a", "b"]
 
 
-def test_the_same_database_listed_twice_is_empty_before_each_run_of_add() -> None:
+def test_a_database_listed_twice_is_zapped_before_each_run_of_add() -> None:
     steps = steps_of("ab", ["add"], runs=2, zapped={"a", "b"})
     assert steps == [Step("add", name, zap=True, may_write=True) for name in "abab"]

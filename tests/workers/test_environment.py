@@ -25,11 +25,11 @@ def names(*inherit: str, locale: bool = True, copy_all: bool = False) -> set[str
     return set(worker_environment(ENVIRONMENT, inherit, locale=locale, copy_all=copy_all))
 
 
-def test_trap_18_what_storages_need_of_the_environment_reaches_the_workers() -> None:
+def test_trap_18_workers_inherit_the_variables_that_storages_need() -> None:
     assert names() == {"PATH", "PYTHONHASHSEED", "PGPASSWORD", "MYSQL_PWD", "LC_ALL", "LANG"}
 
 
-def test_more_of_the_environment_by_name_or_all_of_it() -> None:
+def test_variables_are_inherited_by_name_or_all_and_the_locale_is_optional() -> None:
     assert names("MINE") - names() == {"MINE"}
     assert names(copy_all=True) == set(ENVIRONMENT)
     assert names() - names(locale=False) == {"LC_ALL", "LANG"}

@@ -1,4 +1,4 @@
-"""Real fork servers and workers: their work, and their traces however they end."""
+"""Real fork servers and workers: their work, and the clean-up after they end in any way."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ MEMORY = Specification(
 
 
 class Place:
-    """A directory of workers and databases, and what was relayed."""
+    """A directory of workers and databases, and the lines relayed from workers."""
 
     def __init__(self, path: Path, guardian: Guardian) -> None:
         self.path = path
@@ -55,7 +55,7 @@ class Place:
         self.workers.mkdir()
         self.relayed: list[str] = []
         self.others = {process.pid for process in psutil.Process().children(recursive=True)}
-        """Processes that were there before, such as multiprocessing's resource tracker."""
+        """Processes that were running before, such as multiprocessing's resource tracker."""
         self.launcher = Launcher(
             directory=self.workers,
             guardian=guardian,
@@ -118,7 +118,7 @@ class Place:
         assert self.processes() == []
 
     def processes(self) -> list[psutil.Process]:
-        """Return the processes that came of this one, but for the guardian and :attr:`others`."""
+        """Return the descendants of this process, except the guardian and :attr:`others`."""
         return [
             process
             for process in psutil.Process().children(recursive=True)
@@ -126,7 +126,7 @@ class Place:
         ]
 
     def worker_group(self) -> list[int]:
-        """Return the processes of the only worker, the worker itself first."""
+        """Return the process ids of the only worker's group, the worker itself first."""
         by_group = groups(self.processes())
         (fork_server,) = [pid for pid in by_group if psutil.Process(pid).ppid() == os.getpid()]
         (group,) = [pid for pid in by_group if pid != fork_server]
@@ -155,7 +155,7 @@ def cause(failure: pytest.ExceptionInfo[Failed]) -> str:
     return failure.value.failure.cause
 
 
-def test_a_look_at_a_contender_comes_back_as_facts(place: Place) -> None:
+def test_inspecting_a_contender_returns_facts_or_a_failure(place: Place) -> None:
     with place.launcher.fork_server() as fork_server:
         info = fork_server.inspect(place.storage())
         assert info.sharing is Sharing.EXCLUSIVE
@@ -171,7 +171,7 @@ def test_a_look_at_a_contender_comes_back_as_facts(place: Place) -> None:
     place.assert_tidy()
 
 
-def test_a_database_is_prepared_as_it_is_told_to(place: Place) -> None:
+def test_a_fork_server_fills_a_database_once_and_zaps_it_on_request(place: Place) -> None:
     with place.launcher.fork_server() as fork_server:
         place.prepared(fork_server, benchmark="cold")
         size = place.objects()
@@ -183,7 +183,7 @@ def test_a_database_is_prepared_as_it_is_told_to(place: Place) -> None:
     place.assert_tidy()
 
 
-def test_slices_are_taken_when_they_are_asked_for_and_the_run_has_those_that_count(
+def test_a_worker_takes_slices_on_request_and_its_run_has_the_counted_ones(
     place: Place,
 ) -> None:
     with place.launcher.fork_server() as fork_server, place.measuring(fork_server) as worker:
@@ -202,7 +202,7 @@ def test_slices_are_taken_when_they_are_asked_for_and_the_run_has_those_that_cou
     place.assert_tidy()
 
 
-def test_several_workers_of_a_host_are_ready_at_once_and_take_slices_in_turn(place: Place) -> None:
+def test_several_workers_of_a_fork_server_are_ready_at_once_and_take_turns(place: Place) -> None:
     other = Storage("<zodb m>\n<mappingstorage>\n</mappingstorage>\n</zodb>\n")
     specification = replace(place.specification("tpc"), storage=other)
     with (
@@ -230,7 +230,7 @@ def test_several_workers_of_a_host_are_ready_at_once_and_take_slices_in_turn(pla
     place.assert_tidy()
 
 
-def test_databases_are_closed_and_opened_again_between_slices(place: Place) -> None:
+def test_a_worker_can_close_and_reopen_its_databases_between_slices(place: Place) -> None:
     with (
         place.launcher.fork_server() as fork_server,
         place.measuring(fork_server, benchmark="cold") as worker,
@@ -239,7 +239,7 @@ def test_databases_are_closed_and_opened_again_between_slices(place: Place) -> N
         worker.begin(loops=1, values=1, warmups=0)
         worker.start("close_databases")
         worker.wait()
-        FileStorage(str(place.path / "x.fs")).close()  # nobody has a lock on it
+        FileStorage(str(place.path / "x.fs")).close()  # no process has it locked
         worker.start("reopen_databases")
         worker.wait()
         worker.take_slice(0)
@@ -248,7 +248,7 @@ def test_databases_are_closed_and_opened_again_between_slices(place: Place) -> N
     place.assert_tidy()
 
 
-def test_what_fails_in_a_client_is_told_with_its_traceback(place: Place) -> None:
+def test_an_error_in_a_client_is_reported_with_its_traceback(place: Place) -> None:
     with (
         place.launcher.fork_server() as fork_server,
         place.measuring(fork_server, fault="raise", commit=6) as worker,
@@ -260,7 +260,7 @@ def test_what_fails_in_a_client_is_told_with_its_traceback(place: Place) -> None
     place.assert_tidy()
 
 
-def test_what_cannot_be_set_up_is_told(place: Place) -> None:
+def test_a_worker_that_cannot_be_set_up_reports_a_failure(place: Place) -> None:
     with (
         place.launcher.fork_server() as fork_server,
         pytest.raises(Failed) as failure,
@@ -272,7 +272,7 @@ def test_what_cannot_be_set_up_is_told(place: Place) -> None:
     place.assert_tidy()
 
 
-def test_a_worker_that_is_killed_is_told_of_and_its_clients_are_ended(place: Place) -> None:
+def test_a_killed_worker_is_reported_and_its_clients_are_ended(place: Place) -> None:
     with place.launcher.fork_server() as fork_server:
         with place.measuring(fork_server, size=2) as worker:
             leader, *clients = place.worker_group()
@@ -283,12 +283,12 @@ def test_a_worker_that_is_killed_is_told_of_and_its_clients_are_ended(place: Pla
             assert cause(failure) == "the worker was killed by SIGKILL"
         assert [pid for pid in clients if psutil.pid_exists(pid)
                 and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE] == []  # fmt: skip
-        # The fork server goes on.
+        # The fork server keeps running.
         assert fork_server.inspect(place.storage()).sharing is Sharing.EXCLUSIVE
     place.assert_tidy()
 
 
-def test_a_worker_that_ends_by_itself_is_told_of_with_what_it_printed_last(place: Place) -> None:
+def test_a_worker_that_exits_is_reported_with_its_last_output(place: Place) -> None:
     with (
         place.launcher.fork_server() as fork_server,
         place.measuring(
@@ -302,7 +302,7 @@ def test_a_worker_that_ends_by_itself_is_told_of_with_what_it_printed_last(place
     place.assert_tidy()
 
 
-def test_a_worker_that_is_killed_while_it_waits_does_not_harm_another(place: Place) -> None:
+def test_a_worker_killed_while_it_waits_does_not_affect_another(place: Place) -> None:
     specification = replace(
         place.specification("tpc"),
         storage=Storage("<zodb m>\n<mappingstorage>\n</mappingstorage>\n</zodb>\n"),
@@ -326,7 +326,7 @@ def test_a_worker_that_is_killed_while_it_waits_does_not_harm_another(place: Pla
     place.assert_tidy()
 
 
-def test_a_client_that_is_killed_is_the_failure_of_its_worker(place: Place) -> None:
+def test_a_killed_client_fails_its_worker(place: Place) -> None:
     with (
         place.launcher.fork_server() as fork_server,
         place.measuring(fork_server, fault="kill", commit=6) as worker,
@@ -337,27 +337,27 @@ def test_a_client_that_is_killed_is_the_failure_of_its_worker(place: Place) -> N
     place.assert_tidy()
 
 
-def test_the_host_that_is_killed_fails_what_it_has_started_and_nothing_is_left(
+def test_a_killed_fork_server_fails_its_workers_and_leaves_nothing_behind(
     place: Place,
 ) -> None:
     with (
         place.launcher.fork_server() as fork_server,
         place.measuring(fork_server, size=2) as worker,
     ):
-        (host_pid,) = [x.pid for x in place.processes() if x.ppid() == os.getpid()]
-        mine = place.worker_group()
-        os.kill(host_pid, signal.SIGKILL)
+        (fork_server_pid,) = [x.pid for x in place.processes() if x.ppid() == os.getpid()]
+        group = place.worker_group()
+        os.kill(fork_server_pid, signal.SIGKILL)
         with pytest.raises(Failed) as failure:
             worker.attempt(1)
         assert cause(failure) == "the process that starts workers was killed by SIGKILL"
         with pytest.raises(Failed):
             fork_server.inspect(place.storage())
-    assert [pid for pid in mine if psutil.pid_exists(pid)
+    assert [pid for pid in group if psutil.pid_exists(pid)
             and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE] == []  # fmt: skip
     place.assert_tidy()
 
 
-def test_a_worker_that_takes_longer_than_its_time_limit_is_ended(place: Place) -> None:
+def test_a_worker_that_exceeds_its_time_limit_is_ended(place: Place) -> None:
     place.launcher = replace(place.launcher, working=TimeLimit(3.0, "--timeout"))
     with place.launcher.fork_server() as fork_server:
         with (
@@ -369,7 +369,7 @@ def test_a_worker_that_takes_longer_than_its_time_limit_is_ended(place: Place) -
     place.assert_tidy()
 
 
-def test_of_what_a_worker_prints_without_end_little_is_passed_on(place: Place) -> None:
+def test_only_the_first_part_of_endless_worker_output_is_relayed(place: Place) -> None:
     place.launcher = replace(place.launcher, opening=TimeLimit(6.0, "--open-timeout"))
     section = place.storage(fault="print").section.replace("\nfault", "\nduring open\nfault")
     tracemalloc.start()
@@ -393,7 +393,7 @@ def test_of_what_a_worker_prints_without_end_little_is_passed_on(place: Place) -
     place.assert_tidy()
 
 
-def test_a_worker_is_ended_at_once_when_it_is_abandoned(place: Place) -> None:
+def test_an_abandoned_worker_is_ended_at_once(place: Place) -> None:
     with place.launcher.fork_server() as fork_server, place.measuring(fork_server) as worker:
         group = place.worker_group()
         worker.abandon()
@@ -404,7 +404,7 @@ def test_a_worker_is_ended_at_once_when_it_is_abandoned(place: Place) -> None:
     place.assert_tidy()
 
 
-def test_the_group_of_a_worker_that_has_ended_is_not_signalled(
+def test_the_process_group_of_an_ended_worker_is_not_signalled(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     signalled: list[int] = []
@@ -426,30 +426,30 @@ def test_the_group_of_a_worker_that_has_ended_is_not_signalled(
     place.assert_tidy()
 
 
-def test_the_number_of_a_process_can_be_given_again(tmp_path: Path) -> None:
+def test_the_process_id_of_a_worker_can_be_reused_by_a_later_one(tmp_path: Path) -> None:
     released: list[int] = []
     guardian: Any = SimpleNamespace(watch_group=lambda _: None, release_group=released.append)
     limit = TimeLimit(600.0, "--timeout")
     launcher = Launcher(tmp_path, guardian, environment={}, working=limit, opening=limit)
     ours, theirs = socket.socketpair()
     process: Any = None
-    pid = 2**22 + 1  # more than Linux gives to any
+    pid = 2**22 + 1  # higher than any that Linux assigns
     with ours, theirs:
         fork_server = ForkServer(launcher, ours, process, tmp_path / "output")
 
-        def tell(**message: int) -> None:
+        def send(**message: int) -> None:
             theirs.sendall(json.dumps(message).encode() + b"\n")
 
         for exit_code in (0, 7):
-            tell(started=pid)
+            send(started=pid)
             with fork_server.measure(Measure(MEMORY, {})) as worker:
                 assert fork_server.exit_code(worker, 0.0) is None
-                tell(ended=pid, exit_code=exit_code)
+                send(ended=pid, exit_code=exit_code)
                 assert fork_server.exit_code(worker, 5.0) == exit_code
     assert released == [pid, pid]
 
 
-def test_an_interrupt_leaves_nothing(place: Place) -> None:
+def test_an_interrupt_leaves_no_process_and_no_file(place: Place) -> None:
     with (
         pytest.raises(KeyboardInterrupt),
         place.launcher.fork_server() as fork_server,
@@ -460,7 +460,7 @@ def test_an_interrupt_leaves_nothing(place: Place) -> None:
     place.assert_tidy()
 
 
-def test_what_a_worker_prints_is_passed_on_line_by_line(place: Place) -> None:
+def test_worker_output_is_relayed_line_by_line(place: Place) -> None:
     with (
         place.launcher.fork_server() as fork_server,
         place.measuring(fork_server, benchmark="tpc", leaks=True, unit=ClientKind.THREAD) as worker,
@@ -479,7 +479,7 @@ def test_what_a_worker_prints_is_passed_on_line_by_line(place: Place) -> None:
     place.assert_tidy()
 
 
-def test_what_a_worker_logs_is_passed_on(place: Place) -> None:
+def test_log_records_of_a_worker_are_relayed(place: Place) -> None:
     place.launcher = replace(place.launcher, logging=LogSettings("DEBUG"))
     with place.launcher.fork_server() as fork_server:
         place.prepared(fork_server)
@@ -487,7 +487,7 @@ def test_what_a_worker_logs_is_passed_on(place: Place) -> None:
     place.assert_tidy()
 
 
-def test_profiles_are_where_they_were_wanted(place: Place) -> None:
+def test_a_worker_writes_its_profile_to_the_requested_path(place: Place) -> None:
     directory = place.path / "profiles"
     directory.mkdir()
     with (
@@ -503,7 +503,7 @@ def test_profiles_are_where_they_were_wanted(place: Place) -> None:
     place.assert_tidy()
 
 
-def test_a_worker_that_has_no_room_for_its_output_fails_its_cell(place: Place) -> None:
+def test_no_worker_can_be_started_without_a_directory_for_its_output(place: Place) -> None:
     with place.launcher.fork_server() as fork_server:
         moved = place.workers.rename(place.path / "moved")
         specification = place.specification()
@@ -518,14 +518,14 @@ def test_a_worker_that_has_no_room_for_its_output_fails_its_cell(place: Place) -
     place.assert_tidy()
 
 
-def test_a_python_that_is_none_cannot_start_anything(place: Place) -> None:
+def test_no_fork_server_can_be_started_if_its_python_does_not_exist(place: Place) -> None:
     launcher = replace(place.launcher, python=str(place.path / "no-python"))
     with pytest.raises(Failed, match="no worker can be started: "), launcher.fork_server():
         raise AssertionError("there is no such Python")
     place.assert_tidy()
 
 
-def test_a_host_that_ends_at_once_says_what_it_said_last(place: Place) -> None:
+def test_a_fork_server_that_ends_at_once_is_reported_with_its_last_output(place: Place) -> None:
     python = place.path / "python"
     python.write_text("#!/bin/sh\necho not today\nexit 7\n")
     python.chmod(0o755)
@@ -546,7 +546,7 @@ def test_workers_run_on_the_cpus_that_they_are_given(place: Place) -> None:
     place.assert_tidy()
 
 
-def test_greenlets_are_clients_of_a_host_that_gevent_has_patched(place: Place) -> None:
+def test_greenlets_are_clients_of_a_fork_server_that_gevent_has_patched(place: Place) -> None:
     place.launcher = replace(place.launcher, gevent=True)
     with place.launcher.fork_server() as fork_server:
         info = fork_server.inspect(place.storage("s", shared=True))

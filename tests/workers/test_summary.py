@@ -20,7 +20,7 @@ def stretch(
     late: float = 0.0,
     waited: float = 0.0,
 ) -> Stretch:
-    """Return what a client measured that went on for as long as *uncounted* mean iterations."""
+    """Return the stretch of a client that continued for *uncounted* mean iterations."""
     ends, end = [], start
     more = [sum(durations) / len(durations)] * uncounted
     for duration in durations + more:
@@ -40,9 +40,10 @@ def sample(*stretches: Stretch, counted: int) -> Sample:
     return total
 
 
-def test_a_value_is_clients_by_what_they_do_together() -> None:
+def test_a_value_is_the_number_of_clients_divided_by_their_total_rate() -> None:
     total = sample(stretch([1.0] * 5, uncounted=20), stretch([4.0] * 5), counted=5)
-    # From the end of each one's first to that of its last, 1 to 5 s and 4 to 20 s, whoever it was.
+    # The spans from the end of each client's first iteration to the end of its last, 1 to 5 s and
+    # 4 to 20 s, count the iterations of both clients.
     assert total.seconds == 4 + 16
     assert total.done == (4 + 1) + (16 + 4)
     assert total.value == 2 * 20 / 25
@@ -65,7 +66,7 @@ def test_the_stretches_of_a_value_add_up() -> None:
     assert total.latencies.longest == 4.0
 
 
-def test_trap_6_the_summary_keeps_every_client_and_a_histogram_that_can_be_merged() -> None:
+def test_trap_6_the_summary_keeps_every_client_and_a_mergeable_histogram() -> None:
     samples = [
         sample(stretch([0.001] * 99 + [0.5]), counted=100),
         sample(stretch([0.002] * 100), counted=100),
@@ -88,7 +89,7 @@ def test_trap_6_the_summary_keeps_every_client_and_a_histogram_that_can_be_merge
     assert decoded.get_total_count() == 400
 
 
-def test_shares_of_clients_and_pauses_are_told_and_the_worst_start() -> None:
+def test_the_summary_has_client_shares_pauses_and_the_worst_start() -> None:
     first = sample(
         stretch([1.0] * 3, uncounted=9, pause=1.0, late=0.25), stretch([2.0] * 3), counted=3
     )
@@ -111,5 +112,5 @@ def test_the_figure_of_a_host_is_the_mean_of_its_clients() -> None:
     assert summary["clock_uncertainty_s"] == 0.25
 
 
-def test_what_pyperf_would_not_take_is_left_out() -> None:
+def test_empty_metadata_are_dropped_and_others_are_put_on_one_line() -> None:
     assert storable({"a": "", "b": "x\n  y", "c": 0, "d": 0.0}) == {"b": "x y", "c": 0, "d": 0.0}

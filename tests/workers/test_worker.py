@@ -1,4 +1,4 @@
-"""The answers of a worker to its orders, in this process; its crew is made of threads."""
+"""The answers of a worker to its orders, in this process and with a crew of threads."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def specification(storage: Storage = MEMORY, benchmark: str = "add", **more: Any
 
 @contextmanager
 def working(name: str, *arguments: object) -> Iterator[Connection]:
-    """Have a worker in a thread, at the other end of a connection."""
+    """Run a worker in a thread, at the other end of a connection."""
     ours, theirs = Pipe()
     with ours, theirs:
         thread = threading.Thread(target=worker.work, args=[theirs, None])
@@ -68,7 +68,7 @@ def sqlite(directory: Path) -> Storage:
 
 
 @pytest.mark.parametrize("corrections", [(), ("this",), ("this", "that")])
-def test_corrections_are_among_the_facts(
+def test_inspecting_a_storage_returns_its_corrections(
     corrections: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(RelStorageType, "corrections", lambda _: corrections)
@@ -77,7 +77,7 @@ def test_corrections_are_among_the_facts(
     assert info.corrections == corrections
 
 
-def test_what_cannot_be_opened_is_a_failure_with_its_traceback(
+def test_a_database_that_cannot_be_opened_is_a_failure_with_a_traceback(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def refuse(_: Any) -> None:
@@ -91,11 +91,11 @@ def test_what_cannot_be_opened_is_a_failure_with_its_traceback(
 
 
 class FakeDatabase:
-    """A database that notes what is done to it."""
+    """A database that records the calls that it gets."""
 
     done: tuple[str, ...] = ()
     names_in_root: tuple[str, ...] = ()
-    """The names in the root that somebody else has put there."""
+    """The names in the root that zodbshootout has not created."""
 
     def __init__(self, storage: Storage) -> None:
         self.flaw: str | None = None
@@ -106,8 +106,8 @@ class FakeDatabase:
     def __exit__(self, *_: object) -> None:
         self._note("closed")
 
-    def _note(self, what: str) -> None:
-        FakeDatabase.done = (*FakeDatabase.done, what)
+    def _note(self, action: str) -> None:
+        FakeDatabase.done = (*FakeDatabase.done, action)
 
     def zap(self) -> None:
         self._note("zapped")
@@ -170,7 +170,7 @@ MISSING = "the objects that the benchmark reads are not in the database"
         ("add", True, {}, {"may_write": True}, None),
     ],
 )
-def test_what_holds_data_of_others_is_not_written_to(
+def test_a_database_with_foreign_data_is_written_to_only_if_allowed(
     benchmark: str,
     populated: bool,
     shaped: dict[str, Any],
@@ -191,7 +191,7 @@ def test_what_holds_data_of_others_is_not_written_to(
     assert database.done == (("filled", "add", "closed") if how.get("may_write") else ("closed",))
 
 
-def test_what_cannot_be_packed_is_not_supported(
+def test_packing_is_unsupported_and_omitted_if_the_database_has_a_pack_flaw(
     database: type[FakeDatabase], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(FakeDatabase, "pack_flaw", lambda _: "it loses its data")
@@ -204,12 +204,12 @@ def test_what_cannot_be_packed_is_not_supported(
 
 
 @pytest.mark.parametrize("name", ["nonsense", "_task", "fill"])
-def test_a_worker_does_nothing_else(name: str) -> None:
+def test_a_worker_refuses_calls_other_than_its_tasks(name: str) -> None:
     assert answer(name, MEMORY).cause == f"ValueError: {name!r} cannot be called here"
 
 
 def measured(tmp_path: Path, *calls: Call, **more: Any) -> tuple[list[Any], pyperf.Benchmark]:
-    """Have a worker measure, in the main thread, as pyperf handles signals there."""
+    """Have a worker measure in the main thread, since pyperf handles signals there."""
     file = tmp_path / "run.json"
     task = Measure(specification(**more), {"contender": "m"})
     ours, theirs = Pipe()
@@ -234,7 +234,7 @@ def _one_runner(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_one_runner")
-def test_the_stored_values_are_what_the_samples_say(tmp_path: Path) -> None:
+def test_the_stored_values_are_those_of_the_counted_slices(tmp_path: Path) -> None:
     answers, run = measured(
         tmp_path, Call("attempt", (1,)), Call("attempt", (4,)), begin(3, values=2, warmups=1),
         *(Call("take_slice", (number,)) for number in (0, 5, 6)), Call("finish"),
@@ -243,11 +243,11 @@ def test_the_stored_values_are_what_the_samples_say(tmp_path: Path) -> None:
     slices = answers[4:]
     assert (ready, begun, len(slices)) == (None, None, 3)
     assert all(isinstance(taken, Slice) for taken in [*tried, *slices])
-    # Seconds for taken iteration, where pyperf was given those of all three.
+    # Seconds of one iteration, although pyperf was given those of all three.
     assert list(run.get_values()) == pytest.approx([taken.value for taken in slices[1:]])
     metadata = run.get_metadata()
     assert metadata["loops"] == 3
-    # The warm-up is in none of it.
+    # None of this includes the warm-up.
     assert metadata["slices"] == "5 6"
     assert metadata["iterations"] == 2 * 2 * 3
     assert metadata["on_clock_s"] == pytest.approx(sum(taken.on_clock for taken in slices[1:]))
@@ -255,14 +255,16 @@ def test_the_stored_values_are_what_the_samples_say(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("_one_runner")
-def test_what_is_known_of_a_run_beforehand_is_in_its_metadata(tmp_path: Path) -> None:
+def test_metadata_known_before_a_run_are_stored_with_it(tmp_path: Path) -> None:
     _, run = measured(
         tmp_path, begin(1, 1, 0), Call("take_slice", (0,)), Call("finish"), benchmark="tpc"
     )
     assert run.get_metadata()["contender"] == "m"
 
 
-def test_a_crew_that_cannot_be_set_up_answers_why(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_answers_with_the_failure_if_its_crew_cannot_be_set_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def refuse(*_: Any) -> None:
         raise Unsupported("this one has none")
 
@@ -271,7 +273,7 @@ def test_a_crew_that_cannot_be_set_up_answers_why(monkeypatch: pytest.MonkeyPatc
     assert (failure.cause, failure.state) == ("this one has none", State.UNSUPPORTED)
 
 
-def test_a_level_is_where_logging_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_logging_is_configured_only_if_a_level_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[Any] = []
     monkeypatch.setattr(logging, "basicConfig", lambda **options: given.append(options["level"]))
     configure_logging(LogSettings())
@@ -280,11 +282,11 @@ def test_a_level_is_where_logging_begins(monkeypatch: pytest.MonkeyPatch) -> Non
     assert given == ["INFO"]
 
 
-def raise_that(text: str) -> None:
+def raise_error(text: str) -> None:
     raise ValueError(text)
 
 
-def test_what_is_secret_is_in_no_log(tmp_path: Path) -> None:
+def test_secrets_are_masked_in_logged_messages_and_tracebacks(tmp_path: Path) -> None:
     target = tmp_path / "log"
     (tmp_path / "log.conf").write_text(
         f"<logger>\nname shot.secret\n<logfile>\npath {target}\nformat %(message)s\n"
@@ -292,7 +294,7 @@ def test_what_is_secret_is_in_no_log(tmp_path: Path) -> None:
     )
     configure_logging(LogSettings(str(tmp_path / "log.conf"), ["ge heim"]))
     try:
-        raise_that("ge heim")
+        raise_error("ge heim")
     except ValueError:
         logging.getLogger("shot.secret").exception("connecting with %s", "ge heim")
     assert "connecting with ***\nTraceback" in target.read_text()

@@ -44,13 +44,13 @@ from zodbshootout.crews.local import CrewPlan, ProcessCrew
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> FakeClock:
-    # It may stand still while clients look from time to time whether there is an order.
+    # The clock may stand still while clients poll for orders.
     monkeypatch.setattr(session, "POLL_INTERVAL", 0.0)
     return FakeClock()
 
 
 class Slow(Benchmark):
-    """A benchmark whose clients take the longer to prepare and to run the higher their number."""
+    """A benchmark whose clients prepare and run more slowly the higher their index is."""
 
     name = "slow"
     title = "Slow"
@@ -84,7 +84,7 @@ def crew_of_processes(benchmark: type[Benchmark], size: int) -> ProcessCrew:
     return ProcessCrew(size, open_benchmark, SystemClock())
 
 
-def test_every_client_goes_on_until_the_last_has_finished() -> None:
+def test_every_client_continues_until_the_last_has_finished() -> None:
     iterations = []
 
     class Counting(Slow):
@@ -101,7 +101,7 @@ def test_every_client_goes_on_until_the_last_has_finished() -> None:
     assert 0 < len(iterations) <= sample.uncounted
 
 
-def test_a_client_that_could_obstruct_others_goes_on_for_as_long_as_it_was_measured() -> None:
+def test_an_obstructing_client_continues_no_longer_than_it_was_measured() -> None:
     iterations: Counter[int] = Counter()
 
     class Obstructing(Slow):
@@ -123,13 +123,13 @@ def test_a_killed_client_is_named_with_the_signal() -> None:
         crew.measure(3)
 
 
-def test_a_client_that_ends_before_it_is_set_up_is_noticed() -> None:
+def test_a_client_that_ends_before_it_is_set_up_is_reported() -> None:
     expected = pytest.raises(Failed, match=r"client \d \(pid \d+\) ended with exit status 7")
     with expected, crew_of_processes(Leaving, 2).started():
         pytest.fail("the crew cannot be complete")
 
 
-def test_trap_16_clients_are_forked_from_a_process_that_has_opened_nothing() -> None:
+def test_trap_16_clients_are_forked_from_a_process_that_opens_no_database() -> None:
     openers = multiprocessing.get_context("fork").Queue()
     storage = FakeStorage(FakeClock())
 
@@ -147,7 +147,7 @@ def test_trap_16_clients_are_forked_from_a_process_that_has_opened_nothing() -> 
     assert openers.empty()
 
 
-def test_no_process_is_left_of_a_crew_that_failed() -> None:
+def test_a_failed_crew_leaves_no_process() -> None:
     crew = crew_of_processes(Deadly, 3)
     pids: list[int | None] = []
     with pytest.raises(Failed), crew.started():
@@ -160,8 +160,8 @@ def test_no_process_is_left_of_a_crew_that_failed() -> None:
             os.kill(pid, 0)
 
 
-def test_clients_end_when_the_process_that_has_forked_them_is_killed() -> None:
-    """Check that no client keeps a pipe open on which another one would wait for ever."""
+def test_clients_end_if_the_process_that_forked_them_is_killed() -> None:
+    """Check that no client keeps a pipe open on which another one would wait forever."""
     ours, theirs = multiprocessing.Pipe()
 
     def fork_clients_and_die() -> None:
@@ -188,7 +188,7 @@ def is_at_work(process: psutil.Process) -> bool:
 
 
 @pytest.mark.skipif(not hasattr(gc, "freeze"), reason="PyPy has nothing of the kind")
-def test_trap_24_what_was_prepared_is_no_garbage_to_be_looked_for_on_the_clock() -> None:
+def test_trap_24_the_garbage_collector_ignores_prepared_objects_on_the_clock() -> None:
     seen: list[bool] = []
 
     class Preparing(Slow):
@@ -196,12 +196,12 @@ def test_trap_24_what_was_prepared_is_no_garbage_to_be_looked_for_on_the_clock()
             self.prepared = [[]]  # type: ignore[var-annotated]
 
         def run(self) -> None:
-            seen.append(self.is_looked_at())
+            seen.append(self.is_tracked())
 
         def check(self, done: int) -> None:
-            seen.append(self.is_looked_at())
+            seen.append(self.is_tracked())
 
-        def is_looked_at(self) -> bool:
+        def is_tracked(self) -> bool:
             return any(thing is self.prepared for thing in gc.get_objects())
 
     measure(Preparing, FakeStorage(FakeClock()), parameters(), SystemClock(), [2])
@@ -209,7 +209,7 @@ def test_trap_24_what_was_prepared_is_no_garbage_to_be_looked_for_on_the_clock()
 
 
 @pytest.mark.parametrize("shared", [True, False])
-def test_while_servers_are_restarted_no_client_has_its_database_open(
+def test_no_client_has_its_database_open_while_servers_are_restarted(
     shared: bool, clock: FakeClock
 ) -> None:
     opened: list[int] = []
@@ -218,7 +218,7 @@ def test_while_servers_are_restarted_no_client_has_its_database_open(
     of = parameters(size=3, shared=shared)
     populate(database_of(storage), Dataset.READ, of)
 
-    class Looking(benchmarks()["cold"]):  # type: ignore[misc]
+    class Inspecting(benchmarks()["cold"]):  # type: ignore[misc]
         def prepare(self) -> None:
             super().prepare()
             pooled.append(len(list(self.client.database.db.pool)))
@@ -229,7 +229,7 @@ def test_while_servers_are_restarted_no_client_has_its_database_open(
         db.close = opened.pop
         return db
 
-    with CrewPlan(Looking, of, lambda: Database(Storage(), open_db), clock).started() as crew:
+    with CrewPlan(Inspecting, of, lambda: Database(Storage(), open_db), clock).started() as crew:
         samples = []
         for _ in range(2):
             crew.close_databases()
@@ -238,7 +238,7 @@ def test_while_servers_are_restarted_no_client_has_its_database_open(
             assert len(opened) == of.crew.databases
             samples.append(crew.measure(1))
     assert opened == []
-    # Each connects once before the clock starts, and none has to then.
+    # Each client connects before the clock starts, and none has to connect on the clock.
     assert pooled[-1] >= (3 if shared else 1)
     for sample in samples:
         assert sample.counts["loads"] == (sample.iterations + sample.uncounted) * 11
@@ -256,7 +256,7 @@ def test_populating_twice_writes_once(clock: FakeClock) -> None:
 
 @pytest.mark.parametrize("clients", [1, 3])
 @pytest.mark.parametrize(("name", "hits"), [("warm", 12), ("hot", 11)])
-def test_the_use_of_a_shared_cache_is_counted_once(
+def test_hits_of_a_shared_cache_are_counted_once(
     name: str, hits: int, clients: int, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(storages, "storage_types", lambda: [CachingStorageType])
@@ -282,7 +282,7 @@ KNOWN = FOREIGN.replace("<foreign>", "").replace("</foreign>", "")
 @pytest.mark.parametrize(("section", "reopened"), [(FOREIGN, True), (KNOWN, False)])
 @pytest.mark.parametrize("shared", [True, False])
 @pytest.mark.parametrize("name", ["cold", "load", "hot"])
-def test_a_storage_that_nobody_knows_is_closed_and_opened_before_cold_stretches(
+def test_an_unknown_storage_is_reopened_before_each_cold_stretch(
     name: str, shared: bool, section: str, reopened: bool, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
@@ -306,7 +306,7 @@ def test_a_storage_that_nobody_knows_is_closed_and_opened_before_cold_stretches(
     assert all(sample.counts["loads"] for sample in samples)
 
 
-def test_an_unknown_wrapper_of_a_storage_in_memory_keeps_its_data_when_it_is_read_cold(
+def test_an_unknown_wrapper_of_a_storage_in_memory_keeps_its_data_if_read_cold(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.syspath_prepend(str(Path(__file__).parents[1]))
@@ -330,7 +330,7 @@ class Nothing(Benchmark):
 
 
 class Ticking(FakeClock):
-    """A clock that goes on by 1 s whenever it is asked."""
+    """A clock that advances by 1 s each time it is read."""
 
     time = 0.0
 
@@ -364,7 +364,7 @@ def test_memory_does_not_grow_with_the_iterations_of_a_value() -> None:
 
 
 @pytest.mark.parametrize("between", [None, lambda: None])
-def test_what_a_client_reports_of_a_stretch_is_bounded(
+def test_the_report_of_a_stretch_has_a_bounded_size(
     between: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(session, "MAX_NOTED", 64)
@@ -389,7 +389,7 @@ def test_what_a_client_reports_of_a_stretch_is_bounded(
     assert max(sizes) < 24 * MAX_POINTS
 
 
-def test_what_cannot_be_prepared_at_once_is_done_in_several_stretches(clock: FakeClock) -> None:
+def test_a_value_has_several_stretches_if_not_all_can_be_prepared_at_once(clock: FakeClock) -> None:
     class Scarce(Nothing):
         @classmethod
         def most_at_once(cls, parameters: Parameters) -> int:
@@ -414,7 +414,7 @@ def test_what_cannot_be_prepared_at_once_is_done_in_several_stretches(clock: Fak
     assert sample.value == 1.0
 
 
-def test_who_was_prepared_for_too_little_says_so(clock: FakeClock) -> None:
+def test_a_client_prepared_for_too_few_iterations_fails(clock: FakeClock) -> None:
     class Scarce(Nothing):
         def supply(self, iterations: int) -> int:
             return 3

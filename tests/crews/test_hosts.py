@@ -1,4 +1,4 @@
-"""A crew on several hosts: with exact clocks, and in a real Dask cluster on this one."""
+"""A crew on several hosts: with exact clocks, and in a real Dask cluster on this host."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class ExactActor:
     clock: ExactClock
     ahead: float = 0.0
     there: float = TRIP / 2
-    """Seconds that a message takes to get there; the answer then takes *back*."""
+    """Seconds that a message takes to arrive; the answer then takes *back*."""
     back: float = TRIP / 2
     answers: dict[type, Any] = field(default_factory=dict)
     """Answers to some orders, in place of the correct ones."""
@@ -121,7 +121,7 @@ SPECIFICATION = Specification(Storage("x"), "add", Parameters(CrewShape(3), obje
 
 
 def cluster_of(*rooms: int | None) -> Cluster:
-    """Return a cluster whose workers have so much room."""
+    """Return a cluster whose workers have room for these numbers of clients."""
     workers = [Worker(str(number), "", room) for number, room in enumerate(rooms)]
     return Cluster("", workers, here=True)
 
@@ -158,19 +158,19 @@ def test_clients_are_spread_evenly(
     assert [number for clients_there in spread for number in clients_there] == list(range(clients))
 
 
-def test_clients_for_whom_there_is_no_room_are_refused() -> None:
+def test_clients_that_exceed_the_room_of_the_hosts_are_refused() -> None:
     with pytest.raises(Failed, match="the hosts have room for 3 clients only"):
         cluster_of(1, 2).shares(4)
 
 
-def test_all_start_at_one_instant_whatever_their_clocks_say() -> None:
+def test_all_clients_start_at_one_instant_whatever_their_clocks_say() -> None:
     clock = ExactClock()
     early, late = ExactActor(clock, ahead=-3.0), ExactActor(clock, ahead=1000.0)
     crew = exact(clock, early, late)
     crew.prepare(1)
     sample = crew.measure(1)
     assert early.starts[-1] + 3.0 == pytest.approx(late.starts[-1] - 1000.0)
-    # Their instants are converted to the time of the clock here.
+    # Their instants are converted to the time of the local clock.
     assert sample.start == pytest.approx(early.starts[-1] + 3.0)
     assert sample.on_clock == pytest.approx(WORK)
     assert sample.shares == [1, 1, 1]
@@ -186,9 +186,9 @@ def test_orders_arrive_before_the_start() -> None:
     assert slow.starts[-1] - before >= 2 * 0.01
 
 
-def test_the_shortest_round_trip_tells_the_offset() -> None:
+def test_the_shortest_round_trip_determines_the_clock_offset() -> None:
     class Uneven(ExactActor):
-        """An actor whose answers, but one, come back late, as if its clock were behind."""
+        """An actor all but one of whose answers are late, as if its clock were behind."""
 
         calls = 0
 
@@ -216,7 +216,7 @@ def test_a_clock_that_jumps_fails_the_cell() -> None:
         crew.prepare(1)
 
 
-def test_a_clock_that_drifts_as_quartz_does_is_followed() -> None:
+def test_a_clock_that_drifts_like_quartz_is_followed() -> None:
     clock = ExactClock()
     drifting = ExactActor(clock)
     crew = exact(clock, drifting)
@@ -228,14 +228,14 @@ def test_a_clock_that_drifts_as_quartz_does_is_followed() -> None:
     assert crew._hosts[0].offset.seconds == pytest.approx(5 * 60 * 2e-5)
 
 
-def test_offsets_contradict_each_other_where_neither_error_nor_drift_explains_it() -> None:
+def test_offsets_contradict_each_other_if_neither_error_nor_drift_explains_it() -> None:
     assert not Offset(0, 1.0, 0.001).contradicts(Offset(1, 1.0015, 0.001))
     assert not Offset(0, 1.0, 0.001).contradicts(Offset(100, 1.090, 0.001))
     assert Offset(0, 1.0, 0.001).contradicts(Offset(1, 1.0035, 0.001))
     assert Offset(10.0, 1.0, 0.001).uncertainty_at(12.0) == pytest.approx(0.003)
 
 
-def test_a_slice_too_short_for_what_is_known_of_clocks_is_refused() -> None:
+def test_a_slice_too_short_for_the_uncertainty_of_clocks_is_refused() -> None:
     clock = ExactClock()
     actor = ExactActor(clock, there=0.04, back=0.04)
     crew = exact(clock, actor)
@@ -265,7 +265,7 @@ def test_a_slice_in_which_a_client_started_late_is_measured_again() -> None:
     assert sample.start_spread == 0
 
 
-def test_a_clock_that_jumps_in_the_only_slice_is_noticed() -> None:
+def test_a_clock_that_jumps_during_the_only_slice_fails_the_cell() -> None:
     class Jumping(ExactActor):
         def _report(self, order: Any) -> Any:
             if isinstance(order, protocol.Stop):
@@ -278,18 +278,18 @@ def test_a_clock_that_jumps_in_the_only_slice_is_noticed() -> None:
         crew.measure(1)
 
 
-def test_what_was_known_of_a_clock_long_ago_is_not_relied_on() -> None:
+def test_a_slice_is_measured_again_if_the_clock_offset_is_old() -> None:
     clock = ExactClock()
     actor = ExactActor(clock)
     crew = exact(clock, actor)
     crew.prepare(1)
-    clock.time += 60  # others are measured
+    clock.time += 60  # other contenders are measured meanwhile
     crew.measure(1)
     assert len(set(actor.starts)) == 2
     assert 0 < crew.clock_uncertainty < MAX_UNCERTAIN * WORK
 
 
-def test_percentiles_are_those_of_all_latencies_and_no_averages() -> None:
+def test_percentiles_are_taken_over_all_latencies_and_not_averaged() -> None:
     clock = ExactClock()
     chance = random.Random(3)
     raw = [[chance.lognormvariate(-7, 1) * factor for _ in range(500)] for factor in (1, 2, 9)]
@@ -348,7 +348,7 @@ def test_a_failure_names_its_host(answer: Any, cause: str) -> None:
 
 
 ITERATIONS = 80
-"""Iterations enough for a slice compared with which the uncertainty of clocks is small."""
+"""Enough iterations to make a slice long compared with the uncertainty of clocks."""
 SECTION = """%import relstorage
 <zodb x>
     <relstorage>
@@ -377,7 +377,7 @@ def specified(place: Path, benchmark: str, shape: CrewShape) -> Specification:
 
 
 def ours() -> list[psutil.Process]:
-    """Return the processes on the hosts that this process has started."""
+    """Return the processes of the hosts that this process has started."""
     processes = []
     for process in psutil.Process().children(recursive=True):
         with suppress(psutil.NoSuchProcess):
@@ -398,7 +398,7 @@ def gone(processes: Sequence[psutil.Process]) -> bool:
     ids=lambda shape: shape.code,
 )  # fmt: skip
 @pytest.mark.parametrize("benchmark", ["cold", "conflicts"])
-def test_what_is_measured_on_hosts_adds_up(
+def test_a_crew_on_hosts_does_all_iterations_and_leaves_no_process(
     benchmark: str, shape: CrewShape, cluster: Cluster, tmp_path: Path
 ) -> None:
     start_crew = StartCrew(specified(tmp_path, benchmark, shape))
@@ -423,7 +423,7 @@ def at_work(cluster: Cluster, tmp_path: Path) -> Iterator[tuple[Any, list[psutil
         yield crew, ours()
 
 
-def test_hosts_here_are_groups_of_one_session_with_the_same_addresses(
+def test_local_hosts_are_process_groups_of_one_session_with_equal_addresses(
     cluster: Cluster, tmp_path: Path
 ) -> None:
     with at_work(cluster, tmp_path) as (_, processes):
@@ -434,13 +434,11 @@ def test_hosts_here_are_groups_of_one_session_with_the_same_addresses(
     assert len(groups) == 2
     assert os.getpgrp() not in groups
     addresses = {line.split()[0] for line in maps}
-    # Where setarch is not there, or may not do it, those of two programs differ.
+    # The addresses of two programs differ if setarch is missing or not permitted.
     assert len(addresses) == (1 if clusters.fixed_addresses() else 2)
 
 
-def test_a_process_that_is_killed_on_a_host_fails_the_cell(
-    cluster: Cluster, tmp_path: Path
-) -> None:
+def test_a_process_killed_on_a_host_fails_the_cell(cluster: Cluster, tmp_path: Path) -> None:
     with pytest.raises(Failed) as failed, at_work(cluster, tmp_path) as (crew, processes):
         leaders = [process for process in processes if process.children()]
         os.kill(leaders[0].pid, signal.SIGKILL)
@@ -449,7 +447,9 @@ def test_a_process_that_is_killed_on_a_host_fails_the_cell(
     assert gone(processes)
 
 
-def test_clients_end_with_whoever_holds_the_crew(cluster: Cluster, tmp_path: Path) -> None:
+def test_clients_end_if_the_process_that_holds_the_crew_is_interrupted(
+    cluster: Cluster, tmp_path: Path
+) -> None:
     with pytest.raises(KeyboardInterrupt), at_work(cluster, tmp_path) as (crew, processes):
         crew.prepare(2)
         for host in crew._hosts:
@@ -459,7 +459,7 @@ def test_clients_end_with_whoever_holds_the_crew(cluster: Cluster, tmp_path: Pat
     assert gone(processes)
 
 
-def test_the_environment_reaches_the_clients(
+def test_clients_on_hosts_get_the_environment_variables(
     cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
 
@@ -474,7 +474,7 @@ def test_the_environment_reaches_the_clients(
         crew.verify()
 
 
-def test_hosts_that_share_no_files_have_a_directory_of_their_own(
+def test_hosts_that_share_no_files_have_directories_of_their_own(
     cluster: Cluster, tmp_path: Path
 ) -> None:
     scratch, certificate = tmp_path / "scratch", tmp_path / "certificate"
@@ -486,12 +486,12 @@ def test_hosts_that_share_no_files_have_a_directory_of_their_own(
     start_crew = StartCrew(Specification(storage, "ex_commit", Parameters(CrewShape(2))))
     with hosts_crew(replace(cluster, here=False), start_crew, LogSettings(), {}) as crew:
         sample = crew.measure(ITERATIONS, counts=False)
-    # On one host the second client would have been refused: the file is locked.
+    # On one host the second client would be refused, since the file is locked.
     assert sample.iterations == 2 * ITERATIONS
     assert list(scratch.iterdir()) == []
 
 
-def test_what_a_host_needs_of_the_run_is_unpacked_there(tmp_path: Path) -> None:
+def test_the_files_and_directories_that_a_host_needs_are_unpacked_there(tmp_path: Path) -> None:
     (tmp_path / "scratch").mkdir()
     (tmp_path / "key.pem").write_bytes(b"secret")
     names = {

@@ -58,10 +58,10 @@ def called(interpreter: Interpreter, name: str, argument: object) -> Any:
     return call_in(interpreter, Call(name, (argument,)), LogSettings())
 
 
-def children_but(known: set[psutil.Process]) -> set[psutil.Process]:
-    """The processes that were started here since others were *known*.
+def new_children(known: set[psutil.Process]) -> set[psutil.Process]:
+    """Return the children of this process that are not *known*.
 
-    A cluster in tests of hosts leaves the resource tracker of multiprocessing.
+    A cluster in the tests of hosts leaves multiprocessing's resource tracker running.
     """
     return set(psutil.Process().children()) - known
 
@@ -71,20 +71,22 @@ def crew(interpreter: Interpreter, specified: Specification, **more: Any) -> Ite
     called(interpreter, "prepare", Preparation(specified))
     client_kind = specified.parameters.crew.client_kind
     interpreter = replace(interpreter, gevent=client_kind is ClientKind.GREENLET)
-    with interpreter_crew(
-        interpreter, StartCrew(specified, **more), LogSettings()
-    ) as of_other_python:
-        yield of_other_python
+    with interpreter_crew(interpreter, StartCrew(specified, **more), LogSettings()) as clients:
+        yield clients
 
 
-def test_a_look_tells_what_python_it_was(interpreter: Interpreter, storage: Storage) -> None:
+def test_inspecting_a_storage_reports_the_python_that_was_used(
+    interpreter: Interpreter, storage: Storage
+) -> None:
     info = called(interpreter, "inspect", storage)
     assert isinstance(info, StorageInfo)
     assert info.storage_name == "FileStorage"
     assert info.python["python_executable"] == sys.executable
 
 
-def test_a_section_is_read_there(interpreter: Interpreter, storage: Storage) -> None:
+def test_a_section_is_validated_in_the_other_python(
+    interpreter: Interpreter, storage: Storage
+) -> None:
     assert called(interpreter, "validate", storage) is None
     wrong = replace(storage, section=SECTION.replace("path", "paht"))
     flaw = called(interpreter, "validate", wrong)
@@ -95,7 +97,7 @@ def test_a_section_is_read_there(interpreter: Interpreter, storage: Storage) -> 
 @pytest.mark.parametrize(
     "shape", [SHARED, CrewShape(1), CrewShape(1, ClientKind.GREENLET, shared=True)]
 )
-def test_what_is_measured_there_adds_up(
+def test_iterations_shares_and_counts_of_the_other_python_add_up(
     shape: CrewShape, interpreter: Interpreter, storage: Storage
 ) -> None:
     with crew(interpreter, specification(storage, "add", shape)) as clients:
@@ -108,7 +110,7 @@ def test_what_is_measured_there_adds_up(
     assert sample.counts["stores"] >= 4 * 10 * shape.size
 
 
-def test_what_fails_there_is_told_with_its_traceback(
+def test_an_error_in_the_other_python_is_reported_with_its_traceback(
     interpreter: Interpreter, storage: Storage
 ) -> None:
     nowhere = replace(storage, section=SECTION.replace("path", "read-only true\npath"))
@@ -118,13 +120,13 @@ def test_what_fails_there_is_told_with_its_traceback(
     assert "Traceback" in caught.value.failure.detail
 
 
-def test_a_python_that_is_killed_is_a_crash(interpreter: Interpreter, storage: Storage) -> None:
-    known = children_but(set())
+def test_a_killed_python_is_reported_as_a_crash(interpreter: Interpreter, storage: Storage) -> None:
+    known = new_children(set())
     with (
         pytest.raises(Failed) as caught,
         crew(interpreter, specification(storage, "add", SHARED)) as clients,
     ):
-        (process,) = children_but(known)
+        (process,) = new_children(known)
         os.kill(process.pid, signal.SIGKILL)
         clients.measure(4)
     failure = caught.value.failure
@@ -132,17 +134,17 @@ def test_a_python_that_is_killed_is_a_crash(interpreter: Interpreter, storage: S
     assert failure.crashed
 
 
-def test_a_program_that_is_not_there(storage: Storage) -> None:
+def test_a_python_that_does_not_exist_cannot_be_started(storage: Storage) -> None:
     gone = Interpreter("gone", "/no/such/python", "/tmp")
     with pytest.raises(Failed, match="the Python of environment gone cannot be started"):
         called(gone, "inspect", storage)
 
 
-def test_nothing_is_left_of_a_python_that_is_no_longer_asked(interpreter: Interpreter) -> None:
-    known = children_but(set())
+def test_a_python_ends_once_it_is_no_longer_needed(interpreter: Interpreter) -> None:
+    known = new_children(set())
     with started(interpreter, LogSettings()):
-        assert len(children_but(known)) == 1
-    assert children_but(known) == set()
+        assert len(new_children(known)) == 1
+    assert new_children(known) == set()
 
 
 class AnotherClock:
@@ -153,7 +155,7 @@ class AnotherClock:
         raise AssertionError(instant)
 
 
-def test_clocks_that_differ_are_told_of(
+def test_a_python_with_a_different_clock_is_refused(
     interpreter: Interpreter, storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(interpreters, "SystemClock", AnotherClock)
@@ -165,7 +167,7 @@ def test_clocks_that_differ_are_told_of(
         pass
 
 
-def test_clients_are_profiled_there(
+def test_clients_in_the_other_python_are_profiled(
     interpreter: Interpreter, storage: Storage, tmp_path: Path
 ) -> None:
     shape = CrewShape(2, ClientKind.GREENLET, shared=True)

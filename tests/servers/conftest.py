@@ -17,7 +17,7 @@ MakeServer = Callable[..., Server]
 
 @pytest.fixture
 def make_server(tmp_path: Path) -> Iterator[MakeServer]:
-    """Return how to make the first server of a configuration, which is stopped in the end."""
+    """Return a function that makes the first server of a configuration; stop it at the end."""
     scratch = tmp_path / "scratch"
     scratch.mkdir(mode=0o700)
     with Guardian() as guardian, ExitStack() as stack:

@@ -32,7 +32,7 @@ def test_an_ordinary_user_runs_servers_as_itself() -> None:
 
 
 @pytest.mark.usefixtures("_root")
-def test_root_has_servers_run_as_the_first_of_the_usual_users_that_there_is() -> None:
+def test_root_runs_servers_as_the_first_usual_user_that_exists() -> None:
     account = account_for(["no-such-user", NOBODY, "root"], None, None)
     assert account is not None
     assert account == Account(NOBODY, pwd.getpwnam(NOBODY).pw_uid, pwd.getpwnam(NOBODY).pw_gid)
@@ -40,7 +40,7 @@ def test_root_has_servers_run_as_the_first_of_the_usual_users_that_there_is() ->
 
 
 @pytest.mark.usefixtures("_root")
-def test_root_has_servers_run_as_the_user_that_the_section_names() -> None:
+def test_root_runs_servers_as_the_user_named_in_the_section() -> None:
     account = account_for(["root"], NOBODY, None)
     assert account is not None
     assert account.name == NOBODY
@@ -49,7 +49,7 @@ def test_root_has_servers_run_as_the_user_that_the_section_names() -> None:
 
 
 @pytest.mark.usefixtures("_root")
-def test_root_has_the_owner_of_kept_data_run_their_server(
+def test_root_runs_a_server_as_the_owner_of_its_kept_data(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     someone = pwd.getpwall()[1]
@@ -68,7 +68,7 @@ def test_root_has_the_owner_of_kept_data_run_their_server(
     assert owner == Account(f"number {someone.pw_uid}", someone.pw_uid, someone.pw_gid)
 
 
-def test_the_first_directory_on_a_path_that_a_user_may_not_enter_is_found(tmp_path: Path) -> None:
+def test_an_account_names_the_first_directory_on_a_path_it_may_not_enter(tmp_path: Path) -> None:
     closed = tmp_path / "closed"
     directory = closed / "closed too" / "open"
     directory.mkdir(parents=True)
@@ -81,7 +81,7 @@ def test_the_first_directory_on_a_path_that_a_user_may_not_enter_is_found(tmp_pa
     directory.parent.chmod(0o700)
 
 
-def test_only_the_bits_of_the_owner_the_group_or_the_others_apply_to_a_user(
+def test_each_class_of_mode_bits_applies_only_to_its_own_accounts(
     tmp_path: Path,
 ) -> None:
     status = tmp_path.stat()

@@ -13,7 +13,7 @@ from zodbshootout.servers.address import HOST, accepts, greets, reserved_port
 
 
 def server_at(port: int) -> socket.socket:
-    """Return a socket that listens as servers do."""
+    """Return a socket that listens like a server."""
     server = socket.socket()
     server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     server.bind((HOST, port))
@@ -22,7 +22,7 @@ def server_at(port: int) -> socket.socket:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a port cannot be reserved")
-def test_a_reserved_port_is_given_to_nobody_else() -> None:
+def test_a_reserved_port_cannot_be_reserved_or_bound_again() -> None:
     with ExitStack() as stack:
         ports = [stack.enter_context(reserved_port()) for _ in range(200)]
         assert len(set(ports)) == len(ports)
@@ -31,7 +31,7 @@ def test_a_reserved_port_is_given_to_nobody_else() -> None:
         assert caught.value.errno == errno.EADDRINUSE
 
 
-def test_a_server_can_listen_on_a_reserved_port_and_only_it_is_reached() -> None:
+def test_a_reserved_port_accepts_connections_only_while_a_server_listens() -> None:
     with reserved_port() as port:
         assert not accepts((HOST, port))
         with server_at(port):
@@ -40,14 +40,14 @@ def test_a_server_can_listen_on_a_reserved_port_and_only_it_is_reached() -> None
         server_at(port).close()
 
 
-def test_a_port_is_free_when_it_is_not_reserved_any_more() -> None:
+def test_a_port_is_free_once_it_is_no_longer_reserved() -> None:
     with reserved_port() as port:
         pass
     with socket.socket() as other:
         other.bind((HOST, port))
 
 
-def test_a_socket_accepts_when_something_listens(tmp_path: Path) -> None:
+def test_a_unix_socket_accepts_connections_once_a_server_listens(tmp_path: Path) -> None:
     path = str(tmp_path / "s")
     with socket.socket(socket.AF_UNIX) as server:
         assert not accepts(path)

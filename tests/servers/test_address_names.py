@@ -36,7 +36,7 @@ def test_every_server_has_an_address_and_a_password_of_its_own(tmp_path: Path) -
 @pytest.mark.parametrize(
     "use", ["certificate $one_certificate", "  key ${one_key}", "authenticate $ONE_authority"]
 )
-def test_certificates_are_made_where_they_are_used(use: str, tmp_path: Path) -> None:
+def test_certificates_are_made_if_the_configuration_uses_one(use: str, tmp_path: Path) -> None:
     names = names_of(f"{ONE}{TWO}{use}\n", tmp_path)
     for part in ("certificate", "key", "authority"):
         assert Path(names[f"one_{part}"]).read_text().startswith("-----BEGIN ")
@@ -50,7 +50,7 @@ def test_certificates_are_not_made_for_a_comment_or_another_name(tmp_path: Path)
 
 
 @pytest.mark.parametrize("name", ["my-srv", "1st", "_one", "müller", "scratch"])
-def test_a_name_that_cannot_be_defined_is_none_for_a_server(name: str, tmp_path: Path) -> None:
+def test_a_server_name_that_cannot_be_defined_is_refused(name: str, tmp_path: Path) -> None:
     with pytest.raises(UserError) as caught:
         names_of(f"<zeoserver {name}>\n</zeoserver>\n", tmp_path)
     assert str(caught.value) == (

@@ -36,7 +36,7 @@ def test_a_server_accepts_three_connections_of_each_client(
         ("postgresqlserver", resource.RLIMIT_NPROC, "3100 processes"),
     ],
 )
-def test_more_clients_than_the_machine_allows_connections_are_refused(
+def test_clients_that_exceed_a_limit_of_the_machine_are_refused(
     kind: str, limit: int, refusal: str, make_server: MakeServer, programs: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
@@ -62,7 +62,7 @@ def test_more_clients_than_the_machine_allows_connections_are_refused(
     assert 400 <= soft <= 1150
 
 
-def test_a_limit_that_is_wide_enough_is_left_alone(
+def test_a_limit_that_is_high_enough_is_left_alone(
     make_server: MakeServer, programs: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def setrlimit(*_: Any) -> None:

@@ -1,4 +1,4 @@
-"""``--hosts``: the cluster that is meant, and the conditions that it has to meet."""
+"""The cluster that ``--hosts`` selects, and the conditions that it must meet."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield cluster.address
 
 
-def complaint(where: str, place: Path) -> str:
-    with pytest.raises(UserError) as error, cluster_for(where, NO_GUARDIAN, place):
+def complaint(hosts: str, place: Path) -> str:
+    with pytest.raises(UserError) as error, cluster_for(hosts, NO_GUARDIAN, place):
         pass
     return str(error.value)
 
 
-def test_without_hosts_there_is_no_cluster(tmp_path: Path) -> None:
+def test_there_is_no_cluster_if_no_hosts_are_given(tmp_path: Path) -> None:
     with cluster_for(None, NO_GUARDIAN, tmp_path) as cluster:
         assert cluster is None
 
 
-def test_a_scheduler_that_is_there_tells_its_workers(scheduler: str, tmp_path: Path) -> None:
+def test_a_running_scheduler_reports_its_workers(scheduler: str, tmp_path: Path) -> None:
     with cluster_for(scheduler, NO_GUARDIAN, tmp_path) as cluster:
         assert cluster is not None
         assert cluster.scheduler == scheduler
@@ -83,13 +83,15 @@ def test_a_file_can_name_a_scheduler_or_a_class_of_clusters(scheduler: str, tmp_
         ),
     ],
 )
-def test_a_file_that_describes_no_cluster(text: str, message: str, tmp_path: Path) -> None:
+def test_a_file_that_describes_no_cluster_is_refused(
+    text: str, message: str, tmp_path: Path
+) -> None:
     path = tmp_path / "cluster.yaml"
     path.write_text(text)
     assert message in complaint(str(path), tmp_path)
 
 
-def test_what_names_no_cluster_is_said_in_one_line(
+def test_hosts_that_name_no_cluster_are_refused_with_advice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "'nowhere' is neither local:N, nor a scheduler such as" in complaint("nowhere", tmp_path)
@@ -102,7 +104,7 @@ def test_what_names_no_cluster_is_said_in_one_line(
     assert message.endswith("start it: dask scheduler, and dask worker tcp://127.0.0.1:1")
 
 
-def test_without_dask_it_is_said_what_to_install(
+def test_a_missing_dask_is_reported_with_the_command_to_install_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
@@ -113,7 +115,7 @@ def test_without_dask_it_is_said_what_to_install(
     ("where", "workers"),
     [("local:3", 3), ("ssh.yaml", 2), ("kubernetes.yaml", 4)],
 )
-def test_nothing_is_started_to_list_what_would_be_measured(
+def test_a_cluster_that_is_only_listed_is_not_started(
     where: str, workers: int, tmp_path: Path
 ) -> None:
     hosts = str(EXAMPLES / where) if where.endswith("yaml") else where

@@ -1,4 +1,4 @@
-"""Servers that listen elsewhere than on the loopback interface's usual address."""
+"""Servers that listen on an address other than the usual loopback address."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def names_of(place: Path, listen: Mapping[str, str]) -> Mapping[str, str]:
 
 @pytest.fixture
 def elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have any address be one of this host's."""
+    """Let any address pass for one of this host's."""
 
     @contextmanager
     def reserved_port(_: str) -> Iterator[int]:
@@ -36,14 +36,14 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(address, "reserved_port", reserved_port)
 
 
-def test_a_server_has_the_address_on_which_it_is_to_listen(tmp_path: Path) -> None:
+def test_the_address_of_a_server_is_its_listen_address(tmp_path: Path) -> None:
     names = names_of(tmp_path, {"it": "127.0.0.2"})
     assert names["it_host"] == "127.0.0.2"
     assert names["it"] == f"127.0.0.2:{names['it_port']}"
 
 
 @pytest.mark.usefixtures("elsewhere")
-def test_an_address_of_ipv6_stands_in_brackets_beside_its_port(tmp_path: Path) -> None:
+def test_an_ipv6_address_is_in_brackets_before_its_port(tmp_path: Path) -> None:
     names = names_of(tmp_path, {"it": "2001:db8::1"})
     assert (names["it"], names["it_host"]) == ("[2001:db8::1]:4321", "2001:db8::1")
 
@@ -67,7 +67,7 @@ def test_an_address_that_is_not_this_hosts_is_refused(
 
 
 @pytest.mark.usefixtures("elsewhere")
-def test_others_reach_zeo_with_a_certificate_only(make_server: MakeServer) -> None:
+def test_other_hosts_reach_zeo_only_with_a_certificate(make_server: MakeServer) -> None:
     with pytest.raises(UserError, match=r"everybody there could use it, so it needs ssl"):
         make_server(TEXT.format(""), listen=ELSEWHERE)
     server = make_server("%import ZEO\n" + TEXT.format("ssl true\n") + USE, listen=ELSEWHERE)
@@ -79,7 +79,7 @@ def test_others_reach_zeo_with_a_certificate_only(make_server: MakeServer) -> No
 
 
 @pytest.mark.usefixtures("elsewhere")
-def test_others_reach_databases_with_a_password_only(
+def test_other_hosts_reach_databases_only_with_a_password(
     make_server: MakeServer, programs: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     section = f"<{{}} it>\nprograms {programs}\n</{{}}>\n"

@@ -3,7 +3,7 @@ from __future__ import annotations
 from tests.servers.conftest import MakeServer
 
 
-def test_settings_are_long_options_beside_those_of_the_run(
+def test_settings_become_long_options_after_those_of_the_run(
     make_server: MakeServer, programs: str
 ) -> None:
     server = make_server(

@@ -18,7 +18,7 @@ def section(programs: str, more: str = "") -> str:
     return f"<mysqlserver it>\nprograms {programs}\n{more}</mysqlserver>\n"
 
 
-def test_what_the_run_decides_comes_after_the_settings_of_the_section(
+def test_options_of_the_run_come_after_the_settings_of_the_section(
     make_server: MakeServer, programs: str
 ) -> None:
     settings = "<settings>\ninnodb_buffer_pool_size 64M\nskip-log-bin\n</settings>"
@@ -41,7 +41,7 @@ def test_what_the_run_decides_comes_after_the_settings_of_the_section(
     ]
 
 
-def test_databases_and_users_are_named_in_statements_as_they_are_in_the_section(
+def test_database_and_user_names_are_quoted_in_statements(
     make_server: MakeServer, programs: str
 ) -> None:
     names = "database we`ird\ndatabase a_b%c\nuser we'ird\nuser back\\slash\n"
@@ -66,7 +66,7 @@ def test_databases_and_users_are_named_in_statements_as_they_are_in_the_section(
 
 
 @pytest.mark.parametrize(("version", "maria"), VERSIONS.items())
-def test_mariadb_and_mysql_make_their_data_each_in_its_own_way(
+def test_mariadb_and_mysql_each_initialize_data_with_their_own_program(
     version: str, maria: bool, make_server: MakeServer, programs: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip

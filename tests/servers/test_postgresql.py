@@ -15,7 +15,7 @@ def section(programs: str, more: str = "") -> str:
     return f"<postgresqlserver it>\nprograms {programs}\n{more}</postgresqlserver>\n"
 
 
-def test_what_the_run_decides_comes_after_the_settings_of_the_section(
+def test_options_of_the_run_come_after_the_settings_of_the_section(
     make_server: MakeServer, programs: str
 ) -> None:
     settings = "<settings>\nshared_buffers 64MB\nfsync off\nlog_line_prefix %m = '%p'\n</settings>"
@@ -34,13 +34,15 @@ def test_what_the_run_decides_comes_after_the_settings_of_the_section(
     ]  # fmt: skip
 
 
-def test_the_number_of_connections_is_a_default(make_server: MakeServer, programs: str) -> None:
+def test_a_setting_can_override_the_number_of_connections(
+    make_server: MakeServer, programs: str
+) -> None:
     server = make_server(section(programs, "<settings>\nMax_Connections 7\n</settings>\n"))
     assert [word for word in server.command() if "max_connections" in word] == ["max_connections=7"]
 
 
 @pytest.mark.parametrize(("kept", "synced"), [("", False), ("directory {}/kept\n", True)])
-def test_only_data_that_are_kept_are_synced_when_they_are_made(
+def test_initdb_syncs_only_data_that_are_kept(
     kept: str, synced: bool, make_server: MakeServer, programs: str, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
@@ -68,7 +70,7 @@ def record_runs(
     return ran
 
 
-def test_databases_and_users_are_named_in_statements_as_they_are_in_the_section(
+def test_database_and_user_names_are_quoted_in_statements(
     make_server: MakeServer, programs: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ran = record_runs(monkeypatch)
@@ -96,7 +98,7 @@ def test_databases_and_users_are_named_in_statements_as_they_are_in_the_section(
     ]
 
 
-def test_what_is_there_already_is_no_failure_and_anything_else_is(
+def test_only_errors_other_than_already_exists_are_failures(
     make_server: MakeServer, programs: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = make_server(section(programs))
@@ -118,7 +120,7 @@ def test_what_is_there_already_is_no_failure_and_anything_else_is(
         (2, "ready   ", False),
     ],
 )
-def test_it_is_ready_when_its_own_file_says_so(
+def test_a_server_is_ready_if_its_own_pid_file_says_so(
     pid: int, status: str | None, ready: bool, make_server: MakeServer, programs: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
@@ -132,7 +134,9 @@ def test_it_is_ready_when_its_own_file_says_so(
     assert server.is_ready() == ready
 
 
-def test_the_superuser_is_no_user_for_clients(make_server: MakeServer, programs: str) -> None:
+def test_the_superuser_is_refused_as_a_user_for_clients(
+    make_server: MakeServer, programs: str
+) -> None:
     with pytest.raises(UserError) as caught:
         make_server(section(programs, "user someone\nuser postgres\n"))
     assert str(caught.value).endswith(

@@ -18,7 +18,7 @@ def _an_empty_path(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def install(tmp_path: Path) -> Install:
-    """Return how to make a program in a directory."""
+    """Return a function that makes a program in a directory."""
 
     def make(directory: str, name: str = "served", mode: int = 0o755) -> Path:
         path = tmp_path / directory / name
@@ -34,7 +34,7 @@ def product(tmp_path: Path) -> Installation:
     return Installation((f"{tmp_path}/lib/*/bin", f"{tmp_path}/sbin"), "a-server its-tools")
 
 
-def test_the_highest_version_in_the_first_of_the_usual_places_is_found(
+def test_the_highest_version_in_the_first_usual_place_is_chosen(
     install: Install, product: Installation
 ) -> None:
     install("lib/9/bin")
@@ -44,7 +44,7 @@ def test_the_highest_version_in_the_first_of_the_usual_places_is_found(
     assert product.program("served", given=None) == str(newest)
 
 
-def test_what_is_in_path_comes_first(
+def test_a_program_in_path_comes_first(
     install: Install, product: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install("lib/10/bin")
@@ -53,7 +53,7 @@ def test_what_is_in_path_comes_first(
     assert product.program("served", given=None) == str(chosen)
 
 
-def test_the_first_name_is_preferred_wherever_it_is(
+def test_the_first_program_name_is_preferred_wherever_it_is(
     install: Install, product: Installation
 ) -> None:
     install("lib/1/bin", "served")
@@ -62,7 +62,7 @@ def test_the_first_name_is_preferred_wherever_it_is(
     assert product.program("no-such", "other-served", given=None) == str(wanted)
 
 
-def test_a_directory_that_is_given_is_the_only_one_but_those_beside_it(
+def test_only_a_given_directory_and_its_siblings_are_searched(
     install: Install, product: Installation, tmp_path: Path
 ) -> None:
     install("lib/10/bin")
@@ -76,7 +76,7 @@ def test_a_directory_that_is_given_is_the_only_one_but_those_beside_it(
     assert product.program("served", given=given) == str(within)
 
 
-def test_what_is_beside_a_directory_of_another_kind_is_not_looked_at(
+def test_siblings_of_a_directory_not_meant_for_programs_are_not_searched(
     install: Install, product: Installation, tmp_path: Path
 ) -> None:
     install("opt/bin")
@@ -84,14 +84,16 @@ def test_what_is_beside_a_directory_of_another_kind_is_not_looked_at(
         product.program("served", given=str(tmp_path / "opt" / "nowhere"))
 
 
-def test_what_cannot_be_run_is_no_program(install: Install, product: Installation) -> None:
+def test_non_executable_files_and_directories_are_not_programs(
+    install: Install, product: Installation
+) -> None:
     install("lib/2/bin", mode=0o644)
     (install("lib/3/bin", "another").parent / "served").mkdir()
     runnable = install("lib/1/bin")
     assert product.program("served", given=None) == str(runnable)
 
 
-def test_where_there_is_none_one_line_says_where_it_was_looked_for_and_what_to_type(
+def test_a_missing_program_is_reported_with_the_places_searched_and_a_command(
     product: Installation, tmp_path: Path
 ) -> None:
     with pytest.raises(ServerFailed) as caught:

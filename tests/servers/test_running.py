@@ -16,7 +16,7 @@ from zodbshootout.servers.address import given_names
 from zodbshootout.servers.running import RunningServers
 from zodbshootout.servers.server import ServerContext
 
-# The database is the last of the file, and is needed first.
+# The base server is the last of the file, but is needed first.
 NAMES = ("outer", "inner", "unused", "other", "base")
 NEEDS: dict[str, set[str]] = {
     "outer": {"inner", "base"},
@@ -34,7 +34,7 @@ NEEDED_BY = {
 
 
 def users_of(configuration: Configuration, contenders: Sequence[str]) -> dict[Any, list[str]]:
-    """Return which of the contenders, or of all, need each server."""
+    """Return the contenders, out of *contenders* or else of all, that need each server."""
     return {
         server: [
             contender
@@ -46,14 +46,14 @@ def users_of(configuration: Configuration, contenders: Sequence[str]) -> dict[An
 
 
 def settings(server: str) -> str:
-    """Return settings by which a server needs others."""
+    """Return settings in which a server refers to the servers that it needs."""
     lines = "".join(f"{needed} ${needed}\n" for needed in NEEDS[server])
     return f"<settings>\n{lines}</settings>\n"
 
 
 @dataclass
 class FakeServers:
-    """Servers that only record what is done with them."""
+    """Servers that only record the calls that they get."""
 
     events: list[str] = field(default_factory=list)
     failing: set[str] = field(default_factory=set)
@@ -98,7 +98,7 @@ def configuration_of(source: Source, scratch: Path) -> Configuration:
 
 @pytest.fixture
 def start(servers: FakeServers, tmp_path: Path) -> Callable[..., RunningServers]:
-    """Return how to start the servers that contenders need, and stop them."""
+    """Return a function that starts and stops the servers that contenders need."""
 
     def begin(*contenders: str) -> RunningServers:
         text = "".join(
@@ -188,7 +188,7 @@ def test_a_server_that_does_not_come_up_again_is_named(
         result.restart_for("through_both")
 
 
-def test_all_other_servers_come_up_again_though_one_does_not(
+def test_all_other_servers_come_up_again_even_if_one_does_not(
     start: Callable[..., RunningServers], servers: FakeServers
 ) -> None:
     result = start()
@@ -203,7 +203,7 @@ def test_all_other_servers_come_up_again_though_one_does_not(
     ]
 
 
-def test_how_a_server_ended_is_known_to_the_contenders_that_need_it(
+def test_the_end_of_a_server_is_reported_for_the_contenders_that_need_it(
     start: Callable[..., RunningServers], servers: FakeServers
 ) -> None:
     result = start()

@@ -125,7 +125,7 @@ def test_errors_are_quoted_rather_than_other_lines(make_server: MakeServer) -> N
     assert failure(server) == "ended at once: farewell"
 
 
-def test_only_what_was_logged_since_the_last_start_is_quoted(make_server: MakeServer) -> None:
+def test_only_log_lines_since_the_last_start_are_quoted(make_server: MakeServer) -> None:
     server = scripted(make_server)
     server.preparation = "print('prepared')"
     server.start()
@@ -160,7 +160,7 @@ def test_a_server_that_is_not_ready_in_time_fails_and_can_be_stopped(
         (True, Server.halt, True),
     ],
 )
-def test_a_server_whose_data_are_needed_is_ended_in_order(
+def test_a_server_is_ended_in_an_orderly_way_if_its_data_are_needed(
     kept: bool,
     end: Callable[[Server], None],
     orderly: bool,
@@ -185,7 +185,7 @@ def test_a_preparation_that_fails_has_its_last_log_lines_quoted(make_server: Mak
     server.stop()
 
 
-def test_a_preparation_reads_all_its_input_though_the_run_is_interrupted_as_it_starts(
+def test_a_preparation_reads_all_its_input_even_if_interrupted_at_its_start(
     make_server: MakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = scripted(make_server)
@@ -226,7 +226,7 @@ def test_a_program_that_cannot_be_run_is_a_failure(make_server: MakeServer) -> N
     assert "/nowhere/server" in failure(server)
 
 
-def test_a_server_that_nothing_would_end_is_a_failure(make_server: MakeServer) -> None:
+def test_a_server_cannot_be_started_if_the_guardian_has_ended(make_server: MakeServer) -> None:
     server = scripted(make_server)
     server.context.guardian._process.kill()
     server.context.guardian._process.wait()
@@ -236,7 +236,7 @@ def test_a_server_that_nothing_would_end_is_a_failure(make_server: MakeServer) -
 
 
 @pytest.mark.parametrize("name", ["data_dir", "data-dir", "data-d"])
-def test_what_the_run_sets_cannot_be_set(name: str, make_server: MakeServer) -> None:
+def test_a_setting_that_the_run_sets_is_refused(name: str, make_server: MakeServer) -> None:
     with pytest.raises(UserError) as caught:
         scripted(make_server, f"{name} /elsewhere\n")
     assert str(caught.value).endswith(
@@ -244,7 +244,7 @@ def test_what_the_run_sets_cannot_be_set(name: str, make_server: MakeServer) -> 
     )
 
 
-def test_what_a_server_leaves_goes_away_with_the_run_unless_it_is_kept(
+def test_a_data_directory_is_private_and_is_in_scratch_unless_it_is_kept(
     make_server: MakeServer, tmp_path: Path
 ) -> None:
     server = scripted(make_server)
@@ -257,7 +257,7 @@ def test_what_a_server_leaves_goes_away_with_the_run_unless_it_is_kept(
     assert kept.directory.path.stat().st_mode & 0o077 == 0
 
 
-def test_a_directory_that_was_kept_is_used_again(make_server: MakeServer, tmp_path: Path) -> None:
+def test_a_kept_directory_is_used_again(make_server: MakeServer, tmp_path: Path) -> None:
     for _ in range(2):
         server = scripted(make_server, directory=str(tmp_path / "kept"))
         server.start()
@@ -270,7 +270,7 @@ def test_an_empty_directory_can_be_kept(make_server: MakeServer, tmp_path: Path)
     scripted(make_server, directory=str(tmp_path / "kept")).start()
 
 
-def test_a_directory_with_other_things_in_it_is_left_alone(
+def test_a_directory_with_other_files_is_left_alone(
     make_server: MakeServer, tmp_path: Path
 ) -> None:
     document = tmp_path / "mine" / "document"
@@ -299,7 +299,7 @@ def test_a_directory_is_for_one_server_at_a_time(make_server: MakeServer, tmp_pa
     second.start()
 
 
-def test_a_server_has_a_temporary_directory_that_is_its_own(make_server: MakeServer) -> None:
+def test_a_server_has_a_temporary_directory_of_its_own(make_server: MakeServer) -> None:
     server = scripted(make_server)
     server.preparation = "import os; print(os.environ['TMPDIR'])"
     server.start()
@@ -325,7 +325,7 @@ def test_a_directory_that_the_user_may_not_enter_is_named(
     assert message.endswith(f"; choose another {advice}, or another user with run-as")
 
 
-def test_how_a_server_ended_is_reported_with_its_last_log_lines(make_server: MakeServer) -> None:
+def test_the_end_of_a_server_is_reported_with_its_last_log_lines(make_server: MakeServer) -> None:
     server = scripted(make_server)
     assert server.how_ended() is None
     server.start()
@@ -342,7 +342,9 @@ def wait_for_end(server: Scripted) -> None:
         time.sleep(0.02)
 
 
-def test_root_does_not_write_where_a_link_leads(make_server: MakeServer, tmp_path: Path) -> None:
+def test_a_server_does_not_write_its_log_through_a_symbolic_link(
+    make_server: MakeServer, tmp_path: Path
+) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.write_text("mine\n")
     kept = tmp_path / "kept"

@@ -20,7 +20,7 @@ USE = (
 
 
 def written(make_server: MakeServer, text: str) -> tuple[str, list[str], list[str]]:
-    """Return the text of the configuration without its definitions, these, and the command."""
+    """Return the configuration without its definitions, the definitions, and the names."""
     server = make_server(text)
     server.directory.path.mkdir()
     server.prepare()
@@ -29,13 +29,16 @@ def written(make_server: MakeServer, text: str) -> tuple[str, list[str], list[st
     assert server.command() == [sys.executable, "-m", "ZEO.runzeo", "-C", str(path)]
     lines = path.read_text().splitlines(keepends=True)
     text = "".join(line for line in lines if not line.startswith("%define"))
-    where = {f"{server.host}:{server.port}": "ADDRESS", str(server.directory.path): "DIRECTORY"}
-    for value, name in where.items():
+    placeholders = {
+        f"{server.host}:{server.port}": "ADDRESS",
+        str(server.directory.path): "DIRECTORY",
+    }
+    for value, name in placeholders.items():
         text = text.replace(value, name)
     return text, [line for line in lines if line.startswith("%define")], list(server.context.names)
 
 
-def test_its_configuration_has_the_settings_and_the_storage_of_the_section(
+def test_the_configuration_has_the_settings_and_the_storage_of_the_section(
     make_server: MakeServer,
 ) -> None:
     text, definitions, names = written(make_server, PLAIN)
@@ -47,7 +50,7 @@ def test_its_configuration_has_the_settings_and_the_storage_of_the_section(
     assert [line.split()[1] for line in definitions] == names
 
 
-def test_with_ssl_it_lets_in_those_who_have_the_certificate_of_the_run(
+def test_a_server_with_ssl_accepts_only_the_certificate_of_the_run(
     make_server: MakeServer,
 ) -> None:
     secured = PLAIN.replace("<zeoserver it>\n", "<zeoserver it>\nssl true\n") + USE
@@ -59,7 +62,7 @@ def test_with_ssl_it_lets_in_those_who_have_the_certificate_of_the_run(
     assert "ssl true" not in text
 
 
-def test_ssl_without_a_contender_that_has_it_is_a_mistake(make_server: MakeServer) -> None:
+def test_ssl_is_refused_if_no_contender_uses_it(make_server: MakeServer) -> None:
     with pytest.raises(UserError) as caught:
         make_server("<zeoserver it>\nssl true\n<mappingstorage>\n</mappingstorage>\n</zeoserver>\n")
     assert str(caught.value).endswith(

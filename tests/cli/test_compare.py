@@ -1,4 +1,4 @@
-"""``zodbshootout compare``: what it prints, refuses, and exits with."""
+"""``zodbshootout compare``: its output, refusals and exit statuses."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def lines(text: str) -> str:
 
 
 @pytest.mark.parametrize(("name", "ending"), [("text", "txt"), ("markdown", "md"), ("rst", "rst")])
-def test_a_comparison_is_as_it_was_approved(both: Path, name: str, ending: str) -> None:
+def test_a_comparison_matches_the_golden_file(both: Path, name: str, ending: str) -> None:
     status, out, err = run(both, "--contender", "fs", "zeo", "--format", name)
     assert (status, err) == (0, "")
     assert lines(out) == (GOLDEN / f"comparison.{ending}").read_text(encoding="utf-8")
@@ -80,7 +80,7 @@ def test_csv_has_a_line_for_each_cell(both: Path) -> None:
     assert (add["paired"], add["base_runs"]) == ("True", "6")
 
 
-def test_contenders_of_the_same_name_are_compared_in_two_files(tmp_path: Path) -> None:
+def test_contenders_of_the_same_name_are_compared_across_two_files(tmp_path: Path) -> None:
     base = write(tmp_path / "a.json", *side("fs", 1.0, 1), *side("zeo", 1.0, 3))
     new = write(tmp_path / "b.json", *side("fs", 1.1, 5), *side("zeo", 1.0, 7))
     status, out, _ = run(base, new, "--format", "csv")
@@ -92,7 +92,7 @@ def test_contenders_of_the_same_name_are_compared_in_two_files(tmp_path: Path) -
     ]  # fmt: skip
 
 
-def test_files_of_one_contender_each_are_compared_whatever_it_is_called(both: Path) -> None:
+def test_files_of_one_contender_each_are_compared_despite_different_names(both: Path) -> None:
     directory = both.with_name("out.d")
     status, out, _ = run(directory / "fs.json", directory / "zeo.json")
     assert status == 0
@@ -102,7 +102,9 @@ def test_files_of_one_contender_each_are_compared_whatever_it_is_called(both: Pa
 
 
 @pytest.mark.parametrize(("above", "status"), [("5%", 1), ("5", 1), ("15%", 0)])
-def test_a_gate_closes_at_a_slowdown_that_is_sure(both: Path, above: str, status: int) -> None:
+def test_fail_above_fails_only_if_a_significant_slowdown_exceeds_it(
+    both: Path, above: str, status: int
+) -> None:
     actual, _, err = run(both, "--contender", "fs", "zeo", "--fail-above", above)
     assert actual == status
     slower = (
@@ -111,7 +113,7 @@ def test_a_gate_closes_at_a_slowdown_that_is_sure(both: Path, above: str, status
     assert err == (slower if status else "")
 
 
-def test_a_gate_lets_pass_what_is_faster_or_the_same(both: Path) -> None:
+def test_fail_above_passes_a_faster_or_equal_contender(both: Path) -> None:
     assert run(both, "--contender", "zeo", "fs", "--fail-above", "1%")[0] == 0
     assert run(both, "--contender", "fs", "fs", "--fail-above", "1%")[0] == 0
 
@@ -157,14 +159,14 @@ def refusals(tmp_path: Path) -> Sequence[tuple[list[str | Path], str]]:
     ]
 
 
-def test_what_cannot_be_compared_is_refused_in_one_line(tmp_path: Path) -> None:
+def test_an_impossible_comparison_is_refused_in_one_line(tmp_path: Path) -> None:
     for arguments, message in refusals(tmp_path):
         status, out, err = run(*arguments)
         assert (status, out, err.count("\n")) == (2, "", 1), err
         assert message in err
 
 
-def test_parameters_that_are_ignored_may_differ(tmp_path: Path) -> None:
+def test_ignored_parameters_may_differ(tmp_path: Path) -> None:
     base = write(tmp_path / "a.json", measured(cell("add", "fs", objects=1000), *[[1.0]] * 3))
     new = write(tmp_path / "b.json", measured(cell("add", "fs", objects=10), *[[0.01]] * 3))
     status, out, _ = run(base, new, "--ignore", "object-counts")
@@ -172,7 +174,7 @@ def test_parameters_that_are_ignored_may_differ(tmp_path: Path) -> None:
     assert "no significant difference (1.00 to 1.00)" in out
 
 
-def test_clients_here_and_on_other_hosts_are_compared_where_that_is_asked_for(
+def test_local_and_remote_clients_are_compared_only_with_ignore_hosts(
     tmp_path: Path,
 ) -> None:
     here = Cell("add", "fs", Parameters(CrewShape(4)))
@@ -187,11 +189,11 @@ def test_clients_here_and_on_other_hosts_are_compared_where_that_is_asked_for(
     assert "no significant difference (1.00 to 1.00)" in out
 
 
-def test_processes_and_threads_of_one_number_differ_in_what_they_are(tmp_path: Path) -> None:
+def test_processes_and_threads_are_compared_only_with_ignore_threads(tmp_path: Path) -> None:
     kinds = [CrewShape(2), CrewShape(2, ClientKind.THREAD, shared=True)]
-    of = [Cell("add", "fs", Parameters(shape)) for shape in kinds]
-    base = write(tmp_path / "a.json", measured(of[0], *[[1.0]] * 3))
-    new = write(tmp_path / "b.json", measured(of[1], *[[1.0]] * 3))
+    cells = [Cell("add", "fs", Parameters(shape)) for shape in kinds]
+    base = write(tmp_path / "a.json", measured(cells[0], *[[1.0]] * 3))
+    new = write(tmp_path / "b.json", measured(cells[1], *[[1.0]] * 3))
     status, _, err = run(base, new, "--ignore", "concurrency")
     assert status == 2
     assert "differ in threads; to compare them all the same, add --ignore threads" in err
@@ -223,13 +225,13 @@ def test_every_contender_is_compared_with_itself_in_another_environment(environm
     assert run(environments, "--environment", "before", "installed", "--fail-above", "5")[0] == 0
 
 
-def test_an_environment_that_is_not_in_the_file(environments: Path) -> None:
+def test_an_environment_that_is_not_in_the_file_is_refused(environments: Path) -> None:
     status, _, err = run(environments, "--environment", "befor", "installed")
     assert (status, err.count("\n")) == (2, 1)
     assert f"--environment: no 'befor' in {environments}; did you mean before?" in err
 
 
-def test_what_is_shown_ends_with_what_compare_says_of_each(environments: Path) -> None:
+def test_show_includes_the_comparison_of_each_contender(environments: Path) -> None:
     stdout, stderr = io.StringIO(), io.StringIO()
     assert main(["show", str(environments)], stdout, stderr) == 0
     shown = lines(stdout.getvalue())
@@ -258,7 +260,7 @@ def caches(tmp_path: Path) -> Path:
     )  # fmt: skip
 
 
-def test_all_values_of_a_name_are_compared_with_the_first(caches: Path) -> None:
+def test_all_values_of_a_defined_name_are_compared_with_the_first(caches: Path) -> None:
     status, printed, _ = run(caches, "--define", "cache")
     assert status == 0
     for size in ("10MB", "100MB"):

@@ -36,7 +36,7 @@ def test_a_user_without_a_home_directory_has_to_name_a_file(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")
-def test_where_no_file_can_be_made_is_told_before_anything_is_measured() -> None:
+def test_an_unwritable_directory_is_refused_before_measuring() -> None:
     with pytest.raises(UserError, match="results cannot be written to /proc: "):
         result_files(parse(["-o", "/proc/a.json"]), PLAN)
 
@@ -49,7 +49,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "here"
 
 
-def test_default_names_have_60_characters_at_most(here: Path) -> None:
+def test_default_names_have_at_most_60_characters(here: Path) -> None:
     (here / f"{'long' * 20}.conf").touch()
     (name,) = {result_files(parse([f"{'long' * 20}.conf"]), PLAN).combined.name}
     assert len(name) <= 60
@@ -74,7 +74,7 @@ def test_last_is_the_newest_result_of_this_directory(here: Path) -> None:
     assert result_to_read("last") == Path("last")
 
 
-def test_a_run_in_which_everything_failed_is_not_in_the_way_of_the_next(here: Path) -> None:
+def test_a_run_in_which_everything_failed_does_not_block_the_next(here: Path) -> None:
     files = result_files(parse(["-o", "out.json"]), PLAN)
     files.write([failed(cell("add", "fs"), "broken")])
     assert [path.name for path in here.iterdir()] == ["out.cells.jsonl"]

@@ -1,4 +1,4 @@
-"""Contenders whose clients are on other hosts, and what has to be alike on these hosts."""
+"""Contenders with clients on other hosts, and the versions that must match on these hosts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HERE = Cluster("tcp://10.0.0.1:1", WORKERS, here=True, together=2)
 ELSEWHERE = Cluster("tcp://10.0.0.1:1", WORKERS, here=False)
 
 
-def test_hosts_that_differ_are_named() -> None:
+def test_a_host_with_different_versions_is_refused_by_name() -> None:
     versions = {"Python": "3.11.7", "ZODB": "6.4"}
     launching.check_versions("a", versions, versions)
     with pytest.raises(UserError) as error:
@@ -37,7 +37,7 @@ def test_hosts_that_differ_are_named() -> None:
         )
 
 
-def test_what_contenders_import_is_compared() -> None:
+def test_compared_versions_include_imported_distributions_and_a_digest() -> None:
     distributions = launching.distributions_of(
         ["relstorage.adapters.sqlite", "zodbshootout.cli.launching", "json"]
     )
@@ -49,7 +49,7 @@ def test_what_contenders_import_is_compared() -> None:
     assert here["zodbshootout"].startswith("of digest ")
 
 
-def test_clients_are_on_as_many_hosts_as_there_are_workers() -> None:
+def test_a_crew_has_as_many_hosts_as_the_cluster_has_workers() -> None:
     sweep = Sweep([8], [10], [300], Parameters(CrewShape(1, ClientKind.THREAD)))
     (parameters,) = on_hosts(sweep, HERE).parameters()
     assert parameters.crew == CrewShape(8, ClientKind.THREAD, hosts=2)
@@ -113,7 +113,7 @@ EXCLUSIVE = f"FileStorage: one DB at a time can open it; leave out --hosts, and 
     ],
 )
 @pytest.mark.parametrize("cluster", [HERE, ELSEWHERE])
-def test_sections_tell_what_other_hosts_reach(
+def test_a_contender_that_other_hosts_cannot_reach_is_refused(
     text: str, refusal: str | None, cluster: Cluster, tmp_path: Path
 ) -> None:
     source = Source(tmp_path / "x.conf", text)

@@ -1,4 +1,4 @@
-"""The look at every contender, by fake fork servers, and its results."""
+"""The inspection of every contender by fake fork servers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ OPENING = TimeLimit(60.0, "--open-timeout")
 
 @dataclass
 class FakeLauncher:
-    """A launcher that opens nothing, and answers, or fails with one of *failures*."""
+    """A launcher that opens nothing; it returns INFO or fails with one of *failures*."""
 
     failures: Mapping[str, Failure] = field(default_factory=dict)
     """The failures, by the text of the section, which is the name of the contender."""
@@ -47,19 +47,19 @@ class FakeLauncher:
         return INFO
 
 
-def look(
+def inspect_with(
     launcher: FakeLauncher, *contenders: Any, unavailable: Mapping[str, str] | None = None
 ) -> tuple[dict[str, str], dict[str, StorageInfo]]:
-    """Return why some contenders cannot be opened, and the info of the others."""
+    """Return the reasons of contenders that cannot be opened, and the infos of the others."""
     given: Any = launcher
     failures, opened = inspect_all(contenders, unavailable or {}, given, Observer())
     infos = {name: contender.info for name, contender in opened.items()}
     return {name: failure.cause for name, failure in failures.items()}, infos
 
 
-def test_every_contender_is_opened_once_and_one_that_fails_fails_alone() -> None:
+def test_every_contender_is_opened_once_and_a_failure_stops_no_other() -> None:
     launcher = FakeLauncher({"b": Failure("OSError: no", "Traceback")})
-    failures, info = look(launcher, *map(contender, "abc"))
+    failures, info = inspect_with(launcher, *map(contender, "abc"))
     assert launcher.inspected == ["a", "b", "c"]
     assert failures == {"b": "cannot be opened: OSError: no"}
     assert info == {"a": INFO, "c": INFO}
@@ -67,38 +67,42 @@ def test_every_contender_is_opened_once_and_one_that_fails_fails_alone() -> None
 
 def test_a_contender_without_its_server_is_not_opened() -> None:
     launcher = FakeLauncher()
-    failures, info = look(launcher, *map(contender, "ab"), unavailable={"a": "server x ended"})
+    failures, info = inspect_with(
+        launcher, *map(contender, "ab"), unavailable={"a": "server x ended"}
+    )
     assert launcher.inspected == ["b"]
     assert failures == {"a": "server x ended"}
     assert set(info) == {"b"}
 
 
-def test_a_server_that_is_not_there_is_told_with_what_to_type() -> None:
+def test_a_missing_server_is_reported_with_the_command_to_type() -> None:
     launcher = FakeLauncher()
     needy = replace(contender("a"), requirements=(Requirement((("localhost", 1),), "start it"),))
-    assert look(launcher, needy) == ({"a": "start it"}, {})
+    assert inspect_with(launcher, needy) == ({"a": "start it"}, {})
     assert launcher.inspected == []
 
 
-def test_a_missing_driver_is_told_with_what_to_type() -> None:
+def test_a_missing_driver_is_reported_with_the_command_to_type() -> None:
     launcher = FakeLauncher(
         {"a": Failure("DriverNotAvailableError: none of"), "b": Failure("OSError: no")}
     )
     needy = [replace(contender(name), installation="install it: pip") for name in "ab"]
-    failures, _ = look(launcher, *needy)
+    failures, _ = inspect_with(launcher, *needy)
     assert failures == {"a": "install it: pip", "b": "cannot be opened: OSError: no"}
 
 
-def test_a_failure_for_which_there_is_advice_ends_with_it() -> None:
+def test_a_failure_ends_with_the_advice_for_it() -> None:
     launcher = FakeLauncher({"a": Failure("(3780, 'constraint')")})
     advised = replace(contender("a"), advice=(Advice("3780", "write something else"),))
-    failures, _ = look(launcher, advised)
+    failures, _ = inspect_with(launcher, advised)
     assert failures == {"a": "cannot be opened: (3780, 'constraint'); write something else"}
 
 
-def test_where_no_fork_server_can_be_started_no_contender_can_be_opened() -> None:
+def test_no_contender_can_be_opened_if_no_fork_server_starts() -> None:
     launcher = FakeLauncher(cannot_start=Failure("no worker can be started: no memory"))
-    failures, info = look(launcher, *map(contender, "ab"), unavailable={"a": "server x ended"})
+    failures, info = inspect_with(
+        launcher, *map(contender, "ab"), unavailable={"a": "server x ended"}
+    )
     assert failures == {"a": "server x ended", "b": "no worker can be started: no memory"}
     assert info == {}
 
@@ -111,16 +115,16 @@ def test_where_no_fork_server_can_be_started_no_contender_can_be_opened() -> Non
         (["--log"], ["leak: 5 more", "a storage's own words, ***"]),
     ],
 )
-def test_what_pyperf_prints_in_every_worker_is_passed_on_by_no_option(
+def test_no_option_relays_the_lines_that_pyperf_prints_in_each_worker(
     words: list[str], expected: list[str]
 ) -> None:
     shown: list[str] = []
 
-    class Noting(Observer):
+    class Recording(Observer):
         def relay(self, line: str) -> None:
             shown.append(line)
 
-    relay = _relay(parse(words), Noting(), Mask(["geheim"]))
+    relay = _relay(parse(words), Recording(), Mask(["geheim"]))
     for line in (
         f"{LEAKS_PREFIX}5 more", "", "add: Mean +- std dev: 738 us +- 16 us",
         "a storage's own words, geheim",

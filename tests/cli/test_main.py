@@ -1,4 +1,4 @@
-"""Exit statuses, and what is printed if something goes wrong."""
+"""Exit statuses and error messages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MAPPING = "<zodb m>\n<mappingstorage>\n</mappingstorage>\n</zodb>\n"
 
 
 @pytest.fixture(autouse=True)
-def _in_a_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     Path("x.conf").write_text(FILESTORAGE)
@@ -34,9 +34,9 @@ def outcome(*words: str) -> tuple[int, str, str]:
 
 
 def refusing(function: Callable[..., Any], name: str, error: type[OSError]) -> Callable[..., Any]:
-    """Return a function that the system does not allow for a path with *name* in it.
+    """Return a form of *function* that raises an *error* for a path with *name* in it.
 
-    Root may do everything, so permissions alone would not make it fail.
+    Permissions alone would not make it fail for root.
     """
 
     def refuse(path: Any, *arguments: Any, **more: Any) -> Any:
@@ -50,7 +50,7 @@ def refusing(function: Callable[..., Any], name: str, error: type[OSError]) -> C
 @pytest.mark.parametrize(
     "option", ["-o", "--append", "--resume", "--report", "--profile", "--against"]
 )
-def test_a_directory_that_one_may_not_enter_is_one_line_and_status_2(
+def test_an_inaccessible_directory_is_reported_in_one_line_with_status_2(
     option: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "stat", refusing(os.stat, "secret", PermissionError))
@@ -62,7 +62,7 @@ def test_a_directory_that_one_may_not_enter_is_one_line_and_status_2(
     assert line.startswith("zodbshootout: ")
 
 
-def test_a_logging_file_that_one_may_not_read_is_one_line_and_status_2(
+def test_an_unreadable_logging_file_is_reported_in_one_line_with_status_2(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     Path("log.conf").write_text("<eventlog>\n</eventlog>\n")
@@ -77,7 +77,7 @@ def test_a_logging_file_that_one_may_not_read_is_one_line_and_status_2(
 
 
 @pytest.mark.parametrize("words", [["show", "secret/a.json"], ["report", "a", "-o", "secret/a.md"]])
-def test_commands_that_read_files_say_the_same(
+def test_commands_that_read_files_report_an_inaccessible_directory_too(
     words: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "stat", refusing(os.stat, "secret", PermissionError))
@@ -88,10 +88,10 @@ def test_commands_that_read_files_say_the_same(
 
 
 class OddError(Exception):
-    """An error that nothing foresees."""
+    """An unforeseen error."""
 
 
-def test_a_defect_has_a_status_of_its_own_and_asks_for_a_report(
+def test_a_defect_has_its_own_status_and_asks_for_a_report(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def fail(*_: object) -> None:
@@ -115,7 +115,7 @@ def test_a_defect_has_a_status_of_its_own_and_asks_for_a_report(
         assert line.endswith("/issues with the lines above")
 
 
-def test_a_defect_of_a_command_that_reads_files_has_that_status_too(
+def test_a_defect_in_a_command_that_reads_files_has_the_same_status(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def fail(*_: object) -> None:
@@ -127,7 +127,7 @@ def test_a_defect_of_a_command_that_reads_files_has_that_status_too(
     assert "OddError: odd (test_main.py:" in err
 
 
-def test_without_c_a_file_that_two_processes_cannot_use_is_measured_with_one_client() -> None:
+def test_one_client_is_the_default_if_two_processes_cannot_open_a_storage() -> None:
     line = (
         "zodbshootout: 1 client instead of 2: FileStorage: one DB at a time can open it; "
         "use --threads shared, or -c 1\n"
@@ -139,12 +139,12 @@ def test_without_c_a_file_that_two_processes_cannot_use_is_measured_with_one_cli
 
 
 @pytest.mark.parametrize("words", [["-c", "2"], ["--threads"], ["-c", "1"]])
-def test_clients_are_as_many_as_asked_for(words: list[str]) -> None:
+def test_no_note_is_printed_if_the_number_or_kind_of_clients_is_given(words: list[str]) -> None:
     status, _, err = outcome("x.conf", "add", "--list", *words)
     assert (status, err) == (0, "")
 
 
-def test_a_file_with_a_contender_that_two_processes_can_use_has_two_clients() -> None:
+def test_two_clients_are_the_default_if_any_contender_supports_them() -> None:
     Path("x.conf").write_text(
         f"{FILESTORAGE}<zodb b>\n<zeoclient>\nserver localhost:1\n</zeoclient>\n</zodb>\n"
     )
@@ -154,7 +154,7 @@ def test_a_file_with_a_contender_that_two_processes_can_use_has_two_clients() ->
     assert out.splitlines()[4].split() == ["add", "n/a", "[1]", "yes"]
 
 
-def test_what_pyperf_says_when_it_fails_is_printed(
+def test_the_error_of_a_failed_pyperf_command_is_printed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     run = subprocess.run
@@ -186,7 +186,7 @@ def test_a_broken_installation_has_the_status_of_a_defect(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(("name", "line"), [("remote", 33), ("oracle", 22)])
-def test_a_variable_that_has_to_be_set_is_named(
+def test_an_unset_environment_variable_is_named_with_its_line(
     name: str, line: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("SHOOTOUT_PASSWORD", raising=False)

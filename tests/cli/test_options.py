@@ -39,7 +39,7 @@ def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "log.conf").write_text("<eventlog>\nlevel info\n</eventlog>\n")
 
 
-def test_with_nothing_the_embedded_default_is_measured_in_one_process() -> None:
+def test_without_arguments_one_process_measures_the_embedded_default() -> None:
     options = parse([])
     assert options.path == EMBEDDED
     assert options.benchmarks == SEVEN
@@ -48,12 +48,12 @@ def test_with_nothing_the_embedded_default_is_measured_in_one_process() -> None:
 
 
 @pytest.mark.parametrize("words", [["x.conf"], ["-c", "2"], ["-c2"], ["x.conf", "add"]])
-def test_otherwise_clients_are_two_processes(words: list[str]) -> None:
+def test_clients_are_two_processes_if_a_file_or_a_number_is_given(words: list[str]) -> None:
     sweep = parse(words).sweep
     assert (*kind(sweep), sweep.concurrency) == (ClientKind.PROCESS, False, [2])
 
 
-def test_rates_are_of_all_clients_and_a_range_doubles() -> None:
+def test_rates_may_be_lists_and_doubling_ranges() -> None:
     options = parse(["x.conf", "add", "--rate", "20..200,5", "--rate", "0.5"])
     assert options.sweep.rates == [20, 40, 80, 160, 200, 5, 0.5]
     assert not options.sweep.base.even_arrivals
@@ -67,7 +67,7 @@ def test_a_latency_limit_is_a_percentile_and_a_time() -> None:
     assert limits == [LatencyLimit(99, 0.05), LatencyLimit(99.9, 2)]
 
 
-def test_names_have_values() -> None:
+def test_define_gives_a_name_one_or_more_values() -> None:
     options = parse(["x.conf", "--define", "Cache=1MB,10MB", "--define", "objects=5"])
     assert options.variants.definitions == {"cache": ["1MB", "10MB"], "objects": ["5"]}
 
@@ -87,7 +87,7 @@ def test_names_have_values() -> None:
         (["--define", "cache=1,2", "--against", "ZODB"], "--define with several values and"),
     ],
 )
-def test_what_is_no_definition_is_refused(words: list[str], message: str) -> None:
+def test_an_invalid_definition_is_refused(words: list[str], message: str) -> None:
     with pytest.raises(UserError) as error:
         parse(["x.conf", *words])
     assert message in str(error.value)
@@ -110,14 +110,14 @@ def test_what_is_no_definition_is_refused(words: list[str], message: str) -> Non
         (["--latency-limit", "p99=0ms"], "'p99=0ms' is not a percentile and a time"),
     ],
 )
-def test_what_is_no_rate_or_limit_is_refused(words: list[str], message: str) -> None:
+def test_an_invalid_rate_or_latency_limit_is_refused(words: list[str], message: str) -> None:
     with pytest.raises(UserError) as error:
         parse(["add", *words])
     assert message in str(error.value)
 
 
 @pytest.mark.parametrize("words", [["--threads"], ["--gevent"], ["--threads", "x.conf"]])
-def test_threads_and_greenlets_are_two_wherever_they_run(words: list[str]) -> None:
+def test_threads_and_greenlets_are_two_by_default(words: list[str]) -> None:
     assert parse(words).sweep.concurrency == [2]
 
 
@@ -144,7 +144,9 @@ def test_defaults_are_those_of_the_manual() -> None:
         (["--gevent", "--threads", "unique"], ClientKind.GREENLET, False),
     ],
 )
-def test_kinds_of_clients(words: list[str], unit: ClientKind, shared: bool) -> None:
+def test_options_choose_the_kind_of_clients(
+    words: list[str], unit: ClientKind, shared: bool
+) -> None:
     sweep = parse(words).sweep
     assert kind(sweep) == (unit, shared)
 
@@ -161,7 +163,7 @@ def test_kinds_of_clients(words: list[str], unit: ClientKind, shared: bool) -> N
         ["--threads", "--btrees", "--log", "x.conf", "cold"],
     ],
 )
-def test_trap_12_optional_values_swallow_nothing(words: list[str]) -> None:
+def test_trap_12_options_with_optional_values_swallow_no_other_word(words: list[str]) -> None:
     options = parse(words)
     assert options.path == Path("x.conf")
     assert options.benchmarks == ["cold"]
@@ -176,7 +178,7 @@ def test_log_takes_a_level_or_a_file_that_configures_logging() -> None:
     assert parse(["--log=log.conf"]).path == EMBEDDED
 
 
-def test_a_uri_in_place_of_a_file() -> None:
+def test_a_uri_can_replace_the_file() -> None:
     options = parse(["zeo://localhost:8100", "cold", "-c", "4"])
     assert (options.uri, options.path.stem) == ("zeo://localhost:8100", "zeo")
     assert options.benchmarks == ["cold"]
@@ -186,13 +188,13 @@ def test_a_uri_in_place_of_a_file() -> None:
     assert parse([]).uri is None
 
 
-def test_with_a_uri_and_nothing_else_there_is_one_process() -> None:
+def test_a_uri_alone_is_measured_in_one_process() -> None:
     for words, size in ((["file:///tmp/x.fs"], 1), (["file:///tmp/x.fs", "-c2"], 2)):
         sweep = parse(words).sweep
         assert (*kind(sweep), sweep.concurrency) == (ClientKind.PROCESS, False, [size])
 
 
-def test_a_file_that_is_called_like_a_uri_is_a_file() -> None:
+def test_an_existing_file_whose_name_looks_like_a_uri_is_a_file() -> None:
     Path("zeo:x").touch()
     assert parse(["zeo:x"]).uri is None
     assert parse(["zeo:x"]).path == Path("zeo:x")
@@ -205,7 +207,7 @@ def test_trap_12_a_benchmark_can_be_left_out(name: str) -> None:
     ]
 
 
-def test_benchmarks_run_in_their_order_and_once() -> None:
+def test_benchmarks_run_once_and_in_a_fixed_order() -> None:
     assert parse(["x.conf", "hot", "add", "hot"]).benchmarks == ["add", "hot"]
     every = [name for name in benchmarks() if name != "replay"]  # it needs a workload
     assert parse(["x.conf", "all"]).benchmarks == every
@@ -214,7 +216,7 @@ def test_benchmarks_run_in_their_order_and_once() -> None:
     assert parse(["cold"]).path == EMBEDDED
 
 
-def test_sweeps_by_commas_and_by_repetition() -> None:
+def test_a_sweep_is_given_by_commas_or_by_repeated_options() -> None:
     sweep = parse(
         ["-c", "1,2", "-c", "4", "--object-counts", "10,100", "-s", "128", "-s", "300,128"]
     ).sweep
@@ -224,7 +226,7 @@ def test_sweeps_by_commas_and_by_repetition() -> None:
     assert len(sweep.parameters()) == 12
 
 
-def test_what_shapes_the_data() -> None:
+def test_options_shape_the_data() -> None:
     base = parse(
         ["--btrees", "OO", "--btree-leaf-size", "7", "--btree-internal-size", "9", "--blobs",
          "--compressibility", "0.25", "--min-objects", "100", "--seed", "3"]
@@ -241,7 +243,7 @@ def test_what_shapes_the_data() -> None:
     )
 
 
-def test_the_value_of_zap() -> None:
+def test_zap_asks_unless_it_has_a_value() -> None:
     assert parse(["x.conf"]).zap is None
     assert parse(["x.conf", "--zap"]).zap == "ask"
     assert parse(["--zap", "x.conf", "add"]).zap == "ask"
@@ -251,18 +253,18 @@ def test_the_value_of_zap() -> None:
     assert parse(["x.conf", "--zap", "a,B"]).zap == "a,B"
 
 
-def test_the_options_of_a_run() -> None:
+def test_pack_leaks_profile_and_fail_fast_apply_to_the_run() -> None:
     run = parse(["x.conf", "--threads", "--pack", "--leaks", "--profile", "d", "--fail-fast"]).run
     assert (run.pack, run.leaks, run.fail_fast) == (True, True, True)
     assert run.profiles == Path("d").absolute()
 
 
-def test_btrees() -> None:
+def test_btrees_are_io_unless_another_kind_is_given() -> None:
     assert parse(["--btrees"]).sweep.base.mapping is MappingType.IO
     assert parse(["--btrees", "OO"]).sweep.base.mapping is MappingType.OO
 
 
-def test_fast_rigorous_and_single_value_do_what_pyperf_says() -> None:
+def test_fast_rigorous_and_single_value_change_the_effort() -> None:
     effort = parse([]).effort
     assert parse(["--fast"]).effort == replace(effort, cell_limit=8.0 / 3)
     assert parse(["--rigorous"]).effort == replace(effort, precision=0.02, cell_limit=32.0)
@@ -273,14 +275,14 @@ def test_fast_rigorous_and_single_value_do_what_pyperf_says() -> None:
     assert (single.processes, single.values, single.warmups, single.loops) == (1, 1, 0, 1)
 
 
-def test_sweeps_over_ranges() -> None:
+def test_a_sweep_may_include_ranges() -> None:
     sweep = parse(["-c", "1..4", "-c", "8", "--object-counts", "9..11", "-s", "300..302,128"]).sweep
     assert sweep.concurrency == [1, 2, 3, 4, 8]
     assert sweep.objects == [9, 10, 11]
     assert sweep.object_sizes == [300, 301, 302, 128]
 
 
-def test_durations_have_units() -> None:
+def test_durations_may_have_units() -> None:
     assert [parse(["--at-most", text]).effort.limit for text in ("2", "30s", "2m", "1h")] == [
         120, 30, 120, 3600,
     ]  # fmt: skip
@@ -354,32 +356,34 @@ def test_benchmarks_may_be_separated_by_commas() -> None:
         (["--at-most", "2x"], "--at-most: '2x' is not a duration, such as 5, 30s or 2m"),
     ],
 )
-def test_bad_usage_is_one_line(words: list[str], message: str) -> None:
+def test_bad_usage_is_reported_in_one_line(words: list[str], message: str) -> None:
     with pytest.raises(UserError) as caught:
         parse(words)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
-def test_a_logging_file_that_is_no_text_is_refused() -> None:
+def test_a_logging_file_that_is_not_text_is_refused() -> None:
     Path("log.conf").write_bytes(b"\xff<eventlog>\n</eventlog>\n")
     with pytest.raises(UserError, match=r"--log: .*log\.conf: 'utf-8' codec can't decode byte"):
         parse(["--log=log.conf"])
 
 
-def test_a_logging_file_that_is_wrong_is_told_with_the_line() -> None:
+def test_an_error_in_a_logging_file_is_reported_with_its_line() -> None:
     Path("log.conf").write_text("<logger>\nnonsense 1\n</logger>\n")
     with pytest.raises(UserError, match=r"log\.conf:2: 'nonsense' is not a known key"):
         parse(["--log", "log.conf", "x.conf"])
 
 
-def test_gevent_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gevent_is_refused_with_advice_if_it_is_not_installed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(UserError, match=r"pip install gevent"):
         parse(["--gevent"])
 
 
-def test_a_python_without_us_is_told_before_anything_is_measured(tmp_path: Path) -> None:
+def test_a_python_without_zodbshootout_is_refused_before_measuring(tmp_path: Path) -> None:
     python = tmp_path / "python"
     python.write_text("#!/bin/sh\nexit 1\n")
     python.chmod(0o755)
@@ -393,19 +397,19 @@ def test_memory_can_be_traced_in_threads() -> None:
 
 
 @pytest.mark.parametrize("option", ["--tracemalloc", "--track-memory"])
-def test_where_memory_is_measured_a_value_is_one_iteration_unless_told_otherwise(
+def test_a_memory_value_is_one_iteration_unless_loops_are_given(
     option: str,
 ) -> None:
     assert parse([option, "--threads"]).effort.loops == 1
     assert parse([option, "--threads", "-l", "5"]).effort.loops == 5
 
 
-def test_runs_and_values_that_are_given_are_a_fixed_effort() -> None:
+def test_a_given_number_of_runs_or_values_fixes_the_effort() -> None:
     assert parse(["-p", "5"]).effort == Effort(5, 0, 0, 0, 0.05, run_time=RUN_TIME)
     assert parse(["-n", "7"]).effort == Effort(3, 7, 0, 0, 0.05, run_time=RUN_TIME)
 
 
-def test_a_precision_and_a_limit_may_be_given() -> None:
+def test_precision_and_at_most_are_accepted_unless_the_effort_is_fixed() -> None:
     effort = parse(["--precision", "2%", "--at-most", "10", "-n", "7"]).effort
     assert (effort.precision, effort.limit, effort.values) == (0.02, 600.0, 7)
     assert parse(["--at-most", "0.5"]).effort.limit == 30.0
@@ -420,7 +424,7 @@ def test_a_precision_and_a_limit_may_be_given() -> None:
             parse(words)
 
 
-def test_the_help_says_what_values_look_like_and_how_shells_complete() -> None:
+def test_the_help_describes_values_and_shell_completion() -> None:
     text = " ".join(run_parser().format_help().split())
     for words in (
         "bytes of a stored record, such as 300 or 1k (default: 300)",
@@ -431,7 +435,7 @@ def test_the_help_says_what_values_look_like_and_how_shells_complete() -> None:
         assert words in text
 
 
-def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as leaving:
         parse(["--version"])
     assert leaving.value.code == 0

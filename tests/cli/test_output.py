@@ -19,7 +19,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_only_a_terminal_can_be_asked_on() -> None:
+def test_questions_are_asked_only_on_a_terminal() -> None:
     console = Console(file=io.StringIO())
     assert not Streams(console, console, None).can_ask
     assert not Streams(console, console, io.StringIO("y\n")).can_ask
@@ -28,21 +28,21 @@ def test_only_a_terminal_can_be_asked_on() -> None:
 
 @pytest.mark.parametrize("answer", ["", "\n", " \n", "n\n", "no\n", "yeah\n", "y es\n", "ja\n"])
 def test_trap_11_anything_but_yes_is_a_no(answer: str) -> None:
-    assert not asked_with(answer)
+    assert not answers_yes(answer)
 
 
 @pytest.mark.parametrize("answer", ["y\n", "Y\n", "yes\n", "YES\n", " y \n", "yes"])
 def test_an_explicit_yes_is_a_yes(answer: str) -> None:
-    assert asked_with(answer)
+    assert answers_yes(answer)
 
 
-def asked_with(answer: str) -> bool:
+def answers_yes(answer: str) -> bool:
     console = Console(file=io.StringIO())
     return Streams(console, console, Terminal(answer)).ask("Destroy all data of a?")
 
 
 class Full(io.StringIO):
-    """A file on a disk that is full from some time on."""
+    """A file on a disk that is full while *full* is true."""
 
     full = True
 
@@ -52,7 +52,7 @@ class Full(io.StringIO):
         return super().write(text)
 
 
-def test_what_the_encoding_of_the_output_lacks_is_printed_as_an_escape() -> None:
+def test_a_character_that_the_encoding_lacks_is_printed_as_an_escape() -> None:
     buffer = io.BytesIO()
     file = io.TextIOWrapper(buffer, encoding="ascii", write_through=True)
     streams = Streams(console_on(file), console_on(file), None)
@@ -61,14 +61,14 @@ def test_what_the_encoding_of_the_output_lacks_is_printed_as_an_escape() -> None
     assert streams.loss is None
 
 
-def test_what_is_wrong_is_one_line_whatever_is_in_it() -> None:
+def test_a_complaint_is_one_line_whatever_its_text() -> None:
     file = io.StringIO()
     streams = Streams(console_on(io.StringIO()), console_on(file), None)
     streams.complain("no such file: a\nb\x1b[31m")
     assert file.getvalue() == "zodbshootout: no such file: a\\nb\\x1b[31m\n"
 
 
-def test_what_cannot_be_printed_is_lost_and_why_is_known() -> None:
+def test_the_reason_for_lost_output_is_recorded() -> None:
     file = Full()
     streams = Streams(console_on(file), console_on(Full()), None)
     streams.complain("not told")
@@ -80,7 +80,7 @@ def test_what_cannot_be_printed_is_lost_and_why_is_known() -> None:
     assert file.getvalue() == "another\n"
 
 
-def test_a_reader_that_is_gone_has_lost_nothing_that_anybody_would_read(
+def test_a_closed_pipe_does_not_count_as_lost_output(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     reading, writing = os.pipe()
@@ -93,21 +93,21 @@ def test_a_reader_that_is_gone_has_lost_nothing_that_anybody_would_read(
     assert capfd.readouterr() == ("", "")
 
 
-def test_what_a_buffer_holds_when_its_file_cannot_be_written_to_ends_nothing_later(
+def test_unwritable_buffered_output_is_lost_without_an_error_on_close(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "a"
     path.touch()
-    # Open for reading alone: what is written is refused when it is flushed, by the system.
+    # Open for reading only: the system refuses the written data when it is flushed.
     descriptor = os.open(path, os.O_RDONLY)
-    with open(descriptor, "w") as file:  # noqa: PTH123 - of a descriptor there is no Path
+    with open(descriptor, "w") as file:  # noqa: PTH123 - a descriptor has no Path
         console = console_on(file)
         print_line(console, "one")
         assert Streams(console, console, None).loss == os.strerror(errno.EBADF)
     assert path.read_text() == ""
 
 
-def test_what_can_be_printed_is_printed() -> None:
+def test_text_that_looks_like_markup_is_printed_verbatim() -> None:
     file = io.StringIO()
     streams = Streams(console_on(file), console_on(None), None)
     print_line(streams.out, "[bold]as it is")

@@ -1,4 +1,4 @@
-"""The progress of a run: what a terminal shows while it is measured, and what a pipe gets."""
+"""The progress of a run: a live table on a terminal, and lines in a pipe."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def screen() -> Iterator[Screen]:
 
 
 def runs_so_far(runs: int) -> list[CellResult]:
-    """Return the default benchmarks of four contenders, of which *add* has an additional run."""
+    """Return results of four contenders and the default benchmarks; *add* has one more run."""
     results = []
     for result in noisy_run(FOUR, 0.01):
         number = runs + (result.cell.benchmark == "add")
@@ -71,7 +71,7 @@ def runs_so_far(runs: int) -> list[CellResult]:
 
 
 @pytest.mark.parametrize("runs", [0, 1, 3])
-def test_the_table_fills_while_it_is_measured(screen: Screen, runs: int) -> None:
+def test_the_table_fills_during_the_run(screen: Screen, runs: int) -> None:
     screen.now = 14.0 + 60 * runs
     screen.table.results_changed(runs_so_far(runs))
     screen.table.working_on([cell("cold", name) for name in FOUR], f"run {runs + 1} of 4")
@@ -92,7 +92,7 @@ def test_the_spinner_turns_and_the_clock_runs_if_the_time_left_is_unknown(screen
     assert "0:01:05" in screen.lines()[-1]
 
 
-def test_the_spinner_turns_although_no_time_is_left(screen: Screen) -> None:
+def test_the_spinner_turns_even_if_no_time_is_left(screen: Screen) -> None:
     screen.now = 4.0
     screen.table.left(0.4)
     first = screen.lines()[-1]
@@ -102,7 +102,7 @@ def test_the_spinner_turns_although_no_time_is_left(screen: Screen) -> None:
     assert "0:00:09" in second
 
 
-def test_the_bar_and_the_time_are_there_however_many_contenders_there_are(screen: Screen) -> None:
+def test_the_bar_and_the_time_left_stay_visible_with_many_contenders(screen: Screen) -> None:
     screen.table.working_on([cell("add", f"contender_{n}") for n in range(8)], "run 2 of 4")
     screen.table.left(200.0)
     (line,) = screen.lines()
@@ -112,7 +112,7 @@ def test_the_bar_and_the_time_are_there_however_many_contenders_there_are(screen
     assert line.endswith("…")
 
 
-def test_a_table_that_is_higher_than_the_terminal_leaves_room_for_the_bar() -> None:
+def test_a_table_that_is_taller_than_the_terminal_leaves_room_for_the_bar() -> None:
     screen = Screen(height=9)
     with screen.table.live:
         screen.table.results_changed(runs_so_far(1))
@@ -123,7 +123,7 @@ def test_a_table_that_is_higher_than_the_terminal_leaves_room_for_the_bar() -> N
     assert "filestorage" in lines[2]
 
 
-def test_nothing_of_the_live_table_is_left_when_it_ends() -> None:
+def test_the_live_table_leaves_only_failures_on_the_screen() -> None:
     screen = Screen()
     with screen.table.live:
         screen.table.results_changed(runs_so_far(1))
@@ -159,7 +159,7 @@ def test_a_pipe_gets_a_line_for_each_row_and_each_minute() -> None:
     ]
 
 
-def test_a_pipe_gets_each_step_if_that_is_wanted() -> None:
+def test_a_pipe_gets_each_step_if_verbose() -> None:
     stream = io.StringIO()
     for verbose in (False, True):
         lines = Lines(Console(file=stream, width=200), 2, verbose=verbose)

@@ -22,7 +22,7 @@ def out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return Path("out.json")
 
 
-def there() -> list[str]:
+def names_here() -> list[str]:
     return sorted(path.name for path in Path().iterdir())
 
 
@@ -35,10 +35,10 @@ def there() -> list[str]:
         ("page.csv", b"file,benchmark"), ("page.json", b"[\n {"),
     ],
 )  # fmt: skip
-def test_the_ending_tells_the_format(out: Path, name: str, start: bytes) -> None:
+def test_the_file_ending_determines_the_format(out: Path, name: str, start: bytes) -> None:
     assert run("report", out, "-o", name) == (0, f"Report: {name}\n", "")
     assert Path(name).read_bytes().startswith(start)
-    assert there() == sorted(["out.json", "out.d", "out.cells.jsonl", name])
+    assert names_here() == sorted(["out.json", "out.d", "out.cells.jsonl", name])
 
 
 def test_a_format_can_be_named(out: Path) -> None:
@@ -46,13 +46,13 @@ def test_a_format_can_be_named(out: Path) -> None:
     assert Path("page").read_bytes().startswith(SVG)
 
 
-def test_what_was_there_is_replaced(out: Path) -> None:
+def test_an_existing_report_is_replaced(out: Path) -> None:
     Path("page.md").write_text("old")
     assert run("report", out, "-o", "page.md")[0] == 0
     assert not Path("page.md").read_text(encoding="utf-8").startswith("old")
 
 
-def test_several_files_are_side_by_side(out: Path) -> None:
+def test_several_files_are_reported_side_by_side(out: Path) -> None:
     written(Path("new.json"), *EVERYTHING)
     assert run("report", out, "new.json", "-o", "page.md")[0] == 0
     text = Path("page.md").read_text(encoding="utf-8")
@@ -68,7 +68,7 @@ def test_the_baseline_can_be_named(out: Path) -> None:
     assert "×: the speed as a multiple of that of zeo; " in text
 
 
-def test_a_contender_can_be_drawn_as_the_limit(out: Path) -> None:
+def test_the_ceiling_is_drawn_dashed(out: Path) -> None:
     assert run("report", out, "-o", "page.html", "--ceiling", "zeo")[0] == 0
     page = Path("page.html").read_text(encoding="utf-8")
     assert "<li>dashed: zeo</li>" in page
@@ -90,16 +90,18 @@ def test_a_contender_can_be_drawn_as_the_limit(out: Path) -> None:
         (["out.json", "-o", "a.html", "--ceiling", "x"], "no contender 'x'; there are fs, zeo"),
     ],
 )
-def test_what_cannot_be_done_is_said_in_one_line(out: Path, words: list[str], message: str) -> None:
+def test_a_report_that_cannot_be_written_is_refused_in_one_line(
+    out: Path, words: list[str], message: str
+) -> None:
     status, stdout, stderr = run("report", *words)
     assert (status, stdout) == (2, "")
     assert message in stderr
     assert stderr.count("\n") == 1
-    assert there() == ["out.cells.jsonl", "out.d", "out.json"]
+    assert names_here() == ["out.cells.jsonl", "out.d", "out.json"]
 
 
 @pytest.mark.parametrize("module", ["altair", "vl_convert", "jinja2"])
-def test_a_package_that_is_missing_is_named(
+def test_a_missing_package_is_reported_with_the_command_to_type(
     out: Path, module: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("html", "svg", "png", "drawing"):
@@ -112,7 +114,7 @@ def test_a_package_that_is_missing_is_named(
     assert run("out.conf", "--report", "page.html", "--list")[0] == 2
 
 
-def test_a_picture_of_no_figures_is_an_error(tmp_path: Path) -> None:
+def test_a_chart_without_figures_is_an_error(tmp_path: Path) -> None:
     path = written(tmp_path / "a.json", failed(EVERYTHING[0].cell, "gone"))
     for ending in ("svg", "png"):
         status, _, stderr = run("report", path, "-o", tmp_path / f"a.{ending}")
@@ -123,13 +125,13 @@ def test_a_picture_of_no_figures_is_an_error(tmp_path: Path) -> None:
     assert "gone" in (tmp_path / "a.html").read_text(encoding="utf-8")
 
 
-def test_a_page_is_small(tmp_path: Path, out: Path) -> None:
+def test_an_html_page_is_smaller_than_3_megabytes(tmp_path: Path, out: Path) -> None:
     path = written(tmp_path / "swept.json", *SWEPT)
     assert run("report", path, "-o", "page.html")[0] == 0
     assert Path("page.html").stat().st_size < 3_000_000
 
 
-def test_a_page_asks_for_nothing(out: Path) -> None:
+def test_an_html_page_loads_nothing_from_elsewhere(out: Path) -> None:
     run("report", out, "-o", "page.html")
     page = Path("page.html").read_text(encoding="utf-8")
     head = page[: page.index("</head>")]
@@ -147,7 +149,7 @@ def test_other_commands_write_in_the_same_formats(out: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["out.json", "./out.json", "other.json", "out.cells.jsonl"])
-def test_results_are_not_written_over(out: Path, name: str) -> None:
+def test_a_report_does_not_overwrite_results(out: Path, name: str) -> None:
     written(Path("other.json"), *EVERYTHING)
     before = Path(name).read_bytes()
     message = f"zodbshootout: -o: {Path(name)} holds results or is read; name another file\n"
@@ -155,7 +157,7 @@ def test_results_are_not_written_over(out: Path, name: str) -> None:
     assert Path(name).read_bytes() == before
 
 
-def test_a_report_of_a_run_is_written_over_none_of_its_files(out: Path) -> None:
+def test_the_report_of_a_run_does_not_overwrite_results(out: Path) -> None:
     Path("x.conf").write_text("<zodb m>\n<mappingstorage>\n</mappingstorage>\n</zodb>\n")
     for name in ("out.json", "new.json"):
         status, _, stderr = run("x.conf", "add", "-c1", "-o", "new.json", "--report", name)

@@ -1,4 +1,4 @@
-"""The command that prints what result files hold."""
+"""The command that prints result files."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def run(*arguments: str | Path) -> tuple[int, str, str]:
     return status, stdout.getvalue(), stderr.getvalue()
 
 
-def test_what_a_run_printed_is_printed_again_byte_for_byte(out: Path) -> None:
+def test_show_prints_the_table_of_the_run_byte_for_byte(out: Path) -> None:
     stream = io.StringIO()
     text.write(make_report([ResultSet(EVERYTHING)]), console_on(stream))
     assert run("show", out) == (0, stream.getvalue(), "")
@@ -57,7 +57,7 @@ def test_results_are_read_as_they_were_written(tmp_path: Path) -> None:
         assert results[odd].benchmark().get_values() == (1.0, 2.0)
 
 
-def test_without_the_list_of_cells_there_are_those_with_a_figure(out: Path) -> None:
+def test_only_measured_cells_are_read_if_the_list_of_cells_is_missing(out: Path) -> None:
     shutil.copy(out, out.with_name("moved.json"))
     moved = read_results(out.with_name("moved.json"))
     assert [result.cell for result in moved] == [
@@ -65,7 +65,7 @@ def test_without_the_list_of_cells_there_are_those_with_a_figure(out: Path) -> N
     ]
 
 
-def test_what_was_appended_is_shown_once(out: Path) -> None:
+def test_an_appended_result_is_merged_into_its_cell(out: Path) -> None:
     again = measured(cell("add", "fs"), [0.04])
     late = measured(cell("cold", "pg"), [0.5])
     ResultFiles(out).appending().write([with_worker_metadata(again), with_worker_metadata(late)])
@@ -77,7 +77,7 @@ def test_what_was_appended_is_shown_once(out: Path) -> None:
     assert by_cell[late.cell].reason == ""
 
 
-def test_a_run_in_which_nothing_was_measured_is_shown_and_added_to(tmp_path: Path) -> None:
+def test_a_run_without_measurements_can_be_shown_and_appended_to(tmp_path: Path) -> None:
     nothing = [result for result in EVERYTHING if not result.measured]
     path = written(tmp_path / "out.json", *nothing)
     assert not path.exists()
@@ -88,7 +88,7 @@ def test_a_run_in_which_nothing_was_measured_is_shown_and_added_to(tmp_path: Pat
     assert len(read_results(path)) == len(nothing) + 1
 
 
-def test_what_was_measured_and_is_gone_has_no_figure(out: Path) -> None:
+def test_a_measured_cell_has_no_figure_if_the_result_file_is_gone(out: Path) -> None:
     out.unlink()
     status, shown, _ = run("show", out)
     assert status == 0
@@ -96,7 +96,7 @@ def test_what_was_measured_and_is_gone_has_no_figure(out: Path) -> None:
     assert shown.count("not run") == 5
 
 
-def test_several_files_stand_side_by_side_under_their_names(out: Path, tmp_path: Path) -> None:
+def test_several_files_are_shown_side_by_side_under_their_names(out: Path, tmp_path: Path) -> None:
     other = written(tmp_path / "b.json", measured(cell("add", "fs"), [0.01]))
     status, shown, _ = run("show", out, other)
     assert status == 0
@@ -108,7 +108,7 @@ def test_several_files_stand_side_by_side_under_their_names(out: Path, tmp_path:
     assert f"{same_name}: fs" in shown
 
 
-def test_csv_has_the_layout_of_the_table_if_that_is_asked_for(out: Path) -> None:
+def test_csv_has_the_layout_of_the_table_if_requested(out: Path) -> None:
     _, cells, _ = run("show", out, "--format", "csv")
     _, table, _ = run("show", out, "--format", "csv", "--layout", "table")
     assert cells.startswith("file,benchmark,contender,")
@@ -116,7 +116,7 @@ def test_csv_has_the_layout_of_the_table_if_that_is_asked_for(out: Path) -> None
     assert table.splitlines()[2] == "Add 1000 Objects,100000.0,20000.0,failed"
 
 
-def test_files_of_pyperf_alone_are_refused_with_the_command_that_shows_them(
+def test_a_plain_pyperf_file_is_refused_with_the_command_that_shows_it(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "timeit.json"
@@ -144,7 +144,7 @@ def test_files_of_pyperf_alone_are_refused_with_the_command_that_shows_them(
         ([], "the following arguments are required: FILE"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_said_in_one_line(out: Path, arguments: list[str], complaint: str) -> None:
+def test_bad_usage_is_reported_in_one_line(out: Path, arguments: list[str], complaint: str) -> None:
     status, shown, stderr = run(
         "show", *[str(out) if argument == "OUT" else argument for argument in arguments]
     )
@@ -153,7 +153,7 @@ def test_what_is_wrong_is_said_in_one_line(out: Path, arguments: list[str], comp
     assert stderr.count("\n") == 1
 
 
-def test_a_file_that_is_damaged_is_named(out: Path) -> None:
+def test_a_damaged_file_is_named(out: Path) -> None:
     out.write_text("{")
     status, _, stderr = run("show", out)
     assert status == 2
@@ -167,7 +167,7 @@ def test_a_file_that_is_damaged_is_named(out: Path) -> None:
         assert "out.cells.jsonl" in stderr
 
 
-def test_a_table_without_the_contender_that_figures_are_relative_to_is_left_out(
+def test_a_table_that_lacks_the_reference_contender_is_left_out(
     tmp_path: Path,
 ) -> None:
     path = written(
@@ -181,7 +181,7 @@ def test_a_table_without_the_contender_that_figures_are_relative_to_is_left_out(
     assert "tpc" not in out
 
 
-def test_a_file_can_be_shown_beside_itself(out: Path) -> None:
+def test_a_file_can_be_shown_next_to_itself(out: Path) -> None:
     status, text, _ = run("show", out, out)
     assert status == 0
     assert f"1. {out}: fs" in text

@@ -39,7 +39,9 @@ def _some_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (["-cold", "-c", "old"], ["--exclude=cold", "-c", "old"]),
     ],
 )
-def test_what_belongs_together(words: list[str], expected: list[str]) -> None:
+def test_words_are_spelled_out_as_options_with_their_values(
+    words: list[str], expected: list[str]
+) -> None:
     assert spelled_out(words) == expected
 
 
@@ -69,7 +71,7 @@ def test_what_belongs_together(words: list[str], expected: list[str]) -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_told_in_one_line(words: list[str], message: str) -> None:
+def test_bad_usage_is_reported_in_one_line(words: list[str], message: str) -> None:
     with pytest.raises(UserError) as caught:
         parse(words)
     assert message in str(caught.value)

@@ -93,7 +93,7 @@ def test_a_page_has_the_tables_and_the_charts(recorded: Path, tmp_path: Path) ->
         (b'zodb-workload 1\n{"time": 1, "clock": 1}\nWLCH', "cut off after byte"),
     ],
 )
-def test_a_file_that_cannot_be_described_is_an_error_in_one_line(
+def test_an_unreadable_workload_is_reported_in_one_line(
     tmp_path: Path, text: bytes, reason: str
 ) -> None:
     path = tmp_path / "x.events"
@@ -120,7 +120,7 @@ def test_a_page_that_cannot_be_written_is_named(recorded: Path, tmp_path: Path) 
     assert (status, err) == (2, f"zodbshootout: {reason}\n")
 
 
-def test_an_output_does_not_replace_what_is_read(recorded: Path) -> None:
+def test_an_output_does_not_overwrite_the_input(recorded: Path) -> None:
     (file,) = recorded.glob("*.events")
     status, _, err = run(file, "-o", file)
     assert status == 2
@@ -165,7 +165,9 @@ def test_a_workload_is_made_and_described_and_can_be_replayed(tmp_path: Path) ->
         (["--lods", "3"], "unknown option --lods; did you mean --loads?"),
     ],
 )
-def test_a_mixture_that_cannot_be_made(words: list[str], message: str, tmp_path: Path) -> None:
+def test_an_invalid_mixture_is_refused_in_one_line(
+    words: list[str], message: str, tmp_path: Path
+) -> None:
     path = tmp_path / "x.workload"
     status, out, err = run("make", "-o", path, *words)
     assert (status, out, len(err.splitlines())) == (2, "", 1)
@@ -173,12 +175,12 @@ def test_a_mixture_that_cannot_be_made(words: list[str], message: str, tmp_path:
     assert not path.exists()
 
 
-def test_a_workload_that_exists_is_not_written_over(recorded: Path) -> None:
+def test_an_existing_workload_is_not_overwritten(recorded: Path) -> None:
     status, _, err = run("make", "-o", recorded)
     assert (status, err) == (2, f"zodbshootout: -o: {recorded} exists; name another file\n")
 
 
-def test_a_workload_that_cannot_be_written(tmp_path: Path) -> None:
+def test_a_workload_that_cannot_be_written_is_reported_in_one_line(tmp_path: Path) -> None:
     status, _, err = run("make", "-o", tmp_path / "missing" / "x.workload")
     assert status == 2
     assert len(err.splitlines()) == 1

@@ -49,11 +49,11 @@ def test_the_embedded_default_has_four_contenders_and_a_server(tmp_path: Path) -
     assert users == ["zeo"]
 
 
-def test_the_copy_of_the_embedded_default_in_etc_is_one() -> None:
+def test_the_copy_of_the_embedded_default_in_etc_is_identical() -> None:
     assert (ETC / "embedded.conf").read_bytes() == EMBEDDED.read_bytes()
 
 
-# runzeo.conf is runzeo's.
+# runzeo.conf is a configuration of runzeo.
 SAMPLES = [path for path in sorted(ETC.glob("*.conf")) if path.name != "runzeo.conf"]
 
 
@@ -144,7 +144,7 @@ def test_every_sample_can_be_read(
         ("%include nowhere.conf\n", "nowhere.conf"),
     ],
 )
-def test_what_is_wrong_is_said_in_one_line_with_the_place(
+def test_an_error_is_reported_in_one_line_with_its_place(
     text: str, message: str, tmp_path: Path
 ) -> None:
     with pytest.raises(UserError) as caught:
@@ -153,7 +153,7 @@ def test_what_is_wrong_is_said_in_one_line_with_the_place(
     assert "\n" not in str(caught.value)
 
 
-def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+def test_an_unreadable_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"no such file: nowhere\.conf"):
         read_source(Path("nowhere.conf"))
     with pytest.raises(UserError, match=r"cannot read .*: Is a directory"):
@@ -167,7 +167,7 @@ def storages_of_servers(source: Source) -> list[str]:
     return [server.text.storage for server in parse(source, {}).servers]
 
 
-def test_the_storage_inside_a_server_section_is_found() -> None:
+def test_the_storage_section_is_extracted_from_a_server_section() -> None:
     source = Source(
         Path("x"),
         "%define a b\n<zeoserver one>\nssl on\n<settings>\nread-only true\n</settings>\n"
@@ -181,7 +181,7 @@ def test_the_storage_inside_a_server_section_is_found() -> None:
     )
 
 
-def test_a_file_has_the_servers_and_variables_of_the_files_that_it_includes(
+def test_a_file_has_the_servers_and_variables_of_its_included_files(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "shared").mkdir()
@@ -201,7 +201,7 @@ def test_a_file_has_the_servers_and_variables_of_the_files_that_it_includes(
     assert source.environment_names == {"CACHE"}
 
 
-def test_what_is_included_stands_where_it_is_included(tmp_path: Path) -> None:
+def test_a_file_can_be_included_in_several_sections(tmp_path: Path) -> None:
     (tmp_path / "base.conf").write_text("%define base b\n")
     (tmp_path / "storage.conf").write_text("<mappingstorage/>\n")
     server = "<zeoserver {}>\n%include storage.conf\n</zeoserver>\n"
@@ -212,7 +212,7 @@ def test_what_is_included_stands_where_it_is_included(tmp_path: Path) -> None:
     assert storages_of_servers(source) == ["<mappingstorage>\n</mappingstorage>\n"] * 2
 
 
-def test_what_is_wrong_in_an_included_file_is_explained_by_that_file(tmp_path: Path) -> None:
+def test_an_error_in_an_included_file_is_reported_with_its_place_there(tmp_path: Path) -> None:
     (tmp_path / "more.conf").write_text("<zodb a>\n<filestorage>\npaht x\n</filestorage>\n</zodb>")
     (tmp_path / "x.conf").write_text("\n\n%include more.conf\n")
     with pytest.raises(UserError) as caught:
@@ -233,13 +233,13 @@ def test_the_names_of_an_included_server_are_defined(tmp_path: Path) -> None:
     assert database.config.storage.config.path == "7"
 
 
-def test_a_file_that_includes_itself_is_said_to_do_so(tmp_path: Path) -> None:
+def test_a_file_that_includes_itself_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.conf").write_text("%include x.conf\n")
     with pytest.raises(UserError, match=r"x\.conf: it includes itself"):
         parse(read_source(tmp_path / "x.conf"), {})
 
 
-def test_environment_variables_that_are_referred_to_are_known() -> None:
+def test_a_source_knows_the_environment_variables_that_it_refers_to() -> None:
     source = Source(Path("x"), "dsn $(PGSERVICE)\nuser $( WHO )")
     assert source.environment_names == {"PGSERVICE", "WHO"}
 
@@ -272,7 +272,7 @@ def test_no_password_is_in_the_settings(tmp_path: Path) -> None:
     )
 
 
-def test_a_fingerprint_is_of_the_settings_and_not_of_the_run(tmp_path: Path) -> None:
+def test_a_fingerprint_depends_on_the_settings_but_not_on_the_run(tmp_path: Path) -> None:
     text = f"<zodb a>\n{FILESTORAGE}</zodb>"
     (tmp_path / "other").mkdir()
     one = contenders(text, tmp_path)[0]
@@ -281,14 +281,14 @@ def test_a_fingerprint_is_of_the_settings_and_not_of_the_run(tmp_path: Path) -> 
     assert one.fingerprint() == same.fingerprint() != different.fingerprint()
 
 
-def test_trap_9_cache_and_pool_sizes_are_the_contenders_own(tmp_path: Path) -> None:
+def test_trap_9_a_contender_keeps_its_own_cache_and_pool_sizes(tmp_path: Path) -> None:
     text = f"<zodb a>\ncache-size 77\npool-size 3\n{FILESTORAGE}</zodb>"
     db = open_db(contenders(text, tmp_path)[0].storage)
     assert (db.getCacheSize(), db.getPoolSize()) == (77, 3)
     db.close()
 
 
-def test_a_dollar_in_a_path_of_the_run_is_one(tmp_path: Path) -> None:
+def test_a_dollar_in_the_scratch_path_is_literal(tmp_path: Path) -> None:
     odd = tmp_path / "a $b c"
     odd.mkdir()
     (contender,) = contenders(f"<zodb a>\n{FILESTORAGE}</zodb>", odd)
@@ -297,7 +297,7 @@ def test_a_dollar_in_a_path_of_the_run_is_one(tmp_path: Path) -> None:
     assert contender.settings["storage.path"] == "$scratch/a.fs"
 
 
-def test_a_byte_order_mark_is_passed_over(tmp_path: Path) -> None:
+def test_a_byte_order_mark_is_ignored(tmp_path: Path) -> None:
     path = tmp_path / "x.conf"
     path.write_bytes(
         b"\xef\xbb\xbf<zodb a>\r\n<mappingstorage>\r\n</mappingstorage>\r\n</zodb>\r\n"

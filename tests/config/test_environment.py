@@ -1,4 +1,4 @@
-"""The environments that words on the command line stand for."""
+"""The environments that the values of ``--against`` stand for."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from zodbshootout.errors import UserError
 
 
 @pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def test_a_requirement_comes_upon_what_is_installed() -> None:
+def test_a_requirement_is_added_to_the_installed_packages() -> None:
     assert environments_of_words(["RelStorage==4.2.0"]) == [
         Environment("relstorage==4.2.0", requirements=("RelStorage==4.2.0",), keeps_installed=True)
     ]
 
 
-def test_a_package_from_elsewhere_is_named_without_its_place() -> None:
+def test_a_package_from_a_url_is_named_without_the_url() -> None:
     (environment,) = environments_of_words(["RelStorage @ git+https://example.org/RelStorage@main"])
     assert environment.name == "relstorage"
 
@@ -34,7 +34,7 @@ def test_no_password_is_shown(login: str) -> None:
     assert "token" not in environment.description
 
 
-def test_every_environment_has_a_name_of_its_own(tmp_path: Path) -> None:
+def test_every_environment_has_a_unique_name(tmp_path: Path) -> None:
     for name in ("a-2", "a", "x/a"):
         (tmp_path / name).mkdir(parents=True)
         (tmp_path / name / "setup.py").touch()
@@ -57,7 +57,7 @@ def test_a_change_in_a_checkout_makes_another_environment(tmp_path: Path) -> Non
     assert Environment("a", requirements=(str(tmp_path),)).contents != before
 
 
-def test_a_checkout_and_a_wheel_are_told_by_their_paths(tmp_path: Path) -> None:
+def test_a_checkout_and_a_wheel_are_recognized_by_their_paths(tmp_path: Path) -> None:
     (tmp_path / "relstorage-fast").mkdir()
     (tmp_path / "relstorage-fast" / "pyproject.toml").touch()
     wheel = tmp_path / "RelStorage-4.2.0-py3-none-any.whl"
@@ -97,13 +97,13 @@ def test_a_python_and_a_virtual_environment_are_used_as_they_are(tmp_path: Path)
         (["."], "'.' is neither a checkout, with pyproject.toml or setup.py, nor a virtual"),
     ],
 )
-def test_what_is_none_of_these(words: list[str], message: str) -> None:
+def test_an_invalid_environment_is_refused(words: list[str], message: str) -> None:
     with pytest.raises(UserError) as caught:
         environments_of_words(words)
     assert str(caught.value).startswith(f"--against: {message}")
 
 
-def test_what_an_environment_is_made_of() -> None:
+def test_an_environment_is_described_by_its_contents() -> None:
     assert Environment("a").description == "as installed"
     assert Environment("a", "pypy3", ("ZODB", "ZEO")).description == "pypy3, ZODB, ZEO"
     (environment,) = environments_of_words(["RelStorage==4.2.0"])

@@ -1,4 +1,4 @@
-"""The text of a section is the section, without the rest of the file."""
+"""The text of a section, without the rest of its file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def whole(configuration: Configuration, number: int = 0) -> str:
     return configuration.contenders[number][0].whole
 
 
-def test_what_the_file_defines_is_put_in_its_place_and_what_the_run_defines_is_not() -> None:
+def test_names_of_the_file_are_substituted_but_names_of_the_run_are_not() -> None:
     configuration = read(
         "%define Base $scratch/base\n%define file ${base}.fs\n"
         "<zodb a>\n<filestorage>\npath $FILE\n</filestorage>\n</zodb>\n"
@@ -31,7 +31,7 @@ def test_what_the_file_defines_is_put_in_its_place_and_what_the_run_defines_is_n
     assert configuration.contenders[0][0].names == {"scratch"}
 
 
-def test_the_environment_and_what_is_literal_stay_as_they_are(
+def test_environment_variables_and_literal_dollars_are_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("HERE", "not here")
@@ -47,7 +47,7 @@ def test_the_environment_and_what_is_literal_stay_as_they_are(
     assert configuration.text_of(section).by_name("name") is None
 
 
-def test_only_the_imports_stay_that_a_section_needs() -> None:
+def test_a_section_keeps_only_the_imports_that_it_needs() -> None:
     configuration = read(
         "%import zc.zlibstorage\n%import relstorage\n%import zodbshootout.mysql\n"
         "<zodb a>\n<mappingstorage/>\n</zodb>\n"
@@ -66,7 +66,7 @@ def test_only_the_imports_stay_that_a_section_needs() -> None:
     ]
 
 
-def test_what_a_file_includes_stands_where_it_is_included(tmp_path: Path) -> None:
+def test_included_text_replaces_the_include_directive(tmp_path: Path) -> None:
     (tmp_path / "storage.conf").write_text("%define size $main_port\n<mappingstorage/>\n")
     (tmp_path / "x.conf").write_text("<zodb a>\n%include storage.conf\ncache-size $size\n</zodb>")
     configuration = parse(read_source(tmp_path / "x.conf"), NAMES)
@@ -75,7 +75,7 @@ def test_what_a_file_includes_stands_where_it_is_included(tmp_path: Path) -> Non
     )
 
 
-def test_values_are_told_apart_by_number_and_by_key() -> None:
+def test_values_are_identified_by_number_and_by_key() -> None:
     configuration = read(
         "<zodb a>\n<zeoclient>\nserver localhost:1\nserver $main\n</zeoclient>\n</zodb>\n"
         "<zeoserver main>\n<settings>\ncache-size 7\nport $main_port\n</settings>\n"
@@ -88,7 +88,7 @@ def test_values_are_told_apart_by_number_and_by_key() -> None:
     assert settings.by_name("values.cache-size") is None
 
 
-def test_the_text_with_its_names_before_it_is_read_as_the_section_was() -> None:
+def test_the_text_after_its_prelude_is_read_like_the_original_section() -> None:
     odd = {"odd": "a $main ${b} $$"}
     configuration = read(
         "<zodb a>\n<mappingstorage>\nname <$odd>\n</mappingstorage>\n</zodb>", **odd

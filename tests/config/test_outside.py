@@ -1,4 +1,4 @@
-"""Sections that another Python reads are kept as they stand in the file."""
+"""The text of sections that another Python reads."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def read(text: str) -> Configuration:
 
 
 def outside_of(configuration: Configuration) -> list[SectionText]:
-    """Return the sections that another Python is to read."""
+    """Return the texts of the sections that another Python reads."""
     return [text for text, section in configuration.contenders if section is None]
 
 
@@ -51,7 +51,7 @@ def test_a_section_for_another_python_is_not_read_by_this_one() -> None:
     assert configuration.environments["old"].requirements == ("RelStorage<3", "ZODB<6")
 
 
-def test_its_lines_are_found_again_in_the_file() -> None:
+def test_each_line_of_a_section_is_traced_to_its_line_in_the_file() -> None:
     (outside,) = outside_of(
         read(f"%import newt.db\n%define base $scratch/data\n{ENVIRONMENT}{SECTION}")
     )
@@ -63,7 +63,7 @@ def test_its_lines_are_found_again_in_the_file() -> None:
             assert text[place - 1].strip().lower() == line
 
 
-def test_a_section_in_an_included_file_is_found_there(tmp_path: Path) -> None:
+def test_a_section_of_an_included_file_is_traced_to_that_file(tmp_path: Path) -> None:
     (tmp_path / "more.conf").write_text(f"\n\n{SECTION}")
     (tmp_path / "x.conf").write_text(
         f"%define base $scratch\n{ENVIRONMENT}%include more.conf\n{HERE}"
@@ -74,7 +74,7 @@ def test_a_section_in_an_included_file_is_found_there(tmp_path: Path) -> None:
     assert (path_of(url), line) == (tmp_path / "more.conf", 3)
 
 
-def test_contenders_keep_their_order_and_tell_what_stands_there() -> None:
+def test_contenders_keep_the_order_and_the_settings_of_the_file() -> None:
     configuration = read(
         f"%define base $scratch\n{SECTION}{HERE}<zodb last>\nenvironment old\n<mappingstorage/>\n"
         f"</zodb>\n{ENVIRONMENT}"
@@ -110,7 +110,7 @@ def test_a_section_ends_where_zconfig_says(before: str) -> None:
     assert configuration.contenders[-1][1].name == "near"
 
 
-def test_a_section_can_define_names_of_its_own_and_name_its_environment_by_one() -> None:
+def test_a_section_can_define_names_and_refer_to_its_environment_by_a_name() -> None:
     configuration = read(
         f"{ENVIRONMENT}%define which old\n<zodb a>\n%define q $scratch/x\n\tenvironment\t$which\n"
         "<filestorage>\npath\t$q/y\n</filestorage>\n</zodb>\n"
@@ -160,7 +160,7 @@ def test_an_environment_can_have_the_name_of_a_contender() -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_told_with_its_place(text: str, message: str) -> None:
+def test_an_error_is_reported_with_its_place(text: str, message: str) -> None:
     with pytest.raises(UserError) as caught:
         read(text if "define" in text else f"%define base x\n{text}")
     numbered = message.replace("x.conf:1:", "x.conf:2:").replace("x.conf:5:", "x.conf:6:")

@@ -1,4 +1,4 @@
-"""The values of a configuration that are secrets."""
+"""The secret values of a configuration."""
 
 from __future__ import annotations
 
@@ -50,19 +50,19 @@ def test_a_dsn_is_shown_without_its_password(dsn: str, shown: str) -> None:
 
 
 @given(PASSWORDS)
-def test_any_password_in_a_dsn_is_found(password: str) -> None:
+def test_any_password_in_a_dsn_is_a_secret(password: str) -> None:
     escaped = password.replace("\\", "\\\\").replace("'", "\\'")
     assert password in set(of_dsn(f"dbname=x password='{escaped}' host=h"))
     assert password in set(of_dsn(f"password='{escaped}'"))
 
 
 @given(PASSWORDS)
-def test_any_password_in_a_section_is_found(password: str) -> None:
+def test_any_password_in_a_section_is_a_secret(password: str) -> None:
     text = f"<zodb a>\n<x>\n  password {password.replace('$', '$$')}\n</x>\n</zodb>\n"
     assert password in of_configuration(text, {}, {})
 
 
-def test_names_of_the_run_definitions_and_the_environment_are_looked_through(
+def test_secrets_come_from_run_names_definitions_and_the_environment(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("FROM_OUTSIDE", "from the environment")
@@ -72,7 +72,7 @@ def test_names_of_the_run_definitions_and_the_environment_are_looked_through(
     assert secrets.isdisjoint({"7", "8100"})
 
 
-def test_variables_that_drivers_read_are_secret_and_the_file_of_one_is_not(tmp_path: Path) -> None:
+def test_password_variables_of_drivers_are_secret_unless_they_name_a_file(tmp_path: Path) -> None:
     passfile = tmp_path / "pgpass"
     passfile.write_text("")
     environment = {
@@ -103,11 +103,11 @@ def test_a_file_that_names_itself_is_read_once(tmp_path: Path) -> None:
     assert "in itself" in set(of_uri(f"zconfig://{file}"))
 
 
-def test_where_the_command_runs_is_no_secret() -> None:
+def test_the_working_directory_is_no_secret() -> None:
     assert of_configuration("", {}, {"PWD": "/gone/away", "OLDPWD": "/gone/before"}) == set()
 
 
-def test_the_file_that_a_zconfig_uri_names_is_read(tmp_path: Path) -> None:
+def test_secrets_include_those_of_a_file_that_a_zconfig_uri_names(tmp_path: Path) -> None:
     (tmp_path / "db.conf").write_text("<zodb>\n<x>\npassword in another file\n</x>\n</zodb>\n")
     text = f"<zodburi a>\nuri zconfig://{tmp_path / 'db.conf'}\n</zodburi>\n"
     assert "in another file" in of_configuration(text, {}, {})

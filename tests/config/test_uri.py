@@ -63,7 +63,7 @@ def in_a_file(text: str, **names: str) -> list[Contender]:
         ("", False),
     ],
 )
-def test_what_looks_like_a_uri(word: str, expected: bool) -> None:
+def test_a_uri_is_recognized_by_its_scheme(word: str, expected: bool) -> None:
     assert is_uri(word) is expected
 
 
@@ -80,7 +80,7 @@ def test_what_looks_like_a_uri(word: str, expected: bool) -> None:
         ("zconfig://{}/zodb.conf#another", "MappingStorage", Sharing.VOLATILE),
     ],
 )
-def test_what_is_known_before_it_is_opened_is_what_opening_it_shows(
+def test_the_info_of_an_unopened_contender_matches_that_of_its_database(
     uri: str, storage: str, sharing: Sharing, tmp_path: Path
 ) -> None:
     (tmp_path / "zodb.conf").write_text(
@@ -98,7 +98,7 @@ def test_what_is_known_before_it_is_opened_is_what_opening_it_shows(
     assert any(name.endswith(f".{storage}") for name in info.storage_classes)
 
 
-def test_servers_are_known_before_they_are_opened() -> None:
+def test_servers_and_drivers_are_known_before_a_uri_is_opened() -> None:
     zeo = contender("zeo://localhost:1?client=c")
     assert (
         zeo.missing_server()
@@ -122,11 +122,11 @@ def test_in_oracle_each_user_has_a_database_and_in_mysql_they_share_one() -> Non
     assert (len(oracle), len(mysql)) == (2, 1)
 
 
-def test_a_demostorage_by_parameter_is_one() -> None:
+def test_a_uri_with_the_demostorage_parameter_is_volatile() -> None:
     assert contender("sqlite://?data_dir=x&demostorage=1").info.sharing is Sharing.VOLATILE
 
 
-def test_trap_9_what_the_uri_says_of_the_db_is_honoured() -> None:
+def test_trap_9_the_database_parameters_of_a_uri_are_honoured() -> None:
     memory = contender("memory://?connection_cache_size=77&connection_pool_size=3&database_name=d")
     db = open_db(memory.storage)
     assert (db.getCacheSize(), db.getPoolSize(), db.database_name) == (77, 3, "d")
@@ -134,12 +134,12 @@ def test_trap_9_what_the_uri_says_of_the_db_is_honoured() -> None:
     assert memory.settings["cache_size"] == "77"
 
 
-def test_a_path_is_taken_as_it_is(tmp_path: Path) -> None:
+def test_a_path_in_a_uri_is_taken_literally(tmp_path: Path) -> None:
     open_db(contender(f"file://{tmp_path}/a $b $$(c) #d.fs").storage).close()
     assert (tmp_path / "a $b $$(c) #d.fs").is_file()
 
 
-def test_a_section_in_a_file_uses_what_the_run_defines(tmp_path: Path) -> None:
+def test_a_uri_in_a_section_uses_the_names_that_the_run_defines(tmp_path: Path) -> None:
     fs, zeo = in_a_file(
         "<zodburi fs>\nuri file://$scratch/x.fs\n</zodburi>\n"
         "<zodburi zeo>\nuri zeo://$main?wait=1\n</zodburi>\n"
@@ -170,7 +170,7 @@ def test_no_password_is_in_the_settings(uri: str, settings: dict[str, str]) -> N
     assert "heim" not in repr(actual)
 
 
-def test_trap_10_other_uris_are_other_configurations() -> None:
+def test_trap_10_different_uris_are_different_configurations() -> None:
     uris = ["zeo://h:1", "zeo://h:2", "zeo://h:1?password=a&wait=1", "zeo://h:1?password=a&wait=0"]
     assert len({contender(uri).fingerprint() for uri in uris}) == len(uris)
 
@@ -183,7 +183,7 @@ def test_trap_10_other_uris_are_other_configurations() -> None:
         ("sqlite://?data_dir=x&driver=sqlite3", "sqlite://?data_dir=x&driver=sqlite3"),
     ],
 )
-def test_the_driver_for_sqlite_is_not_left_to_chance(
+def test_a_sqlite_uri_is_always_opened_with_a_driver(
     uri: str, resolved: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -191,11 +191,11 @@ def test_the_driver_for_sqlite_is_not_left_to_chance(
     asked = [uri]
     resolve: Callable[[str], Any] = zodburi.resolve_uri
 
-    def listen(uri: str) -> Any:
+    def record(uri: str) -> Any:
         asked.append(uri)
         return resolve(uri)
 
-    monkeypatch.setattr("zodburi.resolve_uri", listen)
+    monkeypatch.setattr("zodburi.resolve_uri", record)
     with Database(sqlite.storage) as database:
         assert database.info().driver == "sqlite3"
     assert asked[-1] == resolved
@@ -237,7 +237,7 @@ BAD = [
 
 @pytest.mark.usefixtures("other")
 @pytest.mark.parametrize(("uri", "message"), BAD)
-def test_a_bad_uri_is_one_line(
+def test_a_bad_uri_is_reported_in_one_line(
     uri: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -247,13 +247,13 @@ def test_a_bad_uri_is_one_line(
     assert "\n" not in str(caught.value)
 
 
-def test_a_bad_uri_in_a_file_is_told_with_the_line() -> None:
+def test_a_bad_uri_in_a_file_is_reported_with_its_line() -> None:
     with pytest.raises(UserError, match=r"x\.conf:3: uri: zeo:h: it has to begin with zeo://"):
         in_a_file("<zodburi a>\n# a comment\nuri zeo:h\n</zodburi>")
 
 
 @pytest.mark.usefixtures("other")
-def test_of_a_scheme_that_is_not_known_opening_tells() -> None:
+def test_the_sharing_of_an_unknown_scheme_is_known_once_it_is_opened() -> None:
     unknown = contender("other:anything")
     assert unknown.info.storage_name == "this storage"
     assert unknown.settings["uri"] == "other:anything"
@@ -261,7 +261,9 @@ def test_of_a_scheme_that_is_not_known_opening_tells() -> None:
         assert database.sharing is Sharing.VOLATILE
 
 
-def test_zodburi_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_uri_is_refused_with_advice_if_zodburi_is_not_installed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(sys.modules, "zodburi", None)
     with pytest.raises(UserError, match="pip install zodburi"):
         source_of("memory://")

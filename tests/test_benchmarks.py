@@ -1,4 +1,4 @@
-"""The command that measures the harness itself: it runs; its figures are not checked."""
+"""Runs of the command that measures the harness itself; its figures are not checked."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def measure(*names: str) -> subprocess.CompletedProcess[str]:
         ("start_spread", ["start_spread: median", "start_spread: wait for a processor"]),
     ],
 )
-def test_a_figure_is_printed(name: str, lines: list[str]) -> None:
+def test_a_measurement_prints_its_figures(name: str, lines: list[str]) -> None:
     done = measure(name)
     assert done.returncode in {0, 1}, done.stderr
     assert "not measured" not in done.stdout
@@ -41,7 +41,7 @@ def test_a_figure_is_printed(name: str, lines: list[str]) -> None:
         assert line in done.stdout
 
 
-def test_every_name_is_a_module_that_measures() -> None:
+def test_every_name_has_a_module() -> None:
     for name in command.NAMES:
         assert (ROOT / "benchmarks" / f"{name}.py").is_file()
 
@@ -52,7 +52,7 @@ def test_an_unknown_name_is_refused() -> None:
     assert "unknown: speed" in done.stderr
 
 
-def test_a_line_says_whether_a_figure_is_reached() -> None:
+def test_a_line_says_whether_its_goal_is_reached() -> None:
     assert str(at_most("spread", 0.5, 1.0, "{:.1f} ms")).split() == [
         "spread", "0.5", "ms", "<=", "1.0", "ms", "reached",
     ]  # fmt: skip
@@ -70,19 +70,19 @@ def test_pairs_are_values_of_the_same_slice() -> None:
     assert log_ratios([first], [second]) == [math.log(1 / 2), math.log(2)]
 
 
-def test_the_estimator_is_that_of_hodges_and_lehmann() -> None:
-    assert hodges_lehmann([1.0, 2.0, 6.0]) == 2.75  # of 1, 1.5, 2, 3.5, 4, 6
+def test_the_estimate_is_the_median_of_pairwise_means() -> None:
+    assert hodges_lehmann([1.0, 2.0, 6.0]) == 2.75  # the median of 1, 1.5, 2, 3.5, 4, 6
     assert hodges_lehmann([0.0] * 9 + [1000.0]) == 0.0
 
 
-def test_what_a_storage_has_committed_is_counted_in_the_slices() -> None:
+def test_commits_of_a_storage_are_counted_within_the_slices() -> None:
     times = [0.5, 10.1, 10.2, 10.3, 10.4, 20.1, 20.2]
-    # From 10 to 10.35, and from 20 to 20.15.
+    # The slices run from 10 to 10.35 and from 20 to 20.15.
     slices = run([0.7, 0.3], "0 1", "10.0 20.0", on_clock=0.5)
     assert commits_in(slices, times) == pytest.approx(3.5 + 1.5)
 
 
-def test_a_limited_storage_notes_its_commits(tmp_path: Path) -> None:
+def test_a_limited_storage_records_its_commits(tmp_path: Path) -> None:
     import ZODB.config
 
     journal = tmp_path / "journal"

@@ -32,20 +32,20 @@ EXAMPLES = DOCS / "examples"
 ETC = ROOT / "etc"
 SCHEMA = ROOT / "src" / "zodbshootout" / "config" / "schema.xml"
 PAGES = [ROOT / "README.rst", *sorted(DOCS.glob("*.rst")), *sorted(DOCS.glob("results/*.rst"))]
-FOR_DATA = "/var/bench"
-"""A directory that a reader is to have."""
-OF_AN_EXAMPLE = "by_oid"
+DATA_DIRECTORY = "/var/bench"
+"""The directory for data that the pages assume."""
+EXAMPLE_BENCHMARK = "by_oid"
 """A benchmark that a page shows how to add."""
 
 CONSOLE = re.compile(r"\.\. code-block:: console")
 LITERAL = re.compile(r"(?!\.\.).*::|( *)::")
 GROUP = re.compile(r'\[project\.entry-points\."(?P<name>[\w.]+)"\]')
 COMMAND = re.compile(r"(?:\$ )?(?:[A-Z]+=\S+ )?(?:\.venv/bin/)?zodbshootout(?P<words> [^[]*|)")
-"""A line that runs zodbshootout; in the line that lists what there is, there are brackets."""
+"""A line that runs zodbshootout; a synopsis, which has brackets, does not match."""
 
 
 def blocks(page: Path, introduction: re.Pattern[str]) -> Iterator[tuple[str, str]]:
-    """Return each indented block of a page after such a line, and where it is."""
+    """Yield the place and the text of each indented block after a line such as *introduction*."""
     lines = page.read_text(encoding="utf-8").splitlines()
     for number, line in enumerate(lines, 1):
         if introduction.fullmatch(line.strip()):
@@ -85,7 +85,7 @@ def commands() -> list[Any]:
 def test_every_configuration_can_be_read_and_every_server_in_it_is_used(
     text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source = Source(tmp_path / "x.conf", text.replace(FOR_DATA, str(tmp_path)))
+    source = Source(tmp_path / "x.conf", text.replace(DATA_DIRECTORY, str(tmp_path)))
     for name in source.environment_names:
         monkeypatch.setenv(name, "secret")
     with given_names(source, tmp_path) as names:
@@ -103,7 +103,7 @@ def test_every_configuration_can_be_read_and_every_server_in_it_is_used(
 
 
 @pytest.mark.parametrize("words", commands())
-def test_every_command_can_be_typed(
+def test_every_command_line_can_be_parsed(
     words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here = tmp_path / "here"
@@ -119,7 +119,7 @@ def test_every_command_can_be_typed(
     for checkout in ("../before", "../RelStorage"):
         Path(checkout).mkdir(exist_ok=True)
         (Path(checkout) / "pyproject.toml").touch()
-    typed = [word for word in shlex.split(words, comments=True) if word != OF_AN_EXAMPLE]
+    typed = [word for word in shlex.split(words, comments=True) if word != EXAMPLE_BENCHMARK]
     for name in ("main", "x"):
         shutil.copy(ETC / "workloads" / "sessions.workload", f"{name}.workload")
     command, rest = command_in(typed)
@@ -140,7 +140,7 @@ def test_every_command_can_be_typed(
         ("own-application.rst", "workload make"),
     ],
 )
-def test_every_option_is_on_its_page_and_no_other(page: str, command: str) -> None:
+def test_a_page_documents_exactly_the_options_of_its_command(page: str, command: str) -> None:
     text = (DOCS / page).read_text(encoding="utf-8")
     described = re.findall(r"^\.\. option:: (.+(?:\n {12}-.+)*)", text, re.MULTILINE)
     documented = {
@@ -149,21 +149,21 @@ def test_every_option_is_on_its_page_and_no_other(page: str, command: str) -> No
     assert documented | {"-h", "--help"} == set(parser_of(command).option_names)
 
 
-def test_every_file_in_etc_is_listed_and_no_other() -> None:
+def test_the_configuration_page_lists_exactly_the_files_in_etc() -> None:
     text = (DOCS / "configuration.rst").read_text(encoding="utf-8")
     listed = re.findall(r"^``([\w-]+\.conf)``$", text, re.MULTILINE)
     assert sorted(listed) == sorted(path.name for path in ETC.glob("*.conf"))
 
 
 @pytest.mark.parametrize("product", ["zeo", "postgresql", "mysql", "memcached"])
-def test_the_page_of_a_server_has_every_key_of_its_section(product: str) -> None:
+def test_the_page_of_a_server_mentions_every_key_of_its_section(product: str) -> None:
     keys = {key for key, _ in ZConfig.loadSchema(str(SCHEMA)).gettype(f"{product}server") if key}
     page = (DOCS / f"{product}.rst").read_text(encoding="utf-8")
     assert [key for key in sorted(keys) if f"``{key}" not in page] == []
 
 
 def run_tests(*tests: Path, cwd: Path, modules: Sequence[Path]) -> None:
-    """Run *tests* in another Python, which looks for modules in the directories *modules* first."""
+    """Run *tests* in a new interpreter that searches the directories *modules* first."""
     path = os.pathsep.join([*map(str, modules), *filter(None, sys.path)])
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *map(str, tests)],
@@ -186,8 +186,8 @@ def test_the_examples_that_entry_points_register_pass_their_tests(tmp_path: Path
     run_tests(*tests, cwd=tmp_path, modules=[tmp_path, EXAMPLES])
 
 
-def shown(beginning: str) -> str:
-    """Return the code block of the page on extending that begins so."""
+def code_block(beginning: str) -> str:
+    """Return the only code block of extending.rst that begins with *beginning*."""
     examples = [
         text
         for _, text in blocks(DOCS / "extending.rst", re.compile(r"\.\. code-block:: \w+"))
@@ -198,7 +198,7 @@ def shown(beginning: str) -> str:
 
 
 def insert(path: Path, before: str, text: str) -> None:
-    """Put a text in front of the line that begins with *before*, indented as that line."""
+    """Insert a text before the line that begins with *before*, indented like that line."""
     whole = path.read_text(encoding="utf-8")
     line = re.search(rf"^( *){re.escape(before)}", whole, re.MULTILINE)
     assert line is not None
@@ -208,7 +208,7 @@ def insert(path: Path, before: str, text: str) -> None:
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """Return a copy of the source tree, in which tests may use the fixtures of servers."""
+    """Return a copy of the source tree with the fixtures of the tests of servers."""
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(
         ROOT / "src" / "zodbshootout", tmp_path / "src" / "zodbshootout", ignore=ignored
@@ -220,28 +220,30 @@ def tree(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_example_of_a_server_passes_its_test(tree: Path) -> None:
+def test_the_example_server_passes_its_test(tree: Path) -> None:
     package = tree / "src" / "zodbshootout"
     shutil.copy(EXAMPLES / "webserver.py", package / "servers")
     test = shutil.copy(EXAMPLES / "test_webserver.py", tree / "tests" / "servers")
-    insert(package / "config" / "component.xml", '<sectiontype name="zeo', shown("<sectiontype"))
+    insert(
+        package / "config" / "component.xml", '<sectiontype name="zeo', code_block("<sectiontype")
+    )
     running = package / "servers" / "running.py"
-    insert(running, '"zeoserver":', shown('"webserver"'))
+    insert(running, '"zeoserver":', code_block('"webserver"'))
     insert(running, "from zodbshootout", "from zodbshootout.servers.webserver import WebServer")
     run_tests(Path(test), cwd=tree, modules=[package.parent, tree])
 
 
-def test_the_example_of_a_crew_passes_its_test(tree: Path) -> None:
+def test_the_example_crew_passes_its_test(tree: Path) -> None:
     package = tree / "src" / "zodbshootout"
     shutil.copy(EXAMPLES / "subprocesses.py", package / "crews")
     test = shutil.copy(EXAMPLES / "test_subprocesses.py", tree / "tests")
-    insert(package / "client" / "specification.py", "GREENLET =", shown("SUBPROCESS"))
-    insert(package / "crews" / "local.py", "if shape.client_kind is", shown("if shape"))
-    insert(package / "cli" / "parser.py", "flag(\n", shown("flag("))
+    insert(package / "client" / "specification.py", "GREENLET =", code_block("SUBPROCESS"))
+    insert(package / "crews" / "local.py", "if shape.client_kind is", code_block("if shape"))
+    insert(package / "cli" / "parser.py", "flag(\n", code_block("flag("))
     options = package / "cli" / "options.py"
     whole = options.read_text(encoding="utf-8")
     assert "unit = ClientKind.PROCESS\n" in whole
-    options.write_text(whole.replace("unit = ClientKind.PROCESS\n", f"{shown('unit')}\n"))
+    options.write_text(whole.replace("unit = ClientKind.PROCESS\n", f"{code_block('unit')}\n"))
     run_tests(Path(test), cwd=tree, modules=[package.parent, tree])
     command = [sys.executable, "-m", "zodbshootout", "hot", "--subprocesses", "--list"]
     listed = subprocess.run(

@@ -1,4 +1,4 @@
-"""Any input leads to a plan, a table, or one line that says what is wrong, and its status.
+"""Any input leads to a plan, a table, or one line with the error, and to the right exit status.
 
 ``pytest tests/test_generated_input.py --full`` tries 10,000 command lines, 2,000 configurations and
 2,000 result files.
@@ -28,7 +28,7 @@ ETC = Path(__file__).parents[1] / "etc"
 
 
 @pytest.fixture(autouse=True)
-def _in_a_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "x.conf").write_text(
         "<zodb a>\n<filestorage>\npath $scratch/a.fs\n</filestorage>\n</zodb>\n"
@@ -43,7 +43,7 @@ def _in_a_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 NOTES = ("are one database", "1 client instead of")
-"""Parts of the lines that are printed even if nothing is wrong."""
+"""Parts of the lines that are printed even without an error."""
 
 
 def outcome(words: list[str]) -> tuple[int, str, str]:
@@ -53,7 +53,7 @@ def outcome(words: list[str]) -> tuple[int, str, str]:
 
 
 def check_outcome(words: list[str]) -> None:
-    """Check that a command that measures nothing has done something or said what is wrong."""
+    """Check that a command that measures nothing succeeds or prints its error in one line."""
     status, out, err = outcome(words)
     assert status in {ALL_MEASURED, BAD_USAGE, SLOWDOWN}, err
     assert "Traceback" not in out + err
@@ -78,7 +78,7 @@ NAMES = st.sampled_from(
 VALUES = NUMBERS | NAMES | NOISE
 
 
-# --python runs what it names.
+# --python runs the program that it names.
 OPTIONS = st.sampled_from([name for name in run_parser().option_names if name != "--python"])
 MISSPELT = OPTIONS.flatmap(
     lambda option: st.integers(0, len(option)).map(lambda at: option[:at] + "x" + option[at:])
@@ -93,7 +93,7 @@ LINES = st.lists(PARTS, max_size=6).map(lambda parts: [word for part in parts fo
 
 @examples(60, 10_000)
 @given(LINES)
-def test_command_lines(words: list[str]) -> None:
+def test_any_command_line_is_listed_or_refused_in_one_line(words: list[str]) -> None:
     check_outcome(["--list", *words])
 
 
@@ -113,7 +113,9 @@ REPORT_VALUES = st.sampled_from(
     st.sampled_from(["show", "compare", "report"]),
     st.lists(REPORT_OPTIONS | REPORT_VALUES | NOISE, max_size=6),
 )
-def test_command_lines_of_reports(command: str, words: list[str]) -> None:
+def test_any_report_command_line_is_answered_or_refused_in_one_line(
+    command: str, words: list[str]
+) -> None:
     check_outcome([command, *words])
 
 
@@ -122,12 +124,12 @@ CONFIGURATIONS = [path.read_text() for path in sorted(ETC.glob("*.conf"))] + [
     "%define x 1\n<zodb a>\ncache-size $x\n<mappingstorage/>\n</zodb>\n",
     "<zodburi a>\nuri file:///tmp/a.fs?quota=5\n</zodburi>\n",
 ]
-LINES_OF_ALL = sorted({line for text in CONFIGURATIONS for line in text.splitlines()})
+ALL_CONFIGURATION_LINES = sorted({line for text in CONFIGURATIONS for line in text.splitlines()})
 
 
-def change(text: str, what: tuple[str, int, int, str]) -> str:
-    """Return a configuration with something done to it at about that place."""
-    kind, first, second, noise = what
+def change(text: str, edit: tuple[str, int, int, str]) -> str:
+    """Return a configuration after an *edit*: its kind, two places and some noise."""
+    kind, first, second, noise = edit
     lines = text.splitlines() or [""]
     at, other = first % len(lines), second % len(lines)
     if kind == "delete":
@@ -141,7 +143,7 @@ def change(text: str, what: tuple[str, int, int, str]) -> str:
     elif kind == "value":
         lines[at] = " ".join([*lines[at].split()[:1], noise])
     elif kind == "foreign":
-        lines.insert(at, LINES_OF_ALL[second % len(LINES_OF_ALL)])
+        lines.insert(at, ALL_CONFIGURATION_LINES[second % len(ALL_CONFIGURATION_LINES)])
     else:
         return text[: first % (len(text) + 1)]
     return "\n".join(lines) + "\n"
@@ -161,7 +163,9 @@ CHANGES = st.tuples(
 
 @examples(40, 2_000)
 @given(st.sampled_from(CONFIGURATIONS), st.lists(CHANGES, min_size=1, max_size=4))
-def test_configurations(text: str, changes: list[tuple[str, int, int, str]]) -> None:
+def test_any_configuration_is_listed_or_refused_in_one_line(
+    text: str, changes: list[tuple[str, int, int, str]]
+) -> None:
     for edit in changes:
         text = change(text, edit)
     Path("generated.conf").write_text(text, encoding="utf-8")
@@ -176,7 +180,7 @@ JSON = st.recursive(
 
 
 def places(document: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Return where there is something in a document."""
+    """Return the paths of all values in a document."""
     paths = [path] if path else []
     pairs: Iterable[tuple[Any, Any]] = ()
     if isinstance(document, dict):
@@ -198,7 +202,7 @@ def replaced(document: Any, path: tuple[Any, ...], value: Any) -> Any:
 
 @examples(20, 2_000)
 @given(st.data())
-def test_result_files_of_which_something_is_otherwise(data: st.DataObject) -> None:
+def test_an_altered_result_file_is_read_or_refused_in_one_line(data: st.DataObject) -> None:
     text = Path("there.json").read_text()
     document = json.loads(text)
     place = data.draw(st.sampled_from(places(document)))
@@ -208,16 +212,18 @@ def test_result_files_of_which_something_is_otherwise(data: st.DataObject) -> No
 
 @examples(20, 2_000)
 @given(st.floats(0, 1), st.booleans())
-def test_result_files_that_are_cut_off(part: float, of_cells: bool) -> None:
+def test_a_truncated_result_file_is_read_or_refused_in_one_line(
+    part: float, truncates_cells: bool
+) -> None:
     for suffix in ("json", "cells.jsonl"):
-        cut = (suffix == "json") != of_cells
+        cut = (suffix == "json") != truncates_cells
         text = Path(f"there.{suffix}").read_bytes()
         Path(f"other.{suffix}").write_bytes(text[: int(part * len(text))] if cut else text)
     check_reading("other.json")
 
 
 @pytest.mark.parametrize("content", ["", "null", "[]", "{}", "1", '{"version": "99"}', "\x00"])
-def test_files_of_others(content: str) -> None:
+def test_a_foreign_file_is_read_or_refused_in_one_line(content: str) -> None:
     Path("other.json").write_text(content)
     check_reading("other.json")
 

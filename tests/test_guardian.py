@@ -57,7 +57,7 @@ KilledRun = Callable[..., tuple[int, Path]]
 
 @pytest.fixture
 def killed_run(tmp_path: Path) -> KilledRun:
-    """Return how to start a run that is killed: what it watched, and its directory."""
+    """Return a function that starts and kills a run, and returns its process and directory."""
 
     def run(more: str = "", start: str = WATCHED) -> tuple[int, Path]:
         directory = tmp_path / "scratch"
@@ -84,20 +84,20 @@ def killed_run(tmp_path: Path) -> KilledRun:
     return run
 
 
-def test_what_a_killed_run_watched_is_ended_and_removed(
+def test_a_killed_runs_process_is_ended_and_its_directory_removed(
     killed_run: KilledRun,
 ) -> None:
     pid, directory = killed_run()
     wait_until(lambda: ended(pid) and not directory.exists())
 
 
-def test_a_group_that_somebody_else_started_can_be_watched(killed_run: KilledRun) -> None:
+def test_a_group_that_the_guardian_did_not_start_can_be_watched(killed_run: KilledRun) -> None:
     started = f"subprocess.Popen({SLEEPER!r}, stdout=null, start_new_session=True)"
     pid, _ = killed_run("guardian.watch_group(server.pid)", started)
     wait_until(lambda: ended(pid))
 
 
-def test_a_killed_run_ends_what_it_watched_as_it_was_told_to(
+def test_a_killed_runs_process_is_ended_by_the_signal_of_its_ending(
     killed_run: KilledRun, tmp_path: Path
 ) -> None:
     note = tmp_path / "interrupted"
@@ -111,7 +111,7 @@ def test_a_killed_run_ends_what_it_watched_as_it_was_told_to(
     assert note.exists()
 
 
-def test_what_was_released_is_left_alone(
+def test_a_released_group_survives_a_killed_run(
     killed_run: KilledRun,
 ) -> None:
     pid, directory = killed_run("guardian.release_group(server.pid)")
@@ -121,7 +121,7 @@ def test_what_was_released_is_left_alone(
 
 
 @pytest.mark.parametrize("session", [True, False])
-def test_a_process_has_a_group_and_unless_it_is_told_otherwise_a_session(*, session: bool) -> None:
+def test_a_process_has_its_own_group_and_unless_disabled_its_own_session(*, session: bool) -> None:
     with Guardian() as guardian:
         process = guardian.start(SLEEPER, session=session)
         assert os.getpgid(process.pid) == process.pid
@@ -129,15 +129,15 @@ def test_a_process_has_a_group_and_unless_it_is_told_otherwise_a_session(*, sess
     assert process.wait(timeout=20) == -signal.SIGTERM
 
 
-def test_a_process_that_ends_while_it_is_looked_at_is_passed_over(
+def test_a_process_that_ends_while_processes_are_scanned_is_ignored(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    ask = os.stat
+    original = os.stat
 
     def stat(path: Any, *args: Any, **options: Any) -> os.stat_result:
         if os.fspath(path) == "/proc/1/stat":
             raise ProcessLookupError
-        return ask(path, *args, **options)
+        return original(path, *args, **options)
 
     monkeypatch.setattr(os, "stat", stat)
     process = subprocess.Popen(SLEEPER, start_new_session=True)
@@ -167,7 +167,7 @@ def test_ending_a_group_that_has_ended_does_nothing() -> None:
     end_group(process.pid)
 
 
-def test_a_group_that_nobody_collects_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_group_with_only_a_zombie_left_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[int] = []
 
     def signal_group(group: int, number: int) -> bool:
@@ -182,7 +182,7 @@ def test_a_group_that_nobody_collects_is_not_waited_for(monkeypatch: pytest.Monk
     assert signal.SIGKILL not in sent
 
 
-def test_a_group_with_a_process_that_runs_is_waited_for_though_another_is_not_collected() -> None:
+def test_a_group_with_a_running_process_is_waited_for_despite_a_zombie() -> None:
     program = (
         f"import os, subprocess, sys; subprocess.Popen({STUBBORN!r}, stdout=1); sys.stdin.read()"
     )
@@ -198,7 +198,7 @@ def test_a_group_with_a_process_that_runs_is_waited_for_though_another_is_not_co
 
 @pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_an_interrupt_while_a_process_starts_waits_until_it_is_watched() -> None:
+def test_an_interrupt_during_a_start_is_held_until_the_process_is_watched() -> None:
     with Guardian() as guardian:
         send = guardian._send
         pids: list[int] = []
@@ -215,7 +215,7 @@ def test_an_interrupt_while_a_process_starts_waits_until_it_is_watched() -> None
     wait_until(lambda: ended(pids[0]))
 
 
-def test_an_interrupt_while_the_run_ends_waits_until_nothing_is_left() -> None:
+def test_an_interrupt_during_the_exit_is_held_until_processes_have_ended() -> None:
     lasting = Ending(signal=0, grace=1.0)
     guardian = Guardian()
     with guardian, guardian.start(SLEEPER, lasting, stdout=subprocess.DEVNULL) as process:
@@ -231,7 +231,7 @@ def test_an_interrupt_while_the_run_ends_waits_until_nothing_is_left() -> None:
         assert ended(process.pid)
 
 
-def test_a_stopped_group_is_continued_to_be_ended() -> None:
+def test_a_stopped_group_is_continued_so_that_it_can_end() -> None:
     with subprocess.Popen(SLEEPER, start_new_session=True) as process:
         os.kill(process.pid, signal.SIGSTOP)
         wait_until(lambda: psutil.Process(process.pid).status() == psutil.STATUS_STOPPED)
@@ -257,7 +257,7 @@ def test_watching_without_a_guardian_process_is_an_error(
         lost_guardian.watch_directory(tmp_path)
 
 
-def test_what_was_started_without_a_guardian_process_is_ended(
+def test_a_process_started_without_a_guardian_process_is_ended(
     lost_guardian: Guardian, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started: list[subprocess.Popen[bytes]] = []
@@ -306,7 +306,7 @@ def test_the_end_of_a_process_is_described(exit_code: int | None, description: s
     assert describe_exit(exit_code) == description
 
 
-def test_the_last_lines_of_an_output_are_found_at_its_end(tmp_path: Path) -> None:
+def test_the_last_lines_of_an_output_are_read_from_its_end(tmp_path: Path) -> None:
     output = tmp_path / "output"
     assert last_lines(output) == []
     output.write_bytes(b"ERROR far\n" + b"x\n" * TAIL_SIZE + b"one  \xff\n\n  two\nthree")

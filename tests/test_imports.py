@@ -1,4 +1,4 @@
-"""The contracts on imports in pyproject.toml, and what importing a part brings along."""
+"""The import contracts in pyproject.toml, and the packages that importing a part loads."""
 
 from __future__ import annotations
 
@@ -49,9 +49,7 @@ def check_contracts(home: Path) -> subprocess.CompletedProcess[str]:
         ("reports/report.py", "import zodbshootout.contenders.contender"),
     ],
 )
-def test_the_contracts_reject_an_import_that_points_upwards(
-    module: str, line: str, tmp_path: Path
-) -> None:
+def test_the_contracts_reject_a_forbidden_import(module: str, line: str, tmp_path: Path) -> None:
     shutil.copytree(HOME, tmp_path / "src" / "zodbshootout")
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     path = tmp_path / "src" / "zodbshootout" / module
@@ -61,14 +59,16 @@ def test_the_contracts_reject_an_import_that_points_upwards(
     assert f"zodbshootout.{module.replace('/', '.').removesuffix('.py')}" in done.stdout
 
 
-def test_what_runs_in_another_python_is_written_for_python_3_9() -> None:
+def test_modules_copied_to_another_python_parse_as_python_3_9() -> None:
     for name in CARRIED:
         carried = HOME / name
         for path in [carried] if carried.is_file() else carried.rglob("*.py"):
             ast.parse(path.read_text(), feature_version=(3, 9))
 
 
-def test_what_is_carried_to_another_python_is_complete(tmp_path: Path) -> None:
+def test_modules_copied_to_another_python_import_no_other_part_of_the_package(
+    tmp_path: Path,
+) -> None:
     for name in CARRIED:
         copy = shutil.copytree if (HOME / name).is_dir() else shutil.copy
         copy(HOME / name, tmp_path / name)
@@ -80,12 +80,12 @@ def test_what_is_carried_to_another_python_is_complete(tmp_path: Path) -> None:
                 }, path
 
 
-def test_a_client_brings_nothing_that_it_does_not_need() -> None:
+def test_importing_the_client_loads_no_unneeded_package() -> None:
     unwanted = {"pyperf", "rich", "hdrh", "objgraph", "platformdirs", "psutil", "gevent"}
     storages = {"ZEO", "relstorage", "zodburi"}
     assert loaded_after(*modules_in("client")) & (unwanted | storages) == set()
 
 
-def test_reports_and_results_bring_no_zodb() -> None:
+def test_importing_reports_and_results_does_not_load_zodb() -> None:
     loaded = loaded_after(*modules_in("reports", "results"))
     assert loaded & {"ZODB", "ZEO", "relstorage", "ZConfig"} == set()

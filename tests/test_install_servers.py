@@ -11,18 +11,18 @@ from tests.install_servers import Requirement
 
 
 @pytest.fixture
-def missing(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Return a function that fakes the machine, and whether a requirement is met, in turn."""
+def fake_machine(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Return a function that fakes the machine, and the answers of a requirement in turn."""
 
-    def pretend(*there: bool, root: bool, debian: bool, platform: str = "linux") -> None:
-        answers = iter(there)
+    def fake(*met: bool, root: bool, debian: bool, platform: str = "linux") -> None:
+        answers = iter(met)
         requirement = Requirement("a thing", lambda: next(answers), "thing thing-dev", "brew it")
         monkeypatch.setattr(install_servers, "REQUIREMENTS", [requirement])
         monkeypatch.setattr(install_servers, "is_debian", lambda: debian)
         monkeypatch.setattr("os.geteuid", lambda: 0 if root else 1000)
         monkeypatch.setattr("sys.platform", platform)
 
-    return pretend
+    return fake
 
 
 @pytest.fixture
@@ -36,26 +36,26 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return names
 
 
-def test_where_nothing_is_missing_nothing_is_installed(
-    missing: Callable[..., None], installed: list[str]
+def test_nothing_is_installed_if_nothing_is_missing(
+    fake_machine: Callable[..., None], installed: list[str]
 ) -> None:
-    missing(True, root=True, debian=True)
+    fake_machine(True, root=True, debian=True)
     assert install_servers.main() == 0
     assert installed == []
 
 
-def test_root_on_debian_installs_what_is_missing(
-    missing: Callable[..., None], installed: list[str]
+def test_root_on_debian_installs_missing_packages(
+    fake_machine: Callable[..., None], installed: list[str]
 ) -> None:
-    missing(False, True, root=True, debian=True)
+    fake_machine(False, True, root=True, debian=True)
     assert install_servers.main() == 0
     assert installed == ["thing thing-dev"]
 
 
-def test_what_could_not_be_installed_is_told(
-    missing: Callable[..., None], installed: list[str], capsys: pytest.CaptureFixture[str]
+def test_a_requirement_that_cannot_be_installed_is_reported(
+    fake_machine: Callable[..., None], installed: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    missing(False, False, root=True, debian=True)
+    fake_machine(False, False, root=True, debian=True)
     assert install_servers.main() == 1
     assert "missing: a thing" in capsys.readouterr().err
 
@@ -68,22 +68,22 @@ def test_what_could_not_be_installed_is_told(
         (False, False, "darwin", "brew it"),
     ],
 )
-def test_who_may_not_install_is_told_what_to_type(
+def test_the_command_to_type_is_printed_if_nothing_can_be_installed(
     root: bool,
     debian: bool,
     platform: str,
     advice: str,
-    missing: Callable[..., None],
+    fake_machine: Callable[..., None],
     installed: list[str],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    missing(False, root=root, debian=debian, platform=platform)
+    fake_machine(False, root=root, debian=debian, platform=platform)
     assert install_servers.main() == 1
     assert installed == []
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"missing: a thing; install it: {advice}")
 
 
-def test_it_needs_the_standard_library_alone() -> None:
+def test_the_script_needs_only_the_standard_library() -> None:
     program = f"import runpy; runpy.run_path({install_servers.__file__!r})"
     subprocess.run([sys.executable, "-I", "-S", "-c", program], check=True)

@@ -1,4 +1,4 @@
-"""The command that measures again what was published, and the pages it makes."""
+"""The command that repeats published measurements, and the pages that it makes."""
 
 from __future__ import annotations
 
@@ -33,13 +33,15 @@ SMALL = Experiment(
 )
 
 
-def test_names_are_unique() -> None:
+def test_names_of_runs_and_of_experiments_are_unique() -> None:
     assert len({run.name for run in RUNS}) == len(RUNS)
     assert len({experiment.name for experiment in EXPERIMENTS}) == len(EXPERIMENTS)
 
 
 @pytest.mark.parametrize("run", RUNS, ids=lambda run: run.name)
-def test_every_command_can_be_typed(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_command_line_covers_its_published_figures(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(ROOT)
     arguments = options.parse(run.command.split()[1:])
     source = read_source(arguments.path)
@@ -67,7 +69,9 @@ def data(tmp_path: Path) -> Path:
     return directory
 
 
-def test_a_page_has_the_table_the_picture_and_what_was_then(data: Path, tmp_path: Path) -> None:
+def test_a_page_has_the_command_the_chart_and_the_ratios_then_and_now(
+    data: Path, tmp_path: Path
+) -> None:
     (page,) = make_pages([SMALL], data, tmp_path / "made")
     text = page.read_text(encoding="utf-8")
     publish_doctree(text, settings_overrides={"halt_level": 2})
@@ -78,11 +82,11 @@ def test_a_page_has_the_table_the_picture_and_what_was_then(data: Path, tmp_path
     then_and_now = text[text.index("Times as fast as fs") :]
     rows = [line.split("|")[1:-1] for line in then_and_now.splitlines() if "Objects" in line]
     ratios = {row[0].strip(): [entry.strip() for entry in row[1:]] for row in rows if len(row) == 3}
-    # 20,000 and 40,000 objects a second with two clients; zeo was not measured cold, and hot not.
+    # 20,000 and 40,000 objects a second with two clients; neither zeo cold nor hot was measured.
     assert ratios == {"Add 100 Objects": ["4.00", "2.00"], "Read 100 Cold Objects": ["1.00", "-"]}
 
 
-def test_texts_are_what_the_command_prints(data: Path, tmp_path: Path) -> None:
+def test_text_files_hold_the_tables_and_the_comparison(data: Path, tmp_path: Path) -> None:
     make_pages([SMALL], data, tmp_path / "made")
     shown = (tmp_path / "made" / "one.txt").read_text(encoding="utf-8")
     assert "Objects per second: 100 objects of 300 bytes, 1 process" in shown
@@ -90,12 +94,12 @@ def test_texts_are_what_the_command_prints(data: Path, tmp_path: Path) -> None:
     assert "zeo is 4.00 times as fast" in compared
 
 
-def test_pages_are_made_of_what_is_there(tmp_path: Path) -> None:
+def test_no_page_is_made_if_there_are_no_results(tmp_path: Path) -> None:
     assert make_pages([SMALL], tmp_path, tmp_path / "made") == []
 
 
-class Typed:
-    """A stand-in for the command that notes its command lines and leaves results."""
+class FakeCommand:
+    """A stand-in for zodbshootout that records its command lines and leaves result files."""
 
     def __init__(self, statuses: list[int]) -> None:
         self.commands: list[list[str]] = []
@@ -112,19 +116,19 @@ class Typed:
 
 
 @pytest.fixture
-def typed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Typed]:
-    def become(*statuses: int) -> Typed:
-        stand_in = Typed(list(statuses))
-        monkeypatch.setattr(subprocess, "run", stand_in)
-        return stand_in
+def fake_command(monkeypatch: pytest.MonkeyPatch) -> Callable[..., FakeCommand]:
+    def install(*statuses: int) -> FakeCommand:
+        fake = FakeCommand(list(statuses))
+        monkeypatch.setattr(subprocess, "run", fake)
+        return fake
 
-    return become
+    return install
 
 
-def test_an_interrupted_run_is_resumed_and_a_whole_one_kept(
-    tmp_path: Path, typed: Callable[..., Typed]
+def test_an_interrupted_run_is_resumed_and_a_complete_one_kept(
+    tmp_path: Path, fake_command: Callable[..., FakeCommand]
 ) -> None:
-    runs = typed(130, 0)
+    runs = fake_command(130, 0)
     with pytest.raises(SystemExit, match="one: exit status 130; the same command goes on"):
         command.measure(SMALL, tmp_path)
     assert runs.commands[0][3:-1] == ["x.conf", "add", "--at-most", "1", "-o"]
@@ -136,16 +140,18 @@ def test_an_interrupted_run_is_resumed_and_a_whole_one_kept(
     assert there == ["data", "data/one.cells.jsonl", f"data/one{ENDING}", "running"]
 
 
-def test_a_run_in_which_a_contender_failed_is_whole(
-    tmp_path: Path, typed: Callable[..., Typed]
+def test_a_run_is_complete_although_a_contender_failed(
+    tmp_path: Path, fake_command: Callable[..., FakeCommand]
 ) -> None:
-    typed(3)
+    fake_command(3)
     command.measure(SMALL, tmp_path, quick=True)
     assert (tmp_path / "data" / f"one{ENDING}").exists()
 
 
-def test_a_trial_is_short(tmp_path: Path, typed: Callable[..., Typed]) -> None:
-    runs = typed(0)
+def test_a_quick_run_measures_few_objects_once(
+    tmp_path: Path, fake_command: Callable[..., FakeCommand]
+) -> None:
+    runs = fake_command(0)
     words = "add --object-counts 10000 --at-most 1"
     command.measure(Experiment("e", [Run("one", "One", "", words)]), tmp_path, quick=True)
     assert runs.commands[0][3:-2] == [
@@ -153,17 +159,17 @@ def test_a_trial_is_short(tmp_path: Path, typed: Callable[..., Typed]) -> None:
     ]  # fmt: skip
 
 
-def test_the_pages_are_made_of_the_results_that_are_kept(
+def test_the_committed_pages_match_the_committed_results(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Charts take most of the time, and depend on the version of what draws them.
+    # Charts take most of the time, and depend on the version of the drawing package.
     monkeypatch.setattr(drawing, "write_svg", lambda report, console: None)
     kept = ROOT / "docs" / "results"
     make_pages(EXPERIMENTS, kept / "data", tmp_path / "made")
     made = {path.name: path for path in (tmp_path / "made").iterdir()}
     assert made.keys() == {path.name for path in (kept / "made").iterdir()}
     for name, path in made.items():
-        # Pictures depend on the version of what draws them.
+        # Charts depend on the version of the drawing package.
         if path.suffix != ".svg":
             text = (kept / "made" / name).read_text(encoding="utf-8")
             assert text == path.read_text(encoding="utf-8"), name

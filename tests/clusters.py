@@ -28,7 +28,7 @@ class DaskCluster:
     workers: Mapping[str, subprocess.Popen[bytes]]
 
     def clients(self) -> list[psutil.Process]:
-        """Return the processes that the workers have started, and the children of those."""
+        """Return the descendants of the workers that are not workers themselves."""
         processes: list[psutil.Process] = []
         for worker in self.workers.values():
             if worker.poll() is None:
@@ -49,12 +49,13 @@ def dask_cluster(
     worker_options: Sequence[str] = ("--no-nanny",),
     **variables: str,
 ) -> Iterator[DaskCluster]:
-    """Have a scheduler, and workers of these names that a command starts: none, or ``unshare``.
+    """Run a scheduler and *workers*: names, each with the words of a command that starts it.
 
-    A name that is an underscore is not given to the worker, which is called by its address then.
+    The command is empty, or one such as ``unshare``.  A worker whose name is an underscore gets no
+    name, so that Dask calls it by its address.
 
-    Their working directory and all of their files are in *place*.  All have more *options*; *tls*
-    is what Dask's configuration says of the certificates of those who connect.
+    The working directory and all files of these processes are in *place*.  All of them get
+    *options*; *tls* is Dask's configuration of the certificates of clients.
     """
     home = place / "dask"
     home.mkdir()

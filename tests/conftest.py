@@ -16,13 +16,13 @@ LONG = {"integration", "faults", "browser"}
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--full", action="store_true",
-        help="generate as much input as the documentation tells the results of; this takes hours",
+        help="generate as much input as for the results in the documentation; this takes hours",
     )  # fmt: skip
 
 
 @pytest.fixture
 def full(request: pytest.FixtureRequest) -> bool:
-    """Whether the long form of a test is wanted."""
+    """Return whether to run the long form of a test."""
     return bool(request.config.getoption("--full"))
 
 
@@ -40,7 +40,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Print how many faults there were, and whether anything was lost."""
+    """Print the number of faults, and whether a run lost measurements or left anything behind."""
     passed, failed = (
         [report for report in terminalreporter.stats.get(kind, []) if "/faults/" in report.nodeid]
         for kind in ("passed", "failed")
@@ -49,5 +49,5 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         return
     lost = "nothing that was measured was lost, and nothing left behind"
     if failed:
-        lost = f"of {len(failed)} something was lost, left behind or not told"
+        lost = f"{len(failed)} lost something, left something behind or did not report it"
     terminalreporter.write_line(f"{len(passed + failed)} faults in real runs: {lost}")

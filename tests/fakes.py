@@ -1,7 +1,7 @@
 """A storage whose operations take an exactly known time, on a clock that only they move.
 
-Each kind of operation takes a different power of two, so that a measured time tells how many of
-each kind were on the clock, and sums of many are exact.
+Each kind of operation takes a different power of two, so that a measured time shows how many of
+each kind it includes, and so that sums of many are exact.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ TPC_FINISH = 2.0**24
 POLL = 2.0**26
 """Seconds: asking for the last transaction, as a connection does when a transaction begins."""
 SYNC = 2.0**28
-"""Seconds: what a connection does in addition where the application begins a transaction."""
+"""Seconds: the additional sync of a connection when the application begins a transaction."""
 COMMIT = TPC_BEGIN + TPC_VOTE + TPC_FINISH
 NOTICE = 1.0
-"""Seconds between an order to start and the start, so that these can be added without rounding."""
+"""Seconds between an order to start and the start; adding them needs no rounding."""
 
 
 class FakeClock:
-    """A clock that only spending moves.  Each client has its own time, and all start at one."""
+    """A clock that only ``spend`` advances.  Each client has its own time; all start together."""
 
     def __init__(self) -> None:
         self._now: Counter[int] = Counter()
@@ -78,16 +78,16 @@ class FakeStorage(ConflictResolvingStorage, MappingStorage):  # type: ignore[mis
         self.clock = clock
         self.loads = 0
         self.closed = 0
-        """The number of times it was closed, after which it can still be used."""
+        """The number of calls of ``close``, after which the storage can still be used."""
         self.resolved: list[bytes] = []
         self.corrupt: Callable[[bytes, bytes], bytes] = lambda oid, data: data
         self.drops: Callable[[bytes], bool] = lambda data: False
         self.resolve: Callable[..., Any] = self.tryToResolveConflict
         """The merge of two changes of one object; ``None`` refuses the second."""
         self.refuses: Callable[[], bool] = lambda: False
-        """Whether a transaction is refused when it comes to its vote."""
+        """Whether to refuse a transaction in its vote."""
         self.accepts_stale = False
-        """Whether objects pass for current that are not."""
+        """Whether stale objects pass the check that they are current."""
         self.meeting: threading.Barrier | None = None
         """The barrier at which transactions wait for each other before any of them commits."""
 
@@ -197,15 +197,19 @@ def parameters(
 
 
 def plan(
-    benchmark: type[Benchmark], storage: Any, of: Parameters, clock: Clock, cache_size: int = 5000
+    benchmark: type[Benchmark],
+    storage: Any,
+    wanted: Parameters,
+    clock: Clock,
+    cache_size: int = 5000,
 ) -> CrewPlan:
     """Return the plan of a crew whose clients open *storage*."""
-    of = benchmark.fitted(of)
-    return CrewPlan(benchmark, of, lambda: database_of(storage, cache_size), clock)
+    fitted = benchmark.fitted(wanted)
+    return CrewPlan(benchmark, fitted, lambda: database_of(storage, cache_size), clock)
 
 
 def exactly_started(crew: Crew) -> Crew:
-    """Have a crew start at instants that can be added to others without rounding."""
+    """Make a crew start at instants that can be added to others without rounding."""
     crew._notice = NOTICE
     return crew
 
@@ -218,12 +222,12 @@ def client_values(sample: Sample) -> list[float]:
 def measure(
     benchmark: type[Benchmark],
     storage: Any,
-    of: Parameters,
+    wanted: Parameters,
     clock: Clock,
     loops: Sequence[int] = (1,),
     cache_size: int = 5000,
 ) -> list[Sample]:
-    """Measure a value of so many iterations for each of *loops*, with threads in this process."""
-    with plan(benchmark, storage, of, clock, cache_size).started() as crew:
+    """Measure a value for each number of iterations in *loops*, with threads in this process."""
+    with plan(benchmark, storage, wanted, clock, cache_size).started() as crew:
         exactly_started(crew)
         return [crew.measure(number) for number in loops]

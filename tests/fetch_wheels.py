@@ -1,8 +1,8 @@
-"""Fetch what the tests make environments from, and build what there is no wheel of, once.
+"""Fetch the wheels from which the tests make environments, or build them, once.
 
-``python tests/fetch_wheels.py`` puts wheels into ``.tox/wheels``, a directory for each set.  From
-these alone pip then makes the environments of the tests.  It needs a package index and, for two of
-the sets, what ``tests/install_servers.py`` installs.
+``python tests/fetch_wheels.py`` puts wheels into ``.tox/wheels``, a directory for each set.  The
+tests then make their environments with pip from these alone.  The script needs a package index and,
+for two of the sets, the packages that ``tests/install_servers.py`` installs.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ class WheelSet:
 
     @property
     def directory(self) -> Path:
-        """Where they are; a wheel may fit one Python only."""
+        """The directory of the wheels, one for each Python, because a wheel may fit only one."""
         return WHEELS / f"{self.name}-{sys.implementation.cache_tag}"
 
     def is_there(self) -> bool:
-        """Say whether all of them were fetched before, for the same requirements."""
+        """Return whether all wheels were fetched earlier, for the same requirements."""
         marker = self.directory / COMPLETE
         return marker.exists() and marker.read_text() == " ".join(self.requirements)
 
     def fetch(self) -> None:
-        """Fetch or build them.
+        """Fetch or build the wheels.
 
-        :raises subprocess.CalledProcessError: when that fails
+        :raises subprocess.CalledProcessError: if pip fails
         """
         shutil.rmtree(self.directory, ignore_errors=True)
         with tempfile.TemporaryDirectory() as place:
@@ -71,14 +71,14 @@ SETS = (PYPY, NEWT, RELSTORAGE, OLD)
 
 
 def main() -> int:
-    """Fetch what is not there, two sets at a time; return the exit status."""
+    """Fetch the missing sets, two at a time; return the exit status."""
     with ThreadPoolExecutor(2) as pool:
-        fetched = list(pool.map(_is_fetched, SETS))
+        fetched = list(pool.map(_ensure_fetched, SETS))
     return int(not all(fetched))
 
 
-def _is_fetched(wheels: WheelSet) -> bool:
-    """Fetch a set if it is not there; say whether it is there then."""
+def _ensure_fetched(wheels: WheelSet) -> bool:
+    """Fetch a set unless it is complete; return whether it is complete afterwards."""
     if wheels.is_there():
         return True
     requirements = ", ".join(wheels.requirements)

@@ -1,8 +1,8 @@
-"""See to it that the servers, PyPy and Chromium are installed that tests start, and compilers.
+"""Install the servers, PyPy and Chromium that the tests start, and compilers.
 
-``python tests/install_servers.py`` installs what is missing where it may, which is as root on
-Debian and its descendants, and otherwise says what to type.  It needs the standard library alone:
-it comes before everything that has to be built.
+``python tests/install_servers.py`` installs missing packages as root on Debian and its derivatives,
+and otherwise prints the commands to type.  It needs only the standard library, because it runs
+before anything is built.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ class Requirement:
     """Something that has to be installed on the machine."""
 
     name: str
-    is_there: Callable[[], bool]
+    is_met: Callable[[], bool]
     debian: str
-    """The packages that it is in."""
+    """The Debian packages that contain it."""
     brew: str
     """The command that installs it on macOS."""
 
 
 def has_programs(installation: Installation, *programs: str) -> bool:
-    """Say whether a server would find its programs."""
+    """Return whether a server has these programs."""
     try:
         for program in programs:
             installation.program(program, given=None)
@@ -53,7 +53,7 @@ def has_programs(installation: Installation, *programs: str) -> bool:
 
 
 def has_library(*names: str) -> bool:
-    """Say whether pkg-config finds a library by one of its names, and so its headers."""
+    """Return whether pkg-config knows a library, and so its headers, by one of its names."""
     return shutil.which("pkg-config") is not None and any(
         subprocess.run(["pkg-config", "--exists", name], check=False).returncode == 0
         for name in names
@@ -61,7 +61,7 @@ def has_library(*names: str) -> bool:
 
 
 def has_compiler() -> bool:
-    """Say whether there is the compiler with which this Python builds extensions."""
+    """Return whether the compiler with which this Python builds extensions is installed."""
     command = shlex.split(sysconfig.get_config_var("CC") or "cc")
     return shutil.which(command[0]) is not None
 
@@ -122,7 +122,7 @@ REQUIREMENTS = (
         "chromium",
         "brew install --cask chromium",
     ),
-    # For some versions of Python there is a wheel of pylibmc, and for others there is none.
+    # There is a wheel of pylibmc for some versions of Python only.
     Requirement(
         "the headers of libmemcached, for pylibmc",
         lambda: has_library("libmemcached"),
@@ -133,23 +133,23 @@ REQUIREMENTS = (
 
 
 def main() -> int:
-    """Install what is missing, or say what it is; return the exit status."""
+    """Install missing requirements, or print the commands that do; return the exit status."""
     missing = missing_requirements()
     if missing and is_debian() and os.geteuid() == 0:
         install(missing)
         missing = missing_requirements()
     for requirement in missing:
-        tell(f"missing: {requirement.name}; install it: {advice(requirement)}")
+        print_error(f"missing: {requirement.name}; install it: {advice(requirement)}")
     return 1 if missing else 0
 
 
 def missing_requirements() -> list[Requirement]:
     """Return the requirements that are not met."""
-    return [requirement for requirement in REQUIREMENTS if not requirement.is_there()]
+    return [requirement for requirement in REQUIREMENTS if not requirement.is_met()]
 
 
 def is_debian() -> bool:
-    """Say whether this is Debian, or a system made of it such as Ubuntu."""
+    """Return whether this is Debian, or a derivative such as Ubuntu."""
     try:
         release = platform.freedesktop_os_release()
     except OSError:
@@ -158,10 +158,10 @@ def is_debian() -> bool:
 
 
 def install(missing: Sequence[Requirement]) -> None:
-    """Install packages, and neither remove others nor ask anything."""
+    """Install packages without removing others or asking questions."""
     packages = [package for requirement in missing for package in requirement.debian.split()]
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    # A source that does not answer may be one that has nothing to do with these packages.
+    # A package source that does not answer may be unrelated to these packages.
     subprocess.run([*APT_GET, "update"], env=environment, check=False)
     with without_cluster():
         subprocess.run(
@@ -171,11 +171,11 @@ def install(missing: Sequence[Requirement]) -> None:
 
 @contextmanager
 def without_cluster() -> Iterator[None]:
-    """Have PostgreSQL's package make no database of the system's, and so start no server.
+    """Keep PostgreSQL's package from creating a cluster, and so from starting a server.
 
-    That is a setting of Debian's postgresql-common, which can be there before the package is.
-    memcached's package has none: it starts a service on the loopback interface where the system
-    has something that starts services.
+    The setting is one of Debian's postgresql-common, and may precede the package.  memcached's
+    package has no such setting: it starts a service on the loopback interface if the system has a
+    service manager.
     """
     made = [parent for parent in POSTGRESQL_SETTINGS.parents if not parent.exists()]
     POSTGRESQL_SETTINGS.parent.mkdir(parents=True, exist_ok=True)
@@ -190,15 +190,15 @@ def without_cluster() -> Iterator[None]:
 
 
 def advice(requirement: Requirement) -> str:
-    """Return what to type so that it is there."""
+    """Return the command that installs a requirement."""
     if sys.platform == "darwin":
         return requirement.brew
     command = f"apt-get {' '.join(INSTALL)} {requirement.debian}"
     return f"sudo {command}" if is_debian() else f"on Debian that is {command}"
 
 
-def tell(message: str) -> None:
-    """Print one line."""
+def print_error(message: str) -> None:
+    """Print a line to standard error."""
     sys.stderr.write(f"{message}\n")
 
 

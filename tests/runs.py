@@ -29,32 +29,34 @@ def cell(benchmark: str, contender: str, **parameters: Any) -> Cell:
     return Cell(benchmark, contender, Parameters(THREADS, **parameters))
 
 
-def measured(of: Cell, *runs: Sequence[float], unit: str = "second", **metadata: Any) -> CellResult:
-    """Return a cell with runs of such values."""
-    result = CellResult(of)
+def measured(
+    target: Cell, *runs: Sequence[float], unit: str = "second", **metadata: Any
+) -> CellResult:
+    """Return the result of a cell with a run for each sequence of values."""
+    result = CellResult(target)
     for values in runs:
         result = result.with_run(run(*values, unit=unit, **metadata))
     return result
 
 
-def failed(of: Cell, reason: str) -> CellResult:
-    return CellResult(of).failed(Failure(reason))
+def failed(target: Cell, reason: str) -> CellResult:
+    return CellResult(target).failed(Failure(reason))
 
 
-def unsupported(of: Cell, reason: str) -> CellResult:
-    return CellResult(of).failed(Failure(reason, state=State.UNSUPPORTED))
+def unsupported(target: Cell, reason: str) -> CellResult:
+    return CellResult(target).failed(Failure(reason, state=State.UNSUPPORTED))
 
 
 class Counting(Observer):
-    """An observer that notes what a progress bar would show."""
+    """An observer that records the contents of a progress bar."""
 
     def __init__(self) -> None:
         self.estimates: list[float] = []
-        """The seconds left, by every estimate that was reported."""
+        """Every reported estimate of the seconds left."""
         self.settled: list[str] = []
         self.failed: list[str] = []
         self.stages: list[tuple[str, str]] = []
-        """The stages, and the contenders that were in each."""
+        """Each stage with the names of its contenders."""
 
     def left(self, seconds: float) -> None:
         self.estimates.append(seconds)
@@ -88,7 +90,7 @@ def plan_of(
     concurrency: Sequence[int] = (1,),
     **effort: Any,
 ) -> Plan:
-    """Return a plan of what :class:`~zodbshootout.scheduling.interleaved_run.Effort` says."""
+    """Return a plan with an :class:`~zodbshootout.scheduling.calibration.Effort` of *effort*."""
     wanted = Effort(
         **{"processes": 3, "values": 2, "warmups": 0, "loops": 4, "min_time": 0.1, **effort}
     )

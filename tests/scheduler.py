@@ -1,8 +1,7 @@
 """A clock that all clients of a crew share, on which time passes only while all of them wait.
 
-Clients that are between the start of a stretch and its end run one at a time, in the order in which
-they are due, so that they affect each other alike in every run.  Clients that wait for orders, or
-get ready, do not count.
+Clients within a stretch run one at a time, in the order of their wake-up times, so that they affect
+each other in the same way in every run.  The clock ignores clients that wait for orders or prepare.
 """
 
 from __future__ import annotations
@@ -70,7 +69,7 @@ class SharedClock:
         return self._locks[-1]
 
     def _pass_turn(self) -> None:
-        """Have the next client run; the current one is about to wait, or has left."""
+        """Let the next client run; the current one is about to wait, or has left."""
         if not self._inside:
             return
         while not self._queue or self._queue[0][0] > self._time:
@@ -115,7 +114,7 @@ class SharedLock:
         self._held = False
 
     def _grant(self) -> int | None:
-        """Give the lock to one that waits, if it is free; return that client."""
+        """Give the lock, if it is free, to a waiting client, and return that client."""
         if self._held or not self._waiting:
             return None
         self._held = True
@@ -127,7 +126,7 @@ def _client_number() -> int:
 
 
 def channel_on(clock: SharedClock) -> type[QueueChannel]:
-    """Return the class of channels whose clients leave a stretch when they wait for an order."""
+    """Return a class of channels whose clients leave the stretch when they wait for an order."""
 
     class LeavingChannel(QueueChannel):
         def send(self, report: Any) -> None:

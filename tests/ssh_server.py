@@ -1,8 +1,7 @@
-"""An SSH server on this host that runs what those ask for who have a key: ``DIRECTORY``.
+"""An SSH server on this host that runs the commands of clients with a key: ``DIRECTORY``.
 
-The directory has the server's key (``host``) and the keys that are let in (``authorized``).  The
-port is written to ``port`` in it.  It needs no account, and nothing that a system's own server
-needs.
+The directory has the server's key (``host``) and the keys of clients (``authorized``).  The server
+writes its port to ``port`` in it.  It needs no account, and nothing of the system's SSH server.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ async def run_command(process: Any) -> None:
 
 
 async def serve(directory: Path) -> None:
-    """Serve on a free port of the loopback interface until this process is ended."""
+    """Serve on a free port of the loopback interface until this process ends."""
     server = await asyncssh.listen(
         "127.0.0.1", 0, server_host_keys=[str(directory / "host")],
         authorized_client_keys=str(directory / "authorized"), process_factory=run_command,

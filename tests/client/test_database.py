@@ -1,4 +1,4 @@
-"""The facts that are known of a database while it is open."""
+"""Facts about an open database."""
 
 from __future__ import annotations
 
@@ -58,14 +58,16 @@ INFO = {
 
 
 @pytest.mark.parametrize(("storage", "info"), INFO.items(), ids=["file", "memory", "demo", "kept"])
-def test_the_facts_of_zodbs_own_storages(storage: str, info: StorageInfo, tmp_path: Path) -> None:
+def test_an_open_database_has_the_facts_of_zodbs_own_storages(
+    storage: str, info: StorageInfo, tmp_path: Path
+) -> None:
     with opened(storage, tmp_path) as database:
         assert replace(database.info(), python={}) == info
         assert database.own_caches() == (PICKLE_CACHE,)
         assert database.knows_caches
 
 
-def test_the_facts_of_relstorage(tmp_path: Path) -> None:
+def test_an_open_database_has_the_facts_of_relstorage(tmp_path: Path) -> None:
     section = (
         "<relstorage>\nblob-dir $here/b\n<sqlite3>\ndata-dir $here/s\n</sqlite3>\n</relstorage>\n"
     )
@@ -84,7 +86,7 @@ def test_the_facts_of_relstorage(tmp_path: Path) -> None:
     )  # fmt: skip
 
 
-def test_what_is_read_only_is_what_is_written_to(tmp_path: Path) -> None:
+def test_a_database_is_read_only_if_the_storage_for_its_changes_is(tmp_path: Path) -> None:
     with opened(FILESTORAGE, tmp_path) as database:
         assert not database.info().read_only
     with opened(READ_ONLY, tmp_path) as database:
@@ -93,7 +95,7 @@ def test_what_is_read_only_is_what_is_written_to(tmp_path: Path) -> None:
         assert not database.info().read_only
 
 
-def test_a_storage_that_is_not_known_is_opened_anew_to_be_cold(
+def test_a_database_of_an_unknown_storage_knows_no_caches_and_is_reopened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(str(Path(__file__).parents[1]))
@@ -133,7 +135,7 @@ class ForeignType(StorageType):
 """
 
 
-def test_another_package_can_make_a_storage_known(
+def test_another_package_can_register_a_storage_type(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     described = tmp_path / "more-1.dist-info"
@@ -155,7 +157,7 @@ def test_another_package_can_make_a_storage_known(
         assert storages.sharing_of(section) is Sharing.VOLATILE
 
 
-def test_blobs_are_forgotten_where_they_are_cached(tmp_path: Path) -> None:
+def test_forgetting_blobs_removes_them_from_the_blob_cache(tmp_path: Path) -> None:
     section = (
         "<relstorage>\nblob-dir $here/b\n<sqlite3>\ndata-dir $here/s\n</sqlite3>\n</relstorage>\n"
     )
@@ -186,7 +188,7 @@ def test_trap_3_emptying_a_persistent_cache_does_not_read_its_files_again(tmp_pa
                 connection.root()
 
 
-def test_a_cache_that_comes_with_the_first_blob_is_told(tmp_path: Path) -> None:
+def test_the_first_blob_adds_the_operating_system_to_the_caches_left(tmp_path: Path) -> None:
     with opened("<demostorage/>\n", tmp_path) as database:
         assert database.caches_left() == ()
         with database.db.transaction() as connection:

@@ -1,4 +1,4 @@
-"""Known secrets are shown nowhere, however a text came to hold them."""
+"""Known secrets are masked in every form in which a text may contain them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PASSWORDS = st.text(PRINTABLE, min_size=6, max_size=20).filter(
 
 
 @given(PASSWORDS)
-def test_a_secret_is_replaced_as_it_is_and_as_others_quote_it(password: str) -> None:
+def test_a_secret_is_masked_as_it_is_and_in_quoted_forms(password: str) -> None:
     mask = Mask([password])
     escaped = password.replace("\\", "\\\\").replace("'", "\\'")
     forms = (
@@ -31,7 +31,7 @@ def test_a_secret_is_replaced_as_it_is_and_as_others_quote_it(password: str) -> 
         assert STARS in shown
 
 
-def test_of_several_the_longest_goes_first() -> None:
+def test_the_longest_secret_is_masked_first() -> None:
     assert Mask(["geheim", "geheimnis"])("geheimnis geheim") == f"{STARS} {STARS}"
 
 
@@ -39,15 +39,15 @@ def test_of_several_the_longest_goes_first() -> None:
     ("text", "shown"),
     [("password abc here", f"password {STARS} here"), ("abcdef", "abcdef"), ("'abc'", "'***'")],
 )
-def test_a_short_one_is_replaced_where_it_is_a_word(text: str, shown: str) -> None:
+def test_a_short_secret_is_masked_only_as_a_whole_word(text: str, shown: str) -> None:
     assert Mask(["abc"])(text) == shown
 
 
-def test_what_is_empty_hides_nothing() -> None:
+def test_a_blank_secret_masks_nothing() -> None:
     assert Mask(["", "  "])("a  b") == "a  b"
 
 
-def test_more_can_be_hidden_later() -> None:
+def test_secrets_can_be_added_later() -> None:
     mask = Mask(["first secret"])
     mask.hide(["second"])
     assert mask("first secret, second") == f"{STARS}, {STARS}"

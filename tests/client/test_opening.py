@@ -1,4 +1,4 @@
-"""A DB is opened as its specification has it."""
+"""Opening a DB from its specification."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SQLITE = (
 )
 
 
-def test_a_section_is_opened_with_its_names(tmp_path: Path) -> None:
+def test_a_section_is_opened_with_its_names_substituted(tmp_path: Path) -> None:
     odd = tmp_path / "a $b $$ ${c} d"
     odd.mkdir()
     with closing(open_db(Storage(FILE, names={"here": str(odd)}))) as db:
@@ -32,18 +32,18 @@ def test_a_section_is_opened_with_its_names(tmp_path: Path) -> None:
         assert (db.getCacheSize(), db.getPoolSize()) == (77, 3)
 
 
-def test_a_section_may_import_what_it_needs_and_leaves_no_driver_to_chance(tmp_path: Path) -> None:
+def test_a_section_imports_its_packages_and_settles_its_driver(tmp_path: Path) -> None:
     with closing(open_db(Storage(SQLITE, names={"here": str(tmp_path)}))) as db:
         assert db.storage._adapter.driver.__name__ == "sqlite3"
 
 
-def test_imports_of_one_are_none_of_another(tmp_path: Path) -> None:
+def test_imports_of_one_section_do_not_affect_another(tmp_path: Path) -> None:
     open_db(Storage(SQLITE, names={"here": str(tmp_path)})).close()
     with pytest.raises(BadSection, match="unknown type name: 'relstorage'"):
         open_db(Storage(SQLITE.partition("\n")[2], names={"here": str(tmp_path)}))
 
 
-def test_a_uri_is_opened_as_zodburi_has_it(tmp_path: Path) -> None:
+def test_a_uri_is_opened_with_its_zodburi_options(tmp_path: Path) -> None:
     uri = f"file://{tmp_path}/x.fs?connection_cache_size=77&database_name=d"
     with closing(open_db(Storage(uri=uri))) as db:
         assert db.storage.getName() == str(tmp_path / "x.fs")
@@ -59,12 +59,12 @@ def test_a_uri_is_opened_as_zodburi_has_it(tmp_path: Path) -> None:
         "sqlite://?data_dir={}/s#fragment",
     ],
 )
-def test_a_uri_leaves_no_driver_to_chance(uri: str, tmp_path: Path) -> None:
+def test_opening_a_uri_settles_its_driver(uri: str, tmp_path: Path) -> None:
     with closing(open_db(Storage(uri=uri.format(tmp_path)))) as db:
         assert db.storage._adapter.driver.__name__ == "sqlite3"
 
 
-def test_a_file_that_a_uri_names_leaves_no_driver_to_chance(
+def test_opening_a_zconfig_uri_settles_the_driver_in_its_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settled: list[str] = []
@@ -76,7 +76,7 @@ def test_a_file_that_a_uri_names_leaves_no_driver_to_chance(
     assert settled == ["RelStorageFactory"]
 
 
-def test_a_storage_is_closed_whose_db_cannot_be_opened(
+def test_a_storage_is_closed_if_its_db_cannot_be_opened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     storage = Storage(uri=f"file://{tmp_path}/x.fs")
@@ -87,14 +87,14 @@ def test_a_storage_is_closed_whose_db_cannot_be_opened(
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr("ZODB.DB", fail)
         open_db(storage)
-    open_db(storage).close()  # nobody has it locked
+    open_db(storage).close()  # the file is not locked any more
 
 
 def test_names_are_defined_literally() -> None:
     assert prelude({"a": "$b", "c": "d"}) == "%define a $$b\n%define c d\n"
 
 
-def test_a_client_imports_nothing_of_ours_but_the_client() -> None:
+def test_a_client_imports_neither_other_subpackages_nor_unneeded_libraries() -> None:
     code = (
         "import sys, zodbshootout.client.database\n"
         "from zodbshootout.client.storages import storage_types\n"

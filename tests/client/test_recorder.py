@@ -1,4 +1,4 @@
-"""Latencies in buckets that merge."""
+"""Latencies in buckets that can be merged."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ def test_the_buckets_are_those_of_hdrhistogram(nanoseconds: int) -> None:
 
 
 @given(st.lists(st.floats(0, 10), max_size=50), st.lists(st.floats(0, 10), max_size=50))
-def test_merged_is_what_recorded_at_once_would_be(some: list[float], others: list[float]) -> None:
+def test_merged_latencies_equal_latencies_recorded_at_once(
+    some: list[float], others: list[float]
+) -> None:
     first, second, both = Latencies(), Latencies(), Latencies()
     first.record(some)
     second.record(others)
@@ -34,7 +36,7 @@ def test_merged_is_what_recorded_at_once_would_be(some: list[float], others: lis
     assert histogram(first).get_total_count() == len(some) + len(others)
 
 
-def test_a_batch_speaks_for_all_its_iterations() -> None:
+def test_a_batch_counts_for_all_its_iterations() -> None:
     latencies = Latencies()
     latencies.record([1.0], size=500)
     assert sum(latencies.counts.values()) == 500
@@ -42,7 +44,7 @@ def test_a_batch_speaks_for_all_its_iterations() -> None:
     assert list(latencies.counts) == [1_999_872]
 
 
-def test_it_does_not_grow_with_what_it_records() -> None:
+def test_the_number_of_buckets_stays_bounded() -> None:
     latencies = Latencies()
     latencies.record(number * 1e-9 for number in range(1, 2_000_000, 7))
     assert len(latencies.counts) < 2048 + 10 * 1024

@@ -26,7 +26,7 @@ class Installed:
 
 
 @pytest.fixture(autouse=True)
-def _nothing_known() -> Iterator[None]:
+def _empty_version_cache() -> Iterator[None]:
     storage_info._version.cache_clear()
     yield
     storage_info._version.cache_clear()
@@ -59,7 +59,7 @@ def editable(directory: Path) -> dict[str, Any]:
     return {"url": directory.as_uri(), "dir_info": {"editable": True}}
 
 
-def test_a_released_package_has_its_version_and_one_that_is_not_there_none(
+def test_a_released_package_has_its_version_and_a_missing_one_has_none(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert set(installed_versions(["ZODB", "no-such-package"])) == {"ZODB"}
@@ -76,7 +76,7 @@ def test_a_package_from_a_repository_has_its_commit(monkeypatch: pytest.MonkeyPa
     assert version(monkeypatch, origin) == "4.3.0 (git 012345678901)"
 
 
-def test_a_checkout_has_its_commit_and_says_whether_it_was_changed(
+def test_the_version_of_a_checkout_has_its_commit_and_marks_changes(
     monkeypatch: pytest.MonkeyPatch, checkout: Path
 ) -> None:
     commit = git(checkout, "rev-parse", "--short=12", "HEAD")
@@ -87,7 +87,7 @@ def test_a_checkout_has_its_commit_and_says_whether_it_was_changed(
     assert version(monkeypatch, editable(checkout)) == f"4.3.0 (git {commit}, modified)"
 
 
-def test_a_directory_that_was_copied_or_is_in_no_repository_has_a_version_alone(
+def test_a_copied_directory_or_one_without_git_has_only_a_version(
     monkeypatch: pytest.MonkeyPatch, checkout: Path, tmp_path: Path
 ) -> None:
     assert version(monkeypatch, {**editable(checkout), "dir_info": {}}) == "4.3.0"

@@ -1,4 +1,4 @@
-"""Every transaction of a window is dealt to one client, and each client has equally many."""
+"""Every transaction of a window is dealt to one client, and all clients get equally many."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from zodbshootout.client.specification import CrewShape, Parameters, ReplayedWor
 
 
 class FakeTrace:
-    """Transactions without operations, of these connections; one starts in each nanosecond."""
+    """A trace of empty transactions on the given connections, one starting every nanosecond."""
 
     def __init__(self, connections: list[int]) -> None:
         self._transactions = [
@@ -49,10 +49,10 @@ def test_a_window_is_dealt_completely_and_evenly(
     windows: dict[int, list[tuple[int, int]]] = {}
     dealt: dict[int, list[tuple[int, int]]] = {}
     for dealer in dealers(connections, clients):
-        everybodys, own = dealer.deal(trace, first, iterations)
+        of_all, own = dealer.deal(trace, first, iterations)
         assert len(own) == iterations
-        assert len(everybodys) == iterations * dealer.members
-        window = [(turn, transaction.started) for turn, transaction in everybodys]
+        assert len(of_all) == iterations * dealer.members
+        window = [(turn, transaction.started) for turn, transaction in of_all]
         assert windows.setdefault(dealer.copy, window) == window
         dealt.setdefault(dealer.copy, []).extend(
             (turn, transaction.started) for turn, transaction in own
@@ -61,7 +61,9 @@ def test_a_window_is_dealt_completely_and_evenly(
 
 
 @given(RECORDED, st.integers(1, 4), st.integers(1, 8))
-def test_windows_follow_each_other(connections: list[int], clients: int, iterations: int) -> None:
+def test_each_window_begins_at_the_end_of_the_one_before(
+    connections: list[int], clients: int, iterations: int
+) -> None:
     trace: Any = FakeTrace(connections)
     (dealer, *_) = dealers(connections, clients)
     places = [
@@ -72,14 +74,14 @@ def test_windows_follow_each_other(connections: list[int], clients: int, iterati
     assert places == list(range(places[0], places[0] + len(places)))
 
 
-def test_a_connection_stays_with_a_client_unless_that_has_more_than_its_part() -> None:
+def test_a_connection_stays_with_its_client_until_that_client_has_its_share() -> None:
     trace: Any = FakeTrace([0, 1, 0, 0, 1, 0])
     first, second = dealers([0, 1, 0, 0, 1, 0], 2)
     assert [transaction.started for _, transaction in first.deal(trace, 0, 3)[1]] == [0, 2, 3]
     assert [transaction.started for _, transaction in second.deal(trace, 0, 3)[1]] == [1, 4, 5]
 
 
-def test_a_jump_begins_another_pass_whose_objects_are_others() -> None:
+def test_a_jump_begins_another_pass_over_the_workload() -> None:
     trace: Any = FakeTrace([0] * 10)
     (dealer,) = dealers([0] * 10, 1)
     turns = {turn for turn, _ in dealer.deal(trace, 0, 25)[0]}
@@ -89,17 +91,17 @@ def test_a_jump_begins_another_pass_whose_objects_are_others() -> None:
     assert again == {3}
 
 
-def test_transactions_are_due_when_they_were_recorded_but_never_before_their_predecessors() -> None:
+def test_transactions_are_due_as_recorded_but_not_before_their_predecessors() -> None:
     trace: Any = FakeTrace([0] * 4)
     (dealer,) = dealers([0] * 4, 1, seconds=10.0, speed=2.0)
     for transaction, started in zip(trace.transactions(0, 4), (0, 5, 4, 9), strict=True):
         object.__setattr__(transaction, "started", started * 10**9)
-    everybodys, own = dealer.deal(trace, 1, 4)
+    of_all, own = dealer.deal(trace, 1, 4)
     assert [transaction.started // 10**9 for _, transaction in own] == [5, 4, 9, 0]
-    assert dealer.schedule(everybodys, own) == [0.5, 0.5, 2.5, 3.0]
+    assert dealer.schedule(of_all, own) == [0.5, 0.5, 2.5, 3.0]
 
 
-def test_what_was_used_before_the_first_transaction_is_at_the_end_of_the_workload() -> None:
+def test_the_end_of_the_workload_comes_before_its_first_transaction() -> None:
     trace: Any = FakeTrace([0, 1, 0, 1])
     first, second = dealers([0, 1, 0, 1], 2)
     assert [transaction.started for transaction in first.before(trace, 0, 100)] == [2, 0]

@@ -15,8 +15,8 @@ from zodbshootout.client.data.records import Item
 from zodbshootout.client.data.tree import TOP
 
 
-class Noting(MappingStorage):  # type: ignore[misc]
-    """A storage that notes how many records each transaction stores."""
+class CountingStorage(MappingStorage):  # type: ignore[misc]
+    """A storage that counts the records that each transaction stores."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -28,8 +28,8 @@ class Noting(MappingStorage):  # type: ignore[misc]
 
 
 @pytest.fixture
-def storage() -> Noting:
-    return Noting()
+def storage() -> CountingStorage:
+    return CountingStorage()
 
 
 def fill(db: ZODB.DB, objects: int, **more: Any) -> int:
@@ -42,7 +42,7 @@ def fill(db: ZODB.DB, objects: int, **more: Any) -> int:
         connection.close()
 
 
-def test_what_is_missing_is_added_and_nothing_else(storage: Noting) -> None:
+def test_fill_up_adds_only_the_missing_objects(storage: CountingStorage) -> None:
     db = ZODB.DB(storage)
     assert fill(db, 2500) == 2500
     records = len(storage)
@@ -53,7 +53,7 @@ def test_what_is_missing_is_added_and_nothing_else(storage: Noting) -> None:
 
 
 def test_transactions_are_bounded_in_objects_and_in_bytes(
-    storage: Noting, monkeypatch: pytest.MonkeyPatch
+    storage: CountingStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(filler, "CHUNK_BYTES", 100_000)
     db = ZODB.DB(storage)
@@ -63,7 +63,7 @@ def test_transactions_are_bounded_in_objects_and_in_bytes(
     assert storage.stored.count(1 + 1) >= 10
 
 
-def test_packing_keeps_it_all_and_every_object_can_be_read(storage: Noting) -> None:
+def test_packing_keeps_all_filler_and_every_object_is_readable(storage: CountingStorage) -> None:
     db = ZODB.DB(storage)
     fill(db, 1200, object_size=128)
     records = len(storage)

@@ -14,12 +14,12 @@ from zodbshootout.client.specification import CrewShape, MappingType, Parameters
 
 
 @given(st.integers(min_value=smallest_record(), max_value=100_000))
-def test_a_record_is_as_large_as_asked(size: int) -> None:
+def test_a_record_is_at_most_3_bytes_smaller_than_requested(size: int) -> None:
     assert 0 <= size - record_size(content_size(size)) <= 3
 
 
 @pytest.mark.parametrize("size", [128, 300, 999, 10_000])
-def test_trap_7_the_stored_record_has_the_size_that_was_asked_for(size: int) -> None:
+def test_trap_7_stored_records_have_the_requested_size_on_average(size: int) -> None:
     parameters = Parameters(CrewShape(1), objects=50, object_size=size)
     db = ZODB.DB(None)
     with db.transaction() as connection:
@@ -31,20 +31,20 @@ def test_trap_7_the_stored_record_has_the_size_that_was_asked_for(size: int) -> 
     assert statistics.fmean(sizes) == pytest.approx(size, rel=0.05)
 
 
-def test_a_record_that_cannot_hold_anything_is_refused() -> None:
+def test_a_record_size_without_room_for_content_is_refused() -> None:
     with pytest.raises(ValueError, match="no record of 20 bytes"):
         content_size(20)
     assert smallest_record() < 128
 
 
 @pytest.mark.parametrize("mapping", list(MappingType))
-def test_keys_sort_as_positions_do(mapping: MappingType) -> None:
+def test_keys_sort_in_the_order_of_their_positions(mapping: MappingType) -> None:
     parameters = Parameters(CrewShape(1), mapping=mapping)
     keys = [key_at(parameters, position) for position in range(0, 2000, 7)]
     assert keys == sorted(keys)
 
 
-def test_objects_are_in_the_order_of_their_contents() -> None:
+def test_a_mapping_holds_its_objects_in_the_order_of_contents() -> None:
     parameters = Parameters(CrewShape(1), objects=5)
     root: dict[str, object] = {}
     make(root, Dataset.READ, parameters, client=0)
@@ -52,7 +52,7 @@ def test_objects_are_in_the_order_of_their_contents() -> None:
     assert [item.content for item in items] == contents(Dataset.READ, parameters, 0, revision=0)
 
 
-def test_a_tree_that_lost_objects_is_planted_anew() -> None:
+def test_a_tree_that_lost_objects_is_made_again() -> None:
     parameters = Parameters(CrewShape(1), objects=5)
     root: dict[str, object] = {}
     assert make(root, Dataset.READ, parameters, client=0)

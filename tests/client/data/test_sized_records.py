@@ -1,4 +1,4 @@
-"""Records of given sizes."""
+"""Records of requested sizes."""
 
 from __future__ import annotations
 
@@ -54,7 +54,9 @@ def state_of(record: bytes) -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_a_record_has_its_size_and_can_be_unpickled(maker: RecordMaker, size: int) -> None:
+def test_a_record_has_the_requested_size_and_can_be_unpickled(
+    maker: RecordMaker, size: int
+) -> None:
     record = maker.record(OID, size)
     assert len(record) == size == record_size(size)
     cls, state = state_of(record)
@@ -63,7 +65,9 @@ def test_a_record_has_its_size_and_can_be_unpickled(maker: RecordMaker, size: in
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_so_has_one_whose_class_resolves_conflicts(maker: RecordMaker, size: int) -> None:
+def test_a_resolvable_record_has_the_requested_size_and_a_resolving_class(
+    maker: RecordMaker, size: int
+) -> None:
     record = maker.resolvable(OID, size)
     assert len(record) == size
     cls, state = state_of(record)
@@ -72,12 +76,14 @@ def test_so_has_one_whose_class_resolves_conflicts(maker: RecordMaker, size: int
     assert isinstance(state, int if cls is Length else bytes)
 
 
-def test_a_smaller_record_is_the_smallest_one(maker: RecordMaker) -> None:
+def test_a_requested_size_below_the_smallest_gives_the_smallest_record(maker: RecordMaker) -> None:
     assert len(maker.record(OID, 7)) == len(maker.resolvable(OID, 7)) == SMALLEST == record_size(7)
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_a_record_that_was_changed_belongs_to_no_object(maker: RecordMaker, size: int) -> None:
+def test_a_record_belongs_only_to_its_object_and_only_if_unchanged(
+    maker: RecordMaker, size: int
+) -> None:
     record = maker.record(OID, size)
     assert belongs_to(record, OID)
     assert not belongs_to(record[:-1], OID)
@@ -86,14 +92,16 @@ def test_a_record_that_was_changed_belongs_to_no_object(maker: RecordMaker, size
     assert not belongs_to(b"!" + record, OID)
 
 
-def test_the_merged_states_of_small_ones_are_of_about_the_same_size(maker: RecordMaker) -> None:
+def test_resolving_a_conflict_of_small_records_keeps_their_size_within_a_byte(
+    maker: RecordMaker,
+) -> None:
     _, old = state_of(maker.resolvable(OID, 44))
     _, new = state_of(maker.resolvable(OID, 45))
     resolved = Length()._p_resolveConflict(old, new, new)
     assert abs(len(pickled(Length(resolved))) - 45) <= 1
 
 
-def test_what_conflict_resolution_has_pickled_still_belongs_to_its_object() -> None:
+def test_a_record_pickled_by_conflict_resolution_belongs_to_its_object() -> None:
     record = RecordMaker(0, 0.5).resolvable(OID, 400)
     cls, state = state_of(record)
     again = pickle.dumps(cls, 3) + pickle.dumps(state, 3)
@@ -101,7 +109,7 @@ def test_what_conflict_resolution_has_pickled_still_belongs_to_its_object() -> N
     assert not belongs_to(again, p64(0x123457))
 
 
-def test_content_compresses_as_it_is_asked_for() -> None:
+def test_content_has_the_requested_compressibility() -> None:
     content = RecordMaker(0, 0.5).content(100_000)
     assert 0.4 < len(zlib.compress(content)) / len(content) < 0.65
     assert len(zlib.compress(RecordMaker(0, 0.0).content(100_000))) > 99_000

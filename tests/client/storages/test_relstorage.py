@@ -1,4 +1,4 @@
-"""Decisions before a RelStorage is opened, and the facts of an open one."""
+"""Decisions before a RelStorage is opened, and facts about an open one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Settings(SimpleNamespace):
 
 @pytest.mark.parametrize("adapter", [config.MySQLAdapterFactory, MySQLOrMariaDBAdapterFactory])
 @pytest.mark.parametrize(
-    ("written", "installed", "patched", "taken"),
+    ("configured", "installed", "patched", "chosen"),
     [
         ("auto", True, False, "MySQLdb"),
         ("auto", True, True, "gevent MySQLdb"),
@@ -30,23 +30,23 @@ class Settings(SimpleNamespace):
         ("PyMySQL", True, True, "PyMySQL"),
     ],
 )
-def test_of_two_drivers_of_the_same_rank_the_one_that_suits_is_taken(
+def test_auto_becomes_the_mysqldb_driver_that_suits_if_it_is_installed(
     adapter: Any,
-    written: str,
+    configured: str,
     installed: bool,
     patched: bool,
-    taken: str,
+    chosen: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     specs: dict[str, Any] = {"MySQLdb": find_spec("sys") if installed else None}
     monkeypatch.setattr(relstorage, "find_spec", specs.__getitem__)
     monkeypatch.setattr(relstorage, "_patched_by_gevent", lambda: patched)
-    section = config.RelStorageFactory(Settings(adapter=adapter(Settings(driver=written))))
+    section = config.RelStorageFactory(Settings(adapter=adapter(Settings(driver=configured))))
     storages.settle(section)
-    assert section.config.adapter.config.driver == taken
+    assert section.config.adapter.config.driver == chosen
 
 
-def test_where_relstorage_ranks_all_drivers_the_choice_is_its_own() -> None:
+def test_relstorage_chooses_the_driver_if_it_ranks_all_of_them() -> None:
     section = config.RelStorageFactory(
         Settings(adapter=config.PostgreSQLAdapterFactory(Settings(driver="auto")))
     )
@@ -54,7 +54,7 @@ def test_where_relstorage_ranks_all_drivers_the_choice_is_its_own() -> None:
     assert section.config.adapter.config.driver == "auto"
 
 
-def test_what_the_adapter_corrects_is_told_and_other_adapters_correct_nothing() -> None:
+def test_corrections_are_those_of_the_adapter_or_none() -> None:
     ours = SimpleNamespace(_adapter=SimpleNamespace(corrections=("this", "that")))
     plain = SimpleNamespace(_adapter=SimpleNamespace())
     assert RelStorageType(ours).corrections() == ("this", "that")
@@ -75,7 +75,7 @@ class PostgreSQLAdapter: ...
         (PostgreSQLAdapter(), "4.3.0", False),
     ],
 )
-def test_the_version_that_is_open_tells_whether_a_refused_transaction_can_be_tried_again(
+def test_only_relstorage_before_4_3_1_on_sqlite_has_a_retry_flaw(
     adapter: Any, version: str, flawed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(relstorage, "version", lambda _: version)

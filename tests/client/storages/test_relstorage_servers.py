@@ -1,4 +1,4 @@
-"""The servers behind a RelStorage: their addresses and the versions that they report."""
+"""The servers behind a RelStorage: their addresses and reported versions."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ class Refused(Exception):  # noqa: N818
 
 
 class Adapter:
-    """An adapter with a driver whose server answers one question."""
+    """An adapter with a driver whose server answers one query."""
 
-    def __init__(self, question: str = "", answer: Any = None) -> None:
+    def __init__(self, query: str = "", answer: Any = None) -> None:
         self.driver = SimpleNamespace(driver_module=SimpleNamespace(Error=Refused), __name__="x")
         self.connmanager = SimpleNamespace(open_and_call=self.call)
-        self.question, self.answer = question, answer
+        self.query, self.answer = query, answer
 
     def call(self, callback: Callable[[Any, Any], str]) -> str:
         return callback(None, self)
 
-    def execute(self, question: str) -> None:
-        if question != self.question:
-            raise Refused(question)
+    def execute(self, query: str) -> None:
+        if query != self.query:
+            raise Refused(query)
 
     def fetchone(self) -> tuple[Any]:
         return (self.answer,)
@@ -81,7 +81,7 @@ MARIADB = "10.11.6-MariaDB-0+deb12u1"
         (Sqlite3Adapter(), ("SQLite", sqlite3.sqlite_version), "page cache"),
     ],
 )
-def test_what_a_server_says_of_itself_and_whose_cache_is_left(
+def test_an_adapter_has_a_product_a_version_and_a_cache_that_is_left(
     adapter: Adapter, product: tuple[str, str | None], left: str
 ) -> None:
     assert product_of(adapter) == product
@@ -89,13 +89,13 @@ def test_what_a_server_says_of_itself_and_whose_cache_is_left(
     assert opened.caches_left() == (f"{product[0]} {left}", OPERATING_SYSTEM)
 
 
-def test_an_adapter_that_nobody_knows_connects_to_what_nobody_knows() -> None:
+def test_an_unknown_adapter_has_an_unknown_product_and_unknown_caches() -> None:
     assert product_of(Adapter()) == (None, None)
     opened = RelStorageType(SimpleNamespace(_adapter=Adapter()))
     assert opened.caches_left() == ("unknown: types.SimpleNamespace", OPERATING_SYSTEM)
 
 
-def test_a_version_that_is_not_told_is_left_out() -> None:
+def test_versions_omit_a_server_that_does_not_report_its_version() -> None:
     options = SimpleNamespace(cache_servers=(), cache_module_name="")
     for adapter, product in (
         (PostgreSQLAdapter(), {}),
@@ -109,7 +109,7 @@ def test_a_version_that_is_not_told_is_left_out() -> None:
     ("module", "distribution"),
     [("relstorage.pylibmc_wrapper", "pylibmc"), ("memcache", "python-memcached")],
 )
-def test_the_client_library_of_memcached_is_one_of_the_versions_where_it_is_used(
+def test_versions_include_the_memcached_client_library_if_it_is_used(
     module: str, distribution: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("zodbshootout.client.storage_info._version", lambda name: f"of {name}")
@@ -138,7 +138,9 @@ def test_the_client_library_of_memcached_is_one_of_the_versions_where_it_is_used
         ("udp:localhost:11211", None),
     ],
 )
-def test_what_client_libraries_take_for_an_address(text: str, address: Address | None) -> None:
+def test_memcached_addresses_are_read_as_client_libraries_read_them(
+    text: str, address: Address | None
+) -> None:
     assert address_of(text) == address
 
 
@@ -147,7 +149,7 @@ Answer = Callable[[bytes], bytes]
 
 @contextmanager
 def serving(answer: Answer) -> Iterator[tuple[str, int]]:
-    """Have a server that answers every connection's first line once."""
+    """Run a server that answers the first line of every connection."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def serve() -> None:
@@ -178,7 +180,7 @@ def unused() -> tuple[str, int]:
     return address
 
 
-def test_servers_tell_their_versions_and_each_version_is_told_once() -> None:
+def test_each_version_of_several_memcached_servers_is_reported_once() -> None:
     with (
         serving(memcached("1.6.18")) as one,
         serving(memcached("1.6.9")) as another,
@@ -191,12 +193,12 @@ def test_servers_tell_their_versions_and_each_version_is_told_once() -> None:
 @pytest.mark.parametrize(
     "answer", [lambda _: b"", lambda _: b"ERROR\r\n", lambda _: b"VERSION\r\n", lambda _: b"\xff"]
 )
-def test_what_is_no_version_is_none(answer: Answer) -> None:
+def test_an_answer_without_a_version_gives_no_version(answer: Answer) -> None:
     with serving(answer) as address:
         assert version_of(address) is None
 
 
-def test_nobody_who_answers_tells_no_version(
+def test_an_unreachable_or_silent_server_has_no_version(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert version_of(unused()) is None
@@ -206,7 +208,7 @@ def test_nobody_who_answers_tells_no_version(
         assert version_of(listener.getsockname()) is None
 
 
-def test_the_version_of_memcached_is_one_of_the_contender(
+def test_database_info_includes_memcached_if_it_is_configured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = (

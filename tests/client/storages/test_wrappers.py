@@ -1,4 +1,4 @@
-"""Wrappers hide nothing of the storages inside: real ones, opened in this process."""
+"""Wrappers hide no facts of the storages inside, which are real and opened in this process."""
 
 from __future__ import annotations
 
@@ -71,18 +71,18 @@ def contender(storage: str, place: Path) -> Contender:
 
 @dataclass(frozen=True)
 class Stack:
-    """The configuration of a storage, and what the harness is expected to know of it."""
+    """The configuration of a storage and the facts that the harness is expected to know."""
 
     storage: str
     name: str
     classes: str
     sharing: Sharing
     left: tuple[str, ...]
-    """The caches that are left after all were emptied."""
+    """The caches that emptying does not reach."""
     prefetches: bool = False
     blobs: bool = False
     cleared: tuple[str, ...] = ()
-    """The caches of records that were emptied."""
+    """The record caches that emptying reaches."""
 
     @property
     def opened_name(self) -> str:
@@ -131,7 +131,7 @@ STACKS = [
 
 
 @pytest.mark.parametrize("stack", STACKS, ids=lambda stack: stack.classes.replace("ZODB.", ""))
-def test_what_is_known_of_a_wrapped_storage_before_and_after_it_is_opened(
+def test_a_wrapped_storage_has_the_expected_facts_before_and_after_opening(
     stack: Stack, tmp_path: Path
 ) -> None:
     wrapped = contender(stack.storage, tmp_path)
@@ -216,7 +216,7 @@ def test_zlibstorage_compresses_records_on_their_way_into_relstorage(tmp_path: P
 
 @dataclass
 class Counting:
-    """A stand-in for a storage: only its name and what it wraps matter."""
+    """A fake storage, used only for its name and the storages that it wraps."""
 
     changes: Any = None
     base: Any = None
@@ -243,7 +243,7 @@ class CountingType(StorageType):
         (CacheUse(1, 1), CacheUse(3, 4), None, CacheUse(1, 1)),
     ],
 )
-def test_the_use_of_two_caches_is_known_where_both_are(
+def test_cache_uses_are_added_only_if_both_inner_storages_know_theirs(
     own: CacheUse | None,
     of_changes: CacheUse | None,
     of_base: CacheUse | None,
@@ -264,7 +264,7 @@ def test_blobs_of_a_blobstorage_over_relstorage_are_not_supported(tmp_path: Path
 
 
 @pytest.mark.parametrize("storage", [blobs(SQLITE), zlib(blobs(SQLITE)), demo(FS, CHANGES)])
-def test_what_is_known_not_to_pack_does_not(storage: str, tmp_path: Path) -> None:
+def test_a_storage_with_a_pack_flaw_cannot_be_packed(storage: str, tmp_path: Path) -> None:
     with filled(storage, tmp_path) as database:
         assert "cannot pack" in str(database.pack_flaw())
         with pytest.raises(AttributeError):
@@ -281,7 +281,7 @@ def test_other_wrapped_storages_can_be_packed(storage: str, tmp_path: Path) -> N
         assert content(database) == b"a" * 1000
 
 
-def test_serverzlibstorage_resolves_no_conflict_of_a_contender(tmp_path: Path) -> None:
+def test_serverzlibstorage_breaks_resolved_records_and_reports_the_flaw(tmp_path: Path) -> None:
     wrapped = contender(in_("serverzlibstorage", FS), tmp_path)
     with Database(wrapped.storage) as database:
         assert "ServerZlibStorage compresses what it has" in str(database.info().resolution_flaw)
@@ -301,7 +301,7 @@ def test_serverzlibstorage_resolves_no_conflict_of_a_contender(tmp_path: Path) -
             connection.root()["tally"]._p_activate()
 
 
-def test_the_base_of_a_demostorage_is_not_destroyed(tmp_path: Path) -> None:
+def test_a_demostorage_refuses_to_be_zapped_and_keeps_its_base(tmp_path: Path) -> None:
     with filled(demo(FS, CHANGES), tmp_path) as database:
         with pytest.raises(NotZapped, match="DemoStorage cannot be zapped: its base stays as it"):
             database.zap()

@@ -1,4 +1,4 @@
-"""A database that was zapped is empty, whatever it consists of."""
+"""A zapped database is empty, whatever storages it consists of."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def opened(storage: str) -> Database:
 
 
 @pytest.mark.parametrize("name", STORAGES)
-def test_zapping_leaves_an_empty_database_and_no_file_of_a_blob(name: str, tmp_path: Path) -> None:
+def test_zapping_leaves_an_empty_database_and_no_blob_file(name: str, tmp_path: Path) -> None:
     storage = STORAGES[name].format(place=tmp_path, blobs="")
     with opened(storage) as database:
         with database.db.transaction() as connection:
@@ -50,7 +50,7 @@ def test_zapping_leaves_an_empty_database_and_no_file_of_a_blob(name: str, tmp_p
     assert list(tmp_path.rglob("*.blob")) == []
 
 
-def test_a_database_that_is_read_only_is_not_zapped(tmp_path: Path) -> None:
+def test_a_read_only_database_is_not_zapped(tmp_path: Path) -> None:
     file = f"<filestorage>\npath {tmp_path}/x.fs\nread-only {{}}\n</filestorage>\n"
     with (
         opened(file.format("false")) as database,
@@ -66,9 +66,7 @@ def test_a_database_that_is_read_only_is_not_zapped(tmp_path: Path) -> None:
     assert (tmp_path / "x.fs").read_bytes() == before
 
 
-def test_a_zap_that_has_left_something_is_a_failure(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_zap_that_leaves_objects_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     storage = STORAGES["filestorage"].format(place=tmp_path, blobs="")
     with opened(storage) as database:
         with database.db.transaction() as connection:
@@ -79,7 +77,7 @@ def test_a_zap_that_has_left_something_is_a_failure(
             database.zap()
 
 
-def test_removing_blobs_leaves_what_is_none(tmp_path: Path) -> None:
+def test_removing_blobs_leaves_other_files(tmp_path: Path) -> None:
     for path in ("a/b/1.blob", "a/theirs.txt", "c/2.blob"):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).touch()

@@ -34,7 +34,7 @@ class FakeServer:
         return ("is_empty",), []
 
     def made(self, table: str) -> list[str]:
-        """Return the statements that have created *table*, in their order."""
+        """Return the statements that created *table*, in order."""
         return [statement for statement in self.statements if f"CREATE TABLE {table} " in statement]
 
 

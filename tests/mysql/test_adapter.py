@@ -26,7 +26,7 @@ def adapter_for(
     imports: str = IMPORT,
     section: str = "mysql-or-mariadb",
 ) -> Any:
-    """Return the adapter that a section in a file makes, with *server* behind it."""
+    """Return the adapter of a configuration section, connected to *server*."""
     monkeypatch.setattr(MySQLAdapter, "_select_driver", lambda _: FakeDriver(server))
     text = (
         f"{imports}<zodb x>\n<relstorage>\n<{section}>\nhost here\nport 1234\npasswd secret\n"
@@ -48,7 +48,7 @@ def adapter_for(
         ("8.4.6", False, ()),
     ],
 )
-def test_only_what_the_server_needs_is_corrected_and_recorded(
+def test_an_adapter_makes_and_records_only_the_corrections_the_server_needs(
     version: str,
     keep_history: bool,
     corrections: tuple[str, ...],
@@ -63,7 +63,7 @@ def test_only_what_the_server_needs_is_corrected_and_recorded(
     assert adapter.server_version == version
 
 
-def test_every_other_statement_is_relstorages_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_statements_but_one_are_those_of_relstorage(monkeypatch: pytest.MonkeyPatch) -> None:
     ours, theirs = FakeServer(DEBIAN_SID), FakeServer(DEBIAN_SID)
     adapter_for(ours, monkeypatch, keep_history=True).schema.prepare()
     plain = adapter_for(
@@ -71,7 +71,7 @@ def test_every_other_statement_is_relstorages_own(monkeypatch: pytest.MonkeyPatc
     )
     assert type(plain) is MySQLAdapter
     plain.schema.prepare()
-    # Ours asks for the version before it makes the table, RelStorage's after that.
+    # Our adapter asks for the version before it makes the table, RelStorage's afterwards.
     assert sorted(set(theirs.statements) - set(ours.statements)) == theirs.made("object_state")
     assert sorted(set(ours.statements) - set(theirs.statements)) == ours.made("object_state")
 
@@ -86,10 +86,10 @@ def test_the_corrections_hold_in_every_instance(monkeypatch: pytest.MonkeyPatch)
     assert "REFERENCES" not in server.made("object_state")[0]
 
 
-def test_the_corrections_hold_when_all_is_zapped(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_corrections_hold_after_zap_all(monkeypatch: pytest.MonkeyPatch) -> None:
     server = FakeServer(DEBIAN_12)
     adapter_for(server, monkeypatch, keep_history=True).schema.prepare()
-    # The process that zaps is another one, and finds the tables there.
+    # Another process zaps, and the tables exist when it starts.
     adapter = adapter_for(server, monkeypatch, keep_history=True)
     adapter.schema.prepare()
     adapter.schema.zap_all()
@@ -99,7 +99,9 @@ def test_the_corrections_hold_when_all_is_zapped(monkeypatch: pytest.MonkeyPatch
     assert adapter.corrections == (NO_KEYS, AS_MYSQL)
 
 
-def test_a_server_that_nobody_has_asked_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_adapter_asks_the_server_for_its_version_only_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     server = FakeServer(DEBIAN_12)
     adapter = adapter_for(server, monkeypatch, keep_history=True)  # as with create-schema false
     assert server.connections == 0
@@ -108,7 +110,7 @@ def test_a_server_that_nobody_has_asked_is_asked_once(monkeypatch: pytest.Monkey
     assert server.connections == 1
 
 
-def test_nothing_is_recorded_where_relstorage_has_nothing_to_be_left_out(
+def test_no_correction_is_recorded_if_relstorage_has_no_inline_references(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     _, free = MySQLSchemaInstaller.CREATE_OBJECT_STATE_TMPLS
@@ -118,7 +120,7 @@ def test_nothing_is_recorded_where_relstorage_has_nothing_to_be_left_out(
     assert adapter.corrections == ()
 
 
-def test_nothing_is_recorded_where_relstorage_has_no_template_any_more(
+def test_no_correction_is_recorded_if_relstorage_has_no_template(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def make(_: Any, cursor: Any) -> None:
@@ -133,7 +135,7 @@ def test_nothing_is_recorded_where_relstorage_has_no_template_any_more(
 
 
 @pytest.mark.parametrize("keep_history", [True, False])
-def test_the_stored_procedures_are_relstorages_even_when_our_installer_comes_first(
+def test_stored_procedures_are_relstorages_even_if_our_installer_comes_first(
     keep_history: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     adapter = adapter_for(FakeServer(DEBIAN_12), monkeypatch, keep_history=keep_history)
@@ -154,7 +156,9 @@ def test_the_stored_procedures_are_relstorages_even_when_our_installer_comes_fir
     "imports",
     [IMPORT, f"%import relstorage\n{IMPORT}", f"{IMPORT}%import relstorage\n"],
 )
-def test_the_section_takes_the_keys_of_mysql(imports: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_section_accepts_the_keys_of_mysql(
+    imports: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     server = FakeServer(DEBIAN_12)
     adapter = adapter_for(server, monkeypatch, keep_history=False, imports=imports)
     assert adapter._params == {"host": "here", "port": 1234, "passwd": "secret"}

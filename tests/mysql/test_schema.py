@@ -10,12 +10,12 @@ from zodbshootout.mysql.adapter import without_inline_references
 PRESERVING, FREE = MySQLSchemaInstaller.CREATE_OBJECT_STATE_TMPLS
 
 
-def test_relstorage_has_what_is_left_out() -> None:
-    """Check that RelStorage still has the references; if not, see whether its <mysql> works."""
+def test_relstorage_still_has_two_inline_references() -> None:
+    """If this fails, check whether RelStorage's own <mysql> works now."""
     assert PRESERVING.count("REFERENCES") == 2
 
 
-def test_nothing_but_the_references_is_left_out() -> None:
+def test_only_the_inline_references_are_removed() -> None:
     kept = re.split(r'\s+REFERENCES "transaction"', PRESERVING)
     assert without_inline_references(PRESERVING) == "".join(kept)
 
@@ -43,5 +43,7 @@ def test_templates_without_inline_references_stay_as_they_are(template: str) -> 
         ("FOREIGN KEY ix (a,b)\nREFERENCES t (a,b)", "FOREIGN KEY ix (a,b)\nREFERENCES t (a,b)"),
     ],
 )  # fmt: skip
-def test_each_form_of_a_reference(column: str, corrected: str) -> None:
+def test_every_form_of_inline_reference_is_removed_and_foreign_keys_are_kept(
+    column: str, corrected: str
+) -> None:
     assert without_inline_references(column) == corrected

@@ -10,7 +10,7 @@ DEBIAN_SID = "9.7.4-2"
 
 
 @pytest.mark.parametrize(
-    ("version", "of", "digits", "honours"),
+    ("version", "name", "digits", "honours"),
     [
         (DEBIAN_12, "MariaDB", "10.11.19", True),
         ("10.4.34-MariaDB", "MariaDB", "10.4.34", False),
@@ -24,8 +24,10 @@ DEBIAN_SID = "9.7.4-2"
         ("10.0.0", "MySQL", "10.0.0", True),
     ],
 )
-def test_what_a_version_tells(version: str, of: str, digits: str, honours: bool) -> None:
-    assert product(version) == of
+def test_a_version_string_gives_product_number_and_reference_support(
+    version: str, name: str, digits: str, honours: bool
+) -> None:
+    assert product(version) == name
     assert number(version) == digits
     assert honours_inline_references(version) == honours
 
@@ -39,7 +41,7 @@ def test_what_a_version_tells(version: str, of: str, digits: str, honours: bool)
         (DEBIAN_SID, (9, 7, 4), True),
     ],
 )
-def test_relstorage_is_told_the_truth_about_mysql_and_mysql_5_7_about_mariadb(
+def test_mariadb_is_reported_to_relstorage_as_mysql_5_7_and_mysql_as_itself(
     version: str, reported: tuple[int, ...], alias: bool
 ) -> None:
     driver = FakeDriver(FakeServer(version))

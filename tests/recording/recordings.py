@@ -1,4 +1,4 @@
-"""Reading recordings in tests."""
+"""Helpers that read recordings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def files_in(directory: Path) -> list[Path]:
 
 
 def events_of(fields: Sequence[Any]) -> Iterator[Event]:
-    """Return the events whose fields these are."""
+    """Return the events of a flat sequence of fields."""
     return map(Event, *(fields[place::FIELDS] for place in range(FIELDS)))
 
 
@@ -43,5 +43,5 @@ def events_in(directory: Path) -> list[Event]:
 
 
 def counts(directory: Path) -> Counter[str]:
-    """Return how many events of each kind there are."""
+    """Return the number of events of each kind."""
     return Counter(Kind(event.kind).name for event in events_in(directory))

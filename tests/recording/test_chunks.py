@@ -31,7 +31,7 @@ instants = st.integers(0, 2**32 * TICK // 4)
 
 @st.composite
 def segments(draw: st.DrawFn) -> list[Segment]:
-    """Return events whose instants grow, of several connections."""
+    """Draw events of several connections, with increasing instants."""
     drawn: list[Segment] = []
     for connection in draw(st.lists(st.integers(1, 2**32 - 1), min_size=1, unique=True)):
         clock, fields = draw(st.integers(0, 2**62)), list[object]()
@@ -62,7 +62,7 @@ def rounded(fields: Sequence[object]) -> list[Event]:
 
 
 @given(segments(), segments())
-def test_events_are_read_as_they_were_written_to_a_tenth_of_a_microsecond(
+def test_events_are_read_as_written_rounded_to_a_tenth_of_a_microsecond(
     first: list[Segment], second: list[Segment]
 ) -> None:
     chunks = read(file_of(encode(first), encode(second)))
@@ -72,7 +72,7 @@ def test_events_are_read_as_they_were_written_to_a_tenth_of_a_microsecond(
             assert list(events_of(after)) == rounded(before)
 
 
-def test_overlapping_events_and_long_gaps_are_cut_to_what_there_is_room_for() -> None:
+def test_overlapping_events_are_shifted_and_long_gaps_are_shortened() -> None:
     later = EVENT._replace(start=6000, end=6500)
     much_later = EVENT._replace(start=10**15, end=10**15)
     ((_, fields),) = read(file_of(encode([(1, [*EVENT, *later, *much_later])])))[0]
@@ -82,7 +82,7 @@ def test_overlapping_events_and_long_gaps_are_cut_to_what_there_is_room_for() ->
     assert third.start == 7500 + (2**32 - 1) * TICK
 
 
-def test_the_header_has_facts() -> None:
+def test_facts_in_the_header_are_read_back() -> None:
     assert read_header(file_of(facts="é")) == {"fact": "é"}
 
 
@@ -97,7 +97,7 @@ def test_a_file_of_a_later_version_is_refused() -> None:
         read_header(io.BytesIO(b"zodb-workload 2\n{}\n"))
 
 
-def test_a_file_is_refused_wherever_it_is_cut_off() -> None:
+def test_a_file_is_refused_if_it_is_cut_off_within_a_chunk() -> None:
     chunk = encode([(1, [*EVENT])])
     whole = file_of(chunk, chunk).getvalue()
     ends = {len(whole), len(whole) - len(chunk), len(whole) - 2 * len(chunk)}
@@ -110,7 +110,7 @@ def test_a_file_is_refused_wherever_it_is_cut_off() -> None:
                 read(cut)
 
 
-def test_what_is_whole_of_a_file_can_be_kept() -> None:
+def test_a_cut_off_file_can_be_truncated_to_its_whole_chunks() -> None:
     chunk = encode([(1, [*EVENT])])
     whole = file_of(chunk, chunk[:-1]).getvalue()
     with pytest.raises(FormatError, match="truncate -s ") as raised:

@@ -16,7 +16,7 @@ from ZODB.FileStorage import FileStorage
 from ZODB.POSException import ConflictError
 from ZODB.utils import p64
 
-from tests.recording.test_storage import committing_twice
+from tests.recording.test_storage import commit_twice
 from zodbshootout.recording import Limits, record
 from zodbshootout.recording.chunks import Event, Kind, encode, header
 from zodbshootout.recording.description import Distribution, Step, describe
@@ -26,7 +26,7 @@ OBJECTS = 50
 
 
 class Application:
-    """An application that is recorded, and notes the sizes of what it loads."""
+    """A recorded application that keeps the sizes of the records that it loads."""
 
     def __init__(self, place: Path) -> None:
         self.path = place / "main.workload"
@@ -42,7 +42,7 @@ class Application:
         self.sizes: list[int] = []
 
     def read(self, numbers: list[int]) -> None:
-        """Load some objects, which the pickle cache does not hold, in one transaction."""
+        """Load some objects in one transaction, with an empty pickle cache."""
         transaction.begin()
         connection = self.db.open()
         connection.cacheMinimize()
@@ -85,7 +85,8 @@ def test_the_description_has_the_counts_and_the_sizes(application: Application) 
     assert description.stores == {1: 2, OBJECTS + 3: 1, 4: 1}
     assert description.count(Kind.STORE_RESOLVABLE) == 1
     assert description.numbers[Kind.STORE_BLOB] == {777: 1}
-    # The root is loaded twice, for its class and for its state.  Four are loaded to be changed.
+    # The root is loaded twice, for its class and for its state.  Four objects are loaded to be
+    # changed.
     assert description.loads[5] == 1
     assert description.loads[4] == 2
     loaded = description.numbers[Kind.LOAD]
@@ -100,8 +101,8 @@ def test_conflicts_are_described_by_their_outcome(application: Application) -> N
         root[0] = 1
 
     with pytest.raises(ConflictError):
-        committing_twice(application.db, change)
-    committing_twice(application.db, lambda root: root["length"].change(1))
+        commit_twice(application.db, change)
+    commit_twice(application.db, lambda root: root["length"].change(1))
     application.db.close()
     description = describe(Workload(application.path))
     assert sum(description.raised(Kind.CONFLICT).values()) == 1
@@ -109,7 +110,7 @@ def test_conflicts_are_described_by_their_outcome(application: Application) -> N
     assert description.numbers[Kind.VOTE].sum() == 1
 
 
-def test_a_sample_says_so(tmp_path: Path) -> None:
+def test_the_facts_of_a_recording_include_its_sample(tmp_path: Path) -> None:
     path = tmp_path / "main.workload"
     storage = record(FileStorage(str(tmp_path / "Data.fs")), path, Limits(sample=0.999999))
     DB(storage).close()
@@ -131,7 +132,7 @@ def workload_of(place: Path, *chunks: list[tuple[int, list[Event]]]) -> Workload
     return Workload(place)
 
 
-def test_transactions_go_on_from_chunk_to_chunk_and_without_an_end(tmp_path: Path) -> None:
+def test_transactions_can_span_chunks_and_lack_an_end(tmp_path: Path) -> None:
     begin, load, end = (event(kind, 0) for kind in (Kind.BEGIN, Kind.LOAD, Kind.END))
     workload = workload_of(
         tmp_path / "x",
@@ -148,7 +149,7 @@ def test_transactions_go_on_from_chunk_to_chunk_and_without_an_end(tmp_path: Pat
     ]  # fmt: skip
 
 
-def test_the_working_set_grows_by_tenths_of_the_time(tmp_path: Path) -> None:
+def test_the_working_set_is_counted_after_each_tenth_of_the_time(tmp_path: Path) -> None:
     loads = [event(Kind.LOAD, 10**9 * n, oid=n // 2) for n in range(20)]
     ends = [event(Kind.END, 10**9 * n + 2000) for n in range(20)]
     events = [recorded for pair in zip(loads, ends, strict=True) for recorded in pair]

@@ -1,4 +1,4 @@
-"""Workloads that are made to measure have what was asked for."""
+"""Generated workloads have the requested properties."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def described(tmp_path: Path, mixture: Mixture) -> Description:
     return describe(Workload(path))
 
 
-def test_a_workload_has_the_numbers_that_were_asked_for(tmp_path: Path) -> None:
+def test_a_generated_workload_has_the_requested_numbers(tmp_path: Path) -> None:
     mixture = Mixture(
         transactions=5000, connections=3, objects=700, writes=0.3, new=0.25, counters=2,
         loads=distribution_of("12"), stores=distribution_of("4"), size=distribution_of("250"),
@@ -59,7 +59,7 @@ def test_zipf_makes_some_objects_hot_and_uniform_none(tmp_path: Path) -> None:
     assert tenth < 0.15
 
 
-def test_equal_mixtures_are_equal_files(tmp_path: Path) -> None:
+def test_equal_mixtures_make_equal_files(tmp_path: Path) -> None:
     for name in "ab":
         make(Mixture(transactions=50, seed=7), tmp_path / name)
     make(Mixture(transactions=50, seed=8), tmp_path / "c")
@@ -86,12 +86,12 @@ def test_distributions_have_their_means(text: str, mean: float) -> None:
 @pytest.mark.parametrize(
     "text", ["x", "normal:3", "uniform:3", "lognormal:a", "-1", "nan", "1e300"]
 )
-def test_what_is_no_distribution(text: str) -> None:
+def test_an_invalid_distribution_is_refused(text: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - Python has some of these messages
         distribution_of(text)
 
 
 @pytest.mark.parametrize("text", ["zipf:-1", "zipf:nan", "hot", "zipf:9"])
-def test_what_is_no_popularity(text: str) -> None:
+def test_an_invalid_skew_is_refused(text: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011
         skew_of(text)

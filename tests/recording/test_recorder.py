@@ -1,4 +1,4 @@
-"""Writing what is recorded, and what happens if that fails."""
+"""Writing recorded events, and failures to write them."""
 
 from __future__ import annotations
 
@@ -30,26 +30,26 @@ def place(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def never(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Write only when a test says so."""
+def _no_scheduled_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Write events only if a test calls for it."""
     monkeypatch.setattr(recorder_module, "INTERVAL", 3600.0)
 
 
-def note(log: Log | None, number: int = 1, oid: bytes = OID) -> None:
+def add_event(log: Log | None, number: int = 1, oid: bytes = OID) -> None:
     assert log is not None
     log.fields.extend((int(Kind.LOAD), oid, number, NONE, 100, 200))
 
 
-def reasons(caplog: pytest.LogCaptureFixture) -> list[str]:
+def messages(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records]
 
 
 def test_all_connections_are_in_one_file_with_the_facts(place: Path) -> None:
     recorder = Recorder(place, Limits(), lambda: {"objects": 12})
     first, second = recorder.log(), recorder.log()
-    note(first, 1)
-    note(second, 2)
-    note(first, 3)
+    add_event(first, 1)
+    add_event(second, 2)
+    add_event(first, 3)
     recorder.close()
     (path,) = files_in(place)
     numbers = {c: [event.number for event in events] for c, events in connections(path).items()}
@@ -69,7 +69,7 @@ def test_a_recorder_without_events_writes_no_file(place: Path) -> None:
 def test_the_logs_of_closed_connections_are_forgotten(place: Path) -> None:
     recorder = Recorder(place, Limits())
     log = recorder.log()
-    note(log)
+    add_event(log)
     assert log is not None
     log.closed = True
     recorder._write()
@@ -78,7 +78,7 @@ def test_the_logs_of_closed_connections_are_forgotten(place: Path) -> None:
     assert len(events_in(place)) == 1
 
 
-def test_a_path_that_cannot_be_made_ends_the_recording_in_one_line(
+def test_a_path_that_cannot_be_made_ends_the_recording_with_one_log_line(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "file").touch()
@@ -86,7 +86,7 @@ def test_a_path_that_cannot_be_made_ends_the_recording_in_one_line(
     assert not recorder.active
     assert recorder.log() is None
     recorder.close()
-    (line,) = reasons(caplog)
+    (line,) = messages(caplog)
     assert line.endswith("ended: Not a directory")
 
 
@@ -108,17 +108,17 @@ def test_a_full_disk_ends_the_recording_after_the_last_whole_chunk(
     recorder = Recorder(place, Limits())
     log = recorder.log()
     monkeypatch.setattr(FullDisk, "room", 10**6)
-    note(log, 1)
+    add_event(log, 1)
     recorder._write()
     size = files_in(place)[0].stat().st_size
     monkeypatch.setattr(FullDisk, "room", size + 10)
-    note(log, 2)
+    add_event(log, 2)
     recorder._write()
     assert not recorder.active
-    note(log, 3)
+    add_event(log, 3)
     recorder.close()
     assert [event.number for event in events_in(place)] == [1]
-    (line,) = reasons(caplog)
+    (line,) = messages(caplog)
     assert line.endswith("ended: No space left on device")
 
 
@@ -126,34 +126,34 @@ def test_the_size_of_a_file_is_limited(place: Path, caplog: pytest.LogCaptureFix
     recorder = Recorder(place, Limits(max_size=1000))
     log = recorder.log()
     for number in range(100):
-        note(log, number)
+        add_event(log, number)
         recorder._write()
     recorder.close()
     (path,) = files_in(place)
     assert 900 < path.stat().st_size <= 1000
     numbers = [event.number for event in events_in(place)]
     assert numbers == list(range(len(numbers)))
-    assert reasons(caplog)[0].endswith("ended: max-size is reached (1000 bytes)")
+    assert messages(caplog)[0].endswith("ended: max-size is reached (1000 bytes)")
 
 
-def test_a_failure_of_the_recorder_itself_ends_it(
+def test_an_error_in_the_recorder_ends_the_recording(
     place: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     recorder = Recorder(place, Limits())
     log = recorder.log()
-    note(log, oid="no oid")  # type: ignore[arg-type]
+    add_event(log, oid="no oid")  # type: ignore[arg-type]
     recorder._write()
     assert not recorder.active
     recorder.close()
-    assert "ended: TypeError" in reasons(caplog)[0]
+    assert "ended: TypeError" in messages(caplog)[0]
 
 
 def test_events_after_the_end_are_dropped(place: Path) -> None:
     recorder = Recorder(place, Limits())
     log = recorder.log()
-    note(log)
+    add_event(log)
     recorder.end("enough")
-    note(log)
+    add_event(log)
     recorder._write()
     assert log is not None
     assert log.fields == []
@@ -161,7 +161,7 @@ def test_events_after_the_end_are_dropped(place: Path) -> None:
     assert files_in(place) == []
 
 
-def test_if_no_thread_can_be_started_nothing_is_recorded(
+def test_nothing_is_recorded_if_no_thread_can_be_started(
     place: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(_: object) -> None:
@@ -172,7 +172,7 @@ def test_if_no_thread_can_be_started_nothing_is_recorded(
     assert recorder.log() is None
     assert not recorder.active
     recorder.close()
-    assert reasons(caplog)[0].endswith("ended: can't start new thread")
+    assert messages(caplog)[0].endswith("ended: can't start new thread")
 
 
 def test_a_sample_of_the_connections_is_recorded(place: Path) -> None:
@@ -183,7 +183,7 @@ def test_a_sample_of_the_connections_is_recorded(place: Path) -> None:
     assert 350 < recorded < 650  # beyond 7 standard deviations
 
 
-def test_nothing_is_recorded_while_a_file_is_missing(place: Path, tmp_path: Path) -> None:
+def test_nothing_is_recorded_while_the_switch_file_is_missing(place: Path, tmp_path: Path) -> None:
     switch = tmp_path / "record-now"
     recorder = Recorder(place, Limits(while_exists=switch))
     assert not recorder.active
@@ -196,12 +196,12 @@ def test_nothing_is_recorded_while_a_file_is_missing(place: Path, tmp_path: Path
     recorder.close()
 
 
-def test_oids_are_replaced_alike_in_all_processes(place: Path) -> None:
+def test_all_recorders_of_a_workload_replace_oids_alike(place: Path) -> None:
     for _ in range(2):
         recorder = Recorder(place, Limits(anonymous=True))
         log = recorder.log()
-        note(log, 1)
-        note(log, 2, NONE)
+        add_event(log, 1)
+        add_event(log, 2, NONE)
         recorder.close()
     first, root, second, _ = events_in(place)
     assert first.oid == second.oid != OID
@@ -209,7 +209,7 @@ def test_oids_are_replaced_alike_in_all_processes(place: Path) -> None:
     assert (place / KEY).stat().st_size == 32
 
 
-def test_no_process_reads_a_key_that_another_one_has_not_written_yet(
+def test_the_key_file_does_not_exist_before_its_key_is_generated(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = secrets.token_bytes
@@ -223,14 +223,14 @@ def test_no_process_reads_a_key_that_another_one_has_not_written_yet(
     assert (place / KEY).stat().st_size == 32
 
 
-def test_a_child_writes_a_file_of_its_own(place: Path) -> None:
+def test_a_forked_child_writes_its_own_file(place: Path) -> None:
     recorder = Recorder(place, Limits())
     log = recorder.log()
-    note(log, 1)
+    add_event(log, 1)
     child = os.fork()
     if child == 0:
         try:
-            note(log, 2)
+            add_event(log, 2)
             recorder.close()
         finally:
             os._exit(0)
@@ -265,7 +265,7 @@ def application(place: Path) -> Iterator[subprocess.Popen[str]]:
         process.kill()
 
 
-def test_a_killed_process_leaves_what_it_did_until_a_second_ago(
+def test_a_killed_process_leaves_whole_chunks_of_its_transactions(
     application: subprocess.Popen[str], place: Path
 ) -> None:
     assert application.stdout is not None
@@ -282,11 +282,11 @@ def test_a_killed_process_leaves_what_it_did_until_a_second_ago(
         read_header(file)
         chunks = [sum(len(fields) for _, fields in chunk) for chunk in read_chunks(file)]
         assert file.tell() == size
-    # A chunk a second, apart from what the machine was too busy for.
+    # One chunk per second, or fewer if the machine is busy.
     assert len(chunks) >= 2
 
 
-def test_the_rest_is_written_at_the_end_of_the_interpreter(place: Path) -> None:
+def test_remaining_events_are_written_when_the_interpreter_exits(place: Path) -> None:
     code = (
         "import sys, ZODB; from ZODB.MappingStorage import MappingStorage;"
         "from zodbshootout.recording import record;"
@@ -296,11 +296,11 @@ def test_the_rest_is_written_at_the_end_of_the_interpreter(place: Path) -> None:
     assert any(event.kind == Kind.FINISH for event in events_in(place))
 
 
-def test_a_file_in_a_directory_of_others_is_not_overwritten(place: Path) -> None:
+def test_a_foreign_file_in_the_directory_is_not_overwritten(place: Path) -> None:
     place.mkdir()
     (place / "notes.events").write_text("mine")
     recorder = Recorder(place, Limits())
-    note(recorder.log())
+    add_event(recorder.log())
     recorder.close()
     assert (place / "notes.events").read_text() == "mine"
     with pytest.raises(FormatError):

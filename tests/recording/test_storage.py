@@ -1,4 +1,4 @@
-"""A recorded storage is the storage, and what is noted of its connections is what they did."""
+"""A recorded storage behaves like the storage, and the calls of its connections are recorded."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ MVCC = {"new_instance", "before_instance", "undo_instance", "sync", "poll_invali
 
 
 class Unknown(MappingStorage):  # type: ignore[misc]
-    """A storage of somebody else's."""
+    """A third-party storage."""
 
     extra = "extra"
 
     def frobnicate(self) -> str:
-        """Return what nothing knows of."""
+        """Return something that no other storage returns."""
         return "frobnicated"
 
 
@@ -94,12 +94,12 @@ def recorded(tmp_path: Path, place: Path) -> Iterator[DB]:
         db.close()
 
 
-# To ask RelStorage whether it has this attribute makes it warn.
+# Asking RelStorage for this attribute makes it warn.
 pytestmark = pytest.mark.filterwarnings("ignore:fshelper is deprecated:FutureWarning")
 
 
 def names_of(storage: Any) -> set[str]:
-    """Return the public names that a storage has, of all that any storage has."""
+    """Return the public names of *storage*, out of those of all storages."""
     classes = (FileStorage, RelStorage, MappingStorage, DemoStorage, ZlibStorage, Unknown)
     names = {name for cls in classes for name in dir(cls) if not name.startswith("_")}
     adapted = ZODB.mvccadapter.MVCCAdapter, ZODB.mvccadapter.MVCCAdapterInstance
@@ -107,7 +107,9 @@ def names_of(storage: Any) -> set[str]:
     return {name for name in names if hasattr(storage, name)}
 
 
-def test_a_recorded_storage_has_what_the_storage_has(storage: Any, place: Path) -> None:
+def test_a_recorded_storage_has_the_names_and_interfaces_of_its_storage(
+    storage: Any, place: Path
+) -> None:
     wrapped = record(storage, place)
     added = names_of(wrapped) - names_of(storage)
     assert names_of(storage) <= names_of(wrapped)
@@ -123,7 +125,9 @@ def test_a_recorded_storage_has_what_the_storage_has(storage: Any, place: Path) 
     assert len(wrapped) == len(storage)
 
 
-def test_a_recorded_connection_has_what_its_storage_has(storage: Any, place: Path) -> None:
+def test_a_recorded_connection_has_the_names_and_interfaces_of_its_storage(
+    storage: Any, place: Path
+) -> None:
     wrapped = record(storage, place)
     inside = wrapped._recorded_mvcc.new_instance()
     connection = wrapped.new_instance()
@@ -136,7 +140,7 @@ def test_a_recorded_storage_is_an_imvccstorage(storage: Any, place: Path) -> Non
     assert verifyObject(IMVCCStorage, record(storage, place))
 
 
-def test_attributes_of_unknown_storages_are_theirs(place: Path) -> None:
+def test_a_recorded_storage_passes_on_unknown_attributes(place: Path) -> None:
     wrapped = record(Unknown(), place)
     assert (wrapped.extra, wrapped.frobnicate()) == ("extra", "frobnicated")
     with pytest.raises(AttributeError):
@@ -149,7 +153,7 @@ def last(events: list[Event], kind: Kind) -> Event:
     return [event for event in events if event.kind == kind][-1]
 
 
-def test_the_calls_of_a_transaction_are_noted_with_what_they_were_about(
+def test_the_calls_of_a_transaction_are_recorded_with_oids_serials_and_sizes(
     recorded: DB, place: Path
 ) -> None:
     with recorded.transaction() as connection:
@@ -218,8 +222,8 @@ def test_invalidations_are_counted_when_a_transaction_begins(recorded: DB, place
     assert begun == [6]  # five new objects and the root
 
 
-def committing_twice(db: DB, change: Callable[[Any], None]) -> None:
-    """Have two connections change the same object in transactions that overlap."""
+def commit_twice(db: DB, change: Callable[[Any], None]) -> None:
+    """Change the same object in overlapping transactions of two connections."""
     managers = [transaction.TransactionManager() for _ in range(2)]
     roots = [db.open(manager).root() for manager in managers]
     for root in roots:
@@ -233,12 +237,12 @@ def committing_twice(db: DB, change: Callable[[Any], None]) -> None:
             root._p_jar.close()
 
 
-def test_conflicts_are_noted_with_the_call_that_raised_them(recorded: DB, place: Path) -> None:
+def test_conflicts_are_recorded_with_the_call_that_raised_them(recorded: DB, place: Path) -> None:
     def change(root: Any) -> None:
         root["n"] = 1
 
     with pytest.raises(ConflictError):
-        committing_twice(recorded, change)
+        commit_twice(recorded, change)
     recorded.close()
     conflict = last(events_in(place), Kind.CONFLICT)
     assert conflict.number in {Kind.STORE, Kind.VOTE}
@@ -247,7 +251,7 @@ def test_conflicts_are_noted_with_the_call_that_raised_them(recorded: DB, place:
 def test_resolved_conflicts_are_counted(recorded: DB, place: Path) -> None:
     with recorded.transaction() as connection:
         connection.root()["length"] = Length()
-    committing_twice(recorded, lambda root: root["length"].change(1))
+    commit_twice(recorded, lambda root: root["length"].change(1))
     recorded.close()
     events = events_in(place)
     assert [event.number for event in events if event.kind == Kind.VOTE][-2:] == [0, 1]
@@ -256,7 +260,7 @@ def test_resolved_conflicts_are_counted(recorded: DB, place: Path) -> None:
     assert len(resolvable) == 1
 
 
-def test_read_current_is_noted(recorded: DB, place: Path) -> None:
+def test_read_current_is_recorded(recorded: DB, place: Path) -> None:
     with recorded.transaction() as connection:
         connection.root()["a"] = PersistentMapping()
     with recorded.transaction() as connection:
@@ -265,11 +269,11 @@ def test_read_current_is_noted(recorded: DB, place: Path) -> None:
         connection.root()["b"] = 1
         oid, serial = mapping._p_oid, mapping._p_serial
     recorded.close()
-    noted = last(events_in(place), Kind.READ_CURRENT)
-    assert (noted.oid, noted.serial) == (oid, serial)
+    event = last(events_in(place), Kind.READ_CURRENT)
+    assert (event.oid, event.serial) == (oid, serial)
 
 
-def test_blobs_are_noted_with_the_sizes_of_their_files(recorded: DB, place: Path) -> None:
+def test_blobs_are_recorded_with_the_sizes_of_their_files(recorded: DB, place: Path) -> None:
     with recorded.transaction() as connection:
         connection.root()["blob"] = Blob(b"x" * 5000)
     connection = recorded.open()
@@ -283,17 +287,17 @@ def test_blobs_are_noted_with_the_sizes_of_their_files(recorded: DB, place: Path
     assert stored.oid == loaded.oid != NONE
 
 
-def test_prefetched_oids_are_noted(tmp_path: Path, place: Path) -> None:
+def test_prefetched_oids_are_recorded(tmp_path: Path, place: Path) -> None:
     db = DB(record(_sqlite(tmp_path), place))
     with db.transaction() as connection:
         oids = [p64(n) for n in range(3)]
         connection.prefetch(oids)
     db.close()
-    noted = [u64(event.oid) for event in events_in(place) if event.kind == Kind.PREFETCH]
-    assert noted == [0, 1, 2]
+    prefetched = [u64(event.oid) for event in events_in(place) if event.kind == Kind.PREFETCH]
+    assert prefetched == [0, 1, 2]
 
 
-def test_undo_and_pack_meanwhile_are_not_recorded_and_work(recorded: DB, place: Path) -> None:
+def test_undo_and_pack_work_while_recording_but_are_not_recorded(recorded: DB, place: Path) -> None:
     for n in range(3):
         with recorded.transaction() as connection:
             connection.root()["n"] = n
@@ -410,7 +414,7 @@ SECTION = """
 """
 
 
-def test_a_section_records(tmp_path: Path, place: Path) -> None:
+def test_a_recording_section_records_within_its_limits(tmp_path: Path, place: Path) -> None:
     db = ZODB.config.databaseFromString(SECTION.format(place=place, data=tmp_path / "Data.fs"))
     limits = db.storage._recorder.limits
     assert limits == Limits(max_size=2**20, sample=1.0, anonymous=True)
@@ -434,7 +438,7 @@ def test_a_section_without_a_path_is_refused() -> None:
 @pytest.mark.parametrize(
     ("cls", "resolves"), [(Length, True), (PersistentMapping, False)], ids=["length", "mapping"]
 )
-def test_classes_that_resolve_conflicts_are_known_by_their_records(
+def test_a_record_shows_whether_its_class_resolves_conflicts(
     cls: type, resolves: bool, tmp_path: Path
 ) -> None:
     db = DB(str(tmp_path / "Data.fs"))
@@ -445,5 +449,5 @@ def test_classes_that_resolve_conflicts_are_known_by_their_records(
 
 
 @pytest.mark.parametrize("data", [b"", b"\x80\x03", b".z\x78\x9c\x00\n\n", b"\x80\x03cno\n\n"])
-def test_records_of_unknown_classes_resolve_nothing(data: bytes) -> None:
+def test_a_record_of_an_unknown_class_does_not_resolve_conflicts(data: bytes) -> None:
     assert resolves_conflicts(data) is False

@@ -1,9 +1,9 @@
 """Clients together reach the known capacity of a server, and no more.
 
 The figures are exact for a server that does one thing at a time, whether it is fair or not, for a
-client that is alone, and for clients that wait for nobody and are equally fast.
+single client, and for equally fast clients that do not wait for each other.
 
-The server, its clients and the time are made up: see :mod:`tests.scheduler`.  An exact
+The server, its clients and the time are simulated: see :mod:`tests.scheduler`.  An exact
 figure is exact to the last bit: all times are powers of two.
 """
 
@@ -29,7 +29,7 @@ from zodbshootout.crews.crew import Crew, Sample
 from zodbshootout.crews.local import CrewPlan
 
 COMMIT = 2.0**-7
-"""Seconds that the server is busy with a commit, while all others wait."""
+"""Seconds that the server is busy with a commit, while all other clients wait."""
 CAPACITY = 1 / COMMIT
 """Commits per second."""
 LONG = 2.0**10
@@ -71,17 +71,17 @@ class Committing(Benchmark):
 def crew_of(
     benchmark: type[Benchmark],
     storage: Any,
-    of: Parameters,
+    params: Parameters,
     clock: SharedClock,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Crew]:
     monkeypatch.setattr(local, "QueueChannel", channel_on(clock))
-    plan = CrewPlan(benchmark, of, lambda: database_of(storage), clock)
+    plan = CrewPlan(benchmark, params, lambda: database_of(storage), clock)
     with plan.started() as crew:
         yield exactly_started(crew)
 
 
-def committed(
+def measure_commits(
     clients: int,
     iterations: int,
     make_lock: Callable[[SharedClock], SharedLock],
@@ -91,8 +91,8 @@ def committed(
     clock = SharedClock(clients)
     monkeypatch.setattr(benchmark, "clock", clock, raising=False)
     monkeypatch.setattr(benchmark, "lock", make_lock(clock), raising=False)
-    of = parameters(size=clients, shared=True)
-    with crew_of(benchmark, MappingStorage(), of, clock, monkeypatch) as crew:
+    params = parameters(size=clients, shared=True)
+    with crew_of(benchmark, MappingStorage(), params, clock, monkeypatch) as crew:
         return crew.measure(iterations)
 
 
@@ -106,23 +106,23 @@ def per_second(sample: Sample) -> float:
 def test_clients_of_a_fair_server_reach_exactly_its_capacity(
     clients: int, iterations: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sample = committed(clients, iterations, fair, monkeypatch)
+    sample = measure_commits(clients, iterations, fair, monkeypatch)
     assert per_second(sample) == CAPACITY
     assert sample.start_spread == sample.start_delay == sample.paused == 0.0
 
 
 @pytest.mark.parametrize("iterations", [1, FEW, MANY])
 @pytest.mark.parametrize("clients", CLIENTS)
-def test_clients_of_an_unfair_server_reach_exactly_its_capacity_as_well(
+def test_clients_of_an_unfair_server_reach_exactly_its_capacity(
     clients: int, iterations: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for seed in range(6):
-        sample = committed(clients, iterations, partial(unfair, seed=seed), monkeypatch)
+        sample = measure_commits(clients, iterations, partial(unfair, seed=seed), monkeypatch)
         assert per_second(sample) == CAPACITY
 
 
 class Server(MappingStorage):  # type: ignore[misc]
-    """A storage that serves one commit after the other, from ``tpc_begin`` to ``tpc_finish``."""
+    """A storage that serves one commit at a time, from ``tpc_begin`` to ``tpc_finish``."""
 
     def __init__(self, clock: SharedClock, lock: SharedLock) -> None:
         super().__init__()
@@ -143,7 +143,7 @@ class Server(MappingStorage):  # type: ignore[misc]
         return tid
 
 
-def on_server(
+def measure_on_server(
     name: str,
     clients: int,
     iterations: int,
@@ -152,28 +152,28 @@ def on_server(
 ) -> tuple[Sample, Server]:
     clock = SharedClock(clients)
     server = Server(clock, make_lock(clock))
-    of = parameters(size=clients, shared=True, objects=2)
-    with crew_of(benchmarks()[name], server, of, clock, monkeypatch) as crew:
+    params = parameters(size=clients, shared=True, objects=2)
+    with crew_of(benchmarks()[name], server, params, clock, monkeypatch) as crew:
         return crew.measure(iterations), server
 
 
 @pytest.mark.parametrize("iterations", [1, FEW, MANY])
 @pytest.mark.parametrize("clients", CLIENTS)
 @pytest.mark.parametrize("name", ["add", "update", "store"])
-def test_what_writes_reaches_exactly_the_capacity_of_a_fair_server(
+def test_writing_benchmarks_reach_exactly_the_capacity_of_a_fair_server(
     name: str, clients: int, iterations: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sample, _ = on_server(name, clients, iterations, fair, monkeypatch)
+    sample, _ = measure_on_server(name, clients, iterations, fair, monkeypatch)
     assert per_second(sample) == CAPACITY
 
 
 @pytest.mark.parametrize("clients", CLIENTS)
 @pytest.mark.parametrize("name", ["add", "update", "store"])
-def test_what_writes_reaches_the_capacity_of_an_unfair_server(
+def test_writing_benchmarks_reach_about_the_capacity_of_an_unfair_server(
     name: str, clients: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     throughputs = [
-        per_second(on_server(name, clients, 20, partial(unfair, seed=seed), monkeypatch)[0])
+        per_second(measure_on_server(name, clients, 20, partial(unfair, seed=seed), monkeypatch)[0])
         for seed in range(6)
     ]
     # A client that has used up its mappings commits new ones while others are measured.
@@ -183,7 +183,7 @@ def test_what_writes_reaches_the_capacity_of_an_unfair_server(
 
 
 class Independent(Committing):
-    """A benchmark whose clients each take a time of their own, and wait for nobody."""
+    """A benchmark whose clients take different times and do not wait for each other."""
 
     name = "independent"
     title = "Independent"
@@ -203,10 +203,10 @@ class Uneven(Independent):
 
 @pytest.mark.parametrize(("iterations", "tolerance"), [(FEW, 0.05), (MANY, 0.002)])
 @pytest.mark.parametrize("clients", [1, 2, 8])
-def test_clients_that_do_not_share_anything_come_out_at_the_sum_of_their_speeds(
+def test_independent_clients_reach_about_the_sum_of_their_speeds(
     clients: int, iterations: int, tolerance: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sample = committed(clients, iterations, fair, monkeypatch, Independent)
+    sample = measure_commits(clients, iterations, fair, monkeypatch, Independent)
     speeds = [1 / duration for duration in Independent.seconds[:clients]]
     # The end of one client's stretch cuts off a part of another's iteration, which its beginning
     # does not always make up for; the speed of each client is exact.
@@ -225,31 +225,31 @@ class Even(Independent):
 
 @pytest.mark.parametrize("iterations", [1, FEW, MANY])
 @pytest.mark.parametrize("clients", CLIENTS)
-def test_clients_of_one_speed_that_do_not_share_anything_come_out_at_exactly_its_sum(
+def test_equally_fast_independent_clients_reach_exactly_the_sum_of_their_speeds(
     clients: int, iterations: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sample = committed(clients, iterations, fair, monkeypatch, Even)
+    sample = measure_commits(clients, iterations, fair, monkeypatch, Even)
     assert per_second(sample) == clients / Even.seconds[0]
     assert sample.smallest_share == 1.0
 
 
 @pytest.mark.parametrize("iterations", [FEW, 8, MANY])
 @pytest.mark.parametrize("clients", [2, 8])
-def test_what_a_stretch_cuts_of_others_iterations_is_less_than_one_of_each(
+def test_a_stretch_cuts_off_less_than_one_iteration_of_each_other_client(
     clients: int, iterations: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sample = committed(clients, iterations, fair, monkeypatch, Uneven)
+    sample = measure_commits(clients, iterations, fair, monkeypatch, Uneven)
     expected = sum(1 / duration for duration in Uneven.seconds[:clients]) * sample.seconds
     assert abs(sample.done - expected) < clients * (clients - 1)
     if iterations == MANY:
         assert sample.done == pytest.approx(expected, rel=0.02)
 
 
-def test_of_single_iterations_the_whole_ones_count_that_ended_by_the_time_of_the_last(
+def test_only_whole_iterations_count_if_each_client_measures_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     slow, quick = Uneven.seconds[:2]
-    sample = committed(2, 1, fair, monkeypatch, Uneven)
+    sample = measure_commits(2, 1, fair, monkeypatch, Uneven)
     assert client_values(sample) == [slow, slow / 3]  # three quick ones end before the slow one
     assert per_second(sample) == 4 / slow < 1 / slow + 1 / quick
 
@@ -264,10 +264,10 @@ class Paused(Committing):
         self.clock.spend(COMMIT)
 
 
-def test_with_a_pause_put_back_a_client_reaches_what_littles_law_says_and_not_the_capacity(
+def test_a_pausing_client_reaches_the_rate_of_littles_law_and_not_the_capacity(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    sample = committed(1, MANY, fair, monkeypatch, Paused)
+    sample = measure_commits(1, MANY, fair, monkeypatch, Paused)
     response, pause = COMMIT, COMMIT * (MANY - 1) / MANY  # none comes before the first iteration
     assert sample.paused == (MANY - 1) * COMMIT
     assert per_second(sample) == pytest.approx(1 / (response + pause), rel=1e-12)
@@ -276,19 +276,21 @@ def test_with_a_pause_put_back_a_client_reaches_what_littles_law_says_and_not_th
     assert sample.clients / sample.latencies.longest == CAPACITY
 
 
-def test_with_a_pause_put_back_latencies_would_say_more_than_the_server_gives(
+def test_latencies_of_pausing_clients_overstate_the_capacity_of_the_server(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     clients = 2  # one pauses while the other commits, so that the server is never idle
-    sample = committed(clients, MANY, fair, monkeypatch, Paused)
+    sample = measure_commits(clients, MANY, fair, monkeypatch, Paused)
     counts = sample.latencies.counts
     latency = sum(ns * 1e-9 * count for ns, count in counts.items()) / sum(counts.values())
     assert clients / latency > 1.9 * CAPACITY
     assert per_second(sample) == pytest.approx(CAPACITY, rel=0.02)
 
 
-def test_a_figure_is_what_the_server_itself_has_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    sample, server = on_server("update", 8, MANY, partial(unfair, seed=1), monkeypatch)
+def test_throughput_matches_the_commits_that_the_server_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sample, server = measure_on_server("update", 8, MANY, partial(unfair, seed=1), monkeypatch)
     counted = [
         end for end in server.commits if sample.start < end <= sample.start + sample.on_clock
     ]

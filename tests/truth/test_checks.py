@@ -1,4 +1,4 @@
-"""A storage that does something wrong makes its cell fail, with a message that says what."""
+"""A storage that does something wrong makes its cell fail, with a message that names the error."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from zodbshootout.client.storage_info import CacheUse
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> FakeClock:
-    # It may stand still while clients look from time to time whether there is an order.
+    # The clock may stand still while clients poll for orders.
     monkeypatch.setattr(session, "POLL_INTERVAL", 0.0)
     return FakeClock()
 
@@ -45,11 +45,11 @@ def storage(clock: FakeClock) -> FakeStorage:
 def failure(
     name: str, storage: FakeStorage, *, shared: bool = False, size: int = 1, loops: int = 1
 ) -> str:
-    of = parameters(shared=shared, size=size)
+    params = parameters(shared=shared, size=size)
     chosen = benchmarks()[name]
     with (
         pytest.raises(Failed) as caught,
-        plan(chosen, storage, of, storage.clock).started() as crew,
+        plan(chosen, storage, params, storage.clock).started() as crew,
     ):
         crew.measure(loops)
         crew.measure(loops)
@@ -63,25 +63,25 @@ def flipping(position: int) -> Callable[[bytes, bytes], bytes]:
 
 
 @pytest.mark.parametrize("name", ["cold", "hot"])
-def test_wrong_data_read(name: str, storage: FakeStorage) -> None:
+def test_cold_and_hot_fail_if_wrong_data_is_read(name: str, storage: FakeStorage) -> None:
     storage.corrupt = flipping(3)
     assert failure(name, storage) == (
         "1 of 10 objects hold other data than was written, the first of them object 3"
     )
 
 
-def test_wrong_data_read_while_hot_in_the_pickle_cache(storage: FakeStorage) -> None:
+def test_steamin_fails_if_wrong_data_is_read(storage: FakeStorage) -> None:
     storage.corrupt = flipping(3)
     assert "1 of 10 objects hold other data" in failure("steamin", storage)
 
 
-def test_a_dropped_store_of_an_added_object(storage: FakeStorage) -> None:
+def test_add_fails_if_the_store_of_an_object_is_dropped(storage: FakeStorage) -> None:
     content = payload(parameters(), 0).contents(1, 0, 4)[0]
     storage.drops = lambda data: content in data
     assert failure("add", storage).startswith("POSKeyError")
 
 
-def test_a_dropped_update(storage: FakeStorage) -> None:
+def test_update_fails_if_the_store_of_an_object_is_dropped(storage: FakeStorage) -> None:
     contents = [payload(parameters(), 0).contents(1, revision, 4)[0] for revision in range(1, 9)]
     storage.drops = lambda data: any(content in data for content in contents)
     assert failure("update", storage) == (
@@ -89,7 +89,7 @@ def test_a_dropped_update(storage: FakeStorage) -> None:
     )
 
 
-def test_an_added_object_that_comes_back_changed(storage: FakeStorage) -> None:
+def test_add_fails_if_an_object_comes_back_changed(storage: FakeStorage) -> None:
     content = payload(parameters(), 0).contents(1, 0, 4)[0]
     storage.corrupt = lambda oid, data: data.replace(content, bytes(len(content)))
     assert failure("add", storage) == (
@@ -97,32 +97,32 @@ def test_an_added_object_that_comes_back_changed(storage: FakeStorage) -> None:
     )
 
 
-def test_wrong_records_loaded(storage: FakeStorage) -> None:
+def test_load_fails_if_a_wrong_record_is_loaded(storage: FakeStorage) -> None:
     storage.corrupt = flipping(3)
     expected = "the record of object 3 holds other data than was written"
     assert failure("load", storage, loops=4) == expected
     assert failure("load", storage, loops=40) == expected
 
 
-def test_a_dropped_store_of_a_raw_record(storage: FakeStorage) -> None:
+def test_store_fails_if_a_raw_record_is_dropped(storage: FakeStorage) -> None:
     content = payload(parameters(), 0).contents(1, 0, 4)[0]
     storage.drops = lambda data: content in data
     assert failure("store", storage).startswith("POSKeyError")
 
 
-def test_a_raw_record_that_comes_back_changed(storage: FakeStorage) -> None:
+def test_store_fails_if_a_raw_record_comes_back_changed(storage: FakeStorage) -> None:
     storage.corrupt = flipping(4)
     assert "holds another record than was stored" in failure("store", storage)
 
 
-def test_an_oid_that_is_allocated_twice_to_one_client(storage: FakeStorage) -> None:
+def test_new_oid_fails_if_an_oid_is_allocated_twice_to_one_client(storage: FakeStorage) -> None:
     oids = itertools.cycle([p64(number) for number in (7, 8, 9)])
     storage.new_oid = lambda: next(oids)  # type: ignore[method-assign]
     with pytest.raises(Failed, match="OID 0x7 was allocated twice"):
         measure(benchmarks()["new_oid"], storage, parameters(), storage.clock)
 
 
-def test_an_oid_that_is_allocated_to_two_clients(storage: FakeStorage) -> None:
+def test_new_oid_fails_if_an_oid_is_allocated_to_two_clients(storage: FakeStorage) -> None:
     counts = {f"client-{number}": itertools.count(100) for number in range(2)}
     allocate = storage.new_oid
 
@@ -139,7 +139,9 @@ def keep_the_later(oid: bytes, committed: bytes, old: bytes, new: bytes, data: b
 
 
 @pytest.mark.parametrize("name", ["conflicts", "conflicts_map"])
-def test_an_update_that_conflict_resolution_loses(name: str, storage: FakeStorage) -> None:
+def test_conflicts_fail_if_conflict_resolution_loses_an_update(
+    name: str, storage: FakeStorage
+) -> None:
     storage.meeting = threading.Barrier(2)
     storage.resolve = keep_the_later
     message = failure(name, storage, shared=True, size=2)
@@ -148,7 +150,9 @@ def test_an_update_that_conflict_resolution_loses(name: str, storage: FakeStorag
     )
 
 
-def test_an_update_of_a_refused_transaction_that_is_committed(storage: FakeStorage) -> None:
+def test_readcurrent_conflicts_fail_if_a_refused_transaction_is_committed(
+    storage: FakeStorage,
+) -> None:
     votes = itertools.count(1)
 
     class Leaking(FakeStorage):
@@ -166,18 +170,19 @@ def test_an_update_of_a_refused_transaction_that_is_committed(storage: FakeStora
     )
 
 
-def test_conflicts_that_are_resolved_are_counted_and_nothing_is_lost(storage: FakeStorage) -> None:
+def test_resolved_conflicts_are_counted_and_no_update_is_lost(storage: FakeStorage) -> None:
     storage.meeting = threading.Barrier(2)
     (sample,) = measure(
         benchmarks()["conflicts"], storage, parameters(shared=True, size=2), storage.clock, [20]
     )
     counts = sample.counts
-    assert counts["resolutions"] >= 20 * 5  # of two that meet, one finds all its objects changed
+    # Of two clients that meet, one has conflicts in all its objects.
+    assert counts["resolutions"] >= 20 * 5
     assert counts["conflicts"] == counts["resolutions"]
     assert counts["retries"] == 0
 
 
-def test_conflicts_that_are_not_resolved_are_tried_again_and_nothing_is_lost(
+def test_unresolved_conflicts_are_retried_and_no_update_is_lost(
     storage: FakeStorage,
 ) -> None:
     storage.resolve = lambda *changes: None
@@ -189,7 +194,7 @@ def test_conflicts_that_are_not_resolved_are_tried_again_and_nothing_is_lost(
     assert counts["resolutions"] == 0
 
 
-def test_a_transaction_that_is_never_let_through_ends(
+def test_a_transaction_that_is_always_refused_fails(
     storage: FakeStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("zodbshootout.client.benchmarks.conflicts.MAX_ATTEMPTS", 5)
@@ -204,14 +209,14 @@ def test_a_transaction_that_is_never_let_through_ends(
         ("load", "the storage's cache served 1 loads that should have been cold"),
     ],
 )
-def test_trap_3_a_cold_read_that_the_storages_cache_serves(
+def test_trap_3_a_cold_read_fails_if_the_cache_of_the_storage_serves_it(
     name: str, message: str, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(storages, "storage_types", lambda: [CachingStorageType])
     assert failure(name, CachingStorage(clock)) == message
 
 
-def test_hits_of_a_cache_that_are_no_loads_are_allowed_for_and_no_others() -> None:
+def test_a_cold_read_allows_the_cache_hits_of_opening_and_no_others() -> None:
     cold = object.__new__(Cold)
     polled = CacheUse(10, None, per_opening=2).since(CacheUse(4, None, per_opening=2))
     cold.check_use(polled, 2)
@@ -233,7 +238,7 @@ def test_equal_contents_of_uncounted_iterations_are_kept_once() -> None:
 
 
 @pytest.mark.parametrize("name", ["ex_commit", "im_commit", "readCurrent"])
-def test_a_load_where_none_is_due(
+def test_a_benchmark_without_loads_fails_if_an_object_is_loaded(
     name: str, storage: FakeStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cls = benchmarks()[name]
@@ -248,7 +253,9 @@ def test_a_load_where_none_is_due(
     assert re.search("(1 objects were loaded|loaded 1 objects)", failure(name, storage))
 
 
-def test_a_load_during_steamin(storage: FakeStorage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_steamin_fails_if_an_object_is_loaded(
+    storage: FakeStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def read_after_a_load(benchmark: Reading) -> None:
         next(iter(benchmark.mapping.values()))._p_deactivate()
         benchmark.contents = read(benchmark.mapping)
@@ -257,14 +264,14 @@ def test_a_load_during_steamin(storage: FakeStorage, monkeypatch: pytest.MonkeyP
     assert failure("steamin", storage) == "the connection loaded 1 objects where 0 were expected"
 
 
-def test_a_cold_read_served_from_the_pickle_cache(
+def test_cold_fails_if_the_pickle_cache_serves_an_object(
     storage: FakeStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(benchmarks()["cold"], "empty", lambda benchmark: ())
     assert failure("cold", storage) == "the connection loaded 10 objects where 11 were expected"
 
 
-def test_missing_objects_are_told_from_changed_ones() -> None:
+def test_missing_objects_are_distinguished_from_changed_ones() -> None:
     with pytest.raises(CheckFailed, match="found 1 objects where 2 were written"):
         check_contents([b"a"], [b"a", b"b"])
 
@@ -276,7 +283,7 @@ def test_a_storage_without_prefetch_is_unsupported_and_not_failed(storage: FakeS
     assert caught.value.failure.cause == "FakeStorage has no prefetch"
 
 
-def test_the_failure_of_one_client_is_told_rather_than_the_broken_wait_of_the_others(
+def test_a_crew_reports_a_failed_client_and_not_the_broken_waits_of_others(
     storage: FakeStorage,
 ) -> None:
     storage.corrupt = flipping(3)

@@ -1,4 +1,4 @@
-"""A storage that takes a known time comes out with exactly that time."""
+"""A storage whose calls take known times is measured with exactly those times."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ N = 10
 HALF = 5
 MAPPING = 1
 READ_AGAIN = 1
-"""Further loads of the mapping: Connection.get loads its record, and the mapping does again."""
+"""Further loads of the mapping: Connection.get loads its record, and so does the mapping."""
 BEGIN = SYNC + POLL
 LOCK = 2.0**32
 
@@ -61,7 +61,7 @@ EXPECTED = {
     "readCurrent": BEGIN + N * CHECK + COMMIT,
     "new_oid": N * NEW_OID,
     "conflicts": BEGIN + HALF * STORE + COMMIT,
-    # Such a small BTree is a record with its only bucket in it.
+    # So small a BTree is one record, which contains its only bucket.
     "conflicts_map": BEGIN + (HALF + MAPPING) * STORE + COMMIT,
     "readCurrent_conflicts": BEGIN + N * STORE + N * CHECK + COMMIT,
 }
@@ -70,7 +70,7 @@ CONFLICTING = {"conflicts", "conflicts_map", "readCurrent_conflicts"}
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> FakeClock:
-    # It may stand still while clients look from time to time whether there is an order.
+    # The clock may stand still while clients poll for orders.
     monkeypatch.setattr(session, "POLL_INTERVAL", 0.0)
     return FakeClock()
 
@@ -81,15 +81,15 @@ def storage_for(clock: FakeClock) -> FakeStorage:
     return storage
 
 
-def test_every_benchmark_is_accounted_for() -> None:
+def test_every_built_in_benchmark_has_an_expected_time() -> None:
     built_in = {name for name, cls in benchmarks().items() if "zodbshootout" in cls.__module__}
     assert built_in == set(EXPECTED) | {"replay"}  # see tests/client/benchmarks/test_replay.py
 
 
 def all_took(sample: Sample, seconds: float) -> bool:
-    """Say whether every iteration took exactly so many seconds: the mean and the longest did.
+    """Return whether every iteration took exactly *seconds*, as the mean and the longest did.
 
-    Where points of the clients' progress were dropped, what is between them is exact but for the
+    If points of the clients' progress were dropped, the time between them is exact but for the
     rounding of floating-point numbers.
     """
     same = math.isclose(sample.value, seconds, rel_tol=1e-12)
@@ -99,11 +99,11 @@ def all_took(sample: Sample, seconds: float) -> bool:
 @pytest.mark.parametrize("clients", [1, 8])
 @pytest.mark.parametrize("loops", [1, 1000])
 @pytest.mark.parametrize("name", sorted(EXPECTED.keys() - CONFLICTING))
-def test_on_the_clock_is_what_the_benchmark_says_and_nothing_else(
+def test_only_the_calls_of_the_benchmark_are_on_the_clock(
     name: str, loops: int, clients: int, clock: FakeClock
 ) -> None:
-    of = parameters(size=clients, shared=True, objects=N)
-    (sample,) = measure(benchmarks()[name], storage_for(clock), of, clock, [loops])
+    params = parameters(size=clients, shared=True, objects=N)
+    (sample,) = measure(benchmarks()[name], storage_for(clock), params, clock, [loops])
     assert sample.iterations == clients * loops
     assert sum(sample.latencies.counts.values()) == clients * loops
     assert client_values(sample) == [EXPECTED[name]] * clients
@@ -115,29 +115,27 @@ def test_on_the_clock_is_what_the_benchmark_says_and_nothing_else(
 
 @pytest.mark.parametrize("loops", [1, 1000])
 @pytest.mark.parametrize("name", sorted(CONFLICTING))
-def test_an_undisturbed_client_takes_what_the_benchmark_says_where_others_could_conflict(
+def test_a_conflict_benchmark_takes_its_expected_time_if_nothing_conflicts(
     name: str, loops: int, clock: FakeClock
 ) -> None:
-    of = parameters(shared=True, objects=N)
-    (sample,) = measure(benchmarks()[name], storage_for(clock), of, clock, [loops])
+    params = parameters(shared=True, objects=N)
+    (sample,) = measure(benchmarks()[name], storage_for(clock), params, clock, [loops])
     assert all_took(sample, EXPECTED[name])
     assert sample.counts["loads"] == 0
 
 
 @pytest.mark.parametrize("name", EXPECTED)
-def test_trap_2_the_first_iteration_costs_what_the_hundredth_does(
+def test_trap_2_the_first_iteration_takes_as_long_as_the_hundredth(
     name: str, clock: FakeClock
 ) -> None:
-    of = parameters(shared=True)
-    _, sample = measure(benchmarks()[name], storage_for(clock), of, clock, [100, 100])
+    params = parameters(shared=True)
+    _, sample = measure(benchmarks()[name], storage_for(clock), params, clock, [100, 100])
     assert all_took(sample, EXPECTED[name])
 
 
 @pytest.mark.parametrize("loops", [1, 1000])
 @pytest.mark.parametrize("name", sorted(CONFLICTING))
-def test_what_is_tried_again_is_on_the_clock_and_counted(
-    name: str, loops: int, clock: FakeClock
-) -> None:
+def test_retries_are_on_the_clock_and_counted(name: str, loops: int, clock: FakeClock) -> None:
     storage = storage_for(clock)
     votes = itertools.count(1)
 
@@ -158,11 +156,11 @@ def test_what_is_tried_again_is_on_the_clock_and_counted(
     }
 
 
-def test_conflicts_map_stores_buckets_and_has_the_node_above_them_confirmed(
+def test_conflicts_map_stores_buckets_and_checks_the_node_above_them(
     clock: FakeClock,
 ) -> None:
-    of = parameters(shared=True, objects=300, mapping=MappingType.IO, leaf_size=20)
-    (sample,) = measure(benchmarks()["conflicts_map"], storage_for(clock), of, clock)
+    params = parameters(shared=True, objects=300, mapping=MappingType.IO, leaf_size=20)
+    (sample,) = measure(benchmarks()["conflicts_map"], storage_for(clock), params, clock)
     leaves = 1 + (300 - 20) // 10  # each is split in two when it is full, and then left behind
     assert sample.value == BEGIN + (150 + leaves) * STORE + CHECK + COMMIT
 
@@ -183,13 +181,13 @@ def test_trap_4_waiting_for_the_commit_lock_is_on_the_clock(name: str, clock: Fa
 def test_every_mapping_type_can_be_measured(
     name: str, mapping: MappingType, clock: FakeClock
 ) -> None:
-    of = parameters(shared=True, objects=300, mapping=mapping)
-    (sample,) = measure(benchmarks()[name], FakeStorage(clock), of, clock)
+    params = parameters(shared=True, objects=300, mapping=mapping)
+    (sample,) = measure(benchmarks()[name], FakeStorage(clock), params, clock)
     assert sample.iterations == 1
 
 
 @pytest.mark.parametrize("name", ["update", "readCurrent"])
-def test_objects_are_found_loaded_whatever_the_pickle_cache_size(
+def test_iterations_load_no_objects_even_if_the_pickle_cache_is_too_small(
     name: str, clock: FakeClock
 ) -> None:
     (sample,) = measure(
@@ -225,7 +223,7 @@ def _bucket(seconds: float) -> int:
 
 
 class InBatches(Benchmark):
-    """A benchmark each of whose iterations takes a second more than the one before it."""
+    """A benchmark whose iterations each take a second more than the one before."""
 
     name = "in_batches"
     title = "In batches"
@@ -250,11 +248,11 @@ class InBatches(Benchmark):
 
 @pytest.mark.parametrize("clients", [1, 8])
 @pytest.mark.parametrize("name", ["add", "update", "cold", "hot", "warm", "store", "load"])
-def test_counts_are_of_all_iterations_the_uncounted_ones_included(
+def test_counts_include_those_of_uncounted_iterations(
     name: str, clients: int, clock: FakeClock
 ) -> None:
-    of = parameters(size=clients, shared=True)
-    samples = measure(benchmarks()[name], storage_for(clock), of, clock, [3, 300])
+    params = parameters(size=clients, shared=True)
+    samples = measure(benchmarks()[name], storage_for(clock), params, clock, [3, 300])
     for sample, loops in zip(samples, (3, 300), strict=True):
         assert sample.iterations == clients * loops
         assert sample.uncounted == 0 or clients > 1
@@ -274,9 +272,9 @@ def test_add_makes_its_keys_before_the_clock_starts(
 ) -> None:
     key_at = tree.key_at
 
-    def slow_key_at(of: Parameters, position: int) -> int | str:
+    def slow_key_at(params: Parameters, position: int) -> int | str:
         clock.spend(LOCK)
-        return key_at(of, position)
+        return key_at(params, position)
 
     monkeypatch.setattr(tree, "key_at", slow_key_at)
     (sample,) = measure(
@@ -287,22 +285,22 @@ def test_add_makes_its_keys_before_the_clock_starts(
 
 @pytest.mark.parametrize("clients", [1, 8])
 @pytest.mark.parametrize("loops", [1, 30])
-def test_rounds_leave_out_what_is_done_to_start_the_next_one(
+def test_rounds_leave_the_preparation_of_the_next_round_off_the_clock(
     loops: int, clients: int, clock: FakeClock
 ) -> None:
     storage = storage_for(clock)
     warm = benchmarks()["warm"]
-    of = parameters(size=clients)
-    populate(database_of(storage), Dataset.READ, of)
-    assert warm.in_rounds(of)
-    (sample,) = measure(warm, storage, of, clock, [loops])
+    params = parameters(size=clients)
+    populate(database_of(storage), Dataset.READ, params)
+    assert warm.in_rounds(params)
+    (sample,) = measure(warm, storage, params, clock, [loops])
     assert all_took(sample, EXPECTED["warm"])
     assert sample.uncounted == 0
     assert storage.closed >= clients * loops
 
 
 @pytest.mark.parametrize("loops", [2, 100])
-def test_what_clients_do_between_iterations_is_a_pause_and_in_the_figure(
+def test_work_between_iterations_is_a_pause_that_the_figure_includes(
     loops: int, clock: FakeClock
 ) -> None:
     storage = storage_for(clock)
@@ -325,12 +323,12 @@ def test_update_writes_other_content_in_every_iteration(clock: FakeClock) -> Non
     written: list[bytes] = []
     store = storage.store
 
-    def noting(oid: bytes, serial: bytes, data: bytes, version: str, txn: Any) -> Any:
+    def recording_store(oid: bytes, serial: bytes, data: bytes, version: str, txn: Any) -> Any:
         if threading.current_thread().name == "client-0":
             written.append(data)
         return store(oid, serial, data, version, txn)
 
-    storage.store = noting  # type: ignore[method-assign]
+    storage.store = recording_store  # type: ignore[method-assign]
     populate(database_of(storage), Dataset.UPDATE, parameters())
     measure(benchmarks()["update"], storage, parameters(), clock, [20, 1, 20])
     assert len(written) == len(set(written)) == 41 * N

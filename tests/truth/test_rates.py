@@ -1,4 +1,4 @@
-"""Latencies at a rate, on a server whose service time is known: the queue M/D/1, and stalls."""
+"""Latencies at a rate, on a server with a known service time: the M/D/1 queue, and stalls."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def requested(
 ) -> Sample:
     """Send requests at a rate."""
     clock = FakeClock()
-    of = parameters(**more)
+    params = parameters(**more)
     request = serving(clock, lambda: serve(clock))
-    with plan(request, FakeStorage(clock), of, clock).started() as crew:
+    with plan(request, FakeStorage(clock), params, clock).started() as crew:
         return exactly_started(crew).measure(requests, 0, rate)
 
 
@@ -61,14 +61,14 @@ def quantile_of_response(rate: float, part: float) -> float:
     low, high = 0.0, 100 * SERVICE
     while high - low > SERVICE / 1000:
         middle = (low + high) / 2
-        if part_that_waits_less(rate, middle) < part:
+        if fraction_waiting_less(rate, middle) < part:
             low = middle
         else:
             high = middle
     return SERVICE + low
 
 
-def part_that_waits_less(rate: float, seconds: float) -> float:
+def fraction_waiting_less(rate: float, seconds: float) -> float:
     with localcontext() as context:
         context.prec = 120  # the terms alternate, and are much larger than their sum
         total = Decimal(0)
@@ -104,7 +104,7 @@ def test_there_is_no_queue_if_arrivals_are_even() -> None:
     assert sample.lags.longest == pytest.approx(0, abs=1e-6)
 
 
-def test_a_server_that_cannot_keep_up_does_what_it_can() -> None:
+def test_an_overloaded_server_is_measured_at_its_capacity() -> None:
     sample = requested(120, 2000, constantly)
 
     done_a_second = 2000 / sample.taken
@@ -122,7 +122,8 @@ def stalling(clock: FakeClock) -> None:
 def test_a_stall_delays_all_requests_that_are_due_meanwhile() -> None:
     sample = requested(100, 100_000, stalling, even_arrivals=True)
 
-    # After a time of a in the stall, 1 - a is left of it, and 100 a requests come first.
+    # A request that arrives a seconds into the stall waits for the other 1 - a seconds, and for
+    # the 100 a requests before it.
     late = sum(n for at, n in sample.latencies.counts.items() if at > 0.5 * NANOSECONDS)
     assert late / 100_000 == pytest.approx(0.5 / 0.9 / 10, rel=0.02)
     assert percentile(sample, 99) == pytest.approx(1 - 0.9 * 0.1, rel=0.01)
@@ -145,17 +146,17 @@ class Searching(Measuring):
 def searched(limit: LatencyLimit, loops: int) -> float:
     """Return the highest rate within a limit."""
     clock = FakeClock()
-    of = parameters(limit=limit)
+    params = parameters(limit=limit)
     request = serving(clock, lambda: constantly(clock))
-    with plan(request, FakeStorage(clock), of, clock).started() as crew:
-        measuring = searching(exactly_started(crew), of)
+    with plan(request, FakeStorage(clock), params, clock).started() as crew:
+        measuring = searching(exactly_started(crew), params)
         measuring.loops = loops
         return loops / measuring.value(loops)
 
 
-def searching(crew: Crew, of: Parameters) -> Searching:
+def searching(crew: Crew, params: Parameters) -> Searching:
     task: Any = SimpleNamespace(
-        specification=SimpleNamespace(parameters=of), leaks=False, run_file=Path()
+        specification=SimpleNamespace(parameters=params), leaks=False, run_file=Path()
     )
     connection: Any = SimpleNamespace(send=lambda _: None)
     return Searching(task, crew, connection)
@@ -180,17 +181,17 @@ def test_the_search_finds_the_highest_rate(limit: LatencyLimit) -> None:
     assert searched(limit, 40_000) == pytest.approx(rate_within(limit), rel=0.03)
 
 
-def test_a_rate_that_clients_cannot_keep_up_with_is_not_taken_whatever_the_limit() -> None:
+def test_the_search_stays_within_the_capacity_whatever_the_limit() -> None:
     # In a slice no queue becomes long enough for this limit.
     assert searched(LatencyLimit(99, 3600.0), 1000) == pytest.approx(1 / SERVICE, rel=0.1)
 
 
-def test_a_limit_below_the_service_time_is_not_held_at_any_rate() -> None:
+def test_the_search_refuses_a_limit_below_the_service_time() -> None:
     with pytest.raises(Unsupported, match=r"no rate keeps p99 within 5 ms; at .* it was"):
         searched(LatencyLimit(99, SERVICE / 2), 1000)
 
 
-def test_a_queue_is_not_taken_for_the_service_time() -> None:
+def test_the_search_does_not_mistake_a_single_stall_for_the_service_time() -> None:
     clock, requests = FakeClock(), [0]
 
     def stalls_once() -> None:
@@ -198,9 +199,9 @@ def test_a_queue_is_not_taken_for_the_service_time() -> None:
         clock.spend(10 if requests[0] == 400 else SERVICE)
 
     limit = LatencyLimit(50, 0.05)
-    of = parameters(limit=limit)
-    with plan(serving(clock, stalls_once), FakeStorage(clock), of, clock).started() as crew:
-        measuring = searching(exactly_started(crew), of)
+    params = parameters(limit=limit)
+    with plan(serving(clock, stalls_once), FakeStorage(clock), params, clock).started() as crew:
+        measuring = searching(exactly_started(crew), params)
         measuring.loops = 1000
         assert 1000 / measuring.value(1000) == pytest.approx(rate_within(limit), rel=0.1)
 

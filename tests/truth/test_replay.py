@@ -43,7 +43,7 @@ REPLAY = benchmarks()["replay"]
 
 @dataclass
 class Script:
-    """Events of several connections, one after the other."""
+    """A recording of several connections, whose events come one after the other."""
 
     directory: Path
 
@@ -58,7 +58,7 @@ class Script:
         self.finish(connection, cpu=cpu)
 
     def start(self, connection: int, *calls: tuple[Any, ...]) -> None:
-        """Add the first calls of a transaction; those of others can come before its last ones."""
+        """Add the first calls of a transaction; other transactions can precede its last ones."""
         self._add(connection, Kind.BEGIN)
         for call in calls:
             self._add(connection, *call)
@@ -126,21 +126,23 @@ def storage(clock: FakeClock) -> FakeStorage:
     return FakeStorage(clock)
 
 
-def of_replay(workload: ReplayedWorkload, **more: Any) -> Parameters:
+def replay_parameters(workload: ReplayedWorkload, **more: Any) -> Parameters:
     return parameters(workload=replace(workload, run="this run"), owner="fake", **more)
 
 
-def filled(storage: FakeStorage, of: Parameters) -> None:
+def fill(storage: FakeStorage, params: Parameters) -> None:
     database = database_of(storage)
-    assert not is_populated(database, Dataset.WORKLOAD, REPLAY.fitted(of))
-    populate(database, Dataset.WORKLOAD, REPLAY.fitted(of))
-    assert is_populated(database, Dataset.WORKLOAD, REPLAY.fitted(of))
+    assert not is_populated(database, Dataset.WORKLOAD, REPLAY.fitted(params))
+    populate(database, Dataset.WORKLOAD, REPLAY.fitted(params))
+    assert is_populated(database, Dataset.WORKLOAD, REPLAY.fitted(params))
 
 
-def replayed(storage: Any, of: Parameters, iterations: int, *firsts: int | None) -> list[Sample]:
-    """Fill the storage and replay so many transactions a client, then check what was written."""
-    filled(storage, of)
-    with plan(REPLAY, storage, replace(of, owner="fake"), storage.clock).started() as crew:
+def replayed(
+    storage: Any, params: Parameters, iterations: int, *firsts: int | None
+) -> list[Sample]:
+    """Fill the storage, replay *iterations* transactions per client and verify the writes."""
+    fill(storage, params)
+    with plan(REPLAY, storage, replace(params, owner="fake"), storage.clock).started() as crew:
         exactly_started(crew)
         samples = [crew.measure(iterations, first) for first in firsts or (None,)]
         crew.verify()
@@ -148,7 +150,7 @@ def replayed(storage: Any, of: Parameters, iterations: int, *firsts: int | None)
 
 
 def operations(workload: ReplayedWorkload) -> list[list[tuple[str, int, int]]]:
-    """Return the operations of each transaction of a trace, but for those without an object."""
+    """Return the operations of each transaction of a trace, except those without an object."""
     trace = Trace(workload.path)
     transactions = trace.transactions(0, workload.transactions)
     trace.close()
@@ -162,7 +164,7 @@ def operations(workload: ReplayedWorkload) -> list[list[tuple[str, int, int]]]:
     ]
 
 
-def test_objects_are_numbered_by_their_oids_and_created_ones_by_their_creation(
+def test_objects_are_numbered_by_oid_and_created_objects_by_creation(
     script: Script,
 ) -> None:
     script.transaction(1, load(7, 70), load(3, 30))
@@ -181,16 +183,16 @@ def test_objects_are_numbered_by_their_oids_and_created_ones_by_their_creation(
     assert [(o.number, o.size) for o in trace.initial_objects()] == [(0, 30), (1, 50), (2, 70)]
 
 
-def test_there_are_as_many_objects_as_in_the_database_of_the_application(script: Script) -> None:
+def test_filler_stands_in_for_unused_objects_unless_min_objects_is_set(script: Script) -> None:
     script.transaction(1, load(1), load(2))
     workload = replace(script.trace(), all_objects=100)
-    of = of_replay(workload)
-    assert REPLAY.fitted(of).min_objects == 98
-    assert REPLAY.fitted(replace(of, min_objects=7)).min_objects == 7
-    assert REPLAY.fitted(of_replay(replace(workload, all_objects=1))).min_objects == 0
+    params = replay_parameters(workload)
+    assert REPLAY.fitted(params).min_objects == 98
+    assert REPLAY.fitted(replace(params, min_objects=7)).min_objects == 7
+    assert REPLAY.fitted(replay_parameters(replace(workload, all_objects=1))).min_objects == 0
 
 
-def test_trap_29_an_attempt_that_failed_is_part_of_the_transaction_that_repeats_it(
+def test_trap_29_a_failed_attempt_is_part_of_the_transaction_that_repeats_it(
     script: Script,
 ) -> None:
     script.commit(1, load(1), load(2, 20), store(2, 20), outcome=Kind.CONFLICT)
@@ -204,19 +206,19 @@ def test_trap_29_an_attempt_that_failed_is_part_of_the_transaction_that_repeats_
     assert (workload.conflicts, workload.retries) == (1, 1)
 
 
-def test_what_an_attempt_loads_once_more_has_the_size_that_it_has_then(script: Script) -> None:
+def test_an_object_that_a_second_attempt_loads_has_its_size_of_that_time(script: Script) -> None:
     script.commit(1, load(1), load(2, 20), store(2, 20), outcome=Kind.CONFLICT)
     script.commit(2, load(2, 20), store(2, 25))
     script.commit(1, load(2, 25), store(2, 21))
     assert operations(script.trace())[1] == [("load", 0, 100), ("load", 1, 25), ("store", 1, 21)]
 
 
-def test_an_attempt_that_was_never_repeated_only_loads(script: Script) -> None:
+def test_a_failed_attempt_that_was_never_repeated_only_loads(script: Script) -> None:
     script.commit(1, load(1), store(1), outcome=Kind.CONFLICT)
     assert operations(script.trace()) == [[("load", 0, 100)]]
 
 
-def test_an_attempt_before_a_transaction_that_stores_nothing_was_not_repeated(
+def test_a_read_only_transaction_does_not_repeat_a_failed_attempt(
     script: Script,
 ) -> None:
     script.commit(1, load(1), store(1), outcome=Kind.CONFLICT)
@@ -229,7 +231,7 @@ def test_an_attempt_before_a_transaction_that_stores_nothing_was_not_repeated(
     ]
 
 
-def test_transactions_are_in_one_order_whichever_process_recorded_them(
+def test_transactions_of_all_processes_are_ordered_by_time(
     tmp_path: Path,
 ) -> None:
     directory = tmp_path / "two.workload"
@@ -248,7 +250,7 @@ def test_transactions_are_in_one_order_whichever_process_recorded_them(
     assert workload.connections == 2
 
 
-def test_commits_keep_their_order_and_what_only_reads_is_where_it_began(script: Script) -> None:
+def test_writers_are_ordered_by_their_commits_and_readers_by_their_begins(script: Script) -> None:
     script.start(1, load(1, 10))
     script.start(3, load(2, 20))
     script.commit(2, load(1, 11), store(3, 31))
@@ -261,13 +263,13 @@ def test_commits_keep_their_order_and_what_only_reads_is_where_it_began(script: 
     ]
 
 
-def test_a_transaction_takes_what_its_operations_take_and_each_step_its_own(
+def test_a_transaction_takes_the_time_of_its_operations_step_by_step(
     script: Script, storage: FakeStorage
 ) -> None:
     for _ in range(4):
         script.transaction(1, load(1), load(2), load(3))
     begin = SYNC + POLL
-    (sample,) = replayed(storage, of_replay(script.trace()), 4)
+    (sample,) = replayed(storage, replay_parameters(script.trace()), 4)
     assert sample.value == begin + 3 * LOAD
     assert sample.counts["begin_ns"] == 4 * begin * 1e9
     assert sample.counts["load_ns"] == 12 * LOAD * 1e9
@@ -276,10 +278,12 @@ def test_a_transaction_takes_what_its_operations_take_and_each_step_its_own(
     assert set(sample.latencies_of) == {"read_only"}
 
 
-def test_a_writing_transaction(script: Script, storage: FakeStorage) -> None:
+def test_a_writing_transaction_takes_the_time_of_its_operations_and_commit(
+    script: Script, storage: FakeStorage
+) -> None:
     script.transaction(1, load(1), load(2))
     script.commit(1, load(3), (Kind.NEW_OID,), store(1, 77), create(9, 500), store(2, 60))
-    (sample,) = replayed(storage, of_replay(script.trace()), 2)
+    (sample,) = replayed(storage, replay_parameters(script.trace()), 2)
     begin = SYNC + POLL
     writing = begin + LOAD + NEW_OID + 3 * STORE + COMMIT
     assert sample.value * 2 == 2 * LOAD + begin + writing
@@ -290,12 +294,12 @@ def test_a_writing_transaction(script: Script, storage: FakeStorage) -> None:
     assert sum(steps) == sample.value * 2 * 1e9
 
 
-def test_an_object_whose_revision_is_not_known_is_loaded_before_it_is_stored(
+def test_an_object_of_unknown_revision_is_loaded_before_it_is_stored(
     script: Script, storage: FakeStorage
 ) -> None:
     script.commit(1, store(1), store(2))
     script.commit(1, store(1), store(3))
-    (sample,) = replayed(storage, of_replay(script.trace()), 2)
+    (sample,) = replayed(storage, replay_parameters(script.trace()), 2)
     assert sample.counts["extra_loads"] == 3
     assert sample.counts["loads"] == 3
 
@@ -305,7 +309,7 @@ class Recorded(FakeStorage):
 
 
 def normalized(path: Path, last: int) -> list[list[tuple[Any, ...]]]:
-    """Return the calls of the last transactions of a recording, with objects by appearance."""
+    """Return the calls of the last transactions, with objects numbered by first appearance."""
     of_connections = list(connections(path).values())
     events = max(of_connections, key=len)
     transactions: list[list[Event]] = []
@@ -329,7 +333,7 @@ def normalized(path: Path, last: int) -> list[list[tuple[Any, ...]]]:
     ]
 
 
-def test_the_recording_of_a_replay_is_the_recording_that_was_replayed(
+def test_the_recording_of_a_replay_equals_the_replayed_recording(
     script: Script, storage: FakeStorage, tmp_path: Path
 ) -> None:
     for number in range(20):
@@ -339,10 +343,10 @@ def test_the_recording_of_a_replay_is_the_recording_that_was_replayed(
             create(200 + number, 289 + number % 5),
         )  # fmt: skip
         script.transaction(1, load(200 + number, 289 + number % 5))
-    of = of_replay(script.trace())
-    filled(storage, of)
+    params = replay_parameters(script.trace())
+    fill(storage, params)
     recorded = record(storage, tmp_path / "again.workload")
-    with plan(REPLAY, recorded, of, storage.clock).started() as crew:
+    with plan(REPLAY, recorded, params, storage.clock).started() as crew:
         crew.measure(60)
         recorded._recorder._write()
         crew.verify()
@@ -351,78 +355,76 @@ def test_the_recording_of_a_replay_is_the_recording_that_was_replayed(
     assert normalized(again, 60) == normalized(original, 60)
 
 
-def test_every_contender_replays_the_same_transactions_in_slices_of_one_number(
+def test_every_contender_replays_the_same_transactions_in_each_slice(
     script: Script, clock: FakeClock
 ) -> None:
     for number in range(30):
         script.transaction(1, *(load(n) for n in range(1, number + 2)))
-    of = of_replay(script.trace())
+    params = replay_parameters(script.trace())
     counts = []
-    for before in (1, 3):  # as in a calibration, which takes other numbers of iterations
+    for before in (1, 3):  # as a calibration does, with varying numbers of iterations
         storage = FakeStorage(clock)
-        filled(storage, of)
-        with plan(REPLAY, storage, of, clock).started() as crew:
+        fill(storage, params)
+        with plan(REPLAY, storage, params, clock).started() as crew:
             crew.measure(before, counts=False)
             crew.prepare(5, 10)
             counts.append([crew.measure(5, first).counts["loads"] for first in (10, 15, 25)])
     assert counts[0] == counts[1] == [13 * 5, 18 * 5, 28 * 5]
 
 
-def test_a_pass_after_the_last_transaction_creates_objects_of_its_own(
+def test_each_pass_over_the_workload_creates_its_own_objects(
     script: Script, storage: FakeStorage
 ) -> None:
     script.commit(1, load(1), create(2))
     script.commit(1, load(2), store(2), store(1))
-    samples = replayed(storage, of_replay(script.trace()), 3, None, 1, 4)
+    samples = replayed(storage, replay_parameters(script.trace()), 3, None, 1, 4)
     assert [sample.counts["commits"] for sample in samples] == [3, 3, 3]
 
 
-def test_objects_that_were_created_before_the_window_exist(
-    script: Script, storage: FakeStorage
-) -> None:
+def test_objects_created_before_the_window_exist(script: Script, storage: FakeStorage) -> None:
     script.commit(1, load(1), create(2, 222), create(3))
     script.transaction(1, load(1))
     script.transaction(1, load(2, 222), load(3))
-    (sample,) = replayed(storage, of_replay(script.trace()), 1, 2)
+    (sample,) = replayed(storage, replay_parameters(script.trace()), 1, 2)
     assert sample.counts["loads"] == 2
     assert sample.counts["loads_of_other_size"] == 0
 
 
-def test_caches_are_filled_with_what_was_used_last_before_the_window(
+def test_caches_are_filled_with_the_objects_used_last_before_the_window(
     script: Script, storage: FakeStorage
 ) -> None:
     for oid in (1, 2, 3, 2):
         script.transaction(1, load(oid))
     script.transaction(1, load(4))
-    of = of_replay(script.trace())
-    filled(storage, of)
+    params = replay_parameters(script.trace())
+    fill(storage, params)
     loaded: list[bytes] = []
     storage.corrupt = lambda oid, data: loaded.append(oid) or data  # type: ignore[func-returns-value]
-    with plan(REPLAY, storage, of, storage.clock).started() as crew:
+    with plan(REPLAY, storage, params, storage.clock).started() as crew:
         crew.prepare(1, 4)
         del loaded[:-4]
         assert [oid[-1] - loaded[-1][-1] for oid in loaded] == [2, -1, 1, 0]
 
 
-def test_trap_32_what_another_client_creates_is_waited_for_off_the_clock(
+def test_trap_32_a_client_waits_off_the_clock_for_objects_of_another_client(
     script: Script, storage: FakeStorage
 ) -> None:
     script.commit(1, load(1), create(5))
     script.transaction(2, load(5))
-    of = of_replay(script.trace(), size=2, shared=True)
-    filled(storage, of)
+    params = replay_parameters(script.trace(), size=2, shared=True)
+    fill(storage, params)
     missing = threading.Event()
     load_before = storage.loadBefore
 
-    def noting(oid: bytes, tid: bytes) -> Any:
+    def recording_misses(oid: bytes, tid: bytes) -> Any:
         try:
             return load_before(oid, tid)
         except POSKeyError:
             missing.set()
             raise
 
-    storage.loadBefore = noting  # type: ignore[method-assign]
-    with plan(REPLAY, storage, of, storage.clock).started() as crew:
+    storage.loadBefore = recording_misses  # type: ignore[method-assign]
+    with plan(REPLAY, storage, params, storage.clock).started() as crew:
         exactly_started(crew).prepare(1)
         missing.clear()
         storage.refuses = lambda: not missing.wait(10)
@@ -432,16 +434,16 @@ def test_trap_32_what_another_client_creates_is_waited_for_off_the_clock(
     assert sample.latencies_of["read_only"].longest == SYNC + POLL + LOAD
 
 
-def test_with_a_speed_transactions_begin_when_they_were_recorded_and_latency_counts_from_then(
+def test_a_replay_with_a_speed_measures_latency_from_the_recorded_starts(
     script: Script, storage: FakeStorage
 ) -> None:
     for _ in range(4):
         script.transaction(1, load(1), load(2))
         script.pause(100.0)
     takes = SYNC + POLL + 2 * LOAD
-    of = of_replay(replace(script.trace(), speed=100 / (takes / 2)))
-    filled(storage, of)
-    with plan(REPLAY, storage, of, storage.clock).started() as crew:
+    params = replay_parameters(replace(script.trace(), speed=100 / (takes / 2)))
+    fill(storage, params)
+    with plan(REPLAY, storage, params, storage.clock).started() as crew:
         sample = exactly_started(crew).measure(4)
     # Each takes twice as long as the time until the next one: a queue grows.
     late = takes / 2
@@ -449,32 +451,32 @@ def test_with_a_speed_transactions_begin_when_they_were_recorded_and_latency_cou
     assert sample.latencies.longest == pytest.approx(takes + 3 * late)
 
 
-def test_a_storage_that_keeps_up_is_measured_from_when_its_transactions_are_due(
+def test_a_replay_with_a_speed_has_no_queue_if_the_storage_keeps_up(
     script: Script, storage: FakeStorage
 ) -> None:
     takes = SYNC + POLL + LOAD
     for _ in range(4):
         script.transaction(1, load(1))
         script.pause(100.0)
-    of = of_replay(replace(script.trace(), speed=100 / (3 * takes)))
-    filled(storage, of)
-    with plan(REPLAY, storage, of, storage.clock).started() as crew:
+    params = replay_parameters(replace(script.trace(), speed=100 / (3 * takes)))
+    fill(storage, params)
+    with plan(REPLAY, storage, params, storage.clock).started() as crew:
         sample = exactly_started(crew).measure(4)
     assert sample.value == pytest.approx(takes)
     assert sample.on_clock > 9 * takes
     assert sample.paused == 0.0
 
 
-def test_conflicts_are_resolved_where_they_were_and_repeated_where_not(
+def test_conflicts_of_resolvable_objects_are_resolved_and_not_retried(
     script: Script, clock: FakeClock
 ) -> None:
     for _ in range(5):
         for connection in (1, 2):
             script.commit(connection, load(1, 50), (Kind.STORE_RESOLVABLE, 1, 50))
     storage = FakeStorage(clock)
-    of = of_replay(script.trace(), size=2, shared=True)
-    filled(storage, of)
-    with plan(REPLAY, storage, of, clock).started() as crew:
+    params = replay_parameters(script.trace(), size=2, shared=True)
+    fill(storage, params)
+    with plan(REPLAY, storage, params, clock).started() as crew:
         crew.prepare(5)
         storage.meeting = threading.Barrier(2)
         sample = crew.measure(5)
@@ -485,14 +487,16 @@ def test_conflicts_are_resolved_where_they_were_and_repeated_where_not(
     assert sample.counts["commits"] == 10
 
 
-def test_conflicts_that_do_not_resolve_are_repeated(script: Script, clock: FakeClock) -> None:
+def test_transactions_with_unresolvable_conflicts_are_retried(
+    script: Script, clock: FakeClock
+) -> None:
     for _ in range(5):
         for connection in (1, 2):
             script.commit(connection, load(1), store(1))
     storage = FakeStorage(clock)
-    of = of_replay(script.trace(), size=2, shared=True)
-    filled(storage, of)
-    with plan(REPLAY, storage, of, clock).started() as crew:
+    params = replay_parameters(script.trace(), size=2, shared=True)
+    fill(storage, params)
+    with plan(REPLAY, storage, params, clock).started() as crew:
         crew.prepare(5)
         storage.meeting = threading.Barrier(2)
         sample = crew.measure(5)
@@ -503,10 +507,10 @@ def test_conflicts_that_do_not_resolve_are_repeated(script: Script, clock: FakeC
     assert sample.counts["commits"] == 10
 
 
-def failure(storage: FakeStorage, of: Parameters, iterations: int) -> str:
+def failure(storage: FakeStorage, params: Parameters, iterations: int) -> str:
     with (
         pytest.raises(Failed) as caught,
-        plan(REPLAY, storage, of, storage.clock).started() as crew,
+        plan(REPLAY, storage, params, storage.clock).started() as crew,
     ):
         crew.measure(iterations)
         crew.verify()
@@ -517,24 +521,26 @@ def failure(storage: FakeStorage, of: Parameters, iterations: int) -> str:
 def writing(script: Script, storage: FakeStorage) -> Parameters:
     for _ in range(3):
         script.commit(1, load(1), load(2), store(1, 200))
-    of = of_replay(script.trace())
-    filled(storage, of)
-    return of
+    params = replay_parameters(script.trace())
+    fill(storage, params)
+    return params
 
 
-def test_a_storage_that_loses_what_it_has_committed(
+def test_a_replay_fails_if_the_storage_loses_a_committed_record(
     writing: Parameters, storage: FakeStorage
 ) -> None:
     storage.drops = lambda data: len(data) == 200
     assert failure(storage, writing, 3).endswith("has not the record that was committed last")
 
 
-def test_a_storage_that_garbles(writing: Parameters, storage: FakeStorage) -> None:
+def test_a_replay_fails_if_the_storage_garbles_a_record(
+    writing: Parameters, storage: FakeStorage
+) -> None:
     storage.corrupt = lambda oid, data: data[:-5] + b"!" * 5 if len(data) == 100 else data
     assert failure(storage, writing, 3).endswith("is not one of those stored")
 
 
-def test_a_storage_that_refuses(
+def test_a_replay_fails_if_the_storage_refuses_all_commits(
     writing: Parameters, storage: FakeStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(replay, "MAX_ATTEMPTS", 5)
@@ -547,26 +553,28 @@ def test_a_storage_that_refuses(
         crew.measure(3)
 
 
-def test_a_storage_that_refuses_to_reserve_oids(writing: Parameters, storage: FakeStorage) -> None:
+def test_a_replay_fails_if_the_storage_refuses_to_reserve_oids(
+    writing: Parameters, storage: FakeStorage
+) -> None:
     storage.refuses = lambda: threading.current_thread().name == "client-0"
     assert failure(storage, writing, 3) == "ConflictError: refused"
 
 
-def test_more_clients_than_connections_have_objects_of_their_own(
+def test_each_client_has_its_own_objects_if_there_are_fewer_connections(
     script: Script, storage: FakeStorage
 ) -> None:
     for _ in range(6):
         script.commit(1, load(1), store(1), create(2))
-    of = of_replay(script.trace(), size=3, shared=True)
-    (sample,) = replayed(storage, of, 4)
+    params = replay_parameters(script.trace(), size=3, shared=True)
+    (sample,) = replayed(storage, params, 4)
     assert sample.counts["commits"] == 12
     assert sample.counts["conflicts"] == 0
 
 
-def test_fewer_clients_than_connections_share_the_transactions_evenly(
+def test_clients_share_the_transactions_evenly_if_there_are_more_connections(
     script: Script, storage: FakeStorage
 ) -> None:
     for number in range(12):
         script.transaction((number % 6 and 1) or number // 6, load(number + 1))
-    (sample,) = replayed(storage, of_replay(script.trace(), size=2, shared=True), 6)
+    (sample,) = replayed(storage, replay_parameters(script.trace(), size=2, shared=True), 6)
     assert sample.counts["loads"] == 12

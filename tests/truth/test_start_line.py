@@ -35,7 +35,7 @@ def in_memory() -> Database:
 
 
 def noting(ready: Any, started: Any, iterations: Any) -> type[Benchmark]:
-    """Return a benchmark whose clients take the longer to get ready the higher their number."""
+    """Return a benchmark whose clients with higher numbers take longer to get ready."""
 
     class Noting(Benchmark):
         name = "noting"
@@ -69,8 +69,8 @@ def test_trap_5_no_client_of_20_starts_before_the_last_is_ready(
     fork = multiprocessing.get_context("fork")
     ready, started = fork.Array("d", CLIENTS), fork.Array("d", CLIENTS)
     iterations = fork.Array("i", CLIENTS)
-    of = parameters(size=CLIENTS, unit=unit, shared=shared, objects=2)
-    with CrewPlan(noting(ready, started, iterations), of, in_memory).started() as crew:
+    params = parameters(size=CLIENTS, unit=unit, shared=shared, objects=2)
+    with CrewPlan(noting(ready, started, iterations), params, in_memory).started() as crew:
         sample = crew.measure(3)
     assert min(started[:]) >= max(ready[:]) > 0
     assert sample.start >= max(ready[:])
@@ -78,21 +78,21 @@ def test_trap_5_no_client_of_20_starts_before_the_last_is_ready(
     assert sample.iterations == 3 * CLIENTS
 
 
-LATE_NEWS, LATE_RUN = 8.0, 32.0
+LATE_NOTICE, LATE_RUN = 8.0, 32.0
 
 
 class Late(FakeClock):
-    """A clock on which client 2 gets a processor late, and client 1 hears late of the start."""
+    """A clock on which client 2 gets a processor late and client 1 receives the start late."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.has_heard = False
+        self.has_received = False
 
     def now(self) -> float:
-        # Client 1 first asks for the time when it has heard of the start.
-        if not self.has_heard and threading.current_thread().name == "client-1":
-            self.has_heard = True
-            self.spend(NOTICE + LATE_NEWS)
+        # Client 1 first reads the clock after it has received the start.
+        if not self.has_received and threading.current_thread().name == "client-1":
+            self.has_received = True
+            self.spend(NOTICE + LATE_NOTICE)
         return super().now()
 
     def wait_until(self, instant: float) -> None:
@@ -112,13 +112,13 @@ class Still(Benchmark):
         self.clock.spend(1.0)
 
 
-def test_late_news_of_the_start_are_told_and_so_are_late_processors() -> None:
+def test_a_late_notice_of_the_start_and_a_late_processor_are_reported() -> None:
     Still.clock = clock = Late()
     (sample,) = measure(Still, FakeStorage(FakeClock()), parameters(size=3), clock, [4])
-    assert sample.start_spread == LATE_NEWS
+    assert sample.start_spread == LATE_NOTICE
     assert sample.start_delay == LATE_RUN
     summary = summarize([sample], [0])
-    assert (summary["start_spread_s"], summary["start_delay_s"]) == (LATE_NEWS, LATE_RUN)
+    assert (summary["start_spread_s"], summary["start_delay_s"]) == (LATE_NOTICE, LATE_RUN)
 
 
 def test_a_stall_does_not_delay_the_later_starts_of_a_run() -> None:
@@ -126,7 +126,7 @@ def test_a_stall_does_not_delay_the_later_starts_of_a_run() -> None:
     started = plan(Still, FakeStorage(FakeClock()), parameters(size=3), clock)
     with started.started() as crew:
         exactly_started(crew)
-        assert crew.measure(4).start_spread == LATE_NEWS
+        assert crew.measure(4).start_spread == LATE_NOTICE
         notices = []
         for _ in range(100):
             before = clock.now()
@@ -136,26 +136,26 @@ def test_a_stall_does_not_delay_the_later_starts_of_a_run() -> None:
     assert NOTICE < notices[0] <= NOTICE + MAX_LATENESS
     assert notices == sorted(notices, reverse=True)
     assert notices[-1] == pytest.approx(NOTICE, abs=0.01 * MAX_LATENESS)
-    assert sum(notices) - 100 * NOTICE <= LATE_NEWS
+    assert sum(notices) - 100 * NOTICE <= LATE_NOTICE
 
 
-def test_a_machine_that_is_always_slow_is_given_the_notice_that_it_needs() -> None:
+def test_a_slow_machine_gets_the_notice_that_it_needs() -> None:
     slow = 0.125
 
     class Hearing(FakeClock):
-        """A clock on which the client hears late of every start."""
+        """A clock on which the client receives every start late."""
 
-        heard = True
+        received = True
 
         def now(self) -> float:
-            if not self.heard and threading.current_thread().name == "client-0":
-                self.heard = True
+            if not self.received and threading.current_thread().name == "client-0":
+                self.received = True
                 self.spend(NOTICE + slow)
             return super().now()
 
     class Prepared(Still):
         def prepare(self) -> None:
-            clock.heard = False
+            clock.received = False
 
     Still.clock = clock = Hearing()  # type: ignore[assignment]
     with plan(Prepared, FakeStorage(FakeClock()), parameters(), clock).started() as crew:
@@ -165,7 +165,7 @@ def test_a_machine_that_is_always_slow_is_given_the_notice_that_it_needs() -> No
     assert max(spreads[1:]) <= 0.06 * slow
 
 
-def test_a_client_waits_on_the_system_clock_for_no_less_than_it_was_told() -> None:
+def test_a_client_waits_on_the_system_clock_until_the_instant_or_later() -> None:
     clock = SystemClock()
     for wait in (0.0, 0.0001, 0.002, -1.0):
         instant = clock.now() + wait

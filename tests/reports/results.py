@@ -21,7 +21,7 @@ EVERYTHING = [
 
 
 def with_worker_metadata(result: CellResult) -> CellResult:
-    """Return a result with the metadata that a worker would have given to its runs."""
+    """Return a result whose runs have the metadata that a worker adds."""
     if not result.measured:
         return result
     metadata: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""Results of a sweep, with latencies and counts, as a run would have them."""
+"""Results of a sweep, with the latencies and counts of a run."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ CLIENTS = (1, 2, 4, 8)
 RUNS = 5
 ITERATIONS = 400
 SATURATED = {"fs": 2, "zeo": 4, "pg": 16}
-"""The number of clients from which on a contender is no faster."""
+"""The number of clients beyond which a contender is no faster."""
 
 
 def swept(benchmark: str = "add", names: tuple[str, ...] = ("fs", "zeo", "pg")) -> list[CellResult]:
-    """Return what each contender does with several numbers of clients: its rate, give or take 2 %.
+    """Return results of each contender for several numbers of clients, with 2 % of noise.
 
-    It rises with the clients until the contender is saturated.
+    The rate rises with the number of clients until the contender is saturated.
     """
     return [
         _result(Cell(benchmark, name, Parameters(CrewShape(clients), objects=100)), number)
@@ -34,8 +34,8 @@ def swept(benchmark: str = "add", names: tuple[str, ...] = ("fs", "zeo", "pg")) 
 def _result(cell: Cell, number: int) -> CellResult:
     chance = random.Random(f"{cell.contender}{cell.parameters.crew.size}")
     clients = cell.parameters.crew.size
-    at_once = min(clients, list(SATURATED.values())[number % len(SATURATED)])
-    rate = 10_000.0 * (number + 1) * at_once
+    active = min(clients, list(SATURATED.values())[number % len(SATURATED)])
+    rate = 10_000.0 * (number + 1) * active
     seconds = clients * cell.parameters.objects / rate
     runs = [[seconds * chance.uniform(0.98, 1.02) for _ in range(3)] for _ in range(RUNS)]
     metadata: dict[str, Any] = {**cell.metadata(), **_metadata(cell, seconds, chance)}

@@ -23,7 +23,7 @@ from zodbshootout.results.files import read_results
 from zodbshootout.results.result import CellResult
 
 MEASURED = Path(__file__).parents[2] / "docs" / "results" / "data" / "tutorial.json.gz"
-"""A run that is in the documentation."""
+"""A run from the documentation."""
 
 
 def points(*figures: float, part: float = 0.01) -> list[Point]:
@@ -38,22 +38,22 @@ def points(*figures: float, part: float = 0.01) -> list[Point]:
     [
         ([10, 20, 21, 22], 2),
         ([10, 20, 30, 31], 3),
-        ([10, 20, 25, 20, 15], 3),  # it falls again
+        ([10, 20, 25, 20, 15], 3),  # the curve falls again
         ([10, 20, 30, 40], None),
         ([40, 30, 20, 10], None),
         ([10, 10, 10, 10], None),
-        ([10, 12, 20, 40], None),  # it rises more and more
+        ([10, 12, 20, 40], None),  # the curve rises ever faster
         ([10, 20], None),
     ],
 )
-def test_a_knee_is_where_a_curve_rises_less_from_there_on(
+def test_a_knee_is_the_point_beyond_which_a_curve_rises_less(
     figures: Sequence[float], knee: int | None
 ) -> None:
     point = knee_of(points(*figures), range(len(figures)))
     assert (point and point.x) == knee
 
 
-def test_a_knee_that_may_be_noise_is_none() -> None:
+def test_a_bend_within_noise_or_without_intervals_is_not_a_knee() -> None:
     curve = [10, 14, 15, 16]
     assert knee_of(points(*curve, part=0.01), range(4)) is not None
     assert knee_of(points(*curve, part=0.2), range(4)) is None
@@ -61,8 +61,8 @@ def test_a_knee_that_may_be_noise_is_none() -> None:
     assert knee_of(unknown, range(4)) is None
 
 
-def test_where_a_point_is_drawn_tells_whether_it_is_a_knee() -> None:
-    # A straight line over a logarithmic axis is bent over a linear one.
+def test_a_knee_depends_on_the_scale_of_the_axis() -> None:
+    # A line that is straight on a logarithmic axis has a bend on a linear one.
     curve = points(10, 20, 30)
     assert knee_of(curve, [0, 1, 2]) is None
     assert knee_of(curve, [1, 10, 100]) is curve[1]
@@ -76,7 +76,7 @@ def figures(results: Sequence[CellResult], unit: str = "objects") -> MetricChart
 
 
 def grid() -> list[CellResult]:
-    """Return results of every combination of two values of three parameters, as c, n, s."""
+    """Return results for two numbers of clients, two of objects and two object sizes."""
     return [
         measured(
             Cell("add", "fs", Parameters(CrewShape(clients), objects=objects, object_size=size)),
@@ -89,7 +89,7 @@ def grid() -> list[CellResult]:
     ]  # fmt: skip
 
 
-def test_each_parameter_that_was_varied_has_curves_for_each_value_of_the_others() -> None:
+def test_a_varied_parameter_has_a_chart_per_combination_of_the_others() -> None:
     curves = list(figures(grid()).curves())
     assert [chart.x_title for chart in curves] == [
         *["clients"] * 4, *["objects per transaction"] * 4, *["bytes per object"] * 4,
@@ -115,19 +115,19 @@ def test_an_abbreviation_keeps_its_capitals_on_an_axis() -> None:
     assert chart.y_title == "OIDs per second (more is better)"
 
 
-def test_what_was_not_varied_has_bars() -> None:
+def test_a_benchmark_with_one_set_of_parameters_has_bars() -> None:
     both = figures(SWEPT)
     assert [chart.title for chart in both.bars()] == ["Conflicting Updates in 100 Objects"]
     assert [chart.title for chart in both.curves()] == ["Add 100 Objects", "Read 100 Cold Objects"]
 
 
-def test_a_curve_is_in_order_whatever_was_measured_first() -> None:
+def test_a_curve_is_sorted_whatever_the_order_of_the_results() -> None:
     curve, _ = figures(swept()[::-1] + swept("cold")).curves()
     assert [point.x for point in curve.of("fs")] == list(CLIENTS)
     assert [point.x for point in curve.points if point.knee] == [4, 2]
 
 
-def test_numbers_far_apart_are_on_a_logarithmic_axis() -> None:
+def test_an_axis_is_logarithmic_if_the_gaps_between_its_values_differ_widely() -> None:
     def axis(*numbers: int) -> bool:
         results = [
             measured(Cell("add", "fs", Parameters(CrewShape(1), objects=number)), [0.1])
@@ -151,7 +151,7 @@ def test_rates_have_intervals_and_percentiles_have_none() -> None:
     assert not add.in_seconds
 
 
-def test_an_interval_of_rates_is_that_of_the_times_turned_over() -> None:
+def test_the_interval_of_a_rate_is_the_inverted_interval_of_the_times() -> None:
     result = swept()[0]
     (chart,) = figures([result]).bars()
     (point,) = chart.points
@@ -161,7 +161,7 @@ def test_an_interval_of_rates_is_that_of_the_times_turned_over() -> None:
     assert point.text.startswith(f"{result.objects_per_second:,.0f} ±")
 
 
-def test_a_distribution_goes_from_the_median_to_the_longest() -> None:
+def test_a_distribution_runs_from_the_median_to_the_longest_latency() -> None:
     result = swept()[0]
     (chart,) = distributions([("fs", result)], ["fs"])
     first, *_, last = chart.points
@@ -175,7 +175,7 @@ def test_a_distribution_goes_from_the_median_to_the_longest() -> None:
     assert chart.points[2].y == pytest.approx(result.latencies_at([75])[75], rel=1e-2)
 
 
-def test_percentiles_that_are_asked_for_at_once_are_those_of_the_histogram() -> None:
+def test_latencies_at_several_percentiles_equal_those_of_the_histogram() -> None:
     recorded = read_results(MEASURED)
     assert recorded
     for result in recorded:
@@ -192,7 +192,7 @@ def test_a_cell_without_latencies_has_no_distribution() -> None:
     assert not list(distributions([("fs", measured(swept()[0].cell, [1.0]))], ["fs"]))
 
 
-def test_a_summary_says_what_a_chart_shows() -> None:
+def test_a_chart_summary_gives_the_ends_and_the_knee_of_each_curve() -> None:
     chart = Chart(Kind.CURVES, "Add", "processes", "clients", "objects", points(10, 20, 21), "ab")
     assert chart.summary() == "Add, objects, processes: a 10 at 1, 21 at 3"
     knee = replace(chart, points=[replace(point, knee=point.x == 2) for point in chart.points])
@@ -201,7 +201,7 @@ def test_a_summary_says_what_a_chart_shows() -> None:
     assert bars.summary().endswith("a 10")
 
 
-def test_parts_without_anything_in_them_are_left_out() -> None:
+def test_empty_parts_of_a_report_are_left_out() -> None:
     whole = whole_report([ResultSet(SWEPT, path=Path("out.json"))])
     assert whole.title == "fs, zeo and pg"
     assert [part.title for part in whole.parts] == [
@@ -213,7 +213,7 @@ def test_parts_without_anything_in_them_are_left_out() -> None:
     assert titles == ["By benchmark", "Contenders", "Machine and command"]
 
 
-def test_counts_are_shown_by_the_iteration() -> None:
+def test_counts_are_shown_per_iteration() -> None:
     whole = whole_report([ResultSet(SWEPT)])
     counts = next(part for part in whole.parts if part.title.startswith("Conflicts"))
     rows_by_caption = {table.caption.partition(":")[0]: table.rows for table in counts.tables}
@@ -233,7 +233,7 @@ def test_counts_are_shown_by_the_iteration() -> None:
     ]
 
 
-def test_the_configuration_and_the_command_are_there() -> None:
+def test_a_report_lists_the_configuration_and_the_command() -> None:
     whole = whole_report([ResultSet(SWEPT)])
     contenders, machine = whole.parts[-2:]
     assert contenders.listings[0].caption == "fs"
@@ -241,9 +241,9 @@ def test_the_configuration_and_the_command_are_there() -> None:
     assert [listing.text for listing in machine.listings] == ["zodbshootout x.conf -c 1,2,4,8"]
 
 
-def test_if_a_time_could_be_0_the_interval_of_its_rate_has_no_end() -> None:
-    of = Cell("add", "fs", Parameters(CrewShape(1)))
-    source = ResultSet([measured(of, [0.1], [0.3], [0.2], work_per_iteration=10)])
+def test_the_interval_of_a_rate_is_unbounded_if_the_time_may_be_zero() -> None:
+    add = Cell("add", "fs", Parameters(CrewShape(1)))
+    source = ResultSet([measured(add, [0.1], [0.3], [0.2], work_per_iteration=10)])
     (chart,) = whole_report([source]).all_charts()
     (point,) = chart.points
     assert point.y == pytest.approx(50)
@@ -252,20 +252,20 @@ def test_if_a_time_could_be_0_the_interval_of_its_rate_has_no_end() -> None:
     assert point.high == math.inf
 
 
-def test_a_report_begins_with_what_was_measured_and_who_is_faster() -> None:
+def test_a_report_begins_with_facts_verdicts_and_a_matrix_of_ratios() -> None:
     results = noisy_run((*FOUR, "pg"), 0.01)
     for result in results:
         for run in result.runs:
             run._metadata |= {"hostname": "h", "cpu_count": 2, "date": "today", "version_ZODB": "6"}
     whole = whole_report([ResultSet(results, path=Path("a.json"))])
-    what, *others = whole.facts
-    assert what.startswith("add, update, warm, cold, prefetch_cold, hot, steamin: 1000 objects")
+    first, *others = whole.facts
+    assert first.startswith("add, update, warm, cold, prefetch_cold, hot, steamin: 1000 objects")
     assert others == [
         "h, 2 CPUs, today",
         "ZODB 6",
         "from a.json; other programs used 40% of the processors",
     ]
-    # Two of the four verdicts: on the fastest and on the slowest contender.
+    # Two of the four verdicts: on the fastest and the slowest of the other contenders.
     assert [sentence.partition(" (")[0] for sentence in whole.verdicts] == [
         "filestorage is 2.002 times as fast as zeo",
         "filestorage is 16.02 times as fast as pg",
@@ -278,7 +278,7 @@ def test_a_report_begins_with_what_was_measured_and_who_is_faster() -> None:
     ]  # fmt: skip
 
 
-def test_without_others_there_is_no_matrix_and_a_label_is_the_title() -> None:
+def test_a_report_on_one_contender_has_its_label_as_title_and_no_matrix() -> None:
     results = [measured(cell("add", "fs"), [1.0], [1.0], [1.0], label="my run")]
     whole = whole_report([ResultSet(results)])
     assert (whole.title, whole.verdicts, whole.matrix) == ("my run", [], None)

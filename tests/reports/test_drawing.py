@@ -29,18 +29,18 @@ def contrast(one: str, other: str) -> float:
     return (light + 0.05) / (dark + 0.05)
 
 
-def ground(name: str) -> list[str]:
-    """Return a colour of the page in daylight and in the dark."""
+def page_colours(name: str) -> list[str]:
+    """Return the light and the dark value of a colour of the page."""
     return re.findall(rf"--{name}: (#\w{{6}});", CSS)
 
 
 @pytest.mark.parametrize("name", ["ground", "panel"])
-def test_colours_can_be_told_from_the_ground(name: str) -> None:
-    for colours, behind in zip((LIGHT, DARK), ground(name), strict=True):
-        assert min(contrast(colour, behind) for colour in colours) >= 4.5
+def test_chart_colours_contrast_with_the_background(name: str) -> None:
+    for colours, background in zip((LIGHT, DARK), page_colours(name), strict=True):
+        assert min(contrast(colour, background) for colour in colours) >= 4.5
 
 
-def test_as_many_colours_on_a_dark_ground_and_all_of_them_different() -> None:
+def test_the_light_and_dark_palettes_have_equally_many_distinct_colours() -> None:
     assert len(LIGHT) == len(DARK) == len({*LIGHT}) == len({*DARK})
 
 

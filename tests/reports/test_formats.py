@@ -1,4 +1,4 @@
-"""The output of each format, to the letter."""
+"""The exact output of each format."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_format_is_as_it_was_approved(name: str) -> None:
+def test_the_output_of_a_format_equals_its_golden_file(name: str) -> None:
     assert CASES[name]() == (GOLDEN / name).read_text(encoding="utf-8")
 
 
-def test_csv_has_a_line_for_each_cell_with_numbers_in_columns_of_their_own() -> None:
+def test_csv_has_a_line_per_cell_with_numbers_in_separate_columns() -> None:
     lines = list(csv.DictReader(io.StringIO(written("csv"))))
     assert len(lines) == len(EVERYTHING)
     first = lines[0]
@@ -66,15 +66,15 @@ def test_csv_has_a_line_for_each_cell_with_numbers_in_columns_of_their_own() -> 
     )
 
 
-def test_json_has_null_where_there_is_no_figure() -> None:
+def test_json_has_null_for_a_missing_figure() -> None:
     rows = json.loads(written("json"))
     for row in rows:
         assert (row["objects_per_second"] is None) == (row["state"] != "measured")
     assert rows[0]["objects_per_second"] == 100_000
-    assert rows[0]["latency_p99_s"] is None  # these made-up runs recorded none
+    assert rows[0]["latency_p99_s"] is None  # these made-up runs have no latencies
 
 
-def test_restructured_text_is_read_by_docutils_as_it_was_meant() -> None:
+def test_docutils_reads_special_characters_in_restructured_text_literally() -> None:
     odd = [measured(cell("add", "a_b*|c`"), [1.0]), failed(cell("hot", "a_b*|c`"), "x_ *y |z|")]
     tree = publish_doctree(written("rst", ResultSet(odd)), settings_overrides={"report_level": 5})
     assert not list(tree.findall(lambda node: node.tagname == "system_message"))
@@ -108,12 +108,12 @@ def test_latencies_of_all_runs_are_merged() -> None:
     assert METRICS["p99"].text(both, 0.002) == "2.00 ms"
 
 
-def test_what_figures_are_relative_to_has_to_be_there() -> None:
+def test_figures_cannot_be_relative_to_an_unknown_contender() -> None:
     with pytest.raises(UserError, match="no contender 'nobody'; there are fs, zeo, pg"):
         written("text", relative_to="nobody")
 
 
-def test_memory_is_shown_in_bytes_whatever_is_asked_for() -> None:
+def test_memory_is_shown_in_bytes_whatever_unit_is_requested() -> None:
     traced = [measured(cell("add", "fs"), [2_000_000], unit="byte")]
     for unit in ("objects", "seconds"):
         shown = written("text", ResultSet(traced), unit=unit)
@@ -123,7 +123,7 @@ def test_memory_is_shown_in_bytes_whatever_is_asked_for() -> None:
     assert (record["memory_bytes"], record["objects_per_second"]) == (2_000_000, None)
 
 
-def test_a_benchmark_that_is_not_installed_here_has_its_name_for_a_title() -> None:
+def test_a_benchmark_that_is_not_installed_has_its_name_as_title() -> None:
     assert "their_own 1000" in written(
         "csv-table", ResultSet([measured(cell("their_own", "fs"), [1.0])])
     )
@@ -142,14 +142,14 @@ def test_no_percentile_is_longer_than_the_longest_latency() -> None:
     assert METRICS["p99"].value(result) == METRICS["max"].value(result) == latencies.longest
 
 
-def test_the_standard_deviation_is_that_of_the_values_of_all_runs() -> None:
+def test_the_standard_deviation_covers_the_values_of_all_runs() -> None:
     stdev = METRICS["stdev"]
     result = measured(cell("add", "fs"), [0.1, 0.3], [0.2, 0.2])
     assert stdev.value(result) == pytest.approx(0.0816, rel=1e-2)
     assert stdev.value(measured(cell("add", "fs"), [0.1])) is None
 
 
-def test_no_more_loads_are_served_by_a_cache_than_there_were() -> None:
+def test_the_hit_rate_of_a_cache_is_never_above_one() -> None:
     hits = next(metric for metric in COUNTS if metric.name == "hits")
     assert hits.value(measured(cell("add", "zeo"), [1.0], storage_cache_hits=102, loads=100)) == 1.0
     assert hits.value(measured(cell("add", "zeo"), [1.0], storage_cache_hits=51, loads=100)) == 0.51

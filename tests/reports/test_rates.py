@@ -1,4 +1,4 @@
-"""The tables, the comparison and the curves of iterations at a rate."""
+"""Tables, comparisons and curves of iterations at a given rate."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ITERATIONS = 400
 
 
 def result(contender: str, rate: float, times: float = 1, **more: Any) -> CellResult:
-    """Return a result at a rate: of 100 latencies one is ten times as long as the others."""
+    """Return a result at a rate, with 3 % of the latencies ten times as long as the others."""
     runs = []
     for number in range(RUNS):
         usual = 1e-3 * times * (1 + number / 1000)
@@ -55,7 +55,7 @@ def titles_and_figures(*results: CellResult) -> dict[str, list[str]]:
     return {row.title: [entry.text for entry in row.entries] for row in table.rows}
 
 
-def test_a_rate_has_what_was_reached_and_the_latencies() -> None:
+def test_the_table_of_a_rate_shows_the_rate_reached_and_the_latencies() -> None:
     assert titles_and_figures(result("a", 20), result("b", 20, 2)) == {
         "update 20/s reached": ["20/s", "20/s"],
         "  p50": ["1.00 ms", "2.00 ms"],
@@ -68,7 +68,7 @@ def test_the_far_tail_is_shown_if_there_are_enough_iterations() -> None:
     assert "  p99.9" in titles_and_figures(result("a", 20, iterations=2000))
 
 
-def test_who_cannot_keep_up_has_no_latency() -> None:
+def test_a_contender_that_cannot_keep_up_has_no_latency() -> None:
     overloaded = result("a", 120, part_of_schedule=0.833)
     expected = {"update 120/s reached": ["100/s"], "  p50": ["cannot keep up"]}
     assert titles_and_figures(overloaded) == expected
@@ -80,8 +80,10 @@ def test_who_cannot_keep_up_has_no_latency() -> None:
     ("growths", "keeps_up"),
     [("0.0 0.0", True), ("0.2 0.2", False), ("0.2 -0.2", True), ("0.01 0.01", True)],
 )
-def test_lags_that_go_on_growing_are_noticed(growths: str, *, keeps_up: bool) -> None:
-    # Slices of 10 s: a lag that grows by 1 % of the time is 0.05 s longer in the later half.
+def test_a_contender_cannot_keep_up_if_its_lag_keeps_growing(
+    growths: str, *, keeps_up: bool
+) -> None:
+    # In a slice of 10 s, a lag that grows by 1 % of the time is 0.05 s longer in the second half.
     grown = result("a", 20, lag_growth_s=growths)
     assert grown.keeps_up is keeps_up
 
@@ -99,7 +101,7 @@ def test_the_median_and_the_tail_are_compared_at_equal_rates() -> None:
     assert [row.title for row in table.rows] == ["update 20/s p50", "update 20/s p99"]
 
 
-def test_who_cannot_keep_up_is_not_compared() -> None:
+def test_a_contender_that_cannot_keep_up_is_not_compared() -> None:
     overloaded = result("b", 20, part_of_schedule=0.5)
     comparison = compare([result("a", 20)], [overloaded], across=True)
     assert not comparison.pairs
@@ -109,7 +111,7 @@ def test_who_cannot_keep_up_is_not_compared() -> None:
     )
 
 
-def test_latencies_are_drawn_over_rates_where_clients_keep_up_and_bend() -> None:
+def test_a_latency_curve_has_only_rates_that_clients_keep_up_with_and_a_knee() -> None:
     times = {20: 1.0, 40: 1.1, 80: 1.3, 160: 9.0}
     results = [result("a", rate, factor) for rate, factor in times.items()]
     results.append(result("a", 320, part_of_schedule=0.4))
@@ -124,7 +126,7 @@ def test_latencies_are_drawn_over_rates_where_clients_keep_up_and_bend() -> None
     assert [point.x for point in chart.points if point.knee] == [80]
 
 
-def test_a_failure_is_in_the_row_of_the_rates_that_others_reach() -> None:
+def test_a_failure_is_shown_in_the_row_of_the_rates_reached() -> None:
     broken = result("b", 20)
     broken = failed(broken.cell, "the disk is full")
     figures = titles_and_figures(result("a", 20), broken)
@@ -132,7 +134,7 @@ def test_a_failure_is_in_the_row_of_the_rates_that_others_reach() -> None:
     assert figures["  p50"] == ["1.00 ms", ""]
 
 
-def test_the_highest_rate_within_a_limit_is_a_rate() -> None:
+def test_the_highest_rate_within_a_latency_limit_is_shown_as_a_rate() -> None:
     made = in_rounds("a", [[0.0062], [0.0063], [0.0064]], "update")
     parameters = replace(made.cell.parameters, limit=LatencyLimit(99, 0.05))
     made = replace(made, cell=replace(made.cell, parameters=parameters))

@@ -34,7 +34,7 @@ def encoded(microseconds: int) -> str:
 
 
 def result(contender: str, times: int = 1, **more: Any) -> CellResult:
-    """Return a result with the usual metadata of a replay, *times* as slow."""
+    """Return a result with the usual metadata of a replay, *times* times as slow."""
     metadata = {
         "iterations": 100,
         **{f"{step}_ns": 100_000 * times * at for at, step in enumerate(
@@ -54,7 +54,7 @@ def printed(*results: CellResult) -> str:
     return file.getvalue()
 
 
-def test_the_tables_say_where_the_time_goes_and_what_was_not_recorded() -> None:
+def test_tables_show_step_times_latencies_and_recorded_and_measured_events() -> None:
     tables = make_report([ResultSet([result("a"), result("b", 2)])]).tables
     _, steps, latencies, events = tables
     figures = {row.title: [entry.value for entry in row.entries] for row in steps.rows}
@@ -74,13 +74,13 @@ def test_the_tables_say_where_the_time_goes_and_what_was_not_recorded() -> None:
     ]
 
 
-def test_conflicts_as_fast_as_possible_are_called_that() -> None:
+def test_a_note_warns_that_a_replay_at_full_speed_has_other_conflicts() -> None:
     note = "replay: as fast as possible, so the conflicts are not those of the application"
     assert note in printed(result("a"))
     assert note not in printed(result("a", conflicts=0))
 
 
-def test_a_replay_at_the_recorded_speed_has_latencies() -> None:
+def test_a_replay_at_a_multiple_of_the_recorded_speed_shows_its_mean_latency() -> None:
     base = result("a")
     paced = replace(base.cell.parameters, workload=replace(WORKLOAD, speed=2.0))
     text = printed(replace(base, cell=replace(base.cell, parameters=paced)))
@@ -89,23 +89,23 @@ def test_a_replay_at_the_recorded_speed_has_latencies() -> None:
     assert "as fast as possible" not in text
 
 
-def test_a_replay_in_which_nothing_unusual_happened_has_no_events() -> None:
+def test_a_replay_without_conflicts_and_retries_has_no_table_of_events() -> None:
     calm = result("a", conflicts=0, retries=0, extra_loads=0)
-    unlike = replace(WORKLOAD, conflicts=0, retries=0)
-    parameters = replace(calm.cell.parameters, workload=unlike)
+    without_events = replace(WORKLOAD, conflicts=0, retries=0)
+    parameters = replace(calm.cell.parameters, workload=without_events)
     calm = replace(calm, cell=replace(calm.cell, parameters=parameters))
     assert "Events" not in printed(calm)
     assert "main.workload" in printed(calm)
 
 
-def test_the_steps_are_a_stack_for_each_contender() -> None:
+def test_the_steps_of_each_contender_are_drawn_as_a_stack() -> None:
     report = whole_report([ResultSet([result("a"), result("b", 2)])])
     (chart,) = [chart for chart in report.all_charts() if chart.kind is Kind.STACKS]
     assert [point.part for point in chart.of("b")] == ["begin", "load", "store", "vote", "finish"]
     assert "b begin 2.00 us, load 4.00 us" in chart.summary()
 
 
-def test_the_cell_of_a_replay_has_the_workload_but_not_where_it_was() -> None:
+def test_the_cell_metadata_of_a_replay_name_its_workload_but_not_the_path() -> None:
     metadata = result("a").cell.metadata()
     assert metadata["workload"] == "main.workload"
     assert "/somewhere" not in json.dumps(metadata)
@@ -113,7 +113,7 @@ def test_the_cell_of_a_replay_has_the_workload_but_not_where_it_was() -> None:
     assert "workload" not in json.dumps(in_rounds("a", [[1.0]], "add").cell.metadata())
 
 
-def test_what_iterations_do_that_are_not_timed_does_not_make_the_others_longer() -> None:
+def test_step_times_and_events_are_averages_that_include_uncounted_iterations() -> None:
     alone, ahead = result("a"), result("b", iterations=80, iterations_uncounted=20)
     _, steps, _, events = make_report([ResultSet([alone, ahead])]).tables
     for row in steps.rows:

@@ -1,4 +1,4 @@
-"""The table, to the letter."""
+"""The exact text of printed tables."""
 
 from __future__ import annotations
 
@@ -76,11 +76,11 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_table_is_as_it_was_approved(name: str) -> None:
+def test_a_printed_table_equals_its_golden_file(name: str) -> None:
     assert printed(CASES[name]) == (GOLDEN / f"{name}.txt").read_text(encoding="utf-8")
 
 
-def test_a_cell_without_a_number_never_shows_one() -> None:
+def test_a_failed_cell_shows_no_number() -> None:
     rows = printed([failed(cell("add", "fs"), "broken")]).splitlines()
     assert rows[4].split() == ["add", "failed", "[1]"]
 
@@ -90,7 +90,7 @@ def test_no_digit_is_cut_off_on_a_narrow_terminal() -> None:
     stream = io.StringIO()
     print_table(Console(file=stream, width=20, force_terminal=False), results)
     shown = stream.getvalue()
-    # The first one stands in each of the seven parts.
+    # The first contender is in each of the seven parts.
     assert shown.count("~20,000") == shown.count("contender") == 14
 
 
@@ -98,7 +98,7 @@ FOUR = ("filestorage", "zeo", "sqlite", "memory")
 
 
 def noisy_run(names: Sequence[str], noise: float) -> list[CellResult]:
-    """Return the default benchmarks of contenders, the later ones twice as slow as the former."""
+    """Return results of the default benchmarks, each contender half as fast as the one before."""
     rates = {"add": 1, "update": 1, "warm": 10, "cold": 2, "prefetch_cold": 2, "hot": 100,
              "steamin": 900}  # fmt: skip
     return [
@@ -119,7 +119,7 @@ def noisy_run(names: Sequence[str], noise: float) -> list[CellResult]:
     ("names", "width"), [(FOUR, 80), ((*FOUR, "postgresql"), 100), ((*FOUR, "zeo_2"), 80)]
 )
 @pytest.mark.parametrize("noise", [0.01, 0.4])
-def test_a_table_is_as_wide_as_the_terminal_at_most(
+def test_a_table_is_at_most_as_wide_as_the_terminal(
     names: Sequence[str], width: int, noise: float
 ) -> None:
     stream = io.StringIO()
@@ -140,14 +140,14 @@ def test_intervals_are_shown_if_there_is_room(width: int) -> None:
     assert (row.count("±"), row.count(" to ")) == {80: (0, 0), 100: (0, 2), 200: (3, 2)}[width]
 
 
-def test_a_single_contender_has_its_intervals_on_any_terminal() -> None:
+def test_the_intervals_of_a_single_contender_are_shown_on_any_terminal() -> None:
     stream = io.StringIO()
     report = make_report([ResultSet(noisy_run(("fs",), 0.01))])
     text.write_briefly(report, Console(file=stream, width=10))
     assert stream.getvalue().count("±23%") == 7
 
 
-def test_digits_that_are_not_known_are_not_shown() -> None:
+def test_a_figure_shows_only_significant_digits() -> None:
     vague = measured(cell("add", "fs"), [0.0123], [0.0234], [0.0311], precision=0.05)
     rough = measured(cell("cold", "fs"), [0.0123], [0.0124], [0.0133], precision=0.05)
     known = measured(cell("hot", "fs"), [0.0123], [0.0123], [0.01235], precision=0.05)
@@ -159,13 +159,13 @@ def test_digits_that_are_not_known_are_not_shown() -> None:
     ]
 
 
-def test_a_table_that_is_too_wide_is_in_parts_that_have_the_first_contender() -> None:
+def test_a_wide_table_is_split_into_parts_with_the_first_contender_in_each() -> None:
     stream = io.StringIO()
     print_table(Console(file=stream, width=60), EVERYTHING)
     assert stream.getvalue() == (GOLDEN / "narrow.txt").read_text(encoding="utf-8")
 
 
-def test_imprecise_figures_have_a_cause_and_a_remedy() -> None:
+def test_a_note_gives_the_cause_of_imprecise_figures_and_a_remedy() -> None:
     def shown(path: str | None, duration: float = 2.0, **more: float) -> str:
         rounds = noisy(1, runs=4, noise=0.2)
         result = in_rounds("fs", rounds, "add", precision=0.05, duration=duration, **more)
@@ -191,18 +191,18 @@ def test_names_are_not_taken_for_markup() -> None:
     assert "a[red]b[/c]" in printed([measured(cell("add", "a[red]b[/c]"), [1.0])])
 
 
-def test_the_name_of_a_benchmark_that_is_not_installed_is_no_format() -> None:
+def test_an_unknown_benchmark_name_is_not_taken_for_a_format_string() -> None:
     assert "a{b" in printed([measured(cell("a{b", "fs"), [1.0])])
 
 
-def test_an_encoding_without_a_plus_minus_sign_does_with_ascii() -> None:
+def test_a_table_uses_ascii_if_its_encoding_has_no_plus_minus_sign() -> None:
     stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     print_table(Console(file=stream, width=200), [measured(cell("add", "fs"), [1.0, 2.0])])
     stream.flush()
     assert b"+-" in stream.buffer.getvalue()
 
 
-def test_a_reason_names_the_cells_that_it_is_of_and_no_others() -> None:
+def test_a_reason_names_exactly_the_cells_that_it_applies_to() -> None:
     late = "not done within its time limit"
     some = [
         failed(cell("add", "a"), late),
@@ -211,18 +211,18 @@ def test_a_reason_names_the_cells_that_it_is_of_and_no_others() -> None:
         failed(cell("cold", "b"), late),
     ]
     assert f"[1] a, add; b, cold: failed: {late}\n" in printed(some)
-    both = [failed(cell(name, who), late) for name in ("add", "cold") for who in "ab"]
+    both = [failed(cell(name, contender), late) for name in ("add", "cold") for contender in "ab"]
     assert f"[1] a, b, every benchmark: failed: {late}\n" in printed(both)
 
 
-def test_a_row_that_no_contender_can_run_is_left_out_if_there_are_others() -> None:
+def test_a_note_advises_leaving_out_an_unsupported_row_if_there_are_others() -> None:
     refused = [unsupported(cell("add", name), "never") for name in ("a", "b")]
     others = [measured(cell("hot", name), [1.0]) for name in ("a", "b")]
     assert "[1] a, b, add: not supported: never (leave it out: -add)\n" in printed(refused + others)
     assert "leave it out" not in printed(refused)
 
 
-def test_a_python_that_becomes_faster_is_told_of() -> None:
+def test_a_note_names_the_benchmarks_in_which_pypy_warms_up() -> None:
     pypy = {"python_implementation": "pypy"}
     text = printed(
         [
@@ -240,7 +240,7 @@ def test_a_python_that_becomes_faster_is_told_of() -> None:
     assert text.count("warming up") == 1
 
 
-def test_a_host_that_is_slower_than_the_others_is_told_of() -> None:
+def test_a_note_names_a_host_that_is_slower_than_all_hosts_together() -> None:
     def hosts(*seconds: float, clients: Sequence[int] = (4, 4)) -> dict[str, Any]:
         metadata: dict[str, Any] = {}
         for at, (duration, number) in enumerate(zip(seconds, clients, strict=False), 1):

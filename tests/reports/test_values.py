@@ -1,4 +1,4 @@
-"""The table and the curve of values that --define has given."""
+"""Tables and curves of values given with --define."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RUNS = 5
 
 
 def result(times: float, section: str = "zeo", original: str = "", **values: str) -> CellResult:
-    """Return a result that takes *times* as long as the others, with values of names."""
+    """Return a result that takes *times* seconds, of a variant with these *values* of names."""
     names = ", ".join(f"{name}={value}" for name, value in values.items())
     metadata: dict[str, Any] = {"definitions": json.dumps(values)} if values else {}
     if original:
@@ -38,7 +38,7 @@ def curves(*results: CellResult) -> list[Chart]:
     return [chart for chart in charts if chart.kind is Kind.CURVES]
 
 
-def test_the_figures_of_all_values_are_compared_with_those_of_the_first() -> None:
+def test_the_figures_of_all_values_are_compared_with_that_of_the_first() -> None:
     report = tables_with_comparisons([ResultSet(CACHES)])
     (table,) = report.tables
     ratios = [entry.ratio and entry.ratio.text for entry in table.rows[0].entries]
@@ -47,7 +47,7 @@ def test_the_figures_of_all_values_are_compared_with_those_of_the_first() -> Non
     assert not report.parts
 
 
-def test_the_curve_marks_the_value_from_which_on_more_brings_nothing() -> None:
+def test_a_curve_marks_the_value_beyond_which_speed_does_not_rise() -> None:
     (chart,) = curves(*CACHES, result(1.0, section="file"))
     assert (chart.x_title, chart.columns) == ("cache (MB)", ["zeo"])
     assert [point.x for point in chart.points] == [1, 10, 100]
@@ -59,7 +59,7 @@ def test_nothing_is_marked_if_the_greatest_value_is_the_fastest() -> None:
     assert not any(point.knee for point in chart.points)
 
 
-def test_there_is_a_curve_for_each_value_of_another_name() -> None:
+def test_a_chart_has_a_curve_for_each_value_of_the_other_name() -> None:
     results = [
         result(1.0, cache=cache, workers=workers) for cache in ("1", "2") for workers in ("4", "8")
     ]
@@ -69,7 +69,7 @@ def test_there_is_a_curve_for_each_value_of_another_name() -> None:
     assert over_workers.columns == ["zeo [cache=1]", "zeo [cache=2]"]
 
 
-def test_values_that_are_no_numbers_have_bars() -> None:
+def test_values_that_are_not_numbers_are_drawn_as_bars() -> None:
     results = [result(1.0, mode="fast"), result(2.0, original="zeo [mode=fast]", mode="safe")]
     charts = list(whole_report([ResultSet(results)]).all_charts())
     assert [chart.kind for chart in charts] == [Kind.BARS]

@@ -1,4 +1,4 @@
-"""The cells that are compared, how they are compared, and the verdicts."""
+"""The choice of cells to compare, the comparison itself, and its verdicts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from zodbshootout.results.result import CellResult
 def in_rounds(
     contender: str, rounds: Sequence[Sequence[float]], benchmark: str = "add", **more: Any
 ) -> CellResult:
-    """Return a cell whose runs were made in rounds numbered from 0, all slices in turn."""
+    """Return a result whose runs were made in rounds numbered from 0, with slices in order."""
     result = CellResult(cell(benchmark, contender))
     for number, values in enumerate(rounds):
         slices = " ".join(map(str, range(len(values))))
@@ -37,7 +37,7 @@ def noisy(seed: int, slower: float = 1.0, runs: int = 6, noise: float = 0.01) ->
     ]
 
 
-def test_values_of_the_same_slices_are_pairs_and_the_machine_does_not_matter() -> None:
+def test_values_of_the_same_slices_are_paired_and_machine_noise_cancels_out() -> None:
     ratio = ratio_of(in_rounds("a", noisy(1)), in_rounds("b", noisy(2, slower=1.05)))
     assert ratio.paired
     assert ratio.value == pytest.approx(1 / 1.05, rel=0.01)
@@ -45,7 +45,7 @@ def test_values_of_the_same_slices_are_pairs_and_the_machine_does_not_matter() -
     assert 0.93 < low < high < 0.97
 
 
-def test_runs_of_other_rounds_are_no_pairs_and_the_machine_is_in_the_interval() -> None:
+def test_runs_without_rounds_are_unpaired_and_include_machine_noise() -> None:
     base, new = (measured(cell("add", "a"), *noisy(seed)) for seed in (1, 2))
     ratio = ratio_of(base, new)
     assert not ratio.paired
@@ -54,7 +54,7 @@ def test_runs_of_other_rounds_are_no_pairs_and_the_machine_is_in_the_interval() 
     assert high > 1.2
 
 
-def test_only_slices_of_one_number_are_pairs() -> None:
+def test_only_slices_with_the_same_number_are_paired() -> None:
     whole = in_rounds("a", [[1.0, 100.0, 1.0]] * 2)
     part = CellResult(cell("add", "b"))
     for number in range(2):
@@ -62,13 +62,13 @@ def test_only_slices_of_one_number_are_pairs() -> None:
     assert ratio_of(whole, part).value == pytest.approx(0.5)
 
 
-def test_each_run_counts_as_much_as_any_other_however_many_values_it_has() -> None:
+def test_all_runs_have_equal_weight_whatever_their_number_of_values() -> None:
     base = in_rounds("a", [[1.0] * 100, [1.0]])
     new = in_rounds("b", [[1.0] * 100, [4.0]])
     assert ratio_of(base, new).value == pytest.approx(1 / 2)
 
 
-def test_a_difference_that_is_sure_has_a_name_and_one_that_is_not_has_none() -> None:
+def test_a_verdict_is_faster_or_slower_only_if_the_difference_is_significant() -> None:
     base = in_rounds("a", noisy(1))
     (pair,) = compare([base], [in_rounds("b", noisy(2, slower=1.05))], across=True).pairs
     assert pair.verdict is Verdict.SLOWER
@@ -78,7 +78,7 @@ def test_a_difference_that_is_sure_has_a_name_and_one_that_is_not_has_none() -> 
     assert pair.verdict is Verdict.NO_DIFFERENCE
 
 
-def test_too_few_values_say_how_many_runs_it_takes() -> None:
+def test_an_undecided_comparison_says_how_many_runs_it_needs() -> None:
     base, new = (measured(cell("add", "a"), *noisy(seed)) for seed in (1, 2))
     (pair,) = compare([base], [new]).pairs
     assert pair.verdict is Verdict.UNDECIDED
@@ -90,7 +90,7 @@ def test_too_few_values_say_how_many_runs_it_takes() -> None:
     assert (pair.verdict, pair.runs_needed) == (Verdict.UNDECIDED, 3)
 
 
-def test_what_would_be_sure_alone_is_not_among_many() -> None:
+def test_a_difference_that_is_significant_alone_may_not_be_among_many() -> None:
     def side(contender: str, slower: float) -> list[CellResult]:
         return [in_rounds(contender, [[slower], [slower * 1.01], [slower * 1.02], [slower]])]
 
@@ -111,7 +111,7 @@ def test_what_would_be_sure_alone_is_not_among_many() -> None:
     assert among.verdict is Verdict.NO_DIFFERENCE
 
 
-def test_a_gate_looks_at_the_whole_interval() -> None:
+def test_a_gate_fails_only_if_the_whole_interval_exceeds_the_limit() -> None:
     base = in_rounds("a", noisy(1))
     (pair,) = compare([base], [in_rounds("b", noisy(2, slower=1.10))], across=True).pairs
     assert pair.slower_than(0.05)
@@ -120,7 +120,7 @@ def test_a_gate_looks_at_the_whole_interval() -> None:
     assert not pair.slower_than(0.01)
 
 
-def test_what_only_one_side_has_is_told() -> None:
+def test_cells_measured_on_only_one_side_are_listed() -> None:
     base = [measured(cell("add", "a"), [1.0]), measured(cell("hot", "a"), [1.0])]
     new = [measured(cell("add", "a"), [1.0]), failed(cell("hot", "a"), "broken")]
     comparison = compare(base, new)
@@ -129,22 +129,22 @@ def test_what_only_one_side_has_is_told() -> None:
     assert comparison.only_new == []
 
 
-def test_cells_of_other_parameters_are_compared_only_if_these_are_ignored() -> None:
+def test_cells_with_different_parameters_are_compared_only_if_those_are_ignored() -> None:
     base = [measured(cell("add", "a", objects=100), [1.0], [1.0])]
     new = [measured(cell("add", "a", objects=1000), [5.0], [5.0])]
     assert compare(base, new).pairs == []
     (pair,) = compare(base, new, ["objects"]).pairs
-    # It takes five times as long for ten times as much.
+    # Ten times as many objects take five times as long.
     assert pair.speed.value == pytest.approx(2.0)
 
 
-def test_it_is_not_guessed_which_cells_are_meant() -> None:
+def test_compare_refuses_cells_that_ignored_parameters_make_ambiguous() -> None:
     several = [measured(cell("add", "a", objects=count), [1.0]) for count in (10, 100)]
     with pytest.raises(UserError, match=r"a: add 10x300B .*, a: add 100x300B"):
         compare(several, several, ["objects"])
 
 
-def test_the_geometric_mean_is_of_all_ratios() -> None:
+def test_the_geometric_mean_covers_all_ratios_of_three_or_more_runs() -> None:
     base = [in_rounds("a", [[1.0]] * 3), in_rounds("a", [[1.0]] * 3, "hot")]
     new = [in_rounds("b", [[0.5]] * 3), in_rounds("b", [[8.0]] * 3, "hot")]
     mean = compare(base, new, across=True).mean
@@ -158,7 +158,7 @@ def test_the_geometric_mean_is_of_all_ratios() -> None:
     assert compare(base, few[:1], across=True).mean is None
 
 
-def test_what_differs_beside_the_figures_is_told_once() -> None:
+def test_each_difference_of_versions_and_settings_is_listed_once() -> None:
     def with_version(version: str, setting: str) -> list[CellResult]:
         metadata = {"version_ZEO": version, "driver": "x", "configuration": f"a=1; b={setting}"}
         return [measured(cell(name, "a"), [1.0], [1.0], **metadata) for name in ("add", "hot")]
@@ -167,7 +167,7 @@ def test_what_differs_beside_the_figures_is_told_once() -> None:
     assert differences == ["version_ZEO: 6.1 against 6.2", "b: no against yes"]
 
 
-def test_a_setting_may_have_the_text_that_separates_settings() -> None:
+def test_a_setting_may_contain_the_separator_of_settings() -> None:
     def with_dsn(dsn: str) -> list[CellResult]:
         settings = {"dsn": dsn, "poll": "1"}
         metadata = {
@@ -181,7 +181,7 @@ def test_a_setting_may_have_the_text_that_separates_settings() -> None:
 
 
 @pytest.mark.parametrize("settings", ["", "[]", "nonsense", "3", '"a"'])
-def test_settings_that_are_not_data_are_read_from_their_text(settings: str) -> None:
+def test_settings_that_are_not_a_json_object_are_read_from_their_text(settings: str) -> None:
     def side(value: str) -> list[CellResult]:
         metadata = {"configuration": f"a=1; b={value}"} | (
             {"settings": settings} if settings else {}
@@ -191,7 +191,7 @@ def test_settings_that_are_not_data_are_read_from_their_text(settings: str) -> N
     assert compare(side("1"), side("2")).differences == ["b: 1 against 2"]
 
 
-def test_a_crew_of_another_size_is_another_cell() -> None:
+def test_crews_of_different_shapes_are_compared_only_if_the_shape_is_ignored() -> None:
     base = [measured(cell("add", "a"), [1.0], [1.0])]
     other = [CellResult(base[0].cell.__class__("add", "a", base[0].cell.parameters))]
     assert compare(base, other).pairs == []

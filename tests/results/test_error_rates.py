@@ -1,4 +1,4 @@
-"""The error rates of comparisons, on a twentieth of the runs of ``benchmarks.error_rates``."""
+"""The error rates of comparisons, with a twentieth of the runs of ``benchmarks.error_rates``."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ def figures() -> dict[str, Figure]:
 @pytest.mark.parametrize(
     "name", ["equal, called different", "5 % slower, found", "ratio in its interval"]
 )
-def test_an_error_rate_is_kept(figures: dict[str, Figure], name: str) -> None:
+def test_an_error_rate_of_comparisons_reaches_its_goal(
+    figures: dict[str, Figure], name: str
+) -> None:
     assert figures[name].reached, str(figures[name])
 
 
-def test_a_simulated_row_is_what_it_says() -> None:
+def test_a_simulated_row_has_the_given_means_and_ratio() -> None:
     shape = shapes()["sqlite"][5]
     row = Row(shape, random.Random(0), slower=2.0, drift=0.0)
     assert not row.measure(0.0, 400)
@@ -30,7 +32,7 @@ def test_a_simulated_row_is_what_it_says() -> None:
     assert row.own(1).mean == pytest.approx(2 * shape.truth, rel=0.02)
 
 
-def test_a_simulated_row_ends_when_it_is_known() -> None:
+def test_a_simulated_row_ends_when_its_figures_are_precise_enough() -> None:
     row = Row(shapes()["sqlite"][5], random.Random(0))
     assert row.measure(0.05, 400)
     assert row.ratio.log.half_width <= 0.05

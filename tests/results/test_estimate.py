@@ -1,4 +1,4 @@
-"""Means and their intervals, against those of scipy for the same numbers."""
+"""Means and their intervals, compared with those of scipy for the same numbers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NUMBERS = st.lists(
 
 
 @given(NUMBERS)
-def test_an_estimate_is_that_of_the_t_test(numbers: list[float]) -> None:
+def test_a_mean_has_the_p_value_and_the_interval_of_the_t_test(numbers: list[float]) -> None:
     expected = stats.ttest_1samp(numbers, 0)
     estimate = mean_of(numbers)
     assert estimate.p_value == pytest.approx(expected.pvalue)
@@ -32,7 +32,9 @@ def test_an_estimate_is_that_of_the_t_test(numbers: list[float]) -> None:
 
 
 @given(NUMBERS, NUMBERS)
-def test_a_difference_is_that_of_welchs_t_test(first: list[float], second: list[float]) -> None:
+def test_a_difference_has_the_p_value_and_the_interval_of_welchs_t_test(
+    first: list[float], second: list[float]
+) -> None:
     expected = stats.ttest_ind(first, second, equal_var=False)
     difference = mean_of(first) - mean_of(second)
     assert difference.p_value == pytest.approx(expected.pvalue)
@@ -42,7 +44,7 @@ def test_a_difference_is_that_of_welchs_t_test(first: list[float], second: list[
 
 
 @pytest.mark.parametrize("numbers", [[3.0], [3.0, 3.0], [2.0, 4.0]])
-def test_fewer_than_three_numbers_have_no_interval(numbers: list[float]) -> None:
+def test_fewer_than_three_numbers_have_an_infinite_interval(numbers: list[float]) -> None:
     few, three = mean_of(numbers), mean_of([1.0, 2.0, 4.0])
     assert (few.mean, few.half_width, few.p_value) == (3.0, math.inf, 1.0)
     assert (few - three).half_width == math.inf
@@ -50,13 +52,13 @@ def test_fewer_than_three_numbers_have_no_interval(numbers: list[float]) -> None
     assert mean_of_runs([[number] * 5 for number in numbers]).half_width == math.inf
 
 
-def test_numbers_that_are_all_the_same_leave_no_doubt() -> None:
+def test_identical_numbers_have_no_uncertainty() -> None:
     alike = mean_of([2.0, 2.0, 2.0])
     assert (alike.half_width, alike.p_value) == (0.0, 0.0)
     assert (alike - alike).p_value == 1.0
 
 
-def test_runs_that_are_alike_by_chance_prove_less_than_their_values_allow() -> None:
+def test_runs_alike_by_chance_are_no_more_certain_than_independent_values() -> None:
     runs = [[1.0, 5.0], [2.0, 4.1], [0.5, 5.7]]
     estimate, of_means = mean_of_runs(runs), mean_of([3.0, 3.05, 3.1])
     # As if all six were independent: their pooled variance in each run is (8 + 2.205 + 13.52) / 3.
@@ -68,19 +70,19 @@ def test_runs_that_are_alike_by_chance_prove_less_than_their_values_allow() -> N
     assert runs_needed(estimate, 3, 0.1) > 10 * runs_needed(of_means, 3, 0.1)
 
 
-def test_runs_that_differ_more_than_their_values_count_by_themselves() -> None:
+def test_only_the_means_of_runs_count_if_runs_differ_more_than_their_values() -> None:
     estimate, of_means = mean_of_runs([[1.0, 1.1], [2.0, 2.1]]), mean_of([1.05, 2.05])
     assert estimate == of_means
     assert mean_of_runs([[1.0], [2.0]]) == mean_of([1.0, 2.0])
 
 
-def test_a_mean_of_estimates_is_better_known_than_each_of_them() -> None:
+def test_a_mean_of_estimates_has_less_variance_than_each_of_them() -> None:
     estimate = mean_of_estimates([Estimate(1.0, 0.04, 4), Estimate(3.0, 0.04, 4)])
     assert (estimate.mean, estimate.variance, estimate.df) == pytest.approx((2.0, 0.02, 8))
 
 
 @given(NUMBERS, st.floats(0.5, 20))
-def test_so_many_runs_are_needed_as_reach_the_half_width(
+def test_the_runs_needed_are_about_the_fewest_that_reach_the_half_width(
     numbers: list[float], half_width: float
 ) -> None:
     estimate = mean_of(numbers)
@@ -94,7 +96,7 @@ def test_so_many_runs_are_needed_as_reach_the_half_width(
         assert stats.t.ppf(0.975, fewer - 1) * spread / math.sqrt(fewer) > half_width
 
 
-def test_a_difference_of_two_needs_as_many_runs_of_each() -> None:
+def test_the_runs_needed_for_a_difference_are_the_runs_of_each_side() -> None:
     numbers = [1.0, 1.2, 0.9, 1.1]
     difference = mean_of(numbers) - mean_of([2 * number for number in numbers])
     needed = runs_needed(difference, 4, difference.half_width / 2)

@@ -36,15 +36,15 @@ def suite(path: Path) -> dict[str, pyperf.Benchmark]:
 
 
 def test_a_cell_survives_json() -> None:
-    of = cell("add", "fs", objects=5)
-    document = json.loads(json.dumps(encode(of)))
-    assert decode(Cell, document) == of
+    add = cell("add", "fs", objects=5)
+    document = json.loads(json.dumps(encode(add)))
+    assert decode(Cell, document) == add
     assert document["parameters"].pop("crew") == {
         "size": 2, "unit": "thread", "shared": True, "hosts": 0,
     }  # fmt: skip
 
 
-def test_the_combined_file_and_those_of_the_contenders_hold_the_same_runs(
+def test_the_combined_file_and_the_files_of_contenders_hold_the_same_runs(
     files: ResultFiles,
 ) -> None:
     files.write([measured(cell("add", "fs"), [1.0, 2.0]), measured(cell("add", "zeo"), [3.0])])
@@ -56,7 +56,7 @@ def test_the_combined_file_and_those_of_the_contenders_hold_the_same_runs(
     assert suite(files.directory / "zeo.json")["add"].get_values() == (3.0,)
 
 
-def test_trap_1_what_failed_or_is_not_supported_is_not_a_number(files: ResultFiles) -> None:
+def test_trap_1_a_failed_or_unsupported_cell_has_no_number(files: ResultFiles) -> None:
     broken = measured(cell("cold", "fs"), [1.0]).failed(Failure("why", invalidates_results=True))
     files.write(
         [
@@ -78,7 +78,7 @@ def test_trap_1_what_failed_or_is_not_supported_is_not_a_number(files: ResultFil
     ]
 
 
-def test_what_fails_later_is_taken_out_again(files: ResultFiles) -> None:
+def test_a_cell_that_fails_later_is_removed_from_the_files(files: ResultFiles) -> None:
     result = measured(cell("add", "fs"), [1.0])
     files.write([result])
     files.write([result.failed(Failure("why", invalidates_results=True))])
@@ -86,7 +86,7 @@ def test_what_fails_later_is_taken_out_again(files: ResultFiles) -> None:
     assert list(files.directory.iterdir()) == []
 
 
-def test_what_a_failed_cell_had_before_is_kept_and_read_as_failed(files: ResultFiles) -> None:
+def test_a_failed_cell_keeps_its_earlier_runs_and_is_read_as_failed(files: ResultFiles) -> None:
     crashed = with_worker_metadata(measured(cell("add", "fs"), [1.0], [2.0])).crashed(
         "client 0 was killed by SIGKILL"
     )
@@ -96,7 +96,7 @@ def test_what_a_failed_cell_had_before_is_kept_and_read_as_failed(files: ResultF
     assert result.crashes == ("client 0 was killed by SIGKILL",)
 
 
-def test_names_are_unique_wherever_they_stand() -> None:
+def test_long_and_short_names_of_cells_are_unique() -> None:
     cells = [cell("add", "fs", objects=n, object_size=s) for n in (1, 2) for s in (128, 300)]
     assert len({long_name(one) for one in cells}) == 4
     assert [short_name(one, {"objects", "size"}) for one in cells] == [
@@ -108,34 +108,34 @@ def test_names_are_unique_wherever_they_stand() -> None:
     assert short_name(cells[0], ()) == "add"
 
 
-def test_a_name_tells_of_objects_only_where_there_are_any() -> None:
-    of_both = [cell("add", "fs"), cell("tpc", "fs", objects=0)]
-    assert varied_parameters(of_both) == frozenset()
-    assert long_name(of_both[1]) == "fs: tpc threads-shared-2"
-    assert short_name(of_both[1], {"objects", "size"}) == "tpc"
-    assert file_name(of_both[1], {"objects", "concurrency"}) == "fs-tpc-c2"
+def test_a_name_mentions_objects_only_if_there_are_any() -> None:
+    cells = [cell("add", "fs"), cell("tpc", "fs", objects=0)]
+    assert varied_parameters(cells) == frozenset()
+    assert long_name(cells[1]) == "fs: tpc threads-shared-2"
+    assert short_name(cells[1], {"objects", "size"}) == "tpc"
+    assert file_name(cells[1], {"objects", "concurrency"}) == "fs-tpc-c2"
     blobs = cell("add", "fs", blobs=True, mapping=MappingType.OO)
     assert long_name(blobs) == "fs: add 1000x300B blobs OOBTree threads-shared-2"
 
 
-def test_runs_add_up() -> None:
+def test_the_mean_and_the_rate_cover_all_runs() -> None:
     result = CellResult(cell("add", "fs")).with_run(run(0.1, 0.3)).with_run(run(0.2, 0.2))
     assert result.mean == pytest.approx(0.2)
     assert result.objects_per_second == pytest.approx(2 * 1000 / 0.2)
 
 
-def test_runs_that_are_alike_by_chance_do_not_make_a_figure_certain() -> None:
+def test_runs_alike_by_chance_do_not_make_a_figure_certain() -> None:
     result = measured(cell("add", "fs"), *[[1.0, 3.0]] * 4)
     assert result.interval is not None
     assert result.half_width is not None
-    # The variance of a value is 2, and that of the mean of eight a quarter, with 7 degrees.
+    # A value has a variance of 2, the mean of eight that of 1/4, with 7 degrees of freedom.
     assert result.half_width == pytest.approx(2.365 * 0.5 / 2, rel=1e-3)
     assert result.interval == pytest.approx((2 - 2.365 * 0.5, 2 + 2.365 * 0.5), rel=1e-3)
     assert result.relative.half_width == result.half_width
     assert runs_needed(result.relative, 4, 0.05) > 100
 
 
-def test_appending_adds_runs_to_what_a_file_holds(files: ResultFiles) -> None:
+def test_appending_adds_runs_to_those_in_the_files(files: ResultFiles) -> None:
     add, cold = cell("add", "fs"), cell("cold", "fs")
     files.write([with_metadata(add)])
     again = files.appending()
@@ -146,7 +146,7 @@ def test_appending_adds_runs_to_what_a_file_holds(files: ResultFiles) -> None:
     assert len(suite(files.combined)) == 2
 
 
-def test_a_write_that_fails_leaves_what_was_there(
+def test_a_failed_write_leaves_the_combined_file_and_no_temporary_file(
     files: ResultFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files.write([measured(cell("add", "fs"), [1.0])])
@@ -174,50 +174,58 @@ def test_the_directory_is_named_after_the_file(tmp_path: Path, name: str, direct
     assert ResultFiles(tmp_path / name).directory == tmp_path / directory
 
 
-def test_a_compressed_file_is_one(tmp_path: Path) -> None:
+def test_a_file_whose_name_ends_in_gz_is_compressed(tmp_path: Path) -> None:
     files = ResultFiles(tmp_path / "out.json.gz")
     files.write([measured(cell("add", "fs"), [1.0])])
     assert files.combined.read_bytes()[:2] == b"\x1f\x8b"
     assert len(suite(files.combined)) == 1
 
 
-def test_a_contender_with_an_odd_name_has_a_file_all_the_same(files: ResultFiles) -> None:
+def test_special_characters_of_a_contender_name_are_quoted_in_its_file_name(
+    files: ResultFiles,
+) -> None:
     files.write([measured(cell("add", "a/b c"), [1.0])])
     assert (files.directory / "a%2Fb%20c.json").exists()
 
 
-def test_contenders_with_names_alike_have_files_of_their_own(files: ResultFiles) -> None:
+def test_contenders_with_similar_names_have_separate_files(files: ResultFiles) -> None:
     files.write([measured(cell("add", "a+b"), [1.0]), measured(cell("add", "a@b"), [2.0])])
     assert len(list(files.directory.iterdir())) == 2
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '"x"', '{"benchmarks": [1]}'])
-def test_a_file_that_is_not_pyperfs_is_not_added_to(files: ResultFiles, content: str) -> None:
+def test_appending_refuses_a_file_that_pyperf_did_not_write(
+    files: ResultFiles, content: str
+) -> None:
     files.combined.write_text(content)
     with pytest.raises(UserError, match=r"out\.json"):
         files.appending()
 
 
-def with_metadata(of: Cell, value: float = 1.0, **metadata: Any) -> CellResult:
-    """Return a result whose run has the metadata that a worker gives it."""
-    metadata = {"name": "x", "unit": "second", **of.metadata(), **metadata}
-    return CellResult(of).with_run(pyperf.Benchmark([pyperf.Run([value], metadata=metadata)]))
+def with_metadata(measured_cell: Cell, value: float = 1.0, **metadata: Any) -> CellResult:
+    """Return a result whose run has the metadata that a worker adds."""
+    metadata = {"name": "x", "unit": "second", **measured_cell.metadata(), **metadata}
+    return CellResult(measured_cell).with_run(
+        pyperf.Benchmark([pyperf.Run([value], metadata=metadata)])
+    )
 
 
-def test_only_like_results_are_added(files: ResultFiles) -> None:
-    of = cell("add", "fs")
-    files.write([with_metadata(of, packed=False, version_ZEO="6.1", label="first")])
-    there = files.appending()
+def test_appending_conflicts_if_parameters_settings_versions_or_units_differ(
+    files: ResultFiles,
+) -> None:
+    add = cell("add", "fs")
+    files.write([with_metadata(add, packed=False, version_ZEO="6.1", label="first")])
+    existing = files.appending()
 
     def conflict(new: Cell, unit: str = "second", **metadata: Any) -> str | None:
-        return there.conflict({new: {**new.metadata(), **metadata}}, unit)
+        return existing.conflict({new: {**new.metadata(), **metadata}}, unit)
 
-    assert conflict(of) is None
-    assert conflict(of, packed=False, version_ZEO="6.1", label="second") is None
-    assert conflict(of, packed=True) == "fs: add is there with packed=False"
-    assert conflict(of, version_ZEO="6.2") == "fs: add is there with version_ZEO=6.1"
+    assert conflict(add) is None
+    assert conflict(add, packed=False, version_ZEO="6.1", label="second") is None
+    assert conflict(add, packed=True) == "fs: add is there with packed=False"
+    assert conflict(add, version_ZEO="6.2") == "fs: add is there with version_ZEO=6.1"
     assert (
-        conflict(of, version_RelStorage="4") == "fs: add is there with version_RelStorage=nothing"
+        conflict(add, version_RelStorage="4") == "fs: add is there with version_RelStorage=nothing"
     )
     for parameters, stored in (
         ({"objects": 7}, "objects=1000"),
@@ -226,12 +234,12 @@ def test_only_like_results_are_added(files: ResultFiles) -> None:
         ({"leaf_size": 9}, "btree_leaf_size=0"),
     ):
         assert conflict(cell("add", "fs", **parameters)) == f"fs: add is there with {stored}"
-    assert "unit" in str(conflict(of, "byte"))
+    assert "unit" in str(conflict(add, "byte"))
     assert conflict(cell("add", "zeo", objects=7)) is None
     assert conflict(cell("cold", "fs", objects=7)) is None
 
 
-def test_what_is_there_is_told_from_the_combined_file_alone(files: ResultFiles) -> None:
+def test_a_conflict_is_detected_from_the_combined_file_alone(files: ResultFiles) -> None:
     files.write([with_metadata(cell("add", "fs"))])
     shutil.rmtree(files.directory)
     files.cells.unlink()
@@ -241,7 +249,7 @@ def test_what_is_there_is_told_from_the_combined_file_alone(files: ResultFiles) 
     )
 
 
-def test_a_cell_has_one_name_however_much_a_run_varies(files: ResultFiles) -> None:
+def test_a_cell_keeps_its_name_if_a_later_run_varies_fewer_parameters(files: ResultFiles) -> None:
     one, two = (Cell("add", "fs", Parameters(CrewShape(size))) for size in (1, 2))
     files.write([with_metadata(one), with_metadata(two)])
     assert set(suite(files.directory / "fs.json")) == {"add c=1", "add c=2"}
@@ -253,21 +261,21 @@ def test_a_cell_has_one_name_however_much_a_run_varies(files: ResultFiles) -> No
     }
 
 
-def test_a_run_that_fails_takes_nothing_from_what_there_was(files: ResultFiles) -> None:
-    of = cell("add", "fs")
-    files.write([with_metadata(of)])
-    files.appending().write([failed(of, "no more room")])
+def test_appending_a_failure_keeps_the_earlier_runs(files: ResultFiles) -> None:
+    add = cell("add", "fs")
+    files.write([with_metadata(add)])
+    files.appending().write([failed(add, "no more room")])
     (result,) = read_results(files.combined)
     assert (result.state, result.measured, result.reason) == (State.FAILED, True, "no more room")
 
 
-def test_a_cell_is_what_became_of_it_last(files: ResultFiles) -> None:
-    of = cell("add", "fs")
-    files.write([with_metadata(of).failed(Failure("no more room"))])
-    files.appending().write([with_metadata(of)])
+def test_a_cell_has_its_latest_state_unless_that_is_not_run(files: ResultFiles) -> None:
+    add = cell("add", "fs")
+    files.write([with_metadata(add).failed(Failure("no more room"))])
+    files.appending().write([with_metadata(add)])
     (result,) = read_results(files.combined)
     assert (result.state, result.reason, len(result.runs)) == (State.MEASURED, "", 2)
-    files.appending().write([CellResult(of, State.NOT_RUN, "interrupted")])
+    files.appending().write([CellResult(add, State.NOT_RUN, "interrupted")])
     (result,) = read_results(files.combined)
     assert (result.state, result.reason, len(result.runs)) == (State.MEASURED, "", 2)
 
@@ -275,7 +283,7 @@ def test_a_cell_is_what_became_of_it_last(files: ResultFiles) -> None:
 DEV0 = Path(__file__).parent / "data" / "dev0.json.gz"
 
 
-def test_files_of_1_0_0_dev0_are_read_though_they_name_the_crew_in_words(tmp_path: Path) -> None:
+def test_files_of_1_0_0_dev0_that_describe_the_crew_in_words_are_read(tmp_path: Path) -> None:
     with gzip.open(DEV0, "rt") as file:
         assert '"cell"' not in file.read()
     expected = [
@@ -303,24 +311,24 @@ def test_files_of_1_0_0_dev0_are_read_though_they_name_the_crew_in_words(tmp_pat
     assert read(tmp_path / DEV0.name) == expected[:-1]
 
 
-def test_runs_are_added_to_files_of_1_0_0_dev0(files: ResultFiles) -> None:
-    of = cell("add", "fs")
-    metadata = {"name": "x", "unit": "second", **of.metadata()}
+def test_runs_can_be_appended_to_files_of_1_0_0_dev0(files: ResultFiles) -> None:
+    add = cell("add", "fs")
+    metadata = {"name": "x", "unit": "second", **add.metadata()}
     del metadata["cell"]
     old = pyperf.Benchmark([pyperf.Run([1.0], metadata=metadata)])
-    files.write([CellResult(of).with_run(old)])
-    there = files.appending()
-    assert there.conflict({of: {**of.metadata(), "settings": "{}"}}, "second") is None
-    there.write([with_metadata(of, settings="{}")])
+    files.write([CellResult(add).with_run(old)])
+    existing = files.appending()
+    assert existing.conflict({add: {**add.metadata(), "settings": "{}"}}, "second") is None
+    existing.write([with_metadata(add, settings="{}")])
     (result,) = read_results(files.combined)
-    assert (result.cell, len(result.runs)) == (of, 2)
+    assert (result.cell, len(result.runs)) == (add, 2)
 
 
 def test_the_crew_is_read_from_data_and_not_from_words(files: ResultFiles) -> None:
-    of = cell("add", "fs", seed=-3)
-    files.write([with_metadata(of, crew="a crowd", concurrency=9)])
+    add = cell("add", "fs", seed=-3)
+    files.write([with_metadata(add, crew="a crowd", concurrency=9)])
     files.cells.unlink()
-    assert [result.cell for result in read_results(files.combined)] == [of]
+    assert [result.cell for result in read_results(files.combined)] == [add]
 
 
 @pytest.mark.parametrize(
@@ -331,7 +339,9 @@ def test_the_crew_is_read_from_data_and_not_from_words(files: ResultFiles) -> No
         {"crew": {"size": 1, "unit": "horse", "shared": False}}, {"crew": 3},
     ],
 )  # fmt: skip
-def test_a_cell_of_another_form_is_not_read(files: ResultFiles, change: dict[str, Any]) -> None:
+def test_a_cell_with_malformed_parameters_is_refused(
+    files: ResultFiles, change: dict[str, Any]
+) -> None:
     files.write([failed(cell("add", "fs"), "why")])
     document = json.loads(files.cells.read_text())
     document["parameters"] |= change

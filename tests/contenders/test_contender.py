@@ -52,7 +52,7 @@ SERVERS = """
 
 
 def read(text: str, scratch: Path) -> tuple[Sequence[Contender], dict[str, str]]:
-    """Return the contenders of a run, and what the run has given to its servers."""
+    """Return the contenders of a run, and the values of names that the run assigns."""
     source = Source(Path("x.conf"), text)
     with given_names(source, scratch) as names:
         return contenders_of(parse(source, names)), names
@@ -63,7 +63,7 @@ def contenders_by_name(tmp_path: Path) -> dict[str, Contender]:
     return {contender.name: contender for contender in read(SERVERS, tmp_path)[0]}
 
 
-def test_settings_hold_those_of_the_servers_that_are_needed_and_of_no_others(
+def test_settings_include_those_of_exactly_the_servers_a_contender_needs(
     contenders_by_name: dict[str, Contender],
 ) -> None:
     servers = {
@@ -80,7 +80,7 @@ def test_settings_hold_those_of_the_servers_that_are_needed_and_of_no_others(
         assert settings["server.pg.section"] == "ServerSection"
 
 
-def test_what_the_run_gave_to_a_server_is_in_the_settings_by_its_name(
+def test_settings_have_names_in_place_of_the_values_that_a_run_assigns(
     contenders_by_name: dict[str, Contender],
 ) -> None:
     assert contenders_by_name["with_cache"].settings["storage.cache_servers"] == "$cache"
@@ -91,7 +91,7 @@ def test_what_the_run_gave_to_a_server_is_in_the_settings_by_its_name(
     assert contenders_by_name["alone"].settings["storage.path"] == "$scratch/x.fs"
 
 
-def test_no_password_and_no_port_of_the_run_is_in_the_settings(tmp_path: Path) -> None:
+def test_settings_contain_no_password_and_no_port_of_the_run(tmp_path: Path) -> None:
     contenders, names = read(SERVERS, tmp_path)
     given = [value for name, value in names.items() if name.endswith(("_password", "_port"))]
     assert len(given) == 6
@@ -99,7 +99,7 @@ def test_no_password_and_no_port_of_the_run_is_in_the_settings(tmp_path: Path) -
     assert not [value for value in given if value in text]
 
 
-def test_the_hash_of_a_contender_is_that_of_the_same_one_in_another_run(tmp_path: Path) -> None:
+def test_the_hash_of_a_contender_is_the_same_in_another_run(tmp_path: Path) -> None:
     for name in ("one", "other"):
         (tmp_path / name).mkdir()
     one, _ = read(SERVERS, tmp_path / "one")
@@ -109,7 +109,9 @@ def test_the_hash_of_a_contender_is_that_of_the_same_one_in_another_run(tmp_path
     ]
 
 
-def test_a_setting_of_a_server_changes_the_hash_of_those_that_need_it(tmp_path: Path) -> None:
+def test_a_server_setting_changes_the_hash_of_contenders_that_need_the_server(
+    tmp_path: Path,
+) -> None:
     one, _ = read(SERVERS, tmp_path)
     other, _ = read(SERVERS.replace("64MB", "32MB"), tmp_path)
     changed = {
@@ -134,7 +136,7 @@ def test_a_contender_knows_the_private_servers_that_it_needs(
     }
 
 
-def test_a_client_is_told_what_it_needs_and_nothing_of_the_rest(tmp_path: Path) -> None:
+def test_a_client_gets_only_the_section_and_names_that_its_contender_needs(tmp_path: Path) -> None:
     contenders, names = read(SERVERS, tmp_path)
     with_cache, through_zeo, alone = (contender.storage for contender in contenders)
     assert set(with_cache.names) == {"cache", "pg_host", "pg_port", "pg_password"}
@@ -172,14 +174,14 @@ NUMBERS = """
 """
 
 
-def test_a_number_that_equals_a_port_is_a_number_and_needs_no_server(tmp_path: Path) -> None:
+def test_a_number_that_equals_a_port_does_not_refer_to_a_server(tmp_path: Path) -> None:
     names = {"scratch": str(tmp_path), "main": "127.0.0.1:4321", "main_port": "4321"}
     configuration = parse(Source(Path("x.conf"), NUMBERS), names)
     same, by_name, by_definition, in_a_comment = contenders_of(configuration)
-    for needy in (by_name, by_definition):
-        assert needy.settings["cache_size"] == "$main_port"
-        assert set(needy.servers) == {"main"}
-        assert needy.storage.names == {"main_port": "4321"}
+    for user in (by_name, by_definition):
+        assert user.settings["cache_size"] == "$main_port"
+        assert set(user.servers) == {"main"}
+        assert user.storage.names == {"main_port": "4321"}
     for other in (same, in_a_comment):
         assert other.servers == {}
         assert other.storage.names == {}
@@ -187,7 +189,7 @@ def test_a_number_that_equals_a_port_is_a_number_and_needs_no_server(tmp_path: P
     assert in_a_comment.settings["storage.name"] == "$main_port"
 
 
-def test_a_name_belongs_to_the_server_whose_whole_name_it_has(tmp_path: Path) -> None:
+def test_names_of_servers_with_a_common_prefix_are_not_confused(tmp_path: Path) -> None:
     text = (
         "<zeoserver main>\n<mappingstorage/>\n</zeoserver>\n"
         "<zeoserver main2>\n<mappingstorage/>\n</zeoserver>\n"
@@ -205,7 +207,7 @@ def test_a_name_belongs_to_the_server_whose_whole_name_it_has(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("part", ["host", "port", "password", "certificate", "key", "authority"])
-def test_whatever_a_server_was_given_refers_to_it(part: str) -> None:
+def test_each_name_that_a_server_defines_refers_to_that_server(part: str) -> None:
     text = (
         "<zeoserver main>\n<mappingstorage/>\n</zeoserver>\n"
         f"<zodb a>\n<mappingstorage>\nname $main_{part}\n</mappingstorage>\n</zodb>\n"
@@ -214,7 +216,7 @@ def test_whatever_a_server_was_given_refers_to_it(part: str) -> None:
     assert set(a.servers) == {"main"}
 
 
-def test_a_secret_that_is_passed_on_to_a_server_is_in_no_settings() -> None:
+def test_settings_contain_no_secret_that_is_passed_on_to_a_server() -> None:
     text = (
         "<zeoserver main>\n<settings>\nauth_token geheim\nmonitor 7\n</settings>\n"
         "<mappingstorage/>\n</zeoserver>\n"
@@ -240,14 +242,14 @@ def test_servers_may_need_each_other(tmp_path: Path) -> None:
     assert list(a.servers.values()) == [one, two]
 
 
-def test_a_look_tells_everything_and_widens_nothing() -> None:
+def test_opening_a_contender_replaces_its_info_but_never_widens_its_sharing() -> None:
     before = Contender("x", Storage(), info=StorageInfo(sharing=Sharing.VOLATILE))
     info = StorageInfo(storage_name="Found", sharing=Sharing.CONCURRENT, stores_blobs=True)
     assert before.opened(info).info == replace(info, sharing=Sharing.VOLATILE)
     assert replace(before, info=StorageInfo()).opened(before.info).info.sharing is Sharing.VOLATILE
 
 
-def test_what_a_client_gets_of_a_contender_is_plain_data(
+def test_the_storage_that_a_client_gets_can_be_pickled(
     contenders_by_name: dict[str, Contender],
 ) -> None:
     for contender in contenders_by_name.values():
@@ -263,7 +265,7 @@ def test_what_a_client_gets_of_a_contender_is_plain_data(
         ("memcachedserver", set()),
     ],
 )
-def test_the_caches_that_a_restart_empties(kind: str, caches: set[str]) -> None:
+def test_restarting_a_server_empties_the_caches_of_its_kind(kind: str, caches: set[str]) -> None:
     left = tuple(map(server_cache, ["ZEO", "PostgreSQL", "MySQL", "MariaDB"]))
     servers = {"main": mock.Mock(kind=kind)}
     contender = Contender("a", Storage(), info=StorageInfo(caches_left=left), servers=servers)

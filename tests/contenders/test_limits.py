@@ -1,4 +1,4 @@
-"""The crews that a contender refuses, and the servers that it needs before it is opened."""
+"""The crews that a contender refuses, and the servers that must run before it is opened."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ def contender(storage: str, place: Path) -> Contender:
     return only_contender
 
 
-def in_(section: str, *inner: str) -> str:
+def wrap(section: str, *inner: str) -> str:
     return f"<{section}>\n{''.join(inner)}</{section}>\n"
 
 
 def blobs(inner: str) -> str:
-    return in_("blobstorage", "blob-dir $scratch/blobs\n", inner)
+    return wrap("blobstorage", "blob-dir $scratch/blobs\n", inner)
 
 
-def refusal(of: Contender, shape: CrewShape) -> str | None:
-    return of.refusal(Parameters(shape))
+def refusal(candidate: Contender, shape: CrewShape) -> str | None:
+    return candidate.refusal(Parameters(shape))
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def refusal(of: Contender, shape: CrewShape) -> str | None:
         ),
     ],
 )
-def test_a_limit_applies_where_all_of_it_is_true(
+def test_a_limit_applies_only_if_all_its_conditions_are_met(
     limit: Limit, limited: list[CrewShape], free: list[CrewShape]
 ) -> None:
     assert all(map(limit.applies_to, limited))
@@ -84,7 +84,7 @@ def test_a_limit_applies_where_all_of_it_is_true(
     assert {refusal(limited_contender, shape) for shape in free} <= {None}
 
 
-def test_crews_that_a_contender_refuses(tmp_path: Path) -> None:
+def test_a_contender_refuses_crews_that_its_storage_cannot_serve(tmp_path: Path) -> None:
     names = {"scratch": str(tmp_path), "main": "127.0.0.1:1"}
     contenders = contenders_of(parse(read_source(EMBEDDED), names))
     filestorage, zeo, sqlite, memory = contenders
@@ -102,7 +102,7 @@ def test_crews_that_a_contender_refuses(tmp_path: Path) -> None:
         assert refusal(any_contender, CrewShape(9, ClientKind.GREENLET, shared=True)) is None
 
 
-def test_what_a_look_has_found_counts(tmp_path: Path) -> None:
+def test_opening_a_contender_can_reveal_reasons_to_refuse_parameters(tmp_path: Path) -> None:
     sqlite = contender(SQLITE, tmp_path)
     with_blobs = Parameters(CrewShape(1), blobs=True)
     assert sqlite.refusal(with_blobs) is None
@@ -128,7 +128,7 @@ def test_what_a_look_has_found_counts(tmp_path: Path) -> None:
         ("pg8000", ClientKind.GREENLET, None),
     ],
 )
-def test_psycopg2_is_for_greenlets_or_for_others(
+def test_a_psycopg2_driver_runs_either_with_or_without_greenlets(
     driver: str, unit: ClientKind, refused: str | None, tmp_path: Path
 ) -> None:
     section = f"<relstorage>\n<postgresql>\ndriver {driver}\n</postgresql>\n</relstorage>\n"
@@ -137,37 +137,37 @@ def test_psycopg2_is_for_greenlets_or_for_others(
     assert bool(reason) == bool(refused)
 
 
-def test_a_persistent_zeo_cache_is_for_one_db(tmp_path: Path) -> None:
+def test_a_persistent_zeo_cache_serves_only_one_db(tmp_path: Path) -> None:
     zeo = contender("<zeoclient>\nserver localhost:1\nclient c\n</zeoclient>\n", tmp_path)
     assert "persistent cache file serves one DB" in str(refusal(zeo, PROCESSES))
     assert refusal(zeo, SHARED) is None
 
 
-def test_a_wrapped_storage_that_one_db_can_open_is_not_supported_in_two_processes(
+def test_a_wrapper_of_a_storage_for_one_db_refuses_two_processes(
     tmp_path: Path,
 ) -> None:
-    assert refusal(contender(in_("zlibstorage", blobs(FS)), tmp_path), PROCESSES) == (
+    assert refusal(contender(wrap("zlibstorage", blobs(FS)), tmp_path), PROCESSES) == (
         "ZlibStorage over BlobStorage over FileStorage: one DB at a time can open it; "
         "use --threads shared, or -c 1"
     )
-    assert refusal(contender(in_("demostorage", FS), tmp_path), PROCESSES) == (
+    assert refusal(contender(wrap("demostorage", FS), tmp_path), PROCESSES) == (
         "DemoStorage: its data lives in one DB only; use --threads shared, or -c 1"
     )
-    kept = contender(in_("demostorage", FS, CHANGES), tmp_path)
+    kept = contender(wrap("demostorage", FS, CHANGES), tmp_path)
     assert "one DB at a time" in str(refusal(kept, PROCESSES))
-    assert refusal(contender(in_("zlibstorage", SQLITE), tmp_path), PROCESSES) is None
+    assert refusal(contender(wrap("zlibstorage", SQLITE), tmp_path), PROCESSES) is None
 
 
-def test_a_demostorage_shares_no_relstorage_among_threads(tmp_path: Path) -> None:
-    demo = contender(in_("demostorage", in_("zlibstorage", SQLITE)), tmp_path)
+def test_a_demostorage_over_relstorage_refuses_threads_that_share_a_db(tmp_path: Path) -> None:
+    demo = contender(wrap("demostorage", wrap("zlibstorage", SQLITE)), tmp_path)
     assert "DemoStorage uses one RelStorage in all threads" in str(refusal(demo, SHARED))
     assert refusal(demo, CrewShape(1, ClientKind.THREAD, shared=True)) is None
-    assert refusal(contender(in_("demostorage", FS), tmp_path), SHARED) is None
+    assert refusal(contender(wrap("demostorage", FS), tmp_path), SHARED) is None
 
 
-def test_a_demostorage_keeps_no_changes_where_it_cannot(tmp_path: Path) -> None:
+def test_a_demostorage_with_changes_in_relstorage_is_refused(tmp_path: Path) -> None:
     demo = contender(
-        in_("demostorage", FS, SQLITE.replace("<relstorage", "<relstorage changes")), tmp_path
+        wrap("demostorage", FS, SQLITE.replace("<relstorage", "<relstorage changes")), tmp_path
     )
     assert refusal(demo, CrewShape(1)) == (
         "DemoStorage cannot keep its changes in RelStorage; have it keep them in a "
@@ -185,15 +185,17 @@ def test_a_demostorage_keeps_no_changes_where_it_cannot(tmp_path: Path) -> None:
     [
         (FS, None),
         ("<mappingstorage/>\n", "MappingStorage has its data in the memory of one process"),
-        (in_("demostorage", FS, CHANGES), "DemoStorage: its base stays as it is"),
+        (wrap("demostorage", FS, CHANGES), "DemoStorage: its base stays as it is"),
         (READ_ONLY, "it is configured to be read only"),
     ],
 )
-def test_what_cannot_be_destroyed(storage: str, obstacle: str | None, tmp_path: Path) -> None:
+def test_a_contender_reports_the_obstacle_to_zapping_it(
+    storage: str, obstacle: str | None, tmp_path: Path
+) -> None:
     assert contender(storage, tmp_path).zap_obstacle == obstacle
 
 
-def test_a_contender_behind_a_server_that_is_read_only_is_so(tmp_path: Path) -> None:
+def test_a_contender_of_a_read_only_server_is_read_only(tmp_path: Path) -> None:
     text = (
         f"<zeoserver main>\n{READ_ONLY}</zeoserver>\n"
         "<zodb x>\n<zeoclient>\nserver $main\n</zeoclient>\n</zodb>\n"
@@ -203,17 +205,17 @@ def test_a_contender_behind_a_server_that_is_read_only_is_so(tmp_path: Path) -> 
     assert behind_server.info.read_only
 
 
-def test_which_dbs_see_what_a_server_holds(tmp_path: Path) -> None:
+def test_the_sharing_of_a_server_is_that_of_its_storage(tmp_path: Path) -> None:
     for storage, sharing in (
-        (in_("zlibstorage", in_("demostorage", FS)), Sharing.VOLATILE),
-        (in_("demostorage", FS, CHANGES), Sharing.EXCLUSIVE),
+        (wrap("zlibstorage", wrap("demostorage", FS)), Sharing.VOLATILE),
+        (wrap("demostorage", FS, CHANGES), Sharing.EXCLUSIVE),
     ):
         text = f"{IMPORTS}<zeoserver main>\n{storage}</zeoserver>\n"
         (server,) = parse(Source(tmp_path / "x.conf", text), {"scratch": str(tmp_path)}).servers
         assert sharing_of(server) is sharing
 
 
-def test_a_database_of_a_package_that_is_not_known_is_looked_into(
+def test_the_storage_inside_an_unknown_database_section_is_recognized(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     package = tmp_path / "otherdb"
@@ -238,7 +240,7 @@ def with_memcached(place: Path, servers: str) -> Contender:
     return contender(SQLITE.replace("<sqlite3>", f"cache-servers {servers}\n<sqlite3>"), place)
 
 
-def test_a_contender_whose_memcached_is_not_there_is_told_before_it_is_measured_without_one(
+def test_a_contender_reports_a_memcached_that_is_not_running(
     tmp_path: Path,
 ) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as listener:
@@ -254,19 +256,19 @@ def test_a_contender_whose_memcached_is_not_there_is_told_before_it_is_measured_
     )
 
 
-def test_one_of_the_addresses_of_a_zeo_server_is_enough(tmp_path: Path) -> None:
+def test_a_zeo_client_needs_a_server_at_only_one_of_its_addresses(tmp_path: Path) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as listener:
-        there = "{}:{}".format(*listener.getsockname())
-        section = f"<zeoclient>\nserver {tmp_path}/no.sock\nserver {there}\n</zeoclient>\n"
+        address = "{}:{}".format(*listener.getsockname())
+        section = f"<zeoclient>\nserver {tmp_path}/no.sock\nserver {address}\n</zeoclient>\n"
         zeo = contender(section, tmp_path)
         assert zeo.missing_server() is None
     assert zeo.missing_server() == (
-        f"no ZEO server at {tmp_path}/no.sock or {there}; start one there: "
+        f"no ZEO server at {tmp_path}/no.sock or {address}; start one there: "
         f"runzeo -a {tmp_path}/no.sock -f Data.fs"
     )
 
 
-def test_what_is_about_a_process_is_not_about_other_hosts_on_the_machine() -> None:
+def test_a_limit_of_a_process_ignores_other_hosts_on_the_same_machine() -> None:
     shape = CrewShape(4, ClientKind.GREENLET, shared=True, hosts=2)
     assert Limit("x", databases=2).applies_to(shape, hosts_together=2)
     assert not Limit("x", databases=2, of_process=True).applies_to(shape, hosts_together=2)

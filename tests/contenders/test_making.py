@@ -1,4 +1,4 @@
-"""Environments are made once; what cannot be made says why.  No package is fetched here."""
+"""Environments are made once, or an error says why not.  No package is downloaded."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from zodbshootout.guardian import Guardian
 
 
 class Making:
-    """A maker with a cache of its own, and its messages."""
+    """A maker with its own cache, and the messages that it prints."""
 
     def __init__(self, cache: Path, guardian: Guardian) -> None:
         self.messages: list[str] = []
@@ -33,13 +33,13 @@ class Making:
 def making(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Making]:
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
-    monkeypatch.setenv("PATH", "/usr/bin:/bin")  # where there is no uv
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")  # without uv
     with Guardian() as guardian:
         yield Making(tmp_path / "cache", guardian)
 
 
 def wheel(directory: Path, name: str, version: str, module: str, text: str) -> Path:
-    """Make a wheel with one module in it."""
+    """Write a wheel with one module and return its path."""
     information = f"{name}-{version}.dist-info"
     path = directory / f"{name}-{version}-py3-none-any.whl"
     with zipfile.ZipFile(path, "w") as archive:
@@ -54,18 +54,18 @@ def wheel(directory: Path, name: str, version: str, module: str, text: str) -> P
     return path
 
 
-def says(python: str, code: str) -> str:
+def output_of(python: str, code: str) -> str:
     done = subprocess.run([python, "-c", code], check=True, capture_output=True, text=True)
     return done.stdout.strip()
 
 
-def test_the_python_of_the_command_is_there(making: Making) -> None:
+def test_the_installed_environment_is_the_python_of_the_command(making: Making) -> None:
     interpreter = making.maker.interpreter(Environment("installed"), Path("modules"))
     assert (interpreter.executable, interpreter.sees_ours) == (sys.executable, True)
     assert making.messages == []
 
 
-def test_a_requirement_is_installed_once_and_everything_else_is_as_it_was(
+def test_a_requirement_is_installed_once_and_other_packages_stay_as_installed(
     making: Making, tmp_path: Path
 ) -> None:
     path = wheel(tmp_path, "shot", "1.0", "shot", "number = 1")
@@ -74,7 +74,7 @@ def test_a_requirement_is_installed_once_and_everything_else_is_as_it_was(
         "shot==1.0, all else as installed: to be made"
     )
     python = making.python(environment)
-    assert says(python, "import shot, ZODB, relstorage; print(shot.number)") == "1"
+    assert output_of(python, "import shot, ZODB, relstorage; print(shot.number)") == "1"
     assert making.messages == ["making environment shot: shot==1.0, all else as installed"]
     path.unlink()
     assert making.python(environment) == python
@@ -82,25 +82,25 @@ def test_a_requirement_is_installed_once_and_everything_else_is_as_it_was(
     assert making.maker.describe(environment).endswith("made before")
 
 
-def test_a_wheel_of_the_version_that_is_there_takes_its_place(
+def test_a_wheel_is_installed_even_if_its_version_is_installed_already(
     making: Making, tmp_path: Path
 ) -> None:
     import ZConfig
 
-    version = says(
+    version = output_of(
         sys.executable, "from importlib.metadata import version as v; print(v('ZConfig'))"
     )
     path = wheel(tmp_path, "ZConfig", version, "slowed", "number = 2")
     environment = Environment("slow", requirements=(str(path),), keeps_installed=True)
     python = making.python(environment)
-    assert says(python, "import slowed; print(slowed.number)") == "2"
-    assert says(python, "import ZConfig; print(ZConfig.__file__)") == ZConfig.__file__
+    assert output_of(python, "import slowed; print(slowed.number)") == "2"
+    assert output_of(python, "import ZConfig; print(ZConfig.__file__)") == ZConfig.__file__
     first = making.python(environment)
     path.unlink()
     wheel(tmp_path, "ZConfig", version, "slowed", "number = 3")
     second = making.python(Environment("slow", requirements=(str(path),), keeps_installed=True))
     assert (first == python, second == python) == (True, False)
-    assert says(second, "import slowed; print(slowed.number)") == "3"
+    assert output_of(second, "import slowed; print(slowed.number)") == "3"
 
 
 def age(lock: Path, days: float) -> None:
@@ -109,9 +109,7 @@ def age(lock: Path, days: float) -> None:
     os.utime(lock, (last_use, last_use))
 
 
-def test_an_environment_that_was_not_used_for_long_is_removed(
-    making: Making, tmp_path: Path
-) -> None:
+def test_an_environment_that_is_long_unused_is_removed(making: Making, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     for name, days in {"unused": KEPT_DAYS + 1, "used": KEPT_DAYS - 1}.items():
         (cache / name).mkdir(parents=True)
@@ -126,7 +124,7 @@ def test_an_environment_that_was_not_used_for_long_is_removed(
     assert time.time() - lock.stat().st_mtime < 86400
 
 
-def test_what_is_not_there_is_told_in_the_words_of_the_installer(making: Making) -> None:
+def test_a_missing_requirement_is_reported_in_the_words_of_the_installer(making: Making) -> None:
     environment = Environment("gone", requirements=("no-such-thing==1",))
     with pytest.raises(UserError) as caught:
         making.python(environment)
@@ -140,7 +138,7 @@ def program(path: Path, text: str) -> str:
     return str(path)
 
 
-def test_a_python_that_is_gone_too_old_or_none_or_has_no_zodb(
+def test_a_python_that_is_missing_too_old_broken_or_without_zodb_is_refused(
     making: Making, tmp_path: Path
 ) -> None:
     old = '{"version": [3, 8, 1], "implementation": "CPython", "flaw": ""}'
@@ -159,7 +157,7 @@ def test_a_python_that_is_gone_too_old_or_none_or_has_no_zodb(
         assert "\n" not in str(caught.value)
 
 
-def test_a_requirement_whose_path_is_gone(making: Making, tmp_path: Path) -> None:
+def test_an_environment_with_a_missing_path_cannot_be_made(making: Making, tmp_path: Path) -> None:
     environment = Environment("a", requirements=(str(tmp_path / "gone"),))
     assert making.maker.describe(environment).endswith("to be made")
     with pytest.raises(UserError, match="environment a cannot be made: ERROR: "):
@@ -167,7 +165,9 @@ def test_a_requirement_whose_path_is_gone(making: Making, tmp_path: Path) -> Non
     assert [path.suffix for path in (tmp_path / "cache").iterdir()] == [".lock"]
 
 
-def test_what_may_be_another_release_today_is_told_of(making: Making, tmp_path: Path) -> None:
+def test_reusing_an_environment_with_an_unpinned_requirement_prints_its_date(
+    making: Making, tmp_path: Path
+) -> None:
     wheel(tmp_path, "shot", "1.0", "shot", "")
     environment = Environment("shot", requirements=("shot>=1",), keeps_installed=True)
     for _ in range(2):
@@ -175,7 +175,7 @@ def test_what_may_be_another_release_today_is_told_of(making: Making, tmp_path: 
     assert making.messages[1].startswith("environment shot: as it was made on 2")
 
 
-def test_a_checkout_is_built_elsewhere(tmp_path: Path, making: Making) -> None:
+def test_building_a_checkout_leaves_the_checkout_unchanged(tmp_path: Path, making: Making) -> None:
     checkout = tmp_path / "checkout"
     checkout.mkdir()
     (checkout / "pyproject.toml").write_text(
@@ -192,18 +192,18 @@ def test_a_checkout_is_built_elsewhere(tmp_path: Path, making: Making) -> None:
     )
     before = sorted(checkout.iterdir())
     python = making.python(Environment("c", requirements=(str(checkout),), keeps_installed=True))
-    assert says(python, "import shot; print(shot.number)") == "5"
+    assert output_of(python, "import shot; print(shot.number)") == "5"
     assert sorted(checkout.iterdir()) == before
     assert not (Path(python).parents[1] / "sources").exists()
 
 
-def test_a_cache_that_cannot_be_written_to(tmp_path: Path) -> None:
+def test_a_cache_that_cannot_be_written_to_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "cache").touch()
     with Guardian() as guardian, pytest.raises(UserError, match="cannot be kept in"):
         Making(tmp_path / "cache", guardian).python(Environment("a", requirements=("x",)))
 
 
-def test_only_what_a_client_needs_is_carried(tmp_path: Path) -> None:
+def test_only_the_modules_that_a_client_needs_are_carried(tmp_path: Path) -> None:
     carry_to(tmp_path / "modules")
     home = tmp_path / "modules" / "zodbshootout"
     assert {path.name for path in home.iterdir()} == set(CARRIED)

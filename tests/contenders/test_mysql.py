@@ -1,4 +1,4 @@
-"""The facts known of MySQL's sections, ours among them, before they are opened."""
+"""Facts about the sections for MySQL, including ours, before they are opened."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ REFUSALS = {
         "foreign key constraint 'object_state_ibfk_1' are incompatible.\")"
     ),
 }
-"""The errors of those servers, as the run reports them."""
-OTHERS = (
+"""Errors of these servers, as a run reports them."""
+OTHER_ERRORS = (
     "OperationalError: (1045, \"Access denied for user 'z'@'localhost' (using password: YES)\")",
     "OperationalError: (1005, 'Can\\'t create table `hp`.`theirs` (errno: 150 \"...\")')",
     "ProgrammingError: (1064, \"You have an error in your SQL syntax; near 'SELEKT' at line 1\")",
@@ -53,25 +53,25 @@ def contender(section: str) -> Contender:
 
 
 @pytest.mark.parametrize("refusal", REFUSALS.values(), ids=list(REFUSALS))
-def test_a_server_that_is_not_relstorages_mysql_is_answered_with_our_section(refusal: str) -> None:
+def test_an_error_of_an_unsupported_mysql_server_advises_our_section(refusal: str) -> None:
     advice = "for this server write '%import zodbshootout.mysql' and <mysql-or-mariadb>"
     assert contender("mysql").advice_on(refusal) == advice
     assert contender("mysql-or-mariadb").advice_on(refusal) is None
 
 
-@pytest.mark.parametrize("cause", OTHERS)
-def test_other_errors_are_left_as_they_are(cause: str) -> None:
+@pytest.mark.parametrize("cause", OTHER_ERRORS)
+def test_other_errors_get_no_advice(cause: str) -> None:
     assert contender("mysql").advice_on(cause) is None
 
 
-def test_advice_about_mysql_is_not_given_to_others() -> None:
+def test_other_adapters_get_no_advice_about_mysql() -> None:
     text = f"{IMPORTS}<zodb x>\n<relstorage>\n<postgresql>\n</postgresql>\n</relstorage>\n</zodb>\n"
     (other,) = contenders_of(parse(Source(Path("x.conf"), text), {}))
     assert [other.advice_on(refusal) for refusal in REFUSALS.values()] == [None] * len(REFUSALS)
 
 
 @pytest.mark.parametrize("section", SECTIONS)
-def test_both_sections_need_the_same_extra(section: str) -> None:
+def test_both_sections_need_the_same_driver(section: str) -> None:
     assert contender(section).installation == (
         "<mysql>: no driver for it is installed; install it: pip install mysqlclient"
     )

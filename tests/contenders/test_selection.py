@@ -1,4 +1,4 @@
-"""Options name contenders; a baseline is one of those that are measured."""
+"""Options that name contenders, and contenders that share a database."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ def test_commas_separate_names_unless_a_name_has_them() -> None:
         ("a,", "--only: no contender ''"),
     ],
 )
-def test_names_that_are_none(word: str, message: str) -> None:
+def test_a_name_that_no_contender_has_is_refused(word: str, message: str) -> None:
     with pytest.raises(UserError, match=message):
         named("--only", [word], NAMES)
 
 
-def test_a_baseline_is_one_of_those_that_are_measured() -> None:
+def test_the_baseline_must_be_a_measured_contender() -> None:
     assert baseline_among(["a"], None) is None
     assert baseline_among(["a [cache=1MB]"], "A [cache=1mb]") == "a [cache=1MB]"
     with pytest.raises(UserError, match="--baseline: 'b' is not measured; there are a"):
         baseline_among(["a"], "b")
 
 
-def test_contenders_of_one_database_are_told() -> None:
+def test_contenders_that_share_a_database_are_reported() -> None:
     assert shared_databases(ALL) == ["a and again are one database: /var/a.fs"]
     assert shared_databases([*ALL[:3], contender("memory", "/var/a.fs")]) == []

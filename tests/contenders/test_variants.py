@@ -1,4 +1,4 @@
-"""A configuration is read once for each variant of ``--against``."""
+"""The variants of contenders that ``--against`` and ``--define`` make."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_only_keeps_the_order_of_the_file(read: Read) -> None:
         ),
     ],
 )  # fmt: skip
-def test_contenders_that_cannot_be_had(
+def test_an_error_says_why_contenders_are_unavailable(
     text: str, against: list[Environment], only: list[str], message: str, read: Read
 ) -> None:
     with pytest.raises(UserError) as caught:
@@ -97,7 +97,7 @@ def test_contenders_that_cannot_be_had(
     assert message in str(caught.value)
 
 
-def test_a_server_that_keeps_its_data_has_no_variants(read: Read, tmp_path: Path) -> None:
+def test_a_server_that_keeps_its_data_cannot_have_variants(read: Read, tmp_path: Path) -> None:
     server = f"<postgresqlserver main>\ndirectory {tmp_path}/data\n</postgresqlserver>\n"
     assert names(read(server + FILE).contenders()) == ["file"]
     with pytest.raises(UserError, match="server main keeps its data in a directory"):
@@ -152,7 +152,7 @@ def test_a_name_that_a_server_uses_makes_variants_of_its_contenders(read: Read) 
     assert names(contenders) == ["zeo [drop=5]", "zeo [drop=6]", "file"]
 
 
-def test_every_combination_of_several_names_is_measured_where_both_are_used(read: Read) -> None:
+def test_a_contender_that_uses_two_names_has_a_variant_per_combination(read: Read) -> None:
     both = CACHED.replace("cache-size 100\n", "cache-size $objects\n")
     text = SERVER + "%define objects 100\n" + both + OTHER.replace("%define objects 100\n", "")
     contenders = read(text, cache=["1MB", "2MB"], objects=["5", "6"]).contenders()
@@ -166,7 +166,7 @@ def test_every_combination_of_several_names_is_measured_where_both_are_used(read
     ]  # fmt: skip
 
 
-def test_one_value_stands_in_for_that_of_the_file_and_makes_no_variant(read: Read) -> None:
+def test_a_single_value_replaces_that_of_the_file_and_makes_no_variant(read: Read) -> None:
     (zeo,) = read(SERVER + CACHED, cache=["3MB"]).contenders()
     assert (zeo.name, zeo.settings["storage.cache_size"]) == ("zeo", str(3 * 2**20))
 
@@ -193,7 +193,7 @@ def test_a_definition_in_an_included_file_is_replaced(read: Read, tmp_path: Path
         ({"cache": ["1MB", "much"]}, "cache-size: .*much"),
     ],
 )
-def test_what_cannot_be_defined(
+def test_an_unused_reserved_or_invalid_definition_is_refused(
     read: Read, definitions: dict[str, list[str]], message: str
 ) -> None:
     with pytest.raises(UserError, match=message):

@@ -1,4 +1,4 @@
-"""Nothing is destroyed that nobody asked for."""
+"""The choice of the databases that a run may zap."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ READ_ONLY = contender("precious", "it is configured to be read only", path="/var
 MEMORY = contender("memory", "this storage has its data in the memory of one process")
 
 
-def refuse_to_ask(question: str) -> bool:
+def fail_if_asked(question: str) -> bool:
     raise AssertionError(question)
 
 
-def test_each_database_is_asked_for_and_told_apart() -> None:
+def test_each_database_has_its_own_question_with_its_path() -> None:
     asked: list[str] = []
 
     def yes_to_the_second(question: str) -> bool:
@@ -39,27 +39,27 @@ def test_each_database_is_asked_for_and_told_apart() -> None:
     ]
 
 
-def test_force_asks_for_none_and_takes_all_that_last() -> None:
-    zapped = to_be_zapped([A, B, MEMORY], [], refuse_to_ask, force=True)
+def test_force_asks_no_question_and_zaps_every_persistent_database() -> None:
+    zapped = to_be_zapped([A, B, MEMORY], [], fail_if_asked, force=True)
     assert zapped == {"a", "b"}
 
 
-def test_names_ask_for_none_and_take_those() -> None:
-    assert to_be_zapped([A, B], ["b"], refuse_to_ask) == {"b"}
+def test_named_contenders_are_zapped_without_a_question() -> None:
+    assert to_be_zapped([A, B], ["b"], fail_if_asked) == {"b"}
 
 
 def test_a_name_can_have_a_comma() -> None:
     both = contender("a,b", path="/var/ab.fs")
-    assert to_be_zapped([A, B, both], ["a,b"], refuse_to_ask) == {"a,b"}
-    assert to_be_zapped([A, B], ["a,b"], refuse_to_ask) == {"a", "b"}
+    assert to_be_zapped([A, B, both], ["a,b"], fail_if_asked) == {"a,b"}
+    assert to_be_zapped([A, B], ["a,b"], fail_if_asked) == {"a", "b"}
 
 
-def test_a_name_that_is_none_destroys_nothing() -> None:
+def test_an_unknown_name_zaps_nothing() -> None:
     with pytest.raises(UserError, match="--zap: no contender 'c'; there are a, b"):
-        to_be_zapped([A, B], ["a", "c"], refuse_to_ask)
+        to_be_zapped([A, B], ["a", "c"], fail_if_asked)
 
 
-def test_contenders_that_are_one_database_are_one_question() -> None:
+def test_contenders_that_share_a_database_share_one_question() -> None:
     asked: list[str] = []
 
     def yes(question: str) -> bool:
@@ -73,7 +73,7 @@ def test_contenders_that_are_one_database_are_one_question() -> None:
     assert no == frozenset()
 
 
-def test_servers_of_the_same_database_name_are_told_apart() -> None:
+def test_databases_with_the_same_name_are_distinguished_by_their_hosts() -> None:
     here, there = (contender(name, db="zodb", host=f"{name}.example.com") for name in ("x", "y"))
     asked: list[str] = []
 
@@ -85,7 +85,7 @@ def test_servers_of_the_same_database_name_are_told_apart() -> None:
     assert ["x.example.com" in asked[0], "y.example.com" in asked[1]] == [True, True]
 
 
-def test_a_uri_tells_which_database_it_is_where_nothing_else_does() -> None:
+def test_a_uri_identifies_a_database_if_no_other_setting_does() -> None:
     asked: list[str] = []
 
     def no(question: str) -> bool:
@@ -101,15 +101,15 @@ def test_a_uri_tells_which_database_it_is_where_nothing_else_does() -> None:
     ]
 
 
-def test_where_nobody_can_answer_it_is_told_what_to_type() -> None:
+def test_without_a_terminal_an_error_asks_for_the_names_of_contenders() -> None:
     with pytest.raises(UserError, match="no terminal to ask on; name the contenders, as in"):
         to_be_zapped([A, B, MEMORY], [], None)
     assert to_be_zapped([A, B], ["a"], None) == {"a"}
 
 
-def test_what_is_read_only_is_neither_asked_for_nor_destroyed() -> None:
-    assert to_be_zapped([READ_ONLY], [], refuse_to_ask) == frozenset()
-    assert to_be_zapped([READ_ONLY], [], refuse_to_ask, force=True) == frozenset()
+def test_a_read_only_database_is_neither_asked_about_nor_zapped() -> None:
+    assert to_be_zapped([READ_ONLY], [], fail_if_asked) == frozenset()
+    assert to_be_zapped([READ_ONLY], [], fail_if_asked, force=True) == frozenset()
 
 
 @pytest.mark.parametrize(
@@ -121,8 +121,10 @@ def test_what_is_read_only_is_neither_asked_for_nor_destroyed() -> None:
         ([], True, "a contender has that name; give it another one"),
     ],
 )
-def test_what_would_surprise_is_refused(words: list[str], force: bool, message: str) -> None:
+def test_an_impossible_or_ambiguous_zap_is_refused(
+    words: list[str], force: bool, message: str
+) -> None:
     named_force = contender("force", path="/var/f.fs")
     contenders = [A, B, ANOTHER_A, READ_ONLY, MEMORY, *([named_force] if force else [])]
     with pytest.raises(UserError, match=message):
-        to_be_zapped(contenders, words, refuse_to_ask, force=force)
+        to_be_zapped(contenders, words, fail_if_asked, force=force)

@@ -1,4 +1,4 @@
-"""The page of a report, as a browser without a network shows it."""
+"""The page of a report in a browser without a network."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
-        # Chromium's sandbox wants more of a system than a container of root's has.
+        # Chromium's sandbox does not work for root in a container.
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield browser
         browser.close()
 
 
 @dataclass
-class Shown:
-    """A page that is open, its console messages, and its requests."""
+class OpenPage:
+    """An open page, its console messages and its requests."""
 
     page: Page
     console: list[str] = field(default_factory=list)
@@ -72,13 +72,13 @@ class Shown:
 @contextmanager
 def opened(
     browser: Browser, path: Path, size: tuple[int, int] = DESKTOP, *, dark: bool = False
-) -> Iterator[Shown]:
+) -> Iterator[OpenPage]:
     context = browser.new_context(
         viewport={"width": size[0], "height": size[1]},
         color_scheme="dark" if dark else "light",
         offline=True,
     )
-    shown = Shown(context.new_page())
+    shown = OpenPage(context.new_page())
     shown.page.on("console", lambda message: shown.console.append(message.text))
     shown.page.on("pageerror", lambda error: shown.console.append(str(error)))
     shown.page.on("request", lambda request: shown.requests.append(request.url))
@@ -119,7 +119,7 @@ def test_a_page_draws_its_charts(
     with opened(browser, sweep, size, dark=dark) as shown:
         charts = shown.draw_all()
         curves = shown.page.locator("figure.curves:visible").count()
-        # Throughput and its 99th percentile against clients, of two benchmarks.
+        # Curves of throughput and the 99th percentile over clients, for two benchmarks.
         assert (curves, charts - curves) == (4, 1 + 2 * len(CLIENTS))
         assert shown.page.locator("[data-chart]:visible svg").count() == charts
         width = shown.page.evaluate("document.documentElement.scrollWidth")
@@ -144,7 +144,7 @@ def small(page_of: Callable[..., Path]) -> Path:
 
 
 @in_light_and_dark
-def test_a_page_can_be_used_by_everybody(
+def test_a_page_has_no_accessibility_violations(
     browser: Browser, small: Path, size: tuple[int, int], dark: bool
 ) -> None:
     with opened(browser, small, size, dark=dark) as shown:
@@ -157,7 +157,9 @@ def test_a_page_can_be_used_by_everybody(
     assert violations == []
 
 
-def test_a_contender_is_filtered_with_the_keyboard(browser: Browser, sweep: Path) -> None:
+def test_a_contender_can_be_filtered_out_and_back_in_with_the_keyboard(
+    browser: Browser, sweep: Path
+) -> None:
     with opened(browser, sweep) as shown:
         shown.draw_all()
         page = shown.page
@@ -193,7 +195,7 @@ def test_a_contender_is_filtered_with_the_keyboard(browser: Browser, sweep: Path
         assert compared.count() == 2
 
 
-def test_a_point_tells_its_figure_and_a_chart_can_be_saved(browser: Browser, sweep: Path) -> None:
+def test_a_point_shows_its_figure_and_a_chart_can_be_saved(browser: Browser, sweep: Path) -> None:
     with opened(browser, sweep, dark=True) as shown:
         shown.draw_all()
         figure = shown.page.locator("figure.curves").first
@@ -210,7 +212,7 @@ def test_a_point_tells_its_figure_and_a_chart_can_be_saved(browser: Browser, swe
             if kind == "SVG":
                 saved = Path(download.value.path()).read_text(encoding="utf-8")
         assert shown.console == []
-    # It says what it shows, in which unit, where and when that was measured, on a white ground.
+    # A saved chart has its title, its unit and the processor, on a white background.
     for text in (
         "Add 100 Objects",
         "objects per second (more is better)",
@@ -221,11 +223,11 @@ def test_a_point_tells_its_figure_and_a_chart_can_be_saved(browser: Browser, swe
 
 
 NOISE = (0.01, 0.05, 0.4, 1.5)
-"""Standard deviations whose intervals are from 1 % to 400 % wide."""
+"""Standard deviations that result in intervals from 1 % to 400 % wide."""
 
 
 def many() -> list[CellResult]:
-    """Return all benchmarks of eight contenders, some with runs too few, and some refused."""
+    """Return all benchmarks of eight contenders, some unsupported, some with too few runs."""
     names = ("filestorage", "zeo", "sqlite", "memory", "postgresql_history_free", "mysql", "x.y.z",
              "a_contender_with_a_long_name")  # fmt: skip
     results = []
@@ -256,7 +258,7 @@ CLIPPED = """() => {
         return left < -1 && !is_reached || right > innerWidth + 1 && !is_reached || is_cut;
     }).map((box) => box.textContent.slice(0, 60));
 }"""
-"""Returns texts that reach beyond their boxes, or beyond a window that cannot be scrolled."""
+"""JavaScript that returns texts that overflow their boxes, or a window that cannot scroll."""
 
 
 @pytest.fixture(scope="module")
@@ -278,9 +280,9 @@ def test_nothing_is_clipped_or_wider_than_the_window(
             page.emulate_media(media="print", color_scheme="dark")
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         assert page.evaluate(CLIPPED) == []
-        ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
-        assert (ground == "rgb(22, 24, 27)") == (medium == "dark")
-        # The labels of charts are the page's own.
+        background = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert (background == "rgb(22, 24, 27)") == (medium == "dark")
+        # The labels of charts come from the page.
         labels = page.locator("figure [role=img]").evaluate_all(
             "(places) => places.map((place) => place.getAttribute('aria-label'))"
         )
@@ -293,7 +295,9 @@ def test_nothing_is_clipped_or_wider_than_the_window(
         assert shown.console == []
 
 
-def test_the_filter_stays_in_sight_and_the_matrix_is_sorted(browser: Browser, wide: Path) -> None:
+def test_the_filter_stays_visible_and_the_matrix_can_be_sorted(
+    browser: Browser, wide: Path
+) -> None:
     with opened(browser, wide) as shown:
         page = shown.page
         page.evaluate("scrollTo(0, document.body.scrollHeight / 2)")
@@ -311,7 +315,9 @@ def test_the_filter_stays_in_sight_and_the_matrix_is_sorted(browser: Browser, wi
         assert page.evaluate(read) == before
 
 
-def test_the_percentile_is_chosen_for_tables_and_charts(browser: Browser, sweep: Path) -> None:
+def test_the_selected_percentile_applies_to_tables_and_charts(
+    browser: Browser, sweep: Path
+) -> None:
     with opened(browser, sweep) as shown:
         shown.draw_all()
         page = shown.page
@@ -326,7 +332,7 @@ def test_the_percentile_is_chosen_for_tables_and_charts(browser: Browser, sweep:
         assert shown.console == []
 
 
-def test_a_row_of_the_matrix_leads_to_the_charts_of_its_benchmark(
+def test_a_row_of_the_matrix_links_to_the_charts_of_its_benchmark(
     browser: Browser, wide: Path
 ) -> None:
     with opened(browser, wide) as shown:
@@ -346,7 +352,7 @@ def test_a_page_can_be_read_without_scripts(browser: Browser, wide: Path) -> Non
     context.close()
 
 
-def test_text_of_others_is_shown_and_not_run(
+def test_scripts_in_names_and_reasons_are_shown_and_not_run(
     browser: Browser, page_of: Callable[..., Path]
 ) -> None:
     results = [
@@ -367,7 +373,7 @@ def test_text_of_others_is_shown_and_not_run(
         assert shown.console == []
 
 
-def test_what_is_drawn_is_what_was_measured(browser: Browser, sweep: Path) -> None:
+def test_charts_draw_the_measured_rates_and_their_knees(browser: Browser, sweep: Path) -> None:
     with opened(browser, sweep) as shown:
         charts = json.loads(shown.page.locator("#charts").text_content() or "")
     rows = charts[0]["data"]["values"]
@@ -379,7 +385,7 @@ def test_what_is_drawn_is_what_was_measured(browser: Browser, sweep: Path) -> No
     assert knees == {"fs": 2, "zeo": 4}
 
 
-def test_curves_without_knees_and_bars_without_intervals_are_drawn_in_silence(
+def test_curves_without_knees_and_bars_without_intervals_log_no_messages(
     browser: Browser, page_of: Callable[..., Path]
 ) -> None:
     straight = [result for result in swept() if result.cell.contender == "pg"]

@@ -1,4 +1,4 @@
-"""Storages that fail in the middle of a benchmark, or leak: for the configurations of tests."""
+"""Storages that fail in the middle of a benchmark, or leak, for configurations of tests."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PRINTED = 2**26
 
 
 def _print() -> None:
-    """Print without end: more than anybody reads, and then hang."""
+    """Print more than any reader takes, then hang."""
     lines = b"nobody has asked for this\n" * 4096
     for _ in range(-(-PRINTED // len(lines))):
         sys.stdout.buffer.write(lines)
@@ -49,14 +49,14 @@ def _hang() -> None:
 
 
 class Leaked:
-    """An object that a storage with that fault keeps of every commit."""
+    """An object that a leaking storage keeps for every commit."""
 
 
 leaked: list[Leaked] = []
 
 
 def _step_clock(seconds: float) -> None:
-    """Have the time of day jump, for this process and what it starts to run."""
+    """Make the time of day jump in this process and its forks."""
     real: Callable[[], float] = time.time
     time.time = lambda: real() + seconds
 
@@ -70,12 +70,12 @@ def _segv() -> None:
 
 
 def _escape() -> None:
-    """Leave a process behind that holds what this one prints to, in a session of its own."""
+    """Leave behind a process, in its own session, that holds the output of this one open."""
     subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], start_new_session=True)
 
 
 def _ancestor(generation: int) -> psutil.Process:
-    """Return the worker, the process that forked it, or the command, of a client that is forked."""
+    """Return an ancestor of a forked client: 1 is the worker, 2 its fork server, 3 the command."""
     return psutil.Process().parents()[generation - 1]
 
 
@@ -101,7 +101,7 @@ def _kill_children(word: str) -> None:
 
 
 def _dask_worker() -> psutil.Process | None:
-    """Return the Dask worker called alpha, where this process is one of its clients."""
+    """Return the Dask worker called alpha if this process is one of its clients."""
     for parent in psutil.Process().parents():
         words = parent.cmdline()
         if any("dask_worker" in word for word in words) and "alpha" in words:
@@ -140,13 +140,13 @@ FAULTS: dict[str, Callable[[], object]] = {
     "clock-back": lambda: _step_clock(-3600.0),
 }  # fmt: skip
 LASTING = {"leak"}
-"""The faults of every commit, and not only of the one that is chosen."""
+"""Faults of every commit, not only of the chosen one."""
 
 
 class FaultySection(BaseConfig):  # type: ignore[misc]
     def open(self) -> Any:
         if self.config.during == "open":
-            self._go_wrong()
+            self._trigger_fault()
         storage = self.config.base.open()
         if self.config.during == "close":
             self._replace(storage, "close", lambda: True)
@@ -163,27 +163,27 @@ class FaultySection(BaseConfig):  # type: ignore[misc]
         return storage
 
     def _watch(self, storage: Any) -> Any:
-        """Have each method that benchmarks call go wrong when it is due; return the storage."""
+        """Make methods of the storage trigger the fault while the chosen one runs; return it."""
         for name in ("load", "loadBefore", "tpc_begin", "new_oid", "poll_invalidations"):
             if hasattr(storage, name):
-                self._replace(storage, name, self._is_due)
+                self._replace(storage, name, self._is_method_running)
         if hasattr(storage, "new_instance"):
             new_instance: Callable[[], Any] = storage.new_instance
             storage.new_instance = lambda: self._watch(new_instance())
         return storage
 
-    def _replace(self, storage: Any, name: str, is_due: Callable[[], bool]) -> None:
-        """Have a method of the storage go wrong when it is called, before it does anything."""
+    def _replace(self, storage: Any, name: str, triggers: Callable[[], bool]) -> None:
+        """Make a method of the storage check for the fault before it does anything else."""
         method = getattr(storage, name)
 
         def replaced(*arguments: Any, **named: Any) -> Any:
-            if is_due():
-                self._go_wrong()
+            if triggers():
+                self._trigger_fault()
             return method(*arguments, **named)
 
         setattr(storage, name, replaced)
 
-    def _go_wrong(self) -> None:
+    def _trigger_fault(self) -> None:
         when, once = Path(self.config.when or os.sep), self.config.once
         if not when.exists() or (once and Path(once).exists()):
             return
@@ -194,8 +194,8 @@ class FaultySection(BaseConfig):  # type: ignore[misc]
         else:
             FAULTS[self.config.fault]()
 
-    def _is_due(self) -> bool:
-        """Return whether the benchmark method that the configuration names is running."""
+    def _is_method_running(self) -> bool:
+        """Return whether the benchmark method named in the configuration is running."""
         frame = sys._getframe()
         while frame := frame.f_back:  # type: ignore[assignment]
             module = frame.f_globals.get("__name__", "")

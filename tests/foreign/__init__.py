@@ -1,4 +1,4 @@
-"""A storage that zodbshootout does not know, around another: for the configurations of tests."""
+"""A wrapper of storages that zodbshootout does not know, for configurations of tests."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ZODB.config import BaseConfig
 
 
 class ForeignStorage:
-    """A storage that passes everything on."""
+    """A storage that delegates everything to another one."""
 
     def __init__(self, base: Any) -> None:
         self.base = base

@@ -155,7 +155,7 @@ def test_every_server_driver_and_cache_is_measured(place: Path) -> None:
         (("--gevent", "--threads", "unique"), GREENLETS),
     ],
 )
-def test_drivers_that_know_greenlets_are_measured(
+def test_gevent_and_patched_drivers_are_measured_with_greenlets(
     words: tuple[str, ...], contenders: dict[str, str], place: Path
 ) -> None:
     benchmarks = ["add", "cold", "conflicts"]
@@ -169,7 +169,7 @@ def test_drivers_that_know_greenlets_are_measured(
 @pytest.mark.parametrize(
     ("benchmarks", "words"), [(["add", "conflicts"], ()), (["cold"], ("--threads",))]
 )
-def test_a_large_crew_on_each_server(
+def test_a_large_crew_is_measured_on_each_server(
     benchmarks: list[str], words: tuple[str, ...], place: Path
 ) -> None:
     done = run(
@@ -185,7 +185,7 @@ def test_a_large_crew_on_each_server(
 
 
 @pytest.mark.parametrize("name", ["pg.conf", "website-sample.conf"])
-def test_the_samples_run_as_they_are(name: str, place: Path) -> None:
+def test_the_sample_configurations_run_unchanged(name: str, place: Path) -> None:
     done = run(place, str(ETC / name), "add", "hot", "--threads", *BRIEF, "-o", "a.json")
     assert done.status == 0, done.out + done.err
     assert {state for state, _ in cells(place / "a.cells.jsonl").values()} == {"measured"}

@@ -135,7 +135,7 @@ def test_two_releases_of_a_storage_are_measured_in_turn(home: Path) -> None:
     assert left_behind(home) == []
 
 
-def test_runs_are_added_and_resumed_where_environments_are(home: Path) -> None:
+def test_append_and_resume_work_with_environments_but_leaks_does_not(home: Path) -> None:
     environment = f"<environment other>\npython {sys.executable}\n</environment>\n"
     (home / "x.conf").write_text(f"%import relstorage\n{environment}{OURS}{ELSEWHERE}")
     for option in ("-o", "--append", "--resume"):
@@ -150,7 +150,7 @@ def test_runs_are_added_and_resumed_where_environments_are(home: Path) -> None:
 
 @pytest.mark.network
 @pytest.mark.xdist_group("an old ZODB")
-def test_zodb_5_8_and_nothing_else_is_enough(home: Path, old: Path) -> None:
+def test_an_environment_needs_only_zodb_5_8(home: Path, old: Path) -> None:
     environment = "<environment other>\nrequirements ZODB==5.8.1\n</environment>\n"
     (home / "x.conf").write_text(f"{environment}{OURS}{ELSEWHERE}")
     words = ("x.conf", "all", *ONE_CLIENT, "-o", "a.json")
@@ -176,7 +176,7 @@ def test_zodb_5_8_and_nothing_else_is_enough(home: Path, old: Path) -> None:
     assert left_behind(home) == []
 
 
-def test_what_cannot_be_had_costs_its_contenders_only(home: Path) -> None:
+def test_an_unusable_environment_fails_only_its_own_contenders(home: Path) -> None:
     old = home / "old"
     old.write_text(
         '#!/bin/sh\necho \'{"version": [3, 8, 0], "implementation": "x", "flaw": ""}\'\n'
@@ -208,7 +208,7 @@ def test_what_cannot_be_had_costs_its_contenders_only(home: Path) -> None:
     assert left_behind(home) == []
 
 
-def test_what_is_wrong_in_a_section_that_is_read_there_is_told_with_its_place(home: Path) -> None:
+def test_a_section_error_in_another_environment_is_reported_with_file_and_line(home: Path) -> None:
     environment = f"<environment other>\npython {sys.executable}\n</environment>\n"
     (home / "x.conf").write_text(f"{environment}{ELSEWHERE.replace('path', 'paht')}")
     done = run(home, "x.conf", "add", *ONE_CLIENT)
@@ -216,7 +216,7 @@ def test_what_is_wrong_in_a_section_that_is_read_there_is_told_with_its_place(ho
     assert "x.conf:8: 'paht' is not a known key name (environment other)" in done.err
 
 
-def test_a_virtual_environment_that_is_gone_in_the_middle_fails_its_cell(home: Path) -> None:
+def test_a_cell_fails_if_the_python_of_its_environment_exits_when_serving(home: Path) -> None:
     python = home / "python"
     ends = f"exec {sys.executable} -c 'raise SystemExit(\"no\")'"
     python.write_text(
@@ -239,7 +239,7 @@ def test_a_virtual_environment_that_is_gone_in_the_middle_fails_its_cell(home: P
 @pytest.mark.skipif(
     shutil.which("pypy3") is None and not os.environ.get("CI"), reason="PyPy is not installed"
 )
-def test_pypy_is_measured_beside_this_python(home: Path) -> None:
+def test_pypy_is_measured_next_to_this_python(home: Path) -> None:
     environment = "<environment other>\npython pypy3\nrequirements ZODB\n</environment>\n"
     (home / "x.conf").write_text(f"{environment}{OURS}{ELSEWHERE}")
     words = ("x.conf", "add", "update", "cold", "hot", "steamin", "--threads", *QUICK)
@@ -253,7 +253,7 @@ def test_pypy_is_measured_beside_this_python(home: Path) -> None:
 
 @pytest.mark.network
 @pytest.mark.xdist_group("an old ZODB")
-def test_greenlets_are_not_supported_where_gevent_is_not(home: Path, old: Path) -> None:
+def test_greenlets_are_not_supported_if_the_environment_lacks_gevent(home: Path, old: Path) -> None:
     environment = "<environment other>\nrequirements ZODB==5.8.1\n</environment>\n"
     (home / "x.conf").write_text(f"{environment}{OURS}{ELSEWHERE}")
     words = ("x.conf", "add", "--gevent", *QUICK, "-o", "a.json")
@@ -265,7 +265,7 @@ def test_greenlets_are_not_supported_where_gevent_is_not(home: Path, old: Path) 
 
 
 @pytest.mark.network
-def test_newt_db_is_measured_beside_the_relstorage_that_it_needs(home: Path) -> None:
+def test_newt_db_is_measured_next_to_the_relstorage_it_needs(home: Path) -> None:
     shutil.copy(TESTS.parent / "etc" / "newt-sample.conf", home)
     words = ("newt-sample.conf", "add", "update", "cold", *QUICK, "-o", "a.json")
     done = run(home, *words, **with_uv(NEWT, home))

@@ -51,7 +51,7 @@ def make_environment(directory: Path) -> None:
     (packages / "tests.pth").write_text("".join(lines), encoding="utf-8")
 
 
-def test_the_workflow_measures_compares_and_lets_pass_what_is_the_same(tmp_path: Path) -> None:
+def test_the_workflow_measures_compares_and_passes_if_nothing_changed(tmp_path: Path) -> None:
     make_environment(tmp_path / "before")
     repository = tmp_path / "repository"
     repository.mkdir()

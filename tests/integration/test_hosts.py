@@ -77,13 +77,13 @@ def check_fills_the_table(home: Path, hosts: str, *kind: str) -> None:
     assert run(home, "show", "a.json").out in done.out
 
 
-def test_clients_on_hosts_that_are_started_here_fill_the_table(home: Path) -> None:
+def test_clients_on_local_hosts_fill_the_table(home: Path) -> None:
     check_fills_the_table(home, "local:2")
 
 
 @of_two_hosts
 @pytest.mark.parametrize("kind", [("--threads", "shared"), ("--threads", "unique"), ("--gevent",)])
-def test_clients_on_hosts_fill_the_table(
+def test_clients_on_hosts_of_a_running_cluster_fill_the_table(
     kind: tuple[str, ...], home: Path, two_hosts: DaskCluster
 ) -> None:
     check_fills_the_table(home, two_hosts.address, *kind)
@@ -94,7 +94,7 @@ def test_clients_on_hosts_fill_the_table(
 
 
 @of_two_hosts
-def test_greenlets_on_hosts_have_the_driver_that_the_metadata_name(
+def test_the_metadata_of_greenlets_on_hosts_name_a_gevent_driver(
     home: Path, two_hosts: DaskCluster
 ) -> None:
     section = "<relstorage>\nkeep-history false\n<sqlite3>\n{}data-dir $scratch/{}\n</sqlite3>\n"
@@ -111,7 +111,7 @@ def test_greenlets_on_hosts_have_the_driver_that_the_metadata_name(
         assert metadata_of(home / "a.d" / f"{name}.json", "add")["driver"] == "gevent sqlite3"
 
 
-def test_nobody_else_can_use_the_workers_that_are_started_here(tmp_path: Path) -> None:
+def test_a_local_cluster_refuses_a_client_with_other_certificates(tmp_path: Path) -> None:
     with Guardian() as guardian, cluster_for("local:1", guardian, tmp_path) as cluster:
         assert cluster is not None
         made = certificates(tmp_path / "others")
@@ -121,7 +121,7 @@ def test_nobody_else_can_use_the_workers_that_are_started_here(tmp_path: Path) -
             pass
 
 
-def test_a_scheduler_that_wants_certificates_gets_them(home: Path) -> None:
+def test_a_scheduler_that_requires_certificates_gets_those_in_the_file(home: Path) -> None:
     made = certificates(home / "certificates")
     tls = ("ca-file", "authority"), ("cert", "certificate"), ("key", "key")
     options = [f"--tls-{name}={made[part]}" for name, part in tls]
@@ -141,7 +141,7 @@ def test_a_scheduler_that_wants_certificates_gets_them(home: Path) -> None:
         assert "no cluster with a worker at" in done.complaint
 
 
-def test_hosts_that_are_reached_by_ssh(home: Path) -> None:
+def test_clients_run_on_hosts_reached_by_ssh(home: Path) -> None:
     description = yaml.safe_load((EXAMPLES / "ssh.yaml").read_text())
     description["args"] = [["127.0.0.1", "127.0.0.1", "127.0.0.1"]]
     options = description["kwargs"]
@@ -182,13 +182,13 @@ def ssh_server(place: Path) -> Iterator[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", ["ssh", "kubernetes", "tls", "packages"])
-def test_the_files_of_the_manual_can_be_read(name: str) -> None:
+def test_the_cluster_files_of_the_manual_name_a_class_or_a_scheduler(name: str) -> None:
     configuration = yaml.safe_load((EXAMPLES / f"{name}.yaml").read_text())
     assert {"class", "scheduler-address"} & configuration.keys()
 
 
 @pytest.mark.parametrize("name", ["alpha", "_"])
-def test_a_storage_is_sent_to_the_hosts(name: str, home: Path) -> None:
+def test_a_storage_package_is_uploaded_to_the_hosts(name: str, home: Path) -> None:
     shutil.copytree(TESTS / "faulty", home / "mine" / "faulty")
     sections = CONFIGURATION.replace("<zodb zeo>", "%import faulty\n<zodb zeo>")
     sections = sections.replace("    <zeoclient>", "    <faulty>\nfault leak\n<zeoclient>")
@@ -220,7 +220,7 @@ def test_a_storage_is_sent_to_the_hosts(name: str, home: Path) -> None:
         ("upload-directories: [nowhere]", "zodbshootout.upload-directories: no directory nowhere"),
     ],
 )
-def test_packages_that_cannot_be_sent(
+def test_bad_package_settings_are_refused_and_the_worker_keeps_running(
     text: str, message: str, home: Path, two_hosts: DaskCluster
 ) -> None:
     yaml_text = f"scheduler-address: {two_hosts.address}\nzodbshootout:\n  {text}\n"
@@ -244,7 +244,7 @@ def test_packages_that_cannot_be_sent(
         ("clusters.yaml", (), "--hosts: 'clusters.yaml' is neither local:N"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_with_hosts_is_told_before_anything_is_started(
+def test_bad_use_of_hosts_is_refused_before_anything_is_started(
     hosts: str, words: tuple[str, ...], message: str, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(home)

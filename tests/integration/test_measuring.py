@@ -95,7 +95,7 @@ def test_every_supported_cell_of_the_embedded_default_is_measured(
 
 
 @alone
-def test_without_o_results_go_to_the_users_data_and_the_path_is_told(
+def test_results_without_o_go_to_the_users_data_and_their_path_is_printed(
     without_words: tuple[Path, Done],
 ) -> None:
     place, done = without_words
@@ -114,7 +114,7 @@ def results_path(done: Done) -> Path:
     return Path(line.removeprefix("Results: ").partition(", and")[0])
 
 
-def test_conflicts_are_counted_with_what_became_of_them(tmp_path: Path) -> None:
+def test_conflicts_are_counted_as_retries_or_resolutions(tmp_path: Path) -> None:
     done = run(tmp_path, "conflicts", "-c", "4", "--threads", "--object-counts", "100", "-l", "30",
                "-p", "1", "-n", "2", "-o", "a.json")  # fmt: skip
     assert done.status == 0, done.out + done.err
@@ -132,7 +132,7 @@ def test_conflicts_are_counted_with_what_became_of_them(tmp_path: Path) -> None:
 
 
 @alone
-def test_the_results_are_files_that_pyperf_compares(
+def test_pyperf_can_compare_and_show_the_result_files(
     runs: Callable[[str], tuple[Path, Done]], without_words: tuple[Path, Done]
 ) -> None:
     place, done = runs("1 client")
@@ -149,7 +149,7 @@ def test_the_results_are_files_that_pyperf_compares(
         assert pyperf_says(place, command, "a.json")
 
 
-def test_trap_10_every_run_keeps_what_it_was_measured_with(tmp_path: Path) -> None:
+def test_trap_10_every_run_keeps_its_parameters_and_versions_as_metadata(tmp_path: Path) -> None:
     done = run(tmp_path, "cold", "-c", "2", "--threads", "-s", "128", "--btrees", *QUICK,
                "--only", "sqlite", "--only", "zeo", "--log", "INFO", "-o", "a.json")  # fmt: skip
     assert done.status == 0
@@ -211,7 +211,7 @@ def appended(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.xdist_group("appended")
-def test_appending(appended: Path) -> None:
+def test_append_adds_a_run_to_each_result_file(appended: Path) -> None:
     assert "Number of run with values: 2" in pyperf_says(appended, "stats", "a.json")
     assert "Number of run with values: 2" in pyperf_says(appended, "stats", "a.d/memory.json")
     (listed,) = map(json.loads, (appended / "a.cells.jsonl").read_text().splitlines())
@@ -230,7 +230,7 @@ def test_appending_other_parameters_under_the_same_name_is_refused(appended: Pat
     assert (appended / "a.json").read_bytes() == before
 
 
-def test_sweeps_make_cells_with_names_of_their_own(tmp_path: Path) -> None:
+def test_each_cell_of_a_sweep_has_its_own_name(tmp_path: Path) -> None:
     done = run(tmp_path, "hot", "-c", "1,2", "--threads", "--object-counts", "5",
                "--object-counts", "10", "-s", "128,300", "-p", "1", "-n", "1",
                "--min-time", "0.001", "--only", "memory", "-o", "a.json")  # fmt: skip
@@ -258,7 +258,7 @@ def test_pyperfs_options_reach_the_workers(tmp_path: Path) -> None:
     assert metadata["python_hash_seed"] == 5
 
 
-def test_memory_in_place_of_time(tmp_path: Path) -> None:
+def test_tracemalloc_measures_memory_instead_of_time(tmp_path: Path) -> None:
     done = run(tmp_path, "steamin", "--only", "memory", "--threads", *QUICK, "--tracemalloc",
                "-o", "a.json")  # fmt: skip
     assert done.status == 0
@@ -277,7 +277,7 @@ def test_listing_measures_nothing(tmp_path: Path) -> None:
     assert left_behind(tmp_path) == []
 
 
-def test_the_default_pickle_cache_size_is_enough_for_every_benchmark_beside_the_floor(
+def test_the_default_pickle_cache_suffices_for_all_benchmarks_next_to_the_floor(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "x.conf").write_text(
@@ -290,7 +290,7 @@ def test_the_default_pickle_cache_size_is_enough_for_every_benchmark_beside_the_
     assert {path.stem for path in (tmp_path / "a.d").iterdir()} == {"fs", "mapping"}
 
 
-def test_a_database_of_ones_own_is_kept_and_used_again(tmp_path: Path) -> None:
+def test_a_database_outside_scratch_is_kept_and_reused(tmp_path: Path) -> None:
     (tmp_path / "x.conf").write_text(
         "<zodb fs>\n<filestorage>\npath kept.fs\n</filestorage>\n</zodb>\n"
     )
@@ -302,7 +302,7 @@ def test_a_database_of_ones_own_is_kept_and_used_again(tmp_path: Path) -> None:
     assert (tmp_path / "kept.fs").stat().st_size == size
 
 
-def test_contenders_that_are_one_database_are_measured_in_turn(tmp_path: Path) -> None:
+def test_contenders_that_share_a_database_are_measured_in_turn(tmp_path: Path) -> None:
     client = "<zeoclient>\nserver $main\n</zeoclient>\n</zodb>\n"
     (tmp_path / "x.conf").write_text(
         "<zeoserver main>\n<filestorage>\npath $scratch/x.fs\n</filestorage>\n</zeoserver>\n"
@@ -322,7 +322,7 @@ def test_contenders_that_are_one_database_are_measured_in_turn(tmp_path: Path) -
     assert starts == ["0 1", "0 1"]
 
 
-def test_what_a_run_has_printed_is_printed_again_byte_for_byte(tmp_path: Path) -> None:
+def test_show_prints_the_table_of_a_run_again_byte_for_byte(tmp_path: Path) -> None:
     words = ("warm", "tpc", "-c", "1", "--only", "memory", "--only", "sqlite",
              "--object-counts", "20,30", "-p", "2", "-n", "2", "--min-time", "0.001", "-q",
              "-o", "a.json")  # fmt: skip
@@ -339,7 +339,7 @@ def test_what_a_run_has_printed_is_printed_again_byte_for_byte(tmp_path: Path) -
         assert (main(arguments, out, out), bool(out.getvalue())) == (0, True)
 
 
-def test_a_run_ends_when_its_figures_are_known_or_its_time_is_up(tmp_path: Path) -> None:
+def test_a_run_ends_when_its_figures_are_precise_or_its_time_is_up(tmp_path: Path) -> None:
     words = ("hot", "steamin", "--only", "filestorage", "--object-counts", "20")
     done = run(tmp_path, *words, "--precision", "500%", "--at-most", "5", "-o", "known.json")
     assert done.status == 0

@@ -40,7 +40,7 @@ def states(place: Path, name: str) -> dict[str, str]:
     return {cell["benchmark"]: cell["state"] for cell in map(json.loads, lines)}
 
 
-def test_a_refused_run_leaves_every_byte_as_it_was(place: Path) -> None:
+def test_a_refused_run_changes_no_byte_of_the_database(place: Path) -> None:
     before = digest(place)
     done = run(place, "x.conf", "all", "--threads", "-c", "2", *QUICK, "-o", "a.json")
     assert done.status == 3
@@ -54,7 +54,7 @@ def test_a_refused_run_leaves_every_byte_as_it_was(place: Path) -> None:
     assert state_of["cold"] == state_of["add"] == state_of["new_oid"] == "failed"
 
 
-def test_it_can_be_read_where_the_objects_are_there(place: Path) -> None:
+def test_benchmarks_that_read_need_no_permission_if_their_objects_exist(place: Path) -> None:
     reading = ("warm", "cold", "hot", "steamin", "load", "ex_commit", "--threads", "-c", "2")
     done = run(place, "x.conf", *reading, *QUICK, "--may-write", "app", "-o", "a.json")
     assert done.status == 0, done.out + done.err
@@ -71,14 +71,14 @@ def test_it_can_be_read_where_the_objects_are_there(place: Path) -> None:
     database.close()
 
 
-def test_what_only_this_program_has_written_needs_no_leave(place: Path) -> None:
+def test_a_database_written_only_by_zodbshootout_needs_no_permission(place: Path) -> None:
     (place / "Data.fs").unlink()
     for name in ("a.json", "b.json"):
         done = run(place, "x.conf", "add", "cold", "-c", "1", *QUICK, "-o", name)
         assert done.status == 0, done.out + done.err
 
 
-def test_a_tree_of_the_same_name_that_somebody_else_has_made_is_left_alone(place: Path) -> None:
+def test_a_tree_of_the_same_name_from_another_application_is_left_alone(place: Path) -> None:
     (place / "Data.fs").unlink()
     database: Any = ZODB.DB(str(place / "Data.fs"))
     with database.transaction() as connection:
@@ -91,7 +91,7 @@ def test_a_tree_of_the_same_name_that_somebody_else_has_made_is_left_alone(place
     assert digest(place) == before
 
 
-def test_two_contenders_that_are_one_database_are_told_before_anything_is_measured(
+def test_list_reports_two_contenders_that_share_a_database(
     place: Path,
 ) -> None:
     (place / "x.conf").write_text(CONF + CONF.replace("<zodb app>", "<zodb again>"))

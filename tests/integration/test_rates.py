@@ -37,7 +37,9 @@ def _configuration(place: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", [(), ("--threads",), ("--gevent",), ("--hosts", "local:2")])
-def test_clients_of_any_kind_begin_when_it_is_time(place: Path, kind: tuple[str, ...]) -> None:
+def test_clients_of_any_kind_run_at_a_rate_unless_it_is_impossible(
+    place: Path, kind: tuple[str, ...]
+) -> None:
     words = ("update", "--only", "zeo", "-c", "2", *kind, "--object-counts", "2")
     done = run(place, "x.conf", *words, "--rate", "100,1e9", "-p", "1", "-o", "a.json")
     assert done.status == 0, done.err
@@ -51,7 +53,7 @@ def test_clients_of_any_kind_begin_when_it_is_time(place: Path, kind: tuple[str,
     assert left_behind(place) == []
 
 
-def test_all_contenders_have_the_same_arrivals_and_a_comparison(place: Path) -> None:
+def test_contenders_at_the_same_rate_are_compared_by_latency(place: Path) -> None:
     file = "a.json"
     words = ("update", "--threads", "-c", "2", "--object-counts", "2", "--rate", "200")
     done = run(place, "x.conf", *words, "-p", "3", "-n", "1", "-o", file)
@@ -62,7 +64,7 @@ def test_all_contenders_have_the_same_arrivals_and_a_comparison(place: Path) -> 
     assert "update 200/s p99" in compared.out
 
 
-def test_the_highest_rate_within_a_limit_is_found(place: Path) -> None:
+def test_a_search_finds_the_highest_rate_within_a_limit(place: Path) -> None:
     words = ("update", "--only", "zeo", "-c", "2", "--object-counts", "2", "-p", "1")
     done = run(place, "x.conf", *words, "--latency-limit", "p50=1s", "-o", "a.json")
     assert done.status == 0, done.err
@@ -72,14 +74,14 @@ def test_the_highest_rate_within_a_limit_is_found(place: Path) -> None:
     assert "Iterations a second with p50 within 1000 ms" in done.out
 
 
-def test_a_limit_that_no_rate_holds_is_explained(place: Path) -> None:
+def test_a_latency_limit_that_no_rate_keeps_is_reported(place: Path) -> None:
     words = ("update", "--only", "zeo", "-c", "2", "--object-counts", "2", "-p", "1")
     done = run(place, "x.conf", *words, "--latency-limit", "p50=0.001ms", "-o", "a.json")
     assert done.status == 3
     assert "no rate keeps p50 within 0.001 ms" in done.out
 
 
-def test_a_replay_has_a_rate(place: Path) -> None:
+def test_a_replay_can_run_at_a_rate(place: Path) -> None:
     workload = str(Path(__file__).parents[2] / "etc" / "workloads" / "sessions.workload")
     words = ("--only", "zeo", "-c", "2", "--workload", workload, "--rate", "200", "-p", "1")
     done = run(place, "x.conf", *words, "-o", "a.json")
@@ -89,7 +91,7 @@ def test_a_replay_has_a_rate(place: Path) -> None:
     assert "replay 200/s reached" in done.out
 
 
-def test_values_of_a_setting_have_servers_of_their_own(place: Path) -> None:
+def test_each_value_of_a_setting_is_measured_as_a_contender_of_its_own(place: Path) -> None:
     file = "a.json"
     words = ("cold", "--threads", "-c", "2", "--object-counts", "10", "-p", "1", "-n", "2")
     done = run(place, "x.conf", *words, "--define", "cache=1MB,10MB", "-o", file)
@@ -115,7 +117,7 @@ def test_values_of_a_setting_have_servers_of_their_own(place: Path) -> None:
     assert "did you mean cache?" in refused.err
 
 
-def test_benchmarks_in_rounds_have_no_rate(place: Path) -> None:
+def test_benchmarks_whose_clients_wait_for_each_other_have_no_rate(place: Path) -> None:
     words = ("--only", "zeo", "-c", "2", "--object-counts", "2", "--rate", "200")
     listed = run(place, "x.conf", *words, "--list")
     assert listed.status == 0, listed.err

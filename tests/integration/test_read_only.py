@@ -28,7 +28,9 @@ CONF = """
 """
 
 
-def test_benchmarks_that_read_run_where_their_objects_are_and_none_writes(tmp_path: Path) -> None:
+def test_a_read_only_storage_only_runs_benchmarks_that_read_existing_objects(
+    tmp_path: Path,
+) -> None:
     conf = tmp_path / "x.conf"
     conf.write_text(CONF.format(here=tmp_path, key=""))
     assert run(tmp_path, "x.conf", "hot", "-c", "1", *QUICK).status == 0

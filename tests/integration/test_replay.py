@@ -155,7 +155,7 @@ def calls(path: Path, last: int) -> list[list[tuple[str, int, int, bool]]]:
 
 
 @pytest.mark.parametrize("name", list(STORAGES))
-def test_the_recording_of_a_replay_is_the_recording_that_was_replayed(
+def test_a_recorded_replay_makes_the_same_calls_as_the_original_recording(
     name: str, place: Path, workload: Path
 ) -> None:
     recorded = place / "recorded"
@@ -168,7 +168,7 @@ def test_the_recording_of_a_replay_is_the_recording_that_was_replayed(
     assert calls(replayed, TRANSACTIONS) == calls(original, TRANSACTIONS)
 
 
-def test_all_storages_replay_the_transactions_of_several_clients(place: Path) -> None:
+def test_zeo_and_postgresql_replay_the_transactions_of_several_clients(place: Path) -> None:
     workload = application(place, threads=3)
     done = replay(
         place, contenders(*STORAGES), workload, "-c", "3", "-p", "2", "-n", "2", "-l", "20"
@@ -181,7 +181,7 @@ def test_all_storages_replay_the_transactions_of_several_clients(place: Path) ->
     assert left_behind(place) == []
 
 
-def test_objects_can_have_the_records_of_a_real_database(place: Path, workload: Path) -> None:
+def test_a_replay_can_use_the_records_of_a_real_database(place: Path, workload: Path) -> None:
     data = workload.with_name("Data.fs")
     before = data.read_bytes()
     words = ("--data", str(data), "-c", "1", "-p", "1", "-n", "2", "-l", "20")
@@ -197,7 +197,9 @@ def test_objects_can_have_the_records_of_a_real_database(place: Path, workload: 
     assert data.read_bytes() == before
 
 
-def test_data_that_is_of_another_application(place: Path, workload: Path) -> None:
+def test_missing_data_and_data_of_another_application_are_refused(
+    place: Path, workload: Path
+) -> None:
     DB(FileStorage(str(place / "Other.fs"))).close()
     for name, why in (("Other.fs", "it has only 1 of the"), ("missing", "No such file")):
         words = ("--data", str(place / name))

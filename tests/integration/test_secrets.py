@@ -155,7 +155,7 @@ def passwords_in(text: str, known: list[str]) -> list[str]:
 
 
 @pytest.mark.timeout(7200)
-def test_no_password_is_in_what_a_run_prints_logs_or_writes(full: bool) -> None:
+def test_a_run_never_prints_logs_or_writes_a_password(full: bool) -> None:
     everything = passwords(ALL if full else FEW)
     assert set(PRINTABLE) <= set("".join(everything)) or not full
     for start in range(0, len(everything), AT_A_TIME):

@@ -126,7 +126,7 @@ def going_on(place: Path, *benchmarks: str) -> Iterator[subprocess.Popen[str]]:
 # Servers as their sections describe them
 
 
-def test_postgresql_has_each_drivers_databases_and_has_them_in_the_next_run(place: Path) -> None:
+def test_postgresql_keeps_the_databases_of_each_driver_for_the_next_run(place: Path) -> None:
     preserving = {"hp_psycopg2": "psycopg2"}
     drivers = {**preserving, "hf_pg8000": "pg8000"}
     databases = "".join(f"database {name}\n" for name in drivers)
@@ -203,7 +203,7 @@ def test_postgresql_has_the_settings_databases_and_users_of_its_section(serving:
         ("postgres", "postgres", True),
     ],
 )
-def test_postgresql_lets_in_nobody_else(
+def test_postgresql_refuses_any_other_user_database_or_password(
     user: str, database: str, knows_it: bool, serving: Path
 ) -> None:
     given = given_by_latest_run(serving)["pg"]
@@ -241,7 +241,7 @@ def test_mariadb_has_the_settings_databases_and_users_of_its_section(serving: Pa
         ("", "a_b", ""),
     ],
 )
-def test_mariadb_lets_in_nobody_else(
+def test_mariadb_refuses_any_other_user_database_or_password(
     user: str, database: str, password: str | None, serving: Path
 ) -> None:
     given = given_by_latest_run(serving)["maria"]
@@ -285,7 +285,7 @@ def test_servers_are_reached_through_the_loopback_interface_only(serving: Path) 
 
 
 @of_serving
-def test_no_server_that_root_can_have_run_as_somebody_else_runs_as_root(serving: Path) -> None:
+def test_database_servers_and_memcached_never_run_as_root(serving: Path) -> None:
     servers = {"postgres", "mariadbd", "memcached"}
     seen = set()
     for pid, command in processes_in(serving).items():
@@ -320,7 +320,7 @@ ZEO = (
 )
 
 
-def test_zeo_with_ssl_and_with_a_persistent_cache(place: Path) -> None:
+def test_zeo_supports_ssl_and_persistent_caches(place: Path) -> None:
     (place / "x.conf").write_text(ZEO)
     done = run(place, "x.conf", "warm", "-c", "1", *ONCE, "-o", "a.json")
     assert done.status == 3, done.out + done.err
@@ -371,7 +371,7 @@ FAILING = (
 )
 
 
-def test_a_server_that_does_not_come_up_says_why_and_costs_only_its_contenders(
+def test_a_server_that_fails_to_start_says_why_and_fails_only_its_contenders(
     place: Path,
 ) -> None:
     servers = "".join(
@@ -392,7 +392,7 @@ def test_a_server_that_does_not_come_up_says_why_and_costs_only_its_contenders(
     assert left_behind(place) == []
 
 
-def test_only_servers_are_started_that_contenders_need(place: Path) -> None:
+def test_only_servers_that_contenders_need_are_started(place: Path) -> None:
     (place / "x.conf").write_text("".join(
         f"<zeoserver {name}>\n<filestorage>\npath kept-{name}.fs\n</filestorage>\n</zeoserver>\n"
         f"{using(name)}"
@@ -417,7 +417,7 @@ def test_two_runs_of_the_same_file_at_the_same_time_both_succeed(place: Path) ->
     assert left_behind(place) == []
 
 
-def test_a_directory_that_is_kept_is_for_one_run_at_a_time(place: Path) -> None:
+def test_a_kept_server_directory_cannot_be_used_by_two_runs_at_once(place: Path) -> None:
     kinds = ("postgresqlserver", "mysqlserver")
     (place / "x.conf").write_text(
         GOOD + "".join(f"<{kind} {kind}>\ndirectory {kind}\n</{kind}>\n{using(kind)}"
@@ -487,7 +487,7 @@ def test_a_killed_run_leaves_no_server_no_file_and_no_shared_memory(place: Path)
         wait_until(lambda: left_behind(place) == [] and still_there(memory) == [])
 
 
-def test_ctrl_c_stops_the_servers_at_once_and_prints_what_was_measured(place: Path) -> None:
+def test_ctrl_c_stops_the_servers_at_once_and_prints_the_results_so_far(place: Path) -> None:
     with in_its_midst(place) as (process, memory):
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=30)
@@ -502,7 +502,7 @@ def test_ctrl_c_stops_the_servers_at_once_and_prints_what_was_measured(place: Pa
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere shared memory is not told of")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_a_run_that_ends_while_a_database_is_made_leaves_no_shared_memory(
+def test_a_run_ended_during_database_creation_leaves_no_shared_memory(
     number: int, place: Path
 ) -> None:
     (place / "x.conf").write_text(f"<postgresqlserver pg/>\n{using('pg')}")
@@ -540,7 +540,7 @@ def as_ordinary_user() -> list[str]:
     return become
 
 
-def test_an_ordinary_user_has_the_same_servers(place: Path) -> None:
+def test_an_ordinary_user_can_run_the_same_servers(place: Path) -> None:
     (place / "x.conf").write_text(EVERYTHING)
     command = [sys.executable, "-m", "zodbshootout", "x.conf", "add", "-c", "1", *ONCE]
     surroundings = environment(place, HOME=str(place))

@@ -168,7 +168,7 @@ def test_trap_8_an_update_rewrites_the_files_of_blobs(with_blobs: Path) -> None:
 
 @shares("blobs")
 @pytest.mark.parametrize(("benchmark", "dataset"), [("add", Dataset.ADD), ("hot", Dataset.READ)])
-def test_blobs_have_the_size_that_was_asked_for_and_the_content_that_was_generated(
+def test_blobs_have_the_requested_size_and_the_generated_content(
     benchmark: str, dataset: Dataset, with_blobs: Path
 ) -> None:
     assert outcomes(with_blobs, benchmark) == dict.fromkeys(CONTENDERS, ("measured", ""))
@@ -180,7 +180,7 @@ def test_blobs_have_the_size_that_was_asked_for_and_the_content_that_was_generat
 
 
 @shares("blobs")
-def test_a_storage_without_blobs_is_not_supported_with_blobs(with_blobs: Path) -> None:
+def test_a_storage_without_blobs_is_not_supported_with_the_blobs_option(with_blobs: Path) -> None:
     states = cells(with_blobs / "a.cells.jsonl")
     for benchmark in ("add", "update", "hot"):
         state, reason = states["mapping", benchmark]
@@ -236,7 +236,7 @@ def inner_nodes(btree: Any) -> Iterator[list[Any]]:
 
 @shares("btrees")
 @pytest.mark.parametrize(("words", "cls", "shape"), TREES)
-def test_the_objects_are_in_a_btree_of_the_kind_that_was_asked_for(
+def test_objects_are_stored_in_a_btree_of_the_requested_kind(
     words: tuple[str, ...], cls: Any, shape: dict[str, Any], with_btrees: Path
 ) -> None:
     like = parameters(objects=MANY, **shape)
@@ -264,7 +264,7 @@ def test_the_objects_are_in_a_btree_of_the_kind_that_was_asked_for(
         ),
     ],
 )
-def test_trap_7_the_records_that_the_storages_return_have_the_size_that_was_asked_for(
+def test_trap_7_the_records_that_storages_return_have_the_requested_size(
     place_of: str, like: Parameters, request: pytest.FixtureRequest
 ) -> None:
     for contender in CONTENDERS:
@@ -312,7 +312,7 @@ def revisions(db: Any) -> Counter[bytes]:
 
 
 @shares("filled")
-def test_min_objects_are_loadable_objects_of_the_size_that_was_asked_for(filled: Path) -> None:
+def test_min_objects_creates_loadable_objects_of_the_requested_size(filled: Path) -> None:
     for contender in CONTENDERS:
         with connected(filled, contender) as connection:
             assert len(records(connection.db())) >= MINIMUM
@@ -326,7 +326,7 @@ def test_min_objects_are_loadable_objects_of_the_size_that_was_asked_for(filled:
 
 
 @shares("filled")
-def test_min_objects_that_are_there_are_not_written_again(filled: Path, tmp_path: Path) -> None:
+def test_min_objects_does_not_rewrite_existing_objects(filled: Path, tmp_path: Path) -> None:
     place = shutil.copytree(filled, tmp_path / "copy")
     measured(place, "steamin", *FILLED, "--min-objects", str(MINIMUM))
     for contender in CONTENDERS:
@@ -335,7 +335,7 @@ def test_min_objects_that_are_there_are_not_written_again(filled: Path, tmp_path
 
 
 @shares("filled")
-def test_min_objects_outlast_packing(packed: Path) -> None:
+def test_min_objects_survive_packing(packed: Path) -> None:
     for contender in CONTENDERS:
         with connected(packed, contender) as connection:
             assert filler_in(connection).total == MINIMUM
@@ -345,7 +345,7 @@ def test_min_objects_outlast_packing(packed: Path) -> None:
 
 
 @shares("filled")
-def test_packing_leaves_what_can_be_reached_and_nothing_else(filled: Path, packed: Path) -> None:
+def test_packing_leaves_exactly_the_reachable_objects(filled: Path, packed: Path) -> None:
     for contender in CONTENDERS:
         with opened(filled, contender) as before, opened(packed, contender) as after:
             was = records(before)
@@ -414,7 +414,7 @@ def assert_destroyed(place: Path, contender: str, by: str = "") -> None:
     assert blobs_in(place, contender) == 0
 
 
-def test_zap_force_destroys_all_data_of_all_contenders_and_then_add_is_measured(
+def test_zap_force_destroys_the_data_of_all_contenders_before_add_is_measured(
     place: Path,
 ) -> None:
     (place / "x.conf").write_text(CONF + TWIN)
@@ -430,7 +430,7 @@ def test_zap_force_destroys_all_data_of_all_contenders_and_then_add_is_measured(
 
 
 @shares("blobs")
-def test_zap_leaves_no_file_of_a_blob_with_the_contender_or_in_its_cache(
+def test_zap_removes_all_blob_files_of_a_contender_and_its_cache(
     with_blobs: Path, tmp_path: Path
 ) -> None:
     place = shutil.copytree(with_blobs, tmp_path / "copy")
@@ -440,7 +440,7 @@ def test_zap_leaves_no_file_of_a_blob_with_the_contender_or_in_its_cache(
     assert [name for name in directories if any((place / name).rglob("*.blob"))] == []
 
 
-def test_zap_destroys_the_data_of_the_contender_that_is_named_and_no_other(place: Path) -> None:
+def test_zap_destroys_the_data_of_only_the_named_contender(place: Path) -> None:
     bury_treasure(place)
     done = measured(place, "add", "--zap", "zeo", "-c", "1", *EXPENDABLE)
     assert "[y/N]" not in done.err
@@ -449,7 +449,7 @@ def test_zap_destroys_the_data_of_the_contender_that_is_named_and_no_other(place
     assert is_untouched(place, "sqlite")
 
 
-def test_zapping_what_is_not_there_is_bad_usage_and_destroys_nothing(place: Path) -> None:
+def test_zapping_an_unknown_contender_is_bad_usage_and_destroys_nothing(place: Path) -> None:
     bury_treasure(place)
     done = shoot_out(place, "add", "--zap", "nosuch", "-c", "1")
     assert done.status == 2
@@ -457,7 +457,7 @@ def test_zapping_what_is_not_there_is_bad_usage_and_destroys_nothing(place: Path
     assert all(is_untouched(place, contender) for contender in CONTENDERS)
 
 
-def test_trap_11_enter_at_the_question_destroys_nothing(place: Path) -> None:
+def test_trap_11_pressing_enter_at_the_prompt_destroys_nothing(place: Path) -> None:
     bury_treasure(place)
     done = measured(place, "add", "--zap", "-c", "1", *EXPENDABLE, answers="\n\n\n")
     for contender, storage in (("fs", "FileStorage ({})"), ("sqlite", "RelStorage ({})")):
@@ -467,14 +467,14 @@ def test_trap_11_enter_at_the_question_destroys_nothing(place: Path) -> None:
     assert all(is_untouched(place, contender) for contender in CONTENDERS)
 
 
-def test_what_is_not_clearly_a_yes_and_no_answer_at_all_destroy_nothing(place: Path) -> None:
+def test_an_answer_other_than_yes_or_a_missing_answer_destroys_nothing(place: Path) -> None:
     bury_treasure(place)
     done = measured(place, "add", "--zap", "-c", "1", *EXPENDABLE, answers="n\nY es\n")
     assert done.err.count("[y/N]") == len(CONTENDERS)
     assert all(is_untouched(place, contender) for contender in CONTENDERS)
 
 
-def test_where_nobody_can_be_asked_nothing_is_destroyed_or_measured(place: Path) -> None:
+def test_zap_without_a_terminal_is_bad_usage_and_destroys_nothing(place: Path) -> None:
     bury_treasure(place)
     done = shoot_out(place, "add", "--zap", "-c", "1")
     assert done.status == 2
@@ -485,7 +485,7 @@ def test_where_nobody_can_be_asked_nothing_is_destroyed_or_measured(place: Path)
     assert all(is_untouched(place, contender) for contender in CONTENDERS)
 
 
-def test_y_and_yes_destroy_the_data_of_the_contender_that_was_asked_about(place: Path) -> None:
+def test_only_y_and_yes_destroy_the_data_of_the_contender_in_question(place: Path) -> None:
     bury_treasure(place)
     measured(place, "add", "--zap", "-c", "1", *EXPENDABLE, answers="y\nyeah\nyes\n")
     assert_destroyed(place, "fs")
@@ -524,7 +524,7 @@ client, where the storage has a thread of its own.
         (("--gevent",), CONTENDERS, ("add",), 1),
     ],
 )
-def test_a_profile_of_each_contender_and_benchmark_has_what_all_clients_have_run(
+def test_the_profile_of_each_cell_covers_the_runs_of_all_clients(
     crew: tuple[str, ...],
     contenders: tuple[str, ...],
     names: tuple[str, ...],
@@ -599,7 +599,7 @@ def leak_report(tmp_path_factory: pytest.TempPathFactory) -> LeakReport:
 
 
 @shares("leaks")
-def test_leaks_names_the_class_of_which_each_commit_leaves_an_object(
+def test_leaks_names_the_class_whose_objects_each_commit_leaves_behind(
     leak_report: LeakReport,
 ) -> None:
     of_the_class = [match for match in leak_report.matches() if match["more"]]
@@ -612,13 +612,13 @@ def test_leaks_names_the_class_of_which_each_commit_leaves_an_object(
 
 
 @shares("leaks")
-def test_leaks_tells_something_after_every_value(leak_report: LeakReport) -> None:
+def test_leaks_reports_after_every_value(leak_report: LeakReport) -> None:
     assert {(match["contender"], match["value"]) for match in leak_report.matches()} == {
         (contender, value) for contender in (*CONTENDERS, "leaky") for value in ("1", "2", "3")
     }
 
 
-def test_leaks_of_processes_is_bad_usage(place: Path) -> None:
+def test_leaks_with_several_processes_is_bad_usage(place: Path) -> None:
     done = shoot_out(place, "add", "--leaks", "-c", "2")
     assert done.status == 2
     assert done.complaint.startswith("zodbshootout: --leaks looks at the objects of one process")

@@ -57,7 +57,7 @@ def numbers(text: Any) -> list[float]:
     return [float(word) for word in str(text).split()]
 
 
-def test_a_stored_value_is_what_the_samples_say(runs: Runs) -> None:
+def test_stored_values_agree_with_the_metadata_of_the_clients(runs: Runs) -> None:
     assert runs
     for cell, pyperf_run in runs.items():
         clients = int(str(pyperf_run.get_metadata()["concurrency"]))
@@ -99,7 +99,7 @@ def test_warm_ups_stay_out_of_the_summaries(runs: Runs) -> None:
 
 
 @of_crew("alone")
-def test_what_contenders_did_in_a_slice_of_the_same_number_is_a_pair(runs: Runs) -> None:
+def test_every_contender_runs_a_slice_before_any_runs_the_next(runs: Runs) -> None:
     added = {cell: pyperf_run for cell, pyperf_run in runs.items() if cell[1] == "add"}
     assert len(added) >= 3
     starts = {
@@ -115,5 +115,5 @@ def test_what_contenders_did_in_a_slice_of_the_same_number_is_a_pair(runs: Runs)
 
 
 @of_crew("sharing")
-def test_the_shape_of_a_crew_is_in_the_metadata(runs: Runs) -> None:
+def test_the_concurrency_of_a_crew_is_in_the_metadata(runs: Runs) -> None:
     assert {pyperf_run.get_metadata()["concurrency"] for pyperf_run in runs.values()} == {3}

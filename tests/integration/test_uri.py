@@ -45,7 +45,7 @@ def zeo(tmp_path: Path) -> Iterator[str]:
         (["-c", "3", "--threads"], "3 threads sharing one DB"),
     ],
 )
-def test_a_filestorage(words: list[str], crew: str, tmp_path: Path) -> None:
+def test_a_filestorage_uri_is_measured(words: list[str], crew: str, tmp_path: Path) -> None:
     done = run(tmp_path, "file://kept $1.fs", "add", "cold", *words, *QUICK, "-o", "a.json")
     assert done.status == 0, done.out + done.err
     assert names_in(tmp_path / "a.d" / "file.json") == {"add", "cold"}
@@ -57,7 +57,7 @@ def test_a_filestorage(words: list[str], crew: str, tmp_path: Path) -> None:
     assert left_behind(tmp_path) == []
 
 
-def test_what_a_filestorage_cannot_do_is_said_before_and_after(tmp_path: Path) -> None:
+def test_an_unsupported_crew_of_a_filestorage_is_reported_by_list_and_run(tmp_path: Path) -> None:
     words = ("file://x.fs", "hot", "-c", "2")
     listed = run(tmp_path, *words, "--list")
     assert listed.status == 0
@@ -69,7 +69,7 @@ def test_what_a_filestorage_cannot_do_is_said_before_and_after(tmp_path: Path) -
     assert cells(tmp_path / "a.cells.jsonl") == {("file", "hot"): ("not supported", REFUSED)}
 
 
-def test_a_zeo_server(zeo: str, tmp_path: Path) -> None:
+def test_a_zeo_uri_is_measured(zeo: str, tmp_path: Path) -> None:
     done = run(tmp_path, f"zeo://{zeo}?connection_cache_size=99", "add", "cold", "warm", "-c", "2",
                "--include-mapping", "--only", "zeo", *QUICK, "-o", "a.json")  # fmt: skip
     assert done.status == 0, done.out + done.err
@@ -80,7 +80,7 @@ def test_a_zeo_server(zeo: str, tmp_path: Path) -> None:
     assert "; cache_size=99;" in str(metadata["configuration"])
 
 
-def test_a_zeo_server_is_zapped_when_that_is_wanted(zeo: str, tmp_path: Path) -> None:
+def test_a_zeo_server_is_zapped_if_the_user_confirms(zeo: str, tmp_path: Path) -> None:
     for answer, name in (("n\n", "a.json"), ("y\n", "b.json")):
         done = run(tmp_path, "--zap", f"zeo://{zeo}", "add", "--threads", *QUICK, "-o", name,
                    answers=answer)  # fmt: skip
@@ -90,20 +90,20 @@ def test_a_zeo_server_is_zapped_when_that_is_wanted(zeo: str, tmp_path: Path) ->
     assert metadata_of(tmp_path / "b.d" / "zeo.json", "add")["zapped"] is True
 
 
-def test_a_zeo_server_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_zeo_server_is_reported_with_advice(tmp_path: Path) -> None:
     done = run(tmp_path, "zeo://localhost:1", "add", "-c", "1", *QUICK, "-o", "a.json")
     assert done.status == 3
     assert "no ZEO server at localhost:1; start one there: runzeo -a localhost:1 -f" in done.out
 
 
-def test_storages_in_memory_beside_the_floor(tmp_path: Path) -> None:
+def test_a_memory_uri_is_measured_next_to_the_floor(tmp_path: Path) -> None:
     done = run(tmp_path, "memory://", "cold", "hot", "--include-mapping", *QUICK, "-o", "a.json")
     assert done.status == 0, done.out + done.err
     assert set(cells(tmp_path / "a.cells.jsonl").values()) == {("measured", "")}
     assert {path.stem for path in (tmp_path / "a.d").iterdir()} == {"memory", "mapping"}
 
 
-def test_a_demostorage_leaves_its_base_alone(tmp_path: Path) -> None:
+def test_a_demostorage_leaves_its_base_unchanged(tmp_path: Path) -> None:
     assert run(tmp_path, "file://x.fs", "cold", *QUICK, "-o", "a.json").status == 0
     before = (tmp_path / "x.fs").read_bytes()
     done = run(tmp_path, "demo:(file://x.fs)/(memory://)#connection_pool_size=9", "add", "cold",
@@ -115,7 +115,7 @@ def test_a_demostorage_leaves_its_base_alone(tmp_path: Path) -> None:
     assert (tmp_path / "x.fs").read_bytes() == before
 
 
-def test_sqlite_through_the_resolver_of_relstorage(tmp_path: Path) -> None:
+def test_an_sqlite_uri_is_measured_through_the_resolver_of_relstorage(tmp_path: Path) -> None:
     done = run(tmp_path, "sqlite://?data_dir=db&keep_history=false", "add", "cold",
                "readCurrent_conflicts", "-c", "2", *QUICK, "-o", "a.json")  # fmt: skip
     assert done.status == 0, done.out + done.err
@@ -128,7 +128,7 @@ def test_sqlite_through_the_resolver_of_relstorage(tmp_path: Path) -> None:
     assert (tmp_path / "db").is_dir()
 
 
-def test_sections_in_a_file(tmp_path: Path) -> None:
+def test_zodburi_sections_of_a_file_are_measured(tmp_path: Path) -> None:
     (tmp_path / "x.conf").write_text(
         "<zeoserver main>\n<filestorage>\npath $scratch/x.fs\n</filestorage>\n</zeoserver>\n"
         "<zodburi one>\nuri zeo://$main\n</zodburi>\n"
@@ -140,7 +140,7 @@ def test_sections_in_a_file(tmp_path: Path) -> None:
     assert left_behind(tmp_path) == []
 
 
-def test_a_password_goes_nowhere(tmp_path: Path) -> None:
+def test_a_password_in_a_uri_is_never_printed_or_stored(tmp_path: Path) -> None:
     uri = "zeo://u:geheim@localhost:1?password=geheim&wait=1"
     done = run(tmp_path, uri, "add", "-c1", "--include-mapping", *QUICK, "-o", "a.json", "-v")
     assert done.status == 3
@@ -161,7 +161,7 @@ def test_a_password_goes_nowhere(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_bad_uri_is_one_line_and_status_2(
+def test_a_bad_uri_prints_one_line_and_returns_2(
     uri: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -173,7 +173,7 @@ def test_a_bad_uri_is_one_line_and_status_2(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_without_zodburi_it_is_said_what_to_install(tmp_path: Path) -> None:
+def test_a_run_without_zodburi_says_how_to_install_it(tmp_path: Path) -> None:
     (tmp_path / "without").mkdir()
     (tmp_path / "without" / "zodburi.py").write_text("raise ImportError\n")
     done = run(tmp_path, "file://x.fs", PYTHONPATH=str(tmp_path / "without"))

@@ -13,7 +13,7 @@ from tests.integration.command import left_behind, run
 from zodbshootout.cli.main import main
 
 
-def test_trap_12_fail_fast_stops_at_the_first_failure_whose_traceback_is_logged(
+def test_trap_12_fail_fast_stops_at_the_first_failure_and_logs_its_traceback(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "x.conf").write_text("%import faulty\n" + faulty("raises", "raise") + GOOD)
@@ -24,7 +24,7 @@ def test_trap_12_fail_fast_stops_at_the_first_failure_whose_traceback_is_logged(
     assert "Traceback (most recent call last)" in done.err
 
 
-def test_a_report_is_written_at_the_end_and_holds_how_to_run_it_again(tmp_path: Path) -> None:
+def test_a_run_ends_with_a_report_that_contains_command_and_configuration(tmp_path: Path) -> None:
     (tmp_path / "x.conf").write_text("# cache\n" + GOOD)
     words = ("x.conf", "add", "-c", "1", *BUSY, "--label", "a b", "-o", "a.json")
     done = run(tmp_path, *words, "--report", "page.md")
@@ -118,7 +118,7 @@ def home(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_bad_input_is_one_line_and_status_2_before_anything_is_measured(
+def test_bad_input_prints_one_line_and_returns_2_before_measuring(
     name: str, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(home)
@@ -135,7 +135,7 @@ def test_bad_input_is_one_line_and_status_2_before_anything_is_measured(
 
 
 @pytest.mark.parametrize("name", IN_A_PROCESS)
-def test_bad_input_is_the_status_of_the_process(name: str, home: Path) -> None:
+def test_the_process_exits_with_status_2_on_bad_input(name: str, home: Path) -> None:
     words, message = BAD[name]
     done = run(home, *words)
     assert done.status == 2

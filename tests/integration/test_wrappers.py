@@ -203,7 +203,7 @@ def test_wrapped_storages_are_measured_by_one_client(tmp_path: Path) -> None:
     assert "version_SQLite" in metadata(tmp_path, "zlib_sqlite", "cold")
 
 
-def test_wrapped_storages_are_measured_by_threads_that_share_one(tmp_path: Path) -> None:
+def test_wrapped_storages_are_measured_by_threads_that_share_a_db(tmp_path: Path) -> None:
     rest = unsupported(
         tmp_path, "add", "load", "store", "conflicts", "-c", "2", "--threads",
         expected={("serverzlib", "conflicts"): "ServerZlibStorage compresses what it has resolved"},
@@ -215,7 +215,7 @@ def test_wrapped_storages_are_measured_by_threads_that_share_one(tmp_path: Path)
     )
 
 
-def test_wrapped_storages_are_measured_by_processes_where_those_can_share_them(
+def test_wrapped_storages_are_measured_by_processes_if_those_can_share_them(
     tmp_path: Path,
 ) -> None:
     advice = "; use --threads shared, or -c 1"
@@ -232,7 +232,7 @@ def test_wrapped_storages_are_measured_by_processes_where_those_can_share_them(
     assert rest == {}
 
 
-def test_wrapped_storages_keep_blobs_where_what_they_wrap_does(tmp_path: Path) -> None:
+def test_wrapped_storages_store_blobs_if_the_underlying_storage_does(tmp_path: Path) -> None:
     names = ("add", "cold")
     without = ("serverzlib", "base_zeo", "foreign")
     rest = unsupported(
@@ -246,7 +246,7 @@ def test_wrapped_storages_keep_blobs_where_what_they_wrap_does(tmp_path: Path) -
     )
 
 
-def test_wrapped_storages_are_zapped_and_packed_where_that_can_be_done(tmp_path: Path) -> None:
+def test_wrapped_storages_are_zapped_and_packed_if_possible(tmp_path: Path) -> None:
     rest = unsupported(
         tmp_path, "add", "-c", "1", "--zap", "force", "--pack",
         expected={("demo_changes", "add"): "DemoStorage cannot pack changes"},

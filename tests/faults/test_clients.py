@@ -54,24 +54,26 @@ def crew(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 @pytest.mark.parametrize("fault", CRASHES)
-def test_a_client_that_crashes_on_the_clock(fault: str, crew: Wreck) -> None:
+def test_a_client_that_crashes_on_the_clock_fails_its_cell(fault: str, crew: Wreck) -> None:
     crew.check_failed(fault, CRASHES[fault], benchmarks=["add"])
 
 
-def test_a_client_that_hangs_for_ever(crew: Wreck) -> None:
+def test_a_client_that_hangs_fails_its_cell_at_the_timeout(crew: Wreck) -> None:
     crew.check_failed(
         "hang", "not done within its time limit of 5 s (--timeout)", benchmarks=["add"]
     )
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_a_client_that_raises(stage: str, crew: Wreck) -> None:
+def test_a_client_that_raises_at_any_stage_fails_its_cell(stage: str, crew: Wreck) -> None:
     crew.check_failed(f"raise_{stage}", "StorageError: the disk is on fire")
 
 
 @pytest.mark.parametrize("crew", [in_a_group("processes")], indirect=True)
 @pytest.mark.parametrize("name", OF_PROCESSES)
-def test_a_client_that_crashes_or_hangs_elsewhere(name: str, crew: Wreck) -> None:
+def test_a_client_that_crashes_or_hangs_off_the_clock_fails_its_cell(
+    name: str, crew: Wreck
+) -> None:
     crew.check_failed(name)
 
 
@@ -105,7 +107,9 @@ def mishaps(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Wreck]:
 
 @pytest.mark.xdist_group("mishaps")
 @pytest.mark.parametrize("fault", ONCE)
-def test_a_mishap_that_passes_costs_nothing(fault: str, mishaps: tuple[Path, Wreck]) -> None:
+def test_a_transient_fault_loses_no_cell_and_no_run(
+    fault: str, mishaps: tuple[Path, Wreck]
+) -> None:
     place, run = mishaps
     assert (place / f"{fault}.done").exists()
     name = fault.replace("-", "_")
@@ -115,13 +119,15 @@ def test_a_mishap_that_passes_costs_nothing(fault: str, mishaps: tuple[Path, Wre
 
 
 @pytest.mark.xdist_group("mishaps")
-def test_mishaps_that_pass_leave_nothing_behind(mishaps: tuple[Path, Wreck]) -> None:
+def test_transient_faults_leave_nothing_behind(mishaps: tuple[Path, Wreck]) -> None:
     mishaps[1].check_others_are_measured()
 
 
 @pytest.mark.xdist_group("mishaps")
 @pytest.mark.parametrize("fault", GOOD_AGAIN)
-def test_a_worker_that_crashes_once_is_tried_again(fault: str, mishaps: tuple[Path, Wreck]) -> None:
+def test_a_worker_that_crashes_once_is_retried_and_reported(
+    fault: str, mishaps: tuple[Path, Wreck]
+) -> None:
     _, run = mishaps
     again = [line for line in run.done.out.splitlines() if "1 run repeated after a crash: " in line]
     assert len(again) == len(GOOD_AGAIN)
@@ -133,7 +139,9 @@ def test_a_worker_that_crashes_once_is_tried_again(fault: str, mishaps: tuple[Pa
 
 @pytest.mark.xdist_group("mishaps")
 @pytest.mark.parametrize("fault", CLOCKS)
-def test_a_clock_that_steps(fault: str, mishaps: tuple[Path, Wreck]) -> None:
+def test_a_clock_that_steps_does_not_distort_the_values(
+    fault: str, mishaps: tuple[Path, Wreck]
+) -> None:
     name = fault.replace("-", "_")
     suite = pyperf.BenchmarkSuite.load(str(mishaps[0] / "a.d" / f"{name}.json"))
     assert len(suite) == 2
@@ -157,14 +165,14 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> Wreck:
 
 @pytest.mark.xdist_group("once")
 @pytest.mark.parametrize("name", ["killed", "worker"])
-def test_how_often_a_run_is_tried_again_can_be_set(name: str, once: Wreck) -> None:
+def test_a_crash_fails_the_cell_if_there_are_no_retries(name: str, once: Wreck) -> None:
     once.check_failed(name, "was killed by SIGKILL", benchmarks=["add"])
     assert "repeated after a crash" not in once.done.out
     once.check_others_are_measured("killed", "worker", "late")
 
 
 @pytest.mark.xdist_group("once")
-def test_what_was_measured_before_it_fails_is_kept(once: Wreck) -> None:
+def test_a_cell_that_fails_keeps_its_earlier_runs(once: Wreck) -> None:
     reason = once.failures("late")["add"]
     assert once.runs["late add"] == 1
     assert f"{reason}; the figure is that of 1 run before that" in once.done.out

@@ -25,14 +25,14 @@ def small_disk(place: Path, size: str) -> Iterator[Path]:
         subprocess.run(["umount", "--lazy", str(disk)], check=True)
 
 
-def test_a_disk_that_is_full_for_a_storage(tmp_path: Path) -> None:
+def test_a_storage_on_a_full_disk_fails_its_cells(tmp_path: Path) -> None:
     with small_disk(tmp_path, "100k") as disk:
         text = f"<zodb bad>\n<filestorage>\npath {disk}/a.fs\n</filestorage>\n</zodb>\n"
         done = measure(tmp_path, text, "-s", "2000")
         check_failed(done, tmp_path, "No space left on device", failed=("bad add", "bad cold"))
 
 
-def test_a_disk_that_is_full_for_results(tmp_path: Path) -> None:
+def test_a_disk_that_fills_up_keeps_the_results_written_before(tmp_path: Path) -> None:
     (tmp_path / "x.conf").write_text(GOOD)
     with small_disk(tmp_path, "36k") as disk:
         words = ("x.conf", "add", "steamin", "-c", "1", *QUICK, "-p", "20")
@@ -48,7 +48,7 @@ def test_a_disk_that_is_full_for_results(tmp_path: Path) -> None:
     assert left_behind(tmp_path) == []
 
 
-def test_a_disk_that_is_full_for_a_report_loses_no_results(tmp_path: Path) -> None:
+def test_a_report_on_a_full_disk_loses_no_results(tmp_path: Path) -> None:
     (tmp_path / "x.conf").write_text(GOOD)
     with small_disk(tmp_path, "100k") as disk:
         words = ("x.conf", "add", "-c", "1", *QUICK, "-o", "a.json")
@@ -62,7 +62,7 @@ def test_a_disk_that_is_full_for_a_report_loses_no_results(tmp_path: Path) -> No
     assert left_behind(tmp_path) == []
 
 
-def test_a_directory_of_results_that_is_removed(tmp_path: Path) -> None:
+def test_removing_the_directory_of_results_loses_no_run(tmp_path: Path) -> None:
     (tmp_path / "results").mkdir()
     text = faulty("bad", "remove", when=tmp_path / "results" / "a.json", once=tmp_path / "done")
     done = measure(tmp_path, text, "-p", "3", output="results/a.json")

@@ -56,7 +56,7 @@ def check_gone(cluster: DaskCluster, place: Path) -> None:
     ],
     ids=["before the start", "in a slice", "between slices"],
 )
-def test_a_host_that_is_lost_fails_the_cell(
+def test_a_lost_host_fails_the_cell_and_the_next(
     during: str, causes: tuple[str, ...], tmp_path: Path
 ) -> None:
     with dask_cluster(tmp_path, TWO) as cluster:
@@ -75,7 +75,7 @@ def test_a_host_that_is_lost_fails_the_cell(
         check_gone(cluster, tmp_path)
 
 
-def test_a_scheduler_that_goes_away_fails_the_cell(tmp_path: Path) -> None:
+def test_a_killed_scheduler_fails_the_cell_and_the_next(tmp_path: Path) -> None:
     with dask_cluster(tmp_path, TWO) as cluster:
         done = measure(tmp_path, bad("kill-dask-scheduler", during="run"), cluster)
         assert done.status == 3, done.out + done.err
@@ -105,7 +105,7 @@ def test_a_host_that_cannot_reach_the_storage_is_named(tmp_path: Path) -> None:
         check_gone(cluster, tmp_path)
 
 
-def test_no_client_goes_on_after_an_interrupt(tmp_path: Path) -> None:
+def test_no_client_keeps_running_after_an_interrupt(tmp_path: Path) -> None:
     hung = tmp_path / "hung"
     (tmp_path / "x.conf").write_text(IMPORTS + bad("hang", during="run", once=str(hung)))
     with dask_cluster(tmp_path, TWO) as cluster:
@@ -121,7 +121,7 @@ def test_no_client_goes_on_after_an_interrupt(tmp_path: Path) -> None:
         check_gone(cluster, tmp_path)
 
 
-def test_clocks_that_are_apart_change_nothing(tmp_path: Path) -> None:
+def test_clocks_that_differ_between_hosts_do_not_distort_times(tmp_path: Path) -> None:
     ahead = ("unshare", "--fork", "--kill-child", "--time", "--monotonic", str(OFFSET))
     with dask_cluster(tmp_path, {"alpha": (), "beta": ahead}) as cluster:
         done = measure(tmp_path, GOOD, cluster)

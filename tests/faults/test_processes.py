@@ -26,7 +26,7 @@ from tests.integration.command import (
 ALL = ["good add", "bad add", "good cold", "bad cold"]
 
 
-def test_a_run_is_made_again_if_the_process_that_starts_workers_is_killed(tmp_path: Path) -> None:
+def test_a_run_is_repeated_if_the_fork_server_is_killed(tmp_path: Path) -> None:
     done = measure(tmp_path, faulty("bad", "kill-fork-server", once=tmp_path / "done"), "-p", "2")
     assert done.status == 0, done.out + done.err
     assert "1 run repeated after a crash: " in done.out
@@ -36,7 +36,7 @@ def test_a_run_is_made_again_if_the_process_that_starts_workers_is_killed(tmp_pa
     assert left_behind(tmp_path) == []
 
 
-def test_the_rows_after_the_process_that_starts_workers_was_killed_are_measured(
+def test_the_rows_after_a_killed_fork_server_are_measured(
     tmp_path: Path,
 ) -> None:
     done = measure(tmp_path, faulty("bad", "kill-fork-server"), "--retries", "0")
@@ -49,7 +49,7 @@ def test_the_rows_after_the_process_that_starts_workers_was_killed_are_measured(
     assert left_behind(tmp_path) == []
 
 
-def test_the_guardian_is_killed(tmp_path: Path) -> None:
+def test_a_run_stops_if_the_guardian_is_killed(tmp_path: Path) -> None:
     done = measure(tmp_path, faulty("bad", "kill-guardian"), "cold", "-p", "2")
     assert done.status == 3, done.out + done.err
     assert "stopped: the process that cleans up after the run has ended before it" in done.err
@@ -76,12 +76,12 @@ def values_in(place: Path) -> dict[str, list[tuple[float, ...]]]:
 
 
 @pytest.mark.xdist_group("killed command")
-def test_the_command_is_killed(killed: Path) -> None:
+def test_a_killed_command_keeps_the_runs_of_the_first_round(killed: Path) -> None:
     assert {name.split()[0] for name in values_in(killed)} == {"good:", "bad:"}
     assert all(len(runs) == 1 for runs in values_in(killed).values())
 
 
-def test_the_command_is_killed_while_a_client_hangs(tmp_path: Path) -> None:
+def test_the_guardian_ends_a_hanging_client_if_the_command_is_killed(tmp_path: Path) -> None:
     """Check that the guardian ends a client that cannot notice that the command is gone."""
     hung = tmp_path / "hung"
     (tmp_path / "x.conf").write_text(f"%import faulty\n{faulty('bad', 'hang', once=hung)}")
@@ -92,7 +92,7 @@ def test_the_command_is_killed_while_a_client_hangs(tmp_path: Path) -> None:
 
 
 @pytest.mark.xdist_group("killed command")
-def test_a_killed_run_is_resumed_where_it_was(killed: Path, tmp_path: Path) -> None:
+def test_a_killed_run_is_resumed_after_its_last_stored_runs(killed: Path, tmp_path: Path) -> None:
     place = shutil.copytree(killed, tmp_path / "copy")
     before = values_in(place)
     words = ("x.conf", "add", "cold", "-c", "1", *QUICK, "-l", "8", "-p", "3")
@@ -107,7 +107,7 @@ def test_a_killed_run_is_resumed_where_it_was(killed: Path, tmp_path: Path) -> N
     assert values_in(place) == after
 
 
-def test_only_the_same_run_is_resumed(tmp_path: Path) -> None:
+def test_resume_refuses_the_results_of_a_different_run(tmp_path: Path) -> None:
     (tmp_path / "x.conf").write_text(GOOD)
     words = ("x.conf", "add", "-c", "1", *QUICK)
     assert run(tmp_path, *words, "-o", "a.json").status == 0
@@ -153,7 +153,9 @@ def started(place: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("stage", STAGES)
-def test_ctrl_c_at_each_stage(stage: str, number: int, tmp_path: Path) -> None:
+def test_sigint_or_sigterm_ends_a_run_cleanly_at_each_stage(
+    stage: str, number: int, tmp_path: Path
+) -> None:
     (tmp_path / "x.conf").write_text(SERVERS)
     with started(tmp_path, *LONG) as process:
         wait_until(lambda: STAGES[stage](tmp_path))

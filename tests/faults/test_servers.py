@@ -67,19 +67,19 @@ def killed() -> Iterator[Wreck]:
 
 
 @pytest.mark.parametrize("name", STORAGES)
-def test_a_server_that_is_killed(name: str, killed: Wreck) -> None:
+def test_a_server_killed_on_the_clock_fails_only_its_contender(name: str, killed: Wreck) -> None:
     server, _ = STORAGES[name]
     killed.check_failed(name, f"server {server} was killed by SIGKILL", benchmarks=BOTH)
     killed.check_others_are_measured(*STORAGES)
 
 
-def test_a_server_that_is_killed_when_a_slice_is_prepared(place: Path) -> None:
+def test_a_server_killed_while_a_slice_is_prepared_fails_its_contender(place: Path) -> None:
     text = ZEO_SERVER + faulty("bad", "kill-zeo", ZEO, during="supply")
     done = measure(place, text, "--timeout", "60")
     check_failed(done, place, "server main was killed by SIGKILL", failed=("bad add", "bad cold"))
 
 
-def test_a_server_that_is_killed_between_runs(place: Path) -> None:
+def test_a_server_killed_between_runs_is_reported_and_others_are_measured(place: Path) -> None:
     text = ZEO_SERVER + faulty("bad", "kill-zeo", ZEO, during="set_up", when=place / "a.json")
     done = measure(place, text, "--timeout", "60", "-p", "2")
     assert done.status == 3
@@ -140,31 +140,31 @@ def closed() -> Iterator[Wreck]:
         yield wreck(place, text, "--open-timeout", "5", imports=IMPORTS)
 
 
-def test_contenders_that_get_at_no_database_cost_no_other(closed: Wreck) -> None:
+def test_contenders_that_cannot_open_their_databases_do_not_affect_others(closed: Wreck) -> None:
     closed.check_others_are_measured(*CLOSED)
 
 
-def test_a_connection_that_is_refused(closed: Wreck) -> None:
+def test_a_refused_connection_fails_the_contender(closed: Wreck) -> None:
     closed.check_failed("no_zeo", "no ZEO server at localhost:1; start one there", benchmarks=BOTH)
     closed.check_failed("no_postgresql", benchmarks=BOTH)
 
 
 @pytest.mark.parametrize("name", ["wrong_postgresql", "wrong_mysql"])
-def test_authentication_that_is_refused(name: str, closed: Wreck) -> None:
+def test_a_wrong_password_fails_the_contender_and_is_not_printed(name: str, closed: Wreck) -> None:
     closed.check_failed(name, "cannot be opened: ", benchmarks=BOTH)
     assert "wrong one" not in closed.done.out + closed.done.err
 
 
-def test_relstorages_own_section_says_what_to_write_for_mariadb(closed: Wreck) -> None:
+def test_relstorages_own_mysql_section_fails_for_mariadb_with_advice(closed: Wreck) -> None:
     advice = "for this server write '%import zodbshootout.mysql' and <mysql-or-mariadb>"
     closed.check_failed("other_section", advice, benchmarks=BOTH)
 
 
-def test_a_schema_that_is_missing(closed: Wreck) -> None:
+def test_a_missing_schema_fails_the_contender(closed: Wreck) -> None:
     closed.check_failed("no_schema", "cannot be opened: ", benchmarks=BOTH)
 
 
-def test_a_storage_that_never_answers_while_it_is_opened(closed: Wreck) -> None:
+def test_a_storage_that_never_answers_fails_at_the_open_timeout(closed: Wreck) -> None:
     closed.check_failed(
         "silent",
         "cannot be opened: not done within its time limit of 5 s (--open-timeout)",
@@ -174,7 +174,7 @@ def test_a_storage_that_never_answers_while_it_is_opened(closed: Wreck) -> None:
     assert waiting in closed.done.err
 
 
-def test_a_server_that_does_not_come_up_gives_its_last_words(closed: Wreck) -> None:
+def test_a_server_that_fails_to_start_is_reported_with_its_last_output(closed: Wreck) -> None:
     closed.check_failed(
         "failing", "server broken ended at once:", "Is a directory", benchmarks=BOTH
     )

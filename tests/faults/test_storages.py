@@ -37,34 +37,34 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Wreck:
     return wreck(place, text + NO_DATABASE, "--open-timeout", "4", imports=imports)
 
 
-def test_storages_that_fail_cost_no_other(opened: Wreck) -> None:
+def test_failing_storages_do_not_affect_others(opened: Wreck) -> None:
     opened.check_others_are_measured(*OPENING, *CLOSING, *DRIVERS, "no_database")
 
 
 @pytest.mark.parametrize("fault", ["raise", "kill", "exit"])
-def test_a_storage_that_fails_when_it_is_opened(fault: str, opened: Wreck) -> None:
+def test_a_storage_that_cannot_be_opened_fails_all_its_cells(fault: str, opened: Wreck) -> None:
     opened.check_failed(fault, "cannot be opened: ", benchmarks=BOTH)
 
 
-def test_a_storage_that_hangs_when_it_is_opened(opened: Wreck) -> None:
+def test_a_storage_that_hangs_while_opening_fails_at_the_open_timeout(opened: Wreck) -> None:
     opened.check_failed("hang", "time limit of 4 s (--open-timeout)", benchmarks=BOTH)
 
 
 @pytest.mark.parametrize("name", CLOSING)
-def test_a_storage_that_fails_when_it_is_closed(name: str, opened: Wreck) -> None:
+def test_a_storage_that_cannot_be_closed_fails_all_its_cells(name: str, opened: Wreck) -> None:
     opened.check_failed(name, benchmarks=BOTH)
 
 
 @pytest.mark.parametrize("driver", DRIVERS)
-def test_a_driver_that_is_missing(driver: str, opened: Wreck) -> None:
+def test_a_missing_driver_is_reported_with_how_to_install_it(driver: str, opened: Wreck) -> None:
     opened.check_failed(driver, "install it: pip install", benchmarks=BOTH)
 
 
-def test_a_file_that_is_no_database(opened: Wreck) -> None:
+def test_a_file_that_is_not_a_database_cannot_be_opened(opened: Wreck) -> None:
     opened.check_failed("no_database", "cannot be opened: FileStorageFormatError", benchmarks=BOTH)
 
 
-def test_a_package_that_raises_when_its_section_is_imported(tmp_path: Path) -> None:
+def test_a_package_that_raises_on_import_is_bad_usage(tmp_path: Path) -> None:
     package = tmp_path / "raising"
     package.mkdir()
     (package / "__init__.py").write_text("raise RuntimeError('this is no package')\n")

@@ -1,4 +1,4 @@
-"""Runs in which something goes wrong with some contenders, and what they have to leave."""
+"""Run faulty contenders, and check the results of such runs."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tests.integration.command import QUICK, Done, left_behind, run
 
 BUSY = (*QUICK, "-l", "8")
 FAULTY_COMMIT = 14
-"""The commit of an opened storage that goes wrong: by then what is read is written, and ``add`` of
-as many iterations as ``BUSY`` says is in the middle of its values."""
+"""The commit with the fault, counted from the opening of a storage: by then the objects to read are
+written, and ``add`` with the iterations of ``BUSY`` is in the middle of its values."""
 GOOD = "<zodb good>\n<filestorage>\npath $scratch/good.fs\n</filestorage>\n</zodb>\n"
 
 
 def faulty(name: str, fault: str, storage: str = "", **keys: Any) -> str:
-    """Return a contender in which something goes wrong, by default in the middle of ``add``.
+    """Return a contender with a fault, which by default occurs in the middle of ``add``.
 
     Its *storage* is a FileStorage by default.
     """
@@ -45,18 +45,18 @@ def measure(
 
 
 @dataclass(frozen=True)
-class Wreck:
-    """A run that has ended, with what several faulty contenders have left of it."""
+class FaultyRun:
+    """A finished run of several faulty contenders."""
 
     done: Done
     outcomes: dict[str, tuple[str, str]]
     """The state and the reason of each cell."""
     runs: dict[str, int]
-    """The number of runs that pyperf finds of each cell."""
+    """The number of runs of each cell, as pyperf counts them."""
     left_behind: list[str]
 
     def failures(self, contender: str) -> dict[str, str]:
-        """Return why cells of a contender have failed, by their benchmarks."""
+        """Return the reasons why cells of a contender have failed, by benchmark."""
         return {
             name.split()[1]: reason
             for name, (state, reason) in self.outcomes.items()
@@ -66,9 +66,9 @@ class Wreck:
     def check_failed(
         self, contender: str, *causes: str, benchmarks: Collection[str] | None = None
     ) -> None:
-        """Check that cells of a contender have failed with a cause, which is printed.
+        """Check that cells of a contender have failed for *causes*, which are printed.
 
-        They are those of the *benchmarks*; without these, at least one.
+        These are the cells of *benchmarks*, or at least one cell without that argument.
         """
         failures = self.failures(contender)
         assert failures.keys() == (failures.keys() if benchmarks is None else set(benchmarks))
@@ -79,7 +79,7 @@ class Wreck:
             assert reason in self.done.out
 
     def check_others_are_measured(self, *faulty: str) -> None:
-        """Check that all *faulty* contenders have failed, and that all else is as in a good run."""
+        """Check that exactly the *faulty* contenders failed, and that all else is clean."""
         assert self.done.status == (3 if faulty else 0), self.done.out + self.done.err
         failed = {name for name, (state, _) in self.outcomes.items() if state != "measured"}
         assert {name.split()[0] for name in failed} == set(faulty)
@@ -88,11 +88,13 @@ class Wreck:
         assert self.left_behind == []
 
 
-def wreck(place: Path, text: str, *words: str, imports: str = "%import faulty\n") -> Wreck:
+def measure_together(
+    place: Path, text: str, *words: str, imports: str = "%import faulty\n"
+) -> FaultyRun:
     """Measure ``add`` and ``cold`` of a good contender and of others that share one run."""
     done = measure(place, text, *words, imports=imports)
     assert (place / "a.cells.jsonl").exists(), done.out + done.err
-    return Wreck(done, outcomes(place), runs_of(place), left_behind(place))
+    return FaultyRun(done, outcomes(place), runs_of(place), left_behind(place))
 
 
 def outcomes(place: Path) -> dict[str, tuple[str, str]]:
@@ -105,7 +107,7 @@ def outcomes(place: Path) -> dict[str, tuple[str, str]]:
 
 
 def runs_of(place: Path) -> dict[str, int]:
-    """Return how many runs pyperf finds of each cell."""
+    """Return the number of runs of each cell, as pyperf counts them."""
     if not (place / "a.json").exists():
         return {}
     suite = pyperf.BenchmarkSuite.load(str(place / "a.json"))
@@ -116,7 +118,7 @@ def runs_of(place: Path) -> dict[str, int]:
 def check_failed(
     done: Done, place: Path, *causes: str, failed: tuple[str, ...] = ("bad add",)
 ) -> None:
-    """Check that these cells have failed with a cause, and that all others are measured."""
+    """Check that the *failed* cells give the causes, and that all others are measured."""
     assert done.status == 3, done.out + done.err
     remaining = outcomes(place)
     for name in failed:

@@ -1,7 +1,7 @@
-"""A client that crashes, hangs or raises, whatever it is doing.
+"""Clients that crash, hang or raise at any stage.
 
-Faulty contenders share a run: one of a crew of processes, one of threads, one in which every
-mishap passes, and one without a second attempt.
+Faulty contenders share a run: one with a crew of processes, one with threads, one with faults that
+occur only once, and one without retries.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 import pyperf
 import pytest
 
-from tests.faults.runs import Wreck, faulty, wreck
+from tests.faults.runs import FaultyRun, faulty, measure_together
 
 CRASHES = {
     "kill": "was killed by SIGKILL",
@@ -26,19 +26,19 @@ FAULTS = {
     **{fault: {"fault": fault} for fault in (*CRASHES, "hang")},
     **{f"raise_{stage}": {"fault": "raise", "during": stage} for stage in STAGES},
 }
-OF_PROCESSES = {
+PROCESS_FAULTS = {
     f"{fault}_{stage}": {"fault": fault, "during": stage}
     for fault in ("kill", "hang")
     for stage in ("set_up", "verify")
 }
 CREWS = {
-    "processes": ((), {**FAULTS, **OF_PROCESSES}),
+    "processes": ((), {**FAULTS, **PROCESS_FAULTS}),
     "threads": (("-c", "2", "--threads"), FAULTS),
 }
 
 
 def in_a_group(name: str) -> Any:
-    """Return a parameter whose tests are run by one process of pytest-xdist: they share a run."""
+    """Return a parameter whose tests run in one pytest-xdist process, because they share a run."""
     return pytest.param(name, marks=pytest.mark.xdist_group(name))
 
 
@@ -46,59 +46,59 @@ def in_a_group(name: str) -> Any:
     scope="module",
     params=[in_a_group(name) for name in CREWS],
 )
-def crew(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Wreck:
+def crew(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> FaultyRun:
     """A run of each kind of crew with all faulty contenders."""
     words, faults = CREWS[request.param]
     text = "".join(faulty(name, **keys) for name, keys in faults.items())
-    return wreck(tmp_path_factory.mktemp(request.param), text, *words, *TIMEOUT)
+    return measure_together(tmp_path_factory.mktemp(request.param), text, *words, *TIMEOUT)
 
 
 @pytest.mark.parametrize("fault", CRASHES)
-def test_a_client_that_crashes_on_the_clock_fails_its_cell(fault: str, crew: Wreck) -> None:
+def test_a_client_that_crashes_on_the_clock_fails_its_cell(fault: str, crew: FaultyRun) -> None:
     crew.check_failed(fault, CRASHES[fault], benchmarks=["add"])
 
 
-def test_a_client_that_hangs_fails_its_cell_at_the_timeout(crew: Wreck) -> None:
+def test_a_client_that_hangs_fails_its_cell_at_the_timeout(crew: FaultyRun) -> None:
     crew.check_failed(
         "hang", "not done within its time limit of 5 s (--timeout)", benchmarks=["add"]
     )
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_a_client_that_raises_at_any_stage_fails_its_cell(stage: str, crew: Wreck) -> None:
+def test_a_client_that_raises_at_any_stage_fails_its_cell(stage: str, crew: FaultyRun) -> None:
     crew.check_failed(f"raise_{stage}", "StorageError: the disk is on fire")
 
 
 @pytest.mark.parametrize("crew", [in_a_group("processes")], indirect=True)
-@pytest.mark.parametrize("name", OF_PROCESSES)
+@pytest.mark.parametrize("name", PROCESS_FAULTS)
 def test_a_client_that_crashes_or_hangs_off_the_clock_fails_its_cell(
-    name: str, crew: Wreck
+    name: str, crew: FaultyRun
 ) -> None:
     crew.check_failed(name)
 
 
-def test_trap_15_several_cells_that_fail_leave_all_others_measured(crew: Wreck) -> None:
+def test_trap_15_several_cells_that_fail_leave_all_others_measured(crew: FaultyRun) -> None:
     faults = {name.split()[0] for name in crew.outcomes} - {"good"}
     assert len(faults) >= len(FAULTS)
     crew.check_others_are_measured(*faults)
 
 
-# Mishaps that pass
+# Transient faults
 
-GOOD_AGAIN = (*CRASHES, "kill-worker")
+RETRIED = (*CRASHES, "kill-worker")
 CLOCKS = ("clock-ahead", "clock-back")
-ONCE = (*GOOD_AGAIN, "escape", *CLOCKS)
+TRANSIENT = (*RETRIED, "escape", *CLOCKS)
 PROCESSES = 3
 
 
 @pytest.fixture(scope="module")
-def mishaps(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Wreck]:
+def transient_faults(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, FaultyRun]:
     place = tmp_path_factory.mktemp("mishaps")
     text = "".join(
-        faulty(fault.replace("-", "_"), fault, once=place / f"{fault}.done") for fault in ONCE
+        faulty(fault.replace("-", "_"), fault, once=place / f"{fault}.done") for fault in TRANSIENT
     )
-    run = wreck(place, text, "-p", str(PROCESSES))
-    # It is in a session of its own, and holds what its parent printed to for a minute.
+    run = measure_together(place, text, "-p", str(PROCESSES))
+    # The escaped process has a session of its own, and keeps its parent's output open for a minute.
     escaped = [command for command in run.left_behind if "time.sleep(60)" in command]
     assert len(escaped) == 1
     run.left_behind.remove(*escaped)
@@ -106,11 +106,11 @@ def mishaps(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Wreck]:
 
 
 @pytest.mark.xdist_group("mishaps")
-@pytest.mark.parametrize("fault", ONCE)
+@pytest.mark.parametrize("fault", TRANSIENT)
 def test_a_transient_fault_loses_no_cell_and_no_run(
-    fault: str, mishaps: tuple[Path, Wreck]
+    fault: str, transient_faults: tuple[Path, FaultyRun]
 ) -> None:
-    place, run = mishaps
+    place, run = transient_faults
     assert (place / f"{fault}.done").exists()
     name = fault.replace("-", "_")
     for benchmark in ("add", "cold"):
@@ -119,60 +119,64 @@ def test_a_transient_fault_loses_no_cell_and_no_run(
 
 
 @pytest.mark.xdist_group("mishaps")
-def test_transient_faults_leave_nothing_behind(mishaps: tuple[Path, Wreck]) -> None:
-    mishaps[1].check_others_are_measured()
+def test_transient_faults_leave_nothing_behind(transient_faults: tuple[Path, FaultyRun]) -> None:
+    transient_faults[1].check_others_are_measured()
 
 
 @pytest.mark.xdist_group("mishaps")
-@pytest.mark.parametrize("fault", GOOD_AGAIN)
+@pytest.mark.parametrize("fault", RETRIED)
 def test_a_worker_that_crashes_once_is_retried_and_reported(
-    fault: str, mishaps: tuple[Path, Wreck]
+    fault: str, transient_faults: tuple[Path, FaultyRun]
 ) -> None:
-    _, run = mishaps
-    again = [line for line in run.done.out.splitlines() if "1 run repeated after a crash: " in line]
-    assert len(again) == len(GOOD_AGAIN)
+    _, run = transient_faults
+    repeated = [
+        line for line in run.done.out.splitlines() if "1 run repeated after a crash: " in line
+    ]
+    assert len(repeated) == len(RETRIED)
     if fault in CRASHES:
-        assert sum(CRASHES[fault] in line and "client 0 (pid " in line for line in again) == 1
+        assert sum(CRASHES[fault] in line and "client 0 (pid " in line for line in repeated) == 1
     else:
-        assert any("client" not in line and "was killed by SIGKILL" in line for line in again)
+        assert any("client" not in line and "was killed by SIGKILL" in line for line in repeated)
 
 
 @pytest.mark.xdist_group("mishaps")
 @pytest.mark.parametrize("fault", CLOCKS)
 def test_a_clock_that_steps_does_not_distort_the_values(
-    fault: str, mishaps: tuple[Path, Wreck]
+    fault: str, transient_faults: tuple[Path, FaultyRun]
 ) -> None:
     name = fault.replace("-", "_")
-    suite = pyperf.BenchmarkSuite.load(str(mishaps[0] / "a.d" / f"{name}.json"))
+    suite = pyperf.BenchmarkSuite.load(str(transient_faults[0] / "a.d" / f"{name}.json"))
     assert len(suite) == 2
     assert all(0 < value < 60 for benchmark in suite for value in benchmark.get_values())
 
 
-# Without a second attempt
+# Faults without retries
 
 
 @pytest.fixture(scope="module")
-def once(tmp_path_factory: pytest.TempPathFactory) -> Wreck:
+def without_retries(tmp_path_factory: pytest.TempPathFactory) -> FaultyRun:
     place = tmp_path_factory.mktemp("once")
     text = (
         faulty("killed", "kill", once=place / "done")
         + faulty("worker", "kill-worker", once=place / "done too")
-        # By the second run there are results of the first one.
+        # The results of the first run exist when the second one starts.
         + faulty("late", "raise", during="run", when=place / "a.json")
     )
-    return wreck(place, text, "--retries", "0", "-p", "3")
+    return measure_together(place, text, "--retries", "0", "-p", "3")
 
 
 @pytest.mark.xdist_group("once")
 @pytest.mark.parametrize("name", ["killed", "worker"])
-def test_a_crash_fails_the_cell_if_there_are_no_retries(name: str, once: Wreck) -> None:
-    once.check_failed(name, "was killed by SIGKILL", benchmarks=["add"])
-    assert "repeated after a crash" not in once.done.out
-    once.check_others_are_measured("killed", "worker", "late")
+def test_a_crash_fails_the_cell_if_there_are_no_retries(
+    name: str, without_retries: FaultyRun
+) -> None:
+    without_retries.check_failed(name, "was killed by SIGKILL", benchmarks=["add"])
+    assert "repeated after a crash" not in without_retries.done.out
+    without_retries.check_others_are_measured("killed", "worker", "late")
 
 
 @pytest.mark.xdist_group("once")
-def test_a_cell_that_fails_keeps_its_earlier_runs(once: Wreck) -> None:
-    reason = once.failures("late")["add"]
-    assert once.runs["late add"] == 1
-    assert f"{reason}; the figure is that of 1 run before that" in once.done.out
+def test_a_cell_that_fails_keeps_its_earlier_runs(without_retries: FaultyRun) -> None:
+    reason = without_retries.failures("late")["add"]
+    assert without_retries.runs["late add"] == 1
+    assert f"{reason}; the figure is that of 1 run before that" in without_retries.done.out

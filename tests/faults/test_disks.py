@@ -1,4 +1,4 @@
-"""A disk that is full, and a directory that goes away."""
+"""Full disks, and a directory that is removed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.integration.command import QUICK, left_behind, run
 
 @contextmanager
 def small_disk(place: Path, size: str) -> Iterator[Path]:
-    """Have a directory in which there is room for so much."""
+    """Mount a directory with a limited size."""
     disk = place / "disk"
     disk.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(disk)], check=True)

@@ -1,4 +1,4 @@
-"""Hosts are lost, their clocks differ, they cannot reach a storage; the scheduler goes away."""
+"""Lost hosts, a killed scheduler, an unreachable storage, and clocks that differ."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def bad(fault: str, **keys: str) -> str:
 
 
 def check_gone(cluster: DaskCluster, place: Path) -> None:
-    """Check that no client is left, and nothing of the command."""
+    """Check that no client is left, and no process or temporary file of the command."""
     wait_until(lambda: not cluster.clients())
     left = [words for words in processes_in(place).values() if "distributed.cli" not in words]
     assert left == []
@@ -49,7 +49,7 @@ def check_gone(cluster: DaskCluster, place: Path) -> None:
 @pytest.mark.parametrize(
     ("during", "causes"),
     [
-        # It is tried again by itself; the scheduler may know by then that the worker is gone.
+        # The contender is retried alone; by then the scheduler may know that the worker is gone.
         ("open", ("has left the cluster", "was lost: ")),
         ("run", ("was lost: ",)),
         ("prepare", ("was lost: ",)),
@@ -111,7 +111,7 @@ def test_no_client_keeps_running_after_an_interrupt(tmp_path: Path) -> None:
     with dask_cluster(tmp_path, TWO) as cluster:
         words = ("x.conf", "add", *WORDS, "-o", "a.json", "--hosts", cluster.address)
         with start(tmp_path, *words) as process:
-            wait_until(hung.exists)  # they are in the middle of a slice
+            wait_until(hung.exists)  # the clients are in the middle of a slice
             assert len(cluster.clients()) >= 2 + 2
             process.send_signal(signal.SIGINT)
             wait_until(lambda: not cluster.clients())

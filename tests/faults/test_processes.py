@@ -1,4 +1,4 @@
-"""A worker, the process that forks workers, the guardian or the command itself is killed."""
+"""Kill the fork server, the guardian or the command itself."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_run_stops_if_the_guardian_is_killed(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The place of a run that was killed in the second round of add."""
+    """The directory of a run that was killed in the second round of ``add``."""
     place = tmp_path_factory.mktemp("killed")
     text = faulty("bad", "kill-command", when=place / "a.json", once=place / "done")
     done: Done = measure(place, text, "-p", "3")
@@ -82,7 +82,7 @@ def test_a_killed_command_keeps_the_runs_of_the_first_round(killed: Path) -> Non
 
 
 def test_the_guardian_ends_a_hanging_client_if_the_command_is_killed(tmp_path: Path) -> None:
-    """Check that the guardian ends a client that cannot notice that the command is gone."""
+    # A hanging client cannot notice by itself that the command is gone.
     hung = tmp_path / "hung"
     (tmp_path / "x.conf").write_text(f"%import faulty\n{faulty('bad', 'hang', once=hung)}")
     with start(tmp_path, "x.conf", "add", "-c", "1", *BUSY, "-o", "a.json") as process:
@@ -129,20 +129,20 @@ SERVERS = (
 LONG = ("x.conf", "add", "cold", "-c", "2", "--object-counts", "20", "-p", "20", "-o", "a.json")
 
 
-def is_at_work(word: str) -> Callable[[Path], bool]:
+def has_process(word: str) -> Callable[[Path], bool]:
     return lambda place: any(word in command for command in processes_in(place).values())
 
 
 STAGES: Mapping[str, Callable[[Path], bool]] = {
-    "starting servers": is_at_work("runzeo"),
-    "opening": is_at_work("workers.fork_server"),
+    "starting servers": has_process("runzeo"),
+    "opening": has_process("workers.fork_server"),
     "measuring": lambda place: (place / "a.json").exists(),
 }
 
 
 @contextmanager
 def started(place: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
-    """Have a run, which is killed in the end if it has not ended."""
+    """Start a run, and kill it at the end if it is still running."""
     process = start(place, *words)
     try:
         yield process

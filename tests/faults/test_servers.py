@@ -1,4 +1,4 @@
-"""A server that ends in the middle of a run, refuses, or never answers."""
+"""Servers that end during a run, refuse connections or never answer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.runs import Wreck, check_failed, faulty, measure, outcomes, wreck
+from tests.faults.runs import FaultyRun, check_failed, faulty, measure, measure_together, outcomes
 from tests.integration.command import left_behind, open_directory
 
 ZEO = "<zeoclient>\nserver $main\n</zeoclient>\n"
@@ -57,17 +57,19 @@ def place() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def killed() -> Iterator[Wreck]:
+def killed() -> Iterator[FaultyRun]:
     """A run in which a server of each kind is killed while its contender is measured."""
     text = ZEO_SERVER + DATABASE_SERVERS
     for name, (_, storage) in STORAGES.items():
         text += faulty(name, f"kill-{name}", storage, during="run")
     with open_directory() as place:
-        yield wreck(place, text, "--timeout", "60", imports=IMPORTS)
+        yield measure_together(place, text, "--timeout", "60", imports=IMPORTS)
 
 
 @pytest.mark.parametrize("name", STORAGES)
-def test_a_server_killed_on_the_clock_fails_only_its_contender(name: str, killed: Wreck) -> None:
+def test_a_server_killed_on_the_clock_fails_only_its_contender(
+    name: str, killed: FaultyRun
+) -> None:
     server, _ = STORAGES[name]
     killed.check_failed(name, f"server {server} was killed by SIGKILL", benchmarks=BOTH)
     killed.check_others_are_measured(*STORAGES)
@@ -90,12 +92,12 @@ def test_a_server_killed_between_runs_is_reported_and_others_are_measured(place:
     assert left_behind(place) == []
 
 
-# Servers that let nobody in
+# Databases that cannot be opened
 
 
 @contextmanager
 def silent_server() -> Iterator[int]:
-    """Have a server that takes connections and says nothing; return its port."""
+    """Run a server that accepts connections and never answers; yield its port."""
     taken = []
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
@@ -115,7 +117,7 @@ def silent_server() -> Iterator[int]:
         connection.close()
 
 
-CLOSED = {
+INACCESSIBLE = {
     "wrong_postgresql": relstorage("postgresql", f"dsn {POSTGRESQL} password='wrong one'"),
     "wrong_mysql": relstorage("mysql-or-mariadb", *PLACE, "user zodbshootout", "passwd wrong one"),
     "no_schema": relstorage(
@@ -130,51 +132,61 @@ CLOSED = {
 
 
 @pytest.fixture(scope="module")
-def closed() -> Iterator[Wreck]:
-    """A run with contenders none of which can open its database."""
+def inaccessible() -> Iterator[FaultyRun]:
+    """A run with contenders that cannot open their databases, next to a good one."""
     text = DATABASE_SERVERS + zeo_server("broken", "taken")
-    text += "".join(contender(name, storage) for name, storage in CLOSED.items())
+    text += "".join(contender(name, storage) for name, storage in INACCESSIBLE.items())
     with open_directory() as place, silent_server() as port:
         (place / "taken").mkdir()
         text = text.replace("{port}", str(port))
-        yield wreck(place, text, "--open-timeout", "5", imports=IMPORTS)
+        yield measure_together(place, text, "--open-timeout", "5", imports=IMPORTS)
 
 
-def test_contenders_that_cannot_open_their_databases_do_not_affect_others(closed: Wreck) -> None:
-    closed.check_others_are_measured(*CLOSED)
+def test_contenders_that_cannot_open_their_databases_do_not_affect_others(
+    inaccessible: FaultyRun,
+) -> None:
+    inaccessible.check_others_are_measured(*INACCESSIBLE)
 
 
-def test_a_refused_connection_fails_the_contender(closed: Wreck) -> None:
-    closed.check_failed("no_zeo", "no ZEO server at localhost:1; start one there", benchmarks=BOTH)
-    closed.check_failed("no_postgresql", benchmarks=BOTH)
+def test_a_refused_connection_fails_the_contender(inaccessible: FaultyRun) -> None:
+    inaccessible.check_failed(
+        "no_zeo", "no ZEO server at localhost:1; start one there", benchmarks=BOTH
+    )
+    inaccessible.check_failed("no_postgresql", benchmarks=BOTH)
 
 
 @pytest.mark.parametrize("name", ["wrong_postgresql", "wrong_mysql"])
-def test_a_wrong_password_fails_the_contender_and_is_not_printed(name: str, closed: Wreck) -> None:
-    closed.check_failed(name, "cannot be opened: ", benchmarks=BOTH)
-    assert "wrong one" not in closed.done.out + closed.done.err
+def test_a_wrong_password_fails_the_contender_and_is_not_printed(
+    name: str, inaccessible: FaultyRun
+) -> None:
+    inaccessible.check_failed(name, "cannot be opened: ", benchmarks=BOTH)
+    assert "wrong one" not in inaccessible.done.out + inaccessible.done.err
 
 
-def test_relstorages_own_mysql_section_fails_for_mariadb_with_advice(closed: Wreck) -> None:
+def test_relstorages_own_mysql_section_fails_for_mariadb_with_advice(
+    inaccessible: FaultyRun,
+) -> None:
     advice = "for this server write '%import zodbshootout.mysql' and <mysql-or-mariadb>"
-    closed.check_failed("other_section", advice, benchmarks=BOTH)
+    inaccessible.check_failed("other_section", advice, benchmarks=BOTH)
 
 
-def test_a_missing_schema_fails_the_contender(closed: Wreck) -> None:
-    closed.check_failed("no_schema", "cannot be opened: ", benchmarks=BOTH)
+def test_a_missing_schema_fails_the_contender(inaccessible: FaultyRun) -> None:
+    inaccessible.check_failed("no_schema", "cannot be opened: ", benchmarks=BOTH)
 
 
-def test_a_storage_that_never_answers_fails_at_the_open_timeout(closed: Wreck) -> None:
-    closed.check_failed(
+def test_a_storage_that_never_answers_fails_at_the_open_timeout(inaccessible: FaultyRun) -> None:
+    inaccessible.check_failed(
         "silent",
         "cannot be opened: not done within its time limit of 5 s (--open-timeout)",
         benchmarks=BOTH,
     )
     waiting = "silent: waiting for it to open, 5 s at most (--open-timeout)"
-    assert waiting in closed.done.err
+    assert waiting in inaccessible.done.err
 
 
-def test_a_server_that_fails_to_start_is_reported_with_its_last_output(closed: Wreck) -> None:
-    closed.check_failed(
+def test_a_server_that_fails_to_start_is_reported_with_its_last_output(
+    inaccessible: FaultyRun,
+) -> None:
+    inaccessible.check_failed(
         "failing", "server broken ended at once:", "Is a directory", benchmarks=BOTH
     )

@@ -1,4 +1,4 @@
-"""A package that raises when it is imported, opened or closed, and a driver that is not there."""
+"""Storages that fail when they are imported, opened or closed, and missing drivers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.runs import GOOD, Wreck, faulty, wreck
+from tests.faults.runs import GOOD, FaultyRun, faulty, measure_together
 from tests.integration.command import QUICK, SOURCES, left_behind, run
 
 BOTH = ("add", "cold")
@@ -26,41 +26,43 @@ pytestmark = pytest.mark.xdist_group("storages")
 
 
 @pytest.fixture(scope="module")
-def opened(tmp_path_factory: pytest.TempPathFactory) -> Wreck:
-    """A run with storages none of which can be opened and closed, beside a good one."""
+def opened(tmp_path_factory: pytest.TempPathFactory) -> FaultyRun:
+    """A run with storages that cannot be opened or closed, next to a good one."""
     place = tmp_path_factory.mktemp("storages")
     (place / "not.fs").write_bytes(b"this is not a FileStorage, and long enough to see that")
     text = "".join(faulty(name, **keys) for name, keys in (OPENING | CLOSING).items())
     for name, section in DRIVERS.items():
         text += f"<zodb {name}>\n<relstorage>\n{section}</relstorage>\n</zodb>\n"
     imports = "%import faulty\n%import relstorage\n"
-    return wreck(place, text + NO_DATABASE, "--open-timeout", "4", imports=imports)
+    return measure_together(place, text + NO_DATABASE, "--open-timeout", "4", imports=imports)
 
 
-def test_failing_storages_do_not_affect_others(opened: Wreck) -> None:
+def test_failing_storages_do_not_affect_others(opened: FaultyRun) -> None:
     opened.check_others_are_measured(*OPENING, *CLOSING, *DRIVERS, "no_database")
 
 
 @pytest.mark.parametrize("fault", ["raise", "kill", "exit"])
-def test_a_storage_that_cannot_be_opened_fails_all_its_cells(fault: str, opened: Wreck) -> None:
+def test_a_storage_that_cannot_be_opened_fails_all_its_cells(fault: str, opened: FaultyRun) -> None:
     opened.check_failed(fault, "cannot be opened: ", benchmarks=BOTH)
 
 
-def test_a_storage_that_hangs_while_opening_fails_at_the_open_timeout(opened: Wreck) -> None:
+def test_a_storage_that_hangs_while_opening_fails_at_the_open_timeout(opened: FaultyRun) -> None:
     opened.check_failed("hang", "time limit of 4 s (--open-timeout)", benchmarks=BOTH)
 
 
 @pytest.mark.parametrize("name", CLOSING)
-def test_a_storage_that_cannot_be_closed_fails_all_its_cells(name: str, opened: Wreck) -> None:
+def test_a_storage_that_cannot_be_closed_fails_all_its_cells(name: str, opened: FaultyRun) -> None:
     opened.check_failed(name, benchmarks=BOTH)
 
 
 @pytest.mark.parametrize("driver", DRIVERS)
-def test_a_missing_driver_is_reported_with_how_to_install_it(driver: str, opened: Wreck) -> None:
+def test_a_missing_driver_is_reported_with_how_to_install_it(
+    driver: str, opened: FaultyRun
+) -> None:
     opened.check_failed(driver, "install it: pip install", benchmarks=BOTH)
 
 
-def test_a_file_that_is_not_a_database_cannot_be_opened(opened: Wreck) -> None:
+def test_a_file_that_is_not_a_database_cannot_be_opened(opened: FaultyRun) -> None:
     opened.check_failed("no_database", "cannot be opened: FileStorageFormatError", benchmarks=BOTH)
 
 

@@ -1,4 +1,4 @@
-"""Running the command as a user does, and looking at what it leaves."""
+"""Run the command as a user does, and inspect its results and leftovers."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ import zodbshootout
 
 TESTS = Path(__file__).parents[1]
 SOURCES = Path(zodbshootout.__file__).parents[1]
-"""The sources of the command that is tested; another copy may be installed."""
+"""The sources of the tested command; another copy may be installed."""
 QUICK = ("--object-counts", "20", "-p", "1", "-n", "2", "--min-time", "0.001")
 
 
 @contextmanager
 def open_directory() -> Iterator[Path]:
-    """Have a directory that any user may enter, as those do that root has run servers."""
+    """Create a temporary directory that any user may enter, because root's servers need that."""
     path = Path(tempfile.mkdtemp(prefix="zodbshootout-test-", dir="/tmp")).resolve()
     path.chmod(0o755)
     try:
@@ -45,7 +45,7 @@ END_OF_INPUT = "\x04"
 
 @dataclass(frozen=True)
 class Done:
-    """A command that has ended."""
+    """The result of a finished command."""
 
     status: int
     out: str
@@ -59,7 +59,7 @@ class Done:
 
 
 def environment(directory: Path, **more: str) -> dict[str, str]:
-    """Return an environment in which everything temporary and of the user is in *directory*."""
+    """Return environment variables that put temporary files and user data in *directory*."""
     temporary = directory / "tmp"
     temporary.mkdir(exist_ok=True)
     return {
@@ -73,10 +73,10 @@ def environment(directory: Path, **more: str) -> dict[str, str]:
 
 
 def start(directory: Path, *words: str, **more: str) -> subprocess.Popen[str]:
-    return _started(directory, words, subprocess.PIPE, more)
+    return _start(directory, words, subprocess.PIPE, more)
 
 
-def _started(
+def _start(
     directory: Path, words: Sequence[str], stdin: int, more: Mapping[str, str]
 ) -> subprocess.Popen[str]:
     return subprocess.Popen(
@@ -91,22 +91,22 @@ def _started(
 
 
 def run(directory: Path, *words: str, answers: str | None = None, **more: str) -> Done:
-    """Run the command; with *answers* there is a terminal on which they are typed."""
+    """Run the command; *answers*, if given, are typed on a terminal."""
     if answers is None:
         process = start(directory, *words, **more)
-        return _ended(process, "")
+        return _wait_for_end(process, "")
     keyboard, terminal = pty.openpty()
     try:
-        process = _started(directory, words, terminal, more)
+        process = _start(directory, words, terminal, more)
         os.write(keyboard, f"{answers}{END_OF_INPUT}".encode())
-        return _ended(process)
+        return _wait_for_end(process)
     finally:
         os.close(terminal)
         os.close(keyboard)
 
 
-def _ended(process: subprocess.Popen[str], answers: str | None = None) -> Done:
-    """Wait for the end of a process, which is killed if it takes too long."""
+def _wait_for_end(process: subprocess.Popen[str], answers: str | None = None) -> Done:
+    """Wait for the end of a process, and kill it if it takes too long."""
     with process:
         try:
             out, err = process.communicate(answers, timeout=280)
@@ -116,16 +116,16 @@ def _ended(process: subprocess.Popen[str], answers: str | None = None) -> Done:
 
 
 def processes_in(directory: Path) -> dict[int, str]:
-    """Return the commands of the processes that are at work in *directory*, by their ids.
+    """Return the command lines of the processes that run in *directory*, by process id.
 
-    The command line of a server's process need not say where its data are.  A process without a
+    The command line of a server's process may lack the path of its data.  A process without a
     command line is about to end.
     """
     commands = {}
     for process in psutil.process_iter():
         try:
             words, place = process.cmdline(), process.cwd()
-        except psutil.Error:  # it has ended, or is somebody else's
+        except psutil.Error:  # it has ended, or belongs to another user
             continue
         if words and (Path(place).is_relative_to(directory) or str(directory) in " ".join(words)):
             commands[process.pid] = " ".join(words)
@@ -161,7 +161,7 @@ def metadata_of(path: Path, name: str) -> Mapping[str, object]:
     return dict(benchmark.get_metadata())
 
 
-def pyperf_says(directory: Path, *words: str) -> str:
+def pyperf_output(directory: Path, *words: str) -> str:
     return subprocess.run(
         [sys.executable, "-m", "pyperf", *words],
         cwd=directory, check=True, capture_output=True, text=True,

@@ -1,4 +1,4 @@
-"""Storages on real servers, each measured and verified, through every driver."""
+"""Measure and verify storages on real servers through every driver."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ CONTENDERS = {
     "sqlite_hp": sqlite("sqlite_hp", history=True),
     "sqlite_hf": sqlite("sqlite_hf", persistent("sqlite_hf")),
 }
-"""Each driver with and without history, and each kind of cache, of each server."""
+"""Each driver with and without history, and each kind of cache, for each server."""
 DRIVERS = {
     "pg_hf": "psycopg2",
     "pg_pg8000_hf": "pg8000",
@@ -85,7 +85,7 @@ SERVERS = {
     "my_pymysql_hp": (f"{MYSQL} server", (MYSQL, "PyMySQL")),
     "sqlite_hf": ("SQLite page cache", ("SQLite",)),
 }
-"""The caches that may serve a cold read, and the products whose versions are known."""
+"""The caches that may serve a cold read, and the products with a version in the metadata."""
 GREENLETS = {
     "pg_gevent_hp": postgresql("pg_gevent_hp", driver="gevent psycopg2", history=True),
     "my_gevent_hf": mysql("my_gevent_hf", driver="gevent MySQLdb"),
@@ -95,11 +95,11 @@ PATCHED = {
     "pg_pg8000": postgresql("pg_pg8000", driver="pg8000"),
     "my_pymysql": mysql("my_pymysql", driver="PyMySQL"),
 }
-"""Drivers that know nothing of greenlets, and wait as Python does."""
+"""Drivers without support for gevent, which rely on its patches to Python."""
 
 
-def write(path: Path, contenders: dict[str, str]) -> None:
-    """Write a configuration with these contenders, a database for each, and their servers."""
+def write_configuration(path: Path, contenders: dict[str, str]) -> None:
+    """Write a configuration with contenders, a database for each of them, and their servers."""
 
     def databases(prefix: str) -> str:
         return "".join(f"database {name}\n" for name in contenders if name.startswith(prefix))
@@ -125,7 +125,7 @@ def fact(path: Path, benchmark: str, name: str) -> object:
 
 def test_every_server_driver_and_cache_is_measured(place: Path) -> None:
     benchmarks = ["add", "warm", "cold"]
-    write(place / "x.conf", CONTENDERS)
+    write_configuration(place / "x.conf", CONTENDERS)
     done = run(place, "x.conf", *benchmarks, "-c", "2", *BRIEF, "-o", "a.json")
     assert done.status == 0, done.out + done.err
     check_all_measured(place / "a.cells.jsonl", CONTENDERS, benchmarks)
@@ -159,7 +159,7 @@ def test_gevent_and_patched_drivers_are_measured_with_greenlets(
     words: tuple[str, ...], contenders: dict[str, str], place: Path
 ) -> None:
     benchmarks = ["add", "cold", "conflicts"]
-    write(place / "x.conf", contenders)
+    write_configuration(place / "x.conf", contenders)
     done = run(place, "x.conf", *benchmarks, *words, "-c", "4", *BRIEF, "-o", "a.json")
     assert done.status == 0, done.out + done.err
     check_all_measured(place / "a.cells.jsonl", contenders, benchmarks)
@@ -193,7 +193,9 @@ def test_the_sample_configurations_run_unchanged(name: str, place: Path) -> None
 
 
 def test_servers_are_restarted_before_each_cold_value(place: Path) -> None:
-    write(place / "x.conf", {name: CONTENDERS[name] for name in ("pg_hf", "my_hf", "pg_mc")})
+    write_configuration(
+        place / "x.conf", {name: CONTENDERS[name] for name in ("pg_hf", "my_hf", "pg_mc")}
+    )
     done = run(
         place, "x.conf", "cold", "hot", "--restart-servers", "-c", "2", *BRIEF, "-o", "a.json"
     )
@@ -203,7 +205,7 @@ def test_servers_are_restarted_before_each_cold_value(place: Path) -> None:
         assert fact(path, "cold", "servers_restarted") is True
         assert fact(path, "cold", "uncleared_caches") == "operating system"
         assert fact(path, "hot", "servers_restarted") is False
-        # Two clients take two values of as few iterations as tell how long one takes.
+        # Two clients take two values, each of the fewest iterations that can be timed.
         shape = Parameters(CrewShape(2), objects=OBJECTS)
         fewest = benchmarks()["cold"].fewest(shape)
         assert fact(path, "cold", "iterations") == 2 * 2 * fewest

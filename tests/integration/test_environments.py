@@ -1,4 +1,4 @@
-"""Contenders in other Pythons, made from wheels that the test command has fetched."""
+"""Measure contenders in other Pythons, with wheels from ``tests/fetch_wheels.py``."""
 
 from __future__ import annotations
 
@@ -44,24 +44,24 @@ ELSEWHERE = """
 ONE_CLIENT = ("-c", "1", *QUICK)
 
 
-def wheels(of: WheelSet) -> dict[str, str]:
-    """Return the variables with which pip finds these wheels, and nothing else.
+def wheels(wheel_set: WheelSet) -> dict[str, str]:
+    """Return the variables with which pip finds only these wheels.
 
-    Outside of CI a machine without a network may lack them.
+    Skip the test if they cannot be fetched, except in CI.
     """
-    if not of.is_there():
+    if not wheel_set.is_there():
         try:
-            of.fetch()
+            wheel_set.fetch()
         except (OSError, subprocess.CalledProcessError) as error:
             if os.environ.get("CI"):
                 raise
-            pytest.skip(f"the wheels of {of.name} cannot be fetched: {error}")
-    variables = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(of.directory)}
+            pytest.skip(f"the wheels of {wheel_set.name} cannot be fetched: {error}")
+    variables = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(wheel_set.directory)}
     return {**variables, "PIP_CONFIG_FILE": os.devnull, "PATH": without_uv()}
 
 
 def without_uv() -> str:
-    """Return a PATH without uv, which does not look for wheels where pip does."""
+    """Return a PATH without uv, which ignores pip's variables."""
     directories = os.environ["PATH"].split(os.pathsep)
     return os.pathsep.join(
         directory for directory in directories if not shutil.which("uv", path=directory)
@@ -78,31 +78,31 @@ def cache(directory: Path) -> dict[str, str]:
     return {"XDG_CACHE_HOME": str(directory / "cache")}
 
 
-def with_uv(of: WheelSet, home: Path) -> dict[str, str]:
-    """Return the variables with which uv makes environments of these wheels in *home*."""
-    wheels(of)
+def with_uv(wheel_set: WheelSet, home: Path) -> dict[str, str]:
+    """Return the variables with which uv creates environments from these wheels in *home*."""
+    wheels(wheel_set)
     return {
         **cache(home),
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
         "UV_OFFLINE": "1",
         "UV_NO_INDEX": "1",
-        "UV_FIND_LINKS": str(of.directory),
+        "UV_FIND_LINKS": str(wheel_set.directory),
         "UV_CACHE_DIR": str(home / "uv"),
     }
 
 
 @pytest.fixture(scope="module")
 def old(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory in whose cache an environment with an old ZODB is made once."""
+    """A directory whose cache holds one environment with an old ZODB, shared by the tests."""
     directory = tmp_path_factory.mktemp("old")
     (directory / "cache").mkdir()
     return directory
 
 
 def slices_of(path: Path) -> list[object]:
-    """Return the numbers of the slices of each run."""
+    """Return the slice numbers of each run of ``add``."""
     added = pyperf.BenchmarkSuite.load(str(path)).get_benchmark("add")
-    return [made.get_metadata()["slices"] for made in added.get_runs()]
+    return [pyperf_run.get_metadata()["slices"] for pyperf_run in added.get_runs()]
 
 
 @pytest.mark.network
@@ -117,7 +117,7 @@ def test_two_releases_of_a_storage_are_measured_in_turn(home: Path) -> None:
     done = run(home, *words, "-o", "a.json", **cache(home), **wheels(RELSTORAGE))
     assert done.status == 0, done.err
     assert "making environment relstorage==4.2.0" in done.err
-    # What was made before is found again.
+    # The environment is reused.
     again = run(home, *words, "--list", **cache(home))
     assert (again.status, "to be made" in again.out) == (0, False)
 
@@ -164,12 +164,12 @@ def test_an_environment_needs_only_zodb_5_8(home: Path, old: Path) -> None:
     assert metadata["version_ZODB"] == "5.8.1"
     assert metadata["environment"] == "ZODB==5.8.1"
 
-    (made,) = (old / "cache" / "zodbshootout" / "environments").glob("*/bin/python")
-    assert metadata["python_executable"] == str(made)
-    assert "uv = " in (made.parents[1] / "pyvenv.cfg").read_text()
+    (python,) = (old / "cache" / "zodbshootout" / "environments").glob("*/bin/python")
+    assert metadata["python_executable"] == str(python)
+    assert "uv = " in (python.parents[1] / "pyvenv.cfg").read_text()
     question = "from importlib.metadata import distributions as d; print(*(i.name for i in d()))"
     packages = subprocess.run(
-        [made, "-c", question], check=True, capture_output=True, text=True
+        [python, "-c", question], check=True, capture_output=True, text=True
     ).stdout.lower().split()  # fmt: skip
     ours = {"pyperf", "rich", "hdrhistogram", "scipy", "psutil", "relstorage", "zodbshootout"}
     assert not ours & set(packages)

@@ -1,4 +1,4 @@
-"""The workflow of the documentation: its own lines, with a virtual environment for the checkout."""
+"""Run the steps of the documented workflow, with a virtual environment as the checkout."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def run(step: str, directory: Path) -> subprocess.CompletedProcess[str]:
 
 
 def make_environment(directory: Path) -> None:
-    """Make a virtual environment that has what is installed for the tests."""
+    """Create a virtual environment with the packages that are installed for the tests."""
     venv.create(directory, with_pip=False, symlinks=True)
     (packages,) = directory.glob("lib/*/site-packages")
     lines = (f"import site; site.addsitedir({path!r})\n" for path in sys.path if "site-p" in path)
@@ -60,7 +60,7 @@ def test_the_workflow_measures_compares_and_passes_if_nothing_changed(tmp_path: 
     measured = run(briefly, repository)
     assert (measured.returncode, measured.stderr) == (0, "")
     assert "mean of 3 benchmarks" in measured.stdout
-    # A limit that no noise of so few runs can close the gate at.
+    # The noise of only three runs cannot exceed this limit.
     compared = run(steps()["Compare"].replace("5%", "10000%"), repository)
     assert (compared.returncode, compared.stderr) == (0, "")
     assert "the ratios are those of values that were taken in turn" in compared.stdout

@@ -1,4 +1,4 @@
-"""Clients on the workers of a Dask cluster: it is on this host, and no less real for that."""
+"""Run clients on the workers of a real Dask cluster on this host."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ CONFIGURATION = """
 </zodb>
 """
 BRIEF = ("--object-counts", "20", "-p", "1", "-n", "2", "--min-time", "0.05")
-of_two_hosts = pytest.mark.xdist_group("a cluster of two hosts")
+shares_two_hosts = pytest.mark.xdist_group("a cluster of two hosts")
 
 
 @pytest.fixture
@@ -58,13 +58,13 @@ def home(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def two_hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaskCluster]:
-    """A cluster that several runs use."""
+    """A cluster shared by several runs."""
     with dask_cluster(tmp_path_factory.mktemp("cluster"), {"alpha": (), "beta": ()}) as cluster:
         yield cluster
 
 
 def check_fills_the_table(home: Path, hosts: str, *kind: str) -> None:
-    """Check that five clients of a kind on two hosts measure all that is asked for."""
+    """Check that five clients of a kind on two hosts measure every requested cell."""
     words = ("x.conf", "add", "cold", "hot", "conflicts", "-c", "5", *kind, *BRIEF)
     done = run(home, *words, "--hosts", hosts, "-o", "a.json")
     assert done.status == 0, done.err + done.out
@@ -81,7 +81,7 @@ def test_clients_on_local_hosts_fill_the_table(home: Path) -> None:
     check_fills_the_table(home, "local:2")
 
 
-@of_two_hosts
+@shares_two_hosts
 @pytest.mark.parametrize("kind", [("--threads", "shared"), ("--threads", "unique"), ("--gevent",)])
 def test_clients_on_hosts_of_a_running_cluster_fill_the_table(
     kind: tuple[str, ...], home: Path, two_hosts: DaskCluster
@@ -93,7 +93,7 @@ def test_clients_on_hosts_of_a_running_cluster_fill_the_table(
     assert {process.poll() for process in two_hosts.workers.values()} == {None}
 
 
-@of_two_hosts
+@shares_two_hosts
 def test_the_metadata_of_greenlets_on_hosts_name_a_gevent_driver(
     home: Path, two_hosts: DaskCluster
 ) -> None:
@@ -114,21 +114,21 @@ def test_the_metadata_of_greenlets_on_hosts_name_a_gevent_driver(
 def test_a_local_cluster_refuses_a_client_with_other_certificates(tmp_path: Path) -> None:
     with Guardian() as guardian, cluster_for("local:1", guardian, tmp_path) as cluster:
         assert cluster is not None
-        made = certificates(tmp_path / "others")
-        cluster.security.tls_client_cert = made["certificate"]
-        cluster.security.tls_client_key = made["key"]
+        issued = certificates(tmp_path / "others")
+        cluster.security.tls_client_cert = issued["certificate"]
+        cluster.security.tls_client_key = issued["key"]
         with pytest.raises(OSError, match="tls:"), cluster.client(timeout=2):
             pass
 
 
 def test_a_scheduler_that_requires_certificates_gets_those_in_the_file(home: Path) -> None:
-    made = certificates(home / "certificates")
+    issued = certificates(home / "certificates")
     tls = ("ca-file", "authority"), ("cert", "certificate"), ("key", "key")
-    options = [f"--tls-{name}={made[part]}" for name, part in tls]
+    options = [f"--tls-{name}={issued[part]}" for name, part in tls]
     configuration = yaml.safe_load((EXAMPLES / "tls.yaml").read_text())
     files = configuration["distributed"]["comm"]["tls"]
-    files["ca-file"] = made["authority"]
-    files["client"] = {"cert": made["certificate"], "key": made["key"]}
+    files["ca-file"] = issued["authority"]
+    files["client"] = {"cert": issued["certificate"], "key": issued["key"]}
     with dask_cluster(home, {"alpha": ()}, ["--protocol", "tls", *options], files) as cluster:
         configuration["scheduler-address"] = cluster.address
         (home / "cluster.yaml").write_text(yaml.safe_dump(configuration))
@@ -159,7 +159,7 @@ def test_clients_run_on_hosts_reached_by_ssh(home: Path) -> None:
 
 @contextmanager
 def ssh_server(place: Path) -> Iterator[dict[str, Any]]:
-    """Have an SSH server on this host; return what asyncssh needs to log in to it."""
+    """Run an SSH server on this host; yield the options with which asyncssh logs in to it."""
     place.mkdir(mode=0o700)
     for name in ("host", "client"):
         asyncssh.generate_private_key("ssh-ed25519").write_private_key(place / name)
@@ -211,7 +211,7 @@ def test_a_storage_package_is_uploaded_to_the_hosts(name: str, home: Path) -> No
         assert done.status == 0, done.err + done.out
 
 
-@of_two_hosts
+@shares_two_hosts
 @pytest.mark.parametrize(
     ("text", "message"),
     [

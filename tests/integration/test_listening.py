@@ -1,4 +1,4 @@
-"""Private servers on another address than that of the loopback interface."""
+"""Run private servers on an address other than 127.0.0.1."""
 
 from __future__ import annotations
 

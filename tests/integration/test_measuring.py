@@ -1,4 +1,4 @@
-"""The command on real storages, in every kind of concurrency."""
+"""Measure real storages with every kind of concurrency."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.integration.command import (
     left_behind,
     metadata_of,
     names_in,
-    pyperf_says,
+    pyperf_output,
     run,
 )
 from zodbshootout.cli.main import main
@@ -42,13 +42,13 @@ CREWS: dict[str, tuple[tuple[str, ...], Unsupported]] = {
         ("-c", "2", "--gevent", "--threads", "unique", *SOME), SHARED_ONLY | {"zeo"},
     ),
 }  # fmt: skip
-"""The options of a run of the embedded default, and what it does not support."""
-alone = pytest.mark.xdist_group("alone")
+"""The options of a run of the embedded default, and its unsupported contenders and cells."""
+shares_one_client_run = pytest.mark.xdist_group("alone")
 
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Path, Done]]:
-    """Runs of the embedded default, each made when it is asked for first."""
+    """Runs of the embedded default, each started when a test first needs it."""
 
     @cached
     def run_of(crew: str) -> tuple[Path, Done]:
@@ -59,14 +59,14 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Path
 
 
 @pytest.fixture(scope="module")
-def without_words(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Done]:
-    """A run of the embedded default with neither concurrency nor a file for the results."""
+def run_without_options(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Done]:
+    """A run of the embedded default without ``-c`` and ``-o``."""
     place = tmp_path_factory.mktemp("without")
     return place, run(place, *QUICK, HOME=str(place))
 
 
 def check_states(states: Cells, unsupported: Unsupported) -> None:
-    """Check which cells are measured, and that there is a reason why others are not."""
+    """Check which cells are measured, and that the others give a reason."""
     refused = unsupported | {
         ("memory", "prefetch_cold"),
         ("filestorage", "prefetch_cold"),
@@ -80,7 +80,10 @@ def check_states(states: Cells, unsupported: Unsupported) -> None:
 
 @pytest.mark.parametrize(
     "crew",
-    [pytest.param(crew, marks=alone if crew == "1 client" else ()) for crew in CREWS],
+    [
+        pytest.param(crew, marks=shares_one_client_run if crew == "1 client" else ())
+        for crew in CREWS
+    ],
 )
 def test_every_supported_cell_of_the_embedded_default_is_measured(
     crew: str, runs: Callable[[str], tuple[Path, Done]]
@@ -94,11 +97,11 @@ def test_every_supported_cell_of_the_embedded_default_is_measured(
     assert left_behind(place) == []
 
 
-@alone
+@shares_one_client_run
 def test_results_without_o_go_to_the_users_data_and_their_path_is_printed(
-    without_words: tuple[Path, Done],
+    run_without_options: tuple[Path, Done],
 ) -> None:
-    place, done = without_words
+    place, done = run_without_options
     assert done.status == 0, done.out + done.err
     path = results_path(done)
     assert path.is_relative_to(place)
@@ -109,7 +112,7 @@ def test_results_without_o_go_to_the_users_data_and_their_path_is_printed(
 
 
 def results_path(done: Done) -> Path:
-    """Return the path of the results that a run has printed."""
+    """Return the path that a run has printed for its results."""
     (line,) = [line for line in done.out.splitlines() if line.startswith("Results: ")]
     return Path(line.removeprefix("Results: ").partition(", and")[0])
 
@@ -131,9 +134,9 @@ def test_conflicts_are_counted_as_retries_or_resolutions(tmp_path: Path) -> None
     assert counts["filestorage"]["resolutions"] != 0
 
 
-@alone
+@shares_one_client_run
 def test_pyperf_can_compare_and_show_the_result_files(
-    runs: Callable[[str], tuple[Path, Done]], without_words: tuple[Path, Done]
+    runs: Callable[[str], tuple[Path, Done]], run_without_options: tuple[Path, Done]
 ) -> None:
     place, done = runs("1 client")
     assert "Results: a.json, and by contender in a.d/" in done.out
@@ -141,12 +144,12 @@ def test_pyperf_can_compare_and_show_the_result_files(
     measured = [cell for cell, (state, _) in cells(place / "a.cells.jsonl").items()
                 if state == "measured"]  # fmt: skip
     assert len(names_in(place / "a.json")) == len(measured)
-    other = str(results_path(without_words[1]))
-    assert "Benchmark" in pyperf_says(place, "compare_to", "--table", "a.json", other, "-v")
-    between = pyperf_says(place, "compare_to", "a.d/memory.json", "a.d/zeo.json", "-v")
+    other = str(results_path(run_without_options[1]))
+    assert "Benchmark" in pyperf_output(place, "compare_to", "--table", "a.json", other, "-v")
+    between = pyperf_output(place, "compare_to", "a.d/memory.json", "a.d/zeo.json", "-v")
     assert "Mean +- std dev: [memory]" in between
     for command in ("show", "stats", "hist", "check", "dump", "metadata"):
-        assert pyperf_says(place, command, "a.json")
+        assert pyperf_output(place, command, "a.json")
 
 
 def test_trap_10_every_run_keeps_its_parameters_and_versions_as_metadata(tmp_path: Path) -> None:
@@ -178,12 +181,12 @@ def test_trap_10_every_run_keeps_its_parameters_and_versions_as_metadata(tmp_pat
         ):  # fmt: skip
             assert key in metadata
         assert str(tmp_path) not in str(metadata["configuration"])
-    # The storages' own logging is on.
+    # The storages log, too.
     assert " INFO [" in done.err
     assert "ZEO" in done.err
 
 
-@alone
+@shares_one_client_run
 def test_trap_3_cold_reads_hit_no_cache_and_hot_reads_do(
     runs: Callable[[str], tuple[Path, Done]],
 ) -> None:
@@ -192,7 +195,7 @@ def test_trap_3_cold_reads_hit_no_cache_and_hot_reads_do(
         path = place / "a.d" / f"{contender}.json"
         cold, hot = (metadata_of(path, name) for name in ("cold", "hot"))
         iterations = 2 * int(str(cold["loops"]))
-        # The hits are of the mapping, which a connection that gets it loads twice.
+        # The hits come from the mapping, which a connection loads twice to get it.
         assert int(str(cold["storage_cache_hits"])) <= iterations
         assert int(str(cold["loads"])) == iterations * 21
         assert int(str(hot["storage_cache_hits"])) >= 2 * int(str(hot["loops"])) * 20
@@ -203,7 +206,7 @@ APPENDING = ("steamin", *QUICK, "--only", "memory", "--append", "a.json")
 
 @pytest.fixture(scope="module")
 def appended(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The place of two runs of which the second was added to the results of the first."""
+    """The directory of two runs; the second appends to the results of the first."""
     place = tmp_path_factory.mktemp("appended")
     for _ in range(2):
         assert run(place, *APPENDING).status == 0
@@ -212,8 +215,8 @@ def appended(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.xdist_group("appended")
 def test_append_adds_a_run_to_each_result_file(appended: Path) -> None:
-    assert "Number of run with values: 2" in pyperf_says(appended, "stats", "a.json")
-    assert "Number of run with values: 2" in pyperf_says(appended, "stats", "a.d/memory.json")
+    assert "Number of run with values: 2" in pyperf_output(appended, "stats", "a.json")
+    assert "Number of run with values: 2" in pyperf_output(appended, "stats", "a.d/memory.json")
     (listed,) = map(json.loads, (appended / "a.cells.jsonl").read_text().splitlines())
     assert listed["state"] == "measured"
 
@@ -247,7 +250,7 @@ def test_pyperfs_options_reach_the_workers(tmp_path: Path) -> None:
                "--metadata", "-v", "-o", "a.json", PYTHONHASHSEED="5", MINE="x")  # fmt: skip
     assert done.status == 0
     assert "steamin: run 2 of 2: memory" in done.err
-    statistics = pyperf_says(tmp_path, "stats", "a.json")
+    statistics = pyperf_output(tmp_path, "stats", "a.json")
     assert "Number of run with values: 2" in statistics
     assert "Number of warmup per run: 1" in statistics
     assert "Number of value per run: 4" in statistics

@@ -1,4 +1,4 @@
-"""A database that is somebody else's is left as it is."""
+"""Leave the database of another application unchanged."""
 
 from __future__ import annotations
 

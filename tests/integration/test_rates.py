@@ -1,4 +1,4 @@
-"""Rates, limits of latencies and values of settings, by the command on real storages."""
+"""Measure real storages at rates, within latency limits and with several values of a setting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command on storages that are configured to be read only."""
+"""Measure storages that are configured to be read only."""
 
 from __future__ import annotations
 

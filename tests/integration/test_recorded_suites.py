@@ -1,7 +1,7 @@
-"""The tests that storages have to pass, of ZODB and of ZEO, with a recorded storage in each.
+"""Run the storage test suites of ZODB and ZEO on recorded storages.
 
-RelStorage's tests need more than is installed; run by hand with RelStorage 4.3 on SQLite, the
-recorded storage fails in the same six tests as RelStorage by itself.
+RelStorage's tests need more than the test environment provides; run by hand with RelStorage 4.3 on
+SQLite, the recorded storage fails the same six tests as plain RelStorage.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ LONG = [
 
 
 def recorded(suite: type, place: Path) -> type:
-    """Return the tests of a suite with a recorded storage."""
+    """Return a subclass of a test suite that records the suite's storage."""
 
     def get(self: Any) -> Any:
         return self.__dict__.get("recorded")
@@ -50,7 +50,7 @@ def recorded(suite: type, place: Path) -> type:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Take the suites that need minutes only if everything is to be tested."""
+    """Include the suites that take minutes only with ``--full``."""
     suites = SHORT + LONG if metafunc.config.getoption("--full") else SHORT
     names = [f"{suite.__module__.rpartition('.')[2]}.{suite.__name__}" for suite in suites]
     metafunc.parametrize("suite", suites, ids=names)

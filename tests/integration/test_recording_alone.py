@@ -1,4 +1,4 @@
-"""An application is recorded where nothing but ZODB is installed."""
+"""Record an application with nothing but ZODB installed."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ CONFIGURATION = """
 </zodb>
 """
 NEEDED = {"zodb", "zodbshootout"}
-"""The packages that are installed besides those that ZODB itself requires."""
+"""The packages that are installed in addition to ZODB's requirements."""
 OTHERS = {"pyperf", "rich", "zeo", "relstorage", "psutil", "scipy", "hdrhistogram", "platformdirs"}
 
 
 def source_in(place: Path) -> Path:
-    """Return a copy of what is needed to build, because that leaves files behind."""
+    """Return a copy of the sources to build from, because a build leaves files behind."""
     source = place / "source"
     shutil.copytree(ROOT / "src", source / "src", ignore=shutil.ignore_patterns("*.egg-info"))
     for name in ("setup.py", "pyproject.toml", "README.rst"):

@@ -1,4 +1,4 @@
-"""Workloads of a real application, replayed on real storages by the command."""
+"""Replay workloads of a real application on real storages."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ STORAGES = {
 
 
 def application(place: Path, threads: int) -> Path:
-    """Have threads read pages, and change pages, sessions and a counter; return the recording."""
+    """Record threads that read pages and change pages, sessions and a counter; return the path."""
     path, data = place / "main.workload", str(place / "Data.fs")
     blobs = str(place / "blobs")
     db = DB(FileStorage(data, blob_dir=blobs))
@@ -132,7 +132,7 @@ def replay(place: Path, configuration: str, workload: Path, *words: str) -> Done
 
 
 def calls(path: Path, last: int) -> list[list[tuple[str, int, int, bool]]]:
-    """Return what the last transactions of the busiest connection did, objects by appearance."""
+    """Return the busiest connection's last transactions, with objects numbered by appearance."""
     events = max(connections(path).values(), key=len)
     transactions: list[list[tuple[str, bytes, int, bool]]] = [[]]
     for event in events:

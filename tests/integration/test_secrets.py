@@ -1,4 +1,4 @@
-"""No password is in anything that a run prints, logs or writes, whatever it consists of."""
+"""A run never prints, logs or writes a password, whatever its characters are."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from tests.integration.command import QUICK, left_behind, names_in, open_directo
 
 PRINTABLE = "".join(map(chr, range(0x20, 0x7F)))
 FEW = 2
-"""Passwords that are tried; of the full suite there are more, and so many at a time."""
+"""The number of passwords tried; the full suite tries ALL of them, a BATCH in each run."""
 SPECIAL = 12
-"""Printable characters in each, between letters and digits."""
-ALL, AT_A_TIME = 200, 20
+"""The number of printable characters in each password, between letters and digits."""
+ALL, BATCH = 200, 20
 
 
 def passwords(count: int) -> list[str]:
-    """Return passwords in which every printable character is, between letters and digits."""
+    """Return passwords that cover the printable characters, each between letters and digits."""
     chosen = random.Random(11)
     rest: list[str] = []
     generated = []
@@ -53,7 +53,7 @@ def relstorage(name: str, adapter: str, *settings: str) -> str:
 
 
 def contenders(number: int, password: str) -> str:
-    """Return a contender for each place in which a password can stand."""
+    """Return a contender for each setting that can hold a password."""
     place = "host='$pg_host' port='$pg_port' dbname='zodb' user='alice'"
     literal = password.replace("$", "$$")
     quoted, bare = (form(literal) for form in (in_dsn, bare_in_dsn))
@@ -98,8 +98,8 @@ def contenders(number: int, password: str) -> str:
     return f"%define pw{number} {quoted}\n" + "".join(texts)
 
 
-def unmade(password: str) -> str:
-    """Return an environment that cannot be made, and a contender that is to be in it."""
+def broken_environment(password: str) -> str:
+    """Return an environment that cannot be created, and a contender that needs it."""
     url = f"http://alice:{quote(password, safe='')}@127.0.0.1:1/x.whl".replace("$", "$$")
     return (
         f"<environment unmade>\nrequirements x @ {url}\n</environment>\n"
@@ -120,12 +120,12 @@ SERVERS = (
 
 @contextmanager
 def command_lines(place: Path) -> Iterator[set[str]]:
-    """Watch the command lines of the processes that are at work in a directory."""
+    """Collect the command lines of the processes that run in a directory."""
     seen: set[str] = set()
-    over = threading.Event()
+    finished = threading.Event()
 
     def watch() -> None:
-        while not over.wait(0.2):
+        while not finished.wait(0.2):
             for process in psutil.process_iter():
                 try:
                     if Path(process.cwd()).is_relative_to(place):
@@ -133,17 +133,17 @@ def command_lines(place: Path) -> Iterator[set[str]]:
                 except psutil.Error:
                     continue
 
-    watching = threading.Thread(target=watch)
-    watching.start()
+    watcher = threading.Thread(target=watch)
+    watcher.start()
     try:
         yield seen
     finally:
-        over.set()
-        watching.join()
+        finished.set()
+        watcher.join()
 
 
 def passwords_in(text: str, known: list[str]) -> list[str]:
-    """Return which passwords are in a text, as they are or quoted, be it in part."""
+    """Return the passwords that a text contains, literally, quoted or in part."""
     return [
         password
         for password in known
@@ -158,19 +158,19 @@ def passwords_in(text: str, known: list[str]) -> list[str]:
 def test_a_run_never_prints_logs_or_writes_a_password(full: bool) -> None:
     everything = passwords(ALL if full else FEW)
     assert set(PRINTABLE) <= set("".join(everything)) or not full
-    for start in range(0, len(everything), AT_A_TIME):
-        some = everything[start : start + AT_A_TIME]
+    for start in range(0, len(everything), BATCH):
+        some = everything[start : start + BATCH]
         with open_directory() as place:
-            check_that_none_leaks(place, some)
+            check_that_no_password_leaks(place, some)
 
 
-def check_that_none_leaks(place: Path, some: list[str]) -> None:
+def check_that_no_password_leaks(place: Path, some: list[str]) -> None:
     log = place / "log"
     (place / "log.conf").write_text(
         f"<eventlog>\nlevel debug\n<logfile>\npath {log}\n</logfile>\n</eventlog>\n"
     )
     text = SERVERS + "".join(contenders(number, password) for number, password in enumerate(some))
-    text += unmade(some[0])
+    text += broken_environment(some[0])
     (place / "x.conf").write_text(text)
     outside = {f"PW_{number}": in_dsn(password)[1:-1] for number, password in enumerate(some)}
     outside |= {"PIP_RETRIES": "0", "XDG_CACHE_HOME": str(place / "cache")}
@@ -190,7 +190,7 @@ def check_that_none_leaks(place: Path, some: list[str]) -> None:
     }
     assert {"log", "a.json", "a.html", "a.cells.jsonl"} <= texts.keys()
     texts |= {
-        f"what run {number} printed": command.out + command.err
+        f"output of run {number}": command.out + command.err
         for number, command in enumerate([done, again, *uri_runs])
     }
     texts["command lines"] = "\n".join(seen)

@@ -36,9 +36,9 @@ from tests.integration.command import (
 
 HOST = "127.0.0.1"
 ONCE = ("--object-counts", "20", "-p", "1", "-n", "1", "-l", "2")
-of_serving = pytest.mark.xdist_group("a run that serves")
-ON_AND_ON = (*ONCE, "-p", "500", "-c", "1", "-o", "on.json")
-"""Options of a run that does not end before it is ended."""
+shares_serving = pytest.mark.xdist_group("a run that serves")
+ENDLESS = (*ONCE, "-p", "500", "-c", "1", "-o", "on.json")
+"""Options of a run that goes on until it is killed or interrupted."""
 
 
 # Contenders and the servers that they need
@@ -57,30 +57,30 @@ def filestorage(name: str, path: str) -> str:
 
 
 def using(server: str) -> str:
-    """Return a contender that needs a server to be started, though it does not connect to it."""
+    """Return a contender that has a server started but does not connect to it."""
     return filestorage(f"using_{server}", f"$scratch/${server}_port.fs")
 
 
-def telling(*servers: str) -> str:
-    """Return a contender whose file name has the ports and passwords given to servers."""
-    given = "-".join(f"{name}-${name}_port-${name}_password" for name in servers)
-    return filestorage("telling", f"told-{given}.fs")
+def exposing(*servers: str) -> str:
+    """Return a contender whose file name contains the ports and passwords of servers."""
+    access = "-".join(f"{name}-${name}_port-${name}_password" for name in servers)
+    return filestorage("telling", f"told-{access}.fs")
 
 
 @dataclass(frozen=True)
-class Given:
-    """The port and the password that a run has given to a server."""
+class Access:
+    """The port and the password of a server that a run has started."""
 
     port: int
     password: str
 
 
-def given_by_latest_run(place: Path) -> dict[str, Given]:
-    """Return what the latest run in *place* has given to its servers."""
+def access_of_latest_run(place: Path) -> dict[str, Access]:
+    """Return the access to each server of the latest run in *place*."""
     path = max(place.glob("told-*.fs"), key=lambda path: path.stat().st_mtime_ns)
     _, *words = path.stem.split("-")
     parts = zip(words[::3], words[1::3], words[2::3], strict=True)
-    return {name: Given(int(port), password) for name, port, password in parts}
+    return {name: Access(int(port), password) for name, port, password in parts}
 
 
 GOOD = filestorage("good", "$scratch/good.fs")
@@ -105,13 +105,13 @@ EVERYTHING = (
 )
 
 
-# Where and how runs are started
+# Runs that go on
 
 
 @contextmanager
-def going_on(place: Path, *benchmarks: str) -> Iterator[subprocess.Popen[str]]:
-    """Have a run that has measured something and goes on; in the end it is killed."""
-    process = start(place, "x.conf", *benchmarks, *ON_AND_ON)
+def endless_run(place: Path, *benchmarks: str) -> Iterator[subprocess.Popen[str]]:
+    """Start a run that goes on, wait for its first results, and kill it at the end."""
+    process = start(place, "x.conf", *benchmarks, *ENDLESS)
     try:
         measured = place / "on.json"
         wait_until(lambda: measured.exists() or process.poll() is not None)
@@ -137,28 +137,28 @@ def test_postgresql_keeps_the_databases_of_each_driver_for_the_next_run(place: P
     (place / "x.conf").write_text(
         f"%import relstorage\n<postgresqlserver pg>\n{databases}user Some-One\ndirectory kept\n"
         "<settings>\nlog_line_prefix of=%u in=%d:\nlog_statement ddl\n</settings>\n"
-        f"</postgresqlserver>\n{contenders}{telling('pg')}"
+        f"</postgresqlserver>\n{contenders}{exposing('pg')}"
     )
     log = place / "kept" / "server.log"
 
-    def made(table: str) -> set[str]:
-        """Return the databases in which a client had the server make a table."""
+    def databases_with_table(table: str) -> set[str]:
+        """Return the databases in which a client has created a table."""
         statement = rf"^of=Some-One in=(\w+):.*\s+CREATE TABLE {table}\b"
         return set(re.findall(statement, log.read_text(), re.MULTILINE))
 
-    def measured(*words: str) -> Given:
+    def measure(*words: str) -> Access:
         done = run(place, "x.conf", *words, "-c", "2", "--threads", *ONCE)
         assert done.status == 0, done.out + done.err
         assert left_behind(place) == []
-        return given_by_latest_run(place)["pg"]
+        return access_of_latest_run(place)["pg"]
 
-    first = measured("add", "-o", "a.json")
-    assert made("object_state") == set(drivers)
-    assert made("transaction") == set(preserving)
+    first = measure("add", "-o", "a.json")
+    assert databases_with_table("object_state") == set(drivers)
+    assert databases_with_table("transaction") == set(preserving)
     for name, driver in drivers.items():
         assert metadata_of(place / "a.d" / f"{name}.json", "add")["driver"] == driver
     before = log.read_text()
-    second = measured("cold", "--only", "hf_pg8000", "--only", "telling")
+    second = measure("cold", "--only", "hf_pg8000", "--only", "telling")
     assert log.read_text().startswith(before)
     assert log.read_text().count("CREATE TABLE") == before.count("CREATE TABLE")
     assert first.password != second.password
@@ -166,36 +166,36 @@ def test_postgresql_keeps_the_databases_of_each_driver_for_the_next_run(place: P
 
 @pytest.fixture(scope="module")
 def serving() -> Iterator[Path]:
-    """The place of a run with servers of all kinds that goes on; nobody changes it."""
+    """The directory of a run that goes on with servers of all kinds; tests only read it."""
     with open_directory() as path:
-        servers = telling("pg", "maria", "cache", "second")
+        servers = exposing("pg", "maria", "cache", "second")
         (path / "x.conf").write_text(EVERYTHING + WITH_PYTHON_MEMCACHED + servers)
-        with going_on(path, "add", "cold"):
+        with endless_run(path, "add", "cold"):
             yield path
 
 
-def ask_postgresql(given: Given, user: str, database: str, statement: str) -> object:
+def ask_postgresql(access: Access, user: str, database: str, statement: str) -> object:
     with closing(psycopg2.connect(
-        host=HOST, port=given.port, user=user, password=given.password, dbname=database
+        host=HOST, port=access.port, user=user, password=access.password, dbname=database
     )) as connection, connection, connection.cursor() as cursor:  # fmt: skip
         cursor.execute(statement)
         return cursor.fetchone()[0] if cursor.description else None
 
 
-@of_serving
+@shares_serving
 def test_postgresql_has_the_settings_databases_and_users_of_its_section(serving: Path) -> None:
-    given = given_by_latest_run(serving)["pg"]
-    assert ask_postgresql(given, "alice", "one", "SHOW shared_buffers") == "24MB"
-    assert ask_postgresql(given, "alice", "one", "SHOW fsync") == "off"
-    ask_postgresql(given, "alice", "one", "CREATE TABLE hers AS SELECT 7")
-    assert ask_postgresql(given, "bob", "one", "SELECT * FROM hers") == 7
-    ask_postgresql(given, "bob", "other", "CREATE TABLE his AS SELECT 7")
-    ask_postgresql(given, "alice", "other", "DROP TABLE his")
+    access = access_of_latest_run(serving)["pg"]
+    assert ask_postgresql(access, "alice", "one", "SHOW shared_buffers") == "24MB"
+    assert ask_postgresql(access, "alice", "one", "SHOW fsync") == "off"
+    ask_postgresql(access, "alice", "one", "CREATE TABLE hers AS SELECT 7")
+    assert ask_postgresql(access, "bob", "one", "SELECT * FROM hers") == 7
+    ask_postgresql(access, "bob", "other", "CREATE TABLE his AS SELECT 7")
+    ask_postgresql(access, "alice", "other", "DROP TABLE his")
 
 
-@of_serving
+@shares_serving
 @pytest.mark.parametrize(
-    ("user", "database", "knows_it"),
+    ("user", "database", "knows_password"),
     [
         ("alice", "one", False),
         ("alice", "third", True),
@@ -204,33 +204,33 @@ def test_postgresql_has_the_settings_databases_and_users_of_its_section(serving:
     ],
 )
 def test_postgresql_refuses_any_other_user_database_or_password(
-    user: str, database: str, knows_it: bool, serving: Path
+    user: str, database: str, knows_password: bool, serving: Path
 ) -> None:
-    given = given_by_latest_run(serving)["pg"]
-    known = given if knows_it else Given(given.port, "guessed")
+    access = access_of_latest_run(serving)["pg"]
+    tried = access if knows_password else Access(access.port, "guessed")
     with pytest.raises(psycopg2.OperationalError):
-        ask_postgresql(known, user, database, "SELECT 1")
+        ask_postgresql(tried, user, database, "SELECT 1")
 
 
-def ask_mariadb(given: Given, user: str, database: str, statement: str) -> object:
+def ask_mariadb(access: Access, user: str, database: str, statement: str) -> object:
     with pymysql.connect(
-        host=HOST, port=given.port, user=user, password=given.password, database=database
+        host=HOST, port=access.port, user=user, password=access.password, database=database
     ) as connection, connection.cursor() as cursor:  # fmt: skip
         cursor.execute(statement)
         row = cursor.fetchone()
         return row and row[0]
 
 
-@of_serving
+@shares_serving
 def test_mariadb_has_the_settings_databases_and_users_of_its_section(serving: Path) -> None:
-    given = given_by_latest_run(serving)["maria"]
-    assert ask_mariadb(given, "carol", "a_b", "SELECT @@innodb_buffer_pool_size") == 16 << 20
-    ask_mariadb(given, "carol", "a_b", "CREATE TABLE hers (a int)")
+    access = access_of_latest_run(serving)["maria"]
+    assert ask_mariadb(access, "carol", "a_b", "SELECT @@innodb_buffer_pool_size") == 16 << 20
+    ask_mariadb(access, "carol", "a_b", "CREATE TABLE hers (a int)")
     with pytest.raises(pymysql.err.OperationalError, match="Access denied"):
-        ask_mariadb(given, "carol", "a_b", "CREATE DATABASE axb")
+        ask_mariadb(access, "carol", "a_b", "CREATE DATABASE axb")
 
 
-@of_serving
+@shares_serving
 @pytest.mark.parametrize(
     ("user", "database", "password"),
     [
@@ -244,24 +244,24 @@ def test_mariadb_has_the_settings_databases_and_users_of_its_section(serving: Pa
 def test_mariadb_refuses_any_other_user_database_or_password(
     user: str, database: str, password: str | None, serving: Path
 ) -> None:
-    given = given_by_latest_run(serving)["maria"]
-    known = given if password is None else Given(given.port, password)
+    access = access_of_latest_run(serving)["maria"]
+    tried = access if password is None else Access(access.port, password)
     with pytest.raises(pymysql.err.OperationalError):
-        ask_mariadb(known, user, database, "SELECT 1")
+        ask_mariadb(tried, user, database, "SELECT 1")
 
 
-def statistics_of(given: Given, of: str = "") -> Mapping[str, str]:
-    """Return what memcached says of itself."""
-    with socket.create_connection((HOST, given.port), 10) as connection:
-        connection.sendall(f"stats {of}".strip().encode() + b"\r\n")
+def statistics_of(access: Access, kind: str = "") -> Mapping[str, str]:
+    """Return the statistics that memcached reports."""
+    with socket.create_connection((HOST, access.port), 10) as connection:
+        connection.sendall(f"stats {kind}".strip().encode() + b"\r\n")
         with connection.makefile() as lines:
             words = (line.split() for line in iter(lines.readline, "END\n"))
             return {line[1]: line[-1] for line in words}
 
 
-@of_serving
+@shares_serving
 def test_memcached_has_the_settings_of_its_section(serving: Path) -> None:
-    assert statistics_of(given_by_latest_run(serving)["cache"], "settings")["maxbytes"] == str(
+    assert statistics_of(access_of_latest_run(serving)["cache"], "settings")["maxbytes"] == str(
         80 << 20
     )
 
@@ -272,7 +272,7 @@ def connections_of(pid: int) -> Sequence[Any]:
     return ()
 
 
-@of_serving
+@shares_serving
 def test_servers_are_reached_through_the_loopback_interface_only(serving: Path) -> None:
     listening = [
         connection.laddr.ip
@@ -284,25 +284,25 @@ def test_servers_are_reached_through_the_loopback_interface_only(serving: Path) 
     assert all(ip_address(ip).is_loopback for ip in listening)
 
 
-@of_serving
+@shares_serving
 def test_database_servers_and_memcached_never_run_as_root(serving: Path) -> None:
     servers = {"postgres", "mariadbd", "memcached"}
     seen = set()
     for pid, command in processes_in(serving).items():
         program = Path(command.split()[0]).name.rstrip(":")
         if program in servers:
-            with suppress(psutil.NoSuchProcess):  # PostgreSQL's come and go
+            with suppress(psutil.NoSuchProcess):  # PostgreSQL's processes come and go
                 assert psutil.Process(pid).uids().effective != 0, command
                 seen.add(program)
     assert seen == servers
 
 
 @pytest.mark.parametrize("name", ["cache", "second"])
-@of_serving
+@shares_serving
 def test_relstorage_uses_memcached_with_either_client_library(name: str, serving: Path) -> None:
-    given = given_by_latest_run(serving)[name]
-    wait_until(lambda: int(statistics_of(given)["cmd_set"]) > 20)
-    wait_until(lambda: int(statistics_of(given)["cmd_flush"]) > 0)
+    access = access_of_latest_run(serving)[name]
+    wait_until(lambda: int(statistics_of(access)["cmd_set"]) > 20)
+    wait_until(lambda: int(statistics_of(access)["cmd_flush"]) > 0)
 
 
 ZEO = (
@@ -336,7 +336,7 @@ def test_zeo_supports_ssl_and_persistent_caches(place: Path) -> None:
     assert left_behind(place) == []
 
 
-# The cost of a server that does not come up
+# Servers that fail to start
 
 FAILING = (
     (
@@ -424,7 +424,7 @@ def test_a_kept_server_directory_cannot_be_used_by_two_runs_at_once(place: Path)
                        for kind in kinds)
     )  # fmt: skip
     words = ("x.conf", "add", "-c", "1", *ONCE, "-o")
-    with going_on(place, "steamin") as first:
+    with endless_run(place, "steamin") as first:
         assert run(place, *words, "a.json").status == 3
         states = cells(place / "a.cells.jsonl")
         assert states["good", "add"] == ("measured", "")
@@ -442,11 +442,11 @@ def test_a_kept_server_directory_cannot_be_used_by_two_runs_at_once(place: Path)
     assert left_behind(place) == []
 
 
-# The end
+# The end of a run
 
 
 def shared_memory_of(pids: Iterable[int]) -> set[str]:
-    """Return the shared memory that processes have, where the system tells: files and ids."""
+    """Return the files and ids of the shared memory of processes, if the system reports them."""
     memory = set()
     for pid in pids:
         with suppress(OSError):
@@ -467,10 +467,10 @@ def still_there(memory: Collection[str]) -> list[str]:
 
 
 @contextmanager
-def in_its_midst(place: Path) -> Iterator[tuple[subprocess.Popen[str], set[str]]]:
-    """Have a run with servers of all kinds that goes on, and the shared memory that they have."""
+def run_with_all_servers(place: Path) -> Iterator[tuple[subprocess.Popen[str], set[str]]]:
+    """Start a run that goes on with servers of all kinds; yield it and their shared memory."""
     (place / "x.conf").write_text(EVERYTHING)
-    with going_on(place, "add", "steamin") as process:
+    with endless_run(place, "add", "steamin") as process:
         commands = processes_in(place)
         for program in ("postgres", "mariadbd", "memcached", "ZEO.runzeo"):
             assert any(program in command for command in commands.values()), commands
@@ -481,14 +481,14 @@ def in_its_midst(place: Path) -> Iterator[tuple[subprocess.Popen[str], set[str]]
 
 
 def test_a_killed_run_leaves_no_server_no_file_and_no_shared_memory(place: Path) -> None:
-    with in_its_midst(place) as (process, memory):
+    with run_with_all_servers(place) as (process, memory):
         process.kill()
         process.communicate()
         wait_until(lambda: left_behind(place) == [] and still_there(memory) == [])
 
 
 def test_ctrl_c_stops_the_servers_at_once_and_prints_the_results_so_far(place: Path) -> None:
-    with in_its_midst(place) as (process, memory):
+    with run_with_all_servers(place) as (process, memory):
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=30)
         assert process.returncode == 130
@@ -508,28 +508,28 @@ def test_a_run_ended_during_database_creation_leaves_no_shared_memory(
     (place / "x.conf").write_text(f"<postgresqlserver pg/>\n{using('pg')}")
     memory: set[str] = set()
 
-    def is_made() -> bool:
+    def creates_database() -> bool:
         commands = processes_in(place)
-        making = [pid for pid in commands if re.search("--boot|--single", commands[pid])]
-        memory.update(shared_memory_of(making))
+        creating = [pid for pid in commands if re.search("--boot|--single", commands[pid])]
+        memory.update(shared_memory_of(creating))
         return bool(memory)
 
     with start(place, "x.conf", "add", "-c", "1", *ONCE) as process:
-        wait_until(is_made)
+        wait_until(creates_database)
         process.send_signal(number)
         process.communicate(timeout=30)
     wait_until(lambda: left_behind(place) == [])
     assert still_there(memory) == []
 
 
-# Any user who runs it
+# Users other than root
 
 
 def as_ordinary_user() -> list[str]:
-    """Return what root puts before a command to have it run by somebody else.
+    """Return the prefix of a command that root runs as an ordinary user.
 
-    A user who may not enter the directory of this Python, such as root's own, is given that right,
-    and no other.
+    If that user may not enter the directory of this Python, such as root's home, the prefix grants
+    that right and no other.
     """
     user = pwd.getpwnam("nobody")
     become = ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]

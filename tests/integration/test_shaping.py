@@ -1,4 +1,4 @@
-"""Options that shape the data, destroy it or look into the clients, seen in what a run leaves."""
+"""Check the effects of options that shape or destroy data or inspect the clients."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ TREASURE = "somebody's treasure"
 
 
 def shares(fixture: str) -> pytest.MarkDecorator:
-    """Return a mark of tests that one process of pytest-xdist runs, for they share a run."""
+    """Return a mark that has one pytest-xdist process run all tests of a fixture."""
     return pytest.mark.xdist_group(f"shaping {fixture}")
 
 
@@ -65,7 +65,7 @@ def shoot_out(place: Path, *words: str, objects: int = OBJECTS, answers: str | N
     return run(place, "x.conf", *ONCE, str(objects), *words, answers=answers)
 
 
-def measured(place: Path, *words: str, objects: int = OBJECTS, answers: str | None = None) -> Done:
+def measure(place: Path, *words: str, objects: int = OBJECTS, answers: str | None = None) -> Done:
     done = shoot_out(place, *words, objects=objects, answers=answers)
     assert done.status == 0, done.out + done.err
     return done
@@ -141,13 +141,13 @@ def outcomes(place: Path, benchmark: str) -> dict[str, tuple[str, str]]:
 
 
 def added(connection: Any, contender: str, like: Parameters) -> Any:
-    """Return a mapping that ``add`` has put objects into."""
+    """Return a mapping that ``add`` has filled with objects."""
     mappings = find(connection.root(), Dataset.ADD, replace(like, owner=contender), 0).values()
     return next(mapping for mapping in mappings if mapping)
 
 
 def files_of(connection: Any, contender: str, dataset: Dataset) -> list[bytes]:
-    """Return what is in the files of the blobs of a tree."""
+    """Return the contents of the blob files of a tree."""
     if dataset is Dataset.ADD:
         documents = added(connection, contender, LIKE).values()
     else:
@@ -193,7 +193,7 @@ def test_a_storage_without_blobs_is_not_supported_with_the_blobs_option(with_blo
 
 
 MANY = 200
-"""Objects for which a BTree needs several leaves."""
+"""A number of objects for which a BTree needs several leaves."""
 TREES = (
     (("IO",), IOBTree, {"object_size": 300, "mapping": MappingType.IO}),
     (("OO",), OOBTree, {"object_size": 999, "mapping": MappingType.OO}),
@@ -203,7 +203,7 @@ TREES = (
         {"object_size": 10_000, "mapping": MappingType.IO, "leaf_size": 5, "internal_size": 7},
     ),
 )
-"""The words after --btrees, the expected class, and the parameters by which it is found."""
+"""The arguments of --btrees, the expected class, and the parameters that select the tree."""
 
 
 @pytest.fixture(scope="module")
@@ -211,8 +211,8 @@ def with_btrees(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("btrees")
     (place / "x.conf").write_text(CONF)
     for words, _, shape in TREES:
-        measured(place, "steamin", "--btrees", *words, "-s", str(shape["object_size"]), "-c", "1",
-                 objects=MANY)  # fmt: skip
+        measure(place, "steamin", "--btrees", *words, "-s", str(shape["object_size"]), "-c", "1",
+                objects=MANY)  # fmt: skip
     return place
 
 
@@ -226,7 +226,7 @@ def leaves(btree: Any) -> Iterator[list[Any]]:
 
 
 def inner_nodes(btree: Any) -> Iterator[list[Any]]:
-    """Return the children of each node that is no leaf."""
+    """Return the children of each node that is not a leaf."""
     children = list(btree.__getstate__()[0][::2])
     yield children
     for child in children:
@@ -275,7 +275,7 @@ def test_trap_7_the_records_that_storages_return_have_the_requested_size(
             assert statistics.fmean(sizes) == pytest.approx(like.object_size, rel=0.05)
 
 
-# The database around the objects
+# The rest of the database
 
 FILLED = ("-s", "128", "-c", "1")
 MINIMUM = 25_000
@@ -283,18 +283,18 @@ MINIMUM = 25_000
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Databases with many objects, and with garbage; nobody changes them."""
+    """Databases with many objects and some garbage; tests only read them."""
     place = tmp_path_factory.mktemp("filled")
     (place / "x.conf").write_text(CONF)
-    measured(place, "add", "update", "steamin", *FILLED, "--min-objects", str(MINIMUM))
+    measure(place, "add", "update", "steamin", *FILLED, "--min-objects", str(MINIMUM))
     return place
 
 
 @pytest.fixture(scope="module")
 def packed(filled: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same after a run with ``--pack`` that would not replace what packing takes away."""
+    """The same databases after a run with ``--pack`` that recreates no removed objects."""
     place = shutil.copytree(filled, tmp_path_factory.mktemp("packed") / "copy")
-    measured(place, "steamin", *FILLED, "--pack")
+    measure(place, "steamin", *FILLED, "--pack")
     return place
 
 
@@ -328,7 +328,7 @@ def test_min_objects_creates_loadable_objects_of_the_requested_size(filled: Path
 @shares("filled")
 def test_min_objects_does_not_rewrite_existing_objects(filled: Path, tmp_path: Path) -> None:
     place = shutil.copytree(filled, tmp_path / "copy")
-    measured(place, "steamin", *FILLED, "--min-objects", str(MINIMUM))
+    measure(place, "steamin", *FILLED, "--min-objects", str(MINIMUM))
     for contender in CONTENDERS:
         with opened(filled, contender) as before, opened(place, contender) as after:
             assert records(after) == records(before)
@@ -399,9 +399,9 @@ def blobs_in(place: Path, contender: str) -> int:
 
 
 def assert_destroyed(place: Path, contender: str, by: str = "") -> None:
-    """Check that nothing of the treasure is left, and that ``add`` has run since.
+    """Check that none of the treasure is left, and that ``add`` has run since.
 
-    *by* is the contender that has destroyed it last, where several are one database.
+    *by* is the contender that destroyed it last, if several share the database.
     """
     with connected(place, contender) as connection:
         assert set(connection.root()) == {TOP}
@@ -420,7 +420,7 @@ def test_zap_force_destroys_the_data_of_all_contenders_before_add_is_measured(
     (place / "x.conf").write_text(CONF + TWIN)
     bury_treasure(place)
     assert all(blobs_in(place, contender) for contender in CONTENDERS)
-    done = measured(place, "add", "--zap", "force", "-c", "1", "-o", "a.json")
+    done = measure(place, "add", "--zap", "force", "-c", "1", "-o", "a.json")
     assert "[y/N]" not in done.err
     assert cells(place / "a.cells.jsonl") == {
         (contender, "add"): ("measured", "") for contender in (*CONTENDERS, "twin")
@@ -436,13 +436,13 @@ def test_zap_removes_all_blob_files_of_a_contender_and_its_cache(
     place = shutil.copytree(with_blobs, tmp_path / "copy")
     directories = [path.name for path in place.glob("*.blobs") if any(path.rglob("*.blob"))]
     assert sorted(directories) == ["fs.blobs", "sqlite-cache.blobs", "zeo-cache.blobs", "zeo.blobs"]
-    measured(place, "add", "--zap", "force", "-c", "1")
+    measure(place, "add", "--zap", "force", "-c", "1")
     assert [name for name in directories if any((place / name).rglob("*.blob"))] == []
 
 
 def test_zap_destroys_the_data_of_only_the_named_contender(place: Path) -> None:
     bury_treasure(place)
-    done = measured(place, "add", "--zap", "zeo", "-c", "1", *EXPENDABLE)
+    done = measure(place, "add", "--zap", "zeo", "-c", "1", *EXPENDABLE)
     assert "[y/N]" not in done.err
     assert_destroyed(place, "zeo")
     assert is_untouched(place, "fs")
@@ -459,17 +459,17 @@ def test_zapping_an_unknown_contender_is_bad_usage_and_destroys_nothing(place: P
 
 def test_trap_11_pressing_enter_at_the_prompt_destroys_nothing(place: Path) -> None:
     bury_treasure(place)
-    done = measured(place, "add", "--zap", "-c", "1", *EXPENDABLE, answers="\n\n\n")
+    done = measure(place, "add", "--zap", "-c", "1", *EXPENDABLE, answers="\n\n\n")
     for contender, storage in (("fs", "FileStorage ({})"), ("sqlite", "RelStorage ({})")):
-        where = storage.format(place / ("fs.fs" if contender == "fs" else contender))
-        assert f"Destroy all data of {contender}, {where}? [y/N]" in done.err
+        description = storage.format(place / ("fs.fs" if contender == "fs" else contender))
+        assert f"Destroy all data of {contender}, {description}? [y/N]" in done.err
     assert re.search(r"Destroy all data of zeo, ClientStorage \(.*\)\? \[y/N\]", done.err)
     assert all(is_untouched(place, contender) for contender in CONTENDERS)
 
 
 def test_an_answer_other_than_yes_or_a_missing_answer_destroys_nothing(place: Path) -> None:
     bury_treasure(place)
-    done = measured(place, "add", "--zap", "-c", "1", *EXPENDABLE, answers="n\nY es\n")
+    done = measure(place, "add", "--zap", "-c", "1", *EXPENDABLE, answers="n\nY es\n")
     assert done.err.count("[y/N]") == len(CONTENDERS)
     assert all(is_untouched(place, contender) for contender in CONTENDERS)
 
@@ -487,17 +487,17 @@ def test_zap_without_a_terminal_is_bad_usage_and_destroys_nothing(place: Path) -
 
 def test_only_y_and_yes_destroy_the_data_of_the_contender_in_question(place: Path) -> None:
     bury_treasure(place)
-    measured(place, "add", "--zap", "-c", "1", *EXPENDABLE, answers="y\nyeah\nyes\n")
+    measure(place, "add", "--zap", "-c", "1", *EXPENDABLE, answers="y\nyeah\nyes\n")
     assert_destroyed(place, "fs")
     assert is_untouched(place, "zeo")
     assert_destroyed(place, "sqlite")
 
 
-# Looking into the clients
+# Inspecting the clients
 
 
-def runs_in(profile: Path, module: str) -> int:
-    """Return how often a profile has seen the ``run`` of a benchmark."""
+def run_calls_in(profile: Path, module: str) -> int:
+    """Return how many calls of a benchmark's ``run`` a profile contains."""
     stats: Any = pstats.Stats(str(profile))
     return sum(
         calls
@@ -507,12 +507,12 @@ def runs_in(profile: Path, module: str) -> int:
 
 
 MODULES = {"add": "add", "cold": "reading"}
-"""The modules with the ``run`` of benchmarks."""
+"""The module that defines each benchmark's ``run``."""
 SHARED_PROFILER = sys.version_info >= (3, 12)
-"""Whether a profile of one thread has what all of them do, on the clock and off it.
+"""Whether the profile of one thread includes the calls of all threads, on the clock and off it.
 
-Then it takes their calls for those of one stack and loses count: even of a process with a single
-client, where the storage has a thread of its own.
+Such a profile mixes their calls in one stack and loses count, even in a process with a single
+client if the storage has a thread of its own.
 """
 
 
@@ -533,8 +533,8 @@ def test_the_profile_of_each_cell_covers_the_runs_of_all_clients(
 ) -> None:
     clients, values, loops = 2, 2, 3
     only = [f"--only={contender}" for contender in contenders]
-    measured(place, *names, "-c", str(clients), *crew, *only, "--profile", "d",
-             "-p", str(processes), "-n", str(values), "-l", str(loops))  # fmt: skip
+    measure(place, *names, "-c", str(clients), *crew, *only, "--profile", "d",
+            "-p", str(processes), "-n", str(values), "-l", str(loops))  # fmt: skip
     assert {path.name for path in (place / "d").iterdir()} == {
         f"{contender}-{name}.{ending}"
         for contender in contenders
@@ -545,7 +545,7 @@ def test_the_profile_of_each_cell_covers_the_runs_of_all_clients(
     for contender in contenders:
         for name in names:
             profile = place / "d" / f"{contender}-{name}.prof"
-            seen = runs_in(profile, MODULES[name])
+            seen = run_calls_in(profile, MODULES[name])
             if SHARED_PROFILER:
                 assert seen > 0
                 continue
@@ -592,9 +592,9 @@ class LeakReport:
 def leak_report(tmp_path_factory: pytest.TempPathFactory) -> LeakReport:
     place = tmp_path_factory.mktemp("leaks")
     (place / "x.conf").write_text(CONF + LEAKY)
-    measured(place, "add", "-c", "1", "--threads", "--only", "leaky")
+    measure(place, "add", "-c", "1", "--threads", "--only", "leaky")
     before = commits_in(place)
-    done = measured(place, "add", "-c", "1", "--threads", "--leaks", "-n", "3", "-l", str(LOOPS))
+    done = measure(place, "add", "-c", "1", "--threads", "--leaks", "-n", "3", "-l", str(LOOPS))
     return LeakReport(done.err.splitlines(), commits_in(place) - before)
 
 
@@ -602,12 +602,12 @@ def leak_report(tmp_path_factory: pytest.TempPathFactory) -> LeakReport:
 def test_leaks_names_the_class_whose_objects_each_commit_leaves_behind(
     leak_report: LeakReport,
 ) -> None:
-    of_the_class = [match for match in leak_report.matches() if match["more"]]
-    assert {match["contender"] for match in of_the_class} == {"leaky"}
-    assert [match["value"] for match in of_the_class] == ["1", "2", "3"]
-    more = [int(match["more"]) for match in of_the_class]
+    reports = [match for match in leak_report.matches() if match["more"]]
+    assert {match["contender"] for match in reports} == {"leaky"}
+    assert [match["value"] for match in reports] == ["1", "2", "3"]
+    more = [int(match["more"]) for match in reports]
     assert min(more) >= LOOPS + 1  # and the one that makes the mappings
-    assert [int(match["now"]) for match in of_the_class] == list(accumulate(more))
+    assert [int(match["now"]) for match in reports] == list(accumulate(more))
     assert sum(more) == leak_report.commits
 
 

@@ -1,4 +1,4 @@
-"""A run is stored with what its clients have measured, and with nothing else."""
+"""Check that stored runs hold the measurements of their clients and nothing else."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def runs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     }
 
 
-def of_crew(name: str) -> pytest.MarkDecorator:
+def for_crew(name: str) -> pytest.MarkDecorator:
     mark = pytest.mark.xdist_group(f"values, {name}")
     return pytest.mark.parametrize("runs", [pytest.param(name, marks=mark)], indirect=True)
 
@@ -73,14 +73,14 @@ def test_stored_values_agree_with_the_metadata_of_the_clients(runs: Runs) -> Non
         if clients == 1:
             assert on_clock == pytest.approx(sum(pyperf_run.values) * LOOPS, rel=1e-6), cell
         else:
-            # The clients were at work for as long as that, most of them to the end.
+            # The clients ran for that long, most of them to the end.
             assert sum(pyperf_run.values) < on_clock < 1000 * sum(pyperf_run.values) * LOOPS, cell
-        # No iteration takes longer than all that were on the clock, and some as long as the mean.
+        # The longest iteration fits in the time on the clock and is not far below the mean.
         assert metadata["latency_max_s"] <= on_clock
         assert metadata["latency_max_s"] >= min(pyperf_run.values) * 0.5, cell
 
 
-@of_crew("alone")
+@for_crew("alone")
 def test_warm_ups_stay_out_of_the_summaries(runs: Runs) -> None:
     for cell, pyperf_run in runs.items():
         if cell[1] not in {"add", "cold", "hot"}:
@@ -98,7 +98,7 @@ def test_warm_ups_stay_out_of_the_summaries(runs: Runs) -> None:
             assert metadata["loads"] == VALUES * LOOPS * (OBJECTS + 1), cell
 
 
-@of_crew("alone")
+@for_crew("alone")
 def test_every_contender_runs_a_slice_before_any_runs_the_next(runs: Runs) -> None:
     added = {cell: pyperf_run for cell, pyperf_run in runs.items() if cell[1] == "add"}
     assert len(added) >= 3
@@ -107,13 +107,12 @@ def test_every_contender_runs_a_slice_before_any_runs_the_next(runs: Runs) -> No
         for cell, pyperf_run in added.items()
     }
     assert len({pyperf_run.get_metadata()["slices"] for pyperf_run in added.values()}) == 1
-    # Every contender has had its slice before any of them has its next.
     for number in range(VALUES - 1):
         assert max(seconds[number] for seconds in starts.values()) < min(
             seconds[number + 1] for seconds in starts.values()
         )
 
 
-@of_crew("sharing")
+@for_crew("sharing")
 def test_the_concurrency_of_a_crew_is_in_the_metadata(runs: Runs) -> None:
     assert {pyperf_run.get_metadata()["concurrency"] for pyperf_run in runs.values()} == {3}

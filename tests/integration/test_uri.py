@@ -1,4 +1,4 @@
-"""A ZODB URI in place of a file, with what it describes."""
+"""Measure the storage of a ZODB URI instead of a configuration file."""
 
 from __future__ import annotations
 

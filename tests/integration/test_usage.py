@@ -1,4 +1,4 @@
-"""Bad usage, and what is asked for where something goes wrong."""
+"""Check bad usage, ``--fail-fast`` and ``--report``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command on storages that wrap others: real ones, in every way that they can be measured."""
+"""Measure real storages that wrap others, with every kind of crew, blobs, zapping and packing."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ QUICK = ("--object-counts", str(OBJECTS), "-p", "1", "-n", "2", "-l", "2")
 def unsupported(
     place: Path, *words: str, expected: Mapping[tuple[str, str], str]
 ) -> Mapping[tuple[str, str], str]:
-    """Measure everything; return why some cells were not supported, of those not *expected*."""
+    """Measure all contenders; return the reasons of unsupported cells that are not *expected*."""
     (place / "x.conf").write_text(CONF)
     done = run(place, "x.conf", *words, *QUICK, "-o", "a.json")
     assert done.status == 0, done.out + done.err
@@ -176,7 +176,7 @@ def test_wrapped_storages_are_measured_by_one_client(tmp_path: Path) -> None:
         cold, hot = (metadata(tmp_path, contender, benchmark) for benchmark in ("cold", "hot"))
         assert cold["cleared_caches"] == f"pickle cache, {cache}"
         assert cold["uncleared_caches"] == f"{server}, operating system"
-        # The hits are of the mapping, which a connection that gets it loads twice.
+        # The hits come from the mapping, which a connection loads twice to get it.
         assert int(str(cold["storage_cache_hits"])) <= iterations
         assert int(str(hot["storage_cache_hits"])) >= iterations * OBJECTS
         assert "uncleared_caches" not in hot
@@ -190,13 +190,13 @@ def test_wrapped_storages_are_measured_by_one_client(tmp_path: Path) -> None:
         "demo_changes": "operating system",
         "foreign": "unknown: foreign.ForeignStorage, operating system",
     }
-    of_a_demo = metadata(tmp_path, "demo_zeo", "cold")
-    assert of_a_demo["cleared_caches"] == "pickle cache, ZEO client cache"
-    assert of_a_demo["storage_classes"] == (
+    demo = metadata(tmp_path, "demo_zeo", "cold")
+    assert demo["cleared_caches"] == "pickle cache, ZEO client cache"
+    assert demo["storage_classes"] == (
         "ZODB.DemoStorage.DemoStorage over ZODB.MappingStorage.MappingStorage "
         "over ZEO.ClientStorage.ClientStorage"
     )
-    assert "storage_cache_hits" not in of_a_demo
+    assert "storage_cache_hits" not in demo
     compressed = metadata(tmp_path, "zlib_fs", "cold")
     assert compressed["record_size_bytes"] == 300
     assert "version_zc.zlibstorage" in compressed

@@ -132,15 +132,19 @@ def test_a_process_has_its_own_group_and_unless_disabled_its_own_session(*, sess
 def test_a_process_that_ends_while_processes_are_scanned_is_ignored(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    original = os.stat
+    original = Path.read_text
+    vanished: list[Path] = []
 
-    def stat(path: Any, *args: Any, **options: Any) -> os.stat_result:
-        if os.fspath(path) == "/proc/1/stat":
+    def read_text(path: Path, *args: Any, **options: Any) -> str:
+        if path == Path("/proc/1/stat"):
+            vanished.append(path)
             raise ProcessLookupError
         return original(path, *args, **options)
 
-    monkeypatch.setattr(os, "stat", stat)
+    monkeypatch.setattr(Path, "read_text", read_text)
     process = subprocess.Popen(SLEEPER, start_new_session=True)
+    assert guardian._is_running(process.pid)
+    assert vanished
     end_group(process.pid, reap=process.poll)
     assert process.poll() == -signal.SIGTERM
 

@@ -141,11 +141,16 @@ def test_an_html_page_loads_nothing_from_elsewhere(out: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["show", "compare"])
-def test_other_commands_write_in_the_same_formats(out: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "start"), [("html", HTML), ("markdown", b"**"), ("json", b"[\n {")]
+)
+def test_other_commands_write_in_the_same_formats(
+    out: Path, name: str, kind: str, start: bytes
+) -> None:
     more = ["--contender", "fs", "zeo"] if name == "compare" else []
-    status, stdout, _ = run(name, out, *more, "--format", "html")
+    status, stdout, _ = run(name, out, *more, "--format", kind)
     assert status == 0
-    assert stdout.encode().startswith(HTML)
+    assert stdout.encode().startswith(start)
 
 
 @pytest.mark.parametrize("name", ["out.json", "./out.json", "other.json", "out.cells.jsonl"])

@@ -29,7 +29,9 @@ def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def complaint(hosts: str, place: Path) -> str:
     with pytest.raises(UserError) as error, cluster_for(hosts, NO_GUARDIAN, place):
         pass
-    return str(error.value)
+    message = str(error.value)
+    assert len(message.splitlines()) == 1
+    return message
 
 
 def test_there_is_no_cluster_if_no_hosts_are_given(tmp_path: Path) -> None:

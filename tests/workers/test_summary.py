@@ -74,6 +74,12 @@ def test_trap_6_the_summary_keeps_every_client_and_a_mergeable_histogram() -> No
     summary = summarize(samples, [3, 7])
     assert summary["client_1_s"] == pytest.approx((0.599 + 0.2) / 200)
     assert "client_2_s" not in summary
+    several = [sample(*(stretch([1.0 * n] * 4) for n in (1, 2, 4)), counted=4)] * 2
+    of_clients = summarize(several, [0, 1])
+    assert [of_clients[f"client_{n}_s"] for n in (1, 2, 3)] == [
+        pytest.approx(seconds) for seconds in client_values(several[0])
+    ]
+    assert "client_4_s" not in of_clients
     assert summary["iterations"] == summary["loads"] == 200
     assert summary["iterations_uncounted"] == 0
     assert summary["on_clock_s"] == pytest.approx(0.599 + 0.2)

@@ -18,6 +18,9 @@ from tests.fakes import (
     POLL,
     STORE,
     SYNC,
+    TPC_BEGIN,
+    TPC_FINISH,
+    TPC_VOTE,
     FakeClock,
     FakeStorage,
     database_of,
@@ -292,6 +295,9 @@ def test_a_writing_transaction_takes_the_time_of_its_operations_and_commit(
     assert sample.counts["commits"] == 1
     steps = [sample.counts[f"{step}_ns"] for step in replay.STEPS]
     assert sum(steps) == sample.value * 2 * 1e9
+    assert sample.counts["vote_ns"] == TPC_VOTE * 1e9
+    assert sample.counts["finish_ns"] == TPC_FINISH * 1e9
+    assert sample.counts["store_ns"] == (NEW_OID + TPC_BEGIN + 3 * STORE) * 1e9
 
 
 def test_an_object_of_unknown_revision_is_loaded_before_it_is_stored(
@@ -302,10 +308,6 @@ def test_an_object_of_unknown_revision_is_loaded_before_it_is_stored(
     (sample,) = replayed(storage, replay_parameters(script.trace()), 2)
     assert sample.counts["extra_loads"] == 3
     assert sample.counts["loads"] == 3
-
-
-class Recorded(FakeStorage):
-    """A storage whose calls are recorded once it has been filled."""
 
 
 def normalized(path: Path, last: int) -> list[list[tuple[Any, ...]]]:

@@ -196,20 +196,29 @@ def test_nothing_is_recorded_while_the_switch_file_is_missing(place: Path, tmp_p
     recorder.close()
 
 
-def test_all_recorders_of_a_workload_replace_oids_alike(place: Path) -> None:
+ANONYMOUS = """
+import sys
+from pathlib import Path
+from zodbshootout.recording.chunks import NONE, Kind
+from zodbshootout.recording.recorder import Limits, Recorder
+recorder = Recorder(Path(sys.argv[1]), Limits(anonymous=True))
+log = recorder.log()
+for number, oid in ((1, bytes.fromhex(sys.argv[2])), (2, NONE)):
+    log.fields.extend((int(Kind.LOAD), oid, number, NONE, 100, 200))
+recorder.close()
+"""
+
+
+def test_all_processes_that_record_a_workload_replace_oids_alike(place: Path) -> None:
     for _ in range(2):
-        recorder = Recorder(place, Limits(anonymous=True))
-        log = recorder.log()
-        add_event(log, 1)
-        add_event(log, 2, NONE)
-        recorder.close()
+        subprocess.run([sys.executable, "-c", ANONYMOUS, str(place), OID.hex()], check=True)
     first, root, second, _ = events_in(place)
     assert first.oid == second.oid != OID
     assert root.oid == NONE
     assert (place / KEY).stat().st_size == 32
 
 
-def test_the_key_file_does_not_exist_before_its_key_is_generated(
+def test_the_key_file_does_not_exist_before_it_has_its_whole_key(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = secrets.token_bytes
@@ -218,7 +227,13 @@ def test_the_key_file_does_not_exist_before_its_key_is_generated(
         assert not (place / KEY).exists()
         return made(number)
 
+    def link(whole: str, path: Path) -> None:
+        assert Path(whole).stat().st_size == 32
+        linking(whole, path)
+
+    linking = os.link
     monkeypatch.setattr(secrets, "token_bytes", token_bytes)
+    monkeypatch.setattr(os, "link", link)
     Recorder(place, Limits(anonymous=True)).close()
     assert (place / KEY).stat().st_size == 32
 

@@ -95,7 +95,7 @@ def test_a_database_is_read_only_if_the_storage_for_its_changes_is(tmp_path: Pat
         assert not database.info().read_only
 
 
-def test_a_database_of_an_unknown_storage_knows_no_caches_and_is_reopened(
+def test_a_database_of_an_unknown_storage_knows_no_caches(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(str(Path(__file__).parents[1]))
@@ -104,6 +104,10 @@ def test_a_database_of_an_unknown_storage_knows_no_caches_and_is_reopened(
         assert not database.knows_caches
         unknown, *_ = database.caches_left()
         assert unknown == "unknown: foreign.ForeignStorage"
+
+
+def test_a_reopened_database_has_another_db(tmp_path: Path) -> None:
+    with opened(FILESTORAGE, tmp_path) as database:
         before = database.db
         database.reopen()
         assert database.db is not before

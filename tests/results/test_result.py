@@ -335,8 +335,8 @@ def test_the_crew_is_read_from_data_and_not_from_words(files: ResultFiles) -> No
     "change",
     [
         {"objects": -1}, {"objects": 1e3}, {"objects": "9"}, {"objects": True}, {"blobs": 1},
-        {"mapping": "dict"}, {"objects": 10**18}, {"unheard_of": 1}, {"crew": {"size": 1}},
-        {"crew": {"size": 1, "unit": "horse", "shared": False}}, {"crew": 3},
+        {"mapping": "dict"}, {"objects": 10**18}, {"unheard_of": 1}, {"crew": 3},
+        {"crew": {"size": 1, "unit": "horse", "shared": False}},
     ],
 )  # fmt: skip
 def test_a_cell_with_malformed_parameters_is_refused(
@@ -346,8 +346,13 @@ def test_a_cell_with_malformed_parameters_is_refused(
     document = json.loads(files.cells.read_text())
     document["parameters"] |= change
     files.cells.write_text(json.dumps(document))
-    if change == {"crew": {"size": 1}}:
-        assert read_results(files.combined)[0].cell.parameters.crew == CrewShape(1)
-    else:
-        with pytest.raises(UserError, match=r"cannot read .*out\.cells\.jsonl"):
-            read_results(files.combined)
+    with pytest.raises(UserError, match=r"cannot read .*out\.cells\.jsonl"):
+        read_results(files.combined)
+
+
+def test_the_parts_of_a_crew_that_are_not_given_have_their_defaults(files: ResultFiles) -> None:
+    files.write([failed(cell("add", "fs"), "why")])
+    document = json.loads(files.cells.read_text())
+    document["parameters"]["crew"] = {"size": 1}
+    files.cells.write_text(json.dumps(document))
+    assert read_results(files.combined)[0].cell.parameters.crew == CrewShape(1)

@@ -141,8 +141,10 @@ def test_a_result_is_described_in_the_unit_of_the_table() -> None:
 
 def test_a_pipe_gets_a_line_for_each_row_and_each_minute() -> None:
     stream = io.StringIO()
-    lines = Lines(Console(file=stream, width=200), 2)
-    for seconds in (0.0, 170.0, 150.0, 119.0, 61.0, 60.0, 10.0, 0.0):
+    now = 0.0
+    lines = Lines(Console(file=stream, width=200), 2, clock=lambda: now)
+    estimates = {0: 0.0, 5: 170.0, 20: 110.0, 40: 150.0, 65: 119.0, 125: 60.0, 190: 10.0}
+    for now, seconds in estimates.items():  # noqa: B007
         lines.left(seconds)
     broken = failed(cell("add", "zeo"), "broken")
     lines.cell_failed(broken)

@@ -42,20 +42,29 @@ def progress_on(err: Console, rows: int, options: Options) -> Iterator[Observer]
 
 
 class Lines(Observer):
-    """Prints one line for each row and each minute."""
+    """Prints one line for each row, and not more than one each minute for the time left."""
 
-    def __init__(self, console: Console, rows: int, *, verbose: bool = False) -> None:
+    def __init__(
+        self,
+        console: Console,
+        rows: int,
+        *,
+        verbose: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._console = console
         self._rows = rows
         self._verbose = verbose
+        self._clock = clock
         self._done = 0
-        self._minutes: int | None = None
+        self._next_estimate = -math.inf
 
     def left(self, seconds: float) -> None:
-        minutes = math.ceil(seconds / 60) if seconds >= WORTH_SHOWING else 0
-        if minutes and minutes != self._minutes:
+        now = self._clock()
+        if seconds >= WORTH_SHOWING and now >= self._next_estimate:
+            self._next_estimate = now + 60
+            minutes = math.ceil(seconds / 60)
             self.relay(f"about {minutes} minute{'' if minutes == 1 else 's'} left")
-        self._minutes = minutes
 
     def cell_failed(self, result: CellResult) -> None:
         self.relay(f"{long_name(result.cell)}: {describe(result)}")

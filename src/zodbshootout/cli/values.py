@@ -16,7 +16,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
@@ -30,7 +30,6 @@ from zodbshootout.config.uri import is_uri
 from zodbshootout.crews.logs import read_loggers
 from zodbshootout.errors import UserError
 from zodbshootout.recording.workload import Workload, WorkloadError
-from zodbshootout.workers.environment import cpus
 
 N = TypeVar("N", int, float)
 
@@ -268,14 +267,23 @@ def profile_directory(text: str) -> Path:
 
 def affinity(text: str) -> str:
     """Return the numbers of CPUs, separated by commas."""
+    highest = max(map(int, re.findall(r"\d+", text)), default=0)
+    last = (os.cpu_count() or highest + 1) - 1
+    if highest > last:  # before such a list is built
+        raise argparse.ArgumentTypeError(f"there is no CPU {highest}; the last one is {last}")
     try:
-        wanted = cpus(text)
+        return ",".join(map(str, _cpus(text)))
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not a list of CPUs, such as 0-3,6") from None
-    last = (os.cpu_count() or max(wanted) + 1) - 1
-    if max(wanted) > last:
-        raise argparse.ArgumentTypeError(f"there is no CPU {max(wanted)}; the last one is {last}")
-    return ",".join(map(str, wanted))
+
+
+def _cpus(text: str) -> Iterator[int]:
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        numbers = range(int(first), int(last or first) + 1)
+        if not numbers:
+            raise ValueError(part)
+        yield from numbers
 
 
 def python(text: str) -> str:

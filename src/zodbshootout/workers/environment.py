@@ -52,18 +52,3 @@ def default_affinity() -> str:
     if not hasattr(os, "sched_getaffinity"):
         return ""
     return ",".join(map(str, sorted(os.sched_getaffinity(0))))
-
-
-def cpus(text: str) -> list[int]:
-    """Return the numbers of the CPUs in *text*, such as ``0-3,6``.
-
-    :raises ValueError: if *text* is not a list of CPUs
-    """
-    listed: list[int] = []
-    for part in text.split(","):
-        first, _, last = part.partition("-")
-        numbers = range(int(first), int(last or first) + 1)
-        if not numbers:
-            raise ValueError(part)
-        listed += numbers
-    return listed

@@ -74,13 +74,14 @@ def with_data(workload: ReplayedWorkload, path: Path) -> ReplayedWorkload:
     :raises CheckFailed: if it lacks most of the workload's objects
     :raises OSError: or whatever else FileStorage raises if it cannot open the file
     """
-    trace = Trace(workload.path)
-    with closing(FileStorage(str(path), read_only=True)) as source:
+    with (
+        closing(Trace(workload.path)) as trace,
+        closing(FileStorage(str(path), read_only=True)) as source,
+    ):
         used = sum(
             _record_in(source, initial.oid) is not None for initial in trace.initial_objects()
         )
         others = len(source) - used
-    trace.close()
     if 2 * used < workload.initial_objects:
         raise CheckFailed(
             f"it has only {used} of the {workload.initial_objects} objects of the workload"

@@ -152,11 +152,11 @@ def _facts_of_run(result_sets: Sequence[ResultSet], results: Sequence[CellResult
 
 
 def _where_and_when(metadata: Mapping[str, Any]) -> str:
-    keys = ("hostname", "cpu_model_name", "date")
-    words = [str(metadata[key]) for key in keys if key in metadata]
-    if "cpu_count" in metadata:
-        words.insert(-1, f"{metadata['cpu_count']} CPUs")
-    return ", ".join(words)
+    keys = ("hostname", "cpu_model_name", "cpu_count", "date")
+    words = {key: str(metadata[key]) for key in keys if key in metadata}
+    if "cpu_count" in words:
+        words["cpu_count"] += " CPUs"
+    return ", ".join(words.values())
 
 
 def _verdicts(comparisons: Sequence[ColumnComparison]) -> list[str]:

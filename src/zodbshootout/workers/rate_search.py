@@ -1,76 +1,90 @@
-"""The search for the highest rate at which latencies stay within a limit."""
+"""The search for the highest rate at which latencies stay within a limit.
+
+A slice at a rate either holds the limit or breaks it, and a stall of the storage breaks it at any
+rate.  So the search estimates, as psychophysics does for thresholds: each slice multiplies the
+probability of every candidate by that of its outcome, and the next slice is taken at the median.
+See QUEST in A. B. Watson and D. G. Pelli, Perception & Psychophysics 33 (1983), 113-120.
+"""
 
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
+from itertools import accumulate
 
-NARROW = 1.03
-"""The ratio of the lowest rate that does not hold to the highest one that does, at the end."""
-COARSE = 1.25
-"""A greater ratio of these rates, at which a slice needs not tell much."""
-CONFIRMED = 2
-"""Slices by which a rate has to hold, or not to hold, more often than the contrary."""
+STALL = 0.3
+"""The probability that a slice breaks the limit at a rate that the storage can take."""
+LUCK = 0.05
+"""The probability that a slice holds the limit at a rate that the storage cannot take."""
+STEEPNESS = 33
+"""The power of the ratio of two rates in the odds that a slice holds: 3 % make a difference."""
+NARROW, SURE = 1.03, 0.6
+"""A ratio to the median, and the probability within it at which the search ends."""
+COARSE = 1.12
+"""A ratio to the median.  As long as most of the probability is beyond it, slices may be short."""
 MAX_STEPS = 24
 """Slices after which the search ends, whatever they have shown."""
-TOO_LOW = 1 / 64
-"""The part of the throughput below which no rate is tried."""
+LOWEST, HIGHEST = 1 / 64, 4
+"""The range of candidates, as multiples of the rate at which the search begins."""
+STEP = 1.005
+"""The ratio of neighbouring candidates."""
+DOUBT = 0.1
+"""The relative distance from the expected rate at which a candidate is half as probable."""
 
 
 class RateSearch:
-    """Bisects between a rate that holds and one that does not, until both are confirmed."""
+    """Estimates the highest rate that holds, in iterations a second."""
 
     def __init__(self, throughput: float = 0.0, expected: float = 0.0) -> None:
-        """Begin below *throughput*, or around the *expected* result, in iterations a second.
-
-        No rate above the throughput is expected to hold.
-        """
-        self._lowest = (throughput or expected) * TOO_LOW
-        self._throughput = throughput
-        self._scores = {throughput: -1} if throughput else {}
-        """How many more slices have held a rate than have not."""
-        half = math.sqrt(NARROW)
-        self._first = [expected / half, expected * half] if expected else []
-        """The rates that are tried first."""
+        """Begin at an *expected* rate, or below a *throughput*: hardly any rate above it holds."""
+        begin = throughput or expected
+        ratios = [LOWEST]
+        while ratios[-1] < HIGHEST:
+            ratios.append(ratios[-1] * STEP)
+        self._candidates = [begin * ratio for ratio in ratios]
+        self._weigh([
+            ratio if throughput and ratio < 1 else 1 / (1 + (math.log(ratio) / DOUBT) ** 2)
+            for ratio in ratios
+        ])  # fmt: skip
+        self._has_held = False
         self.steps = 0
 
     @property
-    def held(self) -> float:
-        """The highest rate that holds, below those that do not; 0 if none has held."""
-        broke = self._broke
-        holding = (rate for rate, score in self._scores.items() if score > 0 and rate < broke)
-        return max(holding, default=0.0)
-
-    @property
-    def _broke(self) -> float:
-        return min((r for r, score in self._scores.items() if score < 0), default=math.inf)
-
-    @property
-    def is_coarse(self) -> bool:
-        return self.steps >= len(self._first) and self._broke > COARSE * self.held
+    def highest(self) -> float:
+        """The highest rate that holds: the median of its probability; 0 if no slice has held."""
+        return self._median if self._has_held else 0.0
 
     @property
     def rate(self) -> float:
-        """The rate to try next; 0 if there is none, because no rate holds or the search is over."""
-        undecided = [rate for rate, score in self._scores.items() if not score]
-        if self.steps >= MAX_STEPS:
-            return 0.0
-        if self.steps < len(self._first):
-            return self._first[self.steps]
-        return undecided[0] if undecided else self._between()
+        """The rate of the next slice; 0 if the search is over."""
+        is_over = self.steps >= MAX_STEPS or self._probability_within(NARROW) >= SURE
+        return 0.0 if is_over else self._median
 
-    def _between(self) -> float:
-        held, broke = self.held, self._broke
-        if broke > COARSE * held and self._scores.get(broke) == -1 and broke != self._throughput:
-            return broke  # a stall of the storage breaks one slice, but hardly the next as well
-        if not held:
-            return broke / 2 if broke / 2 >= self._lowest else 0.0
-        if broke > held * NARROW * (1 + 1e-9):
-            return min(2 * held, math.sqrt(held * broke))
-        if self._scores[held] < CONFIRMED:
-            return held
-        return broke if self._scores[broke] > -CONFIRMED else 0.0
+    @property
+    def is_coarse(self) -> bool:
+        return self._probability_within(COARSE) < 1 / 2
 
     def note(self, rate: float, *, holds: bool) -> None:
         """Note whether a slice at a *rate* has held."""
         self.steps += 1
-        self._scores[rate] = self._scores.get(rate, 0) + (1 if holds else -1)
+        self._has_held = self._has_held or holds
+        chances = (
+            LUCK + (1 - STALL - LUCK) / (1 + (rate / candidate) ** STEEPNESS)
+            for candidate in self._candidates
+        )
+        self._weigh([
+            weight * (chance if holds else 1 - chance)
+            for weight, chance in zip(self._weights, chances, strict=True)
+        ])  # fmt: skip
+
+    def _weigh(self, weights: list[float]) -> None:
+        sums = list(accumulate(weights))
+        self._weights = weights
+        self._sums = sums
+        self._median = self._candidates[bisect_left(sums, sums[-1] / 2)]
+
+    def _probability_within(self, ratio: float) -> float:
+        """Return the probability of the candidates up to a *ratio* above and below the median."""
+        first = bisect_left(self._candidates, self._median / ratio)
+        last = bisect_left(self._candidates, self._median * ratio)
+        return sum(self._weights[first:last]) / self._sums[-1]

@@ -232,7 +232,7 @@ class Measuring:
             cell = f"{self._task.metadata['contender']}: {self._task.specification.benchmark}"
             lines = self._growth.lines(cell, self.samples)
             print(*lines, sep="\n", flush=True)  # noqa: T201
-        value = self._clients / self._search.held if self._search else sample.value
+        value = self._clients / self._search.highest if self._search else sample.value
         self._search = None
         self._connection.send(Slice(value, sample.on_clock))
         return value * loops
@@ -270,7 +270,7 @@ class Measuring:
         # At most the longest lag of the shortest latency was spent waiting, the rest is service.
         longest_lag = sample.lags.longest if sample.lags else 0.0
         service = min(sample.latencies.counts) / NANOSECONDS - longest_lag
-        if service > limit.seconds or not (search.rate or search.held):
+        if service > limit.seconds or not (search.rate or search.highest):
             raise Unsupported(
                 f"no rate keeps {limit.sentence}; at {rate:.2g} iterations a second it was "
                 f"{1000 * latency / NANOSECONDS:.2g} ms"

@@ -118,7 +118,7 @@ def loops_at_rate(parameters: Parameters) -> int:
     return math.ceil(round(arrivals, 6) / parameters.crew.size)
 
 
-def least_seconds(parameters: Parameters) -> float:
+def min_seconds(parameters: Parameters) -> float:
     """Return the seconds that the slices of a cell take at least until it has an interval."""
     if parameters.limit.percentile:
         return SECONDS_OF_A_SEARCH

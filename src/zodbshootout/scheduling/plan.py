@@ -13,7 +13,7 @@ from zodbshootout.client.specification import Parameters
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.estimate import MIN_RUNS
-from zodbshootout.scheduling.calibration import Effort, least_seconds
+from zodbshootout.scheduling.calibration import Effort, min_seconds
 
 RUN_OVERHEAD = 0.45
 """Seconds of a run besides its slices, for one of several contenders that are set up together: its
@@ -145,7 +145,7 @@ class Plan:
         """The seconds that everything may take, if a precision is to be reached."""
         usual = self.effort.cell_limit
         return self.effort.limit or sum(
-            max(usual, least_seconds(cell.parameters)) for cell in self._accepted
+            max(usual, min_seconds(cell.parameters)) for cell in self._accepted
         )
 
     @property

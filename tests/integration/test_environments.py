@@ -242,7 +242,7 @@ def test_a_cell_fails_if_the_python_of_its_environment_exits_when_serving(home: 
 def test_pypy_is_measured_next_to_this_python(home: Path) -> None:
     environment = "<environment other>\npython pypy3\nrequirements ZODB\n</environment>\n"
     (home / "x.conf").write_text(f"{environment}{OURS}{ELSEWHERE}")
-    words = ("x.conf", "add", "update", "cold", "hot", "steamin", "--threads", *QUICK)
+    words = ("x.conf", "add", "cold", "steamin", "--threads", *QUICK)
     done = run(home, *words, "-n", "3", "-o", "a.json", **with_uv(PYPY, home))
     assert done.status == 0, done.err
     metadata = metadata_of(home / "a.d" / "there.json", "cold")

@@ -20,6 +20,7 @@ from tests.clusters import DaskCluster, dask_cluster
 from tests.integration.command import (
     SOURCES,
     TESTS,
+    Done,
     cells,
     left_behind,
     metadata_of,
@@ -63,10 +64,9 @@ def two_hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaskCluster]
         yield cluster
 
 
-def check_fills_the_table(home: Path, hosts: str, *kind: str) -> None:
-    """Check that five clients of a kind on two hosts measure every requested cell."""
-    words = ("x.conf", "add", "cold", "hot", "conflicts", "-c", "5", *kind, *BRIEF)
-    done = run(home, *words, "--hosts", hosts, "-o", "a.json")
+def check_fills_the_table(home: Path, hosts: str, *words: str) -> Done:
+    """Check that five clients on two hosts measure every requested cell."""
+    done = run(home, "x.conf", *words, "-c", "5", *BRIEF, "--hosts", hosts, "-o", "a.json")
     assert done.status == 0, done.err + done.out
     assert "on 2 hosts" in done.out
     assert {state for state, _ in cells(home / "a.cells.jsonl").values()} == {"measured"}
@@ -74,11 +74,12 @@ def check_fills_the_table(home: Path, hosts: str, *kind: str) -> None:
     assert (metadata["concurrency"], metadata["hosts"]) == (5, 2)
     assert str(metadata["crew"]).endswith("on 2 hosts")
     assert left_behind(home) == []
-    assert run(home, "show", "a.json").out in done.out
+    return done
 
 
 def test_clients_on_local_hosts_fill_the_table(home: Path) -> None:
-    check_fills_the_table(home, "local:2")
+    done = check_fills_the_table(home, "local:2", "add", "cold", "hot", "conflicts")
+    assert run(home, "show", "a.json").out in done.out
 
 
 @shares_two_hosts
@@ -86,7 +87,7 @@ def test_clients_on_local_hosts_fill_the_table(home: Path) -> None:
 def test_clients_on_hosts_of_a_running_cluster_fill_the_table(
     kind: tuple[str, ...], home: Path, two_hosts: DaskCluster
 ) -> None:
-    check_fills_the_table(home, two_hosts.address, *kind)
+    check_fills_the_table(home, two_hosts.address, "add", "cold", *kind)
     metadata = metadata_of(home / "a.d" / "zeo.json", "add")
     assert metadata["host_1"] == "beta (127.0.0.1)"
     assert two_hosts.clients() == []

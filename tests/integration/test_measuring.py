@@ -35,7 +35,7 @@ ALONE: Unsupported = {("memory", "warm")}
 CREWS: dict[str, tuple[tuple[str, ...], Unsupported]] = {
     "1 client": (("-c", "1", *SOME), ALONE),
     "processes": (("-c", "2", *ALL), SHARED_ONLY),
-    "threads": (("-c", "4", "--threads", *ALL), set()),
+    "threads": (("-c", "2", "--threads", *ALL), set()),
     "threads with a DB each": (("-c", "2", "--threads", "unique", *SOME), SHARED_ONLY),
     "greenlets": (("-c", "2", "--gevent", *ALL), set()),
     "greenlets with a DB each": (

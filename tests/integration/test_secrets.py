@@ -17,9 +17,9 @@ import pytest
 from tests.integration.command import QUICK, left_behind, names_in, open_directory, run
 
 PRINTABLE = "".join(map(chr, range(0x20, 0x7F)))
-FEW = 2
+FEW = 1
 """The number of passwords tried; the full suite tries ALL of them, a BATCH in each run."""
-SPECIAL = 12
+SPECIAL = 24
 """The number of printable characters in each password, between letters and digits."""
 ALL, BATCH = 200, 20
 

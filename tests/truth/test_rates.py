@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.fakes import FakeClock, FakeStorage, exactly_started, parameters, plan
+from zodbshootout.client.arrivals import KEPT_UP
 from zodbshootout.client.benchmarks.benchmark import Nothing
 from zodbshootout.client.outcome import Unsupported
 from zodbshootout.client.protocol import NANOSECONDS
@@ -143,15 +144,15 @@ class Searching(Measuring):
         return (0,)
 
 
-def searched(limit: LatencyLimit, loops: int) -> float:
-    """Return the highest rate within a limit."""
+def searched(limit: LatencyLimit, loops: int) -> tuple[float, Sample]:
+    """Return the highest rate within a limit, and the slice whose latencies are kept."""
     clock = FakeClock()
     params = parameters(limit=limit)
     request = serving(clock, lambda: constantly(clock))
     with plan(request, FakeStorage(clock), params, clock).started() as crew:
         measuring = searching(exactly_started(crew), params)
         measuring.loops = loops
-        return loops / measuring.value(loops)
+        return loops / measuring.value(loops), measuring.samples[-1]
 
 
 def searching(crew: Crew, params: Parameters) -> Searching:
@@ -178,12 +179,16 @@ def rate_within(limit: LatencyLimit) -> float:
     "limit", [LatencyLimit(99, 0.05), LatencyLimit(99, 0.1), LatencyLimit(50, 0.02)]
 )
 def test_the_search_finds_the_highest_rate(limit: LatencyLimit) -> None:
-    assert searched(limit, 40_000) == pytest.approx(rate_within(limit), rel=0.03)
+    rate, sample = searched(limit, 40_000)
+    assert rate == pytest.approx(rate_within(limit), rel=0.03)
+    assert percentile(sample, limit.percentile) <= limit.seconds
+    assert sample.part_of_schedule >= KEPT_UP
 
 
 def test_the_search_stays_within_the_capacity_whatever_the_limit() -> None:
     # In a slice no queue becomes long enough for this limit.
-    assert searched(LatencyLimit(99, 3600.0), 1000) == pytest.approx(1 / SERVICE, rel=0.1)
+    rate, _ = searched(LatencyLimit(99, 3600.0), 1000)
+    assert rate == pytest.approx(1 / SERVICE, rel=0.1)
 
 
 def test_the_search_refuses_a_limit_below_the_service_time() -> None:

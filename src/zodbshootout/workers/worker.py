@@ -186,6 +186,8 @@ class Measuring:
         self._rate, self._limit = parameters.rate, parameters.limit
         self._clients = parameters.crew.size
         self._search: RateSearch | None = None
+        self._held: Sample | None = None
+        """The latest slice of the search that was within the limit."""
         self.expected = 0.0
         """The latest value of an earlier run, around which a search begins; 0 if there is none."""
         self.loops = 0
@@ -226,14 +228,14 @@ class Measuring:
             if not self._limit.percentile or self._ends_search(sample):
                 break
             self._connection.send(Slice(sample.value, sample.on_clock, goes_on=True))
-        self.samples.append(sample)
+        self.samples.append(self._held or sample)
         self.numbers.append(number)
         if self._growth is not None:
             cell = f"{self._task.metadata['contender']}: {self._task.specification.benchmark}"
             lines = self._growth.lines(cell, self.samples)
             print(*lines, sep="\n", flush=True)  # noqa: T201
         value = self._clients / self._search.highest if self._search else sample.value
-        self._search = None
+        self._search = self._held = None
         self._connection.send(Slice(value, sample.on_clock))
         return value * loops
 
@@ -266,7 +268,9 @@ class Measuring:
         else:
             search, rate = self._search, self._search.rate
             within = latency <= limit.seconds * NANOSECONDS
-            search.note(rate, holds=within and sample.part_of_schedule >= KEPT_UP)
+            holds = within and sample.part_of_schedule >= KEPT_UP
+            self._held = sample if holds else self._held
+            search.note(rate, holds=holds)
         # At most the longest lag of the shortest latency was spent waiting, the rest is service.
         longest_lag = sample.lags.longest if sample.lags else 0.0
         service = min(sample.latencies.counts) / NANOSECONDS - longest_lag

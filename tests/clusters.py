@@ -81,9 +81,13 @@ def dask_cluster(
             name: start(*before, *program, address, *_named(name), *quiet)
             for name, before in workers.items()
         }
+        # Imported in the context below, it would lose its defaults at the end of that.
+        from distributed import Client
+
+        connect: Any = Client  # it has no types
         known = {f"distributed.comm.tls.{key}": value for key, value in (tls or {}).items()}
         with dask.config.set(known):
-            wait_until(lambda: _registered(address) == len(workers))
+            wait_until(lambda: _registered(connect, address) == len(workers))
         yield DaskCluster(address, scheduler, started)
 
 
@@ -91,10 +95,7 @@ def _named(name: str) -> Sequence[str]:
     return () if name == "_" else ("--name", name)
 
 
-def _registered(address: str) -> int:
-    from distributed import Client
-
-    connect: Any = Client  # it has no types
+def _registered(connect: Any, address: str) -> int:
     with connect(address) as client:
         return len(client.scheduler_info(n_workers=-1)["workers"])
 

@@ -47,7 +47,7 @@ def _expression(form: str) -> str:
 
 
 def _forms(secret: str) -> Iterator[str]:
-    """Return the forms of a value in texts: plain, and quoted for URLs, Python, DSNs and so on."""
+    """Yield the forms of a secret in texts: plain, and quoted for URLs, Python, DSNs and so on."""
     collapsed = " ".join(secret.split())
     for text in {secret, secret.strip(), collapsed}:
         yield text

@@ -80,7 +80,7 @@ class ExplicitCommit(EmptyCommit):
 class ImplicitCommit(EmptyCommit):
     """Commit nothing, with an implicit transaction manager.
 
-    It begins a transaction when another ends, and the connection polls then.
+    The manager begins a transaction when the former one ends, and the connection polls then.
     """
 
     name = "im_commit"

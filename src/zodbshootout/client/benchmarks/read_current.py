@@ -13,7 +13,7 @@ from zodbshootout.client.data.tree import Dataset
 class ReadCurrent(Benchmark):
     """Have the storage confirm that objects are current.
 
-    Its transactions change none.
+    Its transactions change no object.
     """
 
     name = "readCurrent"
@@ -39,7 +39,7 @@ class ReadCurrent(Benchmark):
 
     def run(self) -> None:
         connection, transactions = self.client.connection, self.client.transactions
-        # A connection joins a transaction only when one of its objects changes, or like this.
+        # A changed object would make its connection join; readCurrent does not.
         transactions.begin().join(connection)
         read_current = connection.readCurrent
         for item in self.items:

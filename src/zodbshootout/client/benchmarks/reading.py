@@ -1,4 +1,4 @@
-"""Benchmarks that read objects, and reading back what others wrote."""
+"""Benchmarks that read objects, and helpers to read back what other benchmarks wrote."""
 
 from __future__ import annotations
 
@@ -49,23 +49,23 @@ def blob_revisions(items: Iterable[Any]) -> list[BlobRevision]:
 
 
 class IterationSample:
-    """The last iteration and a random sample: reading all back would take as long as writing it."""
+    """A random sample of iterations, and the last: to read all would take as long as to write."""
 
     def __init__(self, client: Client) -> None:
         parameters = client.parameters
         self._random = random.Random(f"{parameters.seed}/{client.index}")  # noqa: S311
-        self._most = max(1, min(50, SAMPLED_OBJECTS // max(1, parameters.objects)))
+        self._max_sampled = max(1, min(50, SAMPLED_OBJECTS // max(1, parameters.objects)))
         self._sample: list[Any] = []
         self._last: list[Any] = []
         self._seen = 0
 
     def note(self, iterations: Sequence[Any]) -> None:
-        """Add *iterations*, each of them anything that identifies what it wrote."""
+        """Add *iterations*, each given as anything that identifies what it wrote."""
         for iteration in iterations:
             self._seen += 1
-            if len(self._sample) < self._most:
+            if len(self._sample) < self._max_sampled:
                 self._sample.append(iteration)
-            elif (place := self._random.randrange(self._seen)) < self._most:
+            elif (place := self._random.randrange(self._seen)) < self._max_sampled:
                 self._sample[place] = iteration
         self._last = list(iterations[-1:])
 
@@ -83,7 +83,7 @@ class ReadSet:
     mapping_oid: bytes
     item_oids: Sequence[bytes]
     records: int
-    """Objects that are loaded to read all of it: the mapping, its nodes and the objects."""
+    """The number of records that reading it loads: the mapping, its nodes, objects and blobs."""
     blobs: Sequence[BlobRevision]
 
 
@@ -128,7 +128,7 @@ class Reading(Benchmark):
         """Set :attr:`mapping` to a ghost of the client's connection.
 
         ``Connection.get`` loads its record to learn its class, and its first use loads it again.
-        Any other way to the object would load others.
+        Any other way to the object would load other objects.
         """
         self.mapping = self.client.connection.get(oid)
 
@@ -213,4 +213,4 @@ class OpeningReading(Reading):
             self.check_use(use, self.client.neighbours.total(done))
 
     def check_use(self, use: CacheUse, done: int) -> None:
-        """Check the cache's *use* by *done* iterations of all its clients; any is right here."""
+        """Check the cache's *use* by *done* iterations of all its clients; here any will do."""

@@ -1,4 +1,4 @@
-"""The division of a workload's transactions among the clients, and the times of their starts."""
+"""Divide a workload's transactions among the clients, and schedule their starts."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from zodbshootout.client.data.trace import ReplayedTransaction, Trace
 from zodbshootout.client.data.workload_objects import copies
 from zodbshootout.client.specification import Parameters
 
-_AT_ONCE = 200
-"""Transactions that are read at once."""
+_READ_AT_ONCE = 200
+"""The most transactions that :meth:`Dealer.before` reads from the trace at once."""
 Dealt = tuple[int, ReplayedTransaction]
 """The number of a pass over the workload, and a transaction in it."""
 
@@ -18,8 +18,8 @@ Dealt = tuple[int, ReplayedTransaction]
 class Dealer:
     """Deals the transactions of a workload to the clients.
 
-    A client replays those of certain connections.  In each stretch all clients have equally many,
-    so some transactions of a busy connection are dealt to clients that have fewer.
+    A client replays those of certain connections.  In each stretch all clients get equally many, so
+    some transactions of a busy connection are dealt to the clients that have the fewest.
     """
 
     def __init__(self, parameters: Parameters, client: int) -> None:
@@ -31,59 +31,60 @@ class Dealer:
         self.copy, self.member = divmod(client, connections)
         """The number of the client's copy of the workload, and of the client in that copy."""
         self.members = min(connections, size - self.copy * connections)
-        """The clients of that copy."""
-        # Copies that were at one place would be alike in their demands.
+        """The number of clients in that copy."""
+        # Copies at the same place in the workload would all make the same demands at once.
         self._offset = self.copy * self.total // copies(parameters)
         self._turn = 0
-        """Passes to add to the one that follows from an iteration's number."""
+        """The number to add to the pass that results from an iteration's number."""
 
     def go_to(self, former: int, first: int) -> None:
-        """Begin a new pass with iteration *first* in place of *former*, which was not done yet."""
+        """Begin a new pass: the next iteration is *first* instead of *former*."""
         self._turn += self._place(former) // self.total + 1 - self._place(first) // self.total
 
     def _place(self, iteration: int) -> int:
         return iteration * self.members + self._offset
 
     def deal(self, trace: Trace, first: int, iterations: int) -> tuple[list[Dealt], list[Dealt]]:
-        """Return the transactions of all clients of a copy, and those of this one."""
-        everybodys = list(self._transactions(trace, self._place(first), iterations * self.members))
+        """Return the next transactions of all clients of this copy, and those of this client."""
+        of_all = list(self._transactions(trace, self._place(first), iterations * self.members))
         dealt = [0] * self.members
         own = []
-        for turn, transaction in everybodys:
+        for turn, transaction in of_all:
             member = transaction.connection % self.members
             if dealt[member] == iterations:
                 member = dealt.index(min(dealt))
             dealt[member] += 1
             if member == self.member:
                 own.append((turn, transaction))
-        return everybodys, own
+        return of_all, own
 
-    def schedule(self, everybodys: Sequence[Dealt], own: Sequence[Dealt]) -> list[float]:
-        """Return the seconds after the start of a window at which its own transactions begin.
+    def schedule(self, of_all: Sequence[Dealt], own: Sequence[Dealt]) -> list[float]:
+        """Return when the *own* transactions begin, in seconds after the first of *of_all*.
 
         The list is empty if they are replayed as fast as possible.
         """
         if not self._speed:
             return []
-        start = min(map(self._instant, everybodys))
+        start = min(map(self._instant, of_all))
         seconds = [(self._instant(dealt) - start) / self._speed for dealt in own]
-        # One that began before its predecessor comes after it, because it was committed later.
+        # The trace is in the order of commits: a transaction that began before its predecessor
+        # follows it at once.
         return list(accumulate(seconds, max))
 
     def _instant(self, dealt: Dealt) -> float:
         turn, transaction = dealt
         return turn * self._seconds + transaction.started / 1e9
 
-    def before(self, trace: Trace, first: int, most: int) -> Iterator[ReplayedTransaction]:
+    def before(self, trace: Trace, first: int, limit: int) -> Iterator[ReplayedTransaction]:
         """Return the transactions of the client's connections before *first*, the last one first.
 
-        *most* transactions of all connections are looked through.  Before the first transaction of
-        the workload is its last one.
+        At most *limit* transactions of all connections are searched.  The last transaction of the
+        workload precedes its first one.
         """
         place = self._place(first) % self.total
-        stop = place - min(self.total, most)
+        stop = place - min(self.total, limit)
         while place > stop:
-            begin = max(stop, place - _AT_ONCE)
+            begin = max(stop, place - _READ_AT_ONCE)
             for _, transaction in reversed(list(self._transactions(trace, begin, place - begin))):
                 if transaction.connection % self.members == self.member:
                     yield transaction

@@ -1,4 +1,4 @@
-"""Writes the events of all connections of a process to a file, once a second."""
+"""Write the events of all connections of a process to a file, once a second."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from typing import Any
 from zodbshootout.recording.chunks import FIELDS, NONE, encode, header
 
 INTERVAL = 1.0
-"""Seconds between two chunks: a killed process loses no more than these."""
+"""Seconds between two chunks: a killed process loses at most the events of this time."""
 SUFFIX = ".events"
-"""The ending of the names of files."""
+"""The ending of the names of recorded files."""
 KEY = "anonymous.key"
-"""The file with the key by which oids are replaced; nothing needs it after the recording."""
+"""The file with the key for hashing oids; nothing needs it after the recording."""
 logger = logging.getLogger("zodbshootout.recording")
 clock = time.perf_counter_ns
 
@@ -39,11 +39,11 @@ class Limits:
     max_size: int | None = None
     """The most bytes that a process writes."""
     sample: float = 1.0
-    """The fraction of the connections."""
+    """The fraction of the connections that are recorded."""
     while_exists: Path | None = None
-    """A file without which nothing is recorded."""
+    """A file: nothing is recorded while it does not exist."""
     anonymous: bool = False
-    """Whether oids are replaced by others."""
+    """Whether oids are replaced by keyed hashes."""
 
 
 class Log:
@@ -56,7 +56,7 @@ class Log:
         self.closed = False
 
     def take(self) -> list[Any]:
-        """Remove the fields and return them, while another thread may append some."""
+        """Remove and return the fields; another thread may append some meanwhile."""
         number = len(self.fields)
         fields = self.fields[:number]
         del self.fields[:number]
@@ -103,12 +103,12 @@ class Recorder:
         self._look()
 
     def begin_in_child(self) -> None:
-        """Write a file of this process's own: the events so far are in that of its parent."""
+        """Begin a file of this process's own: its parent writes the events so far."""
         for log in self._logs.values():
             log.take()
         self._begin()
         if self._logs:
-            self._run()
+            self._ensure_thread()
 
     def log(self) -> Log | None:
         """Return a log for a new connection, or ``None`` if it is not in the sample."""
@@ -117,7 +117,7 @@ class Recorder:
         log = Log(next(self._numbers))
         with self._lock:
             try:
-                self._run()
+                self._ensure_thread()
             except RuntimeError as error:  # no thread can be started
                 self.end(str(error))
                 return None
@@ -131,7 +131,7 @@ class Recorder:
             logger.error("recording into %s ended: %s", self.directory, reason)
 
     def close(self) -> None:
-        """Write the events that are left, and stop."""
+        """Write the remaining events, and stop."""
         self._closing.set()
         self._write()
         self._ended, self.active = True, False
@@ -141,24 +141,24 @@ class Recorder:
                 self._file = None
         atexit.unregister(self.close)
 
-    def _run(self) -> None:
+    def _ensure_thread(self) -> None:
         if self._thread is None:
-            thread = threading.Thread(target=self._write_on, name="recording", daemon=True)
+            thread = threading.Thread(target=self._write_regularly, name="recording", daemon=True)
             thread.start()
             self._thread = thread
 
-    def _write_on(self) -> None:
-        # It goes on after the end, because a long transaction notes its calls all the same.
+    def _write_regularly(self) -> None:
+        # Go on after the end: a long transaction still notes its calls, which must not pile up.
         while not self._closing.wait(INTERVAL):
             self._write()
             self._look()
 
     def _look(self) -> None:
-        """Find out whether the file exists without which nothing is recorded."""
+        """Set :attr:`active` according to whether the file of ``while_exists`` exists."""
         wanted = self.limits.while_exists
         try:
             self.active = not self._ended and (wanted is None or wanted.exists())
-        except OSError:  # a directory that one may not enter
+        except OSError:  # no permission to enter its directory
             self.active = False
 
     def _write(self) -> None:
@@ -169,24 +169,24 @@ class Recorder:
                 self._logs = {n: log for n, log in self._logs.items() if not log.closed}
                 segments = [(number, fields) for number, fields in segments if fields]
                 if segments and not self._ended:
-                    self._append(encode(self._renamed(segments)))
+                    self._append(encode(self._anonymized(segments)))
             except OSError as error:
                 self.end(error.strerror or str(error))
             except Exception as error:  # noqa: BLE001
                 self.end(f"{type(error).__name__}: {error}")
 
     def _append(self, chunk: bytes) -> None:
-        """Write a whole chunk or nothing of it.
+        """Write a whole chunk, or nothing.
 
-        :raises OSError: if there is no room, or the file cannot be made
+        :raises OSError: if there is no room, or the file cannot be created
         """
         if self._file is None:
             name = f"{time.time_ns()}-{os.getpid()}{SUFFIX}"
             self._file = FileIO(self.directory / name, "x")
             chunk = header(self._header()) + chunk
-        most = self.limits.max_size
-        if most is not None and self._size + len(chunk) > most:
-            self.end(f"max-size is reached ({most} bytes)")
+        max_size = self.limits.max_size
+        if max_size is not None and self._size + len(chunk) > max_size:
+            self.end(f"max-size is reached ({max_size} bytes)")
             return
         rest = memoryview(chunk)
         try:
@@ -203,7 +203,7 @@ class Recorder:
         return {"pid": os.getpid(), **times, **part, **self._facts()}
 
     def _shared_key(self) -> bytes:
-        """Return the key that all processes use which record into the directory."""
+        """Return the key that all processes share that record into the directory."""
         path = self.directory / KEY
         with NamedTemporaryFile(dir=self.directory) as file:
             file.write(secrets.token_bytes(32))
@@ -213,14 +213,14 @@ class Recorder:
                 os.link(file.name, path)
         return path.read_bytes()
 
-    def _renamed(self, segments: list[tuple[int, list[Any]]]) -> list[tuple[int, list[Any]]]:
+    def _anonymized(self, segments: list[tuple[int, list[Any]]]) -> list[tuple[int, list[Any]]]:
         """Replace all oids but that of the root, if the recording is anonymous."""
         if self._key:
             for _, fields in segments:
-                fields[1::FIELDS] = map(self._name_of, fields[1::FIELDS])
+                fields[1::FIELDS] = map(self._pseudonym, fields[1::FIELDS])
         return segments
 
-    def _name_of(self, oid: bytes) -> bytes:
+    def _pseudonym(self, oid: bytes) -> bytes:
         if oid == NONE:
             return oid
         return hashlib.blake2b(oid, key=self._key, digest_size=len(oid)).digest()

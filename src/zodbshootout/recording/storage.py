@@ -1,4 +1,4 @@
-"""A storage whose connections are recorded; everything else it leaves to the storage inside."""
+"""A wrapper of a storage that records its connections, and delegates everything else to it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DISTRIBUTIONS = ("ZODB", "ZEO", "RelStorage")
 
 
 class RecordedStorage:
-    """Provides what the storage inside provides, and connections that are recorded."""
+    """Provides the interfaces and attributes of a storage, and connections that are recorded."""
 
     def __init__(self, storage: Any, adapted: Any, recorder: Recorder) -> None:
         self._recorded = storage
@@ -27,7 +27,7 @@ class RecordedStorage:
         directlyProvides(self, IMVCCStorage, providedBy(storage))
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_recorded"):  # before they are set, by copy
+        if name.startswith("_recorded"):  # copy asks before __init__ has set them
             raise AttributeError(name)
         try:
             return getattr(self._recorded, name)
@@ -44,15 +44,15 @@ class RecordedStorage:
         return instance if log is None else recorded(instance, log, self._recorder)
 
     def close(self) -> None:
-        """Write the events that are left, and close the storage."""
+        """Write the remaining events, and close the storage."""
         self._recorder.close()
         self._recorded_mvcc.close()
 
 
 class AdaptedStorage(RecordedStorage):
-    """A storage that is adapted as ZODB would do, which knows no connections by itself.
+    """Wraps a storage without MVCC of its own, with the adapter that ZODB would use.
 
-    Its methods make it an IMVCCStorage; ZODB calls those of its instances instead.
+    IMVCCStorage requires these methods; ZODB calls only those of the instances for connections.
     """
 
     def sync(self, force: bool = True) -> None:
@@ -74,7 +74,7 @@ def wrap(storage: Any, recorder: Recorder) -> RecordedStorage:
 
 
 def facts_of(storage: Any) -> dict[str, Any]:
-    """Return facts about a storage and the software, without names of the application's."""
+    """Return facts about a storage and the software, but no names that the application chose."""
     kind = type(storage)
     facts: dict[str, Any] = {
         "storage": f"{kind.__module__}.{kind.__qualname__}",

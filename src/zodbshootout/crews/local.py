@@ -34,7 +34,7 @@ _FORK = multiprocessing.get_context("fork")
 
 
 class LocalCrew(Crew):
-    """Reaches its clients one by one; client *n* works on ``open_benchmark(n)``."""
+    """Sends orders to its clients one by one; client *n* runs ``open_benchmark(n)``."""
 
     def __init__(
         self,
@@ -59,9 +59,9 @@ class LocalCrew(Crew):
 
     @abstractmethod
     def receive(self, waiting_for: Sequence[int]) -> tuple[int, Any]:
-        """Wait for a report of one of some clients; return its number, and the report.
+        """Wait for a report from any of these clients; return the client's number and the report.
 
-        A client that is gone counts as having reported a :class:`~.outcome.Failure`.
+        A client that has exited counts as having reported a :class:`~.outcome.Failure`.
         """
 
     def start(self) -> None:
@@ -113,15 +113,15 @@ class ProcessCrew(LocalCrew):
             self._processes.append(process)
 
     def _live(self, index: int, connection: Connection) -> None:
-        # If a client had copies of the crew's ends of its pipe and those of clients forked earlier,
-        # nobody would ever see a pipe closed.
+        # A fork copies the crew's ends of this pipe and of those to earlier clients: while a copy
+        # is open, a client does not see that the crew has closed its pipe.
         for inherited in self._connections:
             inherited.close()
         with connection:
             follow_orders(connection, lambda: self._open_benchmark(index), self._clock)
 
     def send(self, client: int, order: Any) -> None:
-        """Send an order to one client; one that is gone is noticed when it does not answer."""
+        """Send an order to one client; if it has exited, :meth:`receive` notices."""
         with suppress(BrokenPipeError, ConnectionResetError):
             self._connections[client].send(order)
 
@@ -158,7 +158,7 @@ class ProcessCrew(LocalCrew):
 
 
 class QueueChannel:
-    """A client's two queues: its own for orders, everybody's for reports."""
+    """A client's two queues: its own for orders, the crew's for reports."""
 
     def __init__(self, index: int, reports: queue.Queue[tuple[int, Any]]) -> None:
         self.orders: queue.Queue[Any] = queue.Queue()
@@ -172,7 +172,7 @@ class QueueChannel:
         return self.orders.get()
 
     def poll(self) -> bool:
-        """Return whether an order has come, after others had their turn: greenlets need that."""
+        """Let other clients run, as greenlets need it, and return whether an order has come."""
         time.sleep(0)
         return not self.orders.empty()
 
@@ -210,14 +210,14 @@ class ThreadCrew(LocalCrew):
             thread.join()
 
     def abandon(self) -> None:
-        """Free the clients that wait for each other; the process takes the rest with it."""
+        """Release the clients that wait for each other; the others end with the process."""
         if self.neighbours is not None:
             self.neighbours.abort()
 
 
 @dataclass(frozen=True)
 class CrewPlan:
-    """How to start the crew of a cell: who opens the database, and who fills it."""
+    """How to start the crew of a cell, and to open and fill its database."""
 
     benchmark: type[Benchmark]
     parameters: Parameters
@@ -225,13 +225,13 @@ class CrewPlan:
     clock: Clock = field(default_factory=SystemClock)
     profiler: Profiler = field(default_factory=Profiler)
     clients: Sequence[int] | None = None
-    """The numbers of those clients of the crew that live here; ``None`` if all do."""
+    """The numbers of the clients that run here; ``None`` if all of the crew do."""
 
     @contextmanager
     def started(self) -> Iterator[Crew]:
-        """Have a crew, every client of which is set up.
+        """Start a crew, wait until all its clients are set up, and end it on leaving the context.
 
-        It fills only a database in the memory of this process; any other is filled before.
+        This fills only a database in the memory of this process; any other is filled before.
 
         :raises Failed: if a client fails
         """
@@ -247,7 +247,7 @@ class CrewPlan:
         if not shape.shared:
             return ThreadCrew(len(here), self.open_benchmark, self.clock, self.profiler)
         database = self._filled_database()
-        # After a failure clients may still use it; the process ends soon anyway.
+        # Not after a failure: clients may still use it, and the process ends soon anyway.
         stack.push(lambda kind, *_: database.close() if kind is None else None)
         neighbours = Neighbours(len(here), here[0])
         open_shared = partial(self._benchmark, database, neighbours)
@@ -256,7 +256,7 @@ class CrewPlan:
         return crew
 
     def open_benchmark(self, index: int) -> Benchmark:
-        """Open a DB for one client alone, the one with that *index* here; return its benchmark.
+        """Open a DB for one client alone, number *index* of those here; return its benchmark.
 
         Any process can call it: what :func:`plan_of` returns can be pickled.
         """
@@ -287,9 +287,9 @@ def plan_of(
     profiles: Path | None = None,
     clients: Sequence[int] | None = None,
 ) -> CrewPlan:
-    """Return how to start the crew of a cell in this Python, or some *clients* of it.
+    """Return the plan of a cell's crew in this Python, or of some *clients* of it.
 
-    Profiles of them go to the directory *profiles*.
+    Their profiles go to the directory *profiles*, if one is given.
 
     :raises Unsupported: if this Python has no such benchmark
     """

@@ -25,16 +25,16 @@ _SCHEMA = """
 
 @dataclass(frozen=True)
 class LogSettings:
-    """How a process logs; another Python, a host and a worker receive it first."""
+    """How a process logs: the first thing that another Python, a host or a worker receives."""
 
     log: str | None = None
     """A level's name, or the path of a ZConfig logging file."""
     secrets: Sequence[str] = ()
-    """Texts that are to be in no log."""
+    """Texts that must not appear in a log."""
 
 
 def configure_logging(settings: LogSettings) -> None:
-    """Send log records to standard error from a level on, or wherever a ZConfig file says.
+    """Send log records of at least a level to standard error, or wherever a ZConfig file says.
 
     :raises UserError: if the file does not configure logging
     """

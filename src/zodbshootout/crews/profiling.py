@@ -1,7 +1,7 @@
-"""Profiles of the clients on the clock, or of their process if it cannot distinguish them.
+"""Profile the clients while they are timed, or their whole process.
 
-cProfile follows a thread.  Greenlets are one thread, and with Python 3.12 and later all threads
-share one profiler, so there the whole process is profiled.
+cProfile follows a thread.  All greenlets run in one thread, and since Python 3.12 all threads share
+one profiler: in both cases it cannot tell clients apart, and the whole process is profiled.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from zodbshootout.client.benchmarks.benchmark import Benchmark
 from zodbshootout.client.specification import ClientKind
 
 LISTED = 60
-"""Functions in the text of a profile, by descending cumulative time."""
+"""The number of functions in the text of a profile, by descending cumulative time."""
 
 
 class Profiler:
     """Records nothing."""
 
     def instrument(self, benchmark: Benchmark) -> None:
-        """Have the iterations of one client recorded."""
+        """Arrange that the iterations of one client are recorded."""
 
     @contextmanager
     def recording(self) -> Iterator[None]:
-        """Have everything recorded that this process does meanwhile."""
+        """Record everything that this process does in the context."""
         yield
 
 
 class PerClient(Profiler):
-    """Writes a profile of each client when it leaves, of its iterations that count alone."""
+    """Profiles the iterations of each client that count; writes a file when the client leaves."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory

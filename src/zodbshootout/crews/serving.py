@@ -1,4 +1,4 @@
-"""The program of another Python: it answers calls over a connection, and ends with that.
+"""The program that another Python runs: it answers calls until its connection is closed.
 
 It and all that it imports need ZODB and the storage, nothing else, and Python 3.9 or later.
 """
@@ -10,7 +10,7 @@ import sys
 if "--gevent" in sys.argv:
     try:
         from gevent import monkey
-    except ImportError:  # then there is no crew of greenlets
+    except ImportError:  # start_crew then refuses a crew of greenlets
         pass
     else:
         monkey.patch_all()
@@ -39,13 +39,13 @@ CALLS = frozenset({"start_crew", "ask", "leave"})
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Serve over the connection of which *arguments* begin with the file descriptor."""
+    """Serve over the connection whose file descriptor is the first of *arguments*."""
     descriptor = int(arguments[0])
     if LIFELINE in arguments:
         _end_with_standard_input(descriptor)
     try:
         with Connection(descriptor) as connection, suppress(_Ended, BrokenPipeError):
-            # A client with a copy of it would keep the other end from seeing that this has ended.
+            # While a client has a copy of it, the other end cannot see that this process has ended.
             os.register_at_fork(after_in_child=connection.close)
             _serve(connection)
     finally:
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def _end_with_standard_input(descriptor: int) -> None:
-    """Lead a group, and fork a process that kills it when the other end of the input is gone.
+    """Lead a process group, and fork a process that kills it when standard input is closed.
 
     A client that hangs would notice nothing.  The forked process closes the *descriptor* of the
     connection, so that the other end sees the end of this process.
@@ -75,7 +75,7 @@ class _Ended(Exception):  # noqa: N818
 
 
 def _received(connection: Connection) -> Any:
-    select.select([connection], [], [])  # greenlets have their turn meanwhile
+    select.select([connection], [], [])  # lets other greenlets run meanwhile
     try:
         return connection.recv()
     except EOFError as error:
@@ -83,7 +83,7 @@ def _received(connection: Connection) -> Any:
 
 
 def _serve(connection: Connection) -> None:
-    """Take the settings of logs, then answer calls until one fails or the connection is closed."""
+    """Receive the log settings, then answer calls until one fails or the connection is closed."""
     try:
         settings: LogSettings = _received(connection)
         configure_logging(settings)
@@ -101,7 +101,7 @@ def _serve(connection: Connection) -> None:
 
 @dataclass
 class Leading:
-    """Passes orders on to a crew; *stack* ends the crew."""
+    """Passes orders on to a crew, which ends when *stack* is closed."""
 
     stack: ExitStack
     crew: Crew | None = None
@@ -128,7 +128,7 @@ class Leading:
 
 
 def _latencies_together(stretches: Sequence[Stretch]) -> list[Stretch]:
-    """Move the latencies of several reports to the first of them: the crew adds them up anyway."""
+    """Merge the latencies of all reports into the first: the crew merges them anyway."""
     together = Latencies()
     for stretch in stretches:
         together.merge(stretch.latencies)

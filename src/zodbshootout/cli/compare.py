@@ -46,13 +46,13 @@ def run(options: argparse.Namespace, streams: Streams) -> int:
     if len(files) > 2:  # noqa: PLR2004
         raise UserError("compare: give two files, or one and --contender A B")
     titles = labels(files) if len(files) > 1 else ["", ""]
-    results = [_timed(path) for path in files]
+    results = [_read_timed(path) for path in files]
     base, new = results[0], results[-1]
     if options.define:
         return _compare_values(options.define, results, options, write, streams)
     contenders = options.contender
     if not (contenders or options.environment):
-        contenders = _only_contenders(base, new, files)
+        contenders = _default_contenders(base, new, files)
     if names := contenders or options.environment:
         select = _of_contender if contenders else _of_environment
         base = select(names[0], base, files[0])
@@ -70,7 +70,7 @@ def _compare_values(
     name: str, results: Sequence[Sequence[CellResult]], options: argparse.Namespace,
     write: Write, streams: Streams,
 ) -> int:  # fmt: skip
-    """Print the comparisons of all values of a name with the first value."""
+    """Compare every value of a ``--define`` name with the first one; return the exit status."""
     if len(results) > 1:
         raise UserError("compare: --define compares the values of one file")
     by_value: dict[str, list[CellResult]] = {}
@@ -80,8 +80,8 @@ def _compare_values(
     first, *others = by_value or [""]
     if not others:
         names = dict.fromkeys(known for result in results[0] for known in result.definitions)
-        meant = suggestion(name, list(names)) if names else "the run has none (--define)"
-        raise UserError(f"--define: no values of {name!r} in {options.files[0]}; {meant}")
+        advice = suggestion(name, list(names)) if names else "the run has none (--define)"
+        raise UserError(f"--define: no values of {name!r} in {options.files[0]}; {advice}")
     compared = [
         ColumnComparison(
             f"{name}={first}", f"{name}={value}", compare(by_value[first], by_value[value])
@@ -122,7 +122,7 @@ def _status(comparison: Comparison, limit: float | None, streams: Streams) -> in
     return SLOWDOWN if slower else 0
 
 
-def _timed(path: Path) -> list[CellResult]:
+def _read_timed(path: Path) -> list[CellResult]:
     results = read_results(path)
     if any(result.measured and not result.timed for result in results):
         raise UserError(f"{path} holds memory, not time: compare it with pyperf compare_to")
@@ -133,10 +133,10 @@ def _contenders(results: Sequence[CellResult]) -> list[str]:
     return list(dict.fromkeys(result.cell.contender for result in results))
 
 
-def _only_contenders(
+def _default_contenders(
     base: Sequence[CellResult], new: Sequence[CellResult], files: Sequence[Path]
 ) -> list[str] | None:
-    """Return the contenders to compare by default, ``None`` for each with that of its name."""
+    """Return the two contenders to compare by default; ``None`` pairs those of equal names."""
     of_base, of_new = _contenders(base), _contenders(new)
     if len(files) == 1:
         raise UserError(

@@ -55,12 +55,12 @@ class Streams:
 
     @property
     def loss(self) -> str | None:
-        """Why output is lost; ``None`` if none is, or if its reader is gone."""
+        """The reason why output was lost; ``None`` if none was, or if its reader has gone."""
         error = getattr(self.out.file, "error", None)
         return None if error is None or isinstance(error, BrokenPipeError) else error.strerror
 
     def status_after(self, status: int, results: Path | None = None) -> int:
-        """Return *status*; if output was lost, complain, name *results*, and return no success."""
+        """Return *status*; if output was lost, complain, name *results*, and return a failure."""
         if self.loss is None:
             return status
         where = f"; results are in {results}" if results is not None and results.exists() else ""
@@ -81,19 +81,19 @@ def project_url(name: str) -> str:
 
 
 def console_on(stream: TextIO | None) -> Console:
-    """Return a console that wraps lines on a terminal, and not in a file."""
-    file = cast("IO[str]", _Lasting(stream)) if stream is not None else None
+    """Return a console that wraps lines on a terminal, but not in a file."""
+    file = cast("IO[str]", _TolerantStream(stream)) if stream is not None else None
     console = Console(file=file)
     return console if console.is_terminal else Console(file=file, width=1000)
 
 
-class _Lasting:
-    """A stream whose errors in writing are kept and not raised."""
+class _TolerantStream:
+    """A stream that keeps its first error in writing and falls silent, instead of raising it."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self.error: OSError | None = None
-        """The first error in writing."""
+        """The first error in writing; ``None`` if there was none."""
 
     def write(self, text: str) -> int:
         try:
@@ -115,7 +115,7 @@ class _Lasting:
 
     def _fall_silent(self, error: OSError) -> int:
         self.error = self.error or error
-        with suppress(OSError):  # it may have no file of the system's
+        with suppress(OSError):  # it may have no file descriptor
             descriptor = self._stream.fileno()
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, descriptor)  # the buffer is flushed once more at exit

@@ -20,7 +20,8 @@ from zodbshootout.errors import UserError, close_to
 from zodbshootout.scheduling.calibration import RUN_TIME
 
 PRECISION = 0.05
-"""Half of the width of an interval at which measuring ends, as a fraction of the figure."""
+"""Half of the width of a confidence interval at which measuring ends, as a fraction of the
+figure."""
 RIGOROUS = 0.02
 """The precision with ``--rigorous``."""
 SECONDS_OF_A_CELL = 8.0
@@ -402,7 +403,7 @@ COMMANDS = ("show", "compare", "report", "workload", "help")
 
 
 def completion_parser() -> Parser:
-    """Return the parser for shtab, which makes the completion of shells."""
+    """Return the parser from which shtab generates the completion of shells."""
     return run_parser(help="a command or a benchmark", choices=[*COMMANDS, "all", *benchmarks()])
 
 

@@ -113,7 +113,7 @@ def _source(options: Options) -> Source:
 
 
 def _with_names(options: Options, contenders: Sequence[Contender]) -> Options:
-    """Put the names of contenders into the options, for ``--baseline`` and ``--may-write``.
+    """Resolve the contenders' names in the options ``--baseline`` and ``--may-write``.
 
     :raises UserError: if there is no such contender, or an option does not work in another Python
     """
@@ -179,7 +179,7 @@ def _with_data(replayed: ReplayedWorkload, workload: Workload, path: Path) -> Re
 
 
 def _with_zapped(options: Options, contenders: Sequence[Contender], streams: Streams) -> Options:
-    """Put the names of contenders into the options, for ``--zap``."""
+    """Put the names of the contenders to zap into the options, after asking if need be."""
     zapped: frozenset[str] = frozenset()
     if options.zap is not None:
         words = [] if options.zap in {ASK, FORCE} else [options.zap.lower()]
@@ -256,14 +256,14 @@ def _report(
     text.write_briefly(tables, streams.out)
     if not any(result.measured for result in results):
         return ALL_MEASURED
-    shown = [_show_by_pyperf(what, files.combined, streams) for what in options.show]
+    statuses = [_show_by_pyperf(what, files.combined, streams) for what in options.show]
     streams.say(f"Results: {files.combined}, and by contender in {files.directory}/")
     if options.report is not None:
         _write_page(result_sets, options, streams)
     if not options.quiet:
         for line in _next_commands(results, files.combined):
             streams.say(line)
-    return max(shown, default=ALL_MEASURED)
+    return max(statuses, default=ALL_MEASURED)
 
 
 def _next_commands(results: Sequence[CellResult], path: Path) -> Iterator[str]:

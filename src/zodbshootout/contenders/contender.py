@@ -1,4 +1,4 @@
-"""A contender: what its section says, and its storage once that was opened."""
+"""A contender: what its section says, and what is known of its storage once it was opened."""
 
 from __future__ import annotations
 
@@ -61,10 +61,10 @@ class Contender:
     storage: Storage
     """The description from which a client opens it."""
     settings: Mapping[str, str] = field(default_factory=dict)
-    """The configuration without secrets, with ``$name`` for what the run has named."""
+    """The configuration without secrets, and with names of the run such as ``$scratch``."""
     info: StorageInfo = field(default_factory=StorageInfo)
     servers: Mapping[str, ServerSection] = field(default_factory=dict)
-    """The private servers that it needs, itself or through another, by name."""
+    """The private servers that it needs, directly or through another server, by name."""
     limits: tuple[Limit, ...] = ()
     hosts_together: int = 1
     """The largest number of a crew's hosts on one machine."""
@@ -80,10 +80,9 @@ class Contender:
     variant: str = ""
     """The name of the variant whose ``$scratch`` and servers it uses, if there are several."""
     variant_of: str = ""
-    """The variant of the same section with which it is compared; empty for that one itself."""
+    """The variant of the same section that it is compared with; empty if it is that variant."""
     definitions: Mapping[str, str] = field(default_factory=dict)
-    """The values that ``--define`` has given to names which it uses, if it is measured with
-    several."""
+    """The values of those ``--define`` names that it uses, if it is measured with several."""
     text: str = ""
     """The text of its section and those of its servers, without secrets."""
 
@@ -131,7 +130,7 @@ class Contender:
         return None
 
     def advice_on(self, cause: str) -> str | None:
-        """Return how to configure it otherwise after it failed with *cause*, if that is known."""
+        """Return how to change its configuration after it failed with *cause*, if that is known."""
         fitting = (advice.text for advice in self.advice if re.search(advice.pattern, cause))
         return next(fitting, None)
 
@@ -164,7 +163,7 @@ class Contender:
             section, _, last = key.rpartition(".")
             name = last.rstrip("0123456789")
             if name == "user" and f"{section}.dsn" in self.settings:
-                places.append(value)  # in Oracle each user has a schema of his own
+                places.append(value)  # in Oracle each user has a schema of its own
             elif name in _FILES and not value.startswith("$"):
                 places.append(str(Path(value).absolute()))
             elif name in _PLACES:
@@ -179,7 +178,7 @@ class Contender:
 
 
 def _files_in(settings: Mapping[str, str]) -> list[str]:
-    """Return the files and directories that clients open, by the settings of a contender.
+    """Return the files and directories that clients open according to the settings.
 
     A URI that names the run's scratch directory is among them: another host has another one.
     """
@@ -308,25 +307,25 @@ def _printable(value: Any) -> str:
         return ":".join(map(_printable, address))
     if isinstance(address, (str, int, float, bytes)) or address is None:
         return str(address)
-    return type(address).__name__  # its text may have the address in memory
+    return type(address).__name__  # its text may contain a memory address
 
 
 def _info(section: Any, servers: Sequence[ServerSection]) -> StorageInfo:
     # Nothing is known of a section that another package defines for databases.
-    asked = list(_asked_first(getattr(section.config, "storage", section)))
-    names = filter(None, (kind.storage_name() for kind in asked))
+    chain = list(_delegation_chain(getattr(section.config, "storage", section)))
+    names = filter(None, (kind.storage_name() for kind in chain))
     return StorageInfo(
         storage_name=" over ".join(names) or StorageInfo.storage_name,
         sharing=sharing_of(section),
-        prefetches=_prefetches(asked),
+        prefetches=_prefetches(chain),
         read_only=any(
             _read_only(inner) for outer in (section, *servers) for inner in written_sections(outer)
         ),
     )
 
 
-def _asked_first(storage: Any) -> Iterator[type[StorageType]]:
-    """Yield the type of a section's storage, and of those that this one delegates to."""
+def _delegation_chain(storage: Any) -> Iterator[type[StorageType]]:
+    """Yield the type of a section's storage, then of the one it delegates to, and so on."""
     sections = [storage]
     while sections:
         kind = type_of_section(sections[0])
@@ -334,13 +333,13 @@ def _asked_first(storage: Any) -> Iterator[type[StorageType]]:
         sections = inner_sections(sections[0]) if kind is StorageType or kind.transparent else []
 
 
-def _prefetches(asked: Sequence[type[StorageType]]) -> bool | None:
-    decisive = (kind for kind in asked if kind is StorageType or kind.prefetches is not None)
+def _prefetches(chain: Sequence[type[StorageType]]) -> bool | None:
+    decisive = (kind for kind in chain if kind is StorageType or kind.prefetches is not None)
     return next(decisive, StorageType).prefetches
 
 
 def _read_only(section: Any) -> bool:
-    # In a URI it is text.
+    # A URI gives it as text.
     return str(getattr(getattr(section, "config", None), "read_only", False)) == "True"
 
 

@@ -1,4 +1,4 @@
-"""Comparisons of results: which are compared, ratios of speeds, verdicts, and what else differs."""
+"""Comparisons of results: the pairs of cells, ratios of speeds, verdicts, and other differences."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ If no cell differs, it is the probability that a comparison calls any cell diffe
 COMPARED = ("p50", "p99")
 """The percentiles that are compared if iterations come at a rate."""
 MAX_WIDTH = math.log(1.1)
-"""The half width, of the logarithm of a ratio, up to which a verdict can be no difference."""
+"""The largest half width of a ratio's logarithm with which a verdict can be no difference."""
 
 
 @dataclass(frozen=True)
@@ -37,12 +37,12 @@ class Ratio:
 
     @property
     def value(self) -> float:
-        """Above 1 if the new cell is the faster one."""
+        """The ratio itself, above 1 if the new cell is the faster one."""
         return math.exp(self.log.mean)
 
     @property
     def is_known(self) -> bool:
-        """Whether there are runs enough for an interval."""
+        """Whether there are enough runs for an interval."""
         return self.log.df > 0
 
     @property
@@ -68,7 +68,7 @@ class Verdict(Enum):
 
 @dataclass(frozen=True)
 class Pair:
-    """One cell of both sides, and its comparison."""
+    """The results of both sides that are compared, and their comparison."""
 
     base: CellResult
     new: CellResult
@@ -84,7 +84,7 @@ class Pair:
             return 0.0
         seconds = self.base.run_seconds, self.new.run_seconds
         runs = self.runs_needed - min(len(self.base.runs), len(self.new.runs))
-        # The duration of a run that is taken in turn with others includes theirs.
+        # Paired runs are made in turn, so the duration of each includes those of the others.
         return runs * (max(seconds) if self.speed.paired else sum(seconds))
 
     def slower_than(self, part: float) -> bool:
@@ -106,7 +106,7 @@ class Comparison:
     overloaded: Sequence[CellResult]
     """Cells of both sides that cannot keep up with their rate, and so have no latencies."""
     differences: Sequence[str]
-    """The facts, then the settings of the contenders, that differ."""
+    """The facts that differ, then the settings of the contenders that differ."""
 
     @property
     def mean(self) -> Ratio | None:
@@ -138,12 +138,12 @@ def compare(
 ) -> Comparison:
     """Compare the cells that both sides have measured.
 
-    Two cells are compared if they have the same benchmark, the same parameters (but for those that
+    Two cells are compared if they have the same benchmark, the same parameters (except those that
     are *ignored*) and the same contender (unless contenders are compared *across* their names).
     The names of parameters are those of :class:`~zodbshootout.client.specification.Parameters`, and
     for the crew those of the options ``concurrency``, ``threads`` and ``hosts``.
 
-    :raises UserError: if this leaves a side with several cells that are alike
+    :raises UserError: if several cells of one side are then the same
     """
     of_base = _by_key(_with_measures(base), ignored, across=across)
     of_new = _by_key(_with_measures(new), ignored, across=across)
@@ -161,7 +161,7 @@ def compare(
 
 
 def _with_measures(results: Sequence[CellResult]) -> Iterator[CellResult]:
-    """Yield what is compared: of iterations at a rate the median and the tail of latencies."""
+    """Yield the results to compare: for iterations at a rate, their median and tail latencies."""
     for result in results:
         if not result.measures:
             yield result
@@ -213,7 +213,7 @@ def verdicts(ratios: Sequence[Ratio]) -> list[Verdict]:
     """
     if not ratios:
         return []
-    from scipy.stats import false_discovery_control  # imports for a second
+    from scipy.stats import false_discovery_control  # the import takes a second
 
     p_values = false_discovery_control([ratio.log.p_value for ratio in ratios])
     return [_verdict(ratio, p_value) for ratio, p_value in zip(ratios, p_values, strict=True)]
@@ -251,11 +251,11 @@ def ratio_of(base: CellResult, new: CellResult) -> Ratio:
 
 
 def rounds_needed(results: Mapping[str, CellResult], baseline: str | None, precision: float) -> int:
-    """Predict the number of rounds that gives a row a *precision*.
+    """Predict the number of rounds after which a row has a *precision*.
 
-    The figure of each contender has it then, and its ratio to the contender that it is compared
-    with.  *results* are the measured cells of the row, by contender; *precision* is half
-    of the width of an interval, as a part of the number.
+    Then the figure of each contender has it, and so has its ratio to the contender that it is
+    compared with.  *results* are the measured cells of the row, by contender; *precision* is half
+    of the width of a confidence interval, as a fraction of the figure.
     """
     estimates = [(result.relative, len(result.runs)) for result in results.values()]
     originals = {name: result.variant_of for name, result in results.items()}
@@ -270,19 +270,19 @@ def _mean_log(result: CellResult) -> Estimate:
 
 
 def _logs_of_pairs(base: CellResult, new: CellResult) -> list[list[float]] | None:
-    """Return the logarithms of the ratios, run by run, ``None`` if the rounds are not the same."""
+    """Return the logarithms of the ratios, run by run, or ``None`` if the rounds differ."""
     of_base, of_new = _by_round(base), _by_round(new)
     if of_base is None or of_new is None or of_base.keys() != of_new.keys():
         return None
     runs = []
     for name, first in of_base.items():
         second = of_new[name]
-        runs.append([math.log(first[at] / second[at]) for at in first if at in second])
+        runs.append([math.log(first[n] / second[n]) for n in first if n in second])
     return runs if all(runs) else None
 
 
 def _by_round(result: CellResult) -> dict[str, dict[int, float]] | None:
-    """Return the values of each round by the number of the slice, ``None`` if it is unknown."""
+    """Return each round's values by slice number, or ``None`` if rounds or slices are unknown."""
     rounds: dict[str, dict[int, float]] = {}
     for run in result.runs:
         metadata = run.get_metadata()
@@ -333,7 +333,7 @@ def _settings(result: CellResult) -> dict[str, str]:
     try:
         return {name: str(value) for name, value in json.loads(result.metadata["settings"]).items()}
     except (KeyError, ValueError, AttributeError):
-        # Files of 1.0.0.dev0 have settings as text alone.
+        # Files of 1.0.0.dev0 have settings only as text.
         settings = str(result.metadata.get("configuration", "")).split("; ")
         pairs = (setting.partition("=") for setting in settings if setting)
         return {name: value for name, _, value in pairs}

@@ -2,8 +2,8 @@
 
 ``out.json`` holds everything, each benchmark under a name of its own.  ``out.d/`` holds one file
 for each contender, with short names, so that two contenders can be compared.  ``out.cells.jsonl``
-lists all cells, a line of JSON for each, with their states; cells without a number are only
-there.  No file that pyperf cannot read has a name that matches ``out*.json`` or ``out.d/*.json``.
+lists all cells, a line of JSON for each, with their states; cells that have no number are listed
+only there.  pyperf can read every file whose name matches ``out*.json`` or ``out.d/*.json``.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from zodbshootout.results.result import CellResult, long_name, short_name, varie
 MAY_DIFFER = frozenset({"cell", "settings", "label", "command_line", "configuration_text"})
 """The metadata that may differ in runs of one cell.
 
-The user's words may differ.  Cells, settings and configurations are compared by other metadata,
-which files of 1.0.0.dev0 have too.
+Some of it is the user's own wording.  Cells, settings and configurations are compared by other
+metadata, which files of 1.0.0.dev0 have too.
 """
 
 _TEXTS = {
@@ -40,10 +40,10 @@ _TEXTS = {
 _NUMBERS = {"work_per_iteration", "precision", "latency_max_s", "other_load", "steal"}
 _HOST = re.compile(r"host_\d+(_s|_clients)?")
 MIN_VALUE = 1e-15
-"""The bound above which every value of a run lies, in seconds or bytes."""
+"""The exclusive lower bound of every value of a run, in seconds or bytes."""
 
-_READING = (ValueError, KeyError, TypeError, AttributeError)
-"""The exceptions that reading documents of another form raises."""
+_MALFORMED = (ValueError, KeyError, TypeError, AttributeError)
+"""The exceptions that are raised by reading a document that has another form."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class ResultFiles:
     existing: Sequence[CellResult] = ()
     """The former results, if others are appended to them."""
     begun: Sequence[CellResult] = ()
-    """The former results of a run that is resumed, which are among the results to be written."""
+    """The results so far of a run that is resumed; they are among the results to be written."""
 
     @property
     def _stem(self) -> str:
@@ -76,11 +76,11 @@ class ResultFiles:
     def exist(self) -> Path | None:
         """The first of these files that holds figures, if there is one.
 
-        A run in which everything failed has left no more than its list of cells.
+        A run in which everything failed leaves only its list of cells.
         """
         if self.combined.exists():
             return self.combined
-        self.cells.exists()  # its name is the longest: the system may refuse it now, or later
+        self.cells.exists()  # the longest name of all: fail now if the system refuses it
         return self.directory if self.directory.exists() else None
 
     def appending(self) -> ResultFiles:
@@ -178,22 +178,22 @@ def _document_of(result: CellResult) -> dict[str, Any]:
 
 
 def read_results(path: Path) -> list[CellResult]:
-    """Return the results in a combined file, or in that of a contender.
+    """Return the results in a combined file, or in the file of one contender.
 
-    Cells without a number are those that the list of the combined file names.
+    Cells that have no number come from the list that belongs to the combined file.
 
     :raises UserError: if the file does not exist, or was not written by this program
     """
     if path.is_dir() or not path.name:
         raise UserError(f"{path} is a directory; name a file of results")
     listed = ResultFiles(path).cells
-    if not path.is_file() and not listed.is_file():  # a run without a number leaves the list alone
+    if not path.is_file() and not listed.is_file():  # a run without a number leaves only the list
         raise UserError(f"there is no file {path}")
     results = {result.cell: result for result in _load_cells(listed)}
     for benchmark in _load(path):
         try:
             cell = cell_of(benchmark.get_metadata())
-        except _READING:
+        except _MALFORMED:
             raise UserError(
                 f"{path} was not written by zodbshootout; pyperf shows it: pyperf show {path}"
             ) from None
@@ -226,7 +226,7 @@ def _load(path: Path) -> list[pyperf.Benchmark]:
         return list(pyperf.BenchmarkSuite.load(str(path)))
     except (OSError, EOFError, zlib.error) as error:
         raise UserError(f"cannot read {path}: {error}") from error
-    except _READING as error:
+    except _MALFORMED as error:
         raise UserError(f"{path} is not a file of pyperf's") from error
 
 
@@ -236,7 +236,7 @@ def _load_cells(path: Path) -> list[CellResult]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
         return [_result_of(json.loads(line)) for line in lines]
-    except (OSError, *_READING) as error:
+    except (OSError, *_MALFORMED) as error:
         raise UserError(f"cannot read {path}: {error}") from error
 
 
@@ -251,7 +251,7 @@ def _result_of(document: Mapping[str, Any]) -> CellResult:
 
 
 def _strange_name(runs: Iterable[pyperf.Run]) -> str | None:
-    """Return the name of a value or of metadata that this program has not written, if any."""
+    """Return ``values``, or the name of metadata, if this program cannot have written them."""
     for run in runs:
         if not all(MIN_VALUE < value < MAX for value in run.values):
             return "values"
@@ -310,8 +310,8 @@ def _write_suite(path: Path, benchmarks: Sequence[pyperf.Benchmark]) -> None:
 
 
 def replace_file(path: Path, write: Callable[[Path], object]) -> None:
-    """Replace a file as a whole with the one that *write* makes; or leave it, if that fails."""
-    # pyperf compresses files whose names end in .gz; a name has at most 32 characters.
+    """Replace a file atomically with the one that *write* makes, or leave it if that fails."""
+    # It ends as *path* does, since pyperf compresses .gz files; it has at most 32 characters.
     temporary = path.with_name(f".{os.getpid()}{path.suffix[-20:]}")
     try:
         write(temporary)

@@ -1,7 +1,7 @@
-"""Reads a configuration file: contenders, servers, environments.
+"""Read a configuration file: contenders, servers, environments.
 
 The run defines names in every file: ``$scratch``, a directory that is removed when the run ends,
-and for each server section the names of what the run gives that server, such as its address.
+and for each server section names such as that of the server's address.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _RULES: Mapping[str, str] = {
         "a second section is called {name!r}; give each a name of its own"
     ),
 }
-"""Messages in place of ZConfig's, by patterns of these."""
+"""Messages that replace those of ZConfig, by the patterns that ZConfig's match."""
 
 _PACKAGES: Mapping[str, str] = {
     "newt.db": "newt.db",
@@ -79,11 +79,11 @@ class ServerSection:
         self.programs: str | None = getattr(section, "programs", None)
         """The directory of the server's programs; ``None`` if the usual places have them."""
         self.directory: str | None = getattr(section, "directory", None)
-        """The directory in which the server keeps its data after the run, if it does."""
+        """The directory in which the server keeps its data after the run; ``None`` to keep none."""
         self.listen: str | None = getattr(section, "listen", None)
         """The address of this host on which the server listens."""
         self.run_as: str | None = getattr(section, "run_as", None)
-        """The user as whom root runs the server."""
+        """The user that the server runs as, if root starts it."""
 
     @property
     def settings(self) -> Mapping[str, str]:
@@ -129,7 +129,7 @@ class Source:
     path: Path
     text: str
     definitions: Mapping[str, str] = field(default_factory=dict)
-    """The values of names in place of those that the file defines."""
+    """Values that replace those which the file defines, by name."""
 
     @cached_property
     def whole(self) -> str:
@@ -172,12 +172,12 @@ def read_source(path: Path) -> Source:
 
 
 def _expanded(text: str, path: Path, within: tuple[Path, ...]) -> str:
-    """Return *text* with the files that it includes, except those that it is *within*."""
+    """Return *text* with its included files in it, except those of *within*, which include it."""
 
     def content(line: re.Match[str]) -> str:
         file = (path.parent / line["path"]).resolve()
         if file not in within:
-            with suppress(OSError, UnicodeDecodeError):  # ZConfig reports it with its place
+            with suppress(OSError, UnicodeDecodeError):  # ZConfig reports it with the line
                 included = file.read_text(encoding="utf-8-sig")
                 return _expanded(included, file, (*within, file))
         return line[0]
@@ -229,7 +229,7 @@ def parse(source: Source, names: Mapping[str, str]) -> Configuration:
 
 
 def _check_imports(loader: TextLoader) -> None:
-    """Check that another Python may have the packages that this one does not have."""
+    """Raise the error of the first failed import, unless another Python may have the package."""
     if loader.failed_imports and not any(text.environment for text in loader.outermost):
         raise loader.failed_imports[0]
 
@@ -243,8 +243,8 @@ def _check_environments(contenders: Sequence[SectionText], environments: Collect
         where = f"{path_of(text.lines[0].url)}:{text.lines[0].number}"
         if text.environment not in environments:
             defined = list(environments)
-            meant = suggestion(text.environment, defined) if defined else "no section defines one"
-            raise UserError(f"{where}: no environment {text.environment!r}; {meant}")
+            advice = suggestion(text.environment, defined) if defined else "no section defines one"
+            raise UserError(f"{where}: no environment {text.environment!r}; {advice}")
         if text.type == "zodburi":
             _check_uri(text, where)
         if not text.name:
@@ -256,7 +256,7 @@ def _check_environments(contenders: Sequence[SectionText], environments: Collect
 
 
 def _check_uri(text: SectionText, where: str) -> None:
-    """Check a ``<zodburi>`` section, which is ours: another Python does not know it."""
+    """Check a ``<zodburi>`` section: the type is zodbshootout's, unknown to another Python."""
     for key in text.values:
         if key.lower() != "uri":
             raise UserError(f"{where}: {key!r} is not a known key name in <zodburi>; uri is")
@@ -298,7 +298,8 @@ def _with_advice(
 ) -> str:
     """Return a message of ZConfig's with what is allowed in the *section*, or what to type.
 
-    The *schema* includes what the *text* has imported before.  The run defines *names*.
+    The *schema* includes the types that the *text* imported before the error; *names* are those
+    that the run defines.
     """
     for pattern, advice in _RULES.items():
         if match := re.search(pattern, message):
@@ -308,20 +309,20 @@ def _with_advice(
     if match := re.search(r"no replacement for '(?P<name>[^']+)'", message):
         return _undefined(match["name"], text, names)
     if match := re.search(r"unknown type name: '(?P<name>[^']+)'", message):
-        return f"{message}; {_type_meant(match['name'], schema)}"
+        return f"{message}; {_type_advice(match['name'], schema)}"
     if match := re.search(r"'(?P<name>[^']+)' is not a known key name", message):
-        return f"{message} {_keys_meant(match['name'], section, schema)}"
+        return f"{message} {_key_advice(match['name'], section, schema)}"
     return message
 
 
-def _keys_meant(name: str, section: str, schema: Any) -> str:
+def _key_advice(name: str, section: str, schema: Any) -> str:
     if section not in schema.gettypenames():
         return "outside of a section"
     keys = sorted(key for key, _ in schema.gettype(section) if key)
     return f"in <{section}>; {suggestion(name, keys)}"
 
 
-def _type_meant(name: str, schema: Any) -> str:
+def _type_advice(name: str, schema: Any) -> str:
     if name in _IMPORTED_FROM:
         return f"write '%import {_IMPORTED_FROM[name]}' above it"
     # Abstract types have a dot in their names.
@@ -333,8 +334,8 @@ def _not_installed(package: str) -> str:
         name = _PACKAGES[package]
         return f"package {package} is not installed; install it: pip install {name}"
     close = close_to(package, _PACKAGES)
-    meant = f"; did you mean {close[0]}?" if close else ""
-    return f"package {package} is not installed{meant}"
+    advice = f"; did you mean {close[0]}?" if close else ""
+    return f"package {package} is not installed{advice}"
 
 
 def _undefined(name: str, text: str, names: Iterable[str]) -> str:

@@ -50,11 +50,11 @@ class Environment:
     @cached_property
     def contents(self) -> list[str]:
         """The requirements; a local path is followed by a hash of its contents."""
-        return [_with_content(requirement) for requirement in self.requirements]
+        return [_with_hash(requirement) for requirement in self.requirements]
 
     @property
     def is_pinned(self) -> bool:
-        """Whether each requirement has a version or is local; what these depend on may change."""
+        """Whether each requirement has a version or is local; what they depend on may change."""
         return all(
             "==" in requirement or Path(requirement).is_absolute()
             for requirement in self.requirements
@@ -83,7 +83,7 @@ def environments_of_words(words: Sequence[str]) -> list[Environment]:
     taken = {INSTALLED}
     for word in words:
         environment = _of_word(word)
-        environment = replace(environment, name=environment.name.lower())  # as ZConfig has names
+        environment = replace(environment, name=environment.name.lower())  # as in ZConfig
         renamed = [replace(other, name=environment.name) for other in environments]
         if environment in renamed:
             raise UserError(f"--against: {word!r} names the same environment as another value")
@@ -137,7 +137,7 @@ def _name_of_python(path: Path) -> str:
 def _name_of_requirement(word: str) -> str:
     if _DIRECT.match(word):
         name, _, _ = word.partition("@")
-        # A password can stand in a URL.
+        # A URL may contain a password.
         package = Path(urlsplit(word).path).name if "://" in name else name.strip()
         return package or "url"
     try:
@@ -151,14 +151,14 @@ def _name_of_requirement(word: str) -> str:
     return f"{requirement.name}{requirement.specifier}".replace(",", "")
 
 
-def _with_content(requirement: str) -> str:
+def _with_hash(requirement: str) -> str:
     path = Path(requirement.partition("[")[0])
     if not path.is_absolute() or not path.exists():
         return requirement
     digest = hashlib.sha256()
     for file in [path] if path.is_file() else _files(path):
         digest.update(f"{file.relative_to(path)}\n".encode())
-        with suppress(OSError):  # it cannot be installed, either
+        with suppress(OSError):  # pip cannot read it either
             digest.update(file.read_bytes())
     return f"{requirement} ({digest.hexdigest()[:12]})"
 
@@ -166,18 +166,18 @@ def _with_content(requirement: str) -> str:
 def _files(directory: Path) -> list[Path]:
     """Return the files of a checkout, except those that git ignores.
 
-    Without git, these are all except those in hidden directories and those of builds.
+    Without git, these are all files but those in hidden directories, caches and builds.
     """
     command = ["git", "-C", str(directory), "ls-files", "-co", "--exclude-standard", "-z"]
     try:
         listed = subprocess.run(command, check=True, capture_output=True).stdout
         paths = [directory / os.fsdecode(name) for name in listed.split(b"\0") if name]
     except (OSError, subprocess.CalledProcessError):
-        paths = list(_walked(directory))
+        paths = list(_walk(directory))
     return sorted(path for path in paths if path.is_file())
 
 
-def _walked(directory: Path) -> Iterator[Path]:
+def _walk(directory: Path) -> Iterator[Path]:
     for place, directories, names in os.walk(directory):
         directories[:] = [
             name
@@ -192,7 +192,7 @@ def _is_project(path: Path) -> bool:
 
 
 def _absolute(requirement: str) -> str:
-    """Return a requirement, with a path in it made absolute."""
+    """Return a requirement, made absolute if it is an existing path."""
     path = Path(requirement).expanduser()
     is_path = os.sep in requirement or requirement.startswith(".") or path.suffix == ".whl"
     exists = Path(str(path).partition("[")[0]).exists()  # extras can follow it

@@ -1,4 +1,4 @@
-"""When the iterations of a client are due if they come at a rate."""
+"""The schedule of a client's iterations that come at a rate."""
 
 from __future__ import annotations
 
@@ -9,25 +9,26 @@ from collections.abc import Iterator
 from zodbshootout.client.specification import Parameters
 
 KEPT_UP = 0.98
-"""The part of the arrivals that are done in time if clients keep up with them."""
+"""The fraction of the arrivals that clients must serve in time to keep up with them."""
 LEAD = 0.25
-"""Iterations that are done first and do not count, as a fraction of those that count."""
+"""The uncounted iterations at the beginning, as a fraction of those that count."""
 
 
 def lead(iterations: int) -> int:
-    """Return how many iterations are done before *iterations* that count.
+    """Return the number of uncounted iterations before *iterations* that count.
 
-    Meanwhile the queue in front of the storage becomes as long as it is on average.
+    They bring the queue in front of the storage to its average length.
     """
     return math.ceil(LEAD * iterations)
 
 
 def instants(parameters: Parameters, client: int, rate: float, name: str) -> Iterator[float]:
-    """Yield the seconds after the start at which the iterations of a client are due.
+    """Yield the instants at which a client should begin its iterations, in seconds after the start.
 
-    All clients together have *rate* iterations a second.  The gaps between those of a client are
-    distributed exponentially, so that all arrivals are a Poisson process, or they are equal, also
-    those between the arrivals at all clients.  Equal seeds and names give equal instants.
+    All clients together have *rate* iterations a second.  The gaps between a client's iterations
+    are either distributed exponentially, so that the arrivals at all clients are a Poisson process,
+    or equal, and then so are the gaps between the arrivals at all clients.  Equal seeds and names
+    give equal instants.
     """
     clients = parameters.crew.size
     if parameters.even_arrivals:

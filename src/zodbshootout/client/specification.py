@@ -22,13 +22,13 @@ of 300 bytes, 0.49 in pieces of 999 bytes and 0.62 in pieces of 10000 bytes.
 
 
 def variant_name(section: str, definitions: Mapping[str, str]) -> str:
-    """Return the name of a contender that is measured with certain values of names."""
+    """Return the name of a contender that is measured with certain values of ``--define``."""
     values = ", ".join(f"{name}={value}" for name, value in definitions.items())
     return f"{section} [{values}]" if values else section
 
 
 class ClientKind(enum.Enum):
-    """The operating system's view of a client."""
+    """The unit of execution in which a client runs."""
 
     PROCESS = "process"
     THREAD = "thread"
@@ -94,7 +94,7 @@ class CrewShape:
 
 @dataclass(frozen=True)
 class ReplayedWorkload:
-    """A workload that is replayed, and what is known of it."""
+    """The properties of a workload that is replayed."""
 
     name: str = ""
     """The name of its file or directory; empty if none is replayed."""
@@ -122,19 +122,19 @@ class ReplayedWorkload:
     retries: int = 0
     """Attempts at transactions that failed with a conflict."""
     data: str = ""
-    """The name of the file whose records its objects have; empty if they are made up."""
+    """The name of the file that its objects' records come from; empty if they are synthetic."""
     other_objects: int = 0
     """Objects in that file that it does not use."""
     path: str = field(default="", compare=False)
     """The file with its trace."""
     data_path: str = field(default="", compare=False)
     run: str = field(default="", compare=False)
-    """A name that the clients of a run have in common, and no others."""
+    """A name that all clients of one run have, and no others."""
 
 
 @dataclass(frozen=True)
 class LatencyLimit:
-    """A percentile of latencies, and the seconds that it is not to exceed; 0 is no limit."""
+    """A percentile of latencies, and its upper limit in seconds; 0 is no limit."""
 
     percentile: float = 0.0
     seconds: float = 0.0
@@ -150,7 +150,7 @@ class LatencyLimit:
 
 @dataclass(frozen=True)
 class Parameters:
-    """The parameters of a cell, which its benchmark and its contender complete."""
+    """The parameters that make up a cell, together with its benchmark and its contender."""
 
     crew: CrewShape
     objects: int = 1000
@@ -167,24 +167,24 @@ class Parameters:
     compressibility: float = COMPRESSIBILITY
     """The share of the objects' content that compression removes, from 0 to 1."""
     min_objects: int = 0
-    """The least number of objects in the database besides those of the benchmarks."""
+    """The minimum number of objects in the database besides those of the benchmarks."""
     seed: int = 0
     """The seed from which the objects' content is generated."""
     owner: str = ""
-    """The contender whose objects are changed: contenders of one database change their own."""
+    """The contender that owns the objects to change: in a shared database each changes its own."""
     workload: ReplayedWorkload = ReplayedWorkload()
-    """The workload that is replayed, by a benchmark that does so."""
+    """The workload to replay, if the benchmark replays one."""
     rate: float = 0.0
-    """Iterations a second of all clients together; 0 if each follows the former one."""
+    """Iterations a second of all clients together; 0 if each begins when the previous one ends."""
     even_arrivals: bool = False
     """Whether iterations at a rate come at equal intervals, not at random."""
     limit: LatencyLimit = LatencyLimit()
-    """The latencies within which the highest rate is to be found."""
+    """The limit of latencies within which the highest rate is searched."""
 
 
 @dataclass(frozen=True)
 class Interpreter:
-    """Another Python than the command's, in which a contender is opened."""
+    """A Python that opens a contender in a process other than the command's."""
 
     name: str
     """The user's name for it; empty for the Python of a host."""
@@ -195,7 +195,7 @@ class Interpreter:
     sees_ours: bool = False
     """Whether it is the Python of the command, and finds modules where that finds them."""
     gevent: bool = False
-    """Whether gevent, if it is installed there, patches it: its clients are greenlets."""
+    """Whether gevent patches it, if installed there, because its clients are greenlets."""
 
 
 @dataclass(frozen=True)

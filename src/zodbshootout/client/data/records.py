@@ -1,7 +1,7 @@
 """The objects under test: their classes, their content and the size of their stored records.
 
-Names of classes and of this module are in stored records: they must stay, or databases that are
-filled already could not be read.
+Stored records contain the names of this module and of its classes: if these changed, databases that
+were filled before could not be read.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from ZODB.serialize import ObjectWriter
 from zodbshootout.client.specification import Parameters
 
 SHORTEST_CONTENT = 8
-"""Bytes of content that still tell one object and one revision from another."""
+"""The fewest bytes of content that distinguish one object, and one revision, from another."""
 CHUNK = 256
-"""Bytes in which random bytes and blanks alternate once, so that compressed blocks are alike."""
+"""The most bytes of a chunk, which is random bytes, then blanks: so all blocks compress alike."""
 BLOCK = 100
-"""Objects whose random bytes are drawn together, which takes a fraction of the time."""
+"""Objects whose random bytes are drawn at once, which is faster than object by object."""
 
 
 class Item(Persistent):
@@ -136,7 +136,7 @@ class Payload:
         """For each chunk the slice of the random bytes, and the blanks after them."""
 
     def contents(self, objects: int, revision: int, first: int = 0) -> list[bytes]:
-        """Return what *objects* objects from position *first* on hold after *revision* changes."""
+        """Return the contents of *objects* objects from *first* on, after *revision* changes."""
         contents: list[bytes] = []
         for block in range(first // BLOCK, -(-(first + objects) // BLOCK)):
             begin = max(first - block * BLOCK, 0)

@@ -1,10 +1,10 @@
 """The transactions of a workload as they are replayed: in one order, with numbered objects.
 
-Those that commit are in the order of their commits.  The others are where they began, because they
-have seen what was committed before that.
+Those that commit are in the order of their commits.  The others are placed where they began,
+because they saw what had been committed by then.
 
 A trace is an SQLite database, so that any part of it can be read, and a workload of any length is
-converted and replayed in the same memory; what grows is a number for each object.
+converted and replayed in the same memory, except for a few numbers for each object.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class InitialObject:
     kind: int
     """``STORE_BLOB`` if it is a blob, ``STORE_RESOLVABLE`` if its class resolves conflicts."""
     oid: bytes
-    """The recorded one."""
+    """The oid in the recording."""
 
 
 class Trace:
@@ -156,7 +156,7 @@ def make_trace(workload: Workload, path: Path) -> ReplayedWorkload:
 
 
 def _instant(events: Sequence[tuple[int, bytes, int, bytes, int, int]]) -> int:
-    """Return the instant of the state that a transaction has seen, or that it has committed."""
+    """Return when a transaction committed, or if it did not, the instant of the state it saw."""
     finishes = [event[5] for event in events if event[0] == _FINISH]
     begins = [event[5] for event in events if event[0] in BEGINS]
     return max(finishes or begins or [events[0][4]])
@@ -168,7 +168,7 @@ def _operations(body: bytes) -> Iterator[Operation]:
 
 
 def _recorded(database: sqlite3.Connection) -> Iterator[tuple[int, int, bytes]]:
-    """Return when each transaction started, its connection and its operations."""
+    """Yield the start, the connection and the operations of each transaction, by instants."""
     # A cursor of its own, because another one inserts rows meanwhile.
     yield from database.cursor().execute(
         "SELECT started, connection, body FROM recorded ORDER BY instant, rowid"
@@ -176,7 +176,7 @@ def _recorded(database: sqlite3.Connection) -> Iterator[tuple[int, int, bytes]]:
 
 
 def _ranks(database: sqlite3.Connection) -> dict[int, int]:
-    """Return the rank of each connection by its number of transactions."""
+    """Return the rank of each connection; the one with most transactions has rank 0."""
     rows = database.execute(
         "SELECT connection FROM recorded GROUP BY connection ORDER BY count(*) DESC, connection"
     )
@@ -203,8 +203,8 @@ class _Attempts:
     def __init__(self) -> None:
         self._connections: dict[tuple[int, int], int] = defaultdict(count().__next__)
         self._failed: dict[int, tuple[int, int, list[Operation]]] = {}
-        """The instant of the latest attempt of a connection, if it failed, the start of the first
-        attempt, and the loads of all attempts."""
+        """For each connection whose latest attempt failed: the instant of that attempt, the start
+        of the first attempt, and the loads of all attempts."""
         self.oids: dict[bytes, int] = defaultdict(count().__next__)
         """A number for each oid, in order of appearance."""
         self.counts: dict[str, Any] = Counter()
@@ -282,7 +282,7 @@ def _repeated(loads: Iterable[Operation], operations: Iterable[Operation]) -> li
 
 
 class _Objects:
-    """The final numbers of objects: those that exist before the workload are in order of oids."""
+    """Numbers the objects for good: those that exist before the workload in the order of oids."""
 
     def __init__(self, oids: Sequence[bytes]) -> None:
         """Begin with *oids* in order of appearance."""
@@ -308,10 +308,10 @@ class _Objects:
                     self._note(kind, number, size)
         final = self._final
         self.has_blobs = _STORE_BLOB in set(self._kinds)
-        initial = [number for number, at in enumerate(final) if not at & CREATED_OBJECT]
+        initial = [n for n, final_number in enumerate(final) if not final_number & CREATED_OBJECT]
         initial.sort(key=self._oids.__getitem__)
-        for at, number in enumerate(initial):
-            final[number] = at
+        for final_number, number in enumerate(initial):
+            final[number] = final_number
         self.initial_count = len(initial)
 
     def _note(self, kind: int, number: int, size: int) -> None:
@@ -346,7 +346,7 @@ class _Objects:
                 if flat[at] & CREATING_STORE:
                     if number == CREATED_OBJECT | creations:
                         creations += 1
-                    else:  # it exists already
+                    else:  # the object exists already
                         flat[at] = plain
             row = self.transactions, max(0, started - first), ranks[connection], flat.tobytes()
             self.transactions += 1
@@ -355,7 +355,7 @@ class _Objects:
 
     def initial(self) -> Iterator[tuple[int, int, int, int, bytes]]:
         """Return the rows of the objects that exist before the workload."""
-        for number, at in enumerate(self._final):
-            if not at & CREATED_OBJECT:
+        for number, final_number in enumerate(self._final):
+            if not final_number & CREATED_OBJECT:
                 size, oid = self._sizes[number] or ASSUMED_SIZE, self._oids[number]
-                yield at, size, self._kinds[number], self._stored[number], oid
+                yield final_number, size, self._kinds[number], self._stored[number], oid

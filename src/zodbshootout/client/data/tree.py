@@ -9,7 +9,7 @@
         "conflicts/PersistentMapping/1000/300/0.5/0/000"    one for all clients
         "add/PersistentMapping/1000/300/0.5/0/000"    a holder of the mappings that are added
 
-Benchmarks that only read share one dataset.  The others have a dataset for each contender, too
+Benchmarks that only read share one dataset.  The others have one for each contender
 ("update/zeo/IOBTree/..."), so that the state in which a cell finds it depends neither on earlier
 cells nor on other contenders that have the same database.
 """
@@ -42,13 +42,13 @@ class Dataset(enum.Enum):
     READ = "read"
     """Objects that no client changes, in several mappings for each client."""
     ADD = "add"
-    """An object for each client that refers to the mappings that it makes."""
+    """For each client, an object that refers to the mappings which the client adds."""
     UPDATE = "update"
-    """Objects that their client changes, in a mapping for each."""
+    """Objects that one client changes, in a mapping for each client."""
     CONFLICTS = "conflicts"
     """Objects that all clients change, in one mapping."""
     NEIGHBOURS = "neighbours"
-    """Objects that their client changes and its neighbour reads, in a mapping for each."""
+    """Objects that one client changes and its neighbour reads, in a mapping for each client."""
     WORKLOAD = "workload"
     """The objects of a recorded workload; see :mod:`~zodbshootout.client.data.workload_objects`."""
 
@@ -80,7 +80,7 @@ MAX_SETS = 256
 MIN_SETS = 4
 MIN_LARGE_SETS = 3
 SMALL_SET = 4096
-"""Objects up to which each client has at least :data:`MIN_SETS` sets."""
+"""The most objects in a set for which each client has at least :data:`MIN_SETS` sets."""
 
 
 def sets_to_read(parameters: Parameters) -> int:

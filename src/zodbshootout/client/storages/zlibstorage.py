@@ -28,5 +28,5 @@ class ServerZlibStorageType(ZlibStorageType):
         )
 
 
-# A ServerZlibStorage is a ZlibStorage, too: the more special class comes first.
+# ServerZlibStorage is a subclass of ZlibStorage, so it comes first.
 STORAGES = (ServerZlibStorageType, ZlibStorageType)

@@ -48,7 +48,7 @@ class MappingStorageType(StorageType):
 
 
 class DemoStorageType(StorageType):
-    """DemoStorage: changes over a base that stays as it is; by default they stay in memory."""
+    """DemoStorage: changes over a base that it never changes; by default they stay in memory."""
 
     storage_class = "ZODB.DemoStorage.DemoStorage"
     section_classes = ("ZODB.config.DemoStorage",)
@@ -94,7 +94,7 @@ class DemoStorageType(StorageType):
     def pack_flaw(self) -> str | None:
         if hasattr(self.storage, "_temporary_changes"):
             return None
-        # ZODB 6.4 sets it only for changes in memory, but always reads it to pack.
+        # ZODB 6.4 sets this attribute only for changes in memory, but always reads it to pack.
         return "DemoStorage cannot pack changes that are kept elsewhere than in its memory"
 
     def keepers(self) -> Sequence[StorageType]:

@@ -11,8 +11,8 @@ class MySQLOrMariaDBAdapterFactory(MySQLAdapterFactory):  # type: ignore[misc]
     """RelStorage's ``<mysql>`` section with another adapter behind it."""
 
     def create(self, options: Any) -> Any:
-        """Return the adapter; nothing is connected to yet."""
-        # Like RelStorage's own, so that a configuration is read without the database's modules.
+        """Return the adapter, without connecting to a database."""
+        # Imported late, as in RelStorage: a configuration is read without the database's modules.
         from zodbshootout.mysql.adapter import MySQLOrMariaDBAdapter
 
         values = {key: getattr(self.config, key) for key in self.config.getSectionAttributes()}

@@ -30,19 +30,19 @@ class Sweep:
     base: Parameters
     """The parameters that all combinations have in common."""
     rates: Sequence[float] = (0.0,)
-    """Iterations a second of all clients; 0 for one after the other."""
+    """Iterations a second of all clients; 0 if each begins when the previous one ends."""
 
     def parameters(self) -> list[Parameters]:
-        """Return every combination, a coarse grid before the points between.
+        """Return every combination: first a coarse grid, then the points between.
 
         So a sweep that is interrupted has curves over the whole range of each parameter.
         """
         axes = (self.concurrency, self.object_sizes, self.objects, self.rates)
-        finest = [_levels(axis) for axis in axes]
+        levels_of_axes = [_levels(axis) for axis in axes]
         combinations = sorted(
             product(self.concurrency, self.object_sizes, self.objects, self.rates),
             key=lambda numbers: max(
-                levels[number] for levels, number in zip(finest, numbers, strict=True)
+                levels[number] for levels, number in zip(levels_of_axes, numbers, strict=True)
             ),
         )
         return [
@@ -58,7 +58,7 @@ class Sweep:
 
 
 def _levels(numbers: Sequence[float]) -> dict[float, int]:
-    """Return the level of the coarsest grid that contains a number, by number.
+    """Return for each number the level of the coarsest grid that contains it.
 
     The level is 0 for the smallest and the largest number, 1 for the one in the middle, 2 for those
     in the middle of both halves, and so on.
@@ -150,9 +150,9 @@ class Plan:
 
     @property
     def run_time(self) -> float:
-        """Seconds that the slices of a run take for each contender, on average over these.
+        """The seconds that the slices of a run take for a contender, on average over contenders.
 
-        They are short enough for an interval of each figure within the :attr:`limit`.
+        With a precision they are so few that the :attr:`limit` allows enough runs for intervals.
         """
         if not self.effort.precision:
             return self.effort.run_time
@@ -177,8 +177,8 @@ class Plan:
 def make_plan(
     contenders: Sequence[Contender], names: Sequence[str], sweep: Sweep, effort: Effort
 ) -> Plan:
-    """Lay out the cells: benchmark by benchmark, each for all contenders before the next."""
-    # Parameters that do not suit a benchmark are replaced, after which several may be the same.
+    """Lay out the cells: by parameters, then benchmarks, each for all contenders in turn."""
+    # Combinations may become equal, because parameters that do not suit a benchmark are replaced.
     combinations = dict.fromkeys(
         (name, benchmarks()[name].fitted(parameters))
         for parameters in sweep.parameters()

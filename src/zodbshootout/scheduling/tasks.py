@@ -52,9 +52,9 @@ class Tasks:
     def preparation(self, cell: Cell) -> Preparation | None:
         """Return the task to prepare the database of a *cell*, ``None`` if there is nothing to do.
 
-        The process that measures has to make the data that live in its own memory.  A contender
-        is zapped before each run of ``add``: if several contenders are one and the same database,
-        each of their runs finds it empty.
+        Data in memory are made later, by the process that measures.  With ``--zap``, a contender is
+        zapped before each run of ``add``: even if several contenders share a database, each of
+        their runs finds it empty.
         """
         if self.plan.contender(cell).info.sharing is Sharing.VOLATILE:
             return None
@@ -77,17 +77,17 @@ class Tasks:
     def measuring(self, cell: Cell, round_name: str, *, restarted: bool) -> Measure:
         """Return the task to measure a cell in one run.
 
-        Runs with the same *round_name* are made at the same time.
+        Runs with the same *round_name* are made in turn, slice by slice.
         """
         profile = None
         if self.options.profiles is not None:
             profile = self.options.profiles / file_name(cell, varied_parameters(self.plan.cells))
         precision = self.plan.effort.precision
-        asked = {"precision": precision} if precision else {}
+        target = {"precision": precision} if precision else {}
         specification = self._specification(cell, run=secrets.token_hex(4))
         return Measure(
             specification,
-            {**self.metadata(cell, restarted=restarted), "round": round_name, **asked},
+            {**self.metadata(cell, restarted=restarted), "round": round_name, **target},
             self.options.leaks,
             profile,
             self.cluster,
@@ -101,7 +101,7 @@ class Tasks:
         return Specification(storage, cell.benchmark, parameters)
 
     def metadata(self, cell: Cell, *, restarted: bool) -> dict[str, str | int | float]:
-        """Return the metadata that are known before a run begins."""
+        """Return the metadata that is known before a run begins."""
         contender, options = self.plan.contender(cell), self.options
         info, benchmark = contender.info, benchmarks()[cell.benchmark]
         environment = contender.environment
@@ -142,14 +142,14 @@ class Tasks:
 
 
 def _key(cell: Cell) -> _Key:
-    # A database that may only be read must not be populated first, so what reads and what writes
-    # are prepared separately.
+    # A database that may only be read must not be populated, so cells that read and cells that
+    # write are prepared separately.
     benchmark = benchmarks()[cell.benchmark]
     return cell.contender, benchmark.dataset, benchmark.writes, cell.parameters
 
 
 def _record_size(cell: Cell, benchmark: type[Benchmark]) -> int | str:
-    """Return the bytes of an object's record, or ``""`` if it does not hold the content."""
+    """Return the size (bytes) of an object's record, ``""`` if it does not hold the content."""
     if cell.parameters.blobs or benchmark.counted != "objects":
         return ""
     kind = Item if benchmark.dataset is None else benchmark.dataset.kind

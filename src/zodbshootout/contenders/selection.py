@@ -26,7 +26,7 @@ def named(option: str, words: Collection[str], names: Sequence[str]) -> list[str
 
 
 def baseline_among(measured: Sequence[str], baseline: str | None) -> str | None:
-    """Return the contender that ``--baseline`` names, whose case does not matter."""
+    """Return the contender that ``--baseline`` names, ignoring case."""
     if baseline is None:
         return None
     names = {name.lower(): name for name in measured}
@@ -40,20 +40,20 @@ def baseline_among(measured: Sequence[str], baseline: str | None) -> str | None:
 def shared_databases(contenders: Sequence[Contender]) -> list[str]:
     """Return a sentence for each database that several contenders share.
 
-    What a contender keeps in its memory, such as the changes of a DemoStorage, is its own.
+    A contender that keeps its data in memory, such as the changes of a DemoStorage, shares none.
     """
     lasting = [
         contender for contender in contenders if contender.info.sharing is not Sharing.VOLATILE
     ]
     return [
-        f"{' and '.join(_names(same))} are one database: {', '.join(same[0].place)}"
-        for same in _by_place(lasting)
-        if len(same) > 1
+        f"{' and '.join(_names(group))} are one database: {', '.join(group[0].place)}"
+        for group in _by_place(lasting)
+        if len(group) > 1
     ]
 
 
 def refused_unless_alone(contenders: Sequence[Contender], parameters: Parameters) -> str | None:
-    """Return why no contender can be measured with these parameters, if one can with one client."""
+    """Return why every contender refuses these parameters, if not all refuse a single client."""
     alone = replace(parameters, crew=replace(parameters.crew, size=1))
     reasons = [contender.refusal(parameters) for contender in contenders]
     if None in reasons or all(contender.refusal(alone) for contender in contenders):
@@ -88,8 +88,8 @@ def to_be_zapped(
             "--zap asks before it destroys anything, and there is no terminal to ask on; "
             f"name the contenders, as in --zap {','.join(_names(candidates))}"
         )
-    chosen = [same for same in _by_place(candidates) if ask(_question(same))]
-    return frozenset(contender.name for same in chosen for contender in same)
+    chosen = [group for group in _by_place(candidates) if ask(_question(group))]
+    return frozenset(contender.name for group in chosen for contender in group)
 
 
 def _names(contenders: Sequence[Contender]) -> list[str]:
@@ -97,24 +97,24 @@ def _names(contenders: Sequence[Contender]) -> list[str]:
 
 
 def _check_can_be_zapped(names: Sequence[str], contenders: Sequence[Contender]) -> None:
-    for same in _by_place(contenders):
-        wanted = [contender for contender in same if contender.name in names]
+    for group in _by_place(contenders):
+        wanted = [contender for contender in group if contender.name in names]
         for contender in wanted:
             if contender.zap_obstacle is not None:
                 raise UserError(
                     f"--zap: {contender.name} cannot be zapped: {contender.zap_obstacle}"
                 )
-        if wanted and len(wanted) < len(same):
-            other = next(contender.name for contender in same if contender.name not in names)
+        if wanted and len(wanted) < len(group):
+            other = next(contender.name for contender in group if contender.name not in names)
             raise UserError(
                 f"--zap: {wanted[0].name} and {other} are one database; name both or neither"
             )
 
 
-def _question(same: Sequence[Contender]) -> str:
-    place = ", ".join(same[0].place)
-    names = " and ".join(_names(same))
-    storage = same[0].info.storage_name
+def _question(group: Sequence[Contender]) -> str:
+    place = ", ".join(group[0].place)
+    names = " and ".join(_names(group))
+    storage = group[0].info.storage_name
     return f"Destroy all data of {names}, {f'{storage} ({place})' if place else storage}?"
 
 

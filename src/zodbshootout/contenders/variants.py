@@ -1,9 +1,9 @@
 """The configuration as it is measured: once, or in several variants.
 
-With ``--against`` the first variant has the contenders as they are installed, each of the others
-has them in another environment.  With ``--define`` each variant has other values of names.  A
-variant has private servers and a ``$scratch`` of its own, so that variants write to databases of
-their own and can be measured in turn.
+With ``--against`` the first variant uses the packages as they are installed, and each of the others
+uses another environment.  With ``--define`` each variant has different values of names.  A variant
+has private servers and a ``$scratch`` of its own, so that variants write to databases of their own
+and can be measured in turn.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from zodbshootout.servers.server import ServerContext
 
 @dataclass(frozen=True)
 class Variant:
-    """A configuration with its own names of the run."""
+    """A configuration that is read with its own values of the run's names."""
 
     context: ServerContext
     configuration: Configuration
@@ -52,7 +52,7 @@ class Variant:
 
     @property
     def name(self) -> str:
-        """Its name among several variants."""
+        """The name that distinguishes it from other variants; empty if it is the only one."""
         if self.environment:
             return self.environment.name
         return variant_name("", self.definitions).strip()
@@ -123,8 +123,8 @@ class Variants:
         """Make the environments; return the contenders' Pythons, by the contenders' names.
 
         The second mapping has the contenders that cannot be opened, with the reason.  If the
-        clients of the *crew* are greenlets on other hosts, the Python of the command itself is not
-        patched, and another process of it opens the contenders.
+        clients of the *crew* are greenlets on other hosts, gevent does not patch the command's own
+        process, so another process of the same Python opens the contenders.
         """
         gevent = crew.client_kind is ClientKind.GREENLET
         interpreters: dict[str, Interpreter] = {}
@@ -222,9 +222,9 @@ class VariantOptions:
     """The options that ask for variants."""
 
     against: Sequence[Environment] = ()
-    """The environments in which each contender is measured a second time."""
+    """The environments in which each contender is measured again."""
     definitions: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """The values of names, of which every combination is measured."""
+    """The values by name; every combination of them is measured."""
 
 
 def read_variants(
@@ -232,12 +232,12 @@ def read_variants(
 ) -> Variants:
     """Read a configuration once for each variant.
 
-    *places* keeps the directories and the ports of the variants; *mask* hides the secrets of the
-    configuration from now on.
+    *places* keeps the directories and the ports of the variants until it is closed; *mask* hides
+    the secrets of the configuration from now on.
     """
     against, definitions = options.against, options.definitions
     variants = []
-    several = {name: values for name, values in definitions.items() if len(values) > 1}
+    varied_names = [name for name, values in definitions.items() if len(values) > 1]
     for environment in [Environment(INSTALLED), *against] if against else [None]:
         for values in product(*definitions.values()):
             defined = dict(zip(definitions, values, strict=True))
@@ -247,7 +247,7 @@ def read_variants(
             own = replace(source, definitions=defined)
             configuration = _read(own, directory, places, mask)
             context = ServerContext(directory, own, configuration.names, guardian)
-            varied = {name: defined[name] for name in several}
+            varied = {name: defined[name] for name in varied_names}
             variants.append(Variant(context, configuration, environment, varied))
     if len(variants) > 1:
         _check_directories(variants[0].configuration, "--against" if against else "--define")
@@ -264,20 +264,21 @@ def _check_directories(configuration: Configuration, option: str) -> None:
 
 
 def _check_definitions(source: Source, names: Collection[str]) -> None:
-    """Check that the file uses what is defined, which is not among the *names* of the run."""
+    """Check that the file uses all definitions, and that none is among the *names* of the run."""
     for name in source.definitions:
         if name in names:
             raise UserError(f"--define: ${name} belongs to the run; give the name another one")
         used = sorted(source.used_names.difference(names))
         if name not in used:
-            meant = suggestion(name, used) if used else "it uses no names"
-            raise UserError(f"--define: nothing in {source.path} uses ${name}; {meant}")
+            advice = suggestion(name, used) if used else "it uses no names"
+            raise UserError(f"--define: nothing in {source.path} uses ${name}; {advice}")
 
 
 def _read(source: Source, directory: Path, places: ExitStack, mask: Mask) -> Configuration:
     """Read a configuration with names that last as long as *places*.
 
-    The addresses among the names depend on the ``listen`` keys, which are known once it is read.
+    The addresses among the names depend on the ``listen`` keys, which are known only after reading:
+    it is read again until they agree.
     """
     listen: dict[str, str] = {}
     while True:

@@ -18,7 +18,7 @@ from zodbshootout.recording.recorder import Log, Recorder, clock
 
 _LOAD, _STORE, _STORE_RESOLVABLE, _BEGIN, _BEGIN_ALL, _END = map(
     int, (Kind.LOAD, Kind.STORE, Kind.STORE_RESOLVABLE, Kind.BEGIN, Kind.BEGIN_ALL, Kind.END)
-)  # to look up an attribute of an Enum takes as long as to note an event
+)  # looking up a member of an Enum takes as long as noting an event
 _COUNTED = (list, tuple, set, frozenset, dict)
 _Describe = Callable[[tuple[Any, ...], Any], tuple[bytes, int, bytes]]
 """Returns the oid, the number and the serial of a call, given its arguments and its result."""
@@ -35,7 +35,7 @@ _CALLS: Mapping[str, tuple[Kind, _Describe]] = {
     "tpc_finish": (Kind.FINISH, lambda _, tid: (NONE, 0, tid or NONE)),
     "tpc_abort": (Kind.ABORT, lambda *_: (NONE, 0, NONE)),
 }
-"""The calls that are noted as they are."""
+"""The calls that :func:`_noted` can note, each with its kind and what describes it."""
 _WHILE_RECORDING = ("load", "prefetch", "store", "storeBlob", *_CALLS)
 _ALWAYS = ("sync", "poll_invalidations", "release")
 
@@ -43,7 +43,7 @@ _ALWAYS = ("sync", "poll_invalidations", "release")
 class RecordedConnection:
     """Passes calls on and notes those that a transaction consists of.
 
-    :func:`recorded` makes one that has no method which the storage inside does not have.
+    :func:`recorded` makes one that lacks the methods which the storage inside lacks.
     """
 
     def __init__(self, storage: Any, log: Log, recorder: Recorder) -> None:
@@ -58,7 +58,7 @@ class RecordedConnection:
         directlyProvides(self, providedBy(storage))
 
     def __getattr__(self, name: str) -> Any:
-        if name == "_recorded":  # before it is set, by copy
+        if name == "_recorded":  # copy looks for attributes before it is set
             raise AttributeError(name)
         return getattr(self._recorded, name)
 
@@ -94,7 +94,7 @@ class RecordedConnection:
         self._log.closed = True
         return self._recorded.release()
 
-    # The next two do what _noted() does for others, only faster: nothing is called as often.
+    # The next two are called most often: they do faster what _noted() does for other calls.
     def load(self, oid: bytes, *version: str) -> Any:
         start = clock()
         try:
@@ -154,13 +154,13 @@ class RecordedConnection:
         self._is_empty = False
 
     def _note(self, kind: Kind, oid: bytes, number: int = 0, serial: bytes = NONE) -> None:
-        """Note what takes no time of its own."""
+        """Note an event that takes no time of its own."""
         now = clock()
         self._extend((int(kind), oid, number, serial, now, now))
         self._is_empty = False
 
     def _turn(self) -> None:
-        """Note the end of a transaction, unless nothing was done in it; another one begins."""
+        """Note the end of a transaction, unless nothing was done in it, and begin another one."""
         thread, cpu = threading.get_ident(), time.thread_time_ns()
         if self._is_recording and not self._is_empty:
             used = cpu - self._cpu if thread == self._thread else 0
@@ -170,7 +170,7 @@ class RecordedConnection:
         self._thread, self._cpu = thread, cpu
 
     def _switch(self) -> None:
-        """Begin or stop to record; meanwhile the methods are those of the storage inside."""
+        """Start or stop recording; while it is stopped, methods are those of the storage inside."""
         self._is_recording = not self._is_recording
         for name in _WHILE_RECORDING:
             if self._is_recording:
@@ -183,7 +183,7 @@ def _size_of(path: Any) -> int:
     try:
         return Path(path).stat().st_size
     except OSError:
-        return 0  # the storage says what is wrong with it
+        return 0  # the storage reports what is wrong with the file
 
 
 def _noted(name: str, kind: Kind, describe: _Describe) -> Callable[..., Any]:

@@ -13,7 +13,7 @@ from zodbshootout.recording.chunks import NONE, Kind
 from zodbshootout.recording.workload import Transaction, Workload
 
 WINDOWS = 10
-"""The parts into which the time of a workload is divided."""
+"""The number of equal parts into which the time of a workload is divided."""
 _TICK = 100
 """The unit in which durations are recorded and counted, in nanoseconds."""
 
@@ -44,7 +44,7 @@ class Distribution(Counter[int]):
     """The number of occurrences of each value of a quantity."""
 
     def sum(self) -> int:
-        """Return the sum of all occurrences."""
+        """Return the sum of the values of all occurrences."""
         return sum(value * count for value, count in self.items())
 
     def percentiles(self, percentages: Sequence[float]) -> list[int]:
@@ -55,9 +55,9 @@ class Distribution(Counter[int]):
         if not self:
             return [0 for _ in percentages]
         values = sorted(self)
-        numbers = list(accumulate(self[value] for value in values))
+        cumulative = list(accumulate(self[value] for value in values))
         return [
-            values[bisect_left(numbers, percentage / 100 * numbers[-1])]
+            values[bisect_left(cumulative, percentage / 100 * cumulative[-1])]
             for percentage in percentages
         ]
 
@@ -79,8 +79,8 @@ class Description:
     numbers: dict[int, Distribution] = field(
         default_factory=lambda: {kind: Distribution() for kind in Kind}
     )
-    """The numbers of the events of each kind: sizes, counts, and of conflicts and failures the
-    kind of the call that raised them.  Processor times are in microseconds."""
+    """The distribution of the numbers in the events of each kind: sizes, counts, or for conflicts
+    and failures the kind of the call that raised them.  Processor times are in microseconds."""
     ticks: dict[Step, Distribution] = field(
         default_factory=lambda: {step: Distribution() for step in Step}
     )
@@ -118,13 +118,13 @@ class Description:
         return [value * _TICK / 1e9 for value in self.ticks[step].percentiles(percentages)]
 
     def heat(self, shares: Iterable[float]) -> list[float]:
-        """Return the share of the loads that the hottest objects get, for *shares* of them."""
+        """Return the share of the loads that the hottest objects get, for each share of objects."""
         counts = sorted(self.loads_of.values(), reverse=True)
         total = sum(counts) or 1
         return [sum(counts[: max(1, round(share * len(counts)))]) / total for share in shares]
 
     def distinct(self) -> list[int]:
-        """Return how many objects were used until the end of each part of the time."""
+        """Return how many objects had been used by the end of each part of the time."""
         seen: set[bytes] = set()
         numbers = []
         for window in self.windows:
@@ -149,7 +149,7 @@ def describe(workload: Workload) -> Description:
 
 
 def _add(description: Description, transaction: Transaction, window: set[bytes]) -> None:
-    """Add a transaction, whose objects are those of a part of the time."""
+    """Add a transaction, and its objects to the *window* of time in which it ended."""
     loads = stores = 0
     is_writing = False
     for kind, oid, number, serial, start, end in transaction.events:

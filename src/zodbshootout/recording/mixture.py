@@ -13,17 +13,17 @@ from typing import Any
 from zodbshootout.recording.chunks import NONE, Kind, Segment, encode, header
 
 BEGAN = 1_700_000_000 * 10**9
-"""The instant at which every such workload begins, so that equal ones are equal files."""
+"""The start of every workload, in nanoseconds since 1970, so that equal ones are equal files."""
 MADE = "made"
 """The name of the storage in the header."""
 CHUNK = 1000
-"""Transactions of a chunk."""
+"""The number of transactions in a chunk."""
 _LARGEST = 2**31
 """The largest number that a distribution draws."""
 _SCATTER = 2_654_435_761
 """A prime: multiples of it scatter hot objects among the others."""
 _STEP = 1000
-"""Nanoseconds of an event: how long the storage takes is not part of the mixture."""
+"""The nanoseconds that each event takes: a mixture has no times of the storage."""
 
 Distribution = Callable[[random.Random], int]
 """Draws whole numbers that are not negative."""
@@ -92,7 +92,7 @@ class Mixture:
     connections: int = 4
     objects: int = 10_000
     loads: Distribution = field(default_factory=lambda: distribution_of("geometric:20"))
-    """Loads of a transaction: those objects that are not in its pickle cache."""
+    """Loads of a transaction, which are of objects that are not in its pickle cache."""
     writes: float = 0.1
     """The fraction of the transactions that store anything."""
     stores: Distribution = field(default_factory=lambda: distribution_of("2"))
@@ -128,7 +128,7 @@ PRESETS = {
         objects=500, skew=0.5, connections=8,
     ),
 }  # fmt: skip
-"""Mixtures for applications of some kinds, by name."""
+"""Mixtures that resemble some kinds of applications, by name."""
 
 
 def make(mixture: Mixture, path: Path) -> None:
@@ -144,16 +144,16 @@ def make(mixture: Mixture, path: Path) -> None:
 
 
 def _chunks(mixture: Mixture) -> Iterator[list[Segment]]:
-    made = _Made(mixture)
+    maker = _Maker(mixture)
     for first in range(0, mixture.transactions, CHUNK):
         segments: dict[int, list[Any]] = {}
         for _ in range(min(CHUNK, mixture.transactions - first)):
-            connection = made.connection()
-            segments.setdefault(connection, []).extend(made.transaction(connection))
+            connection = maker.connection()
+            segments.setdefault(connection, []).extend(maker.transaction(connection))
         yield list(segments.items())
 
 
-class _Made:
+class _Maker:
     """Makes the events of transactions, one after the other."""
 
     def __init__(self, mixture: Mixture) -> None:
@@ -175,7 +175,7 @@ class _Made:
         self._instant += int(self._chance.expovariate(self._mixture.rate) * 1e9)
         at = max(self._instant, self._free[connection - 1] + _STEP)
         for kind, oid, number, serial in self._calls():
-            yield from (int(kind), _eight(oid), number, _eight(serial), at, at + _STEP)
+            yield from (int(kind), _eight_bytes(oid), number, _eight_bytes(serial), at, at + _STEP)
             at += _STEP
         self._free[connection - 1] = at
 
@@ -232,5 +232,5 @@ class _Made:
         return self._sizes[oid]
 
 
-def _eight(number: int) -> bytes:
+def _eight_bytes(number: int) -> bytes:
     return number.to_bytes(len(NONE), "big")

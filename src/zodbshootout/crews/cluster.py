@@ -35,11 +35,11 @@ class Worker:
     """A worker of a Dask cluster, which is a host of clients."""
 
     name: str
-    """Dask's name for it; without one its address, which changes when it is restarted."""
+    """Dask's name for it; by default its address, which changes when it is restarted."""
     address: str
     """Its address, such as ``tcp://10.0.0.2:40123``."""
     room: int | None = None
-    """The clients that it may have at most; ``None`` if they are not limited."""
+    """The maximum number of its clients; ``None`` if they are not limited."""
 
     def __str__(self) -> str:
         host = urlsplit(self.address).hostname
@@ -66,7 +66,7 @@ class Cluster:
 
     @property
     def room(self) -> int | None:
-        """The clients that all workers may have; ``None`` if they are not limited."""
+        """The maximum number of clients on all workers; ``None`` if they are not limited."""
         rooms = [worker.room for worker in self.workers if worker.room is not None]
         return sum(rooms) if len(rooms) == len(self.workers) else None
 
@@ -87,7 +87,7 @@ class Cluster:
 
     @contextmanager
     def client(self, timeout: float = CONNECTING) -> Iterator[Any]:
-        """Have one of Dask's clients, connected with the scheduler.
+        """Connect one of Dask's clients with the scheduler; close it on leaving the context.
 
         :raises OSError: if the scheduler cannot be reached within *timeout* seconds
         """
@@ -115,7 +115,7 @@ class Equipment:
     variables: Mapping[str, str] = field(default_factory=dict)
     """Variables of the environment."""
     files: Mapping[str, bytes] = field(default_factory=dict)
-    """Contents of files that the run has made, by the names of their paths in the configuration."""
+    """Contents of files of the run, by the names that the configuration has for their paths."""
     directories: Sequence[str] = ()
     """The names that the configuration has for directories of the run."""
 
@@ -151,7 +151,7 @@ class Agent:
                 environment={
                     **equipment.variables,
                     "TMPDIR": directory,
-                    # Dask has extended the path by what was sent to this worker.
+                    # Dask has extended the path by the directories that were sent to this worker.
                     "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
                 },
             )
@@ -164,7 +164,7 @@ class Agent:
 
     async def ask(self, call: Call) -> Any:
         """Return the answer of the interpreter, or its failure."""
-        # This is called in the worker's event loop, which has other things to do meanwhile.
+        # This runs in the worker's event loop, which must not block.
         await asyncio.to_thread(self._peer.send, self._with_names_here(call))
         while not await asyncio.to_thread(self._peer.poll, PULSE):
             if not self._is_held():
@@ -205,7 +205,7 @@ def hosts_crew(
     settings: LogSettings,
     variables: Mapping[str, str],
 ) -> Iterator[Crew]:
-    """Have a crew on the workers of a Dask cluster, every client of which is set up.
+    """Start a crew on a Dask cluster's workers and set all clients up; end it with the context.
 
     The environment of the clients has *variables* in addition to those of their host.
 
@@ -246,18 +246,18 @@ def _hosts(client: Any, cluster: Cluster, size: int, agent: Callable[[], Agent])
 
     :raises Failed: if one has left the cluster or starts no agent
     """
-    there = addresses(client)
-    begun = []
+    address_of = addresses(client)
+    starting = []
     for worker, clients in zip(cluster.workers, cluster.shares(size), strict=True):
         if not clients:
             continue
-        if worker.name not in there:
+        if worker.name not in address_of:
             raise Failed(Failure(f"host {worker} has left the cluster"))
         future = client.submit(
             agent, actor=True, pure=False,
-            workers=[there[worker.name]], allow_other_workers=False, retries=0,
+            workers=[address_of[worker.name]], allow_other_workers=False, retries=0,
         )  # fmt: skip
-        begun.append((str(worker), future, clients))
+        starting.append((str(worker), future, clients))
     return [
-        Host(name, result(name, future, SETTING_UP), clients) for name, future, clients in begun
+        Host(name, result(name, future, SETTING_UP), clients) for name, future, clients in starting
     ]

@@ -35,13 +35,13 @@ class Neighbours:
         return self._result
 
     def total(self, number: int) -> int:
-        """Return the sum of the numbers of all."""
+        """Return the sum of the *number* that each client passes."""
         self._numbers.append(number)
         total: int = self.together(self._sum)
         return total
 
     def abort(self) -> None:
-        """Have every client fail that waits or will wait."""
+        """Make every client fail that waits for the others, now or later."""
         self._barrier.abort()
 
     def _act(self) -> None:
@@ -89,7 +89,7 @@ class Client:
 
     def transfers(self) -> tuple[int, int]:
         """Return the numbers of objects that it has loaded and stored since the last call."""
-        # It adds them up itself: connections of a shared pool go from one client to another.
+        # The client keeps the sums: a connection of a shared pool passes from client to client.
         if self.connection is not None:
             self._note_transfers()
         transfers = self._loads, self._stores
@@ -109,8 +109,8 @@ class Client:
     def catch_up(self) -> None:
         """Let the connection see what was committed, outside of any transaction.
 
-        Objects loaded after it stay in the pickle cache whatever its size: ZODB evicts objects only
-        when a transaction ends or a connection is opened or closed.
+        Objects loaded afterwards stay in the pickle cache, whatever its size: ZODB evicts objects
+        only when a transaction ends or a connection is opened or closed.
         """
         self.abort()
         self.transactions.begin()
@@ -134,7 +134,7 @@ class Client:
     def auditing_connection(self) -> AbstractContextManager[Any]:
         """Open another connection that sees what all clients have committed.
 
-        All clients of its DB have given their connections back and wait.
+        Meanwhile all clients of the DB wait, and have given their connections back.
         """
         if self.parameters.crew.databases > 1:
             # A server may not yet have sent the last invalidations of other clients.

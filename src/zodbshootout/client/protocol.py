@@ -1,7 +1,7 @@
 """The protocol between a crew and a client: orders, reports, and the clock that both read.
 
-One order is answered by one report, whether a queue, a pipe or a network lies between them.  Orders
-and reports can be pickled.  A client also reports, with ``None``, that it is set up.
+Each order is answered by one report, over a queue, a pipe or a network.  Orders and reports can be
+pickled.  In addition, a client reports ``None`` when it is set up.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _SUB_BUCKET_BITS = 11
 
 
 class Clock(Protocol):
-    """Tells the time in seconds; only differences count.  Clients on one host read one clock."""
+    """A clock in seconds; only differences count.  All clients on a host read the same one."""
 
     def now(self) -> float:
         """Return the time."""
@@ -49,7 +49,7 @@ class Latencies:
     """
 
     counts: dict[int, int] = field(default_factory=dict)
-    """Iterations by the shortest time, in nanoseconds, that belongs to their bucket."""
+    """The number of iterations in each bucket, by its lower end in nanoseconds."""
     longest: float = 0.0
     """Seconds that the longest iteration took."""
 
@@ -75,20 +75,21 @@ class Prepare:
 
     iterations: int
     counts: bool = True
-    """Whether it is part of a value, not of calibration: then clients go on until all are done."""
+    """Whether it is part of a value, not calibration; if so, clients go on until all are done."""
     first: Optional[int] = None  # noqa: UP045 - Python 3.9
-    """The number of its first iteration; ``None`` if it goes on from the former stretch."""
+    """The number of its first iteration; ``None`` to go on from the previous stretch."""
     rate: float = 0.0
-    """Iterations a second of all clients together; 0 if each follows the former one."""
+    """Iterations a second of all clients together; 0 if each starts when the previous one ends."""
     empty: bool = False
-    """Whether its iterations do nothing, which shows the rates that the harness can send."""
+    """Whether its iterations do nothing, to show the rates that the harness itself can reach."""
 
 
 @dataclass(frozen=True)
 class Start:
     """Start at an instant of the crew's clock; answered by ``None``.
 
-    The answer is sent when the iterations that count are done; the client goes on with others.
+    The answer is sent when the iterations that count are done; the client then goes on with
+    iterations that do not count.
     """
 
     instant: float
@@ -96,21 +97,21 @@ class Start:
 
 @dataclass(frozen=True)
 class Stop:
-    """Begin no further iteration: all have finished; answered by a :class:`Stretch`."""
+    """Begin no more iterations: all clients have done theirs; answered by a :class:`Stretch`."""
 
 
 @dataclass(frozen=True)
 class Pacing:
-    """How a client kept to the schedule of the iterations that count; in seconds."""
+    """A client's schedule of the iterations that count, and the delays from it; in seconds."""
 
     responses: float
-    """The sum of their latencies, from the instants at which they were due."""
+    """The sum of their latencies, each from the instant at which the iteration was due."""
     lags: Latencies
-    """The time by which each began after it was due."""
+    """The delay of the start of each iteration after it was due."""
     lag_growth: float
-    """The mean of the lags of the later half, less that of the former half."""
+    """The mean lag of the second half of the iterations minus that of the first half."""
     scheduled: float
-    """From the first of these instants to the last one."""
+    """From the instant at which the first iteration was due to that of the last one."""
     taken: float
     """From the start of the first iteration to the end of the last one."""
 
@@ -133,11 +134,11 @@ class Stretch:
     counts: Mapping[str, int]
     """Loads, stores and whatever else the benchmark counts, of all iterations."""
     cleared: tuple[str, ...]
-    """The caches that were emptied before."""
+    """The caches that were emptied before the stretch."""
     latencies_of: Mapping[str, Latencies] = field(default_factory=dict)
     """Latencies of the iterations that count by their kind, if the benchmark has several."""
     pacing: Optional[Pacing] = None  # noqa: UP045 - Python 3.9
-    """Only if iterations were due at certain instants."""
+    """Set only if iterations were due at certain instants."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +149,7 @@ class Call:
     args: tuple[Any, ...] = ()
 
     def on(self, target: object, allowed: Collection[str]) -> Any:
-        """Return what the method of *target* returns.
+        """Call the method of *target*, and return its result.
 
         :raises ValueError: if its name is not among those *allowed*
         """

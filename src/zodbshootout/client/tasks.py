@@ -21,7 +21,7 @@ from zodbshootout.client.storage_info import StorageInfo
 TASKS = frozenset({"inspect", "validate", "prepare"})
 """The functions of this module that another process may call."""
 TRANSACTION_SIZE = 1000
-"""Objects after which a transaction is committed."""
+"""The number of objects after which a transaction is committed."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Preparation:
 
 
 def inspect(storage: Storage) -> StorageInfo:
-    """Open a contender, and return what its storage says of itself.
+    """Open a contender, and return what its storage reports about itself.
 
     Exceptions of ZConfig, ZODB and the storage propagate.
     """
@@ -48,7 +48,7 @@ def inspect(storage: Storage) -> StorageInfo:
 
 
 def validate(storage: Storage) -> BadSection | None:
-    """Read the section of a contender, open nothing; return what is wrong with it, if anything."""
+    """Read the section of a contender without opening it; return the error, if there is one."""
     try:
         if storage.section:
             section_of(storage)
@@ -63,11 +63,11 @@ def prepare(preparation: Preparation) -> None:
     """Bring a database into the state that a benchmark expects, before any client starts.
 
     :raises Failed: if the benchmark would have to write to a database that is protected
-    :raises Unsupported: if it is read only, or is to be packed and cannot be
+    :raises Unsupported: if the database is read only, or is to be packed and cannot be packed
     :raises NotZapped: if its data cannot be destroyed
     """
-    # inspect() does not look for the data of others: a connection that reads an empty database of
-    # SQLite leaves statistics in it, with which RelStorage reads whole tables for each store later.
+    # inspect() does not look for the data of others: a connection that reads an empty SQLite
+    # database leaves statistics in it that make RelStorage read whole tables for each later store.
     with Database(preparation.specification.storage) as database:
         others = [] if preparation.may_write else database.others()
         if others:
@@ -150,7 +150,7 @@ def is_populated(database: Database, dataset: Dataset | None, parameters: Parame
 
 
 def _sets(dataset: Dataset, parameters: Parameters) -> Iterator[tuple[int, int]]:
-    """Return every client that expects objects, with the number of each of its sets."""
+    """Return a client and a set number for each set of objects that a client expects."""
     sets = tree.sets_to_read(parameters) if dataset is Dataset.READ else 1
     return product(range(dataset.mappings(parameters.crew.size)), range(sets))
 

@@ -1,8 +1,8 @@
-"""BTrees with other node sizes than by default.
+"""BTrees with node sizes other than the default ones.
 
 ``IOBTree_120_1000`` is an ``IOBTree`` whose leaves hold up to 120 keys and whose inner nodes up to
-1000 children.  Every such class exists under that name in this module as soon as it is looked up.
-Stored records contain the name, so any process that loads one finds the class.
+1000 children.  This module creates such a class when its name is looked up.  Stored records contain
+the name, so any process that loads one finds the class.
 """
 
 from __future__ import annotations

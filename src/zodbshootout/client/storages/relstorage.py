@@ -37,7 +37,7 @@ _ADAPTERS = {
     "MySQLAdapterFactory": ("mysql", "mysqlclient"),
     "OracleAdapterFactory": ("oracle", "cx_Oracle"),
 }
-"""The section of an adapter, and the package with the driver that it prefers."""
+"""The section name and the package of the preferred driver, by the class of the section."""
 _DRIVERS = {
     "mysqldb": ("mysqlclient",),
     "pymysql": ("PyMySQL",),
@@ -47,7 +47,7 @@ _DRIVERS = {
     "pg8000": ("pg8000",),
     "cx_oracle": ("cx_Oracle",),
 }
-"""The packages that may contain a driver, by part of its name in lower case."""
+"""The packages that may contain a driver, by a part of its lower-case name."""
 _MEMCACHED_DISTRIBUTIONS = {
     "relstorage.pylibmc_wrapper": ("pylibmc",),
     "memcache": ("python-memcached",),
@@ -59,8 +59,8 @@ _TWO_DRIVERS = {
     "sqlite": "sqlite3",
     "mysql": "MySQLdb",
 }
-"""Modules with which RelStorage has two drivers of equal rank, one of that name and one for gevent,
-by the class of the adapter's section or by the scheme of a URI."""
+"""Modules for which RelStorage has two drivers of equal priority, one with the module's name and
+one for gevent; by the class of the adapter's section, or by the scheme of a URI."""
 _LEAKY = frozenset({"4.3.0"})
 """Versions in which stores outlive their transaction in SQLite, as tests have shown.
 
@@ -102,7 +102,7 @@ class RelStorageType(StorageType):
 
     @classmethod
     def requirements(cls, section: Any) -> Sequence[Requirement]:
-        # Without this RelStorage would be measured as if no memcached were configured.
+        # Without this check, RelStorage would be measured as if no memcached were configured.
         servers = memcached_addresses(getattr(section.config, "cache_servers", None))
         return [Requirement((address,), _no_memcached(address)) for address in servers]
 
@@ -206,7 +206,7 @@ def suitable_driver(kind: str) -> str | None:
 
     *kind* is the class of an adapter's section, or the scheme of a URI.
     """
-    # If gevent is installed, RelStorage would take either of them by chance.
+    # If gevent is installed, RelStorage would choose one of its two drivers by chance.
     driver = _TWO_DRIVERS.get(kind)
     if driver is None or find_spec(driver) is None:
         return None

@@ -51,7 +51,7 @@ class ClientStorageType(StorageType):
     def requirements(cls, section: Any) -> Sequence[Requirement]:
         addresses = tuple(server.address for server in section.config.server)
         names = [_printable(address) for address in addresses]
-        # With the port alone it would listen on every interface, and let everybody in.
+        # Given only a port, runzeo would listen on every interface, and let everybody in.
         command = f"runzeo -a {names[0]} -f Data.fs"
         missing = f"no ZEO server at {' or '.join(names)}; start one there: {command}"
         return [Requirement(addresses, missing)]

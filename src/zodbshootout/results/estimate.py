@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 CONFIDENCE = 0.95
 """The fraction of intervals that contain the true mean."""
 MIN_RUNS = 3
-"""The size of the smallest sample that has an interval: that of two numbers is wider than any
-difference of interest, or has no width by chance."""
+"""The size of the smallest sample that has an interval: an interval from two numbers is wider than
+any difference of interest, or by chance has no width."""
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,8 @@ def mean_of_runs(runs: Sequence[Sequence[float]]) -> Estimate:
     """Estimate the mean from *runs*, each of which has one value or several.
 
     A run counts as one number, the mean of its values, because the values of a run are not
-    independent.  But the means of a few runs can be alike by chance, more than the spread of their
-    values allows: the interval is at least as wide as if all values were independent.
+    independent.  But the means of a few runs can by chance differ less than the spread of their
+    values suggests, so the interval is at least as wide as if all values were independent.
     """
     estimate = mean_of([statistics.fmean(values) for values in runs])
     several = [values for values in runs if len(values) > 1]
@@ -89,7 +89,7 @@ def mean_of_estimates(estimates: Sequence[Estimate]) -> Estimate:
 
 
 def runs_needed(estimate: Estimate, runs: int, half_width: float) -> int:
-    """Predict the number of runs for an interval of *half_width*, after *runs* gave *estimate*.
+    """Predict the number of runs that *half_width* takes, after *runs* runs gave *estimate*.
 
     Later runs are assumed to vary like these.  The result is at least *runs* and :data:`MIN_RUNS`.
     """
@@ -121,7 +121,7 @@ def _sum(mean: float, parts: Sequence[Estimate]) -> Estimate:
 
 
 def _quantile(df: float) -> float:
-    """Return half of the width of an interval as a multiple of the standard error."""
-    from scipy.special import stdtrit  # imports for a third of a second
+    """Return the half width of an interval as a multiple of the standard error."""
+    from scipy.special import stdtrit  # the import takes a third of a second
 
     return float(stdtrit(df, (1 + CONFIDENCE) / 2))

@@ -23,7 +23,7 @@ from zodbshootout.results.cell import Cell
 from zodbshootout.results.estimate import MIN_RUNS, Estimate, mean_of, mean_of_runs
 
 MAX_WARMING_UP = 2
-"""The number of values up to which a run cannot show that its first one is slower."""
+"""The number of values up to which a run cannot show whether its first one is slower."""
 IMPRECISE = 0.1
 """The half width, as a fraction of the mean, above which a figure is imprecise if no precision was
 asked for."""
@@ -33,7 +33,7 @@ PERCENTILES_AT_A_RATE = {"p50": 0, "p99": 0, "p99.9": 5000}
 """The percentiles shown of iterations at a rate, with the number of iterations that each needs."""
 REACHED, LONGEST = "reached", "longest"
 _NAME = "cell"
-"""The name of all runs until they are written; pyperf joins runs of one name only."""
+"""The name of all runs until they are written; pyperf joins only runs of the same name."""
 
 
 @dataclass(frozen=True)
@@ -50,10 +50,10 @@ class CellResult:
     crashes: tuple[str, ...] = ()
     """The reasons for repeated runs: a line for each crash of a process."""
     measure: str = ""
-    """The name of its values in :attr:`measures`; empty for those that were measured."""
+    """The name of this result in :attr:`measures`; empty if its values are the measured ones."""
 
     def with_run(self, benchmark: pyperf.Benchmark) -> CellResult:
-        """Return the result with the run of a worker added, or with those of a file."""
+        """Return the result with the run of a worker, or the runs of a file, added."""
         benchmark.update_metadata({"name": _NAME})
         runs = map(_compact, benchmark.get_runs())
         return replace(self, state=State.MEASURED, runs=(*self.runs, *runs))
@@ -61,7 +61,7 @@ class CellResult:
     def failed(self, failure: Failure) -> CellResult:
         """Return the result after a failure, which ends its runs.
 
-        Former runs are kept unless the failure invalidates them.
+        Earlier runs are kept unless the failure invalidates them.
         """
         keeps_runs = failure.state is State.FAILED and not failure.invalidates_results
         return replace(
@@ -121,8 +121,9 @@ class CellResult:
     def keeps_up(self) -> bool:
         """Whether iterations at a rate were done in time; true if the cell has no rate.
 
-        They were not if too few were done, or if they began later and later: by significantly more
-        in the later half of a slice, and by more than is allowed.
+        They were not if they took too much longer than their schedule, or if they began later and
+        later: if the mean lag grew, significantly and by more than is allowed, from the first half
+        of a slice to the second half.
         """
         if not self.cell.parameters.rate:
             return True  # slices at the recorded speed are too short to tell
@@ -144,7 +145,7 @@ class CellResult:
 
     @cached_property
     def measures(self) -> Mapping[str, CellResult]:
-        """The figures that are shown of iterations at a rate, by name; see :meth:`with_measure`."""
+        """The results to show for iterations at a rate, by measure; see :meth:`with_measure`."""
         if not (self.cell.parameters.rate and self.timed):
             return {}
         iterations = sum(run.get_metadata().get("iterations", 0) for run in self.runs)
@@ -152,10 +153,10 @@ class CellResult:
         return {name: self.with_measure(name) for name in [REACHED, *shown, LONGEST]}
 
     def with_measure(self, name: str) -> CellResult:
-        """Return the result with another value for each run.
+        """Return the result with the measure *name* as the only value of each run.
 
-        That is a percentile of latencies (``p99``) or the ``longest`` one, in seconds, or the part
-        of the rate that was ``reached``.
+        A measure is a percentile of latencies (``p99``) or the ``longest`` one, in seconds, or the
+        part of the rate that was ``reached``.
         """
         runs = []
         for run in self.runs:
@@ -188,13 +189,13 @@ class CellResult:
 
     @cached_property
     def definitions(self) -> Mapping[str, str]:
-        """The values of names for this variant, if ``--define`` has given several."""
+        """The values that ``--define`` gave to names in this variant, if it gave several."""
         values: dict[str, str] = json.loads(self.metadata.get("definitions", "{}"))
         return values
 
     @property
     def section(self) -> str:
-        """The name of the contender's section, of which ``--define`` has made variants."""
+        """The name of the contender's section, without what ``--define`` adds for a variant."""
         return self.cell.contender.partition(" [")[0] if self.definitions else self.cell.contender
 
     @property
@@ -204,7 +205,7 @@ class CellResult:
 
     @property
     def first_value(self) -> float | None:
-        """The ratio of a run's first value to the median of its later ones, as a median over runs.
+        """The median over runs of the ratio of the first value to the median of the later ones.
 
         ``None`` if the Python has no just-in-time compiler, or runs have too few values.
         """
@@ -218,7 +219,7 @@ class CellResult:
 
     @property
     def slowest_host(self) -> tuple[float, str] | None:
-        """The greatest ratio of a host's time to that of all clients, and the host's name.
+        """The greatest ratio of a host's time to the mean of all clients, and the host's name.
 
         The ratio is a mean over runs.  ``None`` if there is one host.
         """
@@ -257,13 +258,13 @@ class CellResult:
 
     @property
     def relative(self) -> Estimate:
-        """The mean over runs as a fraction of itself."""
+        """The estimate as a fraction of its mean, which thus is 1."""
         mean = self.estimate.mean
         return replace(self.estimate, mean=1.0, variance=self.estimate.variance / mean**2)
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """The 95 % confidence interval of the mean over runs, if there are runs enough."""
+        """The 95 % confidence interval of the mean over runs, if there are enough runs."""
         if len(self.runs) < MIN_RUNS:
             return None
         if self.measure:
@@ -273,7 +274,7 @@ class CellResult:
 
     @property
     def half_width(self) -> float | None:
-        """Half of the width of that interval, as a fraction of the mean."""
+        """The half width of the estimate's interval, as a fraction of the mean."""
         return self.relative.half_width if len(self.runs) >= MIN_RUNS else None
 
     @property
@@ -418,7 +419,7 @@ def varied_parameters(cells: Iterable[Cell]) -> frozenset[str]:
 
 
 def _numbers(parameters: Parameters) -> dict[str, str]:
-    """Return the numbers that a sweep varies, as they stand in names."""
+    """Return the numbers that a sweep varies, as they are written in names."""
     numbers = {"concurrency": f"c={parameters.crew.size}", "rate": f"r={parameters.rate:g}"}
     if parameters.objects:
         numbers |= {"objects": f"n={parameters.objects}", "size": f"s={parameters.object_size}"}

@@ -35,7 +35,7 @@ VERDICT = "verdict"
 NOT_SIGNIFICANT = "?"
 """The mark behind a ratio that may differ from 1 by chance, in place of the sign ×."""
 MAX_DIFFERENCES = 4
-"""The most differences besides the figures that are listed without ``--verbose``."""
+"""The maximum number of differences, besides the figures, listed without ``--verbose``."""
 STYLES = {
     Verdict.FASTER: Style.GOOD,
     Verdict.SLOWER: Style.BAD,
@@ -49,7 +49,7 @@ class ColumnComparison:
     """The comparison of the timed results in one column with those in another one."""
 
     base: str
-    """The title of the column that is compared with."""
+    """The title of the column that *new* is compared with."""
     new: str
     comparison: Comparison
     is_variant: bool = False
@@ -105,7 +105,7 @@ def winner(ratio: Ratio, base: str, new: str) -> str:
 
 
 def times(ratio: Ratio) -> str:
-    """Return the value of a ratio with the decimals that its interval gives a meaning to."""
+    """Return the value of a ratio with as many decimals as its interval makes meaningful."""
     return f"{ratio.value:,.{_decimals(ratio)}f}"
 
 
@@ -136,7 +136,7 @@ def ratio_entry(pair: Pair | None) -> Entry | None:
 def comparison_report(sides: ColumnComparison, title: str = "", *, verbose: bool = False) -> Report:
     """Return the report of a comparison.
 
-    There is a table for each contender, crew and kind of objects.  If it is *verbose*, it lists all
+    There is a table for each contender, crew and kind of objects.  A *verbose* report lists all
     differences besides the figures.
     """
     groups: dict[tuple[object, ...], list[Pair]] = {}
@@ -193,7 +193,7 @@ def _verdict(pair: Pair, base: str, new: str) -> Entry:
 
 
 def remedy(pairs: Iterable[Pair]) -> str:
-    """Return the effort that decides the undecided of *pairs*, empty if all are decided."""
+    """Describe the runs that would decide the undecided *pairs*; empty if all are decided."""
     needed = [pair for pair in pairs if pair.runs_needed]
     if not needed:
         return ""
@@ -226,9 +226,9 @@ def _names(results: Iterable[CellResult]) -> str:
 
 
 def _method(pairs: Sequence[Pair]) -> Iterator[str]:
-    paired = sum(pair.speed.paired for pair in pairs)
     if not pairs:
         return
+    paired = sum(pair.speed.paired for pair in pairs)
     if paired == len(pairs):
         how = "the ratios are those of values that were taken in turn"
     elif not paired:

@@ -29,7 +29,7 @@ HEIGHT = 220
 WIDTH = 420
 """The width of a chart in a picture, in pixels; on a page it is that of its container."""
 ROOM = 1.3
-"""The end of an axis of rates, as a multiple of the highest; longer intervals end in arrows."""
+"""The end of an axis of rates, as a multiple of the highest rate; longer intervals get arrows."""
 MARGIN = 1.3
 """The factor by which a logarithmic axis extends beyond the figures."""
 SHORTEST = 1e-9
@@ -80,8 +80,11 @@ def _row(chart: Chart, point: Point) -> dict[str, Any]:
     if point.low is not None and point.high is not None:
         limit = _limit(chart)
         row |= {"low": _rounded(point.low), "high": _rounded(min(point.high, limit))}
-        row |= {"beyond": True} if point.high > limit else {}
-    return row | ({"knee": True} if point.knee else {})
+        if point.high > limit:
+            row["beyond"] = True
+    if point.knee:
+        row["knee"] = True
+    return row
 
 
 def _limit(chart: Chart) -> float:
@@ -178,7 +181,7 @@ def _curves(base: alt.Chart, chart: Chart) -> list[alt.Chart]:
         lines.mark_circle(size=400, opacity=0).encode(tooltip=_tooltip(chart)),
         *(limit.mark_line(strokeDash=[4, 3]).encode(x=across, y=figure) for limit in ceiling),
     ]
-    # Vega warns on the console about a layer with nothing in it.
+    # Vega warns on the console about an empty layer.
     if any(point.knee for point in chart.points):
         knees = lines.transform_filter("datum.knee")
         layers.insert(2, knees.mark_point(size=300, strokeWidth=1.5, filled=False))
@@ -235,7 +238,7 @@ def _axis(chart: Chart, ticks: int) -> alt.Axis:
 
 
 def _colour(chart: Chart) -> alt.Color:
-    # The names of bars stand beside them.
+    # Bars need no legend: their names are the labels of an axis.
     legend = alt.Legend(
         title=None, orient="bottom", columns=2, values=chart.drawn(), symbolOpacity=1
     )
@@ -251,17 +254,15 @@ def _shape(chart: Chart) -> alt.Shape:
 
 
 def _tooltip(chart: Chart) -> list[alt.Tooltip]:
-    column, figure = (
-        alt.Tooltip("column:N", title="contender"),
-        alt.Tooltip("text:N", title="figure"),
-    )
+    column = alt.Tooltip("column:N", title="contender")
+    figure = alt.Tooltip("text:N", title="figure")
     if chart.kind is Kind.PERCENTILES:  # x is the inverse of a fraction
         return [column, figure]
     return [column, alt.Tooltip("x:Q", title=chart.x_title, format=",~r"), figure]
 
 
 def _divided(base: alt.Chart, chart: Chart) -> tuple[alt.Chart, list[alt.Chart]]:
-    """Return Altair's chart without the ceiling, and one of the ceiling alone, if there is one."""
+    """Split Altair's chart into one without the ceiling and, if there is a ceiling, one of it."""
     if chart.ceiling is None:
         return base, []
     others = base.transform_filter(alt.datum.column != chart.ceiling)
@@ -290,7 +291,7 @@ def write_png(report: Report, console: Console) -> None:
 def _picture(report: Report) -> str:
     """Return the charts of a report and of its parts in two columns, as JSON for Vega-Lite.
 
-    Of several percentiles, one is enough for a picture.
+    Of charts of several percentiles, only that of the default one is drawn.
     """
     charts = [
         chart for chart in report.all_charts() if chart.percentile in {"", DEFAULT_PERCENTILE}

@@ -44,13 +44,13 @@ def in_columns(result_sets: Iterable[ResultSet]) -> list[Columned]:
 
 
 def with_measures(cells: Iterable[Columned]) -> Iterator[Columned]:
-    """Yield the results, and in place of one with several measures each of these.
+    """Yield the results, replacing a result that has measures by these.
 
-    A cell at a rate that has failed is in the row of the rates that others have reached.
+    An unmeasured cell at a rate shares a row with the rates that others have reached.
     """
     for column, result in cells:
-        has_no_rate = result.cell.parameters.rate and not result.measured
-        whole = replace(result, measure=REACHED) if has_no_rate else result
+        lacks_measures = result.cell.parameters.rate and not result.measured
+        whole = replace(result, measure=REACHED) if lacks_measures else result
         for measure in result.measures.values() or [whole]:
             yield column, measure
 
@@ -62,7 +62,7 @@ def counted(result: CellResult) -> str:
 
 
 def rate_caption(result: CellResult) -> str:
-    """Describe the rate of a cell, in the middle of a sentence."""
+    """Describe the rate of a cell, in words for the middle of a sentence."""
     parameters = result.cell.parameters
     if not parameters.limit.percentile:
         return f"{counted(result)} per second"
@@ -81,8 +81,8 @@ def group_of(result: CellResult) -> tuple[object, ...]:
 def row_titles(results: Iterable[CellResult]) -> list[str]:
     """Return the title of the row of each result in a table.
 
-    A title has the name of the benchmark, the number of objects if the table has several, the rate
-    of iterations and the measure.
+    A title consists of the name of the benchmark, the number of objects if the table has several
+    such numbers, the rate of iterations, and the measure.
     """
     listed = list(results)
     axis = data_axis(listed)
@@ -105,7 +105,7 @@ def data_axis(results: Iterable[CellResult]) -> str:
 def title_of(result: CellResult, axis: str = "") -> str:
     """Return the title of a row or a chart in words.
 
-    *axis* is the title of the axis of a chart, over which a parameter varies.
+    *axis* is the title of a chart's axis; the parameter that varies along it is left out.
     """
     benchmark = benchmarks().get(result.cell.benchmark)
     # A file may come from an installation with other plug-ins.
@@ -133,7 +133,7 @@ RATE_AXIS = "iterations a second"
 def description(result: CellResult, axis: str = "") -> str:
     """Describe the clients and the objects of a cell.
 
-    *axis* is the title of the axis of a chart, over which one of their parameters varies.
+    *axis* is the title of a chart's axis; the parameter that varies along it is left out.
     """
     parameters = result.cell.parameters
     crew = parameters.crew.kind if axis == CLIENTS_AXIS else str(parameters.crew)

@@ -12,7 +12,7 @@ from zodbshootout.reports.report import Chart, Entry, Kind, Point, Row, Style, T
 from zodbshootout.results.result import USUAL, CellResult
 
 RECORDED = "recorded"
-"""The column of the events of the workload itself."""
+"""The title of the column with the events of the workload itself."""
 _KINDS = {"read_only": "read-only", "writing": "writing"}
 _EVENTS = {
     "conflicts": "conflicts",
@@ -49,7 +49,7 @@ def replay_tables(cells: Sequence[Columned]) -> Iterator[Table]:
 
 
 def replay_notes(cells: Sequence[Columned]) -> Iterator[str]:
-    """Return a line if replays as fast as possible have met conflicts."""
+    """Yield a note if replays at full speed had conflicts."""
     groups = _groups([cell for cell in cells if not cell[1].paced])
     results = [result for group in groups for result in group.values()]
     if any(per_iteration(result, "conflicts") for result in results):
@@ -81,7 +81,7 @@ def step_charts(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[C
 
 
 def _groups(cells: Sequence[Columned]) -> list[Mapping[str, CellResult]]:
-    """Return the replays of one workload by as many clients, by their columns."""
+    """Group the replays that have the same parameters; a group maps columns to results."""
     groups: dict[object, dict[str, CellResult]] = {}
     for column, result in cells:
         if result.timed and result.cell.parameters.workload.name:

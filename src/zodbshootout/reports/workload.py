@@ -63,8 +63,9 @@ def _facts(workload: Workload) -> Iterator[Row]:
         return
     began = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(int(first["time"]) / 1e9))
     yield _row("recorded", began)
-    package, _, _ = str(first.get("storage", "")).partition(".")
-    names = [str(first.get("storage", "")).rpartition(".")[2]]
+    storage = str(first.get("storage", ""))
+    package = storage.partition(".")[0]
+    names = [storage.rpartition(".")[2]]
     names += [
         f"{name} {first[name]}"
         for name in ("ZODB", "ZEO", "RelStorage")
@@ -75,7 +76,7 @@ def _facts(workload: Workload) -> Iterator[Row]:
 
 def _overview(workload: Workload, description: Description) -> Iterator[Row]:
     seconds = description.seconds or 1.0
-    number = description.transactions or 1
+    transactions = description.transactions or 1
     facts = workload.facts[0]
     yield from _facts(workload)
     yield _row("duration", _time(description.seconds), description.seconds)
@@ -86,7 +87,7 @@ def _overview(workload: Workload, description: Description) -> Iterator[Row]:
     yield _count("transactions", description.transactions)
     rate = description.transactions / seconds
     yield _row("transactions per second", three_digits(rate), rate)
-    yield _share("read-only transactions", description.read_only / number)
+    yield _share("read-only transactions", description.read_only / transactions)
     yield _count("commits", description.count(Kind.FINISH))
     yield _count("loads", description.count(Kind.LOAD))
     yield _count("stores", description.stored_sizes().total())
@@ -110,7 +111,7 @@ def _outcomes(description: Description) -> Iterator[Row]:
 
 
 def _quantities(description: Description) -> Iterator[tuple[str, tuple[Distribution, Any]]]:
-    """Return the distributions that are shown, and what writes a value of each."""
+    """Yield each distribution that is shown, by its title, with the function that formats it."""
     numbers = description.numbers
     yield "loads of a transaction", (description.loads, _plain)
     yield "stores of a transaction", (description.stores, _plain)
@@ -177,7 +178,7 @@ def _figures(
     quantities: Mapping[str, tuple[Distribution, Any]],
     description: Description,
 ) -> Iterator[tuple[str, float | None]]:
-    """Return all that the tables show, by name, with sizes in bytes and times in seconds."""
+    """Yield the name and the value of each figure, with sizes in bytes and times in seconds."""
     for row in [*overview, *_outcomes(description)]:
         yield row.title, row.entries[0].value
     for name, (distribution, _) in quantities.items():
@@ -227,7 +228,7 @@ def _table(caption: str, rows: Sequence[Row]) -> Table:
 
 
 def _row(title: str, text: str, value: float | None = None) -> Row:
-    """Return a row of one figure, in seconds or bytes; ``None`` if the text is no number."""
+    """Return a row with one figure; *value* is ``None`` if the text is not a number."""
     return Row(title, [Entry(text, value)])
 
 
@@ -255,4 +256,4 @@ def _time(seconds: float) -> str:
     for unit, name in ((3600.0, "h"), (60.0, "min"), (1.0, "s"), (1e-3, "ms")):
         if seconds >= unit:
             return f"{seconds / unit:.3g} {name}"
-    return f"{seconds / 1e-6:.3g} µs"
+    return f"{seconds / _MICROSECOND:.3g} µs"

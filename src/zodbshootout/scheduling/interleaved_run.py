@@ -1,8 +1,8 @@
 """The contenders of a row in turn: all are ready at once, and take slices one after the other.
 
-Slices of different contenders in the same turn lie within the time that all of them need for one
-slice each.  So they are a pair: the machine treated both alike.  A contender that needs much longer
-than the others for a slice takes part in fewer turns.
+Slices of different contenders in the same turn are a pair: they are so close in time that the
+machine treated both alike.  A contender that needs much longer than the others for a slice takes
+part in fewer turns.
 """
 
 from __future__ import annotations
@@ -34,23 +34,23 @@ def ordered(
     """Return the order in which *keys* take their slices of a turn.
 
     The first in a turn finds the machine in another state than the last.  So contenders that take
-    part in the same turns do so in a random order one time and in the reverse order the next time:
-    each comes before another one as often as after it.  *orders* holds the orders to be reversed
-    next, and is kept from one turn to the next.
+    part in the same turns do so in a random order one time and in the reverse order the next time;
+    thus each comes before another one as often as after it.  *orders* holds the orders to be
+    reversed next, and is kept from one turn to the next.
     """
     by_stride: dict[int, list[C]] = {}
     for key in keys:
         by_stride.setdefault(stride.get(key, 1), []).append(key)
-    for times, alike in by_stride.items():
-        before = orders.pop(times, None)
-        if before is not None and set(alike) <= set(before):
-            alike[:] = [key for key in reversed(before) if key in alike]
+    for turns, alike in by_stride.items():
+        previous = orders.pop(turns, None)
+        if previous is not None and set(alike) <= set(previous):
+            alike[:] = [key for key in reversed(previous) if key in alike]
         else:
             chance.shuffle(alike)
-            orders[times] = list(alike)
-    places = [times for times, alike in by_stride.items() for _ in alike]
+            orders[turns] = list(alike)
+    places = [turns for turns, alike in by_stride.items() for _ in alike]
     chance.shuffle(places)
-    return [by_stride[times].pop(0) for times in places]
+    return [by_stride[turns].pop(0) for turns in places]
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Timing:
     off_clock: float
     """Seconds of a slice that are off the clock."""
     waiting: float = 0.0
-    """Seconds of an iteration in which the clients wait until it is due."""
+    """Seconds per iteration that clients wait until it is due."""
 
 
 @dataclass
@@ -71,7 +71,7 @@ class InterleavedRun(Generic[C]):
 
     workers: dict[C, Worker]
     failed: Callable[[C, Failure], None]
-    """Called when a worker has failed, which then takes part no more."""
+    """Called when a worker has failed; it takes no further part."""
     clock: Callable[[], float] = time.monotonic
     before_slice: Callable[[C], None] = lambda _: None
     """Called before each slice is prepared; may raise :class:`Failed`."""
@@ -143,7 +143,7 @@ class InterleavedRun(Generic[C]):
             self._share_out(calibration, timings)
 
     def _time(self, key: C, first: float, effort: Effort) -> Timing:
-        """Take more and more iterations, until they last long enough to time one of them."""
+        """Increase the number of iterations until they last long enough to time one of them."""
         seconds, loops = first, effort.loops or 1
         while True:
             if not effort.loops:

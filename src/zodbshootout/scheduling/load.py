@@ -1,4 +1,4 @@
-"""The load of the machine by others: other programs, and other virtual machines."""
+"""The load that other programs and other virtual machines put on the machine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import psutil
 
 @dataclass(frozen=True)
 class Load:
-    """Seconds of all processors since a fixed time, such as the start of the machine."""
+    """Seconds, summed over all processors, since a fixed time such as the start of the machine."""
 
     all: float
     busy: float
@@ -21,7 +21,7 @@ class Load:
     """Used by this process and its descendants."""
 
     def since(self, before: Load) -> dict[str, float]:
-        """Return the parts of the processors' time since then, as metadata of a run.
+        """Return the parts of the processors' time since *before*, as metadata of a run.
 
         ``other_load`` was used by programs other than this one and its descendants, and ``steal``
         by other virtual machines.
@@ -44,6 +44,6 @@ def load_now() -> Load:
     this = psutil.Process()
     ours = 0.0
     for process in (this, *this.children(recursive=True)):
-        with suppress(psutil.NoSuchProcess):  # its parent has its seconds as soon as it knows
+        with suppress(psutil.NoSuchProcess):  # ended; its parent has its seconds once it has waited
             ours += sum(process.cpu_times()[:4])  # with those of children that have ended
     return Load(total, total - idle, times.get("steal", 0.0), ours)

@@ -1,10 +1,10 @@
-"""The order in which rows have their rounds, and the number of these.
+"""The order and the number of the rounds of rows.
 
-A round makes one run of each contender of a row.  With a fixed effort every row has its rounds one
-after the other.  With a precision each row has one round after the others have had theirs: so the
-runs of a row are spread over the whole time, and the machine's changes over some minutes appear in
-the differences between runs rather than in their mean.  A row that is known well enough takes part
-no more, and leaves its time to the others.
+A round makes one run of each contender of a row.  With a fixed effort, each row has all its rounds
+before the next row begins.  With a precision, the rows take turns, one round at a time: so the runs
+of a row are spread over the whole time, and changes of the machine over some minutes appear in the
+differences between runs rather than in their mean.  A row that is known well enough has no more
+rounds, and leaves its time to the others.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Rounds(Generic[R]):
     """Called when a row has had its last round."""
     clock: Callable[[], float] = time.monotonic
     made: dict[R, int] = field(default_factory=dict)
-    """The rounds that each row has had, those of a run that is resumed included."""
+    """The rounds that each row has had, including those before the run was resumed."""
     _began: float = field(init=False)
     _left: dict[R, int] = field(init=False, default_factory=dict)
     """The rounds that each row still takes."""

@@ -38,7 +38,7 @@ class Installation:
         If a directory is *given*, only it and its siblings are searched; otherwise those in
         ``PATH`` and then :attr:`places`, the highest version first.
         """
-        directories = [*(_with_siblings(given) if given else self._default_directories())]
+        directories = list(_with_siblings(given) if given else self._default_directories())
         for name in names:
             for directory in directories:
                 if path := shutil.which(name, path=str(directory)):
@@ -89,7 +89,7 @@ _PROGRAM_DIRECTORIES = ("bin", "sbin", "libexec", "scripts")
 
 
 def _version(path: Path) -> list[int]:
-    """Return the numbers in *path*, so that 10 comes after 9."""
+    """Return the numbers in *path* as a sort key, so that 10 comes after 9."""
     return [int(number) for number in re.findall(r"\d+", str(path))]
 
 
@@ -169,8 +169,8 @@ class ServerDirectory:
     def make(self, account: Account | None) -> None:
         """Make the directory, with a log in it, for a server that runs as *account*.
 
-        :raises ServerFailed: if another server uses it, it holds other things, or that user may
-            not enter it
+        :raises ServerFailed: if another server uses it, if it holds other things, or if the user
+            *account* may not enter it
         """
         self.close()
         self._account = account

@@ -54,7 +54,7 @@ def _existing_files(options: Options, plan: Plan) -> ResultFiles:
     except UserError as error:
         raise UserError(f"{option}: {error}") from None
     _check_writable(path.parent)
-    # Opening the contenders adds to these metadata, and then they are checked again.
+    # Opening the contenders adds metadata to these; then all of them are checked again.
     expected = {
         cell: {**cell.metadata(), "configuration_hash": plan.contender(cell).fingerprint()}
         for cell in plan.cells

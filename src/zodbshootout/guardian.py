@@ -4,7 +4,7 @@ A run that is killed cannot stop its servers and clients.  The guardian can: it 
 which process groups and directories it is responsible for.  When the run ends, however it does, the
 pipe is closed; the guardian then ends these groups and removes these directories.
 
-The end of this module runs in that process: as a script, with the standard library alone.
+The guardian process runs this module as a script, with the standard library alone.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ GRACE = 3.0
 END_TIMEOUT = 5.0
 """Seconds to wait for a process that should end by itself."""
 TAIL_SIZE = 65536
-"""Bytes at the end of an output in which its last lines are searched."""
+"""Bytes at the end of an output that are searched for its last lines."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Child(subprocess.Popen[bytes]):
         return None
 
     def describe_exit(self, seconds: float = 0.0) -> str:
-        """Return how it has ended within *seconds*; see :func:`describe_exit`."""
+        """Wait up to *seconds* for its end, and describe that; see :func:`describe_exit`."""
         return describe_exit(self.exit_code(seconds))
 
     def end(self, ending: Ending | None = None) -> None:
@@ -145,13 +145,14 @@ class Guardian:
     ) -> Child:
         """Start a process in a group of its own, and watch the group as :meth:`watch_group` does.
 
-        The group has a *session* of its own, too: Linux divides processor time by sessions first.
+        With *session*, the group is in a session of its own, too, because Linux divides processor
+        time among sessions first.
         *options* are those of :class:`subprocess.Popen`.
 
         :raises OSError: if the command cannot be run
         :raises GuardianLost: if the guardian process has ended; the new process is ended, too
         """
-        # An interrupt between the two would leave a process that nothing ends.
+        # An interrupt between starting and watching would leave a process that nothing ends.
         with _signals_deferred():
             group = {"start_new_session": True} if session else _IN_OWN_GROUP
             child = Child(command, **group, **options)
@@ -172,8 +173,8 @@ class Guardian:
         self._send("watch", f"{group} {int(ending.signal)} {ending.grace}")
 
     def release_group(self, group: int) -> None:
-        """Stop watching a process group that has ended: its number may soon be another's."""
-        with contextlib.suppress(GuardianLost):  # which ends no groups any more
+        """Stop watching a process group that has ended: its number may soon be reused."""
+        with contextlib.suppress(GuardianLost):  # it ends no groups any more
             self._send("release", str(group))
 
     def watch_directory(self, path: Path) -> None:
@@ -268,7 +269,7 @@ def _signal_group(group: int, number: int) -> bool:
 
 
 def _clean_up_after(lines: Iterable[str]) -> None:
-    """Read orders until the pipe is closed; then end the watched groups, remove the directories."""
+    """Read orders until the pipe is closed; then end the groups and remove the directories."""
     groups: dict[int, Ending] = {}
     directories: list[str] = []
     for line in lines:

@@ -211,11 +211,11 @@ def verdicts(ratios: Sequence[Ratio]) -> list[Verdict]:
     The correction is that of the false discovery rate by Benjamini and Hochberg (Journal of the
     Royal Statistical Society B 57, 1995).
     """
-    if not ratios:
-        return []
-    from scipy.stats import false_discovery_control  # the import takes a second
+    p_values = [ratio.log.p_value for ratio in ratios]
+    if min(p_values, default=1.0) <= FALSE_CALLS:  # the correction does not lower a p-value
+        from scipy.stats import false_discovery_control  # the import takes a second
 
-    p_values = false_discovery_control([ratio.log.p_value for ratio in ratios])
+        p_values = false_discovery_control(p_values).tolist()
     return [_verdict(ratio, p_value) for ratio, p_value in zip(ratios, p_values, strict=True)]
 
 

@@ -274,13 +274,32 @@ def test_the_order_of_slices_depends_only_on_seed_benchmark_and_run() -> None:
     assert len(set(order("cold", 1))) == 3
 
 
-def test_each_run_has_its_own_fork_server_that_imports_the_modules_of_the_row() -> None:
+def test_each_run_of_a_cell_has_another_fork_server_that_imports_the_contenders_modules() -> None:
     contenders = [
         contender("a", modules=("one", "two.sub")),
         contender("b", modules=("two.sub",)),
     ]
     outcome = run_shootout(plan_of(contenders, ["tpc", "new_oid"], processes=2))
     assert outcome.site.imported == [["one", "two.sub"]] * 4
+
+
+def test_rows_that_take_turns_have_a_fork_server_in_common_for_each_round() -> None:
+    outcome = run_shootout(
+        plan_of("ab", ["add", "cold", "hot"], processes=3, precision=10.0, limit=1e6)
+    )
+    forks = [index for index, event in enumerate(outcome.site.events) if event.call == "fork"]
+    assert len(forks) == 3
+    of_first_round = outcome.site.events[: forks[1]]
+    assert Counter(event.benchmark for event in of_first_round if event.call == "finish") == {
+        "add": 2, "cold": 2, "hot": 2,
+    }  # fmt: skip
+
+
+def test_the_row_after_a_crash_has_a_new_fork_server() -> None:
+    site = Site(fails=failing("attempt", "b", "tpc", 0, CRASH))
+    outcome = run_shootout(plan_of("ab", ["tpc", "new_oid", "hot"], processes=1), site)
+    assert outcome.states()["tpc b"] == "failed"
+    assert len(site.imported) == 2
 
 
 def test_benchmarks_run_in_sequence_and_prepare_all_before_setting_up_any() -> None:

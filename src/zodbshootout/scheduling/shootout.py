@@ -51,6 +51,10 @@ class Shootout:
         """The cells whose run of this round is repeated next."""
         self._stage = ""
         """The number of this round, for the observer."""
+        self._started = ExitStack()
+        """Ends the fork server."""
+        self._fork_server: tuple[int, ForkServer] | None = None
+        """The fork server, with the number of the round for which it was started."""
 
     def run(self) -> None:
         """Measure everything that can be measured.
@@ -58,8 +62,9 @@ class Shootout:
         :raises UserError: after the first failure, with ``--fail-fast``
         """
         self.store.open(list(self._known_failures()))
-        for rows in self._blocks():
-            self._measure_rows(rows, self.plan.limit * len(rows) / len(self.plan.rows))
+        with self._started:
+            for rows in self._blocks():
+                self._measure_rows(rows, self.plan.limit * len(rows) / len(self.plan.rows))
 
     def expected_metadata(self) -> dict[Cell, Mapping[str, str | int | float]]:
         """Return the metadata that the runs of each cell will have, if it can be measured."""
@@ -152,19 +157,34 @@ class Shootout:
         """Make a run of each cell; slices are numbered from *first* on.  Return the next number."""
         waiting = self._groups(cells)
         try:
-            with self.launcher.fork_server(self.tasks.modules(cells)) as fork_server:
-                while waiting:
-                    later = self._measure_together(
-                        fork_server, calibration, waiting.pop(0), number, first
-                    )
-                    waiting += [[cell] for cell in later]
-                    first += calibration.all_turns  # slices of equal numbers are taken in turn
+            fork_server = self._fork_server_for(number)
+            while waiting:
+                later = self._measure_together(
+                    fork_server, calibration, waiting.pop(0), number, first
+                )
+                waiting += [[cell] for cell in later]
+                first += calibration.all_turns  # slices of equal numbers are taken in turn
         except Failed as error:
+            self._fork_server = None
             first += calibration.all_turns
             for cell in self._without_run(self.store.unsettled(cells), number):
                 if cell not in self._again:
                     self._fail(cell, error.failure)
         return first
+
+    def _fork_server_for(self, number: int) -> ForkServer:
+        """Return the fork server for round *number*, which rows that take turns have in common.
+
+        Every run of a cell has another interpreter, and so another hash seed.
+
+        :raises Failed: if it cannot be started
+        """
+        if self._fork_server is None or self._fork_server[0] != number:
+            self._fork_server = None
+            self._started.close()
+            context = self.launcher.fork_server(self.tasks.modules)
+            self._fork_server = number, self._started.enter_context(context)
+        return self._fork_server[1]
 
     def _without_run(self, cells: Sequence[Cell], number: int) -> list[Cell]:
         """Return the cells without run *number*, counted from 0 on."""
@@ -292,6 +312,8 @@ class Shootout:
         worker.wait()
 
     def _fail(self, cell: Cell, failure: Failure) -> None:
+        if failure.crashed:
+            self._fork_server = None  # it may have crashed itself
         if failure.crashed and self._tries[cell] < self.options.retries:
             self._tries[cell] += 1
             self._again.append(cell)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from zodbshootout.client.benchmarks import benchmarks
@@ -44,9 +44,10 @@ class Tasks:
     _filled: set[_Key] = field(init=False, default_factory=set)
     _packed: set[str] = field(init=False, default_factory=set)
 
-    def modules(self, cells: Iterable[Cell]) -> list[str]:
-        """Return the modules that are imported when the cells' contenders are opened."""
-        names = (name for cell in cells for name in self.plan.contender(cell).info.modules)
+    @property
+    def modules(self) -> list[str]:
+        """The modules that are imported when the contenders are opened."""
+        names = (name for contender in self.plan.contenders for name in contender.info.modules)
         return list(dict.fromkeys(names))
 
     def preparation(self, cell: Cell) -> Preparation | None:

@@ -72,11 +72,12 @@ def summarize(
 
 def _percentiles(name: str, latencies: Latencies) -> Metadata:
     recorded = histogram(latencies)
+    nanoseconds = recorded.get_percentile_to_value_dict(PERCENTILES)
     return {
         f"{name}_max_s": latencies.longest,
         f"{name}_histogram": recorded.encode().decode("ascii"),
         **{
-            f"{name}_p{percentile}_s": recorded.get_value_at_percentile(percentile) / NANOSECONDS
+            f"{name}_p{percentile}_s": nanoseconds[percentile] / NANOSECONDS
             for percentile in PERCENTILES
         },
     }

@@ -20,6 +20,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from importlib.metadata import distributions
+from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -256,7 +257,10 @@ def _steps(
         install = [uv, "pip", "install", "--quiet", "--compile-bytecode", "--python", inside]
         yield [*install, *_FROM_INPUT], _copied(environment.requirements, directory / _SOURCES)
         return
-    yield [str(python), "-m", "venv", str(directory)], ()
+    # Installing pip takes seconds, and the packages that are added may include it.
+    has_pip = environment.keeps_installed and find_spec("pip") is not None
+    without_pip = ["--without-pip"] if has_pip else []
+    yield [str(python), "-m", "venv", *without_pip, str(directory)], ()
     requirements = _copied(environment.requirements, directory / _SOURCES)
     pip = [inside, "-m", "pip", "--quiet", "--no-input", "--disable-pip-version-check"]
     if environment.keeps_installed:

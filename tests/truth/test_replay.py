@@ -109,6 +109,10 @@ def store(oid: int, size: int = 100) -> tuple[Any, ...]:
     return Kind.STORE, oid, size
 
 
+def store_blob(oid: int, size: int) -> list[tuple[Any, ...]]:
+    return [store(oid), (Kind.STORE_BLOB, oid, size)]
+
+
 def create(oid: int, size: int = 100) -> tuple[Any, ...]:
     return Kind.STORE, oid, size, 0
 
@@ -207,6 +211,26 @@ def test_trap_29_a_failed_attempt_is_part_of_the_transaction_that_repeats_it(
         [("load", 0, 100), ("load", 1, 20), ("load", 3, 40), ("store", 1, 21)],
     ]
     assert (workload.conflicts, workload.retries) == (1, 1)
+
+
+def test_an_attempt_that_stores_only_blobs_repeats_a_failed_one(script: Script) -> None:
+    script.commit(1, load(1), load(2, 20), *store_blob(2, 5000), outcome=Kind.CONFLICT)
+    script.commit(1, load(2, 20), *store_blob(2, 6000))
+    workload = script.trace()
+    assert operations(workload) == [[("load", 0, 100), ("load", 1, 20), ("store_blob", 1, 6000)]]
+    assert (workload.transactions, workload.retries) == (1, 1)
+
+
+def test_an_attempt_that_fails_at_its_first_store_repeats_a_failed_one(script: Script) -> None:
+    conflict = (Kind.CONFLICT, 1, int(Kind.STORE))
+    for oid in (2, 3):
+        script.transaction(1, load(1), load(oid), (Kind.TPC_BEGIN,), conflict, (Kind.ABORT,))
+    script.commit(1, load(1), store(1, 120))
+    workload = script.trace()
+    assert operations(workload) == [
+        [("load", 0, 100), ("load", 1, 100), ("load", 2, 100), ("store", 0, 120)]
+    ]
+    assert (workload.transactions, workload.retries) == (1, 2)
 
 
 def test_an_object_that_a_second_attempt_loads_has_its_size_of_that_time(script: Script) -> None:

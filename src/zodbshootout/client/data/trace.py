@@ -33,6 +33,7 @@ _MAX_NUMBER = 2**32 - 1
 _LOAD, _FINISH, _END = int(Kind.LOAD), int(Kind.FINISH), int(Kind.END)
 _PREFETCH, _LOAD_BLOB, _STORE_BLOB = map(int, (Kind.PREFETCH, Kind.LOAD_BLOB, Kind.STORE_BLOB))
 _CONFLICT, _VOTE, _RESOLVABLE = map(int, (Kind.CONFLICT, Kind.VOTE, Kind.STORE_RESOLVABLE))
+_TPC_BEGIN = int(Kind.TPC_BEGIN)
 _STORES = frozenset({int(Kind.STORE), _RESOLVABLE})
 _LOADS = frozenset({_LOAD, _PREFETCH, _LOAD_BLOB})
 OF_BLOBS = frozenset({_LOAD_BLOB, _STORE_BLOB})
@@ -221,13 +222,13 @@ class _Attempts:
                 continue
             started, instant = done[0][4] + offset, _instant(done) + offset
             operations = list(self._operations(transaction))
+            kinds = {event[0] for event in done}
             if connection in self._failed:
                 failed_at, first, loads = self._failed.pop(connection)
-                if any(kind & ~CREATING_STORE in _STORES for kind, _, _ in operations):
+                if _TPC_BEGIN in kinds:  # an attempt can fail before it has stored anything
                     started, operations = first, _repeated(loads, operations)
                 else:  # the publisher has given up
                     yield self._row(failed_at, first, connection, loads)
-            kinds = {event[0] for event in done}
             if _CONFLICT in kinds and _FINISH not in kinds:
                 loads = [op for op in operations if op[0] in _LOADS]
                 self._failed[connection] = instant, started, loads

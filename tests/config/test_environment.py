@@ -103,6 +103,28 @@ def test_an_invalid_environment_is_refused(words: list[str], message: str) -> No
     assert str(caught.value).startswith(f"--against: {message}")
 
 
+@pytest.mark.parametrize(
+    ("requirement", "is_pinned"),
+    [
+        ("RelStorage==4.2.0", True),
+        ("RelStorage[postgresql] == 4.2.0 ; python_version >= '3.10'", True),
+        ("RelStorage===4.2.0", True),
+        ("RelStorage>=4,==4.2.0", True),
+        ("/src/RelStorage[mysql]", True),
+        ("RelStorage", False),
+        ("RelStorage==4.*", False),
+        ("RelStorage>=4; python_version == '3.11'", False),
+        ("RelStorage @ git+https://example.org/RelStorage?at==main", False),
+        ("git+https://example.org/RelStorage?at==main", False),
+    ],
+)
+def test_an_environment_is_pinned_if_each_requirement_allows_one_version(
+    requirement: str, is_pinned: bool
+) -> None:
+    requirements = ("ZODB==6.0", requirement)
+    assert Environment("a", requirements=requirements).is_pinned is is_pinned
+
+
 def test_an_environment_is_described_by_its_contents() -> None:
     assert Environment("a").description == "as installed"
     assert Environment("a", "pypy3", ("ZODB", "ZEO")).description == "pypy3, ZODB, ZEO"

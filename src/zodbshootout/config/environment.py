@@ -56,7 +56,7 @@ class Environment:
     def is_pinned(self) -> bool:
         """Whether each requirement has a version or is local; what they depend on may change."""
         return all(
-            "==" in requirement or Path(requirement).is_absolute()
+            Path(requirement).is_absolute() or _has_version(requirement)
             for requirement in self.requirements
         )
 
@@ -149,6 +149,18 @@ def _name_of_requirement(word: str) -> str:
         ) from None
     # Commas separate the names of contenders in options.
     return f"{requirement.name}{requirement.specifier}".replace(",", "")
+
+
+def _has_version(requirement: str) -> bool:
+    """Return whether a requirement allows a single version of its package."""
+    try:
+        specifiers = Requirement(requirement).specifier
+    except InvalidRequirement:  # a URL
+        return False
+    return any(
+        specifier.operator in {"==", "==="} and not specifier.version.endswith(".*")
+        for specifier in specifiers
+    )
 
 
 def _with_hash(requirement: str) -> str:

@@ -20,6 +20,7 @@ from tests.recording.recordings import connections, events_in, files_in
 from zodbshootout.recording import recorder as recorder_module
 from zodbshootout.recording.chunks import NONE, FormatError, Kind, read_chunks, read_header
 from zodbshootout.recording.recorder import KEY, Limits, Log, Recorder
+from zodbshootout.recording.workload import Workload, WorkloadError
 
 OID = b"\0" * 7 + b"\7"
 
@@ -134,6 +135,25 @@ def test_the_size_of_a_file_is_limited(place: Path, caplog: pytest.LogCaptureFix
     numbers = [event.number for event in events_in(place)]
     assert numbers == list(range(len(numbers)))
     assert messages(caplog)[0].endswith("ended: max-size is reached (1000 bytes)")
+
+
+@pytest.mark.parametrize("room", ["max-size", "disk"])
+def test_a_process_without_room_for_its_first_events_leaves_those_of_others_readable(
+    place: Path, room: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for has_room in (False, True):
+        monkeypatch.setattr(FullDisk, "room", 10**6 if has_room or room == "max-size" else 0)
+        monkeypatch.setattr(recorder_module, "FileIO", FullDisk)
+        recorder = Recorder(place, Limits(None if has_room or room == "disk" else 10))
+        add_event(recorder.log(), int(has_room))
+        recorder.close()
+        if not has_room:
+            with pytest.raises(WorkloadError, match="no workload was recorded into this directory"):
+                Workload(place)
+    (line,) = messages(caplog)
+    assert "ended: " in line
+    (transaction,) = Workload(place).transactions()
+    assert [event[2] for event in transaction.events] == [1]
 
 
 def test_an_error_in_the_recorder_ends_the_recording(

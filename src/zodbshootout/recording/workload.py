@@ -52,7 +52,11 @@ class Workload:
         :raises OSError: if one cannot be read
         """
         self.path = path
-        self.files = sorted(path.glob(f"*{SUFFIX}")) if path.is_dir() else [path]
+        self.files = [path]
+        if path.is_dir():
+            # A process without room for its first events leaves an empty file.
+            files = sorted(path.glob(f"*{SUFFIX}"))
+            self.files = [file for file in files if file.stat().st_size]
         if not self.files:
             raise WorkloadError(f"{path}: no workload was recorded into this directory")
         self.facts: list[dict[str, Any]] = []

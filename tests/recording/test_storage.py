@@ -24,7 +24,7 @@ from ZODB.DemoStorage import DemoStorage
 from ZODB.FileStorage import FileStorage
 from ZODB.interfaces import IMVCCStorage
 from ZODB.MappingStorage import MappingStorage
-from ZODB.POSException import ConflictError, POSKeyError
+from ZODB.POSException import ConflictError, POSKeyError, ReadConflictError
 from ZODB.utils import p64, u64, z64
 from zope.interface import providedBy
 from zope.interface.verify import verifyObject
@@ -295,6 +295,27 @@ def test_prefetched_oids_are_recorded(tmp_path: Path, place: Path) -> None:
     db.close()
     prefetched = [u64(event.oid) for event in events_in(place) if event.kind == Kind.PREFETCH]
     assert prefetched == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"), [(ReadConflictError, Kind.CONFLICT), (OSError, Kind.FAILURE)]
+)
+def test_a_prefetch_that_raises_is_recorded_with_its_time(
+    error: type[Exception], kind: Kind, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Failing(MappingStorage):  # type: ignore[misc]
+        def prefetch(self, *_: object) -> None:
+            raise error
+
+    ticks = itertools.count(0, 1000)
+    monkeypatch.setattr("zodbshootout.recording.connection.clock", lambda: next(ticks))
+    db = DB(record(Failing(), place))
+    with db.transaction() as connection, pytest.raises(error):
+        connection.prefetch([z64])
+    db.close()
+    event = last(events_in(place), kind)
+    assert (event.number, event.end - event.start) == (Kind.PREFETCH, 1000)
+    assert counts(place)["PREFETCH"] == 0
 
 
 def test_undo_and_pack_work_while_recording_but_are_not_recorded(recorded: DB, place: Path) -> None:

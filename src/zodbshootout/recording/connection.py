@@ -133,7 +133,12 @@ class RecordedConnection:
 
     def prefetch(self, oids: Any) -> Any:
         oids = list(oids)
-        result = self._recorded.prefetch(oids)
+        start = clock()
+        try:
+            result = self._recorded.prefetch(oids)
+        except Exception as error:
+            self._note_error(Kind.PREFETCH, error, NONE, start)
+            raise
         for oid in oids:
             self._note(Kind.PREFETCH, oid)
         return result

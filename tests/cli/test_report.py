@@ -11,6 +11,7 @@ from tests.cli.test_show import run, written
 from tests.reports.results import EVERYTHING
 from tests.reports.swept import SWEPT
 from tests.runs import failed
+from zodbshootout.cli.report import check_output
 
 HTML, SVG, PNG = b"<!DOCTYPE html>", b"<svg", b"\x89PNG"
 
@@ -44,6 +45,15 @@ def test_the_file_ending_determines_the_format(out: Path, name: str, start: byte
 def test_a_format_can_be_named(out: Path) -> None:
     assert run("report", out, "-o", "page", "--format", "svg")[0] == 0
     assert Path("page").read_bytes().startswith(SVG)
+
+
+def test_a_report_whose_name_is_too_long_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # From Python 3.14 on, this is the answer for a name that the system refuses.
+    monkeypatch.setattr(Path, "is_file", lambda _: False)
+    with pytest.raises(OSError, match="File name too long"):
+        check_output("-o", tmp_path / f"{'a' * 300}.md", [])
 
 
 def test_an_existing_report_is_replaced(out: Path) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -144,6 +145,19 @@ def test_appending_adds_runs_to_those_in_the_files(files: ResultFiles) -> None:
     assert suite(files.directory / "fs.json")["add"].get_values() == (1.0, 2.0)
     assert suite(files.directory / "fs.json")["cold"].get_values() == (5.0,)
     assert len(suite(files.combined)) == 2
+
+
+@pytest.mark.parametrize("name", ["a" * 300, f"{'a' * 245}.json"], ids=["itself", "cells"])
+@pytest.mark.parametrize(
+    "ask", [lambda files: files.exist, ResultFiles.appending], ids=["exist", "appending"]
+)
+def test_names_that_are_too_long_are_refused_before_a_write(
+    name: str, ask: Callable[[ResultFiles], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # From Python 3.14 on, this is the answer for a name that the system refuses.
+    monkeypatch.setattr(Path, "exists", lambda _: False)
+    with pytest.raises(OSError, match="File name too long"):
+        ask(ResultFiles(tmp_path / name))
 
 
 def test_a_failed_write_leaves_the_combined_file_and_no_temporary_file(

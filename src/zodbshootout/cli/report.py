@@ -15,7 +15,7 @@ from zodbshootout.errors import UserError
 from zodbshootout.reports import Write, checked_format, format_of_file, formats
 from zodbshootout.reports.report import Report
 from zodbshootout.reports.sections import whole_report
-from zodbshootout.results.files import holds_results, replace_file
+from zodbshootout.results.files import check_name, holds_results, replace_file
 
 WIDTH = 1000
 """The width of plain text, in characters: no line is wrapped."""
@@ -51,7 +51,9 @@ def check_output(option: str, path: Path, inputs: Sequence[Path]) -> None:
     """Check that the file of *option* is no input and holds no results.
 
     :raises UserError: if it does
+    :raises OSError: if the system refuses its name
     """
+    check_name(path)
     if path.resolve() in {file.resolve() for file in inputs} or holds_results(path):
         raise UserError(f"{option}: {path} holds results or is read; name another file")
 

@@ -13,6 +13,7 @@ import os
 import re
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -78,9 +79,9 @@ class ResultFiles:
 
         A run in which everything failed leaves only its list of cells.
         """
+        self._check_names()
         if self.combined.exists():
             return self.combined
-        self.cells.exists()  # the longest name of all: fail now if the system refuses it
         return self.directory if self.directory.exists() else None
 
     def appending(self) -> ResultFiles:
@@ -88,8 +89,13 @@ class ResultFiles:
 
         :raises UserError: if a file exists that was not written by this program
         """
+        self._check_names()
         exist = self.combined.exists() or self.cells.exists()
         return replace(self, existing=read_results(self.combined) if exist else ())
+
+    def _check_names(self) -> None:
+        check_name(self.combined)
+        check_name(self.cells)  # the longest name of all
 
     def resuming(self) -> ResultFiles:
         """Return the same files, with results of a run to resume.
@@ -307,6 +313,16 @@ def _write_suite(path: Path, benchmarks: Sequence[pyperf.Benchmark]) -> None:
         return
     suite = pyperf.BenchmarkSuite(benchmarks)
     replace_file(path, lambda temporary: suite.dump(str(temporary), replace=True))
+
+
+def check_name(path: Path) -> None:
+    """Check that the system accepts a name; the file need not exist.
+
+    :raises OSError: if the name is too long, or a directory cannot be entered
+    """
+    # Path.exists() raises nothing from Python 3.14 on.
+    with suppress(FileNotFoundError, NotADirectoryError):
+        path.lstat()
 
 
 def replace_file(path: Path, write: Callable[[Path], object]) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
 import time
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -122,6 +124,53 @@ def test_an_environment_that_is_long_unused_is_removed(making: Making, tmp_path:
     age(lock, KEPT_DAYS + 1)
     making.python(environment)
     assert time.time() - lock.stat().st_mtime < 86400
+
+
+class RaceForALock:
+    """A replacement of ``flock`` that calls *happens* right before its first call."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, happens: Callable[[], object]) -> None:
+        self.flock, self.happens = fcntl.flock, happens
+        self.calls = 0
+        monkeypatch.setattr(fcntl, "flock", self)
+
+    def __call__(self, file: IO[str], operation: int) -> None:
+        self.calls += 1
+        if self.calls == 1:
+            self.happens()
+        self.flock(file, operation)
+
+
+def test_a_run_locks_the_file_that_others_find_if_its_own_was_removed_meanwhile(
+    making: Making, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = tmp_path / "cache" / "shot.lock"
+    race = RaceForALock(monkeypatch, lock.unlink)
+    with (
+        making.maker._locked(Environment("shot"), lock.with_suffix("")),
+        lock.open("r+") as file,
+        pytest.raises(BlockingIOError),
+    ):
+        race.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    assert race.calls == 2
+
+
+def test_an_environment_that_another_run_makes_is_not_removed(
+    making: Making, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = tmp_path / "cache" / "shot"
+    directory.mkdir(parents=True)
+    lock = directory.with_suffix(".lock")
+    age(lock, KEPT_DAYS + 1)
+
+    def replace_lock() -> None:
+        lock.unlink()
+        lock.touch()
+
+    RaceForALock(monkeypatch, replace_lock)
+    making.maker._prune()
+    assert directory.exists()
+    assert lock.exists()
 
 
 def test_a_missing_requirement_is_reported_in_the_words_of_the_installer(making: Making) -> None:

@@ -169,7 +169,8 @@ class Maker:
         for lock in self.cache.glob("*.lock"):
             with suppress(OSError), lock.open("r+") as file:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if time.time() - os.fstat(file.fileno()).st_mtime > KEPT_DAYS * 86400:
+                unused = time.time() - os.fstat(file.fileno()).st_mtime
+                if _is_at(lock, file) and unused > KEPT_DAYS * 86400:
                     shutil.rmtree(lock.with_suffix(""), ignore_errors=True)
                     lock.unlink()
 
@@ -190,19 +191,22 @@ class Maker:
     def _locked(self, environment: Environment, directory: Path) -> Iterator[None]:
         """Keep other runs from making, or removing, the same environment meanwhile."""
         lock = directory.with_suffix(".lock")
-        try:
-            lock.parent.mkdir(parents=True, exist_ok=True)
-            file = lock.open("w")
-        except OSError as error:
-            raise UserError(f"environments cannot be kept in {lock.parent}: {error}") from error
-        with file:
+        while True:
             try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                self.tell(f"environment {environment.name}: another run is making it; waiting")
-                fcntl.flock(file, fcntl.LOCK_EX)
-            os.utime(file.fileno())
-            yield
+                lock.parent.mkdir(parents=True, exist_ok=True)
+                file = lock.open("w")
+            except OSError as error:
+                raise UserError(f"environments cannot be kept in {lock.parent}: {error}") from error
+            with file:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    self.tell(f"environment {environment.name}: another run is making it; waiting")
+                    fcntl.flock(file, fcntl.LOCK_EX)
+                if _is_at(lock, file):
+                    os.utime(file.fileno())
+                    yield
+                    return
 
     def _run(self, command: Sequence[str], requirements: Sequence[str], python: Path) -> None:
         """Run an installer, which reads requirements from its standard input.
@@ -336,6 +340,14 @@ def _last_lines(output: IO[bytes]) -> str:
 
 def _dotted(version: Sequence[int]) -> str:
     return ".".join(map(str, version))
+
+
+def _is_at(path: Path, file: IO[str]) -> bool:
+    """Return whether an open lock file still has its name: another run may have removed it."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(file.fileno()))
+    except FileNotFoundError:
+        return False
 
 
 def _is_complete(directory: Path) -> bool:

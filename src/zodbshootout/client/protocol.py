@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Optional, Protocol
+from typing import Any, Protocol
 
 from zodbshootout.client.progress import Progress
 
@@ -76,7 +76,7 @@ class Prepare:
     iterations: int
     counts: bool = True
     """Whether it is part of a value, not calibration; if so, clients go on until all are done."""
-    first: Optional[int] = None  # noqa: UP045 - Python 3.9
+    first: int | None = None
     """The number of its first iteration; ``None`` to go on from the previous stretch."""
     rate: float = 0.0
     """Iterations a second of all clients together; 0 if each starts when the previous one ends."""
@@ -137,7 +137,7 @@ class Stretch:
     """The caches that were emptied before the stretch."""
     latencies_of: Mapping[str, Latencies] = field(default_factory=dict)
     """Latencies of the iterations that count by their kind, if the benchmark has several."""
-    pacing: Optional[Pacing] = None  # noqa: UP045 - Python 3.9
+    pacing: Pacing | None = None
     """Set only if iterations were due at certain instants."""
 
 

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import Distribution, PackageNotFoundError, distribution, entry_points
-from typing import Any, Optional, Union
+from typing import Any, Union
 from urllib.parse import unquote, urlparse
 
 from zodbshootout.client.specification import ClientKind, CrewShape
@@ -206,7 +206,7 @@ def installed_versions(names: Iterable[str]) -> dict[str, str]:
 
 
 @functools.cache
-def _version(name: str) -> Optional[str]:  # noqa: UP045 - Python 3.9
+def _version(name: str) -> str | None:
     try:
         installed = distribution(name)
     except PackageNotFoundError:
@@ -215,7 +215,7 @@ def _version(name: str) -> Optional[str]:  # noqa: UP045 - Python 3.9
     return f"{installed.version} ({origin})" if origin else installed.version
 
 
-def _origin(installed: Distribution) -> Optional[str]:  # noqa: UP045
+def _origin(installed: Distribution) -> str | None:
     """Return the commit according to PEP 610's ``direct_url.json``, ``None`` if it has none."""
     try:
         origin = json.loads(installed.read_text("direct_url.json") or "{}")
@@ -234,7 +234,7 @@ def _origin(installed: Distribution) -> Optional[str]:  # noqa: UP045
     return f"git {commit}, modified" if changes else f"git {commit}"
 
 
-def _git(directory: str, *words: str) -> Optional[str]:  # noqa: UP045
+def _git(directory: str, *words: str) -> str | None:
     try:
         command = ["git", "-C", directory, *words]
         process = subprocess.run(command, check=True, capture_output=True, text=True)

@@ -304,7 +304,7 @@ def _check_benchmarks(given: argparse.Namespace, chosen: Sequence[str]) -> None:
 def _check_rates(names: Sequence[str], sweep: Sweep) -> None:
     """Refuse a rate for a named benchmark that cannot have any."""
     for name in (name for name in names if name != "all"):
-        reasons = [benchmarks()[name].no_rate(parameters) for parameters in sweep.parameters()]
+        reasons = [benchmarks()[name].rate_refusal(parameters) for parameters in sweep.parameters()]
         if all(reasons):
             raise UserError(f"{reasons[0]}; leave it out: -{name}")
 

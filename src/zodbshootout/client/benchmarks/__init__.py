@@ -1,7 +1,7 @@
 """The benchmarks, in the order in which they run.
 
-A new one is a module in this package, which is named in ``_MODULES``, or an entry point in the
-group ``zodbshootout.benchmarks`` of any other package.
+To add one, write a module in this package and name it in ``_MODULES``, or register an entry point
+in the group ``zodbshootout.benchmarks`` in any other package.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MODULES = (
 
 @functools.cache
 def benchmarks() -> Mapping[str, type[Benchmark]]:
-    """Return every benchmark by its name; those of other packages replace ours of equal names."""
+    """Return every benchmark by its name; one of another package replaces ours of that name."""
     modules = (importlib.import_module(f"{__name__}.{name}") for name in _MODULES)
     ours = [benchmark for module in modules for benchmark in module.BENCHMARKS]
     return {benchmark.name: benchmark for benchmark in (*ours, *plugins(ENTRY_POINTS))}

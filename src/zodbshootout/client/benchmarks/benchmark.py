@@ -25,9 +25,10 @@ MIN_OF_SEVERAL = 2
 
 
 def without_objects(parameters: Parameters) -> Parameters:
-    """Return *parameters* with no objects but those that ``--min-objects`` adds.
+    """Return *parameters* without objects, except for those that ``--min-objects`` adds.
 
-    A benchmark without objects is then measured once, whatever counts and sizes are asked for.
+    Combinations that differ only in the number or size of objects then become equal, and are
+    measured once.
     """
     added = parameters if parameters.min_objects else Parameters(parameters.crew)
     return Parameters(
@@ -47,10 +48,10 @@ def without_objects(parameters: Parameters) -> Parameters:
 class Benchmark:
     """One workload, as one client of a crew runs it.
 
-    A session calls :meth:`set_up` once.  A value consists of stretches: for each the session calls
-    :meth:`prepare` and :meth:`supply`, then :meth:`run` for each iteration, :attr:`between` before
-    each but the first, and :meth:`check`.  At the end come :meth:`verify`, for one of the clients
-    :meth:`audit`, and :meth:`tear_down`.
+    A session calls :meth:`set_up` once.  A value consists of stretches: for each, the session calls
+    :meth:`prepare` and :meth:`supply`, then :meth:`run` for each iteration, with :attr:`between`
+    before each but the first, and finally :meth:`check`.  At the end it calls :meth:`verify` and
+    :meth:`account`, then :meth:`audit` for one of the clients, and :meth:`tear_down`.
     """
 
     name: ClassVar[str]
@@ -58,53 +59,53 @@ class Benchmark:
     title: ClassVar[str]
     """Its row in the table; ``{objects}`` stands for the objects of an iteration."""
     dataset: ClassVar[Dataset | None]
-    """The objects in the database that it works on; ``None`` if it needs none."""
+    """The objects that the database must contain; ``None`` if it needs none."""
     counted: ClassVar[str] = "objects"
     """The noun for :meth:`work`: ``objects``, ``transactions`` and so on."""
     writes: ClassVar[bool] = True
     """Whether its iterations write to the storage."""
     cold: ClassVar[bool] = False
-    """Whether it must not read from a cache."""
+    """Whether its reads must miss every cache."""
     obstructs: ClassVar[bool] = False
-    """Whether clients can block each other for as long as they run."""
+    """Whether a running client can keep the others from finishing their iterations."""
 
     numbered: ClassVar[bool] = False
-    """Whether iterations with different numbers do different work.
+    """Whether the work of an iteration depends on its number.
 
-    Slices with the same number then have the same iterations for every contender.
+    In slices with the same number, all contenders then do the same iterations.
     """
 
     between: Callable[[], None] | None = None
-    """Short work between two iterations that cannot be avoided and affects no other client.
+    """Do work between two iterations: short, unavoidable, and without effect on other clients.
 
-    It is measured, and reported as a pause.
+    Its time is reported as a pause.
     """
 
     def __init__(self, client: Client) -> None:
         self.client = client
         self.counts: Counter[str] = Counter()
-        """Loads, stores and so on of all iterations since it was cleared."""
+        """Loads, stores and so on of all iterations of the stretch."""
         self.timed = False
         """Whether the current iteration counts; those of the calibration do not."""
         self.first: int | None = None
-        """The number of the first iteration of the stretch, ``None`` if the stretch follows the
-        former one."""
+        """The number of the first iteration of the stretch; ``None`` to go on from the previous
+        stretch."""
         self.schedule: Sequence[float] = ()
         """Seconds after the start at which the iterations of the stretch are to begin; empty if
-        they follow each other."""
+        each begins when the previous one ends."""
         self.labels: Sequence[str] = ()
-        """The kind of each iteration of the stretch that counts, if there are several kinds."""
+        """The kind of each counted iteration of the stretch, if there are several kinds."""
         self.now: Callable[[], float] = time.perf_counter
-        """Return the time of the clock that iterations are timed by."""
+        """Return the time of the clock that times iterations, in seconds."""
         self.waited_until = 0.0
-        """The time at which the latest iteration went on after waiting for another client, if it
-        did: it counts from then on."""
+        """The time at which the latest iteration stopped waiting for another client, which is
+        where its latency starts; 0 if it did not wait."""
         self.cleared: tuple[str, ...] = ()
         """The caches that were emptied before the latest stretch."""
 
     @classmethod
     def fitted(cls, parameters: Parameters) -> Parameters:
-        """Return the parameters to measure it with if the requested ones do not suit it."""
+        """Return the requested parameters, changed as far as they do not suit it."""
         return replace(parameters, workload=ReplayedWorkload())
 
     @classmethod
@@ -115,11 +116,11 @@ class Benchmark:
                 f"{info.storage_name} is read only as it is configured here; remove read-only, or "
                 "leave out the benchmarks that write"
             )
-        return cls.no_rate(parameters)
+        return cls.rate_refusal(parameters)
 
     @classmethod
-    def no_rate(cls, parameters: Parameters) -> str | None:
-        """Return why its iterations cannot come at the rate that is asked for, if they cannot."""
+    def rate_refusal(cls, parameters: Parameters) -> str | None:
+        """Return why its iterations cannot come at a requested rate, or ``None``."""
         is_paced = parameters.rate or parameters.limit.percentile
         if is_paced and cls.in_rounds(parameters) and not cls.numbered:
             return (
@@ -130,19 +131,19 @@ class Benchmark:
 
     @classmethod
     def work(cls, parameters: Parameters) -> int:
-        """Return how many objects, or whatever is :attr:`counted`, an iteration counts for."""
+        """Return how many objects, or whatever :attr:`counted` names, an iteration counts for."""
         return parameters.objects
 
     @classmethod
     def batch(cls, parameters: Parameters) -> int:  # noqa: ARG003
-        """Return how many iterations are timed together; more than 1 if one is too short."""
+        """Return how many iterations are timed together: 1, unless one is too short to time."""
         return 1
 
     @classmethod
     def most_at_once(cls, parameters: Parameters) -> int:  # noqa: ARG003
-        """Return the maximum number of iterations in a stretch; a value may have several.
+        """Return the maximum number of iterations in a stretch; a value may have several stretches.
 
-        Everything that they need has to fit into memory.
+        Everything that a stretch needs has to fit into memory.
         """
         return MAX_AT_ONCE
 
@@ -156,26 +157,26 @@ class Benchmark:
     def in_rounds(cls, parameters: Parameters) -> bool:  # noqa: ARG003
         """Return whether a client that has done its iterations must wait for the others.
 
-        All clients then start each stretch at one instant, and none goes on after it: the length of
-        the stretch is that of the slowest client.
+        All clients then start each stretch at one instant, and do no uncounted iterations after it:
+        the stretch takes as long as the slowest client.
         """
         return False
 
     def set_up(self) -> None:
-        """Find out what :meth:`run` and the checks need to know of the database."""
+        """Look up in the database what :meth:`run` and the checks need."""
 
     def prepare(self) -> None:
         """Create the state that the first iteration of a stretch finds."""
 
     def supply(self, iterations: int) -> int:
-        """Create what *iterations* more iterations use up; return for how many it suffices.
+        """Create what *iterations* more iterations use up; return how many it is enough for.
 
         Other clients may be measured meanwhile.
         """
         return iterations
 
     def run(self) -> None:
-        """Do the work that is measured: one iteration."""
+        """Do one iteration of the work that is measured."""
         raise NotImplementedError
 
     def check(self, done: int) -> None:
@@ -185,7 +186,7 @@ class Benchmark:
         """
 
     def verify(self) -> None:
-        """Check what was left in the database.
+        """Check what the iterations have left in the database.
 
         :raises CheckFailed: if something is wrong or missing
         """
@@ -201,7 +202,7 @@ class Benchmark:
         """
 
     def tear_down(self) -> None:
-        """Give the connection back, and close the DB unless others use it."""
+        """Return the connection to its pool, and close the DB unless clients share it."""
         self.client.disconnect()
         if not self.client.parameters.crew.shared:
             self.client.database.close()
@@ -218,7 +219,7 @@ class Benchmark:
 
 
 class Nothing(Benchmark):
-    """Does nothing: what is measured is the harness."""
+    """Do nothing, to measure the harness itself."""
 
     name = "nothing"
     title = "Nothing"

@@ -8,7 +8,7 @@ from zodbshootout.client.storage_info import CacheUse, Sharing, StorageInfo
 
 
 class ColdReading(OpeningReading):
-    """Reads each set once, after every client-side cache was emptied."""
+    """Reads each set once after emptying every client-side cache."""
 
     cold = True
 
@@ -23,7 +23,7 @@ class ColdReading(OpeningReading):
 
     def prepare(self) -> None:
         self.client.disconnect()
-        # Each client forgets its own blobs: others may read theirs from the same directory.
+        # Each client forgets only its own blobs: others may read theirs from the same directory.
         blobs = [blob for read_set in self.sets for blob in read_set.blobs]
         forgotten = self.client.database.forget_blobs(blobs)
         super().prepare()
@@ -33,13 +33,13 @@ class ColdReading(OpeningReading):
 
     def empty(self) -> tuple[str, ...]:
         database = self.client.database
-        # Closing a storage that is in memory alone would lose its data.
+        # Closing a storage that exists only in memory would lose its data.
         if not database.knows_caches and database.sharing is not Sharing.VOLATILE:
             database.reopen()
         return database.empty_caches()
 
     def supply(self, iterations: int) -> int:  # noqa: ARG002
-        # No more sets can be made cold while others read: after these a client has to wait.
+        # No more sets can be made cold while other clients read: after these, this client waits.
         supplied, self.unsupplied = self.unsupplied, 0
         return supplied
 
@@ -88,7 +88,8 @@ class PrefetchCold(ColdReading):
         self.note_set(read_set)
 
     def check_use(self, use: CacheUse, done: int) -> None:
-        # ZEO counts no misses: it loads an object whose prefetch comes too late, without a hit.
+        # Not for ZEO, which counts no misses: if a prefetch is late, it loads the object without a
+        # hit.
         expected = self.client.parameters.objects * done
         if use.misses is not None and use.hits < expected:
             raise CheckFailed(

@@ -15,11 +15,11 @@ from zodbshootout.client.specification import MappingType, Parameters
 from zodbshootout.client.storage_info import StorageInfo
 
 MAX_ATTEMPTS = 10_000
-"""Attempts after which the cell fails, because a transaction is always refused."""
+"""Attempts at a transaction after which the cell fails."""
 
 
 class Conflicting(Benchmark):
-    """Changes objects that count their changes, and retries a transaction until it succeeds."""
+    """Increments the counts of objects, and retries each transaction until it commits."""
 
     dataset: ClassVar[Dataset]
     obstructs = True
@@ -68,7 +68,7 @@ class Conflicting(Benchmark):
         self.client.disconnect()
 
     def _count_resolutions(self) -> None:
-        """Count the resolved objects that tpc_vote returns, until :attr:`counting` is closed."""
+        """Add the objects that tpc_vote resolves to :attr:`resolved` until ``counting`` closes."""
         storage = self.client.connection._storage
         vote = storage.tpc_vote
 
@@ -81,7 +81,7 @@ class Conflicting(Benchmark):
         self.counting.callback(setattr, storage, "tpc_vote", vote)
 
     def load(self) -> None:
-        """Load everything that a transaction needs into the pickle cache."""
+        """Load all objects of a transaction into the pickle cache."""
         tallies = list(self.mapping.values())
         self.targets = tallies[:: self.step]
         for tally in tallies:
@@ -157,7 +157,7 @@ class Conflicts(Conflicting):
         return self.commits
 
     def verify(self) -> None:
-        # All clients of a DB do this, so that one of them can reopen it.
+        # The client that audits can reopen the DB only if no client has a connection.
         self.leave_connection()
 
     def audit(self, accounts: Sequence[int]) -> None:
@@ -168,8 +168,8 @@ class Conflicts(Conflicting):
 class ConflictsMap(Conflicts):
     """Like conflicts, but assign each object to its key anew.
 
-    That stores the BTree's buckets, which resolve conflicts as well, and calls readCurrent for its
-    inner nodes.
+    This stores the BTree's buckets, which resolve conflicts as well, and calls readCurrent for
+    its inner nodes.
     """
 
     name = "conflicts_map"
@@ -222,6 +222,7 @@ class ReadCurrentConflicts(Conflicting):
 
     def check(self, done: int) -> None:
         super().check(done)
+        # ZODB has no public name for the objects that the last transaction confirmed.
         confirmed = len(self.client.connection._readCurrent)
         if confirmed != len(self.neighbours):
             raise CheckFailed(f"{confirmed} of {len(self.neighbours)} objects were to be confirmed")

@@ -8,12 +8,12 @@ from zodbshootout.client.specification import Parameters
 from zodbshootout.client.storage_info import PICKLE_CACHE
 
 READS_WORTH_TIMING = 500
-"""Reads in a batch.  Reading an attribute takes some 30 ns and reading the clock some 100 ns: the
-clock then takes less than a hundredth of the time that it measures."""
+"""Objects that a batch reads: reading an attribute takes some 30 ns and reading the clock some
+100 ns, so that the clock takes less than a hundredth of the time that it measures."""
 
 
 class ConnectedReading(Reading):
-    """Reads one set in every iteration, on a connection that stays open."""
+    """Reads the same set in every iteration, on a connection that stays open."""
 
     def prepare(self) -> None:
         if self.client.connection is None:

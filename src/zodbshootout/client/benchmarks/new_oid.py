@@ -13,10 +13,10 @@ OIDS_WORTH_TIMING = 1000
 """OIDs in a batch: storages fetch 16 or 100 at a time from their server."""
 
 MAX_OIDS = 2**17
-"""OIDs that are allocated before they are checked."""
+"""The maximum number of OIDs that a stretch allocates before it checks them."""
 
 Run = tuple[int, int]
-"""The first of some consecutive OIDs, and the one after the last."""
+"""Consecutive OIDs, as numbers: the first one, and the one after the last."""
 
 
 class NewOID(Benchmark):
@@ -49,7 +49,7 @@ class NewOID(Benchmark):
         self.oids: list[bytes] = []
 
     def supply(self, iterations: int) -> int:
-        self._join_up()
+        self._merge_new_oids()
         return iterations
 
     def run(self) -> None:
@@ -58,35 +58,34 @@ class NewOID(Benchmark):
 
     def check(self, done: int) -> None:
         self.count(oids=done * len(self.positions))
-        self._join_up()
+        self._merge_new_oids()
 
-    def _join_up(self) -> None:
-        numbers = map(u64, self.oids)
-        fresh = ((number, number + 1) for number in numbers)
-        self.allocated = joined_runs([*self.allocated, *fresh])
+    def _merge_new_oids(self) -> None:
+        new = ((number, number + 1) for number in map(u64, self.oids))
+        self.allocated = merged_runs([*self.allocated, *new])
         self.oids.clear()
 
     def account(self) -> list[Run]:
         return self.allocated
 
     def audit(self, accounts: Sequence[list[Run]]) -> None:
-        joined_runs(run for account in accounts for run in account)
+        merged_runs(run for account in accounts for run in account)
 
 
-def joined_runs(runs: Iterable[Run]) -> list[Run]:
-    """Join runs of OIDs that continue each other.
+def merged_runs(runs: Iterable[Run]) -> list[Run]:
+    """Merge adjacent runs of OIDs.
 
     :raises CheckFailed: if two of them overlap
     """
-    joined: list[Run] = []
+    merged: list[Run] = []
     for first, end in sorted(runs):
-        if joined and first < joined[-1][1]:
+        if merged and first < merged[-1][1]:
             raise CheckFailed(f"OID {first:#x} was allocated twice")
-        if joined and first == joined[-1][1]:
-            joined[-1] = (joined[-1][0], end)
+        if merged and first == merged[-1][1]:
+            merged[-1] = (merged[-1][0], end)
         else:
-            joined.append((first, end))
-    return joined
+            merged.append((first, end))
+    return merged
 
 
 BENCHMARKS = (NewOID,)

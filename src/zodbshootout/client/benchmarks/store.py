@@ -13,7 +13,7 @@ from zodbshootout.client.data.records import Item, pickled
 from zodbshootout.client.specification import Parameters
 
 MAX_RECORDS = 50_000
-"""OIDs that are allocated in advance."""
+"""The maximum number of OIDs that are allocated in advance."""
 
 
 class Store(Benchmark):

@@ -10,7 +10,7 @@ from zodbshootout.client.data.tree import Dataset
 from zodbshootout.client.specification import Parameters
 
 MAX_BYTES = 32 * 1024**2
-"""Bytes of content that are generated in advance."""
+"""The maximum bytes of content that are generated in advance."""
 
 
 class Update(Benchmark):
@@ -37,15 +37,15 @@ class Update(Benchmark):
         root = self.client.connect().root()
         self.mapping: Any = tree.find(root, self.dataset, self.client.parameters, self.client.index)
         objects = self.client.parameters.objects
-        # Committed objects may have become ghosts.
-        loaded = self.client.keeps_loaded(objects) and not self.client.parameters.blobs
-        self.between = None if loaded else self._load
+        # Otherwise objects may become ghosts when they are committed.
+        stays_loaded = self.client.keeps_loaded(objects) and not self.client.parameters.blobs
+        self.between = None if stays_loaded else self._load
         self._load()
         self.items = list(self.mapping.values())
         self.contents: list[list[bytes]] = []
 
     def _load(self) -> None:
-        # Otherwise the connection would load the old state of objects that it has changed.
+        # Without this, the connection would load an old state of the objects that it has changed.
         self.client.catch_up()
         read(self.mapping)
 
@@ -79,7 +79,8 @@ class Update(Benchmark):
                 f"{loads} objects were loaded and {stores} stored where 0 and {expected} "
                 "were expected"
             )
-        # A committed blob is a ghost, and so is any object if the pickle cache is too small.
+        # A blob becomes a ghost when it is committed, as any object does if the pickle cache is too
+        # small; a ghost has no serial.
         changed = map(holder, self.items)
         loaded = (item for item in changed if item._p_changed is not None)
         self.serial = next((item._p_serial for item in loaded), None)

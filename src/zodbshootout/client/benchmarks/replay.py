@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import groupby
-from operator import ne
+from operator import itemgetter, ne
 from typing import Any
 
 from ZODB.Connection import TransactionMetaData
@@ -38,20 +38,21 @@ from zodbshootout.client.storage_info import StorageInfo
 from zodbshootout.recording.chunks import Kind
 
 MAX_ATTEMPTS = 1000
-"""Attempts after which the cell fails, because a transaction is always refused."""
+"""Attempts at a transaction after which the cell fails."""
 PATIENCE = 30.0
-"""Seconds in which another client has to commit what a transaction waits for."""
+"""Seconds for which a client waits until another one has created an object."""
 POLL_INTERVAL = 0.0002
-"""Seconds between two checks whether that was committed."""
+"""Seconds between two checks whether the object exists."""
 WARMED = 20_000
-"""The most objects that are loaded to fill caches, and the most transactions that are searched for
-them."""
+"""The maximum number of objects that are loaded to fill caches, and of transactions that are
+searched for them."""
 SETTLED = 0.02
-"""The largest change of the fraction of loads that caches serve at which they have settled."""
+"""Caches are full if the fraction of loads that they serve changes by no more than this."""
 MAX_WARMING = 5
-"""The most times that these objects are loaded."""
+"""The maximum number of passes over these objects to fill caches."""
 KEPT_RECORDS = 1000
-"""The most records that a client checks of those loaded in a stretch, and of those it wrote."""
+"""The maximum number of records that a client checks: of those loaded in a stretch, and of those
+it wrote."""
 
 (
     _LOAD, _PREFETCH, _LOAD_BLOB, _NEW_OID, _TPC_BEGIN, _STORE, _RESOLVABLE, _STORE_BLOB,
@@ -64,7 +65,7 @@ _STORES = frozenset({_STORE, _RESOLVABLE, _STORE_BLOB})
 READ_ONLY, WRITING = "read_only", "writing"
 """The kinds of transactions."""
 STEPS = ("begin", "load", "store", "vote", "finish")
-"""The steps of a transaction, whose times are added up."""
+"""The steps of a transaction; the time of each is added up over all transactions."""
 _BEGIN, _LOADING, _STORING, _VOTING, _FINISHING = STEPS
 _STEP_OF = {
     _LOAD: _LOADING, _PREFETCH: _LOADING, _LOAD_BLOB: _LOADING, _VOTE: _VOTING,
@@ -79,18 +80,18 @@ Write = tuple[int, bytes, bytes]
 
 @dataclass
 class PreparedTransaction:
-    """A transaction with everything that it needs."""
+    """A transaction with its records and OIDs, ready to be replayed."""
 
     steps: Sequence[tuple[str, Sequence[Read], Sequence[Write]]]
-    """Its operations, one step after the other."""
+    """The steps in order, each with its operations."""
     writes: Sequence[Write]
-    """Everything that it stores."""
+    """All its stores."""
     sizes: Sequence[int]
-    """The sizes of the records that it loads."""
+    """The sizes in bytes of the records that it loads."""
     revisions: Sequence[bytes]
-    """The objects whose latest revision it has to know when it begins to store."""
+    """The OIDs of the objects whose latest revision it needs when it begins to store."""
     created: frozenset[bytes]
-    """The objects that it creates."""
+    """The OIDs of the objects that it creates."""
     is_writing: bool
 
 
@@ -106,10 +107,9 @@ class Replay(Benchmark):
     @classmethod
     def fitted(cls, parameters: Parameters) -> Parameters:
         workload = parameters.workload
-        # An index of as many objects as the application has takes as long to look into.
-        others = max(0, workload.all_objects - workload.initial_objects)
-        if workload.data:
-            others = 0  # they are in the data
+        # With the application's other objects, the storage's index is as large, and so as slow, as
+        # the application's.  A file of --data contains them already.
+        others = 0 if workload.data else max(0, workload.all_objects - workload.initial_objects)
         parameters = replace(parameters, blobs=False, min_objects=parameters.min_objects or others)
         return replace(
             without_objects(parameters),
@@ -148,14 +148,16 @@ class Replay(Benchmark):
         self.next = 0
         """The number of the next iteration."""
         self.revisions: dict[bytes, bytes] = {}
-        """The latest known revisions of objects, those in the pickle cache of an application."""
+        """The latest known revision of each object, by OID: the objects that an application would
+        have in its pickle cache."""
         self.settled: set[tuple[int, int]] = set()
-        """Pairs of a pass and an object: created objects that exist, and changing ones that have
-        the sizes recorded."""
+        """Pairs of a pass and the number of an object: created objects that exist, and changing
+        objects whose records have the recorded sizes."""
         self.awaited: set[bytes] = set()
-        """The objects that clients create in this stretch."""
+        """The OIDs of the objects that any client creates in this stretch."""
         self.written: dict[bytes, tuple[bytes, bytes]] = {}
-        """The latest committed revision and record of some objects."""
+        """The latest committed revision and record of some objects, by OID; the record is empty if
+        it is not to be checked."""
         self.warming: Counter[str] = Counter()
         if self.client.index == 0:
             with self.client.second_connection() as connection:
@@ -175,12 +177,12 @@ class Replay(Benchmark):
             self._warm()
 
     def supply(self, iterations: int) -> int:
-        everybodys, own = self.dealer.deal(self.trace, self.next, iterations)
+        of_all, own = self.dealer.deal(self.trace, self.next, iterations)
         self.next += iterations
         if self.dealer.member == 0:
-            self._settle(everybodys)
+            self._settle(of_all)
         self.awaited.clear()
-        for turn, transaction in everybodys:
+        for turn, transaction in of_all:
             for kind, number, _ in transaction.operations:
                 if number & CREATED_OBJECT or number in self.changing:
                     self.settled.add((turn, number))
@@ -189,15 +191,18 @@ class Replay(Benchmark):
         self.committed: bytes | None = None
         """The revision that the latest transaction has committed, ``None`` once it was noted."""
         self.transactions = [self._prepared(turn, transaction) for turn, transaction in own]
-        self.schedule = self.dealer.schedule(everybodys, own)
-        self.labels = [WRITING if done.is_writing else READ_ONLY for done in self.transactions]
+        self.schedule = self.dealer.schedule(of_all, own)
+        self.labels = [
+            WRITING if transaction.is_writing else READ_ONLY for transaction in self.transactions
+        ]
         self.queue = iter(self.transactions)
         self._take_next()
-        self.begun: TransactionMetaData | None = None
+        self.tpc_transaction: TransactionMetaData | None = None
+        """The transaction between tpc_begin and its end."""
         self.sizes = array("I")
-        """The sizes of the loaded records, without loads that the recording does not have."""
+        """The sizes in bytes of the loaded records, except for loads that were not recorded."""
         self.records: list[tuple[bytes, bytes]] = []
-        """The OIDs and the records of the first loads."""
+        """The OID and the record of each of the first loads."""
         self.numbers: Counter[str] = Counter()
         self.seconds = dict.fromkeys(STEPS, 0.0)
         return iterations
@@ -215,17 +220,17 @@ class Replay(Benchmark):
         }
 
     def _note_commit(self) -> None:
-        """Note what the latest transaction has committed, if it has."""
+        """Note the revisions and records that the latest transaction has committed, if any."""
         if self.committed is None:
             return
         for kind, oid, record in self.current.writes:
             self.revisions[oid] = self.committed
             self.written[oid] = self.committed, record if kind == _STORE else b""
-        self._forget(self.merged)
+        self._forget(self.resolved)
         self.committed = None
 
     def run(self) -> None:
-        self.mark = len(self.sizes)
+        self.loads_before = len(self.sizes)
         for _ in range(MAX_ATTEMPTS):
             try:
                 self._attempt(self.current)
@@ -244,7 +249,7 @@ class Replay(Benchmark):
 
     def _is_missing(self, error: ConflictError | POSKeyError) -> bool:
         """Return whether another client has yet to create the object that *error* is about."""
-        if isinstance(error, ReadConflictError):  # ZODB raises it for objects newer than a view
+        if isinstance(error, ReadConflictError):  # raised for an object newer than the transaction
             return error.oid in self.awaited
         return isinstance(error, POSKeyError) and error.args[0] in self.awaited
 
@@ -255,27 +260,27 @@ class Replay(Benchmark):
 
     def _attempt(self, transaction: PreparedTransaction) -> None:
         now, seconds = self.now, self.seconds
-        self.position = 0
-        last = now()
+        self.loads_of_attempt = 0
+        start = now()
         self._begin()
-        done = now()
-        seconds[_BEGIN] += done - last
+        end = now()
+        seconds[_BEGIN] += end - start
         for step, reads, writes in transaction.steps:
-            last = done
+            start = end
             if step == _LOADING:
                 self._read(reads)
             elif step == _STORING:
                 self._refresh(transaction.revisions)
-                done = now()
-                seconds[_LOADING] += done - last
-                last = done
+                end = now()
+                seconds[_LOADING] += end - start
+                start = end
                 self._store(writes, transaction.created)
             elif step == _VOTING:
                 self._vote()
             else:
                 self._finish(transaction)
-            done = now()
-            seconds[step] += done - last
+            end = now()
+            seconds[step] += end - start
 
     def _begin(self) -> None:
         self.storage.sync(True)
@@ -297,10 +302,10 @@ class Replay(Benchmark):
                 self.storage.prefetch(oids)
 
     def _load_once(self, oids: Sequence[bytes]) -> None:
-        """Load what a transaction loads; a repeated attempt loads only what has changed since."""
-        loaded = len(self.sizes) - self.mark
-        repeated = min(len(oids), max(0, loaded - self.position))
-        self.position += len(oids)
+        """Load the objects that earlier attempts have not loaded, or that have changed since."""
+        loaded = len(self.sizes) - self.loads_before
+        repeated = min(len(oids), max(0, loaded - self.loads_of_attempt))
+        self.loads_of_attempt += len(oids)
         self._refresh(oids[:repeated])
         self._load(oids[repeated:], self.sizes)
 
@@ -317,19 +322,19 @@ class Replay(Benchmark):
             note(len(record))
 
     def _refresh(self, oids: Sequence[bytes]) -> None:
-        """Load those objects whose latest revision is not known: they were invalidated."""
+        """Load the objects that were invalidated: their latest revision is not known."""
         unknown = [oid for oid in oids if oid not in self.revisions]
         if unknown:
             self._load(unknown, array("I"))
             self.numbers["extra_loads"] += len(unknown)
 
     def _store(self, writes: Sequence[Write], created: frozenset[bytes]) -> None:
-        storage, revisions, transaction = self.storage, self.revisions, self.begun
+        storage, revisions, transaction = self.storage, self.revisions, self.tpc_transaction
         for kind, oid, record in writes:
             if kind == _NEW_OID:
                 storage.new_oid()
             elif kind == _TPC_BEGIN:
-                transaction = self.begun = TransactionMetaData()
+                transaction = self.tpc_transaction = TransactionMetaData()
                 storage.tpc_begin(transaction)
             elif kind == _READ_CURRENT:
                 storage.checkCurrentSerialInTransaction(oid, revisions[oid], transaction)
@@ -343,34 +348,35 @@ class Replay(Benchmark):
                     storage.store(oid, revision, record, "", transaction)
 
     def _vote(self) -> None:
-        self.merged = list(self.storage.tpc_vote(self.begun) or ())
-        self.numbers["resolutions"] += len(self.merged)
+        self.resolved = list(self.storage.tpc_vote(self.tpc_transaction) or ())
+        self.numbers["resolutions"] += len(self.resolved)
 
     def _finish(self, transaction: PreparedTransaction) -> None:
         if not transaction.is_writing:
             self._abort()
             return
-        self.committed = self.storage.tpc_finish(self.begun)
-        self.begun = None
+        self.committed = self.storage.tpc_finish(self.tpc_transaction)
+        self.tpc_transaction = None
         self.after_completion()
         self.numbers["commits"] += 1
 
     def _abort(self) -> None:
-        if self.begun is not None:
-            self.storage.tpc_abort(self.begun)
-            self.begun = None
+        if self.tpc_transaction is not None:
+            self.storage.tpc_abort(self.tpc_transaction)
+            self.tpc_transaction = None
             self.after_completion()
-            self._forget(self.current.revisions)  # a connection invalidates what it has changed
+            # As a connection does, invalidate the objects that were changed.
+            self._forget(self.current.revisions)
 
     def _forget(self, oids: Iterable[bytes]) -> None:
-        """Forget the revisions of objects, which are loaded again before they are stored."""
+        """Forget the revisions of objects, so that these are loaded again before being stored."""
         for oid in oids:
             self.revisions.pop(oid, None)
 
     def _wait_for(self, error: ConflictError | POSKeyError) -> None:
         """Wait until another client has created the object that *error* is about.
 
-        :raises CheckFailed: if none does
+        :raises CheckFailed: if that takes longer than :data:`PATIENCE`
         """
         oid = error.oid if isinstance(error, ConflictError) else error.args[0]
         until = time.monotonic() + PATIENCE
@@ -393,8 +399,8 @@ class Replay(Benchmark):
                 f"{self.numbers['commits']} commits and {len(self.sizes)} loads, where {commits} "
                 f"and {len(expected)} were recorded"
             )
-        is_real = self.client.parameters.workload.data != ""
-        for oid, record in [] if is_real else self.records:
+        is_synthetic = not self.client.parameters.workload.data
+        for oid, record in self.records if is_synthetic else []:
             if not belongs_to(record, oid) and record != self.maker.blob_record:
                 raise CheckFailed(f"the record of object {oid.hex()} is not one of those stored")
         self.count(
@@ -456,8 +462,8 @@ class Replay(Benchmark):
         )
 
     def _settle(self, transactions: Sequence[Dealt]) -> None:
-        """Bring the objects that transactions use into the state that the recorded ones found."""
-        missing, sizes = self._needs(transactions)
+        """Bring the objects that transactions use into the state at the time of the recording."""
+        missing, sizes = self._requirements(transactions)
         self._begin()
         batch = [new_record(self.maker, kind, oid, size) for oid, (kind, size) in missing.items()]
         for oid, size in sizes.items():
@@ -471,13 +477,13 @@ class Replay(Benchmark):
             store_records(self.storage, batch)
             self._forget([oid for oid, *_ in batch])
 
-    def _needs(
+    def _requirements(
         self, transactions: Sequence[Dealt]
     ) -> tuple[dict[bytes, tuple[int, int]], dict[bytes, int]]:
-        """Return the objects to create before transactions, and the sizes of changing objects.
+        """Return the objects that *transactions* require, by OID, except for those settled before.
 
-        The kind and the size of each object to create are returned.  Objects that were settled
-        before are left out.
+        The first result has the kind and the size of each object that has to be created, the second
+        one the size that the record of each changing object must have.
         """
         missing: dict[bytes, tuple[int, int]] = {}
         sizes: dict[bytes, int] = {}
@@ -490,8 +496,8 @@ class Replay(Benchmark):
                     continue
                 oid = self.oids.oid(number, turn)
                 if number & CREATED_OBJECT:
-                    former = missing.get(oid, (kind, size))
-                    missing[oid] = (kind, size) if kind in OF_BLOBS else former
+                    earlier = missing.get(oid, (kind, size))
+                    missing[oid] = (kind, size) if kind in OF_BLOBS else earlier
                 elif number in self.changing:
                     done.add((turn, number))
                     if kind == _LOAD:
@@ -501,7 +507,7 @@ class Replay(Benchmark):
     def _warm(self) -> None:
         """Load the objects that were used last, until caches serve no larger part of the loads.
 
-        They are loaded in the order of their last uses, which decides what a cache holds.
+        The order is that of their last uses, because it decides which of them a cache keeps.
         """
         oids = [self.oids.oid(number, 0) for number in reversed(self._recent())]
         if not oids:
@@ -521,7 +527,7 @@ class Replay(Benchmark):
             served = hits / len(oids)
 
     def _recent(self) -> list[int]:
-        """Return the objects that this client's connections have used, the latest first."""
+        """Return the numbers of the objects that this client's connections used, latest first."""
         recent: dict[int, None] = {}
         for transaction in self.dealer.before(self.trace, self.next, WARMED):
             for kind, number, _ in reversed(transaction.operations):
@@ -535,14 +541,14 @@ class Replay(Benchmark):
 def _steps(
     operations: Sequence[Write],
 ) -> Iterator[tuple[str, Sequence[Read], Sequence[Write]]]:
-    for step, group in groupby(operations, lambda done: _STEP_OF.get(done[0], _STORING)):
-        same = list(group)
+    for step, group in groupby(operations, lambda write: _STEP_OF.get(write[0], _STORING)):
+        writes = list(group)
         reads = [
             (kind, [oid for _, oid, _ in of_kind])
-            for kind, of_kind in groupby(same, lambda done: done[0])
+            for kind, of_kind in groupby(writes, itemgetter(0))
             if step == _LOADING
         ]
-        yield step, reads, same
+        yield step, reads, writes
 
 
 BENCHMARKS = (Replay,)

@@ -1,4 +1,4 @@
-"""Objects that make a database large, in addition to those under test.
+"""Filler: objects that make a database large, in addition to those under test.
 
 ::
 
@@ -6,7 +6,7 @@
         .chunks                           an IOBTree of Chunks
             .objects                      references to up to CHUNK objects
 
-They are reachable, so packing keeps them.
+The root refers to them, so packing keeps them.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from zodbshootout.client.data.tree import top
 from zodbshootout.client.specification import Parameters
 
 CHUNK = 1000
-"""The most objects that are written in one transaction."""
+"""The maximum number of objects that one transaction writes."""
 CHUNK_BYTES = 16 * 1024**2
-"""The most bytes that are written in one transaction, unless a single object has more."""
+"""The maximum number of bytes that one transaction writes, unless a single object has more."""
 CHUNKS_AT_ONCE = 20
-"""Chunks that are written before a transaction refers to their objects."""
+"""Chunks that are written before a transaction adds them to the filler."""
 _EMPTY_LIST = b"]q\x03s."
 _END = b"s."
 _OID = b"C\x08"
 _REMEMBER_CLASS, _SAME_CLASS = b"q\x04", b"h\x04"
 _PERSISTENT_PAIR = b"\x86Q"
 """Parts of a pickle of protocol 3, as :mod:`pickletools` lists them."""
-_NOBODY = -1
-"""A number that no client has, for the content of these objects."""
+_NO_CLIENT = -1
+"""In place of a client's number, for content that no client's objects have."""
 
 
 class Chunk(Persistent):
@@ -50,7 +50,7 @@ class Chunk(Persistent):
 
 
 class Filler(Persistent):
-    """All chunks, and how many objects are in them."""
+    """All chunks, and the total number of objects in them."""
 
     def __init__(self) -> None:
         self.chunks = IOBTree()
@@ -60,13 +60,13 @@ class Filler(Persistent):
 def fill_up(connection: Any, parameters: Parameters) -> int:
     """Add objects up to ``min_objects``; return the number of objects that were added.
 
-    The transaction of *connection* ends.  Objects and chunks are stored as records; the bytes that
-    they have in common are pickled once.  Another transaction then refers to several chunks.
+    This ends the transaction of *connection*.  Objects and chunks are stored as records, because
+    pickling each object takes longer; another transaction then adds several chunks to the filler.
     """
     total = first = _filler(connection.root(), parameters).total
     transactions = connection.transaction_manager
     transactions.commit()
-    content = payload(parameters, _NOBODY)
+    content = payload(parameters, _NO_CLIENT)
     most = min(CHUNK, max(1, CHUNK_BYTES // parameters.object_size))
     while total < parameters.min_objects:
         stored: list[tuple[bytes, int]] = []
@@ -78,9 +78,7 @@ def fill_up(connection: Any, parameters: Parameters) -> int:
         with transactions:
             filler = _filler(connection.root(), parameters)
             for oid, count in stored:
-                chunk = Chunk.__new__(Chunk)
-                connection._cache.new_ghost(oid, chunk)
-                filler.chunks[len(filler.chunks)] = chunk
+                filler.chunks[len(filler.chunks)] = connection.get(oid)
                 filler.total += count
         connection.cacheMinimize()
     return total - first
@@ -93,7 +91,7 @@ def _filler(root: Any, parameters: Parameters) -> Filler:
 
 
 def _store(storage: Any, contents: list[bytes], parameters: Parameters) -> bytes:
-    """Store a chunk of objects in a transaction of the storage alone; return the chunk's OID."""
+    """Store a chunk of objects in one transaction of *storage*; return the chunk's OID."""
     chunk: bytes = storage.new_oid()
     oids = [storage.new_oid() for _ in contents]
     if parameters.blobs:
@@ -113,13 +111,13 @@ class NewRecord(NamedTuple):
     oid: bytes
     record: bytes
     blob: bytes | None = None
-    """The content of its file, if it is a blob."""
+    """The content of its file, if it is a blob's record."""
     revision: bytes = z64
-    """The former revision of the object, if it is no new one."""
+    """The revision of the object that it replaces; zeros for a new object."""
 
 
 def store_records(storage: Any, records: Iterable[NewRecord]) -> None:
-    """Store records in a transaction of the storage alone."""
+    """Store records in one transaction of *storage*."""
     transaction = TransactionMetaData()
     storage.tpc_begin(transaction)
     try:
@@ -139,9 +137,9 @@ def store_records(storage: Any, records: Iterable[NewRecord]) -> None:
 def chunk_record(oids: Sequence[bytes], cls: type) -> bytes:
     """Return the record of a :class:`Chunk` that refers to objects of class *cls* by their OIDs.
 
-    A pickler would ask Python three times for each object whether it is persistent, which takes as
-    long as storing them.  In a record a reference is a tuple of the OID and the class as a
-    persistent id.
+    A pickler would call Python code three times for each object to learn whether it is persistent,
+    which takes as long as storing the objects.  In a record, a reference is a persistent ID: a
+    tuple of the OID and the class.
     """
     empty = pickled(Chunk([]))
     assert empty.endswith(_EMPTY_LIST)
@@ -152,7 +150,7 @@ def chunk_record(oids: Sequence[bytes], cls: type) -> bytes:
 
 
 def blob_file(storage: Any, content: bytes) -> str:
-    """Write *content* to a new file that *storage* can adopt as a blob; return its name."""
+    """Write *content* to a new file that *storage* can take over as a blob; return its path."""
     descriptor, name = tempfile.mkstemp(dir=storage.temporaryDirectory(), prefix="BUC")
     with os.fdopen(descriptor, "wb") as file:
         file.write(content)

@@ -1,7 +1,7 @@
-"""Records of given sizes that stand in for those of an application, which are not recorded.
+"""Records of given sizes in place of an application's records, which a recording does not contain.
 
-Each contains the OID of its object, so that a record of another object, or a part of one, is
-noticed.  Names of classes and of this module are in stored records: they must stay.
+Each contains the OID of its object, so that a check notices another object's record, or a part of a
+record.  Stored records contain the names of this module and of its classes: do not rename them.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from ZODB.blob import Blob
 from zodbshootout.client.data.records import Payload, pickled
 
 SMALLEST = 41
-"""The smallest record (bytes)."""
+"""The size in bytes of the smallest record."""
 _POOL = 2**20
-"""Bytes of content from which records are cut."""
+"""Bytes of generated content from which the content of records is cut."""
 
 
 def _head(cls: type) -> bytes:
-    """Return what pickle writes of a class, and the beginning of the state after it."""
+    """Return the pickle of a class, and the beginning of the pickle of a state after it."""
     name = f"c{cls.__module__}\n{cls.__name__}\nq".encode()
     return b"\x80\x03" + name + b"\x00.\x80\x03"
 
 
 class Resolvable(Persistent):
-    """An object whose state is some bytes, and whose class resolves conflicts."""
+    """An object whose state is bytes and whose class resolves conflicts."""
 
     def _p_resolveConflict(self, old: bytes, saved: bytes, new: bytes) -> bytes:  # noqa: ARG002, N802
         return new
@@ -50,32 +50,33 @@ class RecordMaker:
 
     def __init__(self, seed: int, compressibility: float) -> None:
         (self._pool,) = Payload(seed, 0, _POOL, compressibility).contents(1, 0)
-        self._at = 0
+        self._position = 0
         self.blob_record = pickled(Blob())
         """The record of every blob."""
 
     def content(self, size: int) -> bytes:
-        """Return *size* bytes, different ones at each call."""
+        """Return *size* bytes, different ones in each call."""
         pieces = []
         while size:
-            self._at = (self._at + 4099) % _POOL  # a prime, so that all places have their turn
-            piece = self._pool[self._at : self._at + size]
+            # A prime, so that every position is used before one is used again.
+            self._position = (self._position + 4099) % _POOL
+            piece = self._pool[self._position : self._position + size]
             pieces.append(piece)
             size -= len(piece)
         return b"".join(pieces)
 
     def record(self, oid: bytes, size: int) -> bytes:
-        """Return a record of *size* bytes, or of :data:`SMALLEST` if that is more."""
-        return self._record(_HEAD, oid, max(size, SMALLEST))
+        """Return a record of :func:`record_size` bytes."""
+        return self._record(_HEAD, oid, record_size(size))
 
     def resolvable(self, oid: bytes, size: int) -> bytes:
-        """Return a record of *size* bytes, or of :data:`SMALLEST`, whose class resolves conflicts.
+        """Return a record of :func:`record_size` bytes whose class resolves conflicts.
 
-        A small one is a Length, as counters of applications are.
+        A small one is a Length, as an application's counters are.
         """
         if size >= _SMALLEST_RESOLVABLE:
             return self._record(_RESOLVABLE_HEAD, oid, size)
-        head, room = _sized(_LENGTH_HEAD, _SHORT_INTEGER, _LONG_INTEGER, max(size, SMALLEST))
+        head, room = _sized(_LENGTH_HEAD, _SHORT_INTEGER, _LONG_INTEGER, record_size(size))
         digits = oid * (room // _OID + 1)
         return b"".join([head, digits[: room - 1], _POSITIVE, _STOP])
 
@@ -85,7 +86,7 @@ class RecordMaker:
 
 
 def _sized(head: bytes, short: bytes, long: bytes, size: int) -> tuple[bytes, int]:
-    """Return *head* with the opcode of a state, and the bytes of this state in a record."""
+    """Return *head* with the opcode of a state and its size, and this size in bytes."""
     room = size - len(head) - len(_STOP) - 2
     if room <= _MAX_BYTE:
         return head + short + bytes([room]), room
@@ -93,7 +94,7 @@ def _sized(head: bytes, short: bytes, long: bytes, size: int) -> tuple[bytes, in
 
 
 def belongs_to(record: bytes, oid: bytes) -> bool:
-    """Return whether a record was made for the object with that *oid*, and is whole."""
+    """Return whether a record is complete, and was made for the object with that *oid*."""
     if record.startswith(_HEAD):
         return record.endswith(oid + _STOP)
     # Resolving a conflict pickles the state again.
@@ -107,5 +108,5 @@ def resolves(record: bytes) -> bool:
 
 
 def record_size(size: int) -> int:
-    """Return the size (bytes) of the record that stands in for one of that *size*."""
+    """Return the size in bytes of the record that replaces one of *size* bytes."""
     return max(size, SMALLEST)

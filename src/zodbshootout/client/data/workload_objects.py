@@ -5,9 +5,9 @@
     root["zodbshootout"]["replay/zeo/1a2b3c4d5e6f7081/0.5/0/2"]    the Objects for two copies
         .chunks                               an IOBTree of Chunks that refer to the objects
 
-The objects that exist before the workload have consecutive OIDs; so have those that each pass over
-the workload creates.  So an OID follows from the number of an object, in every client.  The OIDs
-are reserved: the storage has been made to allocate others.
+The objects that exist before the workload have consecutive OIDs, and so do those that one pass over
+the workload creates.  Every client can therefore compute an OID from the number of an object.  The
+OIDs are reserved: the storage does not allocate them to other objects.
 """
 
 from __future__ import annotations
@@ -26,53 +26,55 @@ from ZODB.FileStorage import FileStorage
 from ZODB.POSException import POSKeyError
 from ZODB.utils import load_current, p64, u64
 
-from zodbshootout.client.data.filler import CHUNK, Chunk, NewRecord, chunk_record, store_records
+from zodbshootout.client.data.filler import CHUNK, NewRecord, chunk_record, store_records
+from zodbshootout.client.data.records import pickled
 from zodbshootout.client.data.sized_records import RecordMaker
 from zodbshootout.client.data.trace import CREATED_OBJECT, OF_BLOBS, Trace
-from zodbshootout.client.data.tree import top
+from zodbshootout.client.data.tree import TOP, top
 from zodbshootout.client.outcome import CheckFailed
 from zodbshootout.client.specification import Parameters, ReplayedWorkload
 from zodbshootout.recording.chunks import Kind
 
 PASSES = 1024
-"""The passes over a workload for which a run reserves OIDs."""
+"""The number of passes over a workload for which a run reserves OIDs; later passes reuse them."""
 _MARGIN = 2**20
-"""OIDs that others may allocate during a reservation, which begins beyond them."""
+"""The gap before a reservation: OIDs that other clients may allocate while it is made."""
 _ATTEMPTS = 20
-"""Attempts at reserving OIDs."""
+"""The maximum number of attempts to reserve OIDs."""
 _COMMIT_SIZE = 16 * 1024**2
 """Bytes of records after which a transaction is committed."""
 _PATIENCE = 30.0
-"""Seconds within which the first client of a run has to reserve OIDs for all."""
+"""Seconds for which the other clients of a run wait until the first one has reserved OIDs."""
 
 
 class Objects(Persistent):
-    """The objects of all copies of a workload, and what is reserved."""
+    """The objects of all copies of a workload, and the OIDs reserved for those that it creates."""
 
     def __init__(self) -> None:
         self.first = 0
-        """The OID of the first object, as a number."""
+        """The OID of the first object that exists before the workload, as a number."""
         self.stored = 0
-        """The number of objects that were stored; all once the database was prepared."""
+        """The number of such objects that were stored so far."""
         self.chunks = IOBTree()
         self.run = ""
-        """The run that has reserved OIDs for the objects that it creates."""
+        """The run that has reserved OIDs for the objects that the workload creates."""
         self.created = 0
         """The first of these OIDs, as a number."""
 
 
 class Reserved(Persistent):
-    """The end of the latest reservation of all."""
+    """The end of the latest reservation in the database, for any workload."""
 
     def __init__(self) -> None:
         self.end = 0
 
 
 def with_data(workload: ReplayedWorkload, path: Path) -> ReplayedWorkload:
-    """Return a workload whose objects have the records of a FileStorage.
+    """Return a workload whose objects have the records of the FileStorage at *path*.
+
+    FileStorage's exceptions propagate if it cannot open the file.
 
     :raises CheckFailed: if it lacks most of the workload's objects
-    :raises OSError: or whatever else FileStorage raises if it cannot open the file
     """
     with (
         closing(Trace(workload.path)) as trace,
@@ -90,38 +92,35 @@ def with_data(workload: ReplayedWorkload, path: Path) -> ReplayedWorkload:
 
 
 def copies(parameters: Parameters) -> int:
-    """Return into how many copies of the workload the clients are divided.
+    """Return how many copies of the workload the clients replay.
 
-    A copy has as many clients as the workload has connections, the last one possibly fewer.
+    A copy has as many clients as the workload has connections; the last copy may have fewer.
     """
     return -(-parameters.crew.size // max(1, parameters.workload.connections))
 
 
 def is_stored(root: Any, parameters: Parameters) -> bool:
     """Return whether :func:`store_objects` has nothing to do."""
-    objects = root.get("zodbshootout", {}).get(_name(parameters))
+    objects = root.get(TOP, {}).get(_name(parameters))
     return objects is not None and objects.stored == _total(parameters)
 
 
 def store_objects(connection: Any, parameters: Parameters) -> None:
-    """Store the objects that exist before the workload, unless they are there."""
+    """Store the objects that exist before the workload, as far as they are missing."""
     transactions, storage = connection.transaction_manager, connection._storage
     objects = _objects(connection, parameters)
     if not objects.first:
         objects.first = _reserve(connection, _total(parameters))
     first, stored = objects.first, objects.stored
     transactions.commit()
-    maker = RecordMaker(parameters.seed, parameters.compressibility)
-    new = islice(_all_records(first, parameters, maker), stored, None)
+    new = islice(_all_records(first, parameters), stored, None)
     while batch := list(_batch(new)):
         chunk: bytes = storage.new_oid()
         record = chunk_record([new.oid for new in batch], Persistent)
         store_records(storage, [*batch, NewRecord(chunk, record)])
         with transactions:
             objects = _objects(connection, parameters)
-            ghost = Chunk.__new__(Chunk)
-            connection._cache.new_ghost(chunk, ghost)
-            objects.chunks[len(objects.chunks)] = ghost
+            objects.chunks[len(objects.chunks)] = connection.get(chunk)
             objects.stored += len(batch)
 
 
@@ -130,7 +129,7 @@ def reserve_created(connection: Any, parameters: Parameters) -> None:
     workload = parameters.workload
     count = copies(parameters) * workload.created_objects * PASSES
     connection.transaction_manager.abort()
-    # Another contender with this database may be faster.
+    # Another contender in the same database may reserve at the same time: this then conflicts.
     for attempt in connection.transaction_manager.attempts(_ATTEMPTS):
         with attempt:
             start = _reserve(connection, count)
@@ -148,22 +147,22 @@ class Oids:
         self._created = objects.created + copy * workload.created_objects * PASSES
 
     def oid(self, number: int, turn: int) -> bytes:
-        """Return the OID of an object in a pass over the workload, counted from 0 on."""
-        of_turn = self._created + turn % PASSES * self._created_per_pass
-        first = of_turn if number & CREATED_OBJECT else self._initial
+        """Return the OID of object *number* in pass number *turn*, from 0 on, over the workload."""
+        created = self._created + turn % PASSES * self._created_per_pass
+        first = created if number & CREATED_OBJECT else self._initial
         oid: bytes = p64(first + (number & ~CREATED_OBJECT))
         return oid
 
 
 def oids_of(database: Any, parameters: Parameters, copy: int) -> Oids:
-    """Return the OIDs of a copy, once the first client of this run has reserved them.
+    """Wait until the first client of this run has reserved OIDs, and return those of a copy.
 
-    :raises TimeoutError: if it does not
+    :raises TimeoutError: if it does not reserve them in time
     """
     until = time.monotonic() + _PATIENCE
     while time.monotonic() < until:
         with database.connected() as connection:
-            objects = connection.root()["zodbshootout"][_name(parameters)]
+            objects = connection.root()[TOP][_name(parameters)]
             if objects.run == parameters.workload.run:
                 return Oids(objects, parameters, copy)
         time.sleep(0.01)
@@ -190,20 +189,19 @@ def _objects(connection: Any, parameters: Parameters) -> Objects:
 
 
 def _reserve(connection: Any, count: int) -> int:
-    """Reserve consecutive OIDs; return the first of them.  The caller commits."""
+    """Reserve *count* consecutive OIDs; return the first one, as a number.  The caller commits."""
     storage = connection._storage
     reserved = top(connection.root()).setdefault("reserved OIDs", Reserved())
     first: int = max(u64(storage.new_oid()) + _MARGIN, reserved.end)
     reserved.end = first + count + 1
-    # Storages allocate OIDs beyond all those that are in use.
-    maker = RecordMaker(0, 0.0)
-    last = p64(first + count)
-    store_records(storage, [NewRecord(last, maker.record(last, 0))])
+    # Storages allocate OIDs beyond the highest one that has a record.
+    store_records(storage, [NewRecord(p64(first + count), pickled(Persistent()))])
     return first
 
 
-def _all_records(first: int, parameters: Parameters, maker: RecordMaker) -> Iterator[NewRecord]:
+def _all_records(first: int, parameters: Parameters) -> Iterator[NewRecord]:
     workload = parameters.workload
+    maker = RecordMaker(parameters.seed, parameters.compressibility)
     data: AbstractContextManager[Any] = nullcontext()
     if workload.data:
         data = closing(FileStorage(workload.data_path, read_only=True))
@@ -235,7 +233,7 @@ def _record_in(source: Any, oid: bytes) -> bytes | None:
 
 
 def _other_records(source: Any, used: Container[bytes], start: int) -> Iterator[NewRecord]:
-    """Return the current records of all other objects, with OIDs from *start* on."""
+    """Yield the current records of all objects that are not *used*, with OIDs from *start* on."""
     following: bytes | None = None
     number = start
     while True:
@@ -248,9 +246,9 @@ def _other_records(source: Any, used: Container[bytes], start: int) -> Iterator[
 
 
 def new_record(maker: RecordMaker, kind: int, oid: bytes, size: int) -> NewRecord:
-    """Return a record of *size* bytes, or that of a blob with a file of *size* bytes.
+    """Return a record of *size* bytes or, if *kind* is of blobs, that of a blob of *size* bytes.
 
-    The *kind* of an operation on the object decides.
+    *kind* is that of an operation on the object.
     """
     if kind in OF_BLOBS:
         return NewRecord(oid, maker.blob_record, maker.content(size))
@@ -260,7 +258,7 @@ def new_record(maker: RecordMaker, kind: int, oid: bytes, size: int) -> NewRecor
 
 
 def _batch(new: Iterator[NewRecord]) -> Iterator[NewRecord]:
-    """Take the records of one transaction."""
+    """Take the records of one transaction from *new*."""
     size = 0
     for record in islice(new, CHUNK):
         yield record

@@ -1,4 +1,4 @@
-"""The DB of a contender: how it is opened, and operations on its storages and their caches."""
+"""The DB of a contender: opening it, and operations on its storages and their caches."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ from zodbshootout.client.storages.relstorage import suitable_driver
 
 
 class NotZapped(Exception):  # noqa: N818
-    """Data that should have been destroyed is still there; the message says why."""
+    """The data has not been destroyed; the message says why."""
 
 
 def open_db(storage: Storage) -> Any:
-    """Open the DB; exceptions of ZConfig, ZODB and the storage go through."""
+    """Return the open DB; exceptions of ZConfig, ZODB and the storage propagate."""
     if storage.uri:
         return _open_uri(storage.uri)
     section = section_of(storage)
@@ -57,7 +57,7 @@ def open_db(storage: Storage) -> Any:
 
 
 def section_of(storage: Storage) -> Any:
-    """Return ZConfig's object for a section; nothing is opened.
+    """Return ZConfig's object for the section of a contender, without opening anything.
 
     :raises BadSection: if the section is wrong
     """
@@ -72,7 +72,7 @@ def section_of(storage: Storage) -> Any:
                 line = (getattr(error, "lineno", None) or 0) - len(storage.names)
                 message = str(getattr(error, "message", None) or error)
                 raise missing or BadSection(message, max(0, line)) from error
-            # Perhaps only other sections of the file need this import.
+            # Perhaps only other sections of the configuration file need this import: omit it.
             line = lines.index(imported)
             missing = missing or BadSection(error.message, line + 1)
             lines[line] = ""
@@ -82,7 +82,7 @@ def section_of(storage: Storage) -> Any:
 
 
 def prelude(names: Mapping[str, str]) -> str:
-    """Return the lines that define *names* in ZConfig's language."""
+    """Return the ``%define`` lines for *names*."""
     literal = {name: value.replace("$", "$$") for name, value in names.items()}
     return "".join(f"%define {name} {value}\n" for name, value in literal.items())
 
@@ -101,7 +101,7 @@ def _open_uri(uri: str) -> Any:
 
 
 def _with_driver(uri: str) -> str:
-    """Return *uri* with a driver, if it leaves the choice of the driver to chance."""
+    """Return *uri* with a driver added, if RelStorage would choose one by chance."""
     head, mark, fragment = uri.partition("#")
     driver = suitable_driver(uri.partition(":")[0])
     if driver is None or dict(parse_qsl(head.partition("?")[2])).get("driver", "auto") != "auto":
@@ -112,17 +112,17 @@ def _with_driver(uri: str) -> str:
 class Database:
     """The DB of a contender, and operations on its storages.
 
-    All connections have to be closed before it is closed or reopened.
+    Close all its connections before closing or reopening it.
     """
 
     def __init__(self, storage: Storage, open_db: Callable[[Storage], Any] = open_db) -> None:
-        """Open *storage* by *open_db*; exceptions of ZConfig, ZODB and the storage go through."""
+        """Open *storage* with *open_db*; exceptions of ZConfig, ZODB and the storage propagate."""
         self.specification = storage
         self._open_db = open_db
         self.open()
 
     def open(self) -> None:
-        """Open the DB again after it was closed."""
+        """Open the closed DB again."""
         self.db = self._open_db(self.specification)
         self._outermost = typed(self.db.storage)
         self._stack = tuple(self._outermost.stack())
@@ -157,7 +157,7 @@ class Database:
             connection.close()
 
     def info(self) -> StorageInfo:
-        """Return everything that is known of the open storage."""
+        """Return everything that is known about the open storage."""
         return StorageInfo(
             storage_name=self.storage_name,
             sharing=self.sharing,
@@ -177,12 +177,12 @@ class Database:
 
     @property
     def sharing(self) -> Sharing:
-        """Which DBs see the data, going by the types of the open storages."""
+        """The DBs that see the data, according to the types of the open storages."""
         return narrowest(layer.sharing for layer in self._written_to)
 
     @property
     def storage_name(self) -> str:
-        """The class of the outermost storage, and of those that it merely wraps."""
+        """The class of the outermost storage and, below transparent ones, of those they wrap."""
         layer = self._outermost
         names = [layer.name]
         while layer.transparent and layer.inner:
@@ -192,7 +192,7 @@ class Database:
 
     @property
     def read_only(self) -> bool:
-        """Whether nothing can be written to it."""
+        """Whether the storage accepts no writes."""
         return any(layer.storage.isReadOnly() for layer in self._written_to)
 
     @property
@@ -216,19 +216,19 @@ class Database:
         return all(type(layer) is not StorageType for layer in self._stack)
 
     def pack_flaw(self) -> str | None:
-        """Return why it cannot be packed, as far as that is known, or ``None``."""
+        """Return why the storage cannot be packed, or ``None`` if no reason is known."""
         if self.read_only:  # RelStorage would pack it all the same
             return f"{self.storage_name} is read only as it is configured here"
         return _first(layer.pack_flaw() for layer in self._written_to)
 
     def pack(self) -> None:
-        """Remove old revisions and garbage; the storage's exceptions go through."""
+        """Remove old revisions and garbage; the storage's exceptions propagate."""
         self.db.pack()
 
     def zap(self) -> None:
         """Destroy all data, blobs included, and open the empty database.
 
-        :raises NotZapped: if it must not or could not be done
+        :raises NotZapped: if the data cannot be destroyed, or some of it is still there
         """
         for layer in self._stack:
             if layer.zap_obstacle:
@@ -246,13 +246,13 @@ class Database:
         self._check_empty(witness)
 
     def _some_object(self) -> bytes | None:
-        """Return the OID of an object that the root refers to, if there is one."""
+        """Return the OID of an object that the root refers to, or ``None`` if there is none."""
         with self.db.transaction() as connection:
             oids = (getattr(value, "_p_oid", None) for value in connection.root().values())
             return next((oid for oid in oids if oid is not None), None)
 
     def _check_empty(self, witness: bytes | None) -> None:
-        # Packing invalidates no cache: a persistent one would still have the removed objects.
+        # Packing invalidates no cache: a persistent cache would still have the removed objects.
         self.empty_caches()
         with self.db.transaction() as connection:
             left = len(connection.root())
@@ -270,12 +270,12 @@ class Database:
         )
 
     def others(self) -> list[str]:
-        """Return the keys of the root that zodbshootout has not made."""
+        """Return the keys in the root that belong to other applications."""
         with self.db.transaction() as connection:
             return others(connection.root())
 
     def forget_objects(self) -> tuple[str, ...]:
-        """Make every connection start with an empty pickle cache when it is next opened."""
+        """Give each connection an empty pickle cache when it is opened next; return that cache."""
         resetCaches()
         return (PICKLE_CACHE,)
 
@@ -292,7 +292,7 @@ class Database:
 
     def caches_left(self) -> tuple[str, ...]:
         """Return the caches that hold records even after :meth:`empty_caches`."""
-        # A DemoStorage may wrap more than it did when it was opened.
+        # A DemoStorage may wrap more storages now than when it was opened.
         stack = typed(self.db.storage).stack()
         return tuple(dict.fromkeys(cache for layer in stack for cache in layer.caches_left()))
 
@@ -334,8 +334,8 @@ def _first(answers: Iterable[str | None]) -> str | None:
 
 
 def _blob_directory(storage: Any) -> str | None:
-    """Return the directory in which a storage keeps or caches blobs, unless it is shared."""
-    if getattr(storage, "shared_blob_dir", False):  # a ZEO server's, which packing sees to
+    """Return the directory in which a storage keeps or caches blobs, or ``None``."""
+    if getattr(storage, "shared_blob_dir", False):  # the ZEO server removes blobs when it packs
         return None
     holder = getattr(storage, "blobhelper", storage)
     directory: str | None = getattr(getattr(holder, "fshelper", None), "base_dir", None)
@@ -343,13 +343,13 @@ def _blob_directory(storage: Any) -> str | None:
 
 
 def _zap_by_packing(db: Any) -> None:
-    """Empty the root of *db*, pack, and close it.
+    """Empty the root of *db*, pack and close it.
 
-    This is for storages without other means; a ZEO server offers its clients none.
+    Storages without other means need this: a ZEO server, for one, offers its clients none.
     """
     with db.transaction() as connection:
         connection.root().clear()
-    # The clock of a server may be ahead of this one's.
+    # The clock of a server may be ahead of the clock of this host.
     emptied = TimeStamp(db.lastTransaction()).timeTime()
     db.pack(max(time.time(), emptied + 1.0))
     db.close()

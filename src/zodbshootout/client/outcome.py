@@ -1,4 +1,4 @@
-"""Outcomes: the states of a cell, failures, and the exceptions that become failures."""
+"""Outcomes: the states of a cell, failures, and the exceptions that are reported as failures."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class State(enum.Enum):
 
 
 class CheckFailed(Exception):  # noqa: N818
-    """An iteration did not do what its benchmark specifies; the message says what it did."""
+    """An iteration has not done what its benchmark requires; the message says what it did."""
 
 
 class Unsupported(Exception):  # noqa: N818
@@ -25,13 +25,13 @@ class Unsupported(Exception):  # noqa: N818
 
 
 class BadSection(Exception):  # noqa: N818
-    """A section that cannot be read; the message says why."""
+    """The section of a contender cannot be read; the message says why."""
 
     def __init__(self, message: str, line: int = 0) -> None:
         super().__init__(message, line)
         self.message = message
         self.line = line
-        """The wrong line of the section, from 1 on; 0 if that is not known."""
+        """The number of the wrong line in the section, from 1 on; 0 if it is unknown."""
 
     def __str__(self) -> str:
         return self.message
@@ -39,24 +39,24 @@ class BadSection(Exception):  # noqa: N818
 
 @dataclass(frozen=True)
 class Failure:
-    """Why there is no figure."""
+    """The reason why a cell has no figure."""
 
     cause: str
-    """One line."""
+    """The reason in one line."""
     detail: str = ""
     """A traceback, if there is one."""
     state: State = State.FAILED
     """``FAILED`` or ``UNSUPPORTED``."""
     secondary: bool = False
-    """Whether it is only a consequence of another client's failure."""
+    """Whether another client's failure has caused it."""
     crashed: bool = False
     """Whether a process ended unexpectedly."""
     invalidates_results: bool = False
-    """Whether the figures of earlier runs are unreliable, too, because the data is wrong."""
+    """Whether wrong data makes the figures of earlier runs unreliable, too."""
 
 
 class Failed(Exception):  # noqa: N818
-    """A client, a worker or the process of one could not go on; ``failure`` says why."""
+    """A client or a worker, or its process, cannot go on; ``failure`` says why."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.cause)
@@ -67,9 +67,9 @@ class Failed(Exception):  # noqa: N818
 
 
 def describe(error: BaseException) -> str:
-    """Return an exception as one line: the first two of its message, after its class.
+    """Return an exception as one line: its class, and the first two lines of its message.
 
-    The messages of the exceptions of this module for users need no class.
+    The class is left out if the exception is one of this module's, whose messages are for users.
     """
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     message = " ".join(lines[:2])
@@ -80,7 +80,7 @@ def describe(error: BaseException) -> str:
 
 
 def failure_of(error: BaseException, *, secondary: bool = False) -> Failure:
-    """Return the failure that an exception stands for."""
+    """Return the failure to report for an exception."""
     if isinstance(error, Failed):
         return error.failure
     detail = "".join(traceback.format_exception(type(error), error, error.__traceback__))

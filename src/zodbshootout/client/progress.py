@@ -8,25 +8,28 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 MAX_POINTS = 1024
-"""Points that are kept of the progress of a client that is alone."""
+"""The number of points of its progress that are kept if a client is alone."""
 MIN_POINTS = 32
 
 
 def most_points(clients: int) -> int:
-    """Return how many points to keep for each of *clients*: a sum over more clients needs fewer."""
+    """Return how many points to keep for each of *clients*; a sum over more of them needs fewer."""
     return max(MIN_POINTS, math.ceil(MAX_POINTS / math.sqrt(clients)))
 
 
 @dataclass(frozen=True)
 class Progress:
-    """The number of iterations that one client had done at certain times, counted or not."""
+    """The number of iterations, counted and uncounted, that one client has done at certain times.
+
+    Times are in seconds of the crew's clock.
+    """
 
     start: float
-    """The time at which the client began, in seconds of the crew's clock."""
+    """The time at which the client began."""
     times: Sequence[float]
-    """Ends of iterations, in seconds of the crew's clock."""
+    """The times at which iterations, or batches of them, ended."""
     done: Sequence[int]
-    """Iterations done since the start by each of these times; the first is the size of a batch."""
+    """Iterations done by each of these times; the first number is the size of a batch."""
 
     def iterations(self, time: float) -> int:
         """Return how many iterations had ended by *time*, interpolated if points were dropped."""
@@ -40,30 +43,31 @@ class Progress:
         return done + int((time - before) / (after - before) * (self.done[index] - done))
 
     def end(self, iterations: int) -> float:
-        """Return the time at which the client had done *iterations*."""
+        """Return the time at which *iterations* were done."""
         return self.times[bisect_left(self.done, iterations)]
 
 
 def kept_indices(counted: int, total: int, clients: int) -> list[int]:
-    """Return the indices of the points to keep, of *total*, for one of several *clients*.
+    """Return the indices of the points to keep of a client with *total* points, one of *clients*.
 
-    The first *counted* points are of iterations that count.  Always kept are the last of these, the
-    last of all, and the first two, as all clients end their first iterations at about one time.
+    The first *counted* points are the ends of iterations that count.  Always keep the last of
+    these, the last of all, and the first two, because all clients end their first iterations at
+    about the same time.
     """
     stride = 1 + total // most_points(clients)
     return sorted({0, min(1, total - 1), counted - 1, total - 1, *range(0, total, stride)})
 
 
 class Total:
-    """The iterations of several clients, added up.
+    """The sum of the iterations of several clients.
 
-    Iterations count when their batch ends.  If points between two others were dropped, the number
-    is interpolated, less half a batch: on average, that much of a batch that has begun does not
-    count yet.
+    Iterations count when their batch ends.  Between points from which others were dropped, the
+    number is interpolated, less half a batch: at a random time, half of a batch has been done on
+    average, but does not count yet.
     """
 
     def __init__(self, clients: Sequence[Progress]) -> None:
-        """Add up the progress of *clients* whose batches all have one size."""
+        """Add up the progress of *clients* whose batches are of equal size."""
         self._half_batch = clients[0].done[0] / 2
         changes: list[tuple[float, int, float]] = []
         self._gaps_begin: list[float] = []
@@ -100,7 +104,7 @@ class Total:
         if index < 0:
             return 0.0
         done = self._values[index] + self._slopes[index] * (time - self._times[index])
-        # At the exact time of a point the number of iterations is known.
+        # At the time of a point itself, the number is exact.
         within = bisect_left(self._gaps_begin, time) - bisect_right(self._gaps_end, time)
         return done - self._half_batch * within
 
@@ -109,7 +113,7 @@ class Total:
 class Throughput:
     """The throughput of all clients together: :attr:`iterations` / :attr:`seconds`.
 
-    Both are sums over the spans of the clients, see :func:`throughput`.
+    Both are sums over the clients' spans; see :func:`throughput`.
     """
 
     iterations: float
@@ -119,19 +123,21 @@ class Throughput:
 def throughput(clients: Sequence[Progress], counted: int) -> Throughput:
     """Return the throughput of *clients*, each with *counted* iterations that count.
 
-    A single client's is that of the iterations that count, from its start to its last end.
+    For a single client, these are its counted iterations and the time from its start to the end of
+    the last of them.
 
     Each of several clients has a span: from the end of its first iteration to the end of the last
     one that counts.  An iteration of any client counts in each span in which it ends; the
-    throughput is the sum of these counts, divided by the sum of the spans.  If the clients wait for
-    each other, and a storage does one thing at a time, the figure is the storage's, however unfair
-    it is to some clients.  If they do not, each client's own iterations fill its span exactly, and
-    as many of the others' are cut off at one end as at the other.
+    throughput is the sum of these counts, divided by the sum of the spans.  If the storage does one
+    thing at a time and the clients wait for each other, this is the throughput of the storage,
+    however unfair it is to some clients.  If they do not wait, each client's own iterations fill
+    its span exactly, and a span cuts off as many iterations of the others at one end as at the
+    other.
 
-    First iterations would distort this: all begin at once, and the first ones wait for nobody.  If
-    clients do one iteration each, the throughput is that of all iterations that end between the
-    start and the end of the slowest client.  That is less than the clients could have done, because
-    the quicker ones wait.
+    Spans leave out first iterations, which would distort the figure: all begin at once, and those
+    that the storage serves first do not wait.  If each client does one iteration only, the
+    throughput is that of all iterations that end between the start and the end of the slowest
+    client.  That is less than the clients could have done, because the faster ones wait.
     """
     start = min(client.start for client in clients)
     ends = [client.end(counted) for client in clients]

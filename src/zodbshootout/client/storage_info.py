@@ -1,4 +1,4 @@
-"""A contender's storage: the crews that can use it, the servers it needs, its caches, versions."""
+"""Facts about a contender's storage: crews that can use it, servers, caches and versions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from zodbshootout.client.specification import ClientKind, CrewShape
 Address = Union[tuple[str, int], str]
 """A host and a port, or the path of a socket."""
 TIMEOUT = 3.0
-"""Seconds that a server may take to accept a connection, and then to answer."""
+"""The maximum time in seconds for a server to accept a connection, and then for its answer."""
 
 
 class Sharing(enum.Enum):
@@ -32,29 +32,29 @@ class Sharing(enum.Enum):
 
 
 def narrowest(sharings: Iterable[Sharing]) -> Sharing:
-    """Return the sharing of a stack of storages with these *sharings*."""
+    """Return the sharing of a stack of storages that have these *sharings*."""
     return max(sharings, key=list(Sharing).index, default=Sharing.CONCURRENT)
 
 
 PICKLE_CACHE = "pickle cache"
 OPERATING_SYSTEM = "operating system"
-"""The users' names for caches of records between an application and the disk."""
+"""The names that users see for caches of records between an application and the disk."""
 
 
 def server_cache(product: str) -> str:
-    """Return the name of the cache of a server: ``server_cache("PostgreSQL")``."""
+    """Return the name that users see for the cache of a server of *product*."""
     return f"{product} server"
 
 
 @dataclass(frozen=True)
 class CacheUse:
-    """Hits and misses of a storage's own cache, counted from some moment on."""
+    """Hits and misses of a storage's own cache since it began to count."""
 
     hits: int
     misses: int | None
     """``None`` if the storage does not count them."""
     per_opening: int = 0
-    """The most hits that it counts when a connection is opened, without loading a record."""
+    """The maximum number of hits that opening a connection adds without loading a record."""
 
     def since(self, earlier: CacheUse) -> CacheUse:
         """Return the use between *earlier* and this one."""
@@ -71,29 +71,29 @@ class CacheUse:
 
 
 def clients_together(shape: CrewShape, hosts_together: int) -> int:
-    """Return the largest number of clients on a machine that *hosts_together* hosts share."""
+    """Return the largest number of clients on one machine, if *hosts_together* hosts share it."""
     hosts = max(1, shape.hosts)
     return min(shape.size, math.ceil(shape.size / hosts) * min(hosts_together, hosts))
 
 
 @dataclass(frozen=True)
 class Limit:
-    """A restriction: crews that match all of its fields cannot use the storage."""
+    """A restriction: crews that match all its fields cannot use the storage."""
 
     reason: str
-    """The reason, which ends with what to type instead."""
+    """The reason, followed by the option to use instead."""
     client_kinds: frozenset[ClientKind] = frozenset(ClientKind)
     databases: int = 1
-    """The limit applies to crews that open at least this many DBs on one machine."""
+    """The minimum number of DBs that a crew opens on one machine for the limit to apply."""
     of_process: bool = False
-    """Whether only the DBs of one process count: each host has a process of its own."""
+    """Whether to count only the DBs of one process instead; each host has its own process."""
     sharers: int = 1
-    """The limit applies to crews that have at least this many clients on one DB."""
+    """The minimum number of clients that share one DB for the limit to apply."""
 
     def applies_to(self, shape: CrewShape, hosts_together: int = 1) -> bool:
         """Return whether a crew of that *shape* cannot use the storage.
 
-        Up to *hosts_together* of its hosts are on one machine.
+        Up to *hosts_together* hosts of the crew are on the same machine.
         """
         hosts, together = max(1, shape.hosts), 1 if self.of_process else hosts_together
         if shape.shared:
@@ -112,9 +112,9 @@ class Requirement:
     """A server that has to run before a storage can be opened."""
 
     addresses: tuple[Address, ...]
-    """Its possible addresses; one that accepts connections is enough."""
+    """Alternative addresses: the server runs if one of them accepts connections."""
     missing_message: str
-    """The message if it does not run: what is missing, and how to start it."""
+    """The message if the server does not run: what is missing, and how to start it."""
 
 
 def host_and_port(host: str, port: int | str) -> str:
@@ -123,9 +123,9 @@ def host_and_port(host: str, port: int | str) -> str:
 
 
 def connect(address: Address) -> socket.socket:
-    """Return a connection to a server.
+    """Return a connection to a server, with :data:`TIMEOUT`.
 
-    :raises OSError: if it accepts none
+    :raises OSError: if the server accepts no connection
     """
     if isinstance(address, tuple):
         host, port = address
@@ -142,7 +142,7 @@ def connect(address: Address) -> socket.socket:
 
 @dataclass(frozen=True)
 class Advice:
-    """A replacement for a section whose storage failed in a known way."""
+    """Advice on what to write instead of a section whose storage failed in a known way."""
 
     pattern: str
     """A regular expression that matches the cause of the failure."""
@@ -151,14 +151,14 @@ class Advice:
 
 @dataclass(frozen=True)
 class StorageInfo:
-    """Everything that decides how a contender can be measured, and that is recorded about it.
+    """Facts that decide how a contender can be measured, or that are recorded about it.
 
-    The section of a known storage says its name, its sharing, whether it prefetches and whether it
-    is read only; for everything else the storage has to be open.
+    The section of a known storage determines the name, the sharing, whether it prefetches and
+    whether it is read only; all other fields need the open storage.
     """
 
     storage_name: str = "this storage"
-    """The class of the outermost storage, and of those that it merely wraps."""
+    """The class of the outermost storage and, below transparent ones, of those they wrap."""
     sharing: Sharing = Sharing.CONCURRENT
     prefetches: bool | None = None
     """Whether ``Connection.prefetch`` does anything; ``None`` if that is not known."""
@@ -166,7 +166,7 @@ class StorageInfo:
     """Whether blobs can be stored in it; ``None`` if that is not known."""
     read_only: bool = False
     retry_flaw: str | None = None
-    """Why a transaction that was refused cannot be retried."""
+    """Why a transaction with a conflict cannot be retried."""
     resolution_flaw: str | None = None
     """Why resolved conflicts corrupt its data."""
     pack_flaw: str | None = None
@@ -178,27 +178,27 @@ class StorageInfo:
     driver: str = ""
     """The database driver, if it has one."""
     versions: Mapping[str, str] = field(default_factory=dict)
-    """Versions of the software that it consists of, by product."""
+    """The versions of its software, by product."""
     python: Mapping[str, str] = field(default_factory=dict)
-    """The Python that opened it, as pyperf's metadata describe it."""
+    """The Python that opened it, as in pyperf's metadata."""
     modules: tuple[str, ...] = ()
     """The modules that were imported when it was opened."""
     corrections: tuple[str, ...] = ()
-    """Workarounds: how it is used otherwise than as released, in a few words each."""
+    """Workarounds: how its use differs from that of the released package, in a few words each."""
 
 
 def plugins(group: str) -> list[Any]:
-    """Return the objects that the entry points of this group name."""
+    """Return the objects that the entry points of a group refer to."""
     if sys.version_info >= (3, 10):
         return [entry.load() for entry in entry_points(group=group)]
     return [entry.load() for entry in entry_points().get(group, ())]  # type: ignore[unreachable, unused-ignore]
 
 
 def installed_versions(names: Iterable[str]) -> dict[str, str]:
-    """Return the versions of those of the named distributions that are installed.
+    """Return the version of each of the named distributions that is installed, by its name.
 
-    The version of one that was installed from a repository, or as an editable checkout, includes
-    the commit; that of a checkout also whether tracked files were changed:
+    If it was installed from a repository or as an editable checkout, the version includes the
+    commit, and for a checkout with changed files ``modified``:
     ``4.3.0 (git 1a2b3c4d5e6f, modified)``.
     """
     versions = ((name, _version(name)) for name in names)
@@ -216,7 +216,7 @@ def _version(name: str) -> str | None:
 
 
 def _origin(installed: Distribution) -> str | None:
-    """Return the commit according to PEP 610's ``direct_url.json``, ``None`` if it has none."""
+    """Return the commit according to PEP 610's ``direct_url.json``, or ``None``."""
     try:
         origin = json.loads(installed.read_text("direct_url.json") or "{}")
     except ValueError:
@@ -225,7 +225,7 @@ def _origin(installed: Distribution) -> str | None:
     if commit:
         return f"git {commit[:12]}"
     if not origin.get("dir_info", {}).get("editable"):
-        return None  # the directory may have changed since
+        return None  # the directory may have changed since the installation
     directory = unquote(urlparse(origin["url"]).path)
     commit = _git(directory, "rev-parse", "--short=12", "HEAD")
     changes = _git(directory, "status", "--porcelain", "--untracked-files=no")

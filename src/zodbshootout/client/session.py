@@ -1,4 +1,4 @@
-"""The life of a client, from its first report to its last, wherever the client lives."""
+"""A client's session: it carries out the orders of a crew, in a process, thread or greenlet."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from zodbshootout.client.progress import Progress, kept_indices
 from zodbshootout.client.protocol import Call, Channel, Clock, Latencies
 
 POLL_INTERVAL = 0.0005
-"""Seconds between polls for an order in uncounted iterations: each poll is a gap in the load."""
+"""Seconds between polls for an order in uncounted iterations; a poll is a gap in the load."""
 MAX_NOTED = 2**17
-"""The most ends of uncounted iterations that are noted; then every other one is dropped."""
+"""The maximum number of ends of uncounted iterations to keep; beyond it every other is dropped."""
 CALLS = frozenset({"verify", "audit", "close_database", "reopen_database", "leave"})
 """The methods of a :class:`Session` that its crew may call."""
 
 
 def follow_orders(channel: Channel, open_benchmark: Callable[[], Benchmark], clock: Clock) -> None:
-    """Open a benchmark and carry out orders until the one to leave.
+    """Open a benchmark, and carry out orders up to the one to leave.
 
-    Any exception is reported as a :class:`~.outcome.Failure`, the client's last report.
+    If an exception is raised, the client's last report is a :class:`~.outcome.Failure`.
     """
     try:
         benchmark = open_benchmark()
@@ -44,7 +44,7 @@ def follow_orders(channel: Channel, open_benchmark: Callable[[], Benchmark], clo
 
 
 class Session:
-    """One client at work on one benchmark."""
+    """One client that runs one benchmark."""
 
     def __init__(self, channel: Channel, benchmark: Benchmark, clock: Clock) -> None:
         self._channel = channel
@@ -55,7 +55,7 @@ class Session:
         """The latest order to prepare."""
         self._schedule: Iterator[float] | None = None
         self._stretches = itertools.count()
-        """The numbers of the stretches of a value."""
+        """The number of each stretch in a value, from 0 on."""
         self._lead = self._supply = 0
         self._has_left = False
 
@@ -99,19 +99,19 @@ class Session:
             raise RuntimeError(f"{benchmark.name}: prepared for {self._supply} iterations only")
 
     def _spare(self) -> int:
-        """Return how many iterations beyond those that count can be done without a pause."""
+        """Return how many iterations to supply in advance in addition to those that count."""
         return max(2, self._order.iterations // 4) if self._goes_on else 0
 
     @property
     def _goes_on(self) -> bool:
-        """Whether other clients need the load kept up, and the benchmark can keep it up."""
+        """Whether to keep the load up for other clients after the iterations that count."""
         parameters = self._benchmark.client.parameters
         alone = parameters.crew.size == 1
         counts = self._order.counts and not self._order.empty
         return counts and not alone and not self._benchmark.in_rounds(parameters)
 
     def _run_stretch(self, order: protocol.Start) -> protocol.Stretch:
-        with _garbage_left_alone():
+        with _objects_frozen():
             stretch = self._stretch_timer()
             stretch.start(order.instant)
             self._benchmark.timed = self._order.counts
@@ -136,19 +136,19 @@ class Session:
         """Keep the load up while other clients still have counted iterations to do.
 
         If clients can block each other, none does more uncounted than counted iterations, because
-        the others could be waiting for it.
+        it could be keeping the others from finishing theirs.
         """
         if not self._goes_on:
             return
         benchmark = self._benchmark
         most = stretch.done + self._order.iterations if benchmark.obstructs else math.inf
-        next_look = 0.0
+        next_poll = 0.0
         while stretch.done < most:
             now = self._clock.now()
-            if now >= next_look:
+            if now >= next_poll:
                 if self._channel.poll():
                     return
-                next_look = now + POLL_INTERVAL
+                next_poll = now + POLL_INTERVAL
             if not stretch.wait_until_due():
                 continue
             if stretch.done + stretch.batch > self._supply:
@@ -166,18 +166,19 @@ class Session:
     def reopen_database(self) -> None:
         client = self._benchmark.client
         client.neighbours.together(client.database.open)
-        # All connect at the same time, off the clock, so that the pool has a connection for each.
+        # All clients connect at the same time, off the clock: the pool then has a connection for
+        # each of them.
         client.connect()
         client.neighbours.together(lambda: None)
         client.disconnect()
 
     def verify(self) -> Any:
-        """Check the database; return the account of this client for the audit."""
+        """Check the database; return this client's account for the audit."""
         self._benchmark.verify()
         return self._benchmark.account()
 
     def audit(self, accounts: Sequence[Any]) -> None:
-        """Check the sum of what all clients did."""
+        """Check the work of all clients, given their accounts."""
         self._benchmark.audit(accounts)
 
     def leave(self) -> None:
@@ -194,10 +195,10 @@ class StretchTimer:
         self._iterations = iterations
         self.batch = min(benchmark.batch(benchmark.client.parameters), iterations)
         self.done = 0
-        """Iterations so far, uncounted ones included."""
+        """Iterations done so far, uncounted ones included."""
         self._origin = self._start = self._late = self._waited = 0.0
         self._lead = 0
-        """Iterations before those that count."""
+        """The number of uncounted iterations before those that count."""
         self._starts = array("d")
         self._ends = array("d")
         self._uncounted_ends = array("d")
@@ -207,9 +208,9 @@ class StretchTimer:
     def start(self, instant: float) -> None:
         """Wait for the *instant* at which all clients start.
 
-        The time of a client starts at *instant*, or when it began to wait if that was later, so
-        that a wait for a CPU or the GIL is included.  The time of a client that is alone starts
-        when it runs.
+        A client's time starts at *instant* or, if it is late, when it calls this method: a wait for
+        a CPU or the GIL afterwards is part of its time.  If a client is alone, its time starts when
+        the wait is over.
         """
         now = self._clock.now
         self._late = max(0.0, now() - instant)
@@ -221,7 +222,7 @@ class StretchTimer:
         self._start = began if alone else instant + self._late
 
     def run_counted(self) -> None:
-        """Do the iterations that count, with nothing but the benchmark's own pause in between."""
+        """Do the iterations that count, without any pause but the benchmark's own."""
         between = self._benchmark.between
         whole, last = divmod(self._iterations, self.batch)
         if between is not None:
@@ -233,7 +234,7 @@ class StretchTimer:
         self.done = self._iterations
 
     def wait_until_due(self) -> bool:
-        """Wait for the next uncounted iteration, but briefly; return whether it is to begin."""
+        """Wait briefly for the start of the next uncounted iteration; return whether it is due."""
         return True
 
     def _without_pause(self) -> None:
@@ -263,7 +264,7 @@ class StretchTimer:
             note(now())
 
     def run_uncounted(self) -> None:
-        """Do a batch of iterations that do not count, and note the time of its end."""
+        """Do a batch of uncounted iterations, and note the time of its end."""
         benchmark = self._benchmark
         if benchmark.between is not None:
             benchmark.between()
@@ -303,23 +304,23 @@ class StretchTimer:
         if self._benchmark.in_rounds(self._benchmark.client.parameters):
             return Progress(self._start, [self._ends[-1]], [self._iterations])
         total = ended + len(self._uncounted_ends)
-        points = kept_indices(ended, total, self._benchmark.client.parameters.crew.size)
-        counted = [at for at in points if at < ended]
-        uncounted = [at - ended for at in points if at >= ended]
+        kept = kept_indices(ended, total, self._benchmark.client.parameters.crew.size)
+        counted = [index for index in kept if index < ended]
+        uncounted = [index - ended for index in kept if index >= ended]
         return Progress(
             self._start,
             [
-                *(self._ends[at] for at in counted),
-                *(self._uncounted_ends[at] for at in uncounted),
+                *(self._ends[index] for index in counted),
+                *(self._uncounted_ends[index] for index in uncounted),
             ],
             [
-                *(min(self._iterations, (at + 1) * self.batch) for at in counted),
-                *(self._uncounted_done[at] for at in uncounted),
+                *(min(self._iterations, (index + 1) * self.batch) for index in counted),
+                *(self._uncounted_done[index] for index in uncounted),
             ],
         )
 
     def _latencies(self) -> Latencies:
-        # One after the other: a list of them all would take more memory than what was noted.
+        # Durations are generated: a list of all would take more memory than the times themselves.
         latencies = Latencies()
         durations = self._durations()
         whole, last = divmod(self._iterations, self.batch)
@@ -336,7 +337,7 @@ class StretchTimer:
         return latencies
 
     def _durations(self) -> Iterator[float]:
-        """Return the seconds that each counted iteration, or each batch of them, took."""
+        """Yield the seconds that each counted iteration, or each batch of them, took."""
         starts = self._starts or itertools.chain([self._start], self._ends)
         return (end - start for start, end in zip(starts, self._ends))
 
@@ -365,9 +366,9 @@ class PacedStretchTimer(StretchTimer):
         self._schedule = schedule
         self._lead = lead
         self._next: float | None = None
-        """The instant at which the next iteration is due, if that was looked up."""
+        """The instant at which the next iteration is due; ``None`` until it is computed."""
         self._began = 0.0
-        """The time at which the first iteration that counts began."""
+        """The time at which the first counted iteration began."""
         self._lags = array("d")
 
     def run_counted(self) -> None:
@@ -381,7 +382,7 @@ class PacedStretchTimer(StretchTimer):
             self._lags.append(began - instant)
 
     def _run_when_due(self) -> tuple[float, float]:
-        """Do the next iteration; return the instant at which it was due, and that of its start."""
+        """Do the next iteration; return the instant at which it was due, and when it began."""
         if self.done and self._benchmark.between is not None:
             self._benchmark.between()
         instant = self._next_instant()
@@ -425,14 +426,13 @@ class PacedStretchTimer(StretchTimer):
 
 
 @contextmanager
-def _garbage_left_alone() -> Iterator[None]:
+def _objects_frozen() -> Iterator[None]:
     """Keep the garbage collector from traversing the objects that the harness has prepared."""
-    freeze, unfreeze = (getattr(gc, name, None) for name in ("freeze", "unfreeze"))  # not on PyPy
-    if freeze is None or unfreeze is None:
+    if not hasattr(gc, "freeze"):  # PyPy
         yield
         return
-    freeze()
+    gc.freeze()
     try:
         yield
     finally:
-        unfreeze()
+        gc.unfreeze()

@@ -1,7 +1,7 @@
-"""The types of storages: what a section says, and what can be done with an open storage.
+"""The types of storages: knowledge about a ZConfig section, and operations on an open storage.
 
-A contender is a stack of storages, for instance a wrapper around another.  A storage without a
-:class:`StorageType` of its own is measured as well, but its caches are not emptied.
+A contender is a stack of storages, such as a wrapper around another storage.  A storage without a
+:class:`StorageType` of its own can be measured, but its caches are not emptied.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from zodbshootout.client.storage_info import (
 )
 
 ENTRY_POINTS = "zodbshootout.storages"
-"""The group of entry points for types of storages in other packages."""
+"""The group of entry points with which other packages register types of storages."""
 
 _MODULES = ("zodb", "relstorage", "zeo", "zlibstorage")
-"""The modules of this package: a new one is one file and its name here."""
+"""The modules of this package that define types of storages."""
 
 BlobRevision = tuple[bytes, bytes]
 """The OID and the serial of a blob."""
@@ -45,14 +45,15 @@ class StorageType:
     section_classes: ClassVar[tuple[str, ...]] = ()
     """``module.Class`` of the ZConfig sections that open it."""
     wraps: ClassVar[tuple[str, ...]] = ("base",)
-    """The attributes of a wrapper that have the wrapped storages."""
+    """The names of the attributes in which a wrapper has the storages that it wraps."""
     transparent: ClassVar[bool] = False
-    """Whether it delegates whatever it does not do itself to the storage that it wraps."""
+    """Whether it delegates all other methods to the storage that it wraps."""
     sharing: ClassVar[Sharing] = Sharing.CONCURRENT
     prefetches: ClassVar[bool | None] = None
     """Whether ``Connection.prefetch`` does anything; ``None`` if only the open storage says so."""
     serves_threads: ClassVar[bool] = True
-    """Whether several threads can use one storage object; one with its own MVCC need not."""
+    """Whether several threads can use one storage object; a storage with its own MVCC need not
+    support that."""
     holds_changes: ClassVar[bool] = True
     """Whether a DemoStorage can keep its changes in it."""
     zap_obstacle: ClassVar[str | None] = None
@@ -60,7 +61,7 @@ class StorageType:
     distributions: ClassVar[tuple[str, ...]] = ()
     """PyPI names of the packages whose versions are recorded."""
 
-    # The half that reads the section, before anything is opened.
+    # Class methods that read the section, before anything is opened.
 
     @classmethod
     def storage_name(cls) -> str:
@@ -68,17 +69,17 @@ class StorageType:
 
     @classmethod
     def sharing_of(cls, section: Any) -> Sharing:  # noqa: ARG003
-        """Return which DBs see the data of *section*, apart from the sections in it."""
+        """Return which DBs see the data of *section*, without regard to its inner sections."""
         return cls.sharing
 
     @classmethod
     def keeping_sections(cls, section: Any) -> Sequence[Any]:
-        """Return the inner sections of the storages that are written to."""
+        """Return the inner sections whose storages get what is written to this one."""
         return inner_sections(section)
 
     @classmethod
     def limits(cls, section: Any) -> Sequence[Limit]:  # noqa: ARG003
-        """Return the crews that cannot use it, unless that follows from its sharing."""
+        """Return the crews that cannot use it, except for those that its sharing rules out."""
         return ()
 
     @classmethod
@@ -88,71 +89,71 @@ class StorageType:
 
     @classmethod
     def installation(cls, section: Any) -> str | None:  # noqa: ARG003
-        """Return which package is missing and how to install it, if opening fails for that."""
+        """Return which package to install if opening fails because a driver is missing."""
         return None
 
     @classmethod
     def advice(cls, section: Any) -> Sequence[Advice]:  # noqa: ARG003
-        """Return what to write in place of the section if it fails in a known way."""
+        """Return what to write instead of the section if it fails in a known way."""
         return ()
 
     @classmethod
     def settle(cls, section: Any) -> None:
-        """Decide what *section* leaves to chance, right before it is opened."""
+        """Set what *section* leaves to chance, right before it is opened."""
 
-    # The half that knows the open storage, beyond ZODB's interfaces.
+    # Methods of the open storage that ZODB's interfaces lack.
 
     def __init__(self, storage: Any) -> None:
         self.storage = storage
         wrapped = (getattr(storage, name, None) for name in self.wraps)
-        # Not by truth: a storage without objects is false.
+        # Do not test the truth of a storage: an empty one is false.
         self.inner = tuple(typed(inner) for inner in wrapped if hasattr(inner, "tpc_begin"))
         """The storages that it wraps."""
 
     @property
     def name(self) -> str:
-        """The users' name for the storage: its class."""
+        """The name that users see: the class of the storage."""
         return type(self.storage).__name__
 
     def stack(self) -> Iterator[StorageType]:
-        """Return this storage and those below it, outermost first."""
+        """Yield this storage and those below it, outermost first."""
         yield self
         for inner in self.inner:
             yield from inner.stack()
 
     def written_to(self) -> Iterator[StorageType]:
-        """Return this storage and those below it that keep what is written to it."""
+        """Yield this storage and those below it that get what is written to it."""
         yield self
         for keeper in self.keepers():
             yield from keeper.written_to()
 
     def keepers(self) -> Sequence[StorageType]:
-        """Return the inner storages that get what is written to it."""
+        """Return the inner storages that directly get what is written to it."""
         return self.inner
 
     def own_caches(self) -> tuple[str, ...]:
-        """Return its client-side caches that :meth:`empty_caches` empties."""
+        """Return the names of the client-side caches that :meth:`empty_caches` empties."""
         return ()
 
     def empty_caches(self) -> None:
-        """Empty :meth:`own_caches`."""
+        """Empty the caches of :meth:`own_caches`."""
 
     def caches_left(self) -> tuple[str, ...]:
-        """Return its caches that hold records even after :meth:`empty_caches`."""
+        """Return the names of its caches that hold records even after :meth:`empty_caches`."""
         return (f"unknown: {qualified(type(self.storage))}",)
 
     def forget_blobs(self, blobs: Sequence[BlobRevision]) -> tuple[str, ...]:  # noqa: ARG002
-        """Remove these blobs from its client-side cache; return that cache."""
+        """Remove these blobs from its client-side cache; return the name of that cache."""
         return ()
 
     def cache_use(self) -> CacheUse | None:
-        """Return the use of its cache so far, or ``None`` if it has none or does not count."""
+        """Return the use of its cache so far, or ``None`` if it has no cache or does not count."""
         return None
 
     def combined_cache_use(self) -> CacheUse | None:
-        """Return the use of its cache or, if it has none, of those of all inner storages.
+        """Return the use of its cache or, if that is not known, the sum for all inner storages.
 
-        Return ``None`` if one of these counts nothing.
+        Return ``None`` if it is not known for one of these.
         """
         own = self.cache_use()
         if own is not None or not self.inner:
@@ -170,19 +171,19 @@ class StorageType:
         return True
 
     def pack_flaw(self) -> str | None:
-        """Return why it cannot be packed, if that is known."""
+        """Return why it cannot be packed, or ``None`` if no reason is known."""
         return None
 
     def retry_flaw(self) -> str | None:
-        """Return why a refused transaction cannot be retried: a known fault of the storage."""
+        """Return the bug by which a refused transaction cannot be retried, or ``None``."""
         return None
 
     def resolution_flaw(self) -> str | None:
-        """Return why resolved conflicts corrupt its data: a known fault of the storage."""
+        """Return the bug by which resolved conflicts corrupt its data, or ``None``."""
         return None
 
     def zap(self, db: Any) -> bool:  # noqa: ARG002
-        """Close *db* and destroy all data; return whether it did.  Files of blobs may stay."""
+        """Close *db* and destroy all data, except for files of blobs, or return ``False``."""
         return False
 
     def driver(self) -> str | None:
@@ -190,31 +191,31 @@ class StorageType:
         return None
 
     def versions(self) -> dict[str, str]:
-        """Return the versions of the software that it consists of."""
+        """Return the versions of its software, by product."""
         return installed_versions(self.distributions)
 
     def corrections(self) -> tuple[str, ...]:
-        """Return workarounds: how it is used otherwise than as released, in a few words each."""
+        """Return workarounds: how its use differs from that of the released package."""
         return ()
 
 
 @functools.cache
 def storage_types() -> tuple[type[StorageType], ...]:
-    """Return the registered classes, those of other packages first."""
+    """Return all types of storages, those of other packages first."""
     modules = (importlib.import_module(f"zodbshootout.client.storages.{name}") for name in _MODULES)
     ours = (storage_type for module in modules for storage_type in module.STORAGES)
     return (*plugins(ENTRY_POINTS), *ours)
 
 
 def typed(storage: Any) -> StorageType:
-    """Return the type of an open storage, :class:`StorageType` itself if it is not known."""
+    """Return an open storage as its type, or as :class:`StorageType` if its type is unknown."""
     names = class_names(type(storage))
     known = (cls for cls in storage_types() if cls.storage_class in names)
     return next(known, StorageType)(storage)
 
 
 def type_of_section(section: Any) -> type[StorageType]:
-    """Return the type of storage that a section opens, as :func:`typed` does for a storage."""
+    """Return the type of the storage that a section opens; :class:`StorageType` if unknown."""
     names = class_names(type(section))
     known = (cls for cls in storage_types() if names & set(cls.section_classes))
     return next(known, StorageType)
@@ -231,38 +232,38 @@ def inner_sections(section: Any) -> list[Any]:
 
 
 def nested_sections(section: Any) -> Iterator[Any]:
-    """Return *section* and every section within it, outermost first."""
+    """Yield *section* and every section within it, outermost first."""
     yield section
     for inner in inner_sections(section):
         yield from nested_sections(inner)
 
 
 def written_sections(section: Any) -> Iterator[Any]:
-    """Return *section* and the sections within it whose storages are written to."""
+    """Yield *section* and the sections within it whose storages get what is written to it."""
     yield section
     for inner in type_of_section(section).keeping_sections(section):
         yield from written_sections(inner)
 
 
 def sharing_of(section: Any) -> Sharing:
-    """Return which DBs see the data of *section*, as far as that is known before it is opened."""
+    """Return which DBs see the data of *section*, as far as its types of storages are known."""
     written = written_sections(section)
     return narrowest(type_of_section(inner).sharing_of(inner) for inner in written)
 
 
 def settle(section: Any) -> None:
-    """Decide what *section* and the sections in it leave to chance, right before it is opened."""
+    """Set what *section* and its inner sections leave to chance, right before it is opened."""
     for inner in nested_sections(section):
         type_of_section(inner).settle(inner)
 
 
 def qualified(cls: type) -> str:
-    """Return ``module.Class``."""
+    """Return the ``module.Class`` of a class."""
     return f"{cls.__module__}.{cls.__qualname__}"
 
 
 def class_names(cls: type) -> set[str]:
-    """Return ``module.Class`` of a class and of its base classes."""
+    """Return the ``module.Class`` of a class and of each of its base classes."""
     return set(map(qualified, cls.__mro__))
 
 
@@ -273,10 +274,10 @@ def remove_cached_blobs(fshelper: Any, blobs: Iterable[BlobRevision]) -> None:
 
 
 def remove_blobs(directory: str) -> None:
-    """Remove the files of all blobs in *directory*, and the directories that held nothing else."""
+    """Remove the files of all blobs in *directory*, and then its empty subdirectories."""
     for path in Path(directory).rglob(f"*{BLOB_SUFFIX}"):
         path.unlink()
     for inner, _, _ in os.walk(directory, topdown=False):
-        if inner != str(directory):
+        if inner != directory:
             with suppress(OSError):  # it is not empty
                 Path(inner).rmdir()

@@ -1,4 +1,4 @@
-"""The servers that a RelStorage uses, a database and memcached: addresses and versions."""
+"""The servers that RelStorage uses, a database and memcached: their addresses and versions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PRODUCTS = {
     "MySQLAdapter": _MYSQL,
     "OracleAdapter": "Oracle",
 }
-"""The product that an adapter connects to, by the name of its class or of a base class."""
+"""The product that an adapter is made for, by the name of its class or of a base class."""
 _QUERIES = {
     "PostgreSQL": "SHOW server_version",
     _MYSQL: "SELECT version()",
@@ -27,21 +27,21 @@ _QUERIES = {
 
 MEMCACHED_PORT = 11211
 _NETWORK = re.compile(
-    r"((inet6?|tcp):)?(?P<host>\[[^]]+\]|[^:\[\]/]+)(:(?P<port>\d+))?(:(?P<weight>\d+))?"
+    r"((inet6?|tcp):)?(?P<host>\[[^]]+\]|[^:\[\]/]+)(:(?P<port>\d+))?(:\d+)?"  # and a weight
 )
 
 
 def kind_of(adapter: Any) -> str | None:
-    """Return the product that an adapter is made for (MySQL for MariaDB), ``None`` if unknown."""
+    """Return the product that an adapter is made for (MySQL for MariaDB), or ``None``."""
     names = (_PRODUCTS.get(cls.__name__) for cls in type(adapter).__mro__)
     return next((name for name in names if name is not None), None)
 
 
 def driver_of(adapter: Any) -> Any:
-    """Return the driver of an open RelStorage adapter, ``None`` if it has none.
+    """Return the driver of an open RelStorage adapter, or ``None`` if it has none.
 
-    Before RelStorage 3 an adapter does not keep it; the function that connects to PostgreSQL is a
-    method of the driver.
+    Adapters before RelStorage 3 have no attribute for it; that for PostgreSQL has a method of the
+    driver, which opens connections.
     """
     connect = getattr(adapter.connmanager, "_db_connect_with_isolation", None)
     return getattr(adapter, "driver", None) or getattr(connect, "__self__", None)
@@ -50,7 +50,7 @@ def driver_of(adapter: Any) -> Any:
 def product_of(adapter: Any) -> tuple[str | None, str | None]:
     """Return the product that an open adapter connects to, and its version; ``None`` if unknown.
 
-    Asks the server for its version, in a connection of its own.
+    This opens another connection to ask the server for its version.
     """
     name = kind_of(adapter)
     if name is None:
@@ -77,13 +77,13 @@ def _result(adapter: Any, query: str) -> str | None:
 
 
 def memcached_addresses(servers: str | Sequence[str] | None) -> list[Address]:
-    """Return the addresses in ``cache-servers`` to which one can connect."""
+    """Return the addresses in the value of ``cache-servers``, without those of UDP and the like."""
     words = servers.split() if isinstance(servers, str) else servers or ()
     return [address for address in map(address_of, words) if address is not None]
 
 
 def address_of(text: str) -> Address | None:
-    """Return the address of a server as client libraries read it; ``None`` for UDP and the like."""
+    """Return the address that client libraries read from *text*; ``None`` for UDP and the like."""
     path = text.removeprefix("unix:")
     if path.startswith("/"):
         return path
@@ -92,7 +92,7 @@ def address_of(text: str) -> Address | None:
 
 
 def memcached_versions(servers: Iterable[Address]) -> list[str]:
-    """Return the different versions of the servers that answer."""
+    """Return the distinct versions of the servers that answer."""
     return sorted({version for version in map(version_of, servers) if version is not None})
 
 

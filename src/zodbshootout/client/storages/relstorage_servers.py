@@ -43,8 +43,8 @@ def driver_of(adapter: Any) -> Any:
     Adapters before RelStorage 3 have no attribute for it; that for PostgreSQL has a method of the
     driver, which opens connections.
     """
-    connect = getattr(adapter.connmanager, "_db_connect_with_isolation", None)
-    return getattr(adapter, "driver", None) or getattr(connect, "__self__", None)
+    connecting = getattr(adapter.connmanager, "_db_connect_with_isolation", None)
+    return getattr(adapter, "driver", None) or getattr(connecting, "__self__", None)
 
 
 def product_of(adapter: Any) -> tuple[str | None, str | None]:

@@ -22,12 +22,12 @@ from tests.fakes import (
 )
 from zodbshootout.client import session, storages
 from zodbshootout.client.benchmarks import benchmarks
-from zodbshootout.client.benchmarks.benchmark import Benchmark, CheckFailed
+from zodbshootout.client.benchmarks.benchmark import Benchmark, CheckFailed, Nothing, Unsupported
 from zodbshootout.client.benchmarks.cold import Cold
 from zodbshootout.client.benchmarks.reading import Reading, ReadSet, check_contents, read
 from zodbshootout.client.data.records import payload
 from zodbshootout.client.outcome import Failed, State
-from zodbshootout.client.storage_info import CacheUse
+from zodbshootout.client.storage_info import CacheUse, StorageInfo
 
 
 @pytest.fixture
@@ -276,11 +276,28 @@ def test_missing_objects_are_distinguished_from_changed_ones() -> None:
         check_contents([b"a"], [b"a", b"b"])
 
 
-def test_a_storage_without_prefetch_is_unsupported_and_not_failed(storage: FakeStorage) -> None:
+def test_a_benchmark_that_a_client_cannot_set_up_is_unsupported_and_not_failed(
+    storage: FakeStorage,
+) -> None:
+    class Refusing(Nothing):
+        def set_up(self) -> None:
+            raise Unsupported("FakeStorage has no prefetch")
+
     with pytest.raises(Failed) as caught:
-        measure(benchmarks()["prefetch_cold"], storage, parameters(), storage.clock)
+        measure(Refusing, storage, parameters(), storage.clock)
     assert caught.value.failure.state is State.UNSUPPORTED
     assert caught.value.failure.cause == "FakeStorage has no prefetch"
+
+
+@pytest.mark.parametrize(
+    ("prefetches", "refusal"),
+    [(True, None), (None, None), (False, "FakeStorage has no prefetch")],
+)
+def test_prefetch_cold_refuses_a_storage_that_is_known_to_have_no_prefetch(
+    prefetches: bool | None, refusal: str | None
+) -> None:
+    info = StorageInfo("FakeStorage", prefetches=prefetches)
+    assert benchmarks()["prefetch_cold"].refusal(info, parameters()) == refusal
 
 
 def test_a_crew_reports_a_failed_client_and_not_the_broken_waits_of_others(

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from zodbshootout.client.benchmarks.benchmark import CheckFailed, Unsupported
+from zodbshootout.client.benchmarks.benchmark import CheckFailed
 from zodbshootout.client.benchmarks.reading import OpeningReading, ReadSet
 from zodbshootout.client.data import tree
 from zodbshootout.client.specification import Parameters
@@ -74,11 +74,6 @@ class PrefetchCold(ColdReading):
         if info.prefetches is False:
             return f"{info.storage_name} has no prefetch"
         return super().refusal(info, parameters)
-
-    def set_up(self) -> None:
-        if not self.client.database.prefetches:
-            raise Unsupported(f"{self.client.database.storage_name} has no prefetch")
-        super().set_up()
 
     def run(self) -> None:
         read_set = self.next_set()

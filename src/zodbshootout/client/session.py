@@ -94,13 +94,11 @@ class Session:
         benchmark.client.transfers()
         benchmark.counts.clear()
         counted = self._lead + order.iterations
-        self._supply = benchmark.supply(counted + self._spare())
+        # Supply some of the uncounted iterations, too, so that they begin without a pause.
+        spare = max(2, order.iterations // 4) if self._goes_on else 0
+        self._supply = benchmark.supply(counted + spare)
         if self._supply < counted:
             raise RuntimeError(f"{benchmark.name}: prepared for {self._supply} iterations only")
-
-    def _spare(self) -> int:
-        """Return how many iterations to supply in advance in addition to those that count."""
-        return max(2, self._order.iterations // 4) if self._goes_on else 0
 
     @property
     def _goes_on(self) -> bool:

@@ -70,8 +70,7 @@ def section_of(storage: Storage) -> Any:
             imported = f"%import {getattr(error, 'package', None)}"
             if imported not in lines:
                 line = (getattr(error, "lineno", None) or 0) - len(storage.names)
-                message = str(getattr(error, "message", None) or error)
-                raise missing or BadSection(message, max(0, line)) from error
+                raise missing or BadSection(str(error.message or error), max(0, line)) from error
             # Perhaps only other sections of the configuration file need this import: omit it.
             line = lines.index(imported)
             missing = missing or BadSection(error.message, line + 1)

@@ -63,7 +63,7 @@ def fill_up(connection: Any, parameters: Parameters) -> int:
     This ends the transaction of *connection*.  Objects and chunks are stored as records, because
     pickling each object takes longer; another transaction then adds several chunks to the filler.
     """
-    total = first = _filler(connection.root(), parameters).total
+    total = before = _filler(connection.root(), parameters).total
     transactions = connection.transaction_manager
     transactions.commit()
     content = payload(parameters, _NO_CLIENT)
@@ -81,7 +81,7 @@ def fill_up(connection: Any, parameters: Parameters) -> int:
                 filler.chunks[len(filler.chunks)] = connection.get(oid)
                 filler.total += count
         connection.cacheMinimize()
-    return total - first
+    return total - before
 
 
 def _filler(root: Any, parameters: Parameters) -> Filler:

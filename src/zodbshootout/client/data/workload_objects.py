@@ -113,11 +113,11 @@ def store_objects(connection: Any, parameters: Parameters) -> None:
         objects.first = _reserve(connection, _total(parameters))
     first, stored = objects.first, objects.stored
     transactions.commit()
-    new = islice(_all_records(first, parameters), stored, None)
-    while batch := list(_batch(new)):
+    records = islice(_all_records(first, parameters), stored, None)
+    while batch := list(_batch(records)):
         chunk: bytes = storage.new_oid()
-        record = chunk_record([new.oid for new in batch], Persistent)
-        store_records(storage, [*batch, NewRecord(chunk, record)])
+        references = chunk_record([record.oid for record in batch], Persistent)
+        store_records(storage, [*batch, NewRecord(chunk, references)])
         with transactions:
             objects = _objects(connection, parameters)
             objects.chunks[len(objects.chunks)] = connection.get(chunk)
@@ -257,10 +257,10 @@ def new_record(maker: RecordMaker, kind: int, oid: bytes, size: int) -> NewRecor
     return NewRecord(oid, maker.record(oid, size))
 
 
-def _batch(new: Iterator[NewRecord]) -> Iterator[NewRecord]:
-    """Take the records of one transaction from *new*."""
+def _batch(records: Iterator[NewRecord]) -> Iterator[NewRecord]:
+    """Take the records of one transaction from *records*."""
     size = 0
-    for record in islice(new, CHUNK):
+    for record in islice(records, CHUNK):
         yield record
         size += len(record.record) + len(record.blob or b"")
         if size >= _COMMIT_SIZE:

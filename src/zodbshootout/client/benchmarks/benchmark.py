@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 __all__ = ["Benchmark", "CheckFailed", "Nothing", "Unsupported", "without_objects"]
 
 MAX_AT_ONCE = 2**16
-"""The most iterations of a stretch by default: their times take 0.5 MiB."""
+"""The default maximum number of iterations in a stretch; their times take 0.5 MiB."""
 MIN_OF_SEVERAL = 2
-"""The fewest iterations of each of several clients; see :func:`~.progress.throughput`."""
+"""The minimum number of iterations of each of several clients; see
+:func:`~.progress.throughput`."""
 
 
 def without_objects(parameters: Parameters) -> Parameters:

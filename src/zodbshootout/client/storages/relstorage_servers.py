@@ -10,18 +10,16 @@ from typing import Any
 from zodbshootout.client.storage_info import Address, connect
 
 SQLITE = "SQLite"
-_MYSQL = "MySQL"
-_MARIADB = "MariaDB"
 _PRODUCTS = {
     "Sqlite3Adapter": SQLITE,
     "PostgreSQLAdapter": "PostgreSQL",
-    "MySQLAdapter": _MYSQL,
+    "MySQLAdapter": "MySQL",
     "OracleAdapter": "Oracle",
 }
 """The product that an adapter is made for, by the name of its class or of a base class."""
 _QUERIES = {
     "PostgreSQL": "SHOW server_version",
-    _MYSQL: "SELECT version()",
+    "MySQL": "SELECT version()",
     "Oracle": "SELECT version FROM product_component_version WHERE product LIKE 'Oracle%'",
 }
 
@@ -58,8 +56,8 @@ def product_of(adapter: Any) -> tuple[str | None, str | None]:
     if name == SQLITE:
         return name, sqlite3.sqlite_version
     version = _result(adapter, _QUERIES[name])
-    if name == _MYSQL and version is not None and _MARIADB.lower() in version.lower():
-        name = _MARIADB
+    if name == "MySQL" and "mariadb" in (version or "").lower():
+        name = "MariaDB"
     return name, version
 
 

@@ -160,7 +160,7 @@ class Database:
         return StorageInfo(
             storage_name=self.storage_name,
             sharing=self.sharing,
-            prefetches=self.prefetches,
+            prefetches=hasattr(self.db.storage, "prefetch"),
             stores_blobs=self.stores_blobs,
             read_only=self.read_only,
             retry_flaw=_first(layer.retry_flaw() for layer in self._written_to),
@@ -193,11 +193,6 @@ class Database:
     def read_only(self) -> bool:
         """Whether the storage accepts no writes."""
         return any(layer.storage.isReadOnly() for layer in self._written_to)
-
-    @property
-    def prefetches(self) -> bool:
-        """Whether ``Connection.prefetch`` does anything."""
-        return hasattr(self.db.storage, "prefetch")
 
     @property
     def stores_blobs(self) -> bool:

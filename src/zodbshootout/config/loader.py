@@ -1,8 +1,8 @@
 """A ZConfig loader that also records the text of each section.
 
-What ZConfig makes of a section does not say which values come from a name of the run, such as
-``$main_port``, for ZConfig replaces these as it reads.  Nor can it read a section for another
-Python, whose packages define the section's type.  The text serves both.
+ZConfig replaces names of the run, such as ``$main_port``, as it reads, so a parsed section does not
+show which values contain them.  Nor can ZConfig read a section for another Python, whose packages
+define the section's type.  The text serves in both cases.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _KEY_AND_VALUE = re.compile(r"(?P<key>[^\s()]+)\s*(?P<value>\S.*)?")
 _REFERENCE = re.compile(
     r"\$(?:\$|\{(?P<braced>[a-z_]\w*)\}|(?P<bare>[a-z_]\w*))", re.IGNORECASE | re.ASCII
 )
-"""A reference in ZConfig's language, ``$name`` or ``${name}``; not to the environment."""
+"""ZConfig's reference to a name, ``$name`` or ``${name}``, or its ``$$`` for a single ``$``."""
 
 
 def lines_in_sections(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield each line with the types of the sections that it belongs to, outermost first.
+    """Yield each line with the types of the sections around it, outermost first.
 
-    The lines with which a section starts and ends belong to it.
+    The first and the last line of a section count as inside it.
     """
     stack: list[str] = []
     for line in text.splitlines():
@@ -52,10 +52,10 @@ class Line(NamedTuple):
 
 @dataclass(eq=False)
 class SectionText:
-    """The text of a section, in which the names that the file itself defines are replaced."""
+    """The text of a section, with the file's own definitions replaced by their values."""
 
     type: str = ""
-    """The type of the outermost section, to which :attr:`name` and :attr:`environment` belong."""
+    """The type of the outermost section; :attr:`name` and :attr:`environment` are also its own."""
     name: str = ""
     environment: str = ""
     """The name of the environment whose Python reads the section; empty for this Python."""
@@ -66,22 +66,23 @@ class SectionText:
     names: set[str] = field(default_factory=set)
     """The names of the run that these lines refer to, directly or through a definition."""
     values: dict[str, list[str]] = field(default_factory=dict)
-    """The values of this section's own keys by attribute, or by ``attribute.key`` of a mapping.
+    """The values of this section's own keys, by attribute or, in a mapping, by ``attribute.key``.
 
-    For another Python, the values of all keys in the section, by ``type.key`` of inner sections.
+    For another Python, the values of all keys in the outermost section, those of inner sections by
+    ``type.key``.
     """
 
     @property
     def whole(self) -> str:
         """The outermost section, readable without the rest of the file.
 
-        It refers to :attr:`names`, and to variables of the environment.
+        It still refers to :attr:`names` and to environment variables.
         """
         return "".join(f"{line.text}\n" for line in (*self.imports, *self.lines))
 
     @property
     def storage(self) -> str:
-        """The sections in the outermost one except ``<settings>``: of a server, its storage."""
+        """The sections in the outermost one except ``<settings>``: the storage of a server."""
         lines = lines_in_sections("\n".join(line.text for line in self.lines))
         inner = ((line, types[1:]) for line, types in lines)
         return "".join(f"{line}\n" for line, types in inner if types[:1] not in {(), ("settings",)})
@@ -89,16 +90,15 @@ class SectionText:
     def by_name(self, attribute: str, number: int = 0) -> str | None:
         """Return a value with ``$name`` for each name of the run, ``None`` if it refers to none.
 
-        *number* counts the values of an attribute that has several.
+        *number* is the index of the value if an attribute has several.
         """
         texts = self.values.get(attribute, ())
         shown, names = with_names(texts[number] if number < len(texts) else "")
         return shown if names else None
 
-    def value(self, key: str, names: Mapping[str, str]) -> str:
-        """Return the first value of a *key* with *names* replaced, empty without such a key."""
-        texts = next((texts for name, texts in self.values.items() if name.lower() == key), [""])
-        return str(substitute(texts[0], names))
+    def uri(self, names: Mapping[str, str]) -> str:
+        """Return the only value, that of a ``<zodburi>`` section, with *names* replaced."""
+        return str(substitute(next(iter(self.values.values()))[0], names))
 
     def place(self, line: int) -> Line:
         """Return a *line* of :attr:`whole`, counted from 1."""
@@ -106,7 +106,7 @@ class SectionText:
 
 
 def names_in(text: str) -> set[str]:
-    """Return the names that a file's text refers to, in lower case, except in comments."""
+    """Return the names that a file refers to outside comments, in lower case."""
     lines = (line for line in text.splitlines() if not line.lstrip().startswith("#"))
     return _references("\n".join(lines))
 
@@ -124,7 +124,7 @@ def with_names(text: str) -> tuple[str, set[str]]:
 
 
 class _OtherPython:
-    """A substitute for ZConfig's matcher: a section that another Python reads."""
+    """A stand-in for the matcher of a section that another Python reads."""
 
     def __init__(self, *types: str) -> None:
         self.types = types
@@ -137,7 +137,7 @@ class _OtherPython:
 class TextLoader(ConfigLoader):  # type: ignore[misc]
     """A loader that defines names of the run and records the texts of sections.
 
-    It overrides what ZConfig's parser calls and ZConfig's documentation names.
+    It overrides only methods that ZConfig documents and its parser calls.
     """
 
     def __init__(
@@ -146,22 +146,23 @@ class TextLoader(ConfigLoader):  # type: ignore[misc]
         """Define *names* of the run, and *definitions* in place of those in the file."""
         super().__init__(schema)
         self.texts: dict[Any, SectionText] = {}
-        """By the matcher of each section, which the section made by ZConfig knows."""
+        """The texts by the matchers of their sections; a parsed section knows its matcher."""
         self.outermost: list[SectionText] = []
         self.failed_imports: list[ZConfig.ConfigurationError] = []
-        """One for each import of a package that this Python does not have."""
+        """One for each imported package that this Python does not have."""
         self.place: tuple[str, int] = ("", 0)
-        """The file and the line that is read."""
+        """The URL and the number of the line that is being read."""
         self.environment = ""
-        """The environment of the outermost section that is read."""
+        """The environment of the outermost section that is being read."""
         self._names = names
-        self._meaning = {name: f"${{{name}}}" for name in names}
+        self._replacements = {name: f"${{{name}}}" for name in names}
+        """The texts that replace references: a name of the run stays a reference."""
         self.definitions = definitions
         for name, text in definitions.items():
             self.record_definition(name, text)
         self._import_lines: list[Line] = []
         self._imported_by: dict[str, Line] = {}
-        """The line that imports each type of section."""
+        """The line that imports each section type."""
 
     def loadResource(self, resource: Any) -> Any:  # noqa: N802
         matcher = self.createSchemaMatcher()
@@ -187,23 +188,24 @@ class TextLoader(ConfigLoader):  # type: ignore[misc]
         self._imported_by.update(dict.fromkeys(new, line))
 
     def startSection(self, parent: Any, type_: str, name: str | None) -> Any:  # noqa: N802
-        matcher, text = self._started(parent, type_, name)
+        matcher, text = self._new_section(parent, type_, name)
         self.texts[matcher] = text
         text.lines.append(Line(f"<{type_} {name}>" if name else f"<{type_}>", *self.place))
         return matcher
 
-    def _started(self, parent: Any, type_: str, name: str | None) -> tuple[Any, SectionText]:
-        outer = self.texts.get(parent)
+    def _new_section(self, parent: Any, type_: str, name: str | None) -> tuple[Any, SectionText]:
+        """Return the matcher and the text of a section that starts."""
         if isinstance(parent, _OtherPython):
             return _OtherPython(*parent.types, type_), self.texts[parent]
-        if outer is None and self.environment:
-            text = SectionText(type_, name or "", self.environment, list(self._import_lines))
+        if parent in self.texts:
+            text = replace(self.texts[parent], values={})
+        else:
+            text = SectionText(type_, name or "", self.environment)
             self.outermost.append(text)
+        if text.environment:
+            text.imports += self._import_lines
             return _OtherPython(), text
         matcher = super().startSection(parent, type_, name)
-        text = replace(outer, values={}) if outer else SectionText(type_, name or "")
-        if outer is None:
-            self.outermost.append(text)
         used = {*text.imports, self._imported_by.get(type_)}
         lines = dict.fromkeys(self._imported_by.values())
         text.imports[:] = [line for line in lines if line in used]
@@ -215,37 +217,35 @@ class TextLoader(ConfigLoader):  # type: ignore[misc]
         self.texts[matcher].lines.append(Line(f"</{type_}>", *self.place))
 
     def record_definition(self, name: str, text: str) -> None:
-        """Record what the file defines; its parser has checked it."""
-        self._meaning.setdefault(name, self._meant(text))
+        """Record a definition that the parser has checked; the first one of a name holds."""
+        self._replacements.setdefault(name, self._replaced(text))
 
     def record_value(self, matcher: Any, key: str, value: str) -> None:
-        """Record the value of a key in a section; the parser has checked it."""
-        text = self.texts.get(matcher)
-        if text is None:  # it is in no section
-            return
+        """Record the value of a key, which the parser has checked."""
+        text = self.texts[matcher]
         if isinstance(matcher, _OtherPython):
             attribute = ".".join([*matcher.types, key.replace("-", "_")])
             if attribute.lower() == "environment":
                 return
         else:
             attribute = _attribute(matcher.type, key)
-        meant = self._meant(value)
-        text.names |= _references(meant)
-        text.lines.append(Line(f"{key} {meant}".rstrip(), *self.place))
-        text.values.setdefault(attribute, []).append(meant)
+        replaced = self._replaced(value)
+        text.names |= _references(replaced)
+        text.lines.append(Line(f"{key} {replaced}".rstrip(), *self.place))
+        text.values.setdefault(attribute, []).append(replaced)
 
-    def _meant(self, text: str) -> str:
-        """Return *text* with the names replaced that the file defines."""
+    def _replaced(self, text: str) -> str:
+        """Return *text* with the file's own definitions replaced by their values."""
 
-        def meaning(reference: re.Match[str]) -> str:
+        def replacement(reference: re.Match[str]) -> str:
             name = reference["braced"] or reference["bare"] or ""
-            return self._meaning.get(name.lower(), reference[0])
+            return self._replacements.get(name.lower(), reference[0])
 
-        return _REFERENCE.sub(meaning, text)
+        return _REFERENCE.sub(replacement, text)
 
 
 class _Parser(ZConfigParser):  # type: ignore[misc]
-    """Tells its loader, which is its ``context``, what it reads and where."""
+    """A parser that reports to its loader, which ZConfig calls ``context``, as it reads."""
 
     __slots__ = ()
 
@@ -261,7 +261,7 @@ class _Parser(ZConfigParser):  # type: ignore[misc]
         return super().start_section(section, rest)
 
     def _environment_ahead(self, rest: str) -> str:
-        """Look ahead for the key ``environment`` of the section that begins here; "" without it."""
+        """Return the ``environment`` of the section that begins here, "" if it has none."""
         here = self.file.tell()
         environment = ""
         for line, types in lines_in_sections(f"<{rest}>\n{self.file.read()}"):

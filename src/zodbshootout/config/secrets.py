@@ -1,4 +1,4 @@
-"""Finds the secrets in a configuration, in URIs and DSNs, and in the environment."""
+"""Find the secrets in a configuration, in URIs and DSNs, and in the environment."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ZConfig.substitution import substitute
 SECRET_KEY = re.compile(
     r"pass(w|phrase|$)|pwd|secret|tokens?(?![a-z])|credential|api_?key", re.IGNORECASE
 )
-"""Found in the names of settings and environment variables whose values are secret."""
+"""Matches in the names of settings and environment variables whose values are secret."""
 
 _LINE = re.compile(r"^[ \t]*(?:%define[ \t]+)?(?P<key>[^\s<>%#()]+)[ \t]+(?P<value>\S.*?)[ \t]*$")
 _CONNINFO = re.compile(
@@ -32,7 +32,7 @@ _NO_SECRETS = {"PWD", "OLDPWD"}
 _SWITCHES = frozenset({"true", "false", "yes", "no", "on", "off", "none", "null"})
 _SMALL_NUMBER = re.compile(r"\d{1,6}")
 _PREFIXES = ("PG", "MYSQL", "MARIADB", "ORACLE", "RS_", "ZEO_")
-"""Prefixes of variables that database clients read; others are secret only if long enough."""
+"""Prefixes of variables that database clients read: their values are secret however short."""
 
 
 def of_configuration(
@@ -42,28 +42,28 @@ def of_configuration(
     *,
     follow: bool = True,
 ) -> set[str]:
-    """Return the secrets in the *text* of a configuration.
+    """Return the secrets in a configuration's *text*, in *names* and in the *environment*.
 
     The run defines *names*.  For *follow* see :func:`of_uri`.
     """
     secrets = {value for name, value in names.items() if SECRET_KEY.search(name)}
     secrets.update(_of_environment(environment))
-    meaning = dict(names)
+    defined = dict(names)
     for line in text.splitlines():
         match = _LINE.match(line)
         if match is None:
             continue
         key, raw = match["key"], match["value"]
-        value = _substituted(raw, meaning)
+        value = _substituted(raw, defined)
         if line.lstrip().startswith("%define"):
-            meaning[key.lower()] = value
+            defined[key.lower()] = value
         for form in {raw, value}:
             secrets.update(_of_setting(key, form, follow=follow))
     return secrets
 
 
 def of_uri(uri: str, *, follow: bool = True) -> Iterator[str]:
-    """Yield every possible password of a URI, or of one within it.
+    """Yield every possible password in a URI, and in those within it.
 
     An unquoted password may contain a character that ends it for some parsers.  The password up to
     each such character is secret, and so are the pieces between them, for an error may quote one.
@@ -83,7 +83,7 @@ def of_uri(uri: str, *, follow: bool = True) -> Iterator[str]:
 
 
 def _of_authority(uri: str, start: re.Match[str]) -> Iterator[str]:
-    """Yield every possible password before the host; *start* matches the beginning of both."""
+    """Yield every possible password between ``://``, which *start* matches, and the host."""
     rest = uri[start.end() :]
     authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
     for end in {rest.find("@"), rest.rfind("@"), authority.rfind("@")} - {-1}:
@@ -111,7 +111,7 @@ def _of_setting(key: str, value: str, *, follow: bool) -> Iterator[str]:
     # The name of a variable is no secret: the user has to set it.
     if SECRET_KEY.search(key) and not ENVIRONMENT_REFERENCE.fullmatch(value):
         yield value
-        yield from _pieces(value) if "$" in value else ()  # ZConfig may name one
+        yield from _pieces(value) if "$" in value else ()  # ZConfig's errors quote one
     if "://" in value or ":(" in value:
         yield from of_uri(value, follow=follow)
     if "=" in value:

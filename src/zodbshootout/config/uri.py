@@ -1,7 +1,7 @@
 """ZODB URIs, which zodburi resolves: a database in one word.
 
-Each URI is translated into the section that would open the same storage.  That section is not
-opened, but says what any section of a contender says, such as how many processes can open it.
+Each URI is translated into the section that would open the same storage.  That section is never
+opened; like the section of any contender, it shows for example how many processes can open it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ZEO_PORT = 9991
 
 
 def _unusable(uri: str, reason: str) -> ValueError:
-    """Return an error of one line, of the type to which ZConfig adds the place in the file."""
+    """Return an error of one line without passwords; ZConfig adds the place in the file."""
     return ValueError(Mask(of_uri(uri))(f"{uri.rstrip(':')}: {reason}"))
 
 
@@ -65,7 +65,7 @@ def source_of(uri: str) -> Source:
 def checked(uri: str) -> str:
     """Return *uri* unchanged.
 
-    :raises ValueError: if no storage can be made of it; ZConfig adds the line
+    :raises ValueError: if it does not describe a storage; ZConfig adds the line
     """
     _described(uri)
     return uri
@@ -92,7 +92,7 @@ def _described(uri: str) -> tuple[Any, dict[str, Any]]:
 
 
 def _check_form(uri: str) -> None:
-    """Check what zodburi would refuse without a reason, or misunderstand."""
+    """Refuse what zodburi would misunderstand, or refuse without a reason."""
     scheme = scheme_of(uri)
     if not uri.isprintable():
         raise _unusable(scheme, "a URI is one line of printable characters")
@@ -127,7 +127,7 @@ def _resolved(uri: str) -> tuple[Callable[[], Any], dict[str, Any]]:
 
 def _reason(error: Exception, uri: str) -> str:
     """Return the message of an exception without the URI, in one line."""
-    # The text of a KeyError would be a literal of its message.
+    # str() of a KeyError is the repr() of its message.
     message = error.args[0] if isinstance(error, KeyError) and error.args else error
     text = " ".join(str(message).split())
     _, _, rest = text.rpartition(uri)
@@ -252,4 +252,4 @@ _DESCRIPTIONS: Mapping[str, Callable[[str], Any]] = {
     "sqlite": _of_sqlite,
     "zeo": _of_zeo,
 }
-"""Translations by scheme.  Nothing is known of other schemes before the storage is open."""
+"""Translations by scheme.  A storage of another scheme is unknown until it is open."""

@@ -230,7 +230,7 @@ def _contender(text: SectionText, section: Any, configuration: Configuration) ->
 def _storage(text: SectionText, names: Mapping[str, str]) -> Storage:
     """Return what a client needs to open the section, and nothing of the rest of the file."""
     if text.type == "zodburi":
-        return Storage(uri=text.value("uri", names))
+        return Storage(uri=text.uri(names))
     return Storage(section=text.whole, names={name: names[name] for name in sorted(text.names)})
 
 

@@ -1,7 +1,7 @@
 """Virtual environments, made once and kept as long as they are used.
 
-The name of an environment's directory is a hash of what it is made of.  Beside it is a lock file,
-whose time of modification is that of the last use.
+An environment's directory is named after a hash of what it is made of.  Next to it is a lock file,
+whose modification time is the time of the last use.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _INSTALL_TIMEOUT = 3600.0
 _SOURCES = "sources"
 """The directory in which checkouts are built."""
 _COMPLETE = "made"
-"""The file that marks a complete environment; its time of modification is that of the making."""
+"""The file that marks a complete environment; its modification time is when that was made."""
 _FROM_INPUT = ("--requirement", "/dev/stdin")
 """Arguments of pip and uv for requirements from the standard input."""
 _PROBE = """
@@ -89,14 +89,14 @@ class Maker:
 
     guardian: Guardian
     tell: Callable[[str], None] = lambda _: None
-    """Called with messages about the progress."""
+    """Takes messages about the progress."""
     cache: Path = field(
         default_factory=lambda: platformdirs.user_cache_path("zodbshootout") / "environments"
     )
     """The directory that keeps the environments."""
 
     def interpreter(self, environment: Environment, modules: Path) -> Interpreter:
-        """Return the Python of an environment, which is made if it is not in the cache.
+        """Return the Python of an environment; make the environment if it is not in the cache.
 
         *modules* is the directory to which :func:`carry_to` has copied our modules.
 
@@ -189,7 +189,7 @@ class Maker:
 
     @contextmanager
     def _locked(self, environment: Environment, directory: Path) -> Iterator[None]:
-        """Keep other runs from making, or removing, the same environment meanwhile."""
+        """Keep other runs from making or removing the same environment until the context ends."""
         lock = directory.with_suffix(".lock")
         while True:
             try:
@@ -211,16 +211,16 @@ class Maker:
     def _run(self, command: Sequence[str], requirements: Sequence[str], python: Path) -> None:
         """Run an installer, which reads requirements from its standard input.
 
-        A URL may contain a password, and everybody can see the command line of a process.
+        Their URLs may contain passwords, and everybody can see the command line of a process.
         """
-        # PyPy 7.3.11, which is Debian 12's, does not know how C++ is linked; RelStorage needs that.
-        known = {"LDCXXSHARED": "c++ -shared"} if _probed(python).implementation == "PyPy" else {}
-        with TemporaryFile() as output, TemporaryFile() as wanted:
-            wanted.write("\n".join(requirements).encode())
-            wanted.seek(0)
+        # PyPy 7.3.11, in Debian 12, has no default command to link C++, which RelStorage needs.
+        linker = {"LDCXXSHARED": "c++ -shared"} if _probed(python).implementation == "PyPy" else {}
+        with TemporaryFile() as output, TemporaryFile() as standard_input:
+            standard_input.write("\n".join(requirements).encode())
+            standard_input.seek(0)
             installer = self.guardian.start(
-                command, stdin=wanted, stdout=output, stderr=subprocess.STDOUT,
-                env={**known, **foreign_environment()},
+                command, stdin=standard_input, stdout=output, stderr=subprocess.STDOUT,
+                env={**linker, **foreign_environment()},
             )  # fmt: skip
             try:
                 exit_code = installer.exit_code(_INSTALL_TIMEOUT)
@@ -251,7 +251,7 @@ def _steps(
 ) -> Iterator[tuple[Sequence[str], Sequence[str]]]:
     """Yield the commands that make an environment in *directory*, each with its requirements.
 
-    The caller has to run a command before it asks for the next one.
+    Run each command before asking for the next one.
     """
     inside = str(directory / "bin" / "python")
     uv = shutil.which("uv")
@@ -271,7 +271,7 @@ def _steps(
         _add_ours(directory)
         paths = [requirement for requirement in requirements if Path(requirement).is_absolute()]
         if paths:
-            # They replace installed packages, even those of the same version.
+            # Local packages replace installed ones, even those of the same version.
             wheels = directory / "wheels"
             yield [*pip, "wheel", "--no-deps", "--wheel-dir", str(wheels), *_FROM_INPUT], paths
             built = sorted(map(str, wheels.iterdir()))
@@ -291,7 +291,7 @@ def _add_ours(directory: Path) -> None:
 
 
 def _copied(requirements: Sequence[str], directory: Path) -> list[str]:
-    """Return the requirements with copies of checkouts, because a build writes into a checkout."""
+    """Return the requirements with checkouts replaced by copies: a build writes into them."""
     ignored = shutil.ignore_patterns("__pycache__", ".tox", ".venv", "build", "*.egg-info")
     copied = list(requirements)
     for number, requirement in enumerate(requirements):
@@ -304,7 +304,7 @@ def _copied(requirements: Sequence[str], directory: Path) -> list[str]:
 
 
 def _installed() -> list[str]:
-    """Return the packages of this Python, as a part of the key."""
+    """Return the packages of this Python, as parts of an environment's key."""
     packages = {
         f"{package.name} {package.version} {package.read_text('direct_url.json')}"
         for package in distributions()

@@ -10,7 +10,7 @@ from relstorage.adapters.mysql import MySQLAdapter
 from relstorage.adapters.mysql.schema import MySQLSchemaInstaller, MySQLVersionDetector
 
 REPORTED = "5.7.44"
-"""The version of MySQL that RelStorage takes MariaDB for, which understands its statements."""
+"""The version of MySQL that MariaDB is reported as; both understand the same statements."""
 
 _FIRST_WITH_INLINE_REFERENCES = {"MariaDB": (10, 5), "MySQL": (9, 0)}
 _REFERENCES = re.compile(
@@ -43,18 +43,18 @@ def honours_inline_references(version: str) -> bool:
 
 
 def without_inline_references(statement: str) -> str:
-    """Return a CREATE TABLE without the ``REFERENCES`` in definitions of columns.
+    """Return a CREATE TABLE statement without the ``REFERENCES`` in definitions of columns.
 
-    Those of ``FOREIGN KEY (...) REFERENCES ...`` stay.
+    Those in ``FOREIGN KEY (...) REFERENCES ...`` stay.
     """
     return _REFERENCES.sub(lambda match: match["of_the_table"] or "", statement)
 
 
 class VersionDetector(MySQLVersionDetector):  # type: ignore[misc]
-    """Reports MariaDB to RelStorage as MySQL 5.7, and MySQL as it is."""
+    """A detector that reports MariaDB to RelStorage as MySQL 5.7, and MySQL as it is."""
 
     server_version: str | None = None
-    """The version that the server itself reports; ``None`` before it was asked."""
+    """The version that the server itself reports; ``None`` until it is asked."""
 
     def _fetch_version_from_server(self, cursor: Any) -> str:
         version = self.server_version = str(super()._fetch_version_from_server(cursor))
@@ -62,14 +62,14 @@ class VersionDetector(MySQLVersionDetector):  # type: ignore[misc]
 
 
 class SchemaInstaller(MySQLSchemaInstaller):  # type: ignore[misc]
-    """Installs RelStorage's schema, without foreign keys that the server would reject.
+    """An installer of RelStorage's schema without foreign keys that the server would reject.
 
     Its ``version_detector`` has to be a :class:`VersionDetector`.
     """
 
     @property
     def leaves_out_references(self) -> bool:
-        """Whether ``object_state`` differs from RelStorage's; the server has been asked."""
+        """Whether ``object_state`` differs from RelStorage's; ask for the version before."""
         return self._original_template != self.CREATE_OBJECT_STATE_TMPL
 
     @property
@@ -89,8 +89,8 @@ class SchemaInstaller(MySQLSchemaInstaller):  # type: ignore[misc]
         super()._create_object_state(cursor)
 
     def _read_proc_files(self) -> Mapping[str, str]:
-        # RelStorage looks for them in the directory of the installer's module, and caches the
-        # result for all installers: with this class it would be empty.
+        # RelStorage would look in the directory of this class's module, find none, and cache that
+        # for all installers.
         own = MySQLSchemaInstaller(
             driver=self.driver,
             version_detector=self.version_detector,
@@ -102,7 +102,7 @@ class SchemaInstaller(MySQLSchemaInstaller):  # type: ignore[misc]
 
 
 class MySQLOrMariaDBAdapter(MySQLAdapter):  # type: ignore[misc]
-    """RelStorage's adapter with another version detector and another schema installer."""
+    """RelStorage's adapter with our version detector and schema installer."""
 
     version_detector: Any
 
@@ -122,7 +122,7 @@ class MySQLOrMariaDBAdapter(MySQLAdapter):  # type: ignore[misc]
     def server_version(self) -> str:
         """The version that the server reports; it is asked once.
 
-        The driver's exceptions go through if it cannot connect.
+        If it cannot connect, the driver's exception is raised.
         """
         if self.version_detector.server_version is None:
             self.connmanager.open_and_call(
@@ -134,7 +134,7 @@ class MySQLOrMariaDBAdapter(MySQLAdapter):  # type: ignore[misc]
     def corrections(self) -> tuple[str, ...]:
         """The differences from RelStorage's own adapter on this server, in a few words each.
 
-        The driver's exceptions go through if it cannot connect.
+        If it cannot connect, the driver's exception is raised.
         """
         version = self.server_version
         corrections = []

@@ -16,7 +16,7 @@ class AdapterWithTextIndex(Adapter):  # type: ignore[misc]
     """Newt DB's adapter, which also creates a text index when it creates its tables."""
 
     def create(self, options: Any) -> Any:
-        """Return the adapter; nothing is connected to yet."""
+        """Return the adapter, without connecting to a database."""
         adapter = super().create(options)
         create_tables = adapter.schema.create
 

@@ -1,4 +1,4 @@
-"""Records what an application does with its storage, to describe and to replay it elsewhere.
+"""Record what an application does with its storage, to describe and to replay it elsewhere.
 
 In the application's configuration::
 
@@ -12,8 +12,8 @@ In the application's configuration::
       </recording>
     </zodb_db>
 
-or, where a program opens its storage itself, :func:`record`.  No content is recorded, and no names
-of classes, of users or of files.  This package needs ZODB alone.
+or, if a program opens its storage itself, :func:`record`.  No content is recorded, and no names of
+classes, of users or of files.  This package depends on ZODB alone.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def record(storage: Any, path: str | os.PathLike[str], limits: Limits | None = N
     Each process writes a file into the directory *path*.  No exception is raised if that fails: the
     recording ends, and one line in the log says why.
     """
-    # Reports import this package to describe workloads, and know no ZODB.
+    # Imported late: reports import this package to describe workloads, without ZODB.
     from zodbshootout.recording.storage import facts_of, wrap
 
     recorder = Recorder(Path(path), limits or Limits(), partial(facts_of, storage))

@@ -30,7 +30,7 @@ _HEAD = struct.Struct("<4sIII")
 _COUNTS = struct.Struct("<II")
 """The numbers of segments and of entries in the table."""
 _SEGMENT = struct.Struct("<IIQ")
-"""A connection, the number of its events, and the instant from which their gaps are added up."""
+"""A connection, the number of its events, and the start of the first one in units of `_TICK`."""
 _TICK = 100
 """The unit of gaps and durations, in nanoseconds."""
 _MAX_TICKS = 2**32 - 1
@@ -55,11 +55,11 @@ class Kind(IntEnum):
     """The oid was allocated."""
     TPC_BEGIN = 7
     STORE = 8
-    """A record of *number* bytes was stored over the revision *serial*, or new if that is 0."""
+    """A record of *number* bytes was stored over the revision *serial*; it is new if that is 0."""
     STORE_RESOLVABLE = 9
-    """The same of an object whose class resolves conflicts."""
+    """The same for an object whose class resolves conflicts."""
     STORE_BLOB = 10
-    """The file of a blob of *number* bytes was stored with the record before."""
+    """The file of a blob of *number* bytes was stored with the preceding record."""
     READ_CURRENT = 11
     """The revision *serial* had to be the current one."""
     VOTE = 12
@@ -70,9 +70,9 @@ class Kind(IntEnum):
     END = 15
     """The transaction ended; its thread used *number* nanoseconds of processor time."""
     CONFLICT = 16
-    """A conflict in an event of the kind *number*, which is not recorded."""
+    """A conflict in a call of the kind *number*, which is recorded only as this event."""
     FAILURE = 17
-    """Another exception in an event of the kind *number*, which is not recorded."""
+    """Another exception in a call of the kind *number*, which is recorded only as this event."""
 
 
 BEGINS = frozenset({int(Kind.BEGIN), int(Kind.BEGIN_ALL)})
@@ -92,8 +92,8 @@ class Event(NamedTuple):
 
 FIELDS = len(Event._fields)
 Segment = tuple[int, Sequence[Any]]
-"""The number of a connection, and the fields of its events one after the other, in the order of
-their starts: a list of them is appended to much faster than one of tuples."""
+"""The number of a connection, and the fields of its events in the order of their starts, in one
+flat list: appending to that is much faster than to a list of tuples."""
 
 
 class FormatError(ValueError):
@@ -101,12 +101,12 @@ class FormatError(ValueError):
 
 
 def header(facts: Mapping[str, Any]) -> bytes:
-    """Return the beginning of a file: two lines, the second of which has *facts* in JSON."""
+    """Return the first two lines of a file: the version, and *facts* in JSON."""
     return MAGIC + b"%d\n" % VERSION + json.dumps(facts).encode() + b"\n"
 
 
 def read_header(file: BinaryIO) -> dict[str, Any]:
-    """Read the facts in the beginning of a file.
+    """Read the header of a file; return its facts.
 
     :raises FormatError: if the file is no workload, or one of a later version
     """
@@ -130,27 +130,27 @@ def read_header(file: BinaryIO) -> dict[str, Any]:
 
 
 def encode(segments: Iterable[Segment]) -> bytes:
-    """Return a chunk with the events of several connections, each of which has some."""
+    """Return a chunk with the events of several connections, at least one of each."""
     segments = list(segments)
-    fields = list(chain.from_iterable(of_connection for _, of_connection in segments))
-    kinds, oids, numbers, serials, starts, ends = (fields[place::FIELDS] for place in range(FIELDS))
+    fields = list(chain.from_iterable(own_fields for _, own_fields in segments))
+    kinds, oids, numbers, serials, starts, ends = (fields[field::FIELDS] for field in range(FIELDS))
     # Instants are rounded before they are subtracted, so that no errors add up.
     starts = list(map(floordiv, starts, repeat(_TICK)))
     ends = list(map(floordiv, ends, repeat(_TICK)))
-    # Concatenated, because collecting garbage would look at millions of tuples.
+    # The keys are concatenated: the garbage collector would visit millions of tuples.
     table: dict[bytes, int] = defaultdict(count().__next__)
-    places = array("I", map(table.__getitem__, map(add, oids, serials)))
-    heads, gaps, done = [], [], 0
-    for connection, of_connection in segments:
-        first, done = done, done + len(of_connection) // FIELDS
-        heads.append(_SEGMENT.pack(connection, done - first, starts[first]))
-        gaps += [0, *map(sub, starts[first + 1 : done], ends[first : done - 1])]
+    entries = array("I", map(table.__getitem__, map(add, oids, serials)))
+    heads, gaps, stop = [], [], 0
+    for connection, own_fields in segments:
+        first, stop = stop, stop + len(own_fields) // FIELDS
+        heads.append(_SEGMENT.pack(connection, stop - first, starts[first]))
+        gaps += [0, *map(sub, starts[first + 1 : stop], ends[first : stop - 1])]
     payload = b"".join(
         [
             _COUNTS.pack(len(segments), len(table)),
             *heads,
             bytes(kinds),
-            _planes(places),
+            _planes(entries),
             _planes(_ticks(gaps)),
             _planes(_ticks(list(map(sub, ends, starts)))),
             _planes(array("Q", numbers)),
@@ -175,29 +175,28 @@ def _planes(numbers: array[int]) -> bytes:
     return _transposed(numbers.tobytes(), numbers.itemsize)
 
 
-def _transposed(text: bytes, width: int) -> bytes:
-    """Return the first bytes of all items, then the second ones: like bytes compress better."""
-    return b"".join(text[place::width] for place in range(width))
+def _transposed(column: bytes, width: int) -> bytes:
+    """Return the first bytes of all items, then all second ones etc.; these compress better."""
+    return b"".join(column[byte::width] for byte in range(width))
 
 
 def decode(packed: bytes) -> list[Segment]:
     """Return the events of a chunk's payload."""
     payload = BytesIO(zlib.decompress(packed))
-    segments, entries = _COUNTS.unpack(payload.read(_COUNTS.size))
+    segments, keys = _COUNTS.unpack(payload.read(_COUNTS.size))
     heads = list(_SEGMENT.iter_unpack(payload.read(segments * _SEGMENT.size)))
-    events = sum(of_connection for _, of_connection, _ in heads)
+    events = sum(own_events for _, own_events, _ in heads)
     kinds = _column(payload, events, 1)
-    places, gaps, durations = (_array("I", _column(payload, events, 4)) for _ in range(3))
+    entries, gaps, durations = (_array("I", _column(payload, events, 4)) for _ in range(3))
     numbers = _array("Q", _column(payload, events, 8))
-    keys = _column(payload, entries, 16)
-    table = [(keys[at : at + 8], keys[at + 8 : at + 16]) for at in range(0, len(keys), 16)]
+    table = list(struct.iter_unpack("8s8s", _column(payload, keys, 16)))
     decoded: list[Segment] = []
-    rows = zip(kinds, places, gaps, durations, numbers)  # noqa: B905
-    for connection, of_connection, instant in heads:
+    rows = zip(kinds, entries, gaps, durations, numbers)  # noqa: B905
+    for connection, own_events, first_start in heads:
         fields: list[Any] = []
-        end = instant
-        for kind, place, gap, duration, number in islice(rows, of_connection):
-            oid, serial = table[place]
+        end = first_start
+        for kind, entry, gap, duration, number in islice(rows, own_events):
+            oid, serial = table[entry]
             start = end + gap
             end = start + duration
             fields += (kind, oid, number, serial, start * _TICK, end * _TICK)
@@ -208,13 +207,13 @@ def decode(packed: bytes) -> list[Segment]:
 def _column(payload: BytesIO, items: int, width: int) -> bytes:
     """Read the next column, whose items are *width* bytes long."""
     column = bytearray(items * width)
-    for place in range(width):
-        column[place::width] = payload.read(items)
+    for byte in range(width):
+        column[byte::width] = payload.read(items)
     return bytes(column)
 
 
-def _array(code: str, text: bytes) -> array[int]:
-    numbers = array(code, text)
+def _array(code: str, column: bytes) -> array[int]:
+    numbers = array(code, column)
     if sys.byteorder == "big":
         numbers.byteswap()
     return numbers
@@ -230,48 +229,48 @@ def read_chunks(file: BinaryIO) -> Iterator[list[Segment]]:
 
 
 def first_and_last(file: BinaryIO) -> Iterator[list[Segment]]:
-    """Read the first and the last chunk of a file whose header was read; they may be the same.
+    """Read the first and the last chunk of a file whose header was read; an only chunk twice.
 
     :raises FormatError: if the file ends inside a chunk, or one of these is damaged
     """
     last = 0
     while (head := _read_head(file)) is not None:
-        at, length, _ = head
+        offset, length, _ = head
         if not last:
             yield _read_payload(file, *head)
         else:
             file.seek(length, SEEK_CUR)
-        last = at
+        last = offset
     if last:
         file.seek(last)
         yield from islice(read_chunks(file), 1)
 
 
 def _read_head(file: BinaryIO) -> tuple[int, int, int] | None:
-    """Return where a chunk begins, the length of its payload and its checksum.
+    """Return the offset of a chunk, the length of its payload and its checksum.
 
     Return ``None`` at the end of the file.
     """
-    at = file.tell()
+    offset = file.tell()
     head = file.read(_HEAD.size)
     if not head:
         return None
     if len(head) < _HEAD.size:
-        raise _cut_off(at)
+        raise _cut_off(offset)
     mark, length, checksum, _ = _HEAD.unpack(head)
     if mark != _MARK:
-        raise FormatError(f"damaged at byte {at}: no chunk begins there")
-    return at, length, checksum
+        raise FormatError(f"damaged at byte {offset}: no chunk begins there")
+    return offset, length, checksum
 
 
-def _read_payload(file: BinaryIO, at: int, length: int, checksum: int) -> list[Segment]:
+def _read_payload(file: BinaryIO, offset: int, length: int, checksum: int) -> list[Segment]:
     packed = file.read(length)
     if len(packed) < length:
-        raise _cut_off(at)
+        raise _cut_off(offset)
     if zlib.crc32(packed) != checksum:
-        raise FormatError(f"damaged: the checksum of the chunk at byte {at} is wrong")
+        raise FormatError(f"damaged: the checksum of the chunk at byte {offset} is wrong")
     return decode(packed)
 
 
-def _cut_off(at: int) -> FormatError:
-    return FormatError(f"cut off after byte {at}; to keep what is whole: truncate -s {at}")
+def _cut_off(offset: int) -> FormatError:
+    return FormatError(f"cut off after byte {offset}; to keep what is whole: truncate -s {offset}")

@@ -11,7 +11,7 @@ from zodbshootout.recording import Limits, record
 
 
 def fraction(text: str) -> float:
-    """Return the fraction that is meant by a percentage like ``10%``.
+    """Return a percentage like ``10%`` as a fraction.
 
     :raises ValueError: if *text* is no percentage above 0 and up to 100
     """
@@ -23,15 +23,15 @@ def fraction(text: str) -> float:
 
 
 class RecordingFactory(BaseConfig):  # type: ignore[misc]
-    """Opens the storage of a ``<recording>`` section."""
+    """The factory of a ``<recording>`` section's storage."""
 
     def open(self) -> Any:
-        """Open the storage inside, and return it recorded."""
-        wanted = self.config.while_exists
+        """Open the storage inside, and return the one that records it."""
+        while_exists = self.config.while_exists
         limits = Limits(
             self.config.max_size,
             self.config.sample,
-            None if wanted is None else Path(wanted),
+            None if while_exists is None else Path(while_exists),
             self.config.anonymous,
         )
         return record(self.config.storage.open(), self.config.path, limits)

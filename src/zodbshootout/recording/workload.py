@@ -1,4 +1,4 @@
-"""Reads recorded workloads, transaction by transaction."""
+"""Read recorded workloads, transaction by transaction."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _END = int(Kind.END)
 
 @dataclass
 class Transaction:
-    """The events of a connection from the polls before its first other event to its end."""
+    """The events of a transaction on one connection, including the polls before it."""
 
     process: int
-    """The number of the file, from 0 on."""
+    """The index of its file in :attr:`Workload.files`."""
     connection: int
     events: list[tuple[int, bytes, int, bytes, int, int]] = field(default_factory=list)
     """Each as the fields of an :class:`~zodbshootout.recording.chunks.Event`."""
@@ -46,7 +46,7 @@ class Workload:
     """The files that processes have recorded into a directory, or a single one of them."""
 
     def __init__(self, path: Path) -> None:
-        """Find the files.
+        """Find the files and read their headers.
 
         :raises WorkloadError: if there is none, or one is not a workload
         :raises OSError: if one cannot be read
@@ -69,11 +69,11 @@ class Workload:
 
     @property
     def size(self) -> int:
-        """The bytes of all files."""
+        """The size of all files in bytes."""
         return sum(file.stat().st_size for file in self.files)
 
     def transactions(self) -> Iterator[Transaction]:
-        """Return the transactions of one process after the other, by their ends.
+        """Yield the transactions of one process after the other, in the order of their ends.
 
         Those in which nothing was done are left out.
 
@@ -100,7 +100,7 @@ class Workload:
         return min(starts, default=0), max(ends, default=0)
 
     def offset(self, process: int) -> int:
-        """Return the nanoseconds to add to a process's instants for those since 1970."""
+        """Return what to add to a process's instants for nanoseconds since 1970."""
         facts = self.facts[process]
         return int(facts["time"]) - int(facts["clock"])
 

@@ -1,8 +1,7 @@
-"""Addresses of servers: free ports, what answers there, and the names that stand for them."""
+"""Addresses of servers: free ports, checks whether servers answer, and the names for them."""
 
 from __future__ import annotations
 
-import errno
 import ipaddress
 import re
 import secrets
@@ -39,12 +38,12 @@ def greets(address: tuple[str, int]) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether no other host can reach a *host*."""
+    """Return whether *host* is a loopback address, which no other host can reach."""
     return _resolved(host).is_loopback
 
 
 def client_address(host: str) -> str | None:
-    """Return the address that all clients of a *host* connect from, ``None`` if they differ."""
+    """Return the address from which all clients connect to *host*, ``None`` if it can differ."""
     address = _resolved(host)
     if not address.is_loopback:
         return None
@@ -55,7 +54,7 @@ def _resolved(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
     try:
         answers = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
-        return ipaddress.ip_address("203.0.113.0")  # of no host: reserved for documentation
+        return ipaddress.ip_address("203.0.113.0")  # no host has it: it is for documentation
     return ipaddress.ip_address(answers[0][4][0])
 
 
@@ -69,11 +68,9 @@ def reserved_port(host: str = HOST) -> Iterator[int]:
     port was free a moment ago.
 
     :raises OSError: if *host* is not an address of this host
+    :raises UnicodeError: if it cannot be the name of a host
     """
-    try:
-        family, *_, address = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)[0]
-    except UnicodeError as error:
-        raise OSError(errno.EINVAL, str(error)) from error
+    family, *_, address = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)[0]
     with socket.socket(family) as holder:
         if sys.platform == "linux":
             holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -132,7 +129,7 @@ def given_names(
 
 
 def servers_of(names: Collection[str], configuration: Configuration) -> list[ServerSection]:
-    """Return the servers of the *names* and those that these need, in the configured order."""
+    """Return the servers that *names* belong to and those they need, in the configured order."""
     servers = {server.name: server for server in configuration.servers}
     needed: set[str] = set()
     names = set(names)
@@ -176,8 +173,8 @@ def _port(source: Source, server: str, host: str, stack: ExitStack) -> int:
         )
     try:
         return stack.enter_context(reserved_port(host))
-    except OSError as error:
+    except (OSError, UnicodeError) as error:
         raise UserError(
             f"{source.path}: server {server}: listen {host} is no address of this host: "
-            f"{error.strerror}"
+            f"{getattr(error, 'strerror', error)}"
         ) from None

@@ -1,4 +1,4 @@
-"""``--hosts``: the Dask cluster that it names, which runs already or is started here."""
+"""The Dask cluster that ``--hosts`` names, which runs already or is started here."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ _CLASS_KEYS = ("version", "module", "class", "args", "kwargs")
 def cluster_for(
     hosts: str | None, guardian: Guardian, directory: Path, *, start: bool = True
 ) -> Iterator[Cluster | None]:
-    """Connect with the cluster that ``--hosts`` names, or start it; ``None`` without that option.
+    """Connect to the cluster that ``--hosts`` names, or start it; ``None`` without that option.
 
     A cluster that is started here ends with the context, and keeps its files in *directory*.
-    Without *start* nothing is started: the cluster has as many workers as it would have, without
-    addresses.
+    Without *start*, nothing is started: instead of such a cluster there is one with the same number
+    of workers, which have no addresses.
     """
     if hosts is None:
         yield None
@@ -91,7 +91,7 @@ class _Scheduler:
     """A scheduler, and the number of workers to wait for."""
 
     address: str
-    """Empty if it would be started and is not."""
+    """Empty if the scheduler has yet to be started."""
     workers: int = 1
     security: Any = None
     log: Path | None = None
@@ -179,7 +179,7 @@ def fixed_addresses() -> Sequence[str]:
 
 
 def _scheduler_of_file(path: Path, stack: ExitStack, *, start: bool) -> _Scheduler:
-    """Return the scheduler of a YAML file, whose configuration of Dask holds as long as *stack*.
+    """Return the scheduler of a YAML file, and configure Dask as the file says until *stack* ends.
 
     The file has ``scheduler-address``, or describes a cluster as dask-ctl does: ``module``,
     ``class``, and its ``args`` and ``kwargs``.
@@ -230,7 +230,8 @@ def _scheduler_of_class(
     if not isinstance(args, list) or not isinstance(kwargs, Mapping):
         raise UserError(f"--hosts: {path}: args has to be a list, and kwargs keys with values")
     hosts = [value for value in (*args, kwargs.get("hosts")) if isinstance(value, list)]
-    number = kwargs.get("n_workers", len(hosts[0]) - 1 if hosts else 1)  # SSH's first: scheduler
+    # The first host of an SSHCluster has its scheduler.
+    number = kwargs.get("n_workers", len(hosts[0]) - 1 if hosts else 1)
     workers = number if isinstance(number, int) and number > 0 else 1
     if not start:
         return _Scheduler("", workers)
@@ -269,14 +270,15 @@ def _connected(scheduler: _Scheduler, directory: Path, *, send: bool) -> Cluster
                 share_files = all(client.run(os.path.exists, file.name).values())
             here = set(machines) == {platform.node()} and share_files
     except (OSError, TimeoutError, TypeError, ValueError) as error:
-        few = "a worker" if scheduler.workers == 1 else f"{scheduler.workers} workers"
+        needed = "a worker" if scheduler.workers == 1 else f"{scheduler.workers} workers"
         advice = f"start it: dask scheduler, and dask worker {scheduler.address}"
         if scheduler.log is not None:
             advice = f"Dask's last output was: {_last_line(scheduler.log)}"
         elif scheduler.file is not None:
             advice = f"zodbshootout.wait-for-workers in {scheduler.file} gives them more time"
         raise UserError(
-            f"--hosts: no cluster with {few} at {scheduler.address}: {_one_line(error)}; {advice}"
+            f"--hosts: no cluster with {needed} at {scheduler.address}: "
+            f"{_one_line(error)}; {advice}"
         ) from None
     return replace(cluster, workers=workers, here=here, together=max(machines.values()))
 

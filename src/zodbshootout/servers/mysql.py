@@ -24,8 +24,8 @@ class MySQLServer(DatabaseServer):
         {"bind_address", "datadir", "init_file", "pid_file", "port", "socket", "user", "daemonize"}
     )
     system_accounts = ("mysql", NOBODY)
-    own_resources = 850  # or it would accept fewer connections, so as to keep files of tables open
-    error_mark = "[ERROR]"  # mariadb-install-db always ends with where to find help
+    own_resources = 850  # with fewer files it lowers max-connections, to keep tables open
+    error_mark = "[ERROR]"  # mariadb-install-db's last lines are advice in any case
 
     orderly = Ending(signal.SIGTERM, grace=60.0)
     abrupt = Ending(signal.SIGKILL)
@@ -74,7 +74,7 @@ class MySQLServer(DatabaseServer):
         }
         settings = {
             "max-connections": str(self.connections),
-            # By default it reads back, when it starts, the pages that it had in memory before.
+            # By default it starts with reading the pages that were in its memory before.
             "innodb-buffer-pool-load-at-startup": "OFF",
             **self.section.settings,
         }

@@ -33,10 +33,10 @@ class RunningServers:
     """The private servers of a run."""
 
     users: dict[Server, Sequence[str]] = field(default_factory=dict)
-    """For each server that runs, after those that it needs, the names of the contenders that need
-    it, itself or through another."""
+    """The names of the contenders that need each running server, directly or through another one.
+    Each server comes after those that it needs."""
     absent: dict[str, str] = field(default_factory=dict)
-    """The reasons why servers did not come up, by the names of the contenders that need them."""
+    """Why servers did not come up, by the names of the contenders that need them."""
 
     def start(
         self,

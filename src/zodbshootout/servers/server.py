@@ -62,19 +62,19 @@ class Server(ABC):
     own_settings: ClassVar[frozenset[str]] = frozenset()
     """Settings that only the run sets, never the section."""
     system_accounts: ClassVar[Sequence[str] | None] = None
-    """Users for root to run it as, the first that exists; ``None`` if it may run as root."""
+    """Users as which root may run it: the first that exists does; ``None`` if root itself may."""
     error_mark: ClassVar[str] = ""
-    """Marks the lines of its log that report errors; empty if nothing does."""
+    """A text in those lines of its log that report errors; empty if there is none."""
     orderly: ClassVar[Ending] = GENTLE
     """How to stop it if its data are needed again."""
     abrupt: ClassVar[Ending] = GENTLE
     """How to stop it if its data are removed with the run."""
     default_connections: ClassVar[int] = 300
-    """The minimum that it accepts: crews of other contenders wait with their connections open."""
+    """The minimum of connections to accept: crews of other contenders wait with theirs open."""
     connection_limit: ClassVar[int] = resource.RLIMIT_NOFILE
-    """The resource of the operating system of which a connection uses one unit."""
+    """The resource, one of :mod:`resource`'s, of which each connection uses one unit."""
     own_resources: ClassVar[int] = 100
-    """Units of this resource that it uses without any connection."""
+    """Units of this resource that the server uses without any connection."""
 
     def __init__(self, section: ServerSection, context: ServerContext) -> None:
         """Check a section and the limits of the operating system; start nothing."""

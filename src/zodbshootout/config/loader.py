@@ -93,8 +93,8 @@ class SectionText:
         *number* is the index of the value if an attribute has several.
         """
         texts = self.values.get(attribute, ())
-        shown, names = with_names(texts[number] if number < len(texts) else "")
-        return shown if names else None
+        text = texts[number] if number < len(texts) else ""
+        return with_names(text) if _references(text) else None
 
     def uri(self, names: Mapping[str, str]) -> str:
         """Return the only value, that of a ``<zodburi>`` section, with *names* replaced."""
@@ -117,10 +117,9 @@ def _references(text: str) -> set[str]:
     return {name.lower() for name in names if name}
 
 
-def with_names(text: str) -> tuple[str, set[str]]:
-    """Return *text* with ``$name`` for each name in it and ``$`` for ``$$``, and these names."""
-    names = _references(text)
-    return str(substitute(text, {name: f"${name}" for name in names})), names
+def with_names(text: str) -> str:
+    """Return *text* with ``$name`` for each name that it refers to, and ``$`` for ``$$``."""
+    return str(substitute(text, {name: f"${name}" for name in _references(text)}))
 
 
 class _OtherPython:

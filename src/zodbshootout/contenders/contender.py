@@ -264,7 +264,7 @@ def _settings(text: SectionText, section: Any, configuration: Configuration) -> 
         if SECRET_KEY.search(key.rpartition(".")[2]):
             continue
         for number, value in enumerate(values):
-            settings[f"{key}{number or ''}"] = configuration.mask(with_names(value)[0])
+            settings[f"{key}{number or ''}"] = configuration.mask(with_names(value))
     return settings
 
 

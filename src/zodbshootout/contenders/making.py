@@ -85,7 +85,7 @@ class _Python:
 
 @dataclass(frozen=True)
 class Maker:
-    """Makes environments, or finds them in a cache."""
+    """Make environments, or find them in a cache."""
 
     guardian: Guardian
     tell: Callable[[str], None] = lambda _: None
@@ -236,13 +236,13 @@ def carry_to(directory: Path) -> Path:
     """Copy the modules that clients need into a new directory; return it, for ``sys.path``."""
     target = directory / "zodbshootout"
     target.mkdir(parents=True)
-    ours = Path(__file__).parents[1]
+    package = Path(__file__).parents[1]
     for name in CARRIED:
-        if (ours / name).is_dir():
+        if (package / name).is_dir():
             ignored = shutil.ignore_patterns("__pycache__")
-            shutil.copytree(ours / name, target / name, ignore=ignored)
+            shutil.copytree(package / name, target / name, ignore=ignored)
         else:
-            shutil.copy(ours / name, target / name)
+            shutil.copy(package / name, target / name)
     return directory
 
 
@@ -251,14 +251,14 @@ def _steps(
 ) -> Iterator[tuple[Sequence[str], Sequence[str]]]:
     """Yield the commands that make an environment in *directory*, each with its requirements.
 
-    Run each command before asking for the next one.
+    Each command has to be run before the next one is asked for.
     """
-    inside = str(directory / "bin" / "python")
+    new_python = str(directory / "bin" / "python")
     uv = shutil.which("uv")
     # uv would resolve without the packages that a .pth file adds.
     if uv is not None and not environment.keeps_installed:
         yield [uv, "venv", "--quiet", "--python", str(python), str(directory)], ()
-        install = [uv, "pip", "install", "--quiet", "--compile-bytecode", "--python", inside]
+        install = [uv, "pip", "install", "--quiet", "--compile-bytecode", "--python", new_python]
         yield [*install, *_FROM_INPUT], _copied(environment.requirements, directory / _SOURCES)
         return
     # Installing pip takes seconds, and the packages that are added may include it.
@@ -266,7 +266,7 @@ def _steps(
     without_pip = ["--without-pip"] if has_pip else []
     yield [str(python), "-m", "venv", *without_pip, str(directory)], ()
     requirements = _copied(environment.requirements, directory / _SOURCES)
-    pip = [inside, "-m", "pip", "--quiet", "--no-input", "--disable-pip-version-check"]
+    pip = [new_python, "-m", "pip", "--quiet", "--no-input", "--disable-pip-version-check"]
     if environment.keeps_installed:
         _add_ours(directory)
         paths = [requirement for requirement in requirements if Path(requirement).is_absolute()]

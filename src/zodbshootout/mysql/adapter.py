@@ -10,7 +10,7 @@ from relstorage.adapters.mysql import MySQLAdapter
 from relstorage.adapters.mysql.schema import MySQLSchemaInstaller, MySQLVersionDetector
 
 REPORTED = "5.7.44"
-"""The version of MySQL that MariaDB is reported as; both understand the same statements."""
+"""The version of MySQL that MariaDB is reported as: it understands RelStorage's SQL for it."""
 
 _FIRST_WITH_INLINE_REFERENCES = {"MariaDB": (10, 5), "MySQL": (9, 0)}
 _REFERENCES = re.compile(

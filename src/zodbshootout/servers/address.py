@@ -54,7 +54,7 @@ def _resolved(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
     try:
         answers = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
-        return ipaddress.ip_address("203.0.113.0")  # no host has it: it is for documentation
+        return ipaddress.ip_address("203.0.113.0")  # no host has it: reserved for documentation
     return ipaddress.ip_address(answers[0][4][0])
 
 

@@ -54,7 +54,9 @@ def of_configuration(
         if match is None:
             continue
         key, raw = match["key"], match["value"]
-        value = _substituted(raw, defined)
+        value = raw
+        with suppress(ZConfig.SubstitutionReplacementError, ZConfig.SubstitutionSyntaxError):
+            value = str(substitute(raw, defined))
         if line.lstrip().startswith("%define"):
             defined[key.lower()] = value
         for form in {raw, value}:
@@ -127,12 +129,6 @@ def _of_environment(environment: Mapping[str, str]) -> Iterator[str]:
             is_a_file = os.path.exists(value)  # noqa: PTH110 - a Path raises if it is too long
             if not is_a_file:  # such as that of PGPASSFILE
                 yield value
-
-
-def _substituted(value: str, names: Mapping[str, str]) -> str:
-    with suppress(ZConfig.SubstitutionReplacementError, ZConfig.SubstitutionSyntaxError):
-        return str(substitute(value, names))
-    return value
 
 
 def _pieces(secret: str) -> list[str]:

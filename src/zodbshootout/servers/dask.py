@@ -32,7 +32,7 @@ MAX_LOCAL_WORKERS = 1000
 ROOM = "clients"
 """The resource of a worker that limits the number of its clients."""
 _LOCAL_CONFIGURATION = {
-    # The servers of dashboards, which need no certificate, serve nothing.
+    # Dashboards would answer without a certificate, so they have nothing to serve.
     "DASK_DISTRIBUTED__SCHEDULER__HTTP__ROUTES": "[]",
     "DASK_DISTRIBUTED__WORKER__HTTP__ROUTES": "[]",
     # Dask's measurements of itself would take processor time from the clients.
@@ -110,8 +110,8 @@ def _start_here(workers: int, guardian: Guardian, directory: Path, stack: ExitSt
     """Start a scheduler and workers on this host, which *stack* ends.
 
     Workers run whatever they are sent, so they talk to nobody without a certificate of this run.
-    All are in one session, as local clients of a crew are: Linux divides processor time by sessions
-    first.
+    All are in one session, as local clients of a crew are, because Linux divides processor time
+    among sessions first.
     """
     from distributed import Security
 

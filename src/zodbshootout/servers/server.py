@@ -33,7 +33,7 @@ _DATA = "data"
 """The subdirectory of a server's directory that holds its data."""
 _UNFINISHED = f"{_DATA}.unfinished"
 _NO_SIGNAL = Ending(signal=0, grace=10.0)
-"""Programs that prepare a server are not killed: PostgreSQL's would leave shared memory."""
+"""Programs that prepare a server get time to end: PostgreSQL's would leave shared memory."""
 _HARMLESS_VARIABLES = frozenset({"PATH", "TZ", "LD_LIBRARY_PATH"})
 """Variables of root's environment that a server which runs as another user may see."""
 
@@ -166,7 +166,7 @@ class Server(ABC):
     def run(self, command: Sequence[str], standard_input: str = "") -> str:
         """Run a program that prepares the server; return its output."""
         self._log_start = self.directory.log_size
-        # Not a pipe: an interrupted run might not close its end, and the program wait for ever.
+        # Not a pipe: if an interrupted run left its end open, the program would wait for ever.
         with TemporaryFile(dir=self.context.directory) as file:
             file.write(standard_input.encode())
             file.seek(0)

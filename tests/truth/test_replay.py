@@ -33,6 +33,7 @@ from zodbshootout.client import session
 from zodbshootout.client.benchmarks import benchmarks, replay
 from zodbshootout.client.data.trace import CREATED_OBJECT, Trace, make_trace
 from zodbshootout.client.data.tree import Dataset
+from zodbshootout.client.database import Database
 from zodbshootout.client.outcome import Failed
 from zodbshootout.client.specification import Parameters, ReplayedWorkload
 from zodbshootout.client.tasks import is_populated, populate
@@ -531,6 +532,24 @@ def test_transactions_with_unresolvable_conflicts_are_retried(
     assert sample.counts["retries"] >= 1
     assert sample.counts["conflicts"] == sample.counts["retries"]
     assert sample.counts["commits"] == 10
+
+
+def test_nothing_else_is_asked_of_the_storage_when_a_transaction_is_retried(
+    script: Script, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script.commit(1, load(1), store(1))
+    storage = FakeStorage(clock)
+    params = replay_parameters(script.trace())
+    fill(storage, params)
+    attempt = SYNC + POLL + LOAD + TPC_BEGIN + STORE + TPC_VOTE
+    monkeypatch.setattr(Database, "_versions", lambda _: clock.spend(1.0) or {})
+    with plan(REPLAY, storage, params, clock).started() as crew:
+        exactly_started(crew).prepare(1)
+        refusals = iter([True, False])
+        storage.refuses = lambda: next(refusals)
+        sample = crew.measure(1)
+    assert sample.counts["retries"] == 1
+    assert sample.value == 2 * attempt + TPC_FINISH
 
 
 def failure(storage: FakeStorage, params: Parameters, iterations: int) -> str:

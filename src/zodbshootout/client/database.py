@@ -163,7 +163,7 @@ class Database:
             prefetches=hasattr(self.db.storage, "prefetch"),
             stores_blobs=self.stores_blobs,
             read_only=self.read_only,
-            retry_flaw=_first(layer.retry_flaw() for layer in self._written_to),
+            retry_flaw=self.retry_flaw,
             resolution_flaw=_first(layer.resolution_flaw() for layer in self._written_to),
             pack_flaw=self.pack_flaw(),
             caches_left=self.caches_left(),
@@ -173,6 +173,11 @@ class Database:
             python=_python(),
             corrections=tuple(text for layer in self._stack for text in layer.corrections()),
         )
+
+    @property
+    def retry_flaw(self) -> str | None:
+        """The reason why a transaction cannot be retried after a conflict, if there is one."""
+        return _first(layer.retry_flaw() for layer in self._written_to)
 
     @property
     def sharing(self) -> Sharing:

@@ -144,6 +144,7 @@ class Replay(Benchmark):
         self.maker = RecordMaker(parameters.seed, parameters.compressibility)
         self.changing = self.trace.stored_objects()
         self.dealer = Dealer(parameters, self.client.index)
+        self.retry_flaw = self.client.database.retry_flaw
         self.storage: Any = None
         self.next = 0
         """The number of the next iteration."""
@@ -254,9 +255,10 @@ class Replay(Benchmark):
         return isinstance(error, POSKeyError) and error.args[0] in self.awaited
 
     def _check_can_retry(self) -> None:
-        flaw = self.client.database.info().retry_flaw
-        if flaw is not None:
-            raise Unsupported(f"{flaw}, and transactions of several clients conflict; use -c 1")
+        if self.retry_flaw is not None:
+            raise Unsupported(
+                f"{self.retry_flaw}, and transactions of several clients conflict; use -c 1"
+            )
 
     def _attempt(self, transaction: PreparedTransaction) -> None:
         now, seconds = self.now, self.seconds

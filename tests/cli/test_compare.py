@@ -274,6 +274,33 @@ def test_all_values_of_a_defined_name_are_compared_with_the_first(caches: Path) 
     assert status == 0
 
 
+@pytest.fixture
+def swept_caches(tmp_path: Path) -> Path:
+    """Return a file with another number of objects for each value of a name."""
+    return write(
+        tmp_path / "swept.json",
+        *(
+            measured(
+                cell("cold", f"zeo [cache={size}]", objects=objects), *[[1.0]] * 3,
+                definitions=json.dumps({"cache": size}),
+            )
+            for size, objects in (("1MB", 1000), ("10MB", 10))
+        ),
+    )  # fmt: skip
+
+
+def test_values_without_a_common_cell_are_not_compared(swept_caches: Path) -> None:
+    status, out, error = run(swept_caches, "--define", "cache", "--fail-above", "5%")
+    assert (status, out, error.count("\n")) == (2, "", 1)
+    assert "differ in object-counts; to compare them all the same, add --ignore" in error
+
+
+def test_ignored_parameters_may_differ_between_values(swept_caches: Path) -> None:
+    status, out, _ = run(swept_caches, "--define", "cache", "--ignore", "object-counts")
+    assert status == 0
+    assert "cache=1MB is 100.00 times as fast" in out
+
+
 def test_a_name_without_values_cannot_be_compared(caches: Path, both: Path) -> None:
     status, _, error = run(caches, "--define", "cach")
     assert (status, "no values of 'cach' in" in error, "did you mean cache?" in error) == (

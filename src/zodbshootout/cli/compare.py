@@ -82,12 +82,15 @@ def _compare_values(
         names = dict.fromkeys(known for result in results[0] for known in result.definitions)
         advice = suggestion(name, list(names)) if names else "the run has none (--define)"
         raise UserError(f"--define: no values of {name!r} in {options.files[0]}; {advice}")
+    ignored = [PARAMETERS[option] for option in options.ignore]
     compared = [
         ColumnComparison(
-            f"{name}={first}", f"{name}={value}", compare(by_value[first], by_value[value])
+            f"{name}={first}", f"{name}={value}", compare(by_value[first], by_value[value], ignored)
         )
         for value in others
     ]
+    if not any(sides.comparison.pairs for sides in compared):
+        _check_comparable(compared[0].comparison, options.files)
     reports = [
         comparison_report(sides, f"{sides.new} and {sides.base}", verbose=options.verbose)
         for sides in compared

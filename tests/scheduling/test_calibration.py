@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from zodbshootout.client.specification import CrewShape, Parameters
 from zodbshootout.scheduling.calibration import (
     AFFORDABLE,
     ALIKE,
@@ -13,6 +14,7 @@ from zodbshootout.scheduling.calibration import (
     MIN_VALUES,
     choose_loops,
     choose_turns,
+    loops_at_rate,
     turn_strides,
 )
 
@@ -37,6 +39,11 @@ def test_the_first_iteration_does_not_count_if_there_are_several_clients() -> No
     assert choose_loops({"a": 0.05}, 0.1, fewest=2) == {"a": 4}
     assert choose_loops({"a": 0.09}, 0.1, fewest=2) == {"a": 4}
     assert choose_loops({"a": 0.11}, 0.1, fewest=2) == {"a": 2}
+
+
+@pytest.mark.parametrize(("clients", "loops"), [(1, 300), (150, 2), (300, 2), (1000, 2)])
+def test_every_client_has_at_least_two_iterations_at_a_rate(clients: int, loops: int) -> None:
+    assert loops_at_rate(Parameters(CrewShape(clients), rate=100.0)) == loops
 
 
 def test_loops_have_an_upper_limit() -> None:

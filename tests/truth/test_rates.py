@@ -18,7 +18,8 @@ from zodbshootout.client.outcome import Unsupported
 from zodbshootout.client.protocol import NANOSECONDS
 from zodbshootout.client.specification import LatencyLimit, Parameters
 from zodbshootout.crews.crew import Crew, Sample
-from zodbshootout.workers.summary import histogram
+from zodbshootout.scheduling.calibration import loops_at_rate
+from zodbshootout.workers.summary import histogram, summarize
 from zodbshootout.workers.worker import Measuring
 
 SERVICE = 0.01
@@ -112,6 +113,30 @@ def test_an_overloaded_server_is_measured_at_its_capacity() -> None:
     assert done_a_second == pytest.approx(100, rel=0.01)
     assert sample.part_of_schedule * 120 == pytest.approx(100, rel=0.05)
     assert sample.lag_growth > 1
+
+
+@pytest.mark.parametrize(("service", "part"), [(0.5, 1.0), (1.5, 1.0), (6.0, 0.5)])
+def test_a_few_iterations_of_many_clients_show_whether_they_keep_up(
+    service: float, part: float
+) -> None:
+    # Each of the clients has a server of its own, and its iterations are due every 3 seconds.
+    shaped: dict[str, Any] = {"size": 300, "even_arrivals": True}
+    loops = loops_at_rate(parameters(rate=100.0, **shaped))
+    sample = requested(100.0, loops, lambda clock: clock.spend(service), **shaped)
+
+    assert sample.part_of_schedule == pytest.approx(part)
+    assert summarize([sample], [0])["part_of_schedule"] == pytest.approx(part)
+
+
+def test_working_off_a_queue_is_no_higher_rate() -> None:
+    requests = iter(range(1000))
+
+    def stall_once(clock: FakeClock) -> None:
+        clock.spend(1.0 if next(requests) == 25 else 0.001)  # the first one that counts
+
+    sample = requested(100, 100, stall_once, even_arrivals=True)
+    assert sample.part_of_schedule == 1
+    assert summarize([sample], [0])["part_of_schedule"] == 1
 
 
 def stalling(clock: FakeClock) -> None:

@@ -10,6 +10,8 @@ from zodbshootout.client.specification import Parameters
 
 KEPT_UP = 0.98
 """The fraction of the arrivals that clients must serve in time to keep up with them."""
+MIN_ITERATIONS = 2
+"""The iterations that a slice has at least: a schedule of fewer lasts no time."""
 LEAD = 0.25
 """The uncounted iterations at the beginning, as a fraction of those that count."""
 

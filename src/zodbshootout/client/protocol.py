@@ -113,7 +113,7 @@ class Pacing:
     scheduled: float
     """From the instant at which the first iteration was due to that of the last one."""
     taken: float
-    """From the start of the first iteration to the end of the last one."""
+    """From the end of the first iteration to that of the last one."""
 
 
 @dataclass(frozen=True)

@@ -365,8 +365,6 @@ class PacedStretchTimer(StretchTimer):
         self._lead = lead
         self._next: float | None = None
         """The instant at which the next iteration is due; ``None`` until it is computed."""
-        self._began = 0.0
-        """The time at which the first counted iteration began."""
         self._lags = array("d")
 
     def run_counted(self) -> None:
@@ -374,7 +372,6 @@ class PacedStretchTimer(StretchTimer):
             self._run_when_due()
         for _ in range(self._iterations):
             instant, began = self._run_when_due()
-            self._began = self._began or began
             self._ends.append(self._clock.now())
             self._starts.append(max(instant, self._benchmark.waited_until))
             self._lags.append(began - instant)
@@ -419,7 +416,7 @@ class PacedStretchTimer(StretchTimer):
             lags=lags,
             lag_growth=growth,
             scheduled=self._starts[-1] - self._starts[0],
-            taken=self._ends[-1] - self._began,
+            taken=self._ends[-1] - self._ends[0],
         )
 
 

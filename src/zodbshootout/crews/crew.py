@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -205,7 +205,7 @@ class Sample:
     @property
     def part_of_schedule(self) -> float:
         """The time in which iterations were due, as a part of the time in which they were done."""
-        return self.scheduled / self.taken if self.taken else 1.0
+        return part_of_schedule([self])
 
     @property
     def smallest_share(self) -> float:
@@ -252,3 +252,12 @@ class Sample:
             self.lag_growth += pacing.lag_growth / self.clients
             self.scheduled += pacing.scheduled
             self.taken += pacing.taken
+
+
+def part_of_schedule(samples: Collection[Sample]) -> float:
+    """Return the time in which iterations were due, as a part of the time in which they were done.
+
+    It is 1 at most: after a stall, iterations end faster than they were due, but no more are due.
+    """
+    taken = sum(sample.taken for sample in samples)
+    return min(1.0, sum(sample.scheduled for sample in samples) / taken) if taken else 1.0

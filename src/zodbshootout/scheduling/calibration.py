@@ -13,7 +13,7 @@ from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from zodbshootout.client.arrivals import lead
+from zodbshootout.client.arrivals import MIN_ITERATIONS, lead
 from zodbshootout.client.specification import Parameters
 from zodbshootout.results.estimate import MIN_RUNS
 
@@ -109,13 +109,13 @@ class RowCalibration(Generic[C]):
 def loops_at_rate(parameters: Parameters) -> int:
     """Return the loops for iterations that come at a rate, or 0 if they do not.
 
-    They are enough for the tail of the latencies to be seen.
+    They are enough to see the tail of the latencies, and for each client to have a schedule.
     """
     percentile = parameters.limit.percentile
     if not (parameters.rate or percentile):
         return 0
     arrivals = max(MIN_ARRIVALS, parameters.rate * MIN_PACED, MIN_BEYOND / (1 - percentile / 100))
-    return math.ceil(round(arrivals, 6) / parameters.crew.size)
+    return max(MIN_ITERATIONS, math.ceil(round(arrivals, 6) / parameters.crew.size))
 
 
 def min_seconds(parameters: Parameters) -> float:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from hdrh.histogram import HdrHistogram
 
 from zodbshootout.client.protocol import NANOSECONDS, Latencies
-from zodbshootout.crews.crew import Sample
+from zodbshootout.crews.crew import Sample, part_of_schedule
 
 LONGEST_LATENCY = 3600 * 10**9
 SIGNIFICANT_DIGITS = 3
@@ -90,8 +90,7 @@ def _pacing(samples: Sequence[Sample]) -> Metadata:
             return {}
         lags.merge(sample.lags)
     return {
-        "part_of_schedule": sum(sample.scheduled for sample in samples)
-        / max(sum(sample.taken for sample in samples), 1e-9),
+        "part_of_schedule": part_of_schedule(samples),
         "lag_growth_s": " ".join(f"{sample.lag_growth:.6f}" for sample in samples),
         **_percentiles("schedule_lag", lags),
     }

@@ -20,7 +20,7 @@ from typing import Any
 import pyperf
 
 from zodbshootout.client import tasks
-from zodbshootout.client.arrivals import KEPT_UP, lead
+from zodbshootout.client.arrivals import KEPT_UP, MIN_ITERATIONS, lead
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.outcome import Unsupported, failure_of
 from zodbshootout.client.protocol import NANOSECONDS, Call
@@ -245,7 +245,7 @@ class Measuring:
         paced = self.loops + lead(self.loops)
         if not self._limit.percentile:
             return self.loops, number * (paced if rate else self.loops), rate
-        coarse = math.ceil(self.loops * COARSE_PART)
+        coarse = max(MIN_ITERATIONS, math.ceil(self.loops * COARSE_PART))
         if search is None and self.expected:
             # If all runs tried the same rates, they would differ less than independent ones do.
             shift = random.Random(number).uniform(1 / MAX_SHIFT, MAX_SHIFT)  # noqa: S311

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from zodbshootout.config.environment import Environment, environments_of_words
+from zodbshootout.config.environment import (
+    MAX_NAME,
+    Environment,
+    environment_of_section,
+    environments_of_words,
+)
 from zodbshootout.errors import UserError
+
+LONG = "RelStorage>=4" + "".join(f",!=4.{n}" for n in range(60))
+"""A requirement that is longer than the name of a file can be."""
 
 
 @pytest.fixture(autouse=True)
@@ -55,6 +64,19 @@ def test_a_change_in_a_checkout_makes_another_environment(tmp_path: Path) -> Non
     assert Environment("a", requirements=(str(tmp_path),)).contents == before
     (tmp_path / "module.py").touch()
     assert Environment("a", requirements=(str(tmp_path),)).contents != before
+
+
+def test_a_requirement_and_a_url_can_be_longer_than_the_name_of_a_file() -> None:
+    url = f"https://example.org/{'x' * 300}.whl"
+    environments = environments_of_words([LONG, url, f"{url}?"])
+    assert [one.requirements for one in environments] == [(LONG,), (url,), (f"{url}?",)]
+    assert len({one.name for one in environments}) == 3
+    assert max(len(one.name) for one in environments) <= MAX_NAME + 2
+
+
+def test_a_requirement_of_a_section_can_be_longer_than_the_name_of_a_file() -> None:
+    section = SimpleNamespace(python=None, requirements=[LONG], getSectionName=lambda: "new")
+    assert environment_of_section(section).requirements == (LONG,)
 
 
 def test_a_checkout_and_a_wheel_are_recognized_by_their_paths(tmp_path: Path) -> None:

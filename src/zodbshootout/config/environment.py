@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import re
@@ -21,6 +22,8 @@ from packaging.requirements import InvalidRequirement, Requirement
 from zodbshootout.client.specification import INSTALLED
 from zodbshootout.errors import UserError
 
+MAX_NAME = 100
+"""The most characters of a name that is made from a word: files are named after it."""
 _ARCHIVES = (".whl", ".tar.gz", ".zip")
 _LOGIN = re.compile(r"://[^/\s]*@")
 _DIRECT = re.compile(r"[\w.+-]+://|[\w.-]+(\[[\w.,\s-]*\])?\s*@\s*\S")
@@ -83,7 +86,8 @@ def environments_of_words(words: Sequence[str]) -> list[Environment]:
     taken = {INSTALLED}
     for word in words:
         environment = _of_word(word)
-        environment = replace(environment, name=environment.name.lower())  # as in ZConfig
+        name = environment.name.lower()[:MAX_NAME]  # in small letters, as in ZConfig
+        environment = replace(environment, name=name)
         renamed = [replace(other, name=environment.name) for other in environments]
         if environment in renamed:
             raise UserError(f"--against: {word!r} names the same environment as another value")
@@ -96,7 +100,7 @@ def environments_of_words(words: Sequence[str]) -> list[Environment]:
 
 def _of_word(word: str) -> Environment:
     path = Path(word).expanduser()
-    if path.exists():
+    if _exists(path):
         return _of_path(word, path)
     if os.sep in word and not _DIRECT.match(word):
         raise UserError(f"--against: no such file or directory: {word}")
@@ -207,5 +211,15 @@ def _absolute(requirement: str) -> str:
     """Return a requirement, made absolute if it is an existing path."""
     path = Path(requirement).expanduser()
     is_path = os.sep in requirement or requirement.startswith(".") or path.suffix == ".whl"
-    exists = Path(str(path).partition("[")[0]).exists()  # extras can follow it
+    exists = _exists(Path(str(path).partition("[")[0]))  # extras can follow it
     return str(path.absolute()) if is_path and exists else requirement
+
+
+def _exists(path: Path) -> bool:
+    """Return whether a path exists, which no path does whose name is too long for the system."""
+    try:
+        return path.exists()
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+        return False

@@ -15,6 +15,7 @@ from tests.results.test_comparison import in_rounds
 from zodbshootout.client.specification import ReplayedWorkload
 from zodbshootout.reports import text
 from zodbshootout.reports.headings import ResultSet
+from zodbshootout.reports.html import points_of
 from zodbshootout.reports.report import Kind
 from zodbshootout.reports.sections import whole_report
 from zodbshootout.reports.tables import make_report
@@ -103,6 +104,15 @@ def test_the_steps_of_each_contender_are_drawn_as_a_stack() -> None:
     (chart,) = [chart for chart in report.all_charts() if chart.kind is Kind.STACKS]
     assert [point.part for point in chart.of("b")] == ["begin", "load", "store", "vote", "finish"]
     assert "b begin 2.00 us, load 4.00 us" in chart.summary()
+
+
+def test_the_figures_of_a_stack_have_the_names_of_their_steps() -> None:
+    report = whole_report([ResultSet([result("a"), result("b", 2)])])
+    (chart,) = [chart for chart in report.all_charts() if chart.kind is Kind.STACKS]
+    headings, *rows = points_of(chart).lines()
+    assert headings == ["Contender", "step", "figure"]
+    assert rows[0] == ["a", "begin", "1.00 us"]
+    assert rows[-1] == ["b", "finish", "10.0 us"]
 
 
 def test_the_cell_metadata_of_a_replay_name_its_workload_but_not_the_path() -> None:

@@ -74,16 +74,20 @@ def _shade(entry: Entry) -> str:
 
 def points_of(chart: Chart) -> Table:
     """Return the figures of a chart as a table."""
-    columns = [chart.x_title, "figure"]
+    is_stack = chart.kind is Kind.STACKS
+    columns = ["step" if is_stack else chart.x_title, "figure"]
     rows = [
-        Row(point.column, [Entry(_position(chart, point.x)), Entry(point.text)])
+        Row(
+            point.column,
+            [Entry(point.part if is_stack else _position(chart, point.x)), Entry(point.text)],
+        )
         for column in chart.drawn()
         for point in chart.of(column)
     ]
     if chart.kind is Kind.BARS:
         columns = columns[1:]
         rows = [Row(row.title, row.entries[1:]) for row in rows]
-    return Table("", columns, rows, title="Contender")
+    return Table("", columns, rows, title="Contender", words=frozenset(columns[:is_stack]))
 
 
 def _position(chart: Chart, x: float) -> str:

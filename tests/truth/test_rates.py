@@ -128,6 +128,21 @@ def test_a_few_iterations_of_many_clients_show_whether_they_keep_up(
     assert summarize([sample], [0])["part_of_schedule"] == pytest.approx(part)
 
 
+def test_a_wait_for_another_client_does_not_shorten_the_schedule() -> None:
+    clock = FakeClock()
+    iterations = iter(range(1000))
+
+    class Waiting(Nothing):
+        def run(self) -> None:
+            if next(iterations) == 25:  # the first one that counts
+                clock.spend(0.5)
+                self.waited_until = clock.now()
+
+    with plan(Waiting, FakeStorage(clock), parameters(even_arrivals=True), clock).started() as crew:
+        sample = exactly_started(crew).measure(100, 0, 100)
+    assert sample.scheduled == pytest.approx(0.99)
+
+
 def test_working_off_a_queue_is_no_higher_rate() -> None:
     requests = iter(range(1000))
 

@@ -18,6 +18,8 @@ from hypothesis import strategies as st
 
 from tests.generated import examples
 from tests.reports.results import EVERYTHING, with_worker_metadata
+from tests.reports.test_rates import result as rated
+from tests.reports.test_replay import result as replayed
 from zodbshootout.cli.main import main
 from zodbshootout.cli.parser import run_parser
 from zodbshootout.client.benchmarks import benchmarks
@@ -37,7 +39,7 @@ def _working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "binary.conf").write_bytes(b"\xff\xfe\x00\x01")
     (tmp_path / "directory").mkdir()
     ResultFiles(tmp_path / "there.json").write(
-        [with_worker_metadata(result) for result in EVERYTHING]
+        [with_worker_metadata(result) for result in [*EVERYTHING, rated("fs", 20), replayed("fs")]]
     )
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
 

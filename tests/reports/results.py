@@ -25,6 +25,7 @@ def with_worker_metadata(result: CellResult) -> CellResult:
     if not result.measured:
         return result
     metadata: dict[str, Any] = {
+        **result.metadata,
         **result.cell.metadata(),
         "configuration_text": '"<zodb fs>"',
         "command_line": "zodbshootout",

@@ -12,7 +12,7 @@ import json
 import os
 import re
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -35,10 +35,15 @@ metadata, which files of 1.0.0.dev0 have too.
 """
 
 _TEXTS = {
-    "round", "slices", "settings", "configuration", "configuration_text", "command_line",
+    "round", "settings", "configuration", "configuration_text", "command_line",
     "uncleared_caches", "beside", "environment",
 }  # fmt: skip
-_NUMBERS = {"work_per_iteration", "precision", "latency_max_s", "other_load", "steal"}
+_NUMBERS = {
+    "work_per_iteration", "precision", "latency_max_s", "part_of_schedule", "other_load", "steal",
+}  # fmt: skip
+_COUNTS = {"iterations", "iterations_uncounted"}
+_AT_A_RATE = ("iterations", "latency_histogram", "latency_max_s", "part_of_schedule")
+"""The metadata that every run of iterations at a rate has, none of which is 0."""
 _HOST = re.compile(r"host_\d+(_s|_clients)?")
 MIN_VALUE = 1e-15
 """The exclusive lower bound of every value of a run, in seconds or bytes."""
@@ -203,9 +208,9 @@ def read_results(path: Path) -> list[CellResult]:
             raise UserError(
                 f"{path} was not written by zodbshootout; pyperf shows it: pyperf show {path}"
             ) from None
-        strange = _strange_name(benchmark.get_runs())
+        strange = _strange_name(benchmark.get_runs(), _AT_A_RATE if cell.parameters.rate else ())
         if strange:
-            raise UserError(f"{path} is damaged: {strange} has an unexpected value")
+            raise UserError(f"{path} is damaged: {strange} has an unexpected value, or none")
         before = results.get(cell, CellResult(cell))
         state = State.FAILED if before.state is State.FAILED else State.MEASURED
         results[cell] = replace(before.with_run(benchmark), state=state)
@@ -256,34 +261,65 @@ def _result_of(document: Mapping[str, Any]) -> CellResult:
     )
 
 
-def _strange_name(runs: Iterable[pyperf.Run]) -> str | None:
-    """Return ``values``, or the name of metadata, if this program cannot have written them."""
+def _strange_name(runs: Iterable[pyperf.Run], needed: Collection[str]) -> str | None:
+    """Return ``values``, or the name of metadata, if this program cannot have written them.
+
+    *needed* are the names of metadata that every run has, none of which is 0.
+    """
     for run in runs:
         if not all(MIN_VALUE < value < MAX for value in run.values):
             return "values"
-        for name, value in run.get_metadata().items():
-            if not _is_expected(name, value):
+        metadata = {**dict.fromkeys(needed), **run.get_metadata()}
+        for name, value in metadata.items():
+            if not _is_expected(name, value) or (name in needed and not value):
                 return str(name)
     return None
 
 
 def _is_expected(name: str, value: Any) -> bool:
-    if name == "latency_histogram":
-        return isinstance(value, str) and _is_histogram(value)
+    parse = _parse_histogram if name.endswith("latency_histogram") else _PARSED.get(name)
+    if parse is not None:
+        return isinstance(value, str) and _is_parsed(parse, value)
     host = _HOST.fullmatch(name)
     if name in _TEXTS or (host and host[1] is None):
         return isinstance(value, str)
+    if name in _COUNTS or (host and host[1] == "_clients"):
+        return type(value) is int and 0 <= value < MAX
     if name in _NUMBERS or host:
-        kinds = {int} if host and host[1] == "_clients" else {int, float}
-        return type(value) in kinds and 0 <= value < MAX
-    return True
+        is_zero = value == 0 and name != "work_per_iteration"  # speeds are divided by that
+        return type(value) in {int, float} and (is_zero or MIN_VALUE < value < MAX)
+    return type(value) is not int or name == "seed" or abs(value) < MAX
 
 
-def _is_histogram(text: str) -> bool:
+def _parse_histogram(text: str) -> None:
+    if not HdrHistogram.decode(text).get_total_count():
+        raise ValueError("it is empty")
+
+
+def _parse_definitions(text: str) -> None:
+    if not all(isinstance(value, str) for value in json.loads(text).values()):
+        raise ValueError("a value is no text")
+
+
+def _parse_seconds(text: str) -> None:
+    if not all(abs(float(seconds)) < MAX for seconds in text.split()):
+        raise ValueError("it is no time")
+
+
+_PARSED: Mapping[str, Callable[[str], object]] = {
+    "slices": lambda text: [int(number) for number in text.split()],
+    "lag_growth_s": _parse_seconds,
+    "definitions": _parse_definitions,
+}
+"""Functions that raise an exception if a text has another form, by metadata key."""
+
+
+def _is_parsed(parse: Callable[[str], object], text: str) -> bool:
     try:
-        return HdrHistogram.decode(text) is not None
-    except Exception:  # noqa: BLE001 - it raises whatever its parts raise
+        parse(text)
+    except Exception:  # noqa: BLE001 - a histogram raises whatever its parts raise
         return False
+    return True
 
 
 def _difference(result: CellResult, expected: Mapping[str, Any], unit: str) -> str | None:

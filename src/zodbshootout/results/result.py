@@ -347,7 +347,7 @@ class CellResult:
         If the highest rate is searched, it is the iterations themselves that count.
         """
         parameters = self.cell.parameters
-        work = self.metadata.get("work_per_iteration", parameters.objects)
+        work = self.metadata.get("work_per_iteration", parameters.objects or 1)
         return parameters.crew.size * (1.0 if parameters.limit.percentile else float(work))
 
 

@@ -7,7 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.command import cells, left_behind, run
+from tests.integration.command import (
+    cells,
+    left_behind,
+    processes_in,
+    run,
+    start,
+    wait_until,
+)
 from zodbshootout.results.files import read_results
 
 CONFIGURATION = """
@@ -115,6 +122,24 @@ def test_each_value_of_a_setting_is_measured_as_a_contender_of_its_own(place: Pa
     assert refused.status == 2
     assert "nothing in" in refused.err
     assert "did you mean cache?" in refused.err
+
+
+def test_each_value_of_a_setting_has_a_server_of_its_own(place: Path) -> None:
+    words = ("add", "--only", "zeo", "-c", "1", "--object-counts", "10", "-p", "1", "-n", "1")
+    servers: set[int] = set()
+
+    def have_started() -> bool:
+        commands = processes_in(place).items()
+        servers.update(number for number, command in commands if "ZEO.runzeo" in command)
+        return process.poll() is not None
+
+    defined = ("--define", "cache=1MB,10MB", "-o", "a.json")
+    with start(place, "x.conf", *words, *defined) as process:
+        wait_until(have_started)
+        _, err = process.communicate()
+    assert process.returncode == 0, err
+    assert len(servers) == 2
+    assert left_behind(place) == []
 
 
 def test_benchmarks_whose_clients_wait_for_each_other_have_no_rate(place: Path) -> None:

@@ -173,6 +173,7 @@ def test_zeo_and_postgresql_replay_the_transactions_of_several_clients(place: Pa
     done = replay(
         place, contenders(*STORAGES), workload, "-c", "3", "-p", "2", "-n", "2", "-l", "20"
     )
+    assert done.status == 0, done.err
     states = cells(place / "x.cells.jsonl")
     assert states["zeo", "replay"][0] == "measured", done
     assert states["postgresql", "replay"][0] == "measured", done

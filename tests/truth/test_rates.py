@@ -16,6 +16,7 @@ from zodbshootout.client.arrivals import KEPT_UP
 from zodbshootout.client.benchmarks.benchmark import Nothing
 from zodbshootout.client.outcome import Unsupported
 from zodbshootout.client.protocol import NANOSECONDS
+from zodbshootout.client.session import POLL_INTERVAL, PacedStretchTimer
 from zodbshootout.client.specification import LatencyLimit, Parameters
 from zodbshootout.crews.crew import Crew, Sample
 from zodbshootout.scheduling.calibration import loops_at_rate
@@ -141,6 +142,15 @@ def test_a_wait_for_another_client_does_not_shorten_the_schedule() -> None:
     with plan(Waiting, FakeStorage(clock), parameters(even_arrivals=True), clock).started() as crew:
         sample = exactly_started(crew).measure(100, 0, 100)
     assert sample.scheduled == pytest.approx(0.99)
+
+
+def test_many_clients_together_poll_no_more_often_than_one() -> None:
+    clock = FakeClock()
+    client = SimpleNamespace(parameters=parameters(size=300))
+    benchmark: Any = SimpleNamespace(batch=lambda _: 1, client=client)
+    timer = PacedStretchTimer(benchmark, clock, 1, iter([100.0]), 0)
+    assert not timer.wait_until_due()
+    assert clock.now() == pytest.approx(300 * POLL_INTERVAL)
 
 
 def test_working_off_a_queue_is_no_higher_rate() -> None:

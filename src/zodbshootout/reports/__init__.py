@@ -9,7 +9,6 @@ any other package, named by an entry point in the group ``zodbshootout.formats``
 from __future__ import annotations
 
 import functools
-import importlib
 from collections.abc import Callable, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import PurePath
@@ -37,25 +36,25 @@ _FORMATS = {
     "svg": "drawing:write_svg",
     "png": "drawing:write_png",
 }
-"""The module and the function of each format."""
+"""The module in this package and the function of each built-in format."""
 TABLE = "-table"
-"""The ending of formats whose layout is that of the tables, with a line for each row."""
+"""The suffix of formats that are laid out as the tables are, with a line for each row."""
 PICTURES = frozenset({"svg", "png"})
-"""Image formats; only whole reports contain charts."""
+"""Image formats, which show charts alone; only whole reports contain charts."""
 _ENDINGS = {"md": "markdown", "txt": "text", "htm": "html"}
-"""Endings of files that differ from the name of the format."""
+"""File name extensions that differ from the name of their format."""
 _PACKAGES = {"altair": "altair", "vl_convert": "vl-convert-python", "jinja2": "Jinja2"}
 """The packages of the extra ``report``, by module."""
 ENTRY_POINTS = "zodbshootout.formats"
 
 
-@functools.cache
-def formats(*, pictures: bool = True) -> tuple[str, ...]:
-    """Return the names of the formats, without those of another layout."""
-    names = dict.fromkeys([*_FORMATS, *_entry_points()])
-    return tuple(
-        name for name in names if not name.endswith(TABLE) and (pictures or name not in PICTURES)
-    )
+def formats(*, pictures: bool = True) -> list[str]:
+    """Return the names that ``--format`` accepts, with or without the image formats."""
+    return [
+        name
+        for name in _all_formats()
+        if not name.endswith(TABLE) and (pictures or name not in PICTURES)
+    ]
 
 
 def format_named(name: str, option: str = "--format") -> Write:
@@ -63,11 +62,8 @@ def format_named(name: str, option: str = "--format") -> Write:
 
     :raises UserError: if the format needs a package that is not installed; *option* has named it
     """
-    if name in _entry_points():
-        return cast("Write", _entry_points()[name].load())
-    module, _, function = _FORMATS[name].partition(":")
     try:
-        return cast("Write", getattr(importlib.import_module(f"{__name__}.{module}"), function))
+        return cast("Write", _all_formats()[name].load())
     except ModuleNotFoundError as error:
         if error.name not in _PACKAGES:
             raise
@@ -84,7 +80,7 @@ def checked_format(name: str, *, pictures: bool) -> Write:
         allowed, or if it needs a package that is not installed
     """
     known = formats(pictures=pictures)
-    if name in PICTURES - {*known}:
+    if name in PICTURES and not pictures:
         raise UserError(
             f"--format: {name} is for charts; write it with zodbshootout report FILE -o page.{name}"
         )
@@ -98,7 +94,7 @@ def table_layout(name: str) -> Write:
 
     :raises UserError: if the format has no such layout
     """
-    if f"{name}{TABLE}" not in {*_FORMATS, *_entry_points()}:
+    if f"{name}{TABLE}" not in _all_formats():
         raise UserError("--layout table: only csv has it")
     return format_named(f"{name}{TABLE}")
 
@@ -111,7 +107,7 @@ def format_of_file(path: PurePath, option: str) -> Write:
     """
     ending = path.suffix[1:].lower()
     name = _ENDINGS.get(ending, ending)
-    if name not in {*_FORMATS, *_entry_points()}:
+    if name not in _all_formats():
         reason = (
             f"no format ends in {path.suffix!r}" if ending else "its ending has to tell the format"
         )
@@ -120,5 +116,9 @@ def format_of_file(path: PurePath, option: str) -> Write:
 
 
 @functools.cache
-def _entry_points() -> Mapping[str, EntryPoint]:
-    return {entry_point.name: entry_point for entry_point in entry_points(group=ENTRY_POINTS)}
+def _all_formats() -> Mapping[str, EntryPoint]:
+    """Return the built-in formats, then those of other packages, which may replace them."""
+    built_in = [
+        EntryPoint(name, f"{__name__}.{value}", ENTRY_POINTS) for name, value in _FORMATS.items()
+    ]
+    return {point.name: point for point in [*built_in, *entry_points(group=ENTRY_POINTS)]}

@@ -28,8 +28,6 @@ from zodbshootout.results.result import LONGEST, CellResult
 
 FAR_APART = 4.0
 """The ratio of the widest gap between values to the narrowest at which an axis is logarithmic."""
-MIN_POINTS = 3
-"""The least number of points of a curve with a knee; two are a straight line."""
 MEGABYTE = 2**20
 ENOUGH = "circle: from there on, more brings no significant gain"
 STEPS_PER_OCTAVE = 2
@@ -201,8 +199,6 @@ def knee_of(points: Sequence[Point], positions: Sequence[float]) -> Point | None
     distances of the points from the left.  It has to be above that line for certain: the lower end
     of its interval lies above the line through the upper ends of the intervals of the other two.
     """
-    if len(points) < MIN_POINTS:
-        return None
     knee, height = None, 0.0
     first, last = points[0], points[-1]
     for point, position in zip(points[1:-1], positions[1:-1], strict=True):
@@ -274,7 +270,7 @@ def _first_that_suffices(results: Sequence[CellResult]) -> CellResult | None:
 
 def _number(text: str) -> float | None:
     """Return the number that a text is, or the bytes if it is a size; otherwise ``None``."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(?:([kmgt]?)b?)", text.strip().lower())
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?)b?", text.strip().lower())
     return float(match[1]) * 1024.0 ** " kmgt".index(match[2] or " ") if match else None
 
 

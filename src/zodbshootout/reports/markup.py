@@ -11,16 +11,6 @@ from rich.console import Console
 from zodbshootout.reports.report import Report, Table
 
 
-def write_markdown(report: Report, console: Console) -> None:
-    """Write the report in Markdown."""
-    _Markdown().write(report, console)
-
-
-def write_rst(report: Report, console: Console) -> None:
-    """Write the report in reStructuredText, with grid tables."""
-    _RestructuredText().write(report, console)
-
-
 class _Markup(ABC):
     """A language of blocks separated by empty lines."""
 
@@ -73,6 +63,8 @@ class _Markdown(_Markup):
 
 
 class _RestructuredText(_Markup):
+    """ReStructuredText with grid tables."""
+
     special = "\\*`|_"
     listing = "::"
     underlines = "=-~^"
@@ -84,6 +76,10 @@ class _RestructuredText(_Markup):
         grid = _grid([list(map(self.escaped, line)) for line in table.lines()])
         caption = f".. table:: {self.escaped(table.caption)}".rstrip()
         yield "\n".join([caption, "", *(f"    {line}" for line in grid)])
+
+
+write_markdown = _Markdown().write
+write_rst = _RestructuredText().write
 
 
 def _grid(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -102,17 +102,14 @@ def _by_benchmark(timed: Sequence[Columned], columns: Sequence[str], ceiling: st
         values = list(over_values(unpaced))
         charts = [*objects.curves(), *values, *objects.bars(), *steps, *latencies]
         parts.append(Report(title=benchmark, charts=charts))
-    points = [point for part in parts for chart in part.charts for point in chart.points]
+    drawn = [(chart, point) for part in parts for chart in part.charts for point in chart.points]
     notes = {
         "lines on bars and bands around curves: 95 % confidence intervals": any(
-            point.low is not None for point in points
+            point.low is not None for _, point in drawn
         ),
         "circle: the knee of a curve, from which on throughput rises less, or latency more: the "
         "point farthest from the straight line from its first to its last one": any(
-            point.knee
-            for chart in Report(parts=parts).all_charts()
-            if ENOUGH not in chart.subtitle
-            for point in chart.points
+            point.knee and ENOUGH not in chart.subtitle for chart, point in drawn
         ),
         f"dashed: {ceiling}": ceiling is not None,
     }

@@ -173,8 +173,9 @@ class _Scale:
     def _missing(self, result: CellResult) -> Entry | None:
         """Return the entry that says why there is no figure, ``None`` if there is one."""
         if not result.measured:
-            word = {State.UNSUPPORTED: "n/a", State.NOT_RUN: self.pending}.get(result.state)
-            return Entry(word or result.state.value, style=_STYLES[result.state])
+            words = {State.UNSUPPORTED: "n/a", State.NOT_RUN: self.pending}
+            word = words.get(result.state, result.state.value)
+            return Entry(word, style=_STYLES[result.state])
         if result.paced and not result.keeps_up and result.measure != REACHED:
             is_first = result.measure == next(iter(PERCENTILES_AT_A_RATE))
             word = "cannot keep up" if is_first or not result.measure else "-"
@@ -227,8 +228,7 @@ def _caption(results: Sequence[CellResult], scale: _Scale) -> str:
     if any(result.measured and result.unit == "byte" for result in results):
         figures, better = "Memory of a worker", "less"
     parameters = results[0].cell.parameters
-    if scale.metric is OBJECTS and parameters.workload.speed:
-        speed = parameters.workload.speed
+    if scale.metric is OBJECTS and (speed := parameters.workload.speed):
         figures, better = f"Mean latency at {speed:g} times the recorded speed", "less"
     if scale.metric is OBJECTS and parameters.rate:
         figures, better = "Latency at a given rate", "less"
@@ -354,8 +354,9 @@ def _imprecision(result_sets: Sequence[ResultSet], baseline: str | None) -> Iter
     few = sum(result.half_width is None for result in imprecise)
     if few:
         which = "all" if few == len(imprecise) else str(few)
-        runs = f"with fewer than {MIN_RUNS} runs"
-        clauses.append(f"{which} {runs}, too few for an interval or a ratio")
+        clauses.append(
+            f"{which} with fewer than {MIN_RUNS} runs, too few for an interval or a ratio"
+        )
     clauses += other_load(imprecise)
     if len(result_sets) == 1:
         clauses += _remedy(result_sets[0], baseline, precision)

@@ -1,4 +1,4 @@
-"""The command: from the arguments of the command line to the exit status."""
+"""The entry of the program: select a command, run it, and turn errors into an exit status."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import Any, TextIO
 
 from zodbshootout.cli import compare, make_workload, report, run, show, workload
@@ -73,7 +72,7 @@ def _command(arguments: Sequence[str], streams: Streams) -> int:
 
 
 def command_in(arguments: Sequence[str]) -> tuple[str, Sequence[str]]:
-    """Return the name of the command, ``run`` if it has none, and the words after it."""
+    """Split arguments into the name of a command, ``run`` if none is named, and its arguments."""
     for length in (2, 1):  # ``workload make`` before ``workload``
         name = " ".join(arguments[:length])
         if name in _COMMANDS:
@@ -82,7 +81,7 @@ def command_in(arguments: Sequence[str]) -> tuple[str, Sequence[str]]:
 
 
 def parser_of(command: str) -> Parser:
-    """Return the parser of the arguments after the name of a command, or of a run."""
+    """Return the parser for the arguments of a command, or of ``run``."""
     if command == "run":
         return run_parser()
     parser = Parser(prog=f"zodbshootout {command}", allow_abbrev=False)
@@ -107,15 +106,11 @@ def _report_defect(error: Exception, arguments: Sequence[str], streams: Streams)
 
 @contextmanager
 def _termination_as_interrupt() -> Iterator[None]:
-    """Have SIGTERM end a run as Ctrl-C does, which is possible in the main thread only."""
-
-    def interrupt(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
-        raise KeyboardInterrupt
-
+    """Let SIGTERM end a run as Ctrl-C does; only the main thread can set a signal handler."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    previous = signal.signal(signal.SIGTERM, interrupt)
+    previous = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
     finally:

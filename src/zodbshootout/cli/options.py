@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -55,12 +55,12 @@ class Options:
     benchmarks: Sequence[str]
     only: Sequence[str]
     variants: VariantOptions
-    """The environments and the values with which each contender is measured."""
+    """The environments of ``--against`` and the values of ``--define``."""
     hosts: str | None
     """The Dask cluster that the clients are on."""
     sweep: Sweep
     default_concurrency: bool
-    """Whether the command line names no number of clients."""
+    """Whether the number of clients is the default one, for want of ``-c``."""
     effort: Effort
     run: RunOptions
     zap: str | None
@@ -77,7 +77,7 @@ class Options:
     workload: Workload | None
     """The workload that is replayed."""
     data: Path | None
-    """The FileStorage with the records of its objects."""
+    """The FileStorage that holds the workload's objects."""
     speed: float
     """The speed as a multiple of the recorded one, 0 for as fast as possible."""
     include_mapping: bool
@@ -98,18 +98,17 @@ class Options:
 
 
 def parse(arguments: Sequence[str]) -> Options:
-    """Make options of a command line.
+    """Parse a command line.
 
     :raises UserError: if an argument is wrong or contradicts another one
     :raises SystemExit: after ``--help``
     """
     given = run_parser().parse_intermixed_args(spelled_out(arguments))
     _check_combinations(given)
-    for option, value in {"--speed": given.speed, "--data": given.data}.items():
-        if value and given.workload is None:
-            raise UserError(f"{option} needs --workload")
+    if given.workload is None:
+        _refuse({"--speed": given.speed, "--data": given.data}, "needs --workload")
     uri, path, words = _uri_file_and_benchmarks(given.words)
-    names = [name for word in words for name in _named_together(word)]
+    names = [name for word in words for name in _split_benchmarks(word)]
     chosen = _chosen_benchmarks(names, given.exclude, replays=given.workload is not None)
     _check_benchmarks(given, chosen)
     threads = given.threads or ("shared" if given.gevent else None)
@@ -142,69 +141,66 @@ def parse(arguments: Sequence[str]) -> Options:
 
 
 def _make(kind: type[T], given: argparse.Namespace, **computed: Any) -> T:
-    """Make a dataclass of the arguments that its fields are named after, and of computed ones."""
+    """Make a dataclass from the arguments that have its fields' names, and from computed ones."""
     names = {field.name for field in fields(kind)} - {*computed}
     return kind(**{name: getattr(given, name) for name in names}, **computed)
 
 
 def _check_combinations(given: argparse.Namespace) -> None:
-    files = {"-o": given.output, "--append": given.append, "--resume": given.resume}
-    for named in ([option for option, path in files.items() if path], given.memory):
-        if len(set(named)) > 1:
-            raise UserError(f"{' and '.join(named)}: give one of them")
+    memory = dict.fromkeys(given.memory, True)
+    _only_one({"-o": given.output, "--append": given.append, "--resume": given.resume})
+    _only_one(memory)
     if (given.btree_leaf_size or given.btree_internal_size) and not given.btrees:
         raise UserError("--btree-leaf-size and --btree-internal-size need --btrees")
     if given.gevent and importlib.util.find_spec("gevent") is None:
         raise UserError("--gevent: gevent is not installed; install it: pip install gevent")
-    _check_where_clients_are(given)
+    if not (given.threads or given.gevent):
+        _refuse(
+            {"--leaks": given.leaks},
+            "looks at the objects of one process, and each client would be another; add --threads",
+        )
+        _refuse(
+            memory, "measures the worker, and the clients would be other processes; add --threads"
+        )
     _check_pace(given)
-    here = {"--python": given.python != sys.executable, "--leaks": given.leaks}
-    here |= dict.fromkeys(given.memory, True)
+    local = {"--python": given.python != sys.executable, "--leaks": given.leaks, **memory}
     if given.against:
-        _refuse(here, "is about this Python; leave it out with --against")
+        _refuse(local, "is about this Python; leave it out with --against")
     if given.hosts is not None:
         if given.log and given.log not in LEVELS:
             raise UserError("--log: a file is on this host alone; name a level with --hosts")
-        here |= {"--profile": bool(given.profiles), "--against": bool(given.against)}
-        here |= {"--affinity": bool(given.affinity), "--hook": bool(given.hooks)}
-        _refuse(here, "is about this host; leave it out with --hosts")
+        local |= {"--profile": given.profiles, "--against": given.against}
+        local |= {"--affinity": given.affinity, "--hook": given.hooks}
+        _refuse(local, "is about this host; leave it out with --hosts")
 
 
 def _check_pace(given: argparse.Namespace) -> None:
-    paces = {
-        "--rate": bool(given.rate),
-        "--latency-limit": bool(given.latency_limit.percentile),
-        "--speed": bool(given.speed),
-    }
-    chosen = [option for option, is_given in paces.items() if is_given]
-    if len(chosen) > 1:
-        raise UserError(f"{' and '.join(chosen)}: give one of them")
-    if chosen and chosen != ["--speed"]:
+    limit = given.latency_limit.percentile
+    pace = _only_one({"--rate": given.rate, "--latency-limit": limit, "--speed": given.speed})
+    if pace in {"--rate", "--latency-limit"}:
         _refuse(
-            {"--loops": bool(given.loops), **dict.fromkeys(given.memory, True)},
-            f"cannot be combined with {chosen[0]}, which needs many iterations and their times",
+            {"--loops": given.loops, **dict.fromkeys(given.memory, True)},
+            f"cannot be combined with {pace}, which needs many iterations and their times",
         )
     elif given.arrivals == "even":
         raise UserError("--arrivals needs --rate or --latency-limit")
 
 
-def _check_where_clients_are(given: argparse.Namespace) -> None:
-    if given.threads or given.gevent:
-        return
-    if given.leaks:
-        raise UserError(
-            "--leaks looks at the objects of one process, and each client would be another; "
-            "add --threads"
-        )
-    for option in given.memory:
-        raise UserError(
-            f"{option} measures the worker, and the clients would be other processes; add --threads"
-        )
+def _only_one(options: Mapping[str, object]) -> str:
+    """Return the option that has a value, or nothing if none has.
+
+    :raises UserError: if several have
+    """
+    given = [option for option, value in options.items() if value]
+    if len(given) > 1:
+        raise UserError(f"{' and '.join(given)}: give one of them")
+    return next(iter(given), "")
 
 
-def _refuse(options: dict[str, bool], reason: str) -> None:
-    for option, is_given in options.items():
-        if is_given:
+def _refuse(options: Mapping[str, object], reason: str) -> None:
+    """Raise an error with the *reason* for the first option that has a value."""
+    for option, value in options.items():
+        if value:
             raise UserError(f"{option} {reason}")
 
 
@@ -221,16 +217,16 @@ def _uri_file_and_benchmarks(words: Sequence[str]) -> tuple[str | None, Path, Se
         return None, Path(first), words[1:]
     if is_uri(first):
         return first.strip(), Path(scheme_of(first.strip())), words[1:]
-    if {"all", *benchmarks()} & set(_named_together(first)):
+    if {"all", *benchmarks()} & set(_split_benchmarks(first)):
         return None, EMBEDDED, words
-    _check_is_no_other_word(first, words[1:])
+    _check_may_be_file(first, words[1:])
     return None, Path(first), words[1:]
 
 
-def _check_is_no_other_word(first: str, others: Sequence[str]) -> None:
-    """Refuse words that cannot have been meant as the name of a file.
+def _check_may_be_file(first: str, others: Sequence[str]) -> None:
+    """Check that the *first* word, which names no existing file, is no mistake for another word.
 
-    :raises UserError: if *first* is similar to a command or a benchmark, or ``last`` or ``run``
+    :raises UserError: if it is ``last`` or ``run``, or similar to a command or a benchmark
     """
     if first == LAST:
         raise UserError(f"{LAST} stands for results; to print them: zodbshootout show {LAST}")
@@ -244,8 +240,8 @@ def _check_is_no_other_word(first: str, others: Sequence[str]) -> None:
         )
 
 
-def _named_together(word: str) -> list[str]:
-    """Return the benchmarks that commas separate in a word, or the word if it has none."""
+def _split_benchmarks(word: str) -> list[str]:
+    """Split a list of benchmarks at its commas; leave any other word whole."""
     names = word.split(",")
     return names if any(name in benchmarks() for name in names) else [word]
 
@@ -287,7 +283,7 @@ def _check_is_benchmark(name: str) -> None:
 
 
 def _check_benchmarks(given: argparse.Namespace, chosen: Sequence[str]) -> None:
-    """Refuse options that need benchmarks which are not chosen."""
+    """Refuse options that affect none of the chosen benchmarks."""
     if given.zap is not None and ZAPPED_BEFORE not in chosen:
         raise UserError(
             f"--zap destroys data right before {ZAPPED_BEFORE}, which is not among the benchmarks; "
@@ -302,7 +298,7 @@ def _check_benchmarks(given: argparse.Namespace, chosen: Sequence[str]) -> None:
 
 
 def _check_rates(names: Sequence[str], sweep: Sweep) -> None:
-    """Refuse a rate for a named benchmark that cannot have any."""
+    """Refuse a named benchmark that cannot run at any of the rates."""
     for name in (name for name in names if name != "all"):
         reasons = [benchmarks()[name].rate_refusal(parameters) for parameters in sweep.parameters()]
         if all(reasons):
@@ -356,7 +352,7 @@ def _effort(given: argparse.Namespace) -> Effort:
         effort = replace(effort, processes=2 * PROCESSES)
     elif given.fast:
         effort = replace(effort, run_time=RUN_TIME / 3)
-    limits = {"--precision": bool(given.precision), "--at-most": bool(given.at_most)}
+    limits = {"--precision": given.precision, "--at-most": given.at_most}
     _refuse(limits, "cannot be combined with -p, with -n alone, or with --debug-single-value")
     return effort
 

@@ -1,4 +1,4 @@
-"""The preparations of a run: checking its hosts, setting up workers, opening every contender."""
+"""The preparations of a run: check its hosts, configure workers, and open every contender."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ from zodbshootout.workers.launch import ForkServer, Launcher, TimeLimit
 from zodbshootout.workers.worker import LEAKS_PREFIX, PROFILE_PREFIX
 
 PATIENCE = 5.0
-"""Seconds until a message names a contender that has not opened yet."""
+"""Seconds of opening a contender after which a message names it."""
 
 
 def open_all(
     variants: Variants, plan: Plan, launcher: Launcher, stack: ExitStack, observer: Observer
 ) -> tuple[Plan, RunningServers, Mapping[str, Failure]]:
-    """Make environments, start servers, which *stack* stops, and open every contender once.
+    """Make environments, start servers, and open every contender once; *stack* stops the servers.
 
     Return the plan with the opened contenders, the servers, and the failures of the other
     contenders, by name.
 
-    :raises UserError: if another Python finds a section to be wrong
+    :raises UserError: if the Python of an environment rejects a section
     """
     maker = Maker(variants.context.guardian, lambda line: observer.relay(variants.mask(line)))
     interpreters, unavailable = variants.interpreters(
@@ -73,10 +73,9 @@ def inspect_all(
     launcher: Launcher,
     observer: Observer,
 ) -> tuple[dict[str, Failure], dict[str, Contender]]:
-    """Open every contender once; return the failures, and the opened contenders.
+    """Open every contender once, except *unavailable* ones; return failures and opened contenders.
 
-    All mappings have the names of contenders as keys; *unavailable* has the reasons for not opening
-    some contenders.
+    The keys of all mappings are names of contenders; the values of *unavailable* are reasons.
     """
     failures = {name: Failure(reason) for name, reason in unavailable.items()}
     opened: dict[str, Contender] = {}
@@ -86,7 +85,7 @@ def inspect_all(
             for contender in waiting:
                 name = contender.name
                 observer.note(f"opening {name}")
-                with _impatience(name, launcher, observer):
+                with _message_if_slow(name, launcher, observer):
                     answer = _inspect(contender, fork_server)
                 if isinstance(answer, Failure):
                     failures[name] = answer
@@ -98,12 +97,12 @@ def inspect_all(
 
 
 def _check_sections(contenders: Sequence[Contender], launcher: Launcher) -> None:
-    """Have other Pythons read their contenders' sections; nothing is opened."""
-    elsewhere = [contender for contender in contenders if contender.section.environment]
-    if not elsewhere:
+    """Let the Pythons of environments read the sections of their contenders, and open nothing."""
+    in_environments = [contender for contender in contenders if contender.section.environment]
+    if not in_environments:
         return
     with suppress(Failed), launcher.fork_server() as fork_server:
-        for contender in elsewhere:
+        for contender in in_environments:
             try:
                 flaw = fork_server.validate(contender.storage)
             except Failed:
@@ -117,7 +116,7 @@ def _check_sections(contenders: Sequence[Contender], launcher: Launcher) -> None
 
 
 @contextmanager
-def _impatience(name: str, launcher: Launcher, observer: Observer) -> Iterator[None]:
+def _message_if_slow(name: str, launcher: Launcher, observer: Observer) -> Iterator[None]:
     limit = launcher.opening
     message = f"{name}: waiting for it to open, {limit.seconds:g} s at most ({limit.option})"
     timer = threading.Timer(PATIENCE, observer.relay, [message])
@@ -154,7 +153,7 @@ def _inspect(contender: Contender, fork_server: ForkServer) -> StorageInfo | Fai
 
 
 def launcher_for(options: Options, variants: Variants, observer: Observer) -> Launcher:
-    """Return a launcher for workers, which hides secrets in their output and their logs."""
+    """Return a launcher of workers that hides secrets in their output and their logs."""
     context, mask = variants.context, variants.mask
     directory, temporary = context.directory / "workers", context.directory / "tmp"
     for path in (directory, temporary):
@@ -181,14 +180,14 @@ def launcher_for(options: Options, variants: Variants, observer: Observer) -> La
         options=[*hooks, *memory, *affinity, "--quiet"],
         affinity=options.affinity,
         logging=LogSettings(options.run.log, mask.secrets),
-        # Dask's client could not be patched.
+        # A worker with hosts uses Dask's client, which gevent cannot patch.
         gevent=options.gevent and options.hosts is None,
         relay=_relay(options, observer, mask),
     )
 
 
-_OF_PYPERF = re.compile(r"\w+: Mean \+- std dev: |$")
-"""The lines that pyperf prints in every worker; one of them is empty."""
+_PYPERF_LINE = re.compile(r"\w+: Mean \+- std dev: |$")
+"""Either of the lines that pyperf prints in every worker; one of them is empty."""
 
 
 def _relay(options: Options, observer: Observer, mask: Mask) -> Callable[[str], None]:
@@ -196,14 +195,14 @@ def _relay(options: Options, observer: Observer, mask: Mask) -> Callable[[str], 
     everything = options.verbose or options.run.log is not None
 
     def relay(line: str) -> None:
-        if line.startswith(always) or (everything and not _OF_PYPERF.match(line)):
+        if line.startswith(always) or (everything and not _PYPERF_LINE.match(line)):
             observer.relay(mask(line))
 
     return relay
 
 
-def check_alike(cluster: Cluster, plan: Plan) -> None:
-    """Check that the hosts of a cluster have this Python, and the contenders' packages as here.
+def check_hosts(cluster: Cluster, plan: Plan) -> None:
+    """Check that Python and the contenders' packages have this host's versions on all hosts.
 
     :raises UserError: if a host differs, or has left the cluster
     """
@@ -246,7 +245,7 @@ def check_versions(
 
 
 def distributions_of(modules: Iterable[str]) -> list[str]:
-    """Return the names of the distributions of *modules* and of ZODB, without this program's."""
+    """Return the distributions that contain *modules* and ZODB's packages, but not this one."""
     known = packages_distributions()
     packages = {module.partition(".")[0] for module in modules} | {"ZODB", "persistent", "BTrees"}
     distributions = {name for package in packages for name in known.get(package, ())}
@@ -254,9 +253,9 @@ def distributions_of(modules: Iterable[str]) -> list[str]:
 
 
 def versions(names: Sequence[str]) -> dict[str, str]:
-    """Return the versions of Python, this program and distributions, to be equal on all hosts.
+    """Return the versions that have to be equal on all hosts: of Python, zodbshootout and *names*.
 
-    The version of this program is a digest of its modules, because it may be a checkout.
+    The version of zodbshootout is a digest of its modules, because it may be a checkout.
     """
     ours = {"Python": platform.python_version(), "zodbshootout": f"of digest {_digest()}"}
     return {**ours, **installed_versions(names)}
@@ -271,7 +270,7 @@ def _digest() -> str:
 
 
 def on_hosts(sweep: Sweep, cluster: Cluster) -> Sweep:
-    """Return a sweep whose clients live on the hosts of a cluster.
+    """Return the sweep with its clients on the hosts of a cluster.
 
     :raises UserError: if the hosts have no room for the clients
     """

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from zodbshootout.cli.output import Streams
-from zodbshootout.cli.values import count, count_or_none, fraction, number, whole
+from zodbshootout.cli.values import count, count_or_zero, fraction, number, whole
 from zodbshootout.errors import UserError
 from zodbshootout.recording.mixture import PRESETS, Mixture, distribution_of, make, skew_of
 
 
 def _read(function: Callable[[str], Any]) -> Callable[[str], Any]:
-    """Return a type for argparse that prints the message of the *function*'s ValueError."""
+    """Return a type for argparse that reports the message of the *function*'s ValueError."""
 
     def read(text: str) -> Any:
         try:
@@ -38,13 +38,13 @@ _NUMBERS: Mapping[str, tuple[Callable[[str], Any], str, str]] = {
     "stores": (_DISTRIBUTION, "N", "stores of such a transaction (default: 2)"),
     "new": (fraction, "PERCENT", "stores that store a new object (default: 0%%)"),
     "counters": (
-        count_or_none,
+        count_or_zero,
         "NUMBER",
         "resolving objects, one of which each writing transaction stores, too (default: 0)",
     ),
     "size": (_DISTRIBUTION, "N", "bytes of a record (default: lognormal:300)"),
 }
-"""The options for numbers: the type, the name of the value in the help, and the help."""
+"""The type, the metavar and the help of each option for a number."""
 
 
 def run(options: argparse.Namespace, streams: Streams) -> int:

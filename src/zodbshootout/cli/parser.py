@@ -247,7 +247,7 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
             "%(default)g)",
         ),
         option(
-            "--retries N", type=values.count_or_none, default=1,
+            "--retries N", type=values.count_or_zero, default=1,
             help="repeat a run up to N times if one of its processes crashes; the table says so "
             "(default: %(default)s)",
         ),
@@ -291,11 +291,11 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
             f"{SHORT_RUN_TIME:g} seconds for each contender, with -p {RUN_TIME:g}, 3 to 100)",
         ),
         option(
-            "-w --warmups", type=values.count_or_none, default=0,
+            "-w --warmups", type=values.count_or_zero, default=0,
             help="values at the beginning of a run that are not counted (default: 0)",
         ),
         option(
-            "-l --loops", type=values.count_or_none, default=0,
+            "-l --loops", type=values.count_or_zero, default=0,
             help="iterations of each client for a value (default: 0, calibrate)",
         ),
         flag("-v --verbose", help="print each step, and what storages print"),

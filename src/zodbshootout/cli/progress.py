@@ -30,7 +30,7 @@ PENDING = "…"
 
 @contextmanager
 def progress_on(err: Console, rows: int, options: Options) -> Iterator[Observer]:
-    """Show the progress of a run with that many rows."""
+    """Show the progress of a run with a number of *rows*, as far as the options ask for it."""
     if options.quiet:
         yield Observer()
     elif err.is_terminal:
@@ -42,7 +42,7 @@ def progress_on(err: Console, rows: int, options: Options) -> Iterator[Observer]
 
 
 class Lines(Observer):
-    """Prints one line for each row, and not more than one each minute for the time left."""
+    """Print a line for each row, and at most once a minute the time left."""
 
     def __init__(
         self,
@@ -98,9 +98,9 @@ def describe(result: CellResult) -> str:
 
 
 class LiveTable(Observer):
-    """Shows the table as it is measured, and below it the present step and the time left.
+    """Show the table as it grows, and below it the present step and the time left.
 
-    It is on the screen within the context of its :attr:`live`.
+    The table is on the screen while the context manager :attr:`live` is active.
     """
 
     def __init__(
@@ -154,7 +154,7 @@ class LiveTable(Observer):
         room = self._console.height - 3
         if len(lines) > room:
             lines = [*lines[: room - 1], [Segment("…\n")]]
-        # Drawn once for each change: everything on the screen is printed four times a second.
+        # Render the table once for each change, not each time that Live refreshes the screen.
         self._table = Segments([segment for line in lines for segment in line])
 
     def cell_failed(self, result: CellResult) -> None:

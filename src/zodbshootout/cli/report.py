@@ -35,7 +35,7 @@ def run(options: argparse.Namespace, streams: Streams) -> int:
 
 
 def format_for(option: str, path: Path, name: str | None = None) -> Write:
-    """Return the function that writes the format with a *name*, or that of a file's ending.
+    """Return the function that writes the format *name*, by default that of the *path*'s ending.
 
     :raises UserError: if the *path* of *option* is a directory, if there is no such format, or if
         it needs a package that is not installed

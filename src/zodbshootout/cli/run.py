@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from zodbshootout.cli.destination import check_like, check_other_files, result_files
-from zodbshootout.cli.launching import check_alike, launcher_for, on_hosts, open_all
+from zodbshootout.cli.launching import check_hosts, launcher_for, on_hosts, open_all
 from zodbshootout.cli.options import Options
 from zodbshootout.cli.output import Streams, print_line, project_url
 from zodbshootout.cli.progress import progress_on
@@ -88,7 +88,7 @@ def run(options: Options, streams: Streams) -> int:
             launcher = launcher_for(options, variants, observer)
             plan, servers, failures = open_all(variants, plan, launcher, stack, observer)
             if cluster is not None:
-                check_alike(cluster, plan)
+                check_hosts(cluster, plan)
             variables = {*variants.context.source.environment_names, *options.inherit_environ}
             tasks = Tasks(plan, options.run, cluster, sorted(variables), streams.mask)
             store = ResultStore(

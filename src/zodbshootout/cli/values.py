@@ -1,4 +1,4 @@
-"""The values of options, and the words that are values of options.
+"""Checks of options' values, and of the words that argparse would take for values.
 
 ``-cold`` is not ``-c old``, and ``--threads FILE`` is not ``--threads=FILE``: :func:`spelled_out`
 rewrites such words before argparse sees them.  argparse calls the functions that check values, and
@@ -38,15 +38,15 @@ MAX_CLIENTS = 1000
 """The maximum number of clients: more exceed the system's limits of processes and open files."""
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
 MAX_RANGE = 128
-"""The maximum length of a range such as ``1..16``, each number of which is measured."""
+"""The maximum length of a range such as ``1..16``, whose numbers are all measured."""
 MAX_PERCENTILE = 99.9
-"""A higher percentile would take more than ten thousand iterations for each slice."""
+"""The highest percentile of a limit: a higher one needs over ten thousand iterations a slice."""
 LAST = "last"
 """The word for the newest results."""
 ASK, FORCE = "ask", "force"
-"""The values of ``--zap``: without one, and for all contenders."""
+"""The values of ``--zap`` that name no contenders: ask for each one (the default), zap all."""
 
-_WITH_A_NUMBER = {"-c", "-s", "-p", "-n", "-w", "-l"}
+_NUMERIC = {"-c", "-s", "-p", "-n", "-w", "-l"}
 """Short options whose value never begins with a letter."""
 NOT_AVAILABLE = {
     "--compare-to": "use --against PYTHON",
@@ -57,7 +57,7 @@ NOT_AVAILABLE = {
         "pyperf passes it to its own workers",
     ),
 }  # fmt: skip
-"""The options of pyperf that are refused, with the reason."""
+"""The options of pyperf that are refused, with the advice or the reason."""
 
 
 def number(kind: Callable[[str], N], fits: Callable[[N], bool], what: str) -> Callable[[str], N]:
@@ -80,9 +80,9 @@ def _of_percent(text: str) -> float:
 
 
 def _duration(unit: float) -> Callable[[str], float]:
-    """Return a function that reads a duration such as ``90``, ``30s`` or ``2m``.
+    """Return a function that converts a duration such as ``90``, ``30s`` or ``2m`` to *unit*.
 
-    It returns the duration in a *unit* of so many seconds, which is also that of a bare number.
+    *unit* is a number of seconds, and is also the unit of a bare number.
     """
 
     def read(text: str) -> float:
@@ -95,14 +95,14 @@ def _duration(unit: float) -> Callable[[str], float]:
 
 
 def _size(text: str) -> int:
-    """Read a number of bytes, such as ``300`` or ``1k``, which are 1024, as in ZConfig."""
+    """Read a number of bytes, such as ``300`` or ``1k``; a k is 1024, as in ZConfig."""
     digits = re.fullmatch(r"(\d+)\s*kb?", text.strip(), re.IGNORECASE)
     return 1024 * int(digits[1]) if digits else int(text)
 
 
 whole = number(int, lambda _: True, "a whole number")
 count = number(int, lambda n: n >= 1, "a positive number")
-count_or_none = number(int, lambda n: n >= 0, "0 or a positive number")
+count_or_zero = number(int, lambda n: n >= 0, "0 or a positive number")
 node_size = number(int, lambda n: n > 1, "enough: a node of a BTree holds at least 2")
 part = number(float, lambda n: 0 <= n <= 1, "a number from 0 to 1")
 fraction = number(_of_percent, lambda n: 0 <= n <= 1, "a percentage from 0% to 100%")
@@ -115,7 +115,7 @@ minutes = number(_duration(60), lambda n: 0 < n < math.inf, "a duration, such as
 
 
 def counts(text: str, read: Callable[[str], int] = count) -> Sequence[int]:
-    """Return numbers from 1 on that are separated by commas, and ranges of them: ``1..16``."""
+    """Return the numbers of a list such as ``1,2,8..16``; a range includes both of its ends."""
     numbers: list[int] = []
     for piece in text.split(","):
         first, dots, last = piece.partition("..")
@@ -132,7 +132,7 @@ def counts(text: str, read: Callable[[str], int] = count) -> Sequence[int]:
 
 
 def rates(text: str) -> Sequence[float]:
-    """Return rates that are separated by commas, and ranges: ``20..200`` is 20,40,80,160,200."""
+    """Return the rates of a list such as ``5,20..200``, whose range is 20,40,80,160,200."""
     numbers: list[float] = []
     for piece in text.split(","):
         first, dots, last = piece.partition("..")
@@ -161,7 +161,7 @@ def latency_limit(text: str) -> LatencyLimit:
 
 
 def definition(text: str) -> tuple[str, Sequence[str]]:
-    """Return a name, in lower case as ZConfig has it, and its values."""
+    """Return a name, in lower case as in ZConfig, and its values."""
     name, equals, listed = text.partition("=")
     if not equals or not re.fullmatch(r"[a-z_]\w*", name, re.IGNORECASE | re.ASCII):
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE, such as cache=10MB")
@@ -203,7 +203,7 @@ def words(text: str) -> Sequence[str]:
 
 
 def result_file(text: str) -> Path | None:
-    """Return the path of a file of results, ``None`` for an empty name."""
+    """Return the path of a result file, ``None`` for an empty name."""
     path = Path(text)
     if text and path.is_dir():
         raise argparse.ArgumentTypeError(
@@ -213,7 +213,7 @@ def result_file(text: str) -> Path | None:
 
 
 def default_directory() -> Path:
-    """Return the directory for the results of runs that were started in the present one.
+    """Return the directory for the results of runs started in the current directory.
 
     :raises RuntimeError: if the user has no home directory
     """
@@ -224,7 +224,7 @@ def default_directory() -> Path:
 
 
 def result_to_read(text: str) -> Path:
-    """Return the path of a file of results; ``last`` stands for the newest of this directory.
+    """Return the path of a result file; ``last`` stands for the newest of the current directory.
 
     The candidates are the files in it, and the default files of runs that were started in it.
     """
@@ -321,10 +321,10 @@ def log(text: str) -> str:
 
 
 def _is_a_value(word: str) -> bool:
-    """Return whether a word after an option is its value, right or wrong."""
+    """Return whether a word after an option is its value, valid or not."""
     if word.startswith("-") or word == "all" or re.search(r"[./\\]", word):
         return False
-    if difflib.get_close_matches(word, benchmarks()):  # in this case only: LO and TRACE are values
+    if difflib.get_close_matches(word, benchmarks()):  # case matters: LO and TRACE are values
         return False
     return not (is_uri(word) or exists(word))
 
@@ -394,7 +394,7 @@ def _check_option(word: str) -> None:
         raise UserError(f"unknown option {option}; name benchmarks without an option: add cold")
     if re.fullmatch(r"-[a-z][a-zA-Z_]{2,}", word):
         close = difflib.get_close_matches(word[1:], benchmarks())
-        if close or word[:2] in _WITH_A_NUMBER:
+        if close or word[:2] in _NUMERIC:
             meant = " or ".join(f"-{name}" for name in close)
             advice = f"did you mean {meant}?" if close else f"there are {', '.join(benchmarks())}"
             raise UserError(f"unknown benchmark {word[1:]!r} in {word!r}; {advice}")

@@ -27,9 +27,10 @@ from zodbshootout.results.comparison import Verdict, ratio_of, verdicts
 from zodbshootout.results.result import LONGEST, CellResult
 
 FAR_APART = 4.0
-"""The ratio of the widest gap between values to the narrowest at which an axis is logarithmic."""
+"""The ratio of the widest gap between values to the narrowest from which an axis is logarithmic."""
 MEGABYTE = 2**20
 ENOUGH = "circle: from there on, more brings no significant gain"
+"""The caption of charts over the values of ``--define``, whose circles are not knees."""
 STEPS_PER_OCTAVE = 2
 """Points of a distribution for each halving of the fraction of iterations that took longer."""
 _SECONDS = METRICS["p50"]
@@ -45,7 +46,7 @@ _AXES: Mapping[str, Callable[[CellResult], float]] = {
 
 _Key = tuple[str, Parameters]
 _Numbered = tuple[float, CellResult]
-"""A result, and the number that ``--define`` gave it."""
+"""A number that ``--define`` gave a contender, and a result of the contender with it."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ class MetricCharts:
                     yield chart
 
     def _swept(self, axis: str) -> list[list[Columned]]:
-        """Return groups of results that differ in the value of an axis alone, and do differ."""
+        """Return the groups of cells with several values of *axis* that are otherwise equal."""
         value = _AXES[axis]
         groups: dict[tuple[object, ...], list[Columned]] = {}
         for column, result in self.cells:
@@ -135,7 +136,7 @@ class MetricCharts:
 
 
 def _interval_of_rate(result: CellResult) -> tuple[float, float] | tuple[None, None]:
-    """Return the ends of the interval; the upper one is infinite if the time could be 0."""
+    """Return the ends of the rate's interval; the upper end is infinite if that of times has 0."""
     if result.interval is None:
         return None, None
     shortest, longest = result.interval
@@ -143,12 +144,12 @@ def _interval_of_rate(result: CellResult) -> tuple[float, float] | tuple[None, N
 
 
 def _in_a_sentence(caption: str) -> str:
-    """Return a caption with a small first letter, unless it begins with an abbreviation."""
+    """Return a caption with a lower-case first letter, unless it begins with an abbreviation."""
     return caption if caption[1:2].isupper() else f"{caption[0].lower()}{caption[1:]}"
 
 
 def _not_swept(parameters: Parameters) -> Parameters:
-    """Return equal parameters for those that differ in the values of axes alone."""
+    """Return parameters without the values of axes, except whether there is a rate."""
     crew, at_a_rate = replace(parameters.crew, size=0), float(parameters.rate > 0)
     return replace(parameters, crew=crew, objects=0, object_size=0, rate=at_a_rate)
 
@@ -172,16 +173,16 @@ def _far_apart(numbers: set[float]) -> bool:
 
 
 def _with_knees(chart: Chart, *, falling: bool) -> Chart:
-    """Mark the knees; better figures are *falling* ones if they are times."""
+    """Mark the knee of each curve; in *falling* curves less is better."""
     marked = []
     for column in chart.drawn():
         points = chart.of(column)
         positions = [math.log(point.x) if chart.x_logarithmic else point.x for point in points]
-        upright = list(map(_upside_down, points)) if falling else points
-        knee = knee_of(upright, positions)
+        rising = list(map(_upside_down, points)) if falling else points
+        knee = knee_of(rising, positions)
         marked += [
-            replace(point, knee=as_rate is knee)
-            for point, as_rate in zip(points, upright, strict=True)
+            replace(point, knee=turned is knee)
+            for point, turned in zip(points, rising, strict=True)
         ]
     return replace(chart, points=marked)
 
@@ -194,10 +195,10 @@ def _upside_down(point: Point) -> Point:
 def knee_of(points: Sequence[Point], positions: Sequence[float]) -> Point | None:
     """Return the point after which a curve rises less, or falls, if there is one.
 
-    It is the point farthest above the straight line between the first one and the last one
-    (Satopaa et al., "Finding a 'Kneedle' in a Haystack", ICDCS Workshops 2011); *positions* are the
-    distances of the points from the left.  It has to be above that line for certain: the lower end
-    of its interval lies above the line through the upper ends of the intervals of the other two.
+    It is the point farthest above the straight line from the first point to the last one
+    (Satopaa et al., "Finding a 'Kneedle' in a Haystack", ICDCS Workshops 2011).  It has to be
+    significantly above: the lower end of its interval lies above the line through the upper ends of
+    the intervals of those two.  *positions* are the points' horizontal coordinates in the drawing.
     """
     knee, height = None, 0.0
     first, last = points[0], points[-1]
@@ -218,7 +219,7 @@ def _between(first: float, last: float, part: float) -> float:
 def over_values(cells: Sequence[Columned]) -> Iterator[Chart]:
     """Return a chart for each benchmark over each name that ``--define`` gave several numbers.
 
-    The mark is at the first value that no greater one is significantly faster than.
+    A circle marks the smallest number than which no greater one is significantly faster.
     """
     names = dict.fromkeys(name for _, result in cells for name in result.definitions)
     groups: dict[tuple[str, _Key], dict[str, list[_Numbered]]] = {}
@@ -260,7 +261,7 @@ def _chart_over_values(name: str, curves: Mapping[str, Sequence[_Numbered]]) -> 
 
 
 def _first_that_suffices(results: Sequence[CellResult]) -> CellResult | None:
-    """Return the first of the results that none of the later ones is faster than."""
+    """Return the first result, except the last, than which no later one is significantly faster."""
     for number, result in enumerate(results[:-1]):
         ratios = [ratio_of(result, later) for later in results[number + 1 :]]
         if Verdict.FASTER not in verdicts(ratios):
@@ -269,7 +270,7 @@ def _first_that_suffices(results: Sequence[CellResult]) -> CellResult | None:
 
 
 def _number(text: str) -> float | None:
-    """Return the number that a text is, or the bytes if it is a size; otherwise ``None``."""
+    """Parse a number, or a size, in bytes; return ``None`` for any other text."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?)b?", text.strip().lower())
     return float(match[1]) * 1024.0 ** " kmgt".index(match[2] or " ") if match else None
 

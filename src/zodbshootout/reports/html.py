@@ -40,7 +40,7 @@ def write(report: Report, console: Console) -> None:
     )
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
     environment.filters |= {
-        "anchor": _anchor, "points": points_of, "breakable": _breakable, "shade": _shade,
+        "anchor": _anchor, "points": _figures, "breakable": _breakable, "shade": _shade,
         "number": lambda chart: numbers[id(chart)],
     }  # fmt: skip
     page = environment.get_template("page.html").render(
@@ -59,7 +59,7 @@ def write(report: Report, console: Console) -> None:
 
 
 def _breakable(text: str) -> Markup:
-    """Return a name that is broken where its parts end, and not inside a word."""
+    """Return HTML of a name that a browser wraps after its punctuation, not inside a word."""
     return Markup(re.sub(r"([._/@])(?=\w)", r"\1<wbr>", str(escape(text))))  # noqa: S704
 
 
@@ -72,7 +72,7 @@ def _shade(entry: Entry) -> str:
     return f"{'fast' if entry.value > 1 else 'slow'}-{step}"
 
 
-def points_of(chart: Chart) -> Table:
+def _figures(chart: Chart) -> Table:
     """Return the figures of a chart as a table."""
     is_stack = chart.kind is Kind.STACKS
     columns = ["step" if is_stack else chart.x_title, "figure"]
@@ -95,7 +95,7 @@ def _position(chart: Chart, x: float) -> str:
 
 
 def _percentiles(parts: Sequence[Report]) -> dict[str, str]:
-    """Return the captions of the percentiles that the page has tables of, by name."""
+    """Return the captions of the percentiles for which the page has tables, by name."""
     names = {table.percentile for part in parts for table in part.tables}
     return {metric.name: metric.caption for metric in PERCENTILES if metric.name in names}
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from zodbshootout.results.result import REACHED, CellResult
 
 MILLIONS = 10_000_000
-"""The rate at which printing in millions begins."""
+"""The rate, in objects per second, from which rates are printed in millions."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def _sum(result: CellResult, name: str) -> float | None:
 
 
 def per_iteration(result: CellResult, name: str) -> float | None:
-    """Return how many events of a *name* there were in an iteration, timed or not."""
+    """Return the mean of the count *name* per iteration, timed or not, ``None`` if unknown."""
     count, timed, untimed = (
         _sum(result, key) for key in (name, "iterations", "iterations_uncounted")
     )
@@ -95,7 +95,7 @@ def _hit_rate(result: CellResult) -> float | None:
         _sum(result, name) for name in ("storage_cache_hits", "storage_cache_misses", "loads")
     )
     requests = hits + misses if hits is not None and misses is not None else loads
-    # ZEO's cache also counts what ZEO itself has looked up in it.
+    # ZEO's cache also counts ZEO's own look-ups.
     return min(1.0, hits / requests) if hits is not None and requests else None
 
 

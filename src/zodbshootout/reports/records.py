@@ -1,4 +1,4 @@
-"""Everything that is known about each cell as records, and the formats CSV and JSON."""
+"""Records of everything that is known about each cell, and the formats CSV and JSON."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def write_csv(report: Report, console: Console) -> None:
 
 
 def write_csv_table(report: Report, console: Console) -> None:
-    """Write the tables as comma-separated values; an entry without a number is a word."""
+    """Write the tables as comma-separated values: numbers, and the texts of other entries."""
     writer = csv.writer(console.file, lineterminator="\n")
     for number, table in enumerate(report.tables):
         if number:

@@ -20,7 +20,7 @@ class Style(Enum):
 
 @dataclass(frozen=True)
 class Entry:
-    """The content of one place in a table."""
+    """The content of a row in one column of a table."""
 
     text: str = ""
     value: float | None = None
@@ -31,7 +31,7 @@ class Entry:
     note: int = 0
     """The number of the note that belongs to the entry; 0 if there is none."""
     ratio: Entry | None = None
-    """The number as a multiple of that of the contender that it is compared with."""
+    """The number as a multiple of that in the column that its column is compared with."""
 
     @property
     def noted(self) -> str:
@@ -95,7 +95,7 @@ class Point:
     """One figure."""
 
     column: str
-    """The title of the column that has the same figure in the table."""
+    """The title of the table's column that has the same figure."""
     x: float
     """The value of the parameter; 0 for bars.  For percentiles 1 / the fraction of iterations that
     took longer: 2 for the median, 100 for the 99th percentile."""
@@ -162,7 +162,7 @@ class Chart:
 
 @dataclass(frozen=True)
 class Listing:
-    """Lines that are shown unchanged."""
+    """Text that is shown verbatim."""
 
     caption: str
     text: str

@@ -48,7 +48,7 @@ _CONTENDER = {
     "corrections": "workarounds",
     "configuration_hash": "hash of the configuration",
 }
-"""The titles of rows about a contender, by metadata key; those about versions follow."""
+"""The titles of rows about a contender, by metadata key; rows of versions follow them."""
 
 
 def whole_report(
@@ -118,7 +118,7 @@ def _by_benchmark(timed: Sequence[Columned], columns: Sequence[str], ceiling: st
 
 
 def _title(result_sets: Sequence[ResultSet], columns: Sequence[str]) -> str:
-    """Return the label of the run; without one, the files if there are several, or contenders."""
+    """Return the labels of the runs; without labels, the names of several files or contenders."""
     labels = [str(_first_metadata(results).get("label", "")) for results in result_sets]
     named = " and ".join(dict.fromkeys(filter(None, labels)))
     if named or not columns:
@@ -157,7 +157,7 @@ def _where_and_when(metadata: Mapping[str, Any]) -> str:
 
 
 def _verdicts(comparisons: Sequence[ColumnComparison]) -> list[str]:
-    """Return the verdicts, of many those on the fastest and on the slowest contender."""
+    """Return all verdicts if they are few, else those on the fastest and the slowest contender."""
     known = [
         (mean.value, f"{columns.sentence}.")
         for columns in comparisons
@@ -170,7 +170,7 @@ def _verdicts(comparisons: Sequence[ColumnComparison]) -> list[str]:
 
 
 def _matrix(comparisons: Sequence[ColumnComparison]) -> Table | None:
-    """Return the ratios of contenders to those that they are compared with."""
+    """Return the table of all ratios, ``None`` if nothing was compared."""
     rows: dict[tuple[str, Parameters, str], dict[str, Pair]] = {}
     for columns in comparisons:
         for pair in columns.comparison.pairs:
@@ -265,7 +265,7 @@ def _is_version(key: str) -> bool:
 
 
 def _configuration(metadata: Mapping[str, Any]) -> str:
-    """Return a contender's section; files of earlier versions have its settings alone."""
+    """Return the text of a contender's section; files of old versions have only its settings."""
     try:
         return str(json.loads(metadata["configuration_text"]))
     except (KeyError, ValueError, TypeError):

@@ -45,16 +45,16 @@ TILDE = "~"
 MAX_MINUTES = 600
 """The most additional minutes that a note suggests."""
 NOTEWORTHY_LOAD = 0.05
-"""The part of the processors' time used by other programs that may explain imprecise figures."""
+"""The fraction of the processors' time from which a note names other programs that used it."""
 VAGUE = 0.5
-"""The half width, as a fraction of an imprecise figure, above which that has two digits."""
+"""The half width, as a fraction of the figure, above which an imprecise figure has two digits."""
 _MEANS = {"objects", "seconds"}
 """The metrics whose figures are means, which have an interval."""
 _STYLES = {State.FAILED: Style.BAD, State.UNSUPPORTED: Style.DIM, State.NOT_RUN: Style.DIM}
 SLOW_HOST = 1.2
-"""The ratio of a host's time to that of all clients at which a note names the host."""
+"""The ratio of a host's time to that of all clients from which a note names the host."""
 WARMING_UP = 1.2
-"""The ratio of a run's first value to the later ones at which a note points it out."""
+"""The ratio of a run's first value to the later ones from which a note mentions it."""
 
 
 def tables_with_comparisons(
@@ -87,10 +87,10 @@ def make_report(
 ) -> Report:
     """Return the tables of results, and notes.
 
-    There is a table for each crew, each kind of objects, and each kind of things that are counted.
-    Figures are multiples of those in the column *relative_to*, if it is given.  Otherwise the
-    figures of the usual metric have their ratio to the column *baseline*, by default the first.
-    *pending* stands for cells that were not measured.
+    There is a table for each combination of a crew, a kind of objects, and what is counted.
+    Figures are multiples of those in the column *relative_to*, if it is given.  Otherwise figures
+    of the metric :data:`OBJECTS` show their ratio to the column *baseline*, by default the first.
+    *pending* is the entry of cells that were not measured.
 
     :raises UserError: if no column has the title *relative_to* or *baseline*
     """
@@ -133,11 +133,11 @@ def check_columns(columns: Sequence[str], *titles: str | None) -> None:
 
 @dataclass(frozen=True)
 class _Scale:
-    """The way in which figures are shown."""
+    """The choice and the presentation of figures."""
 
     metric: Metric
     relative_to: str | None
-    """The column of which figures are multiples, if there is one."""
+    """The column whose figures are the unit of all others, if there is one."""
     footnotes: _Footnotes
     pairs: Mapping[tuple[str, Cell, str], Pair]
     """The comparisons of cells, by column, cell and measure."""
@@ -215,7 +215,7 @@ def _table(group: Sequence[Columned], scale: _Scale) -> Table:
 
 
 def _line_title(title: str, result: CellResult) -> str:
-    """Return the title of a row; those on one rate have that in the first of them alone."""
+    """Return the title of a row; of the rows of one rate, only the first names the rate."""
     return f"  {result.measure}" if result.measure not in {"", REACHED} else title
 
 
@@ -268,7 +268,7 @@ class _Footnotes:
             yield f"[{number}] {places}: {word}{reason}{advice}"
 
     def _advice(self, cells: Sequence[tuple[str, Cell]]) -> str:
-        """Return the option that leaves out a row which no contender of the table can run."""
+        """Return the option that leaves out a benchmark which no contender can run."""
         names = {cell.benchmark for _, cell in cells}
         is_all = len(names) > 1 or names == set(self.benchmarks)
         if is_all or len({column for column, _ in cells}) < len(self.columns):
@@ -343,7 +343,7 @@ def _slow_hosts(cells: Sequence[Columned]) -> Iterator[str]:
 
 
 def _imprecision(result_sets: Sequence[ResultSet], baseline: str | None) -> Iterator[str]:
-    """Return a line about the figures that are not known well: how many, why, and the remedy."""
+    """Return a line about imprecise figures, if there are any: their number, cause and remedy."""
     measured = [result for _, result in with_measures(in_columns(result_sets)) if result.measured]
     imprecise = [result for result in measured if result.is_imprecise]
     if not imprecise:
@@ -364,7 +364,7 @@ def _imprecision(result_sets: Sequence[ResultSet], baseline: str | None) -> Iter
 
 
 def other_load(results: Sequence[CellResult]) -> Iterator[str]:
-    """Return the cause of imprecise figures, if others used the processors meanwhile."""
+    """Return a clause for each kind of other users that took much of the processors' time."""
     metadata = [run.get_metadata() for result in results for run in result.runs]
     for key, users in {"other_load": "programs", "steal": "virtual machines"}.items():
         parts = [keys[key] for keys in metadata if key in keys]
@@ -374,7 +374,7 @@ def other_load(results: Sequence[CellResult]) -> Iterator[str]:
 
 
 def _remedy(results: ResultSet, baseline: str | None, precision: float) -> Iterator[str]:
-    """Return the additional minutes, and the options, after which no figure is imprecise."""
+    """Return the minutes that would make all figures precise, and the options for them."""
     rows: dict[tuple[str, Parameters], dict[str, CellResult]] = {}
     for result in results.results:
         if result.timed:

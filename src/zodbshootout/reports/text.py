@@ -20,7 +20,7 @@ _STYLES = {
     Style.BAD: "red",
 }
 _WHOLE, _WITHOUT_INTERVALS_OF_FIGURES, _WITHOUT_INTERVALS = range(3)
-"""The detail in which an entry is shown, from everything to numbers alone."""
+"""Levels of detail of an entry, from everything to numbers alone."""
 _BRIEFLY = (_WHOLE, _WITHOUT_INTERVALS_OF_FIGURES, _WITHOUT_INTERVALS)
 
 
@@ -70,7 +70,7 @@ def _print_title(console: Console, title: str) -> None:
 
 
 def _print_line(console: Console, line: Text) -> None:
-    """Print a line, which a terminal wraps between words; a path may be wider than it is."""
+    """Print a line, wrapped between words on a terminal only, since paths have to stay whole."""
     console.print(line, soft_wrap=not console.is_terminal)
 
 
@@ -115,7 +115,7 @@ def _natural_width(table: RichTable, console: Console) -> int:
 
 
 def _plain(text: str, console: Console) -> str:
-    """Return a text without our signs, if the console's encoding may lack them."""
+    """Return a text without the signs that the console's encoding may lack."""
     if console.encoding.lower().startswith("utf"):
         return text
     return text.replace("±", "+-").replace("×", "x")
@@ -137,7 +137,7 @@ def _rich(table: Table, detail: int, console: Console) -> RichTable:
 
 
 def _texts(entries: Sequence[Entry], detail: int, console: Console) -> list[Text]:
-    """Return the entries of a column, whose numbers are below each other."""
+    """Return the entries of a column, with their numbers aligned."""
     divided = [_pieces(entry, detail, console) for entry in entries]
     numbers = [
         pieces for entry, pieces in zip(entries, divided, strict=True) if entry.value is not None
@@ -150,7 +150,7 @@ def _texts(entries: Sequence[Entry], detail: int, console: Console) -> list[Text
 
 
 def _pieces(entry: Entry, detail: int, console: Console) -> list[Text]:
-    """Return the number, its interval, its ratio and the interval of that."""
+    """Return the number, its interval, its ratio and the interval of the ratio."""
     ratio = entry.ratio or Entry()
     pieces = [
         (entry.noted, _STYLES[entry.style]),
@@ -162,7 +162,7 @@ def _pieces(entry: Entry, detail: int, console: Console) -> list[Text]:
 
 
 def _aligned(pieces: Sequence[Text], widths: Sequence[int]) -> Text:
-    """Return the pieces of an entry, each of which is as wide as that of any entry."""
+    """Join the pieces of an entry, each padded to the width of its kind in the column."""
     padded = [
         Text(" " * (width - len(piece))) + piece
         for piece, width in zip(pieces, widths, strict=True)

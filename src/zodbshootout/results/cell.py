@@ -1,4 +1,4 @@
-"""A cell, its form as JSON, and the metadata that describe it."""
+"""A cell, its JSON form, and the metadata that describe it."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _DATA = {
 }
 """Attributes of parameters, by metadata key."""
 _WITHOUT_DATA = {"objects", "min_objects", "seed"}
-"""The keys of a cell that uses no data."""
+"""The keys of :data:`_DATA` that a cell without data has, too."""
 MAX = 1e18
-"""The bound below which every number of seconds, bytes or objects lies."""
+"""The exclusive upper bound of numbers of seconds, bytes and objects."""
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ _FORMATS = {
 TABLE = "-table"
 """The suffix of formats that are laid out as the tables are, with a line for each row."""
 PICTURES = frozenset({"svg", "png"})
-"""Image formats, which show charts alone; only whole reports contain charts."""
+"""Image formats, which show only charts, so that they need a whole report."""
 _ENDINGS = {"md": "markdown", "txt": "text", "htm": "html"}
 """File name extensions that differ from the name of their format."""
 _PACKAGES = {"altair": "altair", "vl_convert": "vl-convert-python", "jinja2": "Jinja2"}

@@ -46,7 +46,7 @@ _AXES: Mapping[str, Callable[[CellResult], float]] = {
 
 _Key = tuple[str, Parameters]
 _Numbered = tuple[float, CellResult]
-"""A number that ``--define`` gave a contender, and a result of the contender with it."""
+"""A number given by ``--define``, and a result that was measured with it."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ class MetricCharts:
 
 
 def _interval_of_rate(result: CellResult) -> tuple[float, float] | tuple[None, None]:
-    """Return the ends of the rate's interval; the upper end is infinite if that of times has 0."""
+    """Return the interval of the rate; its upper end is infinite if the time may be 0."""
     if result.interval is None:
         return None, None
     shortest, longest = result.interval
@@ -219,7 +219,7 @@ def _between(first: float, last: float, part: float) -> float:
 def over_values(cells: Sequence[Columned]) -> Iterator[Chart]:
     """Return a chart for each benchmark over each name that ``--define`` gave several numbers.
 
-    A circle marks the smallest number than which no greater one is significantly faster.
+    A circle marks the smallest number that no greater number beats significantly.
     """
     names = dict.fromkeys(name for _, result in cells for name in result.definitions)
     groups: dict[tuple[str, _Key], dict[str, list[_Numbered]]] = {}
@@ -243,7 +243,7 @@ def _chart_over_values(name: str, curves: Mapping[str, Sequence[_Numbered]]) -> 
         ordered = sorted(curve, key=itemgetter(0))
         enough = _first_that_suffices([result for _, result in ordered])
         for number, result in ordered:
-            rate = OBJECTS.value(result) or 0.0
+            rate = result.objects_per_second
             text = OBJECTS.text(result, rate)
             x = number / MEGABYTE if is_size else number
             low, high = _interval_of_rate(result)
@@ -261,7 +261,7 @@ def _chart_over_values(name: str, curves: Mapping[str, Sequence[_Numbered]]) -> 
 
 
 def _first_that_suffices(results: Sequence[CellResult]) -> CellResult | None:
-    """Return the first result, except the last, than which no later one is significantly faster."""
+    """Return the first result that no later one beats significantly, ``None`` if it is the last."""
     for number, result in enumerate(results[:-1]):
         ratios = [ratio_of(result, later) for later in results[number + 1 :]]
         if Verdict.FASTER not in verdicts(ratios):

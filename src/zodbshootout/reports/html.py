@@ -59,7 +59,7 @@ def write(report: Report, console: Console) -> None:
 
 
 def _breakable(text: str) -> Markup:
-    """Return HTML of a name that a browser wraps after its punctuation, not inside a word."""
+    """Return a name as HTML that may be wrapped after its separators only."""
     return Markup(re.sub(r"([._/@])(?=\w)", r"\1<wbr>", str(escape(text))))  # noqa: S704
 
 

@@ -31,7 +31,7 @@ class Entry:
     note: int = 0
     """The number of the note that belongs to the entry; 0 if there is none."""
     ratio: Entry | None = None
-    """The number as a multiple of that in the column that its column is compared with."""
+    """The ratio of the number to that of the contender that it is compared with."""
 
     @property
     def noted(self) -> str:

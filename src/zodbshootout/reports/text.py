@@ -70,7 +70,7 @@ def _print_title(console: Console, title: str) -> None:
 
 
 def _print_line(console: Console, line: Text) -> None:
-    """Print a line, wrapped between words on a terminal only, since paths have to stay whole."""
+    """Print a line, which only a terminal wraps; elsewhere, paths stay whole."""
     console.print(line, soft_wrap=not console.is_terminal)
 
 

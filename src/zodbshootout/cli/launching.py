@@ -97,7 +97,7 @@ def inspect_all(
 
 
 def _check_sections(contenders: Sequence[Contender], launcher: Launcher) -> None:
-    """Let the Pythons of environments read the sections of their contenders, and open nothing."""
+    """Let the Python of each environment check its contenders' sections; open nothing."""
     in_environments = [contender for contender in contenders if contender.section.environment]
     if not in_environments:
         return

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from zodbshootout.cli.output import Streams
-from zodbshootout.cli.values import count, count_or_zero, fraction, number, whole
+from zodbshootout.cli.values import count, count_or_zero, number, share, whole
 from zodbshootout.errors import UserError
 from zodbshootout.recording.mixture import PRESETS, Mixture, distribution_of, make, skew_of
 
@@ -34,9 +34,9 @@ _NUMBERS: Mapping[str, tuple[Callable[[str], Any], str, str]] = {
     "connections": (count, "NUMBER", "connections that do them (default: 4)"),
     "objects": (count, "NUMBER", "objects that exist before (default: 10000)"),
     "loads": (_DISTRIBUTION, "N", "loads of a transaction (default: geometric:20)"),
-    "writes": (fraction, "PERCENT", "transactions that store anything (default: 10%%)"),
+    "writes": (share, "PERCENT", "transactions that store anything (default: 10%%)"),
     "stores": (_DISTRIBUTION, "N", "stores of such a transaction (default: 2)"),
-    "new": (fraction, "PERCENT", "stores that store a new object (default: 0%%)"),
+    "new": (share, "PERCENT", "stores that store a new object (default: 0%%)"),
     "counters": (
         count_or_zero,
         "NUMBER",

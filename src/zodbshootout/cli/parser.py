@@ -155,7 +155,7 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         ),
         flag("--blobs", help="keep the objects' content in blobs of --object-size bytes"),
         option(
-            "--compressibility PART", type=values.part, default=COMPRESSIBILITY,
+            "--compressibility PART", type=values.fraction, default=COMPRESSIBILITY,
             help="fraction of the content that compression can remove, from 0 to 1 (default: "
             "%(default)s)",
         ),

@@ -67,13 +67,13 @@ class MetricCharts:
             _key(result) for axis in _AXES for group in self._swept(axis) for _, result in group
         }
         for row in _rows(cell for cell in self.cells if _key(cell[1]) not in swept):
-            yield self._chart(Kind.BARS, row)
+            yield self._chart(row)
 
     def curves(self) -> Iterator[Chart]:
         """Return a chart for each parameter that varies, and each combination of all others."""
         for axis in _AXES:
             for group in self._swept(axis):
-                chart = self._chart(Kind.CURVES, group, axis)
+                chart = self._chart(group, axis)
                 if len({point.x for point in chart.points}) > 1:
                     yield chart
 
@@ -91,17 +91,18 @@ class MetricCharts:
             if len({value(result) for _, result in group}) > 1
         ]
 
-    def _chart(self, kind: Kind, group: Sequence[Columned], axis: str = "") -> Chart:
+    def _chart(self, group: Sequence[Columned], axis: str = "") -> Chart:
+        """Return the curves of a group over *axis*, or its bars without one."""
         result = group[0][1]
         points = [
             point
             for column, result_of_column in group
             if (point := self._point(column, result_of_column, axis)) is not None
         ]
-        rates = self.metric.better == "more"
-        caption = rate_caption(result) if self.metric is OBJECTS else self.metric.caption
+        rates = self.metric is OBJECTS
+        caption = rate_caption(result) if rates else self.metric.caption
         chart = Chart(
-            kind,
+            Kind.CURVES if axis else Kind.BARS,
             title_of(result, axis),
             subtitle=description(result, axis),
             x_title=axis,
@@ -112,7 +113,7 @@ class MetricCharts:
             ceiling=self.ceiling,
             x_logarithmic=_far_apart({point.x for point in points}),
         )
-        if kind is Kind.CURVES and (rates or axis == RATE_AXIS):
+        if axis and (rates or axis == RATE_AXIS):
             return _with_knees(chart, falling=not rates)
         return chart
 

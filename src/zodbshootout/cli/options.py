@@ -340,7 +340,7 @@ def _definitions(given: argparse.Namespace) -> dict[str, Sequence[str]]:
 
 def _effort(given: argparse.Namespace) -> Effort:
     """Return the effort; ``--fast`` and the like override numbers, as in pyperf."""
-    # Loops cannot be calibrated by memory.
+    # Calibration needs times, which a run that measures memory lacks.
     loops = given.loops or (1 if given.memory else 0)
     runs = given.processes or PROCESSES
     effort = Effort(runs, given.values, given.warmups, loops, given.min_time)

@@ -216,7 +216,7 @@ def measured(tmp_path: Path, *calls: Call, **more: Any) -> tuple[list[Any], pype
     with ours, theirs:
         for call in calls:
             ours.send(call)
-        worker.Job(theirs, pyperf.Runner(), LogSettings()).measure(task, file)
+        worker.measure(theirs, pyperf.Runner(), LogSettings(), task, file)
         answers = []
         while ours.poll():
             answers.append(ours.recv())

@@ -82,7 +82,7 @@ class Slice:
 def work(connection: Connection, runner: pyperf.Runner) -> int:
     """Answer calls over *connection*, with a *runner* that is new.
 
-    The first message is :class:`LogSettings`, the second a call of :meth:`Job.measure` or of a
+    The first message is :class:`LogSettings`, the second a call of :func:`measure` or of a
     function of :mod:`~.client.tasks`.  An exception is answered with a
     :class:`~zodbshootout.client.outcome.Failure`.  Return an exit status.
     """
@@ -93,7 +93,7 @@ def work(connection: Connection, runner: pyperf.Runner) -> int:
         configure_logging(settings)
         call: Call = connection.recv()
         if call.name == "measure":
-            Job(connection, runner, settings).measure(*call.args)
+            measure(connection, runner, settings, *call.args)
             connection.send(None)
         else:
             connection.send(_answer(call, settings))
@@ -112,66 +112,47 @@ def _answer(call: Call, settings: LogSettings) -> Any:
     return call_in(storage.interpreter, call, settings)
 
 
-class Job:
-    """Makes the one run that a worker is started for."""
+def measure(
+    connection: Connection,
+    runner: pyperf.Runner,
+    settings: LogSettings,
+    task: Measure,
+    run_file: Path,
+) -> None:
+    """Measure a cell in one run, and write it to *run_file* as pyperf does.
 
-    def __init__(
-        self, connection: Connection, runner: pyperf.Runner, settings: LogSettings
-    ) -> None:
-        self._connection = connection
-        self._runner = runner
-        self._settings = settings
+    The first answer is sent when the crew is set up; :class:`Measuring` answers later calls.
+    """
+    parts = run_file.with_name("profiles")
+    if task.profile is not None:
+        parts.mkdir()
+    with _crew(task, parts, settings) as crew:
+        measuring = Measuring(task, crew, connection)
+        connection.send(None)
+        run, warmups = measuring.run(runner)
+        measuring.until("finish")
+        crew.verify()
+    samples, numbers = measuring.samples[warmups:], measuring.numbers[warmups:]
+    summary = summarize(samples, numbers, crew.hosts, crew.clock_uncertainty)
+    run.update_metadata(storable(summary))
+    run.dump(str(run_file), replace=True)
+    _collect_profiles(task, parts)
 
-    def measure(self, task: Measure, run_file: Path) -> None:
-        """Measure a cell in one run, which is written to *run_file* as pyperf does.
 
-        The first answer is sent when the crew is set up; :class:`Measuring` answers later calls.
-        """
-        parts = run_file.with_name("profiles")
-        if task.profile is not None:
-            parts.mkdir()
-        with self._crew(task, parts) as crew:
-            measuring = Measuring(task, crew, self._connection)
-            self._connection.send(None)
-            run, warmups = self._run(task, measuring)
-            measuring.until("finish")
-            crew.verify()
-        samples, numbers = measuring.samples[warmups:], measuring.numbers[warmups:]
-        summary = summarize(samples, numbers, crew.hosts, crew.clock_uncertainty)
-        run.update_metadata(storable(summary))
-        run.dump(str(run_file), replace=True)
-        _collect_profiles(task, parts)
+def _crew(task: Measure, parts: Path, settings: LogSettings) -> AbstractContextManager[Crew]:
+    """Return the crew of a task, on the hosts or in the Python that the task names.
 
-    def _crew(self, task: Measure, parts: Path) -> AbstractContextManager[Crew]:
-        """Return the crew of a task, on the hosts or in the Python that the task names.
-
-        Profiles of its clients go to *parts*.
-        """
-        profiles = parts if task.profile is not None else None
-        interpreter = task.specification.storage.interpreter
-        if task.cluster is not None:
-            variables = for_storages(os.environ, task.variables)
-            start_crew = StartCrew(task.specification)
-            return hosts_crew(task.cluster, start_crew, self._settings, variables)
-        if interpreter is None:
-            return plan_of(task.specification, profiles).started()
-        start_crew = StartCrew(task.specification, str(profiles) if profiles else None)
-        return interpreter_crew(interpreter, start_crew, self._settings)
-
-    def _run(self, task: Measure, measuring: Measuring) -> tuple[pyperf.Benchmark, int]:
-        """Have pyperf take all values; return its run, and how many of them are warm-ups."""
-        loops, values, warmups, measuring.expected, options = measuring.until("begin")
-        words = [f"--loops={loops}", f"--values={values}", f"--warmups={warmups}", *options]
-        self._runner.parse_args(["--worker", "--worker-task=0", *words])
-        measuring.loops = loops
-        measuring.check_rate()
-        self._connection.send(None)
-        specification = task.specification
-        batch = benchmarks()[specification.benchmark].batch(specification.parameters)
-        metadata = {**task.metadata, "iterations_timed_together": min(batch, loops)}
-        name = specification.benchmark
-        run = self._runner.bench_time_func(name, measuring.value, metadata=metadata)
-        return run, warmups
+    Its clients write their profiles to *parts*.
+    """
+    profiles = parts if task.profile is not None else None
+    interpreter = task.specification.storage.interpreter
+    if task.cluster is not None:
+        variables = for_storages(os.environ, task.variables)
+        return hosts_crew(task.cluster, StartCrew(task.specification), settings, variables)
+    if interpreter is None:
+        return plan_of(task.specification, profiles).started()
+    start_crew = StartCrew(task.specification, str(profiles) if profiles else None)
+    return interpreter_crew(interpreter, start_crew, settings)
 
 
 class Measuring:
@@ -196,6 +177,20 @@ class Measuring:
         self.numbers: list[int] = []
         """The numbers of the slices that :attr:`samples` were taken in."""
 
+    def run(self, runner: pyperf.Runner) -> tuple[pyperf.Benchmark, int]:
+        """Have pyperf take all values; return its run, and how many of them are warm-ups."""
+        loops, values, warmups, self.expected, options = self.until("begin")
+        words = [f"--loops={loops}", f"--values={values}", f"--warmups={warmups}", *options]
+        runner.parse_args(["--worker", "--worker-task=0", *words])
+        self.loops = loops
+        self.check_rate()
+        self._connection.send(None)
+        specification = self._task.specification
+        batch = benchmarks()[specification.benchmark].batch(specification.parameters)
+        metadata = {**self._task.metadata, "iterations_timed_together": min(batch, loops)}
+        run = runner.bench_time_func(specification.benchmark, self.value, metadata=metadata)
+        return run, warmups
+
     def until(self, name: str) -> tuple[Any, ...]:
         """Answer calls until *name* is called; return the arguments, without an answer."""
         while True:
@@ -206,7 +201,7 @@ class Measuring:
             self._connection.send(call.on(self, SLICE_CALLS))
 
     def check_rate(self) -> None:
-        """Check that the clients can send iterations at the rate that was asked for.
+        """Check that clients can begin iterations at the rate that was asked for.
 
         :raises Unsupported: if empty iterations cannot keep up with it
         """

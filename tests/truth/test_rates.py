@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from decimal import Decimal, localcontext
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -206,9 +205,7 @@ def searched(limit: LatencyLimit, loops: int) -> tuple[float, Sample]:
 
 
 def searching(crew: Crew, params: Parameters) -> Searching:
-    task: Any = SimpleNamespace(
-        specification=SimpleNamespace(parameters=params), leaks=False, run_file=Path()
-    )
+    task: Any = SimpleNamespace(specification=SimpleNamespace(parameters=params), leaks=False)
     connection: Any = SimpleNamespace(send=lambda _: None)
     return Searching(task, crew, connection)
 

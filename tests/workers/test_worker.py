@@ -208,23 +208,22 @@ def test_a_worker_refuses_calls_other_than_its_tasks(name: str) -> None:
     assert answer(name, MEMORY).cause == f"ValueError: {name!r} cannot be called here"
 
 
-def measured(tmp_path: Path, *calls: Call, **more: Any) -> tuple[list[Any], pyperf.Benchmark]:
+def measured(*calls: Call, **more: Any) -> tuple[list[Any], pyperf.Benchmark]:
     """Have a worker measure in the main thread, since pyperf handles signals there."""
-    file = tmp_path / "run.json"
     task = Measure(specification(**more), {"contender": "m"})
     ours, theirs = Pipe()
     with ours, theirs:
         for call in calls:
             ours.send(call)
-        worker.measure(theirs, pyperf.Runner(), LogSettings(), task, file)
+        text = worker.measure(theirs, pyperf.Runner(), LogSettings(), task, ["--quiet"])
         answers = []
         while ours.poll():
             answers.append(ours.recv())
-    return answers, pyperf.Benchmark.load(str(file))
+    return answers, pyperf.Benchmark.loads(text)
 
 
 def begin(loops: int, values: int, warmups: int) -> Call:
-    return Call("begin", (loops, values, warmups, 0.0, ["--quiet"]))
+    return Call("begin", (loops, values, warmups, 0.0))
 
 
 @pytest.fixture
@@ -234,9 +233,9 @@ def _one_runner(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_one_runner")
-def test_the_stored_values_are_those_of_the_counted_slices(tmp_path: Path) -> None:
+def test_the_stored_values_are_those_of_the_counted_slices() -> None:
     answers, run = measured(
-        tmp_path, Call("attempt", (1,)), Call("attempt", (4,)), begin(3, values=2, warmups=1),
+        Call("attempt", (1,)), Call("attempt", (4,)), begin(3, values=2, warmups=1),
         *(Call("take_slice", (number,)) for number in (0, 5, 6)), Call("finish"),
     )  # fmt: skip
     ready, *tried, begun = answers[:4]
@@ -255,10 +254,8 @@ def test_the_stored_values_are_those_of_the_counted_slices(tmp_path: Path) -> No
 
 
 @pytest.mark.usefixtures("_one_runner")
-def test_metadata_known_before_a_run_are_stored_with_it(tmp_path: Path) -> None:
-    _, run = measured(
-        tmp_path, begin(1, 1, 0), Call("take_slice", (0,)), Call("finish"), benchmark="tpc"
-    )
+def test_metadata_known_before_a_run_are_stored_with_it() -> None:
+    _, run = measured(begin(1, 1, 0), Call("take_slice", (0,)), Call("finish"), benchmark="tpc")
     assert run.get_metadata()["contender"] == "m"
 
 
@@ -269,7 +266,7 @@ def test_a_worker_answers_with_the_failure_if_its_crew_cannot_be_set_up(
         raise Unsupported("this one has none")
 
     monkeypatch.setattr(worker, "plan_of", refuse)
-    failure = answer("measure", Measure(specification(), {}), Path("run.json"))
+    failure = answer("measure", Measure(specification(), {}), ())
     assert (failure.cause, failure.state) == ("this one has none", State.UNSUPPORTED)
 
 

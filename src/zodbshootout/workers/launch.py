@@ -8,12 +8,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import count
 from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyperf
@@ -56,7 +55,7 @@ class Launcher:
     """Starts workers that differ only in their tasks."""
 
     directory: Path
-    """The directory for runs and outputs of workers that are alive."""
+    """The directory for the outputs of processes that are alive."""
     guardian: Guardian
     environment: Mapping[str, str]
     working: TimeLimit
@@ -153,18 +152,10 @@ class ForkServer:
         """Have a worker prepare a database."""
         self._result("prepare", preparation, self._launcher.working)
 
-    @contextmanager
-    def measure(self, task: Measure) -> Iterator[Worker]:
+    def measure(self, task: Measure) -> AbstractContextManager[Worker]:
         """Start a worker that sets up its crew; :meth:`Worker.wait` waits until it has."""
-        directory = self._launcher.directory
-        with ExitStack() as stack:
-            with _starting():
-                temporary = TemporaryDirectory(dir=directory, ignore_cleanup_errors=True)
-                run_file = Path(stack.enter_context(temporary)) / "run.json"
-            call = Call("measure", (task, run_file))
-            worker = stack.enter_context(self._worker(call, self._launcher.working))
-            worker.run_file = run_file
-            yield worker
+        call = Call("measure", (task, self._launcher.options))
+        return self._worker(call, self._launcher.working)
 
     def _result(self, name: str, argument: object, limit: TimeLimit) -> Any:
         with self._worker(Call(name, (argument,)), limit) as worker:
@@ -183,7 +174,7 @@ class ForkServer:
             stack.enter_context(ours)
             with theirs:
                 pid = self._fork(path, theirs)
-            worker = Worker(self, pid, ours, Output(path, launcher.relay), limit, launcher.options)
+            worker = Worker(self, pid, ours, Output(path, launcher.relay), limit)
             self._running[pid] = worker
             stack.callback(worker.output.close)
             stack.callback(self.end, worker)
@@ -308,10 +299,6 @@ class Worker:
     connection: Connection
     output: Output
     limit: TimeLimit
-    options: Sequence[str]
-    """pyperf's options for measuring."""
-    run_file: Path | None = None
-    """The file of pyperf's run, if the worker measures."""
     exit_code: int | None = None
     """Its exit code, when it has ended and the fork server has reported it."""
     _worked: float = 0.0
@@ -328,7 +315,7 @@ class Worker:
 
     def begin(self, loops: int, values: int, warmups: int, expected: float = 0.0) -> None:
         """Begin the slices that count; *expected* is a value of an earlier run, if there is one."""
-        self._call("begin", loops, values, warmups, expected, self.options)
+        self._call("begin", loops, values, warmups, expected)
 
     def take_slice(self, number: int) -> Slice:
         """Have the prepared slice taken."""
@@ -337,11 +324,7 @@ class Worker:
 
     def finish(self) -> pyperf.Benchmark:
         """Wait until ``finish`` is done; return pyperf's run."""
-        self.wait()
-        try:
-            return pyperf.Benchmark.load(str(self.run_file))
-        except (OSError, ValueError, KeyError) as error:
-            raise Failed(Failure(f"the worker's run cannot be read: {error}")) from error
+        return pyperf.Benchmark.loads(self.wait())
 
     def abandon(self) -> None:
         """End the worker and its clients at once, whatever they are doing."""

@@ -10,11 +10,13 @@ import math
 import os
 import random
 import select
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from io import StringIO
 from multiprocessing.connection import Connection
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyperf
@@ -93,8 +95,7 @@ def work(connection: Connection, runner: pyperf.Runner) -> int:
         configure_logging(settings)
         call: Call = connection.recv()
         if call.name == "measure":
-            measure(connection, runner, settings, *call.args)
-            connection.send(None)
+            connection.send(measure(connection, runner, settings, *call.args))
         else:
             connection.send(_answer(call, settings))
     except BaseException as error:  # noqa: BLE001 - whatever it is, it is this cell's failure
@@ -117,34 +118,53 @@ def measure(
     runner: pyperf.Runner,
     settings: LogSettings,
     task: Measure,
-    run_file: Path,
-) -> None:
-    """Measure a cell in one run, and write it to *run_file* as pyperf does.
+    options: Sequence[str],
+) -> str:
+    """Measure a cell in one run with pyperf's *options*; return the run in pyperf's format.
 
-    The first answer is sent when the crew is set up; :class:`Measuring` answers later calls.
+    ``None`` is sent when the crew is set up; :class:`Measuring` answers later calls.
     """
-    parts = run_file.with_name("profiles")
-    if task.profile is not None:
-        parts.mkdir()
-    with _crew(task, parts, settings) as crew:
-        measuring = Measuring(task, crew, connection)
-        connection.send(None)
-        run, warmups = measuring.run(runner)
-        measuring.until("finish")
-        crew.verify()
-    samples, numbers = measuring.samples[warmups:], measuring.numbers[warmups:]
-    summary = summarize(samples, numbers, crew.hosts, crew.clock_uncertainty)
-    run.update_metadata(storable(summary))
-    run.dump(str(run_file), replace=True)
-    _collect_profiles(task, parts)
+    with _directory_for_profiles(task) as profiles:
+        with _crew(task, profiles, settings) as crew:
+            measuring = Measuring(task, crew, connection)
+            connection.send(None)
+            run, warmups = measuring.run(runner, options)
+            measuring.until("finish")
+            crew.verify()
+        samples, numbers = measuring.samples[warmups:], measuring.numbers[warmups:]
+        summary = summarize(samples, numbers, crew.hosts, crew.clock_uncertainty)
+        run.update_metadata(storable(summary))
+    text = StringIO()
+    run.dump(text)
+    return text.getvalue()
 
 
-def _crew(task: Measure, parts: Path, settings: LogSettings) -> AbstractContextManager[Crew]:
+@contextmanager
+def _directory_for_profiles(task: Measure) -> Iterator[Path | None]:
+    """Make a directory for the profiles of the clients, if any; merge them when the context ends.
+
+    A failure loses them.
+    """
+    if task.profile is None:
+        yield None
+        return
+    with TemporaryDirectory(ignore_cleanup_errors=True) as directory:
+        parts = Path(directory)
+        yield parts
+        try:
+            collect(parts, task.profile)
+        except OSError as error:
+            name = task.profile.name
+            print(f"{PROFILE_PREFIX}{name} could not be written: {error}", flush=True)  # noqa: T201
+
+
+def _crew(
+    task: Measure, profiles: Path | None, settings: LogSettings
+) -> AbstractContextManager[Crew]:
     """Return the crew of a task, on the hosts or in the Python that the task names.
 
-    Its clients write their profiles to *parts*.
+    Its clients write their profiles to the directory *profiles*, if one is given.
     """
-    profiles = parts if task.profile is not None else None
     interpreter = task.specification.storage.interpreter
     if task.cluster is not None:
         variables = for_storages(os.environ, task.variables)
@@ -177,9 +197,9 @@ class Measuring:
         self.numbers: list[int] = []
         """The numbers of the slices that :attr:`samples` were taken in."""
 
-    def run(self, runner: pyperf.Runner) -> tuple[pyperf.Benchmark, int]:
+    def run(self, runner: pyperf.Runner, options: Sequence[str]) -> tuple[pyperf.Benchmark, int]:
         """Have pyperf take all values; return its run, and how many of them are warm-ups."""
-        loops, values, warmups, self.expected, options = self.until("begin")
+        loops, values, warmups, self.expected = self.until("begin")
         words = [f"--loops={loops}", f"--values={values}", f"--warmups={warmups}", *options]
         runner.parse_args(["--worker", "--worker-task=0", *words])
         self.loops = loops
@@ -289,16 +309,6 @@ class Measuring:
 
     def reopen_databases(self) -> None:
         self._crew.reopen_databases()
-
-
-def _collect_profiles(task: Measure, parts: Path) -> None:
-    if task.profile is None:
-        return
-    try:
-        collect(parts, task.profile)
-    except OSError as error:
-        name = task.profile.name
-        print(f"{PROFILE_PREFIX}{name} could not be written: {error}", flush=True)  # noqa: T201
 
 
 class Growth:

@@ -7,7 +7,7 @@ clock.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -197,23 +197,15 @@ class ClusterCrew(HostsCrew):
 
     def _stretch(self, prepare: Prepare) -> list[Stretch]:
         for _ in range(ATTEMPTS):
-            if self._prepared != prepare:
-                self._prepare(prepare)
-            offsets = {host.name: host.offset for host in self._hosts}
             stretches = super()._stretch(prepare)
+            refusal = self._refusal(stretches, prepare)
             self._compare_clocks()
-            refusal = self._refusal(stretches, prepare, offsets)
             if refusal is None:
                 return stretches
         raise Failed(Failure(f"{refusal}; in {ATTEMPTS} attempts"))
 
-    def _refusal(
-        self, stretches: Sequence[Stretch], prepare: Prepare, offsets: Mapping[str, Offset]
-    ) -> str | None:
-        """Return why a stretch is worthless, if it is.
-
-        It was started with the *offsets* that were known then.
-        """
+    def _refusal(self, stretches: Sequence[Stretch], prepare: Prepare) -> str | None:
+        """Return why a stretch, started with the present offsets, is worthless, if it is."""
         if not prepare.counts or prepare.empty:
             return None
         start = min(stretch.progress.start for stretch in stretches)
@@ -222,7 +214,7 @@ class ClusterCrew(HostsCrew):
         # If each iteration has a start of its own, more of them make a stretch no longer.
         time = "more time with --min-time, or " if self.most_at_once > 1 else ""
         advice = f"give slices {time}more objects with --object-counts"
-        unsure = {name: offset.uncertainty_at(start) for name, offset in offsets.items()}
+        unsure = {host.name: host.offset.uncertainty_at(start) for host in self._hosts}
         worst = max(unsure, key=unsure.__getitem__)
         late = max(stretch.late for stretch in stretches)
         if unsure[worst] > MAX_UNCERTAIN * length:

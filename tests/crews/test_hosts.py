@@ -65,7 +65,7 @@ class ExactClock:
 class Answered:
     value: Any
 
-    def result(self, timeout: float | None = None) -> Any:
+    def result(self) -> Any:
         if isinstance(self.value, Exception):
             raise self.value
         return self.value

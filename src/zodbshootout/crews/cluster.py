@@ -20,7 +20,7 @@ from zodbshootout.client.outcome import Failed, Failure, failure_of
 from zodbshootout.client.protocol import Call, SystemClock
 from zodbshootout.client.specification import ClientKind
 from zodbshootout.crews.crew import Crew
-from zodbshootout.crews.hosts import SETTING_UP, ClusterCrew, Host, StartCrew, result
+from zodbshootout.crews.hosts import SETTING_UP, ClusterCrew, Host, StartCrew, failures_of
 from zodbshootout.crews.interpreters import own_interpreter, started
 from zodbshootout.crews.logs import LogSettings
 
@@ -258,6 +258,8 @@ def _hosts(client: Any, cluster: Cluster, size: int, agent: Callable[[], Agent])
             workers=[address_of[worker.name]], allow_other_workers=False, retries=0,
         )  # fmt: skip
         starting.append((str(worker), future, clients))
-    return [
-        Host(name, result(name, future, SETTING_UP), clients) for name, future, clients in starting
-    ]
+    hosts = []
+    for name, future, clients in starting:
+        with failures_of(name):
+            hosts.append(Host(name, future.result(SETTING_UP), clients))
+    return hosts

@@ -72,8 +72,8 @@ class Host:
     name: str
     """Its name in messages; empty if its clients are on this host."""
     actor: Any
-    """The process that leads them.  Its ``ask(call)`` returns a future, whose ``result(timeout)``
-    is the answer or a :class:`Failure`; that of another host also has ``now()``, its time."""
+    """The process that leads them.  Its ``ask(call)`` returns a future, whose ``result()`` is
+    the answer or a :class:`Failure`; that of another host also has ``now()``, its time."""
     clients: Sequence[int]
     offset: Offset = Offset(0.0, 0.0, 0.0)
 
@@ -258,13 +258,13 @@ def failures_of(name: str) -> Iterator[None]:
         raise Failed(Failure(cause)) from error
 
 
-def result(name: str, future: Any, timeout: float | None = None) -> Any:
-    """Wait for the answer of a host, at most *timeout* seconds.
+def result(name: str, future: Any) -> Any:
+    """Wait for the answer of a host.
 
     :raises Failed: if that is a failure, or the host is lost
     """
     with failures_of(name):
-        answer = future.result(timeout)
+        answer = future.result()
         if isinstance(answer, Failure):
             raise Failed(answer)
         return answer

@@ -60,15 +60,15 @@ class Peer:
         self.send(call)
         return self
 
-    def poll(self, seconds: float | None = None) -> bool:
+    def poll(self, seconds: float | None) -> bool:
         """Wait at most *seconds* for an answer or the process's end; return whether one came."""
         # Greenlets have their turn meanwhile.
         ready, _, _ = select.select([self.connection], [], [], seconds)
         return bool(ready)
 
-    def result(self, timeout: float | None = None) -> Any:
+    def result(self) -> Any:
         """Wait for the answer; it is a :class:`Failure` if the process has ended, too."""
-        self.poll(timeout)
+        self.poll(None)
         try:
             return self.connection.recv()
         except (EOFError, OSError):  # an answer can be cut off, too

@@ -70,19 +70,19 @@ class Server:
                 os.read(self._woken, MAX_BYTES)
                 self._report_ended()
             if self._orders.fileno() in ready:
-                message, descriptors, _, _ = socket.recv_fds(self._orders, MAX_BYTES, 1)
-                if not message:
+                output, descriptors, _, _ = socket.recv_fds(self._orders, MAX_BYTES, 1)
+                if not output:
                     return
-                self._fork(json.loads(message), descriptors[0])
+                self._fork(output, descriptors[0])
 
-    def _fork(self, output: str, descriptor: int) -> None:
+    def _fork(self, output: bytes, descriptor: int) -> None:
         pid = os.fork()
         if pid == 0:
             self._become_worker(output, descriptor)
         os.close(descriptor)
         self._send(started=pid)
 
-    def _become_worker(self, output: str, descriptor: int) -> NoReturn:
+    def _become_worker(self, output: bytes, descriptor: int) -> NoReturn:
         status = 1
         try:
             # A group of its own, so that the worker can be ended with all its clients.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -185,8 +186,7 @@ class ForkServer:
     def _fork(self, output: Path, connection: Connection) -> int:
         message = None
         with _starting(), suppress(BrokenPipeError):
-            order = json.dumps(str(output)).encode()
-            socket.send_fds(self.socket, [order], [connection.fileno()])
+            socket.send_fds(self.socket, [os.fsencode(output)], [connection.fileno()])
             while (message := self.next_message(START_TIMEOUT)) and "started" not in message:
                 pass
         if not message:

@@ -20,7 +20,7 @@ from zodbshootout.client.outcome import Failed, Failure, failure_of
 from zodbshootout.client.protocol import Call, SystemClock
 from zodbshootout.client.specification import ClientKind
 from zodbshootout.crews.crew import Crew
-from zodbshootout.crews.hosts import SETTING_UP, ClusterCrew, Host, StartCrew, failures_of
+from zodbshootout.crews.hosts import START_TIMEOUT, ClusterCrew, Host, StartCrew, failures_of
 from zodbshootout.crews.interpreters import own_interpreter, started
 from zodbshootout.crews.logs import LogSettings
 
@@ -261,5 +261,5 @@ def _hosts(client: Any, cluster: Cluster, size: int, agent: Callable[[], Agent])
     hosts = []
     for name, future, clients in starting:
         with failures_of(name):
-            hosts.append(Host(name, future.result(SETTING_UP), clients))
+            hosts.append(Host(name, future.result(START_TIMEOUT), clients))
     return hosts

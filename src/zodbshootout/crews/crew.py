@@ -1,4 +1,4 @@
-"""All clients of a run, wherever they live, the start line they share, and what they measure."""
+"""Crews: the clients of a cell, which start at one instant, and the sum of their measurements."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from zodbshootout.client.protocol import (
 
 NOTICE = 0.001
 NOTICE_PER_CLIENT = 0.0002
-"""Seconds between the order to start and the start: by then all clients should have received it."""
+"""Seconds from the order to start to the start, in which all clients should receive the order."""
 MAX_LATENESS = 0.25
-"""Seconds of lateness that are added to the notice at most: a longer stall is an exception."""
-EMPTY_ITERATIONS = 5000
-"""Iterations of each client that show how many can be sent."""
+"""The most seconds that clients' lateness adds to the notice: a longer stall is an exception."""
 LATENESS_KEPT = 0.95
-"""The part of the lateness added at one start that is added at the next one."""
+"""The fraction of the lateness added to one notice that is added to the next one."""
+EMPTY_ITERATIONS = 5000
+"""Iterations of each client with which :meth:`Crew.sendable_rate` measures."""
 
 
 class Crew(ABC):
@@ -47,12 +47,12 @@ class Crew(ABC):
         self._lateness = 0.0
         """Seconds added to the notice, because clients came late to recent starts."""
         self.most_at_once = MAX_AT_ONCE
-        """Iterations that a stretch has at most."""
+        """The maximum number of a client's iterations in a stretch."""
         self._prepared: Prepare | None = None
         self.hosts: Mapping[str, Sequence[int]] = {}
-        """The clients on other hosts, by the names of these."""
+        """The numbers of the clients on each other host, by its name."""
         self.clock_uncertainty = 0.0
-        """Seconds by which the start of a client may be off from what its own clock says."""
+        """The largest uncertainty, in seconds, of another host's clock at the start of a slice."""
 
     @abstractmethod
     def start(self) -> None:
@@ -60,10 +60,10 @@ class Crew(ABC):
 
     @abstractmethod
     def ask(self, order: Any, *, first_only: bool = False) -> list[Any]:
-        """Send an order to all clients, or only to the first; return the reports in their order."""
+        """Send an order to all clients, or only to the first; return their reports, in order."""
 
     def call(self, name: str, *args: Any, first_only: bool = False) -> list[Any]:
-        """Call a method of all clients, or only of the first; return what it returns for each."""
+        """Call a method of all clients, or only of the first; return the results, in order."""
         return self.ask(Call(name, args), first_only=first_only)
 
     def leave(self) -> None:
@@ -71,22 +71,22 @@ class Crew(ABC):
         self.call("leave")
 
     def join(self) -> None:  # noqa: B027
-        """Wait until every client has ended of itself.
+        """Wait until every client has ended by itself.
 
-        If another process has the clients, that process waits for them.
+        If the clients belong to another process, that process waits for them.
         """
 
     def abandon(self) -> None:  # noqa: B027
         """End the clients without waiting for their answer.
 
-        If another process has the clients, that process ends them when its connection is closed.
+        If the clients belong to another process, it ends them when its connection is closed.
         """
 
     @contextmanager
     def started(self) -> Iterator[Crew]:
-        """Have the crew, every client of which is set up; at the end every client leaves.
+        """Start the clients; when the context ends, have them leave and wait for their end.
 
-        After a failure the clients are ended without waiting for their answer.
+        After a failure they are ended without waiting for their answer.
         """
         try:
             self.start()
@@ -98,22 +98,23 @@ class Crew(ABC):
         self.join()
 
     def prepare(self, iterations: int, first: int | None = None, rate: float = 0.0) -> None:
-        """Have every client prepare for :meth:`measure`, called with the same arguments next."""
+        """Have every client prepare for :meth:`measure`, to be called with the same arguments."""
         self._prepare(Prepare(min(iterations, self.most_at_once), first=first, rate=rate))
 
     def measure(
         self, iterations: int, first: int | None = None, rate: float = 0.0, *, counts: bool = True
     ) -> Sample:
-        """Have every client do some *iterations*, all at the same time.
+        """Have every client do *iterations*, all clients at the same time.
 
-        Those of each client are numbered from *first* on; ``None`` continues the former ones.  They
-        follow each other, unless all clients together are to do them at a *rate*, in iterations a
-        second: then some more are done before that do not count.
+        Each client numbers its iterations from *first* on; ``None`` continues after the previous
+        ones.  A client begins an iteration when the previous one has ended, unless there is a
+        *rate* of all clients together, in iterations a second; then uncounted ones come first.
 
-        Iterations that do not *count* are not profiled, and after them no client goes on until the
-        last has finished: it is over sooner, but the load is not kept up.
+        If the iterations do not count (*counts* is false), they are not profiled, and a client that
+        has finished does not keep up the load until the last one has.
 
-        What exceeds :attr:`most_at_once` is done in several stretches, each with its own start.
+        Iterations beyond :attr:`most_at_once` are done in further stretches, each with a start
+        of its own.
         """
         sample = Sample(self.size)
         left = iterations
@@ -125,8 +126,9 @@ class Crew(ABC):
         return sample
 
     def sendable_rate(self) -> float:
-        """Return the highest rate, in iterations a second, at which empty ones can be sent."""
+        """Return the highest rate, in iterations a second, at which clients begin empty ones."""
         sample = Sample(self.size)
+        # At such a rate all of them are due at once.
         order = Prepare(EMPTY_ITERATIONS, rate=EMPTY_ITERATIONS * 1e9, empty=True)
         sample.add(self._stretch(order), EMPTY_ITERATIONS)
         done = sample.iterations + sample.uncounted
@@ -153,13 +155,13 @@ class Crew(ABC):
         self.call("reopen_database")
 
     def verify(self) -> None:
-        """Have what the clients did checked in the database."""
+        """Have each client check what it left in the database, then the first the sum of all."""
         self.call("audit", self.call("verify"), first_only=True)
 
 
 @dataclass
 class Sample:
-    """Measurements of a crew for one value: its stretches, added up in constant memory."""
+    """The measurements of a crew for one value: its stretches, added up in constant memory."""
 
     clients: int
     start: float = 0.0
@@ -168,43 +170,41 @@ class Sample:
     """Iterations that all clients did in :attr:`seconds`; see :mod:`~.client.progress`."""
     seconds: float = 0.0
     shares: list[int] = field(default_factory=list)
-    """Iterations of each client until the last of them had done what counts."""
+    """Iterations of each client until the last client had done those that count."""
     on_clock: float = 0.0
-    """Seconds from each start until the last client had done what counts."""
+    """Seconds from each start until the last client had done those that count."""
     paused: float = 0.0
-    """Seconds that clients spent between iterations meanwhile, added up over the clients."""
+    """Seconds between iterations, up to the last that counts, summed over the clients."""
     iterations: int = 0
     """Iterations that were timed, one by one or in batches."""
     uncounted: int = 0
-    """Iterations that clients went on with until the last had finished."""
+    """Iterations that do not count: before those at a rate, and to keep up the load."""
     start_spread: float = 0.0
-    """The most seconds by which a client came late to a start."""
+    """The largest number of seconds by which a client came late to a start."""
     start_delay: float = 0.0
-    """The most seconds that a client had to wait for a processor after a start."""
+    """The largest number of seconds that a client waited for a processor after a start."""
     latencies: Latencies = field(default_factory=Latencies)
     latencies_of: dict[str, Latencies] = field(default_factory=dict)
     """The latencies by the kind of iteration, if there are several."""
     lags: Latencies | None = None
-    """By how much later iterations began than they were due, if they were due at instants."""
+    """The delay of each iteration's start after it was due; ``None`` without a rate."""
     lag_growth: float = 0.0
     """Seconds by which the mean lag of later iterations exceeds that of earlier ones."""
     scheduled: float = 0.0
+    """Seconds in which iterations were due, summed over the clients."""
     taken: float = 0.0
-    """Seconds in which iterations were due, and in which they were done, summed over clients."""
+    """Seconds in which they were done, summed over the clients."""
     counts: Counter[str] = field(default_factory=Counter)
     cleared: tuple[str, ...] = ()
 
     @property
     def value(self) -> float:
-        """Seconds per iteration: clients / throughput, the throughput in iterations per second.
-
-        If iterations were due at certain instants, it is their mean latency.
-        """
+        """Seconds per iteration: clients / throughput, or with a rate the mean latency."""
         return self.clients * self.seconds / self.done
 
     @property
     def part_of_schedule(self) -> float:
-        """The time in which iterations were due, as a part of the time in which they were done."""
+        """The duration of the schedule divided by that of the iterations; 1 without a rate."""
         return part_of_schedule([self])
 
     @property
@@ -215,7 +215,6 @@ class Sample:
     def add(self, stretches: Sequence[Stretch], counted: int) -> None:
         """Add what each client measured in a stretch of *counted* iterations."""
         progress = [stretch.progress for stretch in stretches]
-        done = throughput(progress, counted)
         start = min(client.start for client in progress)
         end = max(client.end(counted) for client in progress)
         self.start = self.start or start
@@ -223,8 +222,9 @@ class Sample:
         if pacings:
             self._add_paced(pacings, counted)
         else:
-            self.done += done.iterations
-            self.seconds += done.seconds
+            total = throughput(progress, counted)
+            self.done += total.iterations
+            self.seconds += total.seconds
         self.on_clock += end - start
         before = self.shares or [0] * self.clients
         self.shares = [
@@ -243,7 +243,7 @@ class Sample:
         self.cleared = stretches[0].cleared
 
     def _add_paced(self, pacings: Sequence[Pacing], counted: int) -> None:
-        """Add iterations that were due at the instants of a schedule."""
+        """Add what clients measured of iterations at a rate."""
         self.done += counted * self.clients
         self.seconds += sum(pacing.responses for pacing in pacings) / self.clients
         self.lags = self.lags or Latencies()

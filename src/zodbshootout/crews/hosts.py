@@ -1,8 +1,7 @@
-"""Crews whose clients live in other processes, each of which leads the clients of a host.
+"""Crews on several hosts, or in another Python on this one; one process leads a host's clients.
 
-The hosts are the workers of a Dask cluster, or this one: then another Python has the clients.
-Between a start and a stop nothing is sent: the clients of each host start at an instant of its own
-clock.
+Other hosts are workers of a Dask cluster.  Between a start and a stop nothing is sent: the clients
+of each host start at an instant of its own clock.
 """
 
 from __future__ import annotations
@@ -21,85 +20,85 @@ from zodbshootout.crews.crew import Crew
 DRIFT = 1e-3
 """Seconds per second by which two clocks may drift apart: NTP slews them by up to 0.05 %."""
 ROUND_TRIPS = 10
-"""Requests for the time of a host before a slice, at most; the shortest round trip counts."""
-CLOSE = 0.001
-"""Seconds of uncertainty at which a clock is known well enough: it is not asked again."""
-CLOSELY = 1.5
-"""A round trip is short enough if it took at most this many times as long as the shortest one."""
+"""The maximum number of requests for a host's time; the one with the shortest round trip counts."""
+LOW_UNCERTAINTY = 0.001
+"""Seconds of uncertainty at which no further request is needed."""
+UNCERTAINTY_RATIO = 1.5
+"""No further request is needed at this multiple of the previous measurement's uncertainty."""
 MAX_UNCERTAIN = 0.1
-"""A slice is worthless if a clock is uncertain by more than this part of its length."""
+"""The largest uncertainty of a clock, and lateness of a client, as a fraction of a slice."""
 ATTEMPTS = 3
-"""Attempts at a slice that is worthless."""
-SETTING_UP = 60.0
+"""Attempts at a slice that exceeds :data:`MAX_UNCERTAIN`."""
+START_TIMEOUT = 60.0
 """Seconds that a host may take to start its interpreter; a lost worker never starts one."""
 
 
 @dataclass(frozen=True)
 class Offset:
-    """How far another clock is ahead of the one that is read here."""
+    """The difference between another host's clock and the clock here, as it was measured."""
 
-    at: float
-    """The instant of the measurement, in seconds of the clock here."""
+    instant: float
+    """When it was measured, in seconds of the clock here."""
     seconds: float
+    """The seconds by which the other clock is ahead."""
     uncertainty: float
-    """Half of the measurement's round trip: the offset is wrong by no more."""
+    """The maximum error: half of the measurement's round trip, in seconds."""
 
-    def uncertainty_at(self, time: float) -> float:
-        """Return the uncertainty of the offset at some *time* of the clock here."""
-        return self.uncertainty + DRIFT * abs(time - self.at)
+    def uncertainty_at(self, instant: float) -> float:
+        """Return the maximum error at an *instant* of the clock here, drift included."""
+        return self.uncertainty + DRIFT * abs(instant - self.instant)
 
     def contradicts(self, other: Offset) -> bool:
-        """Return whether drift alone cannot explain the difference between two measurements."""
-        drift = DRIFT * abs(self.at - other.at)
+        """Return whether two measurements differ by more than uncertainty and drift explain."""
+        drift = DRIFT * abs(self.instant - other.instant)
         return abs(self.seconds - other.seconds) > self.uncertainty + other.uncertainty + drift
 
 
 @dataclass(frozen=True)
 class StartCrew:
-    """The crew that the process of a host starts."""
+    """The order to the process of a host to start its part of a crew."""
 
     specification: Specification
     profiles: str | None = None
-    """The directory that profiles of the clients go to, if they do."""
+    """The directory for profiles of the clients; ``None`` for no profiles."""
     clients: Sequence[int] = ()
-    """The numbers of the clients that live there."""
+    """The numbers of the host's clients."""
 
 
 @dataclass
 class Host:
-    """Some of the clients of a crew."""
+    """A host, and the clients of a crew that it has."""
 
     name: str
-    """Its name in messages; empty if its clients are on this host."""
+    """Its name in messages; empty for this host."""
     actor: Any
-    """The process that leads them.  Its ``ask(call)`` returns a future, whose ``result()`` is
-    the answer or a :class:`Failure`; that of another host also has ``now()``, its time."""
+    """The process that leads the clients.  Its ``ask(call)`` returns a future, whose ``result()``
+    is the answer or a :class:`Failure`; on another host it also has ``now()``, its time."""
     clients: Sequence[int]
     offset: Offset = Offset(0.0, 0.0, 0.0)
 
     def on_its_clock(self, order: Any) -> Any:
-        """Return an order with times of the clock there."""
+        """Return an order with its instant converted to the host's clock."""
         return Start(order.instant + self.offset.seconds) if isinstance(order, Start) else order
 
     def on_our_clock(self, report: Any) -> Any:
-        """Return a report with times of the clock here."""
+        """Return a report with its times converted to the clock here."""
         if not isinstance(report, Stretch):
             return report
         ahead, progress = self.offset.seconds, report.progress
         times = [time - ahead for time in progress.times]
-        return replace(
-            report, progress=replace(progress, start=progress.start - ahead, times=times)
-        )
+        progress = replace(progress, start=progress.start - ahead, times=times)
+        return replace(report, progress=progress)
 
 
 class HostsCrew(Crew):
-    """Passes orders on, each in one message for all clients of a host.
+    """Sends each order once to every host, for all of its clients.
 
-    The hosts read the clock that is read here.
+    All hosts read the clock that is read here.
     """
 
     def __init__(self, clock: Clock, hosts: Sequence[Host], start_crew: StartCrew) -> None:
-        """Prepare the crew of *start_crew*; *hosts* have its clients, in their order."""
+        """Prepare the crew of *start_crew*, whose clients are those of *hosts*, in this order."""
         specification = start_crew.specification
         super().__init__(specification.parameters.crew.size, clock)
         benchmark = benchmarks()[specification.benchmark]
@@ -110,7 +109,7 @@ class HostsCrew(Crew):
     def start(self) -> None:
         """Start the clients, and wait until every one is set up.
 
-        :raises Failed: if one cannot be, or does not read the clock that is read here
+        :raises Failed: if one cannot be set up, or a host reads another clock than this process
         """
         before = self._clock.now()
         times = self._start_clients()
@@ -120,7 +119,7 @@ class HostsCrew(Crew):
             raise Failed(Failure(cause))
 
     def _start_clients(self) -> list[float]:
-        """Start the clients; return the time that each host has then."""
+        """Start the clients; return the time of each host after that."""
         starts = [replace(self._start_crew, clients=host.clients) for host in self._hosts]
         return self._answers(self._hosts, [Call("start_crew", (start,)) for start in starts])
 
@@ -137,7 +136,7 @@ class HostsCrew(Crew):
         self._answers(self._hosts, [Call("leave")] * len(self._hosts))
 
     def _answers(self, hosts: Sequence[Host], calls: Sequence[Call]) -> list[Any]:
-        """Return the answers of *hosts* to a call of each; all are called at once.
+        """Send each of *hosts* its call, then return the answers of all.
 
         :raises Failed: naming the host
         """
@@ -149,7 +148,7 @@ class HostsCrew(Crew):
 
 
 class ClusterCrew(HostsCrew):
-    """Has clients on other hosts, whose clocks it compares with the one here."""
+    """A crew on other hosts, whose clocks are compared with the clock here."""
 
     def __init__(self, clock: Clock, hosts: Sequence[Host], start_crew: StartCrew) -> None:
         super().__init__(clock, hosts, start_crew)
@@ -169,9 +168,9 @@ class ClusterCrew(HostsCrew):
         self._notice = max(self._shortest_notice, 2 * trip)
 
     def _compare_clocks(self) -> None:
-        """Measure the offsets of all hosts.
+        """Measure the offsets of all hosts again.
 
-        :raises Failed: if one is not what it was
+        :raises Failed: if a clock has jumped
         """
         for host in self._hosts:
             offset = self._offset(host)
@@ -182,15 +181,15 @@ class ClusterCrew(HostsCrew):
             host.offset = offset
 
     def _offset(self, host: Host) -> Offset:
-        """Ask a host for the time (Cristian, "Probabilistic clock synchronization", 1989)."""
+        """Measure the offset of a host (Cristian, "Probabilistic clock synchronization", 1989)."""
         offsets = []
-        enough = max(CLOSE, CLOSELY * host.offset.uncertainty)
+        enough = max(LOW_UNCERTAINTY, UNCERTAINTY_RATIO * host.offset.uncertainty)
         for _ in range(ROUND_TRIPS):
             before = self._clock.now()
             with failures_of(host.name):
-                there = host.actor.now().result()
+                other = host.actor.now().result()
             after = self._clock.now()
-            offsets.append(Offset(after, there - (before + after) / 2, (after - before) / 2))
+            offsets.append(Offset(after, other - (before + after) / 2, (after - before) / 2))
             if offsets[-1].uncertainty <= enough:
                 break
         return min(offsets, key=lambda offset: offset.uncertainty)
@@ -205,7 +204,7 @@ class ClusterCrew(HostsCrew):
         raise Failed(Failure(f"{refusal}; in {ATTEMPTS} attempts"))
 
     def _refusal(self, stretches: Sequence[Stretch], prepare: Prepare) -> str | None:
-        """Return why a stretch, started with the present offsets, is worthless, if it is."""
+        """Return why a stretch is worthless, or ``None``; the offsets are those of its start."""
         if not prepare.counts or prepare.empty:
             return None
         start = min(stretch.progress.start for stretch in stretches)
@@ -233,9 +232,9 @@ class ClusterCrew(HostsCrew):
 
 @contextmanager
 def failures_of(name: str) -> Iterator[None]:
-    """Raise any exception of the context as the failure of a host.
+    """Turn exceptions in the context into failures of the host with this *name*.
 
-    Without a *name* the host is this one, and exceptions pass unchanged.
+    If *name* is empty, the host is this one, and exceptions pass unchanged.
 
     :raises Failed: naming the host
     """
@@ -248,7 +247,7 @@ def failures_of(name: str) -> Iterator[None]:
         cause = f"host {name}: {error.failure.cause}"
         raise Failed(replace(error.failure, cause=cause)) from error
     except TimeoutError as error:
-        cause = f"host {name} has started no process for its clients within {SETTING_UP:g} s"
+        cause = f"host {name} has started no process for its clients within {START_TIMEOUT:g} s"
         raise Failed(Failure(cause)) from error
     except Exception as error:
         # An error on the host itself has a number; a connection that is gone has none.
@@ -259,9 +258,9 @@ def failures_of(name: str) -> Iterator[None]:
 
 
 def result(name: str, future: Any) -> Any:
-    """Wait for the answer of a host.
+    """Wait for a host's answer.
 
-    :raises Failed: if that is a failure, or the host is lost
+    :raises Failed: if the answer is a failure, or the host is lost
     """
     with failures_of(name):
         answer = future.result()

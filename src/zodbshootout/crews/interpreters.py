@@ -1,7 +1,7 @@
-"""Another Python, as of another virtual environment: starting it, calling it, and a crew in it.
+"""Another Python, such as that of a virtual environment: start it, call it, have a crew in it.
 
-It runs :mod:`zodbshootout.crews.serving` from a directory with the modules of ours that this needs,
-and finds everything else, ZODB first of all, where it finds its own.
+It imports :mod:`zodbshootout.crews.serving`, with the modules of ours that this needs, from a
+directory of the run, and everything else, ZODB first of all, from its own environment.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from zodbshootout.crews.logs import LogSettings
 from zodbshootout.guardian import END_TIMEOUT, Child
 
 LIFELINE = "--lifeline"
-"""Makes the process lead a group that ends when its standard input is closed."""
-_NOT_ITS_OWN = ("PYTHONPATH", "PYTHONHOME")
-"""Variables with the paths of the modules of the command's Python."""
+"""The option with which the process leads a group that ends when its standard input is closed."""
+_PATH_VARIABLES = ("PYTHONPATH", "PYTHONHOME")
+"""Variables with paths of modules for the Python of this process, not for another one."""
 _PROGRAM = (
     "import sys; sys.path[:] = [sys.argv[1], *filter(None, sys.path)]; "
     "from zodbshootout.crews.serving import main; main(sys.argv[2:])"
@@ -37,7 +37,7 @@ _PROGRAM = (
 
 
 def own_interpreter(*, gevent: bool) -> Interpreter:
-    """Return the Python of this process, for another process of it."""
+    """Return the Python of this process, to start another process of it."""
     modules = Path(__file__).parents[2]
     return Interpreter("", sys.executable, str(modules), sees_ours=True, gevent=gevent)
 
@@ -56,22 +56,24 @@ class Peer:
             self.connection.send(message)
 
     def ask(self, call: Call) -> Peer:
-        """Send a call; :meth:`result` waits for the answer."""
+        """Send a call; return the peer, whose :meth:`result` waits for the answer."""
         self.send(call)
         return self
 
     def poll(self, seconds: float | None) -> bool:
-        """Wait at most *seconds* for an answer or the process's end; return whether one came."""
-        # Greenlets have their turn meanwhile.
+        """Wait at most *seconds* for an answer or the end of the process; return whether one came.
+
+        Other greenlets run meanwhile.
+        """
         ready, _, _ = select.select([self.connection], [], [], seconds)
         return bool(ready)
 
     def result(self) -> Any:
-        """Wait for the answer; it is a :class:`Failure` if the process has ended, too."""
+        """Wait for the answer: a :class:`Failure` if the call failed or the process has ended."""
         self.poll(None)
         try:
             return self.connection.recv()
-        except (EOFError, OSError):  # an answer can be cut off, too
+        except (EOFError, OSError):  # OSError if an answer is cut off
             cause = f"{self.name} {self.process.describe_exit(END_TIMEOUT)}"
             return Failure(cause, cause, crashed=True)
 
@@ -84,10 +86,10 @@ def started(
     environment: Mapping[str, str] | None = None,
     own_group: bool = False,
 ) -> Iterator[Peer]:
-    """Have a process of another Python until the context ends.
+    """Start a process of another Python, and end it with the context.
 
-    *environment* is added to that of this process.  With *own_group*, the process and all that it
-    starts are killed when this process ends, however it does.
+    *environment* is added to its variables.  With *own_group*, it and all processes that it starts
+    are killed when this process ends, however that happens.
 
     :raises Failed: if it cannot be started
     """
@@ -138,7 +140,7 @@ def call_in(interpreter: Interpreter, call: Call, settings: LogSettings) -> Any:
 def interpreter_crew(
     interpreter: Interpreter, start_crew: StartCrew, settings: LogSettings
 ) -> Iterator[Crew]:
-    """Have a crew in another Python on this host, every client of which is set up.
+    """Start a crew in another Python on this host and set all clients up; end it with the context.
 
     :raises Failed: if a client fails
     """
@@ -150,5 +152,5 @@ def interpreter_crew(
 
 
 def foreign_environment() -> dict[str, str]:
-    """Return this process's environment without the variables for the Python of the command."""
-    return {name: value for name, value in os.environ.items() if name not in _NOT_ITS_OWN}
+    """Return the environment of this process without paths of modules for its own Python."""
+    return {name: value for name, value in os.environ.items() if name not in _PATH_VARIABLES}

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from zodbshootout.client.specification import CrewShape, Parameters
 from zodbshootout.scheduling.calibration import (
     AFFORDABLE,
-    ALIKE,
+    EQUAL_WITHIN,
     MAX_LOOPS,
     MAX_STRIDE,
     MAX_TURNS,
@@ -60,7 +60,7 @@ def test_every_value_is_long_enough_and_none_is_longer_than_affordable(
     loops = choose_loops(seconds, min_time)
     for key, took in seconds.items():
         assert loops[key] * took >= min_time * 0.999 or loops[key] == MAX_LOOPS
-        assert loops[key] == 1 or loops[key] * took <= AFFORDABLE * ALIKE * min_time * 1.001
+        assert loops[key] == 1 or loops[key] * took <= AFFORDABLE * EQUAL_WITHIN * min_time * 1.001
 
 
 def test_every_contender_does_at_least_the_iterations_a_benchmark_needs() -> None:

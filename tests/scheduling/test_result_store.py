@@ -45,13 +45,13 @@ class Notes:
 def test_a_cell_that_is_not_reached_is_stored_as_not_run() -> None:
     notes = Notes(plan_of("ab"))
     assert [result.state for result in notes.store.results] == [State.NOT_RUN, State.NOT_RUN]
-    notes.store.open([])
+    notes.store.fail_cells([])
     assert notes.kept == [[("not run", 0), ("not run", 0)]]
 
 
 def test_every_run_is_kept_as_soon_as_it_is_added() -> None:
     notes = Notes(plan_of("ab", processes=2))
-    notes.store.open([])
+    notes.store.fail_cells([])
     for contender in "abba":
         notes.store.add_run(notes.cell(contender), run(0.1, 0.2))
     assert [[runs for _, runs in written] for written in notes.kept] == [
@@ -66,7 +66,7 @@ def test_every_run_is_kept_as_soon_as_it_is_added() -> None:
 
 def test_a_result_that_lacks_runs_is_reported_as_incomplete() -> None:
     notes = Notes(plan_of("ab", processes=2))
-    notes.store.open([])
+    notes.store.fail_cells([])
     notes.store.add_run(notes.cell("a"), run(0.1))
     assert (notes.result("a").reason, notes.result("b").reason) == ("incomplete: 1 of 2 runs", "")
     notes.store.add_run(notes.cell("a"), run(0.1))
@@ -76,7 +76,7 @@ def test_a_result_that_lacks_runs_is_reported_as_incomplete() -> None:
 @pytest.mark.parametrize("failure", [SPOILT, CANNOT])
 def test_a_failure_that_invalidates_earlier_runs_drops_them(failure: Failure) -> None:
     notes = Notes(plan_of("ab", processes=2))
-    notes.store.open([])
+    notes.store.fail_cells([])
     notes.store.add_run(notes.cell("a"), run(0.1))
     notes.store.fail(notes.cell("a"), failure)
     result = notes.result("a")
@@ -89,7 +89,7 @@ def test_a_failure_that_invalidates_earlier_runs_drops_them(failure: Failure) ->
 
 def test_a_cell_that_fails_later_keeps_its_earlier_runs() -> None:
     notes = Notes(plan_of("ab", processes=2))
-    notes.store.open([])
+    notes.store.fail_cells([])
     notes.store.add_run(notes.cell("a"), run(0.1))
     notes.store.fail(notes.cell("a"), BROKE)
     result = notes.result("a")
@@ -100,7 +100,7 @@ def test_a_cell_that_fails_later_keeps_its_earlier_runs() -> None:
 
 def test_repeated_runs_are_reported() -> None:
     notes = Notes(plan_of("ab", processes=2))
-    notes.store.open([])
+    notes.store.fail_cells([])
     crash = Failure("client 0 was killed by SIGSEGV", crashed=True)
     for _ in range(2):
         notes.store.note_crash(notes.cell("a"), crash)
@@ -112,7 +112,7 @@ def test_repeated_runs_are_reported() -> None:
 def test_secrets_are_masked_in_reasons_details_and_crashes() -> None:
     notes = Notes(plan_of("ab"))
     notes.store.mask.hide(["geheim"])
-    notes.store.open([(notes.cell("a"), Failure("geheim is wrong", "Traceback: geheim"))])
+    notes.store.fail_cells([(notes.cell("a"), Failure("geheim is wrong", "Traceback: geheim"))])
     notes.store.note_crash(notes.cell("b"), Failure("geheim"))
     assert (notes.result("a").reason, notes.result("a").detail) == (
         "*** is wrong", "Traceback: ***"
@@ -122,7 +122,7 @@ def test_secrets_are_masked_in_reasons_details_and_crashes() -> None:
 
 def test_a_measured_cell_can_still_have_more_runs() -> None:
     notes = Notes(plan_of("ab"))
-    notes.store.open([])
+    notes.store.fail_cells([])
     notes.store.add_run(notes.cell("a"), run(0.1))
     assert notes.store.unsettled(notes.store.plan.cells) == notes.store.plan.cells
 
@@ -130,7 +130,7 @@ def test_a_measured_cell_can_still_have_more_runs() -> None:
 def test_every_cell_is_settled_once_whether_it_is_measured_or_fails() -> None:
     notes = Notes(plan_of("abcd", processes=3))
     store = notes.store
-    store.open([(notes.cell("d"), BROKE)])
+    store.fail_cells([(notes.cell("d"), BROKE)])
     for contender in "abc":
         store.add_run(notes.cell(contender), run(0.1))
     store.fail(notes.cell("b"), BROKE)
@@ -150,7 +150,7 @@ def test_missing_runs_are_reported_only_without_a_precision() -> None:
 
 def test_fail_fast_gives_up_at_a_failure_and_keeps_the_results_so_far() -> None:
     notes = Notes(plan_of("abc"), fail_fast=True)
-    notes.store.open([(notes.cell("b"), CANNOT)])
+    notes.store.fail_cells([(notes.cell("b"), CANNOT)])
     notes.store.add_run(notes.cell("a"), run(0.1))
     notes.store.fail(notes.cell("c"), CANNOT)
     with pytest.raises(UserError, match="--fail-fast"):
@@ -161,13 +161,13 @@ def test_fail_fast_gives_up_at_a_failure_and_keeps_the_results_so_far() -> None:
 def test_fail_fast_gives_up_at_a_failure_known_from_the_start() -> None:
     notes = Notes(plan_of("ab"), fail_fast=True)
     with pytest.raises(UserError, match="--fail-fast"):
-        notes.store.open([(notes.cell("b"), BROKE)])
+        notes.store.fail_cells([(notes.cell("b"), BROKE)])
     assert notes.kept == [[("not run", 0), ("failed", 0)]]
 
 
 def test_slow_writing_takes_only_a_small_share_of_the_time() -> None:
     notes = Notes(plan_of("ab", processes=100))
-    notes.store.open([])
+    notes.store.fail_cells([])
     notes.writing = 0.4
     for _ in range(100):
         notes.time += 2.0
@@ -178,7 +178,7 @@ def test_slow_writing_takes_only_a_small_share_of_the_time() -> None:
 
 def test_a_settled_cell_is_written_at_once() -> None:
     notes = Notes(plan_of("ab", processes=2))
-    notes.store.open([])
+    notes.store.fail_cells([])
     notes.writing = 10.0
     notes.store.add_run(notes.cell("a"), run(0.1))
     notes.store.add_run(notes.cell("a"), run(0.1))

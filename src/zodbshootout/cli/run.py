@@ -197,7 +197,7 @@ def _measure(shootout: Shootout) -> tuple[int, str]:
         return error.status, str(error)
     except (KeyboardInterrupt, GuardianLost) as error:
         with suppress(UserError):
-            store.keep()
+            store.save()
         if isinstance(error, GuardianLost):
             return SOME_FAILED, f"stopped: {error}"
         kept = any(result.measured for result in store.results)

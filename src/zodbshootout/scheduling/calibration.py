@@ -1,9 +1,9 @@
-"""How many iterations make a slice, and how many slices a run.
+"""Calibration: the number of iterations in a slice, and of slices in a run.
 
-pyperf calibrates each benchmark by itself.  Contenders that are compared should rather do the same
-number of iterations: then their databases grow alike and meet the same number of pauses.  So one
-count is chosen for all contenders, as far as the slow ones can afford it.  And all contenders
-should have equal parts of a run's time: one that needs longer for a slice takes fewer slices.
+pyperf calibrates each benchmark by itself.  Contenders that are compared should do the same number
+of iterations instead: then their databases grow equally and meet the same number of pauses.  So all
+contenders get one count, as far as the slow ones can afford it.  And all contenders should have
+equal parts of a run's time: one that needs longer for a slice takes fewer slices.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ AFFORDABLE = 3
 """A slice may take this many times ``--min-time`` for the sake of an equal count."""
 AFFORDABLE_IF_NUMBERED = 20
 """The same if the count has to be equal, because iterations are numbered."""
-ALIKE = 1.5
-"""Contenders do equally many iterations if one takes up to this many times as long as the other:
-calibration is no more exact than that."""
+EQUAL_WITHIN = 1.5
+"""The ratio of two contenders' times up to which they count as equally fast: calibration is no more
+exact than that."""
 MIN_ARRIVALS = 300
-"""Arrivals of all clients in a slice at a rate, at least: three of them are beyond the 99th
+"""The minimum of arrivals at all clients in a slice at a rate: three of them are beyond the 99th
 percentile."""
 MIN_PACED = 3.0
-"""Seconds that a slice at a rate takes at least: a queue that begins empty hides for some seconds
-that a storage is overloaded."""
+"""The minimum seconds of a slice at a rate: a queue that begins empty hides for some seconds that a
+storage is overloaded."""
 MIN_BEYOND = 10
-"""Arrivals beyond a percentile that is to be compared with a limit, at least."""
-SECONDS_OF_A_SEARCH = 240.0
-"""Seconds that are allowed for finding a rate within a limit some times."""
+"""The minimum of arrivals beyond a percentile that is compared with a limit."""
+SEARCH_TIME = 240.0
+"""Seconds that suffice for several runs that search for a rate within a limit."""
 MAX_LOOPS = 2**16
 MIN_VALUES = 3
 MAX_TURNS = 100
 MAX_STRIDE = 8
-"""A contender takes part in at least one of this many turns."""
+"""The largest number of turns of which a contender takes part in one."""
 
 
 @dataclass(frozen=True)
@@ -52,27 +52,28 @@ class Effort:
     processes: int
     """Runs (pyperf workers) of a cell, or their minimum if there is a :attr:`precision`."""
     values: int
-    """Values of a run, each of which is a slice.  0 takes as many as fit into :attr:`run_time`, and
+    """Values of a run, each of which is a slice; 0 for as many as fit into :attr:`run_time`, and
     fewer of contenders that need longer for a slice."""
     warmups: int
-    """Values of a run that are measured first and not counted."""
+    """Values at the beginning of a run that do not count."""
     loops: int
-    """Iterations of a value; 0 calibrates."""
+    """Iterations of a value; 0 to calibrate them."""
     min_time: float
     """Seconds that a value should take at least, which calibration aims at."""
     run_time: float = RUN_TIME
-    """Seconds that the slices of a run take for each contender, on average over these."""
+    """Seconds that the slices of a run take per contender, on average."""
     precision: float = 0.0
-    """Half of the width of intervals, as a part of a figure, that ends a row; 0 does not."""
+    """Half of the width of intervals, as a fraction of a figure, at which a row ends; 0 for a fixed
+    number of runs."""
     limit: float = 0.0
-    """Seconds that everything takes at most, with a :attr:`precision`, unless it is 0."""
+    """With a :attr:`precision`, the maximum seconds of all rows; 0 for :attr:`cell_limit`."""
     cell_limit: float = 0.0
-    """Seconds that a cell takes at most, on average, if there is no :attr:`limit`."""
+    """With a :attr:`precision`, the maximum seconds of a cell, on average over the cells."""
 
 
 @dataclass
 class RowCalibration(Generic[C]):
-    """Loops and turns that the first run of a row chooses, for all its runs."""
+    """The loops and turns of all runs of a row, chosen in its first run."""
 
     effort: Effort
     fewest_loops: int = 1
@@ -80,11 +81,11 @@ class RowCalibration(Generic[C]):
     """Whether all contenders have to do the same iterations in a turn."""
     loops: dict[C, int] = field(default_factory=dict)
     turns: int = 0
-    """Turns of a run, without those that warm up."""
+    """Turns of a run, warm-ups excluded; 0 until they are chosen."""
     stride: dict[C, int] = field(default_factory=dict)
-    """A contender takes a slice in one of this many turns; without an entry, in each."""
+    """The number of turns in one of which a contender takes a slice, if that is more than 1."""
     cheapest: float = 0.0
-    """Seconds of a slice of the quickest contender, time off the clock included."""
+    """Seconds of a slice of the fastest contender, time off the clock included."""
     latest: dict[C, float] = field(default_factory=dict)
     """The latest value of each contender."""
 
@@ -93,7 +94,7 @@ class RowCalibration(Generic[C]):
 
     @property
     def all_turns(self) -> int:
-        """The turns of a run, those that warm up included."""
+        """The number of turns of a run, warm-ups included."""
         return self.effort.warmups + self.turns
 
     def values(self, key: C) -> int:
@@ -102,14 +103,14 @@ class RowCalibration(Generic[C]):
 
     def takes_part(self, key: C, turn: int) -> bool:
         """Return whether a contender takes a slice in a turn, counted from 0 on."""
-        counting = turn - self.effort.warmups
-        return counting < 0 or counting % self.stride.get(key, 1) == 0
+        after_warmups = turn - self.effort.warmups
+        return after_warmups < 0 or after_warmups % self.stride.get(key, 1) == 0
 
 
 def loops_at_rate(parameters: Parameters) -> int:
-    """Return the loops for iterations that come at a rate, or 0 if they do not.
+    """Return the loops if iterations come at a rate, otherwise 0.
 
-    They are enough to see the tail of the latencies, and for each client to have a schedule.
+    They are enough to show the tail of the latencies, and for each client to have a schedule.
     """
     percentile = parameters.limit.percentile
     if not (parameters.rate or percentile):
@@ -119,9 +120,9 @@ def loops_at_rate(parameters: Parameters) -> int:
 
 
 def min_seconds(parameters: Parameters) -> float:
-    """Return the seconds that the slices of a cell take at least until it has an interval."""
+    """Return the minimum seconds of a cell's slices until there is an interval."""
     if parameters.limit.percentile:
-        return SECONDS_OF_A_SEARCH
+        return SEARCH_TIME
     if not parameters.rate:
         return 0.0
     loops = loops_at_rate(parameters)
@@ -135,17 +136,17 @@ def choose_loops(
     """Return the loops for each contender, given its seconds per iteration.
 
     The count is the power of two with which the fastest contender takes *min_time* seconds,
-    measured from the end of its first iteration if *fewest* is more than one.  A contender for
-    which that count would take more than :data:`AFFORDABLE` times *min_time* does as many as that
+    measured from the end of its first iteration if *fewest* is more than one.  If a contender would
+    take more than :data:`AFFORDABLE` times *min_time* for that count, it does as many as this time
     allows, and at least as many as take *min_time*.  None does less than *fewest*.  *before* are
-    the loops of contenders that were measured earlier, and with which these are compared.
+    the loops of contenders that were calibrated earlier, and with which these are compared.
     """
-    lead = 1 if fewest > 1 else 0
-    alike = _alike(seconds)
-    own = {key: _loops_for(min_time + lead * took, took) for key, took in alike.items()}
+    uncounted = 1 if fewest > 1 else 0
+    rounded = _rounded(seconds)
+    own = {key: _loops_for(min_time + uncounted * took, took) for key, took in rounded.items()}
     common = max([1, *own.values(), *before])
     chosen = {}
-    for key, took in alike.items():
+    for key, took in rounded.items():
         affordable = AFFORDABLE * min_time / took if took > 0 else common
         within = 2 ** math.floor(math.log2(affordable)) if affordable >= 1 else 1
         chosen[key] = max(fewest, min(common, max(own[key], within)))
@@ -155,9 +156,9 @@ def choose_loops(
 def equal_loops(
     seconds: Mapping[C, float], min_time: float, fewest: int = 1, before: Iterable[int] = ()
 ) -> dict[C, int]:
-    """Return the loops for contenders that have to do equally many, as :func:`choose_loops` does.
+    """Return the loops for contenders that have to do equally many; see :func:`choose_loops`.
 
-    The fastest takes *min_time* seconds for them, unless the slowest one could not afford that.
+    The fastest takes *min_time* seconds for them, unless the slowest cannot afford that.
     """
     if not seconds:
         return {}
@@ -169,12 +170,12 @@ def equal_loops(
 
 
 def turn_strides(costs: Mapping[C, float], cheapest: float) -> dict[C, int]:
-    """Return for each contender a power of two: it takes a slice in one of this many turns.
+    """Return for each contender the number of turns in one of which it takes a slice.
 
-    With powers of two, slices of any two contenders fall into the same turn as often as possible.
-    *costs* are the seconds of their slices, *cheapest* those of the quickest contender.
+    These are powers of two, so that slices of any two contenders fall into the same turn as often
+    as possible.  *costs* are the seconds of their slices, *cheapest* those of the fastest one.
     """
-    times = {key: max(1.0, cost / max(cheapest, 1e-9)) for key, cost in _alike(costs).items()}
+    times = {key: max(1.0, cost / max(cheapest, 1e-9)) for key, cost in _rounded(costs).items()}
     return {key: min(MAX_STRIDE, 2 ** math.floor(math.log2(n))) for key, n in times.items()}
 
 
@@ -182,7 +183,7 @@ def choose_turns(costs: Mapping[C, float], stride: Mapping[C, int], run_time: fl
     """Return the number of turns of a run.
 
     *costs* are the seconds of a slice of each contender, time off the clock included; *run_time*
-    is the seconds that a contender may have on average.
+    is the average of the seconds that a contender may take.
     """
     turn = sum(cost / stride[key] for key, cost in costs.items())
     wanted = int(run_time * len(costs) / max(turn, 1e-9))
@@ -190,19 +191,19 @@ def choose_turns(costs: Mapping[C, float], stride: Mapping[C, int], run_time: fl
     return max(needed, min(MAX_TURNS, wanted))
 
 
-def _alike(seconds: Mapping[C, float]) -> dict[C, float]:
+def _rounded(seconds: Mapping[C, float]) -> dict[C, float]:
     """Give contenders that are about equally fast the seconds of the fastest of them."""
-    common: dict[C, float] = {}
+    rounded: dict[C, float] = {}
     fastest = -math.inf
     for key in sorted(seconds, key=lambda key: seconds[key]):
-        if not seconds[key] <= ALIKE * fastest:
+        if not seconds[key] <= EQUAL_WITHIN * fastest:
             fastest = seconds[key]
-        common[key] = fastest
-    return {key: common[key] for key in seconds}
+        rounded[key] = fastest
+    return rounded
 
 
-def _loops_for(min_time: float, took: float) -> int:
-    if took <= 0:
+def _loops_for(min_time: float, seconds: float) -> int:
+    if seconds <= 0:
         return MAX_LOOPS
-    doublings = math.ceil(math.log2(max(min_time, 1e-9) / took))
+    doublings = math.ceil(math.log2(max(min_time, 1e-9) / seconds))
     return min(MAX_LOOPS, 1 << max(0, doublings))

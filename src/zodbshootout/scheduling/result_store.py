@@ -1,4 +1,4 @@
-"""The results of all cells so far: kept, written to files, and shown to an observer."""
+"""The results of all cells so far: keep them, write them to files, and show them to an observer."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ from zodbshootout.scheduling.plan import Plan
 if TYPE_CHECKING:
     import pyperf
 
-REST = 20.0
-"""The next writing waits this many times as long as the last one took, unless a cell is done."""
-SHORT = 0.2
-"""A writing that takes at most these seconds does not delay the next one."""
+PAUSE_RATIO = 20.0
+"""The pause before the results are written again, as a multiple of the time that writing took; a
+row that is done and a failure do not wait."""
+NO_PAUSE = 0.2
+"""If writing takes at most these seconds, there is no pause."""
 
 
 class Observer:
-    """The progress of a run as the user sees it; this one shows nothing."""
+    """Shows the progress of a run to the user; this base class shows nothing."""
 
     def note(self, step: str) -> None:
         """Show the present step of the run."""
@@ -54,21 +55,21 @@ class Observer:
 
 @dataclass
 class ResultStore:
-    """The results, complete at any moment: cells that were not reached are ``NOT_RUN``."""
+    """The results of all cells at any time; a cell that was not reached is ``NOT_RUN``."""
 
     plan: Plan
     observer: Observer
     write: Callable[[Sequence[CellResult]], None]
-    """Called with all results when one has changed, but not so often that it takes much time."""
+    """Called with all results after a change, but not so often that it takes much time."""
     fail_fast: bool = False
     mask: Mask = field(default_factory=Mask)
-    """Hides secrets in the reasons of failures."""
+    """Hides secrets in the causes of failures."""
     begun: Sequence[CellResult] = ()
-    """The results of the run that is resumed; its failed cells are tried again."""
+    """The results of the run that is resumed; failed cells are tried again."""
     now: Callable[[], float] = time.monotonic
     _results: dict[Cell, CellResult] = field(init=False)
-    _rested: float = field(init=False, default=-math.inf)
-    """The time from which on results may be written although no cell is done."""
+    _pause_ends: float = field(init=False, default=-math.inf)
+    """The time from which a new run may be written."""
     _unwritten: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
@@ -83,19 +84,19 @@ class ResultStore:
     @property
     def results(self) -> list[CellResult]:
         effort = self.plan.effort
-        # If a precision was to be reached, the figure itself says that it was missed.
+        # With a precision, the figure itself says that it was missed.
         expected = 0 if effort.precision else effort.processes
         return [result.with_warnings(expected) for result in self._results.values()]
 
     def unsettled(self, cells: Sequence[Cell]) -> list[Cell]:
         """Return those of *cells* that can still get a figure."""
-        without = (State.FAILED, State.UNSUPPORTED)
-        return [cell for cell in cells if self._results[cell].state not in without]
+        settled = (State.FAILED, State.UNSUPPORTED)
+        return [cell for cell in cells if self._results[cell].state not in settled]
 
-    def open(self, failures: Sequence[tuple[Cell, Failure]]) -> None:
-        """Note that cells get no figure, or no more runs, and write the results.
+    def fail_cells(self, failures: Sequence[tuple[Cell, Failure]]) -> None:
+        """Note that cells get no figure, or no more runs, and write all results.
 
-        :raises UserError: if one of the cells failed and that ends the run
+        :raises UserError: if a cell has failed and ``--fail-fast`` is given
         """
         for cell, failure in failures:
             cause, detail = self.mask(failure.cause), self.mask(failure.detail)
@@ -104,7 +105,7 @@ class ResultStore:
             if failure.state is State.FAILED:
                 self.observer.cell_failed(self._results[cell])
         self.observer.results_changed(self.results)
-        self.keep()
+        self.save()
         if self.fail_fast and any(failure.state is State.FAILED for _, failure in failures):
             raise UserError("stopped at the first failure (--fail-fast)", SOME_FAILED)
 
@@ -112,29 +113,29 @@ class ResultStore:
         self._results[cell] = self._results[cell].with_run(run)
         self.observer.results_changed(self.results)
         self._unwritten = True
-        if self.now() >= self._rested:
-            self.keep()
+        if self.now() >= self._pause_ends:
+            self.save()
 
-    def keep(self) -> None:
+    def save(self) -> None:
         """Write all results."""
         began = self.now()
         self.write(self.results)
         self._unwritten = False
         took = self.now() - began
-        self._rested = self.now() + (REST * took if took > SHORT else 0.0)
+        self._pause_ends = self.now() + (PAUSE_RATIO * took if took > NO_PAUSE else 0.0)
 
     def note_crash(self, cell: Cell, failure: Failure) -> None:
         self._results[cell] = self._results[cell].crashed(self.mask(failure.cause))
 
     def close(self, cells: Sequence[Cell]) -> None:
-        """Note that there will be no more runs of *cells*."""
+        """Note that the *cells* of a row have had their last run."""
         self.observer.row_done([self._results[cell] for cell in cells])
         if self._unwritten:
-            self.keep()
+            self.save()
 
     def result(self, cell: Cell) -> CellResult:
         return self._results[cell]
 
     def fail(self, cell: Cell, failure: Failure) -> None:
-        """Note the failure of one cell, as :meth:`open` does."""
-        self.open([(cell, failure)])
+        """Note the failure of one cell; see :meth:`fail_cells`."""
+        self.fail_cells([(cell, failure)])

@@ -1,4 +1,4 @@
-"""Measuring a plan: row by row, the contenders of a row in turn, each cell isolated from others."""
+"""Measure a plan: row by row, the contenders of a row in turn, each cell in its own processes."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from zodbshootout.servers.running import RunningServers
 from zodbshootout.workers.launch import ForkServer, Launcher, Worker
 
 MAX_CLIENTS = 128
-"""Clients that wait for their turn at the same time: a process takes some 15 MiB, and some
-connections to its server.  A row with more clients is measured a few contenders at a time."""
+"""The maximum number of clients that are set up at the same time: a process takes some 15 MiB, and
+some connections to its server.  A row with more clients is measured a few contenders at a time."""
 VALUES_WITH_RESTARTS = 4
-"""Slices of a run if servers are restarted before each, by default."""
+"""The default for the slices of a run if servers are restarted before each."""
 
 
 @dataclass
@@ -46,11 +46,11 @@ class Shootout:
         self.plan, self.options = self.tasks.plan, self.tasks.options
         self._name = secrets.token_hex(4)
         self._tries: dict[Cell, int] = {}
-        """How often each cell's run of this round was repeated."""
+        """The number of times that each cell's run was repeated in this round."""
         self._again: list[Cell] = []
-        """The cells whose run of this round is repeated next."""
+        """The cells whose run is repeated next in this round."""
         self._stage = ""
-        """The number of this round, for the observer."""
+        """The number of this round, as the observer shows it."""
         self._started = ExitStack()
         """Ends the fork server."""
         self._fork_server: tuple[int, ForkServer] | None = None
@@ -61,13 +61,13 @@ class Shootout:
 
         :raises UserError: after the first failure, with ``--fail-fast``
         """
-        self.store.open(list(self._known_failures()))
+        self.store.fail_cells(list(self._known_failures()))
         with self._started:
             for rows in self._blocks():
                 self._measure_rows(rows, self.plan.limit * len(rows) / len(self.plan.rows))
 
     def expected_metadata(self) -> dict[Cell, Mapping[str, str | int | float]]:
-        """Return the metadata that the runs of each cell will have, if it can be measured."""
+        """Return the metadata that runs of the measurable cells will have."""
         impossible = {cell for cell, _ in self._known_failures()}
         return {
             cell: self.tasks.metadata(cell, restarted=self._is_restarted(cell))
@@ -84,14 +84,14 @@ class Shootout:
                 yield cell, self.unavailable[cell.contender]
 
     def _blocks(self) -> list[list[Row]]:
-        """Separate the rows whose rounds destroy the data of the others."""
+        """Separate the rows that zap contenders, which destroys the data of the other rows."""
         zapped = ZAPPED_BEFORE if self.options.zapped else None
         zapping = [row for row in self.plan.rows if row[0].benchmark == zapped]
         others = [row for row in self.plan.rows if row[0].benchmark != zapped]
         return [rows for rows in (zapping, others) if rows]
 
     def _measure_rows(self, rows: Sequence[Row], limit: float) -> None:
-        """Make as many rounds of each row as it takes; *limit* is in seconds."""
+        """Make as many rounds of each row as it needs; *limit* is in seconds."""
         calibrations = {row: self._calibration(row) for row in rows}
         made = {row: self._rounds_made(row) for row in rows}
         effort = self.plan.effort
@@ -102,12 +102,12 @@ class Shootout:
             self._measure_round(row, calibrations[row], number)
 
     def _rounds_made(self, cells: Sequence[Cell]) -> int:
-        """Return the number of runs that every cell of a row has from a run that is resumed."""
+        """Return the number of runs that every cell of a row has from the run that is resumed."""
         results = map(self.store.result, self.store.unsettled(cells))
         return min((len(result.runs) for result in results), default=0)
 
     def _rounds_needed(self, cells: Sequence[Cell]) -> int:
-        """Return the number of rounds after which a row is known with the precision asked for."""
+        """Return the number of rounds that a row needs for the precision, or the fixed number."""
         effort = self.plan.effort
         unsettled = self.store.unsettled(cells)
         results = {cell.contender: self.store.result(cell) for cell in unsettled}
@@ -125,24 +125,24 @@ class Shootout:
 
     def _calibration(self, row: Row) -> RowCalibration[Cell]:
         cell = row[0]
-        fewest = benchmarks()[cell.benchmark].fewest(cell.parameters)
+        benchmark = benchmarks()[cell.benchmark]
+        fewest = benchmark.fewest(cell.parameters)
         effort = replace(self.plan.effort, run_time=self.plan.run_time)
         if self._restarts(cell.benchmark):
             # The second read of an object would come from the server's cache.
             values = effort.values or VALUES_WITH_RESTARTS
             effort = replace(effort, loops=fewest, values=values)
-        numbered = benchmarks()[cell.benchmark].numbered
         loops = loops_at_rate(cell.parameters)
         if not loops:
-            return RowCalibration(effort, fewest, numbered)
+            return RowCalibration(effort, fewest, benchmark.numbered)
         effort = replace(effort, values=effort.values or 1)
-        return RowCalibration(effort, fewest, numbered, dict.fromkeys(row, loops))
+        return RowCalibration(effort, fewest, benchmark.numbered, dict.fromkeys(row, loops))
 
     def _measure_round(
         self, row: Sequence[Cell], calibration: RowCalibration[Cell], number: int
     ) -> None:
-        """Make one run of each cell of a row, and repeat runs in which a process has crashed."""
-        # A cell may have the run already, from a run that is resumed.
+        """Make one run of each cell of a row, and repeat those in which a process has crashed."""
+        # A cell may have its run of this round already, from the run that is resumed.
         cells = self._without_run(self.store.unsettled(row), number)
         first = number * calibration.all_turns
         self._tries = dict.fromkeys(cells, 0)
@@ -154,7 +154,7 @@ class Shootout:
     def _make_runs(
         self, cells: Sequence[Cell], calibration: RowCalibration[Cell], number: int, first: int
     ) -> int:
-        """Make a run of each cell; slices are numbered from *first* on.  Return the next number."""
+        """Make a run of each cell, with slices numbered from *first* on; return the next number."""
         waiting = self._groups(cells)
         try:
             fork_server = self._fork_server_for(number)
@@ -191,7 +191,7 @@ class Shootout:
         return [cell for cell in cells if len(self.store.result(cell).runs) <= number]
 
     def _groups(self, cells: Sequence[Cell]) -> list[list[Cell]]:
-        """Group the cells that can wait for their turn at the same time.
+        """Group the cells whose clients can be set up at the same time.
 
         A server that is restarted for one cell would be missing for the others, and no client may
         have a database open while its data is destroyed.
@@ -226,10 +226,10 @@ class Shootout:
         number: int,
         first: int,
     ) -> list[Cell]:
-        """Make a run of each cell in turn, whose slices are numbered from *first* on.
+        """Make a run of each cell; the cells take slices, numbered from *first* on, in turn.
 
-        Return the cells that could not be set up with the others, and may succeed alone: two
-        contenders may be one file.
+        Return the cells that could not be set up together with the others but may succeed alone:
+        two contenders may use the same file.
         """
         parameters = group[0].parameters
         order = random.Random(f"{parameters.seed}/{group[0].benchmark}/{number}")  # noqa: S311
@@ -245,20 +245,22 @@ class Shootout:
                 else:
                     later.append(cell)
             self.store.observer.working_on(list(workers), self._stage)
-            before = load_now()
+            load_before = load_now()
             turns = InterleavedRun(
-                workers, self._fail, before_slice=lambda cell: self._before(cell, workers[cell])
+                workers,
+                self._fail,
+                before_slice=lambda cell: self._restart_servers(cell, workers[cell]),
             )
             for cell, run in turns.run(calibration, order, first):
                 if not self._has_lost_server(cell):
-                    run.update_metadata(load_now().since(before))
+                    run.update_metadata(load_now().since(load_before))
                     self.store.add_run(cell, run)
         return later
 
     def _set_up(
         self, cells: Sequence[Cell], fork_server: ForkServer, stack: ExitStack, name: str
     ) -> tuple[dict[Cell, Worker], dict[Cell, Failure]]:
-        """Set up a worker for each cell, all at the same time, for the round with this *name*."""
+        """Set up a worker for each cell, all at the same time, for the round called *name*."""
         self.store.observer.working_on(cells, "setting up")
         workers: dict[Cell, Worker] = {}
         failures: dict[Cell, Failure] = {}
@@ -277,7 +279,7 @@ class Shootout:
         return workers, failures
 
     def _prepare(self, fork_server: ForkServer, cell: Cell) -> bool:
-        """Bring the database into the state that the cell expects; return whether it has it."""
+        """Bring the database into the state that the cell expects; return whether that worked."""
         if self._has_lost_server(cell):
             return False
         task = self.tasks.preparation(cell)
@@ -298,8 +300,8 @@ class Shootout:
     def _is_restarted(self, cell: Cell) -> bool:
         return self._restarts(cell.benchmark) and cell.contender in self.servers.served
 
-    def _before(self, cell: Cell, worker: Worker) -> None:
-        """Restart servers before a slice, while no client has its database open."""
+    def _restart_servers(self, cell: Cell, worker: Worker) -> None:
+        """Restart the servers of a cell that needs it, while no client has the database open."""
         if not self._is_restarted(cell):
             return
         worker.start("close_databases")
@@ -328,7 +330,7 @@ class Shootout:
         self.store.fail(cell, failure)
 
     def _explained(self, contender: str, cause: str) -> str:
-        """Add to *cause* how a server of the contender has ended, unless it says so."""
+        """Add to *cause* how a server of the contender has ended, unless it says so already."""
         ended = self.servers.how_ended(contender)
         if ended is None:
             return cause
@@ -339,7 +341,7 @@ class Shootout:
     def _has_lost_server(self, cell: Cell) -> bool:
         """Fail a cell if a server that it needs has ended; return whether one has.
 
-        Not every client would fail: RelStorage goes on without memcached, and others wait for long.
+        Not every client would fail: RelStorage goes on without memcached, and others wait long.
         """
         ended = self.servers.how_ended(cell.contender)
         if ended is not None:

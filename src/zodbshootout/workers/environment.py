@@ -1,4 +1,4 @@
-"""Environment variables and CPUs that workers get from the command."""
+"""The environment variables and CPUs that workers get from the command."""
 
 from __future__ import annotations
 
@@ -11,31 +11,32 @@ _KEPT = (
     "PYPERF_PERF_RECORD_EXTRA_OPTS", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH",
     "SSL_CERT_FILE", "SSL_CERT_DIR",
 )  # fmt: skip
-"""Variables that pyperf keeps, and those that Python and dynamic libraries depend on."""
+"""The variables that pyperf keeps, and those that Python and dynamic libraries read."""
 _KEPT_PREFIXES = (
     "PG", "MYSQL", "MARIADB", "ORACLE", "TNS_", "NLS_", "RS_", "RELSTORAGE_", "ZEO_", "ZODB_",
     "GEVENT",
 )  # fmt: skip
-"""Prefixes of the variables that database clients and storages read."""
+"""The prefixes of variables that database clients and storages read."""
 _LOCALE_PREFIXES = ("LANG", "LC_")
 
 
 def worker_environment(
     environment: Mapping[str, str], inherit: Sequence[str], *, locale: bool, copy_all: bool
 ) -> dict[str, str]:
-    """Return the variables that workers get, all of *environment* if *copy_all* is set.
+    """Return the variables that workers get: all of *environment* if *copy_all* is true.
 
-    As with pyperf they are few, because the length of the environment changes timings: those that
-    storages need to reach their servers, and those in *inherit*.
+    Otherwise they are few, as with pyperf, because the length of the environment changes timings:
+    those that Python and storages need, those named in *inherit*, and if *locale* is true, those of
+    the locale.
     """
     if copy_all:
         return dict(environment)
-    of_locale = [name for name in environment if locale and name.startswith(_LOCALE_PREFIXES)]
-    return for_storages(environment, [*_KEPT, *of_locale, *inherit])
+    locales = [name for name in environment if locale and name.startswith(_LOCALE_PREFIXES)]
+    return for_storages(environment, [*_KEPT, *locales, *inherit])
 
 
 def for_storages(environment: Mapping[str, str], inherit: Sequence[str]) -> dict[str, str]:
-    """Return the variables that storages need on any host, and those in *inherit*."""
+    """Return the variables that storages need on any host, and those named in *inherit*."""
     return {
         name: value
         for name, value in environment.items()
@@ -46,8 +47,8 @@ def for_storages(environment: Mapping[str, str], inherit: Sequence[str]) -> dict
 def default_affinity() -> str:
     """Return the CPUs that this process may use, for pyperf's ``--affinity``; empty if unknown.
 
-    Without that option pyperf pins workers to isolated CPUs, if there are any, and all clients of a
-    crew would share these few CPUs.
+    Without that option pyperf would pin workers to isolated CPUs, if there are any, and all clients
+    of a crew would share these few.
     """
     if not hasattr(os, "sched_getaffinity"):
         return ""

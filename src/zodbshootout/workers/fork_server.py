@@ -1,7 +1,7 @@
 """The process that workers are forked from: ``python -m zodbshootout.workers.fork_server``.
 
 It imports what workers need and opens nothing, so that a worker starts at once and takes memory
-only for what it changes.  Over a socket it receives, for each worker, the path of the file for the
+only for what it changes.  For each worker it receives, over a socket, the path of the file for the
 output and the worker's end of a pipe; it sends a line of JSON when a worker has started or ended.
 """
 
@@ -44,7 +44,7 @@ def main() -> int:
     if options.affinity:
         os.sched_setaffinity(0, map(int, options.affinity.split(",")))
     for module in options.modules:
-        with suppress(Exception):  # the worker that needs it reports the error
+        with suppress(Exception):  # a worker that needs the module reports the error
             import_module(module)
     Server(socket.socket(fileno=options.socket)).serve()
     return 0
@@ -55,7 +55,7 @@ class Server:
 
     def __init__(self, orders: socket.socket) -> None:
         self._orders = orders
-        self._runner = pyperf.Runner()  # each worker inherits it
+        self._runner = pyperf.Runner()  # every worker inherits it
         self._woken, self._wake = os.pipe()
         os.set_blocking(self._woken, False)
         os.set_blocking(self._wake, False)
@@ -109,8 +109,8 @@ class Server:
                 pid, status = os.waitpid(-1, os.WNOHANG)
                 if pid == 0:
                     return
-                # Clients outlive a worker that was killed.  They are ended at once: as soon as the
-                # group is empty, its number can be another's.
+                # Clients outlive a worker that was killed.  They are killed at once: as soon as the
+                # group is empty, another one may get its number.
                 end_group(pid, Ending(signal.SIGKILL))
                 self._send(ended=pid, exit_code=os.waitstatus_to_exitcode(status))
 

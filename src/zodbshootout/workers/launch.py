@@ -1,4 +1,4 @@
-"""Starting workers: a fork server for them, and the coordinator's end of their pipes."""
+"""Start workers: a fork server for them, and the coordinator's end of their pipes."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ from zodbshootout.guardian import (
 from zodbshootout.workers.worker import Measure, Slice
 
 START_TIMEOUT = 60.0
-"""Seconds in which a fork server has to fork a worker."""
+"""Seconds that a fork server may take to fork a worker."""
 PIECE = 65536
-"""Bytes of a worker's output that are read at once."""
+"""The maximum bytes of a worker's output that are read at once."""
 MAX_RELAYED = 2**20
-"""Bytes after which no more of a worker's output is passed on."""
+"""Bytes of a worker's output after which no more is passed on."""
 
 
 @dataclass(frozen=True)
 class TimeLimit:
-    """How long a worker may work."""
+    """The maximum time that a worker may be at work."""
 
     seconds: float
     option: str
-    """The option that sets it."""
+    """The command's option that sets it."""
 
 
 @dataclass(frozen=True)
@@ -61,12 +61,12 @@ class Launcher:
     environment: Mapping[str, str]
     working: TimeLimit
     opening: TimeLimit
-    """The limit of a worker that inspects a contender."""
+    """The limit of a worker that inspects or validates a contender."""
     python: str = sys.executable
     options: Sequence[str] = ()
     """pyperf's options for measuring: hooks, tracing."""
     affinity: str = ""
-    """The numbers of the CPUs that workers may use, separated by commas; all if it is empty."""
+    """The numbers of the CPUs that workers may use, separated by commas; empty for all."""
     logging: LogSettings = field(default_factory=LogSettings)
     gevent: bool = False
     relay: Callable[[str], None] = lambda _: None
@@ -75,9 +75,9 @@ class Launcher:
 
     @contextmanager
     def fork_server(self, modules: Sequence[str] = ()) -> Iterator[ForkServer]:
-        """Start an interpreter that forks workers; it ends with the context.
+        """Start an interpreter that forks workers, and end it with the context.
 
-        It imports *modules* in addition to those that every worker needs.
+        It imports *modules* besides those that every worker needs.
 
         :raises Failed: if it cannot be started
         """
@@ -113,7 +113,7 @@ class Launcher:
 
 @contextmanager
 def _starting() -> Iterator[None]:
-    """Have an error of the operating system fail a cell: a full disk, too many open files."""
+    """Turn an error of the system, such as a full disk, into the failure of a cell."""
     try:
         yield
     except OSError as error:
@@ -121,9 +121,9 @@ def _starting() -> Iterator[None]:
 
 
 class ForkServer:
-    """An interpreter that forks workers.
+    """The coordinator's end of the socket to an interpreter that forks workers.
 
-    Its methods raise :class:`Failed` if a worker cannot be started, or cannot do what is asked.
+    Its methods raise :class:`Failed` if a worker cannot be started, or fails at its task.
     """
 
     def __init__(
@@ -135,9 +135,9 @@ class ForkServer:
         self._output = output
         self._unread = b""
         self._running: dict[int, Worker] = {}
-        """Workers that have not ended, by their process ids."""
+        """The workers that have not ended, by their process ids."""
         self._gone = False
-        """Whether it has closed the socket."""
+        """Whether the interpreter has closed the socket."""
 
     def inspect(self, storage: Storage) -> StorageInfo:
         """Have a worker open a contender."""
@@ -145,7 +145,7 @@ class ForkServer:
         return info
 
     def validate(self, storage: Storage) -> BadSection | None:
-        """Have a worker read the section of a contender; return what is wrong with it."""
+        """Have a worker read the section of a contender; return its error, if it has one."""
         flaw: BadSection | None = self._result("validate", storage, self._launcher.opening)
         return flaw
 
@@ -164,7 +164,7 @@ class ForkServer:
 
     @contextmanager
     def _worker(self, call: Call, limit: TimeLimit) -> Iterator[Worker]:
-        """Start a worker; when the context ends none of its processes is left."""
+        """Start a worker; when the context ends, end all of its processes that are left."""
         launcher = self._launcher
         path = launcher.directory / f"output-{next(launcher._numbers)}"
         with ExitStack() as stack:
@@ -199,7 +199,7 @@ class ForkServer:
         """End a worker and its clients, if they have not ended."""
         self.exit_code(worker, 0.0)
         if self._running.get(worker.pid) is not worker:
-            return  # the number of its group can be another's
+            return  # another group may have its number by now
         end_group(worker.pid, reap=lambda: self.exit_code(worker, 0.0))
         self.exit_code(worker, END_TIMEOUT)
         self._forget(worker.pid)
@@ -220,7 +220,7 @@ class ForkServer:
         return worker.exit_code
 
     def next_message(self, seconds: float) -> dict[str, int] | None:
-        """Return the next message of the process; ``None`` if none comes, or it is gone."""
+        """Return the next message, or ``None`` if none comes in *seconds* or the socket closes."""
         while b"\n" not in self._unread:
             if not wait([self.socket], seconds):
                 return None
@@ -241,7 +241,7 @@ class ForkServer:
         return message
 
     def failure(self) -> Failure:
-        """Return why it forks no more workers."""
+        """Return the reason why the interpreter forks no more workers."""
         cause = f"the process that starts workers {self._process.describe_exit(END_TIMEOUT)}"
         printed = last_lines(self._output)
         if printed:
@@ -250,7 +250,7 @@ class ForkServer:
 
 
 class Output:
-    """Passes on the lines of the file that a worker prints to."""
+    """The file that a worker prints to, whose lines are passed on."""
 
     def __init__(self, path: Path, relay: Callable[[str], None]) -> None:
         self.path = path
@@ -258,9 +258,9 @@ class Output:
         self._relayed = 0
 
     def relay(self) -> None:
-        """Pass on the whole lines that were printed since the last call.
+        """Pass on the complete lines that were printed since the last call.
 
-        After :data:`MAX_RELAYED` bytes nothing more is passed on.  A line longer than a
+        After :data:`MAX_RELAYED` bytes nothing more is passed on.  A line longer than
         :data:`PIECE` is passed on in pieces.
         """
         with suppress(FileNotFoundError), self.path.open("rb") as file:
@@ -276,7 +276,7 @@ class Output:
                     self._relay(line)
 
     def close(self) -> None:
-        """Pass on the last lines, and say how much was left out."""
+        """Pass on the last lines, and a note if some were left out."""
         self.relay()
         with suppress(FileNotFoundError):
             size = self.path.stat().st_size
@@ -291,7 +291,7 @@ class Output:
 class Worker:
     """The coordinator's end of the pipe to a worker.
 
-    Its methods raise :class:`Failed` if the worker has failed or ended, or its time is over.
+    Its methods raise :class:`Failed` if the worker has failed, has ended or exceeds its limit.
     """
 
     fork_server: ForkServer
@@ -300,21 +300,21 @@ class Worker:
     output: Output
     limit: TimeLimit
     exit_code: int | None = None
-    """Its exit code, when it has ended and the fork server has reported it."""
+    """Its exit code, once the fork server has reported its end."""
     _worked: float = 0.0
-    """Seconds that it has worked so far."""
+    """Seconds that it has been at work so far."""
 
     def start(self, name: str, *args: Any) -> None:
-        """Call a method of :class:`~.worker.Measuring`, or ``finish``, and do not wait."""
+        """Call a method of :class:`~.worker.Measuring`, or ``finish``, without waiting."""
         self.send(Call(name, args))
 
     def attempt(self, loops: int) -> Slice:
-        """Have a slice taken that does not count."""
+        """Have a slice taken that does not count, for calibration."""
         taken: Slice = self._call("attempt", loops)
         return taken
 
     def begin(self, loops: int, values: int, warmups: int, expected: float = 0.0) -> None:
-        """Begin the slices that count; *expected* is a value of an earlier run, if there is one."""
+        """Begin the values of a run; *expected* is a value of an earlier run, 0 for none."""
         self._call("begin", loops, values, warmups, expected)
 
     def take_slice(self, number: int) -> Slice:
@@ -323,7 +323,7 @@ class Worker:
         return taken
 
     def finish(self) -> pyperf.Benchmark:
-        """Wait until ``finish`` is done; return pyperf's run."""
+        """Wait for the answer to ``finish``; return pyperf's run."""
         return pyperf.Benchmark.loads(self.wait())
 
     def abandon(self) -> None:
@@ -339,9 +339,9 @@ class Worker:
             self.connection.send(message)
 
     def wait(self) -> Any:
-        """Wait until the worker has done what it was called to do; return its answer.
+        """Wait for the worker's answer to the last call, and return it.
 
-        A worker that measures first sets up its crew, without a call.
+        The first answer of a worker that measures says that its crew is set up.
         """
         began = time.monotonic()
         answer = self._received()
@@ -352,7 +352,7 @@ class Worker:
         return answer
 
     def _with_last_lines(self, failure: Failure) -> Failure:
-        """Add the last printed lines to a failure, if they say why a process ended."""
+        """Add the last printed lines to the failure of a process that exited: they may say why."""
         printed = last_lines(self.output.path)
         if not (failure.crashed and "ended with exit status" in failure.cause and printed):
             return failure
@@ -364,8 +364,8 @@ class Worker:
         while True:
             left = deadline - time.monotonic()
             if left <= 0:
-                why = f"{limit:g} s ({self.limit.option})"
-                return Failure(f"not done within its time limit of {why}")
+                cause = f"not done within its time limit of {limit:g} s ({self.limit.option})"
+                return Failure(cause)
             ready = wait([self.connection, self.fork_server.socket], left)
             if self.connection in ready:
                 try:

@@ -1,4 +1,4 @@
-"""Metadata of a run besides its values: latencies, counts, pauses, the clients' figures."""
+"""The metadata that summarizes a run: latencies, counts, pauses, figures of clients and hosts."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from zodbshootout.client.protocol import NANOSECONDS, Latencies
 from zodbshootout.crews.crew import Sample, part_of_schedule
 
 LONGEST_LATENCY = 3600 * 10**9
+"""The largest latency of a histogram, in nanoseconds; longer ones are recorded as this one."""
 SIGNIFICANT_DIGITS = 3
 PERCENTILES = (50, 90, 99)
 
@@ -18,7 +19,7 @@ Metadata = Mapping[str, str | int | float]
 
 
 def histogram(latencies: Latencies) -> HdrHistogram:
-    """Return *latencies* in nanoseconds as an HdrHistogram."""
+    """Return *latencies* as an HdrHistogram of nanoseconds."""
     recorded = HdrHistogram(1, LONGEST_LATENCY, SIGNIFICANT_DIGITS)
     for nanoseconds, iterations in latencies.counts.items():
         recorded.record_value(min(nanoseconds, LONGEST_LATENCY), iterations)
@@ -33,13 +34,14 @@ def summarize(
 ) -> Metadata:
     """Return the metadata of the values of one run.
 
-    Times are seconds; ``latency_histogram`` is HdrHistogram's own encoding (V2, base64), of
-    nanoseconds; ``part_of_schedule`` is the duration of the schedule divided by that of the
-    iterations, and ``schedule_lag`` the delay with which iterations began; ``client_1_s`` and so on
-    are the seconds per iteration of each client; ``slices`` and ``slice_starts_s`` have a number
-    for each value.  If clients are on other *hosts*, a mapping of names to the numbers of clients,
-    ``host_1_s`` and so on are the means of the clients there, and the clock of a host is known
-    within *clock_uncertainty* seconds.
+    Times are in seconds.  ``latency_histogram`` is HdrHistogram's own encoding (V2, base64), of
+    nanoseconds.  ``part_of_schedule`` is the duration of the schedule divided by that of the
+    iterations; ``schedule_lag`` is the delay of the start of iterations.  ``client_1_s`` and so on
+    are the seconds per iteration of each client.  ``slices`` and ``slice_starts_s`` have a number
+    for each value.
+
+    *hosts* are the numbers of the clients on each other host, by its name; ``host_1_s`` and so on
+    are the means of these clients.  Clocks of hosts are known within *clock_uncertainty* seconds.
     """
     latencies, counts = Latencies(), Counter[str]()
     latencies_of: dict[str, Latencies] = {}
@@ -119,7 +121,7 @@ def _hosts(
 
 
 def storable(metadata: Metadata) -> dict[str, str | int | float]:
-    """Return *metadata* as pyperf takes them: no line breaks, no empty text."""
+    """Return *metadata* as pyperf accepts it: without line breaks and empty texts."""
     plain = {
         key: " ".join(value.split()) if isinstance(value, str) else value
         for key, value in metadata.items()

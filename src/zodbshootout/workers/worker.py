@@ -1,6 +1,6 @@
-"""A worker: it inspects a contender, prepares its database, or measures a cell in one run.
+"""The work of a worker: inspect a contender, prepare its database, or measure a cell in one run.
 
-pyperf's Runner drives a measurement, in its worker mode: it counts warm-ups and values, applies
+pyperf's Runner, in its worker mode, drives a measurement: it counts warm-ups and values, applies
 hooks and traces memory.  Between values a worker waits for its turn.
 """
 
@@ -43,30 +43,30 @@ LEAKS_PREFIX = "leaks: "
 PROFILE_PREFIX = "profile: "
 """The prefixes of lines that a worker prints for the user."""
 SLICE_CALLS = frozenset({"attempt", "prepare_slice", "close_databases", "reopen_databases"})
-"""The methods of :class:`Measuring` that may be called while it waits for another call."""
+"""The methods of :class:`Measuring` that :meth:`Measuring.until` calls while it waits."""
 MAX_SHIFT = 1.03
-"""The largest factor by which a search begins above or below the result of an earlier one."""
+"""The largest factor by which a search begins above or below the result of an earlier run."""
 COARSE_PART = 0.3
-"""The part of its iterations that a slice has while a search is coarse, or has yet to begin."""
+"""The fraction of its iterations that a slice has before a search, and while it is coarse."""
 LISTED_CLASSES = 10
-"""Classes that are listed after a value, by descending growth."""
+"""The maximum number of classes that are listed after a value, by descending growth."""
 
 
 @dataclass(frozen=True)
 class Measure:
-    """A cell to measure in one run."""
+    """The task to measure a cell in one run."""
 
     specification: Specification
     metadata: Mapping[str, str | int | float]
-    """Metadata that are known before the run begins."""
+    """The metadata that is known before the run begins."""
     leaks: bool = False
     """Whether to list after each value the classes that have more objects than ever before."""
     profile: Path | None = None
-    """The path of the files for a profile of the clients, without their suffixes."""
+    """The path of the clients' profile without suffix; ``None`` for no profile."""
     cluster: Cluster | None = None
     """The cluster whose hosts the clients are on; ``None`` if they are on this host."""
     variables: Sequence[str] = ()
-    """The environment variables that opening the contender needs."""
+    """The names of the environment variables that clients on other hosts need."""
 
 
 @dataclass(frozen=True)
@@ -76,19 +76,19 @@ class Slice:
     value: float
     """Seconds per iteration."""
     on_clock: float
-    """Seconds from the start until the last client had done what counts."""
+    """Seconds from the start until the last client had done the iterations that count."""
     goes_on: bool = False
-    """Whether the same value takes another slice."""
+    """Whether the same value needs another slice."""
 
 
 def work(connection: Connection, runner: pyperf.Runner) -> int:
-    """Answer calls over *connection*, with a *runner* that is new.
+    """Do one task for the other end of *connection*, with a new *runner*; return an exit status.
 
-    The first message is :class:`LogSettings`, the second a call of :func:`measure` or of a
-    function of :mod:`~.client.tasks`.  An exception is answered with a
-    :class:`~zodbshootout.client.outcome.Failure`.  Return an exit status.
+    The first message is :class:`LogSettings`, the second a call of :func:`measure` or of a function
+    of :mod:`~.client.tasks`.  An exception is answered with a
+    :class:`~zodbshootout.client.outcome.Failure`.
     """
-    # If a forked client had the connection, too, the other end would not see that this one ended.
+    # While a client has a copy of it, the other end cannot see that this process has ended.
     os.register_at_fork(after_in_child=connection.close)
     try:
         settings: LogSettings = connection.recv()
@@ -105,7 +105,7 @@ def work(connection: Connection, runner: pyperf.Runner) -> int:
 
 
 def _answer(call: Call, settings: LogSettings) -> Any:
-    """Call a function of :mod:`~.client.tasks` in the Python that opens its storage."""
+    """Call a function of :mod:`~.client.tasks` in the Python that opens the storage."""
     (argument,) = call.args
     storage = argument.specification.storage if call.name == "prepare" else argument
     if storage.interpreter is None:
@@ -163,7 +163,7 @@ def _crew(
 ) -> AbstractContextManager[Crew]:
     """Return the crew of a task, on the hosts or in the Python that the task names.
 
-    Its clients write their profiles to the directory *profiles*, if one is given.
+    Its clients are profiled if there is a directory for their *profiles*.
     """
     interpreter = task.specification.storage.interpreter
     if task.cluster is not None:
@@ -176,7 +176,7 @@ def _crew(
 
 
 class Measuring:
-    """A crew that takes slices when it is called to."""
+    """Takes slices with a crew, whenever the coordinator calls for one."""
 
     def __init__(self, task: Measure, crew: Crew, connection: Connection) -> None:
         self._task = task
@@ -188,14 +188,14 @@ class Measuring:
         self._clients = parameters.crew.size
         self._search: RateSearch | None = None
         self._held: Sample | None = None
-        """The latest slice of the search that was within the limit."""
+        """The latest slice of the search that held the limit."""
         self.expected = 0.0
         """The latest value of an earlier run, around which a search begins; 0 if there is none."""
         self.loops = 0
         """Iterations of each client in a slice that is not coarse."""
         self.samples: list[Sample] = []
         self.numbers: list[int] = []
-        """The numbers of the slices that :attr:`samples` were taken in."""
+        """The number of the slice of each of :attr:`samples`."""
 
     def run(self, runner: pyperf.Runner, options: Sequence[str]) -> tuple[pyperf.Benchmark, int]:
         """Have pyperf take all values; return its run, and how many of them are warm-ups."""
@@ -212,9 +212,9 @@ class Measuring:
         return run, warmups
 
     def until(self, name: str) -> tuple[Any, ...]:
-        """Answer calls until *name* is called; return the arguments, without an answer."""
+        """Answer calls until *name* is called; return its arguments, and leave it unanswered."""
         while True:
-            select.select([self._connection], [], [])  # greenlets have their turn meanwhile
+            select.select([self._connection], [], [])  # other greenlets run meanwhile
             call: Call = self._connection.recv()
             if call.name == name:
                 return call.args
@@ -236,7 +236,7 @@ class Measuring:
             )
 
     def value(self, loops: int) -> float:
-        """Wait for the turn of this worker; return the seconds that *loops* iterations take."""
+        """Take slices, each in its turn, until there is a value; return it times *loops*."""
         while True:
             (number,) = self.until("take_slice")
             sample = self._crew.measure(*self._slice(number))
@@ -255,14 +255,14 @@ class Measuring:
         return value * loops
 
     def _slice(self, number: int) -> tuple[int, int, float]:
-        """Return how many iterations a slice has, the number of the first one, and their rate."""
+        """Return the number of iterations of a slice, the number of the first, and their rate."""
         search, rate = self._search, self._rate
         paced = self.loops + lead(self.loops)
         if not self._limit.percentile:
             return self.loops, number * (paced if rate else self.loops), rate
         coarse = max(MIN_ITERATIONS, math.ceil(self.loops * COARSE_PART))
         if search is None and self.expected:
-            # If all runs tried the same rates, they would differ less than independent ones do.
+            # If all runs tried the same rates, their results would differ too little.
             shift = random.Random(number).uniform(1 / MAX_SHIFT, MAX_SHIFT)  # noqa: S311
             search = self._search = RateSearch(expected=self._clients / self.expected * shift)
         if search is None:
@@ -271,7 +271,9 @@ class Measuring:
         return coarse if search.is_coarse else self.loops, first, search.rate
 
     def _ends_search(self, sample: Sample) -> bool:
-        """Note the latest slice of the search; return whether it was the last one.
+        """Note the outcome of a slice; return whether the search is over.
+
+        The first slice, without a rate, only shows at which throughput the search begins.
 
         :raises Unsupported: if no rate keeps the latencies within the limit
         """
@@ -286,7 +288,7 @@ class Measuring:
             holds = within and sample.part_of_schedule >= KEPT_UP
             self._held = sample if holds else self._held
             search.note(rate, holds=holds)
-        # At most the longest lag of the shortest latency was spent waiting, the rest is service.
+        # A latency is lag and service: no service was shorter than this.
         longest_lag = sample.lags.longest if sample.lags else 0.0
         service = min(sample.latencies.counts) / NANOSECONDS - longest_lag
         if service > limit.seconds or not (search.rate or search.highest):
@@ -312,7 +314,7 @@ class Measuring:
 
 
 class Growth:
-    """Compares the objects of this process with the most that there were before."""
+    """The growth of this process's numbers of objects over the largest numbers so far, by class."""
 
     def __init__(self) -> None:
         self._peaks: dict[str, int] = {}
@@ -331,7 +333,7 @@ class Growth:
         return grown
 
     def lines(self, cell: str, kept: Sequence[Sample]) -> list[str]:
-        """Return lines for the classes that exceed their peaks most, without samples *kept*."""
+        """Return lines for the classes that exceed their peaks most; samples *kept* are ignored."""
         grown = self._grown(kept)[:LISTED_CLASSES]
         head = f"{LEAKS_PREFIX}{cell}, value {len(kept)}: "
         if not grown:

@@ -232,9 +232,9 @@ def test_no_client_has_its_database_open_while_servers_are_restarted(
     with CrewPlan(Inspecting, of, lambda: Database(Storage(), open_db), clock).started() as crew:
         samples = []
         for _ in range(2):
-            crew.close_databases()
+            crew.call("close_database")
             assert opened == []
-            crew.reopen_databases()
+            crew.call("reopen_database")
             assert len(opened) == of.crew.databases
             samples.append(crew.measure(1))
     assert opened == []

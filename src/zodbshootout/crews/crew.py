@@ -148,12 +148,6 @@ class Crew(ABC):
         self.ask(order)
         self._prepared = order
 
-    def close_databases(self) -> None:
-        self.call("close_database")
-
-    def reopen_databases(self) -> None:
-        self.call("reopen_database")
-
     def verify(self) -> None:
         """Have each client check what it left in the database, then the first the sum of all."""
         self.call("audit", self.call("verify"), first_only=True)

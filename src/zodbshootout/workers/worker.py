@@ -307,10 +307,10 @@ class Measuring:
         self._crew.prepare(*self._slice(number))
 
     def close_databases(self) -> None:
-        self._crew.close_databases()
+        self._crew.call("close_database")
 
     def reopen_databases(self) -> None:
-        self._crew.reopen_databases()
+        self._crew.call("reopen_database")
 
 
 class Growth:

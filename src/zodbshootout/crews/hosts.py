@@ -163,9 +163,9 @@ class ClusterCrew(HostsCrew):
     def _prepare(self, order: Prepare) -> None:
         super()._prepare(order)
         self._compare_clocks()
-        # Orders arrive one after the other, and each takes a trip.
-        trip = 2 * max(host.offset.uncertainty for host in self._hosts)
-        self._notice = max(self._shortest_notice, 2 * trip)
+        # Two messages may have to arrive one after the other; each takes at most a round trip.
+        round_trip = 2 * max(host.offset.uncertainty for host in self._hosts)
+        self._notice = max(self._shortest_notice, 2 * round_trip)
 
     def _compare_clocks(self) -> None:
         """Measure the offsets of all hosts again.
@@ -210,7 +210,7 @@ class ClusterCrew(HostsCrew):
         start = min(stretch.progress.start for stretch in stretches)
         end = max(stretch.progress.end(prepare.iterations) for stretch in stretches)
         length = end - start
-        # If each iteration has a start of its own, more of them make a stretch no longer.
+        # If a stretch has one iteration only, more iterations do not make it longer.
         time = "more time with --min-time, or " if self.most_at_once > 1 else ""
         advice = f"give slices {time}more objects with --object-counts"
         unsure = {host.name: host.offset.uncertainty_at(start) for host in self._hosts}

@@ -42,7 +42,7 @@ MAX_LOOPS = 2**16
 MIN_VALUES = 3
 MAX_TURNS = 100
 MAX_STRIDE = 8
-"""The largest number of turns of which a contender takes part in one."""
+"""The largest stride: a contender takes a slice in at least one of this many turns."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class RowCalibration(Generic[C]):
     turns: int = 0
     """Turns of a run, warm-ups excluded; 0 until they are chosen."""
     stride: dict[C, int] = field(default_factory=dict)
-    """The number of turns in one of which a contender takes a slice, if that is more than 1."""
+    """A contender takes a slice in one of this many turns; without an entry, in every turn."""
     cheapest: float = 0.0
     """Seconds of a slice of the fastest contender, time off the clock included."""
     latest: dict[C, float] = field(default_factory=dict)
@@ -170,9 +170,9 @@ def equal_loops(
 
 
 def turn_strides(costs: Mapping[C, float], cheapest: float) -> dict[C, int]:
-    """Return for each contender the number of turns in one of which it takes a slice.
+    """Return the stride of each contender, which takes a slice in one of this many turns.
 
-    These are powers of two, so that slices of any two contenders fall into the same turn as often
+    Strides are powers of two, so that slices of any two contenders fall into the same turn as often
     as possible.  *costs* are the seconds of their slices, *cheapest* those of the fastest one.
     """
     times = {key: max(1.0, cost / max(cheapest, 1e-9)) for key, cost in _rounded(costs).items()}

@@ -61,7 +61,7 @@ class Effort:
     min_time: float
     """Seconds that a value should take at least, which calibration aims at."""
     run_time: float = RUN_TIME
-    """Seconds that the slices of a run take per contender, on average."""
+    """Seconds that the slices of a run take per contender, on average over contenders."""
     precision: float = 0.0
     """Half of the width of intervals, as a fraction of a figure, at which a row ends; 0 for a fixed
     number of runs."""

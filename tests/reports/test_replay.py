@@ -15,7 +15,7 @@ from tests.results.test_comparison import in_rounds
 from zodbshootout.client.specification import ReplayedWorkload
 from zodbshootout.reports import text
 from zodbshootout.reports.headings import ResultSet
-from zodbshootout.reports.html import points_of
+from zodbshootout.reports.html import figures_of
 from zodbshootout.reports.report import Kind
 from zodbshootout.reports.sections import whole_report
 from zodbshootout.reports.tables import make_report
@@ -109,7 +109,7 @@ def test_the_steps_of_each_contender_are_drawn_as_a_stack() -> None:
 def test_the_figures_of_a_stack_have_the_names_of_their_steps() -> None:
     report = whole_report([ResultSet([result("a"), result("b", 2)])])
     (chart,) = [chart for chart in report.all_charts() if chart.kind is Kind.STACKS]
-    headings, *rows = points_of(chart).lines()
+    headings, *rows = figures_of(chart).lines()
     assert headings == ["Contender", "step", "figure"]
     assert rows[0] == ["a", "begin", "1.00 us"]
     assert rows[-1] == ["b", "finish", "10.0 us"]

@@ -542,7 +542,7 @@ def test_nothing_else_is_asked_of_the_storage_when_a_transaction_is_retried(
     params = replay_parameters(script.trace())
     fill(storage, params)
     attempt = SYNC + POLL + LOAD + TPC_BEGIN + STORE + TPC_VOTE
-    monkeypatch.setattr(Database, "_versions", lambda _: clock.spend(1.0) or {})
+    monkeypatch.setattr(Database, "info", lambda _: clock.spend(1.0))
     with plan(REPLAY, storage, params, clock).started() as crew:
         exactly_started(crew).prepare(1)
         refusals = iter([True, False])

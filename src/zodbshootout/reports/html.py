@@ -40,7 +40,7 @@ def write(report: Report, console: Console) -> None:
     )
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
     environment.filters |= {
-        "anchor": _anchor, "points": _figures, "breakable": _breakable, "shade": _shade,
+        "anchor": _anchor, "points": figures_of, "breakable": _breakable, "shade": _shade,
         "number": lambda chart: numbers[id(chart)],
     }  # fmt: skip
     page = environment.get_template("page.html").render(
@@ -72,7 +72,7 @@ def _shade(entry: Entry) -> str:
     return f"{'fast' if entry.value > 1 else 'slow'}-{step}"
 
 
-def _figures(chart: Chart) -> Table:
+def figures_of(chart: Chart) -> Table:
     """Return the figures of a chart as a table."""
     is_stack = chart.kind is Kind.STACKS
     columns = ["step" if is_stack else chart.x_title, "figure"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,11 @@ def test_a_uri_is_shown_without_its_password(text: str, shown: str) -> None:
 )
 def test_a_dsn_is_shown_without_its_password(dsn: str, shown: str) -> None:
     assert Mask(of_dsn(dsn))(dsn) == shown
+
+
+def test_a_password_in_a_dsn_may_contain_a_no_break_space(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg2.extensions", None)
+    assert set(of_dsn("password=a\u00a0b host=h")) == {"a\u00a0b"}
 
 
 @given(PASSWORDS)

@@ -19,7 +19,8 @@ SECRET_KEY = re.compile(
 
 _LINE = re.compile(r"^[ \t]*(?:%define[ \t]+)?(?P<key>[^\s<>%#()]+)[ \t]+(?P<value>\S.*?)[ \t]*$")
 _CONNINFO = re.compile(
-    r"(?P<key>\w+)\s*=\s*(?:'(?P<quoted>(?:[^'\\]|\\.)*)(?:'|$)|(?P<bare>(?:[^\s\\]|\\.)*))"
+    r"(?P<key>\w+)\s*=\s*(?:'(?P<quoted>(?:[^'\\]|\\.)*)(?:'|$)|(?P<bare>(?:[^\s\\]|\\.)*))",
+    re.ASCII,
 )
 """A setting in a DSN, by the rules of PostgreSQL's libpq."""
 _AUTHORITY = re.compile(r"://(?=[^/])")

@@ -13,6 +13,7 @@ from rich.console import Console
 
 from tests.reports.results import EVERYTHING
 from tests.runs import cell, failed, measured
+from zodbshootout.client.specification import ReplayedWorkload
 from zodbshootout.errors import UserError
 from zodbshootout.reports import format_named
 from zodbshootout.reports.headings import ResultSet
@@ -121,6 +122,13 @@ def test_memory_is_shown_in_bytes_whatever_unit_is_requested() -> None:
         assert "1953.1 KiB" in shown
     record = json.loads(written("json", ResultSet(traced)))[0]
     assert (record["memory_bytes"], record["objects_per_second"]) == (2_000_000, None)
+
+
+def test_the_memory_of_a_replay_at_the_recorded_speed_is_no_latency() -> None:
+    paced = cell("replay", "fs", workload=ReplayedWorkload("shop", speed=1.0))
+    shown = written("text", ResultSet([measured(paced, [2_000_000], unit="byte")]))
+    assert "Memory of a worker (less is better)" in shown
+    assert "latency" not in shown
 
 
 def test_a_benchmark_that_is_not_installed_has_its_name_as_title() -> None:

@@ -222,16 +222,16 @@ def _line_title(title: str, result: CellResult) -> str:
 def _caption(results: Sequence[CellResult], scale: _Scale) -> str:
     better = scale.metric.better
     figures = scale.metric.caption
-    if scale.metric is OBJECTS:
-        rate = rate_caption(results[0])
-        figures = f"{rate[0].upper()}{rate[1:]}"
+    parameters = results[0].cell.parameters
     if any(result.measured and result.unit == "byte" for result in results):
         figures, better = "Memory of a worker", "less"
-    parameters = results[0].cell.parameters
-    if scale.metric is OBJECTS and (speed := parameters.workload.speed):
-        figures, better = f"Mean latency at {speed:g} times the recorded speed", "less"
-    if scale.metric is OBJECTS and parameters.rate:
+    elif scale.metric is OBJECTS and parameters.rate:
         figures, better = "Latency at a given rate", "less"
+    elif scale.metric is OBJECTS and (speed := parameters.workload.speed):
+        figures, better = f"Mean latency at {speed:g} times the recorded speed", "less"
+    elif scale.metric is OBJECTS:
+        rate = rate_caption(results[0])
+        figures = f"{rate[0].upper()}{rate[1:]}"
     if scale.relative_to is not None:
         figures = f"{figures}, relative to {scale.relative_to}"
     if better == "less":

@@ -119,7 +119,7 @@ def test_a_table_that_is_taller_than_the_terminal_leaves_room_for_the_bar() -> N
         screen.table.note("opening zeo")
         lines = screen.lines()
     assert "opening zeo" in lines[-1]
-    assert "…" in lines[-2]
+    assert "..." in lines[-2]
     assert "filestorage" in lines[2]
 
 

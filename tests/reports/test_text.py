@@ -202,6 +202,15 @@ def test_a_table_uses_ascii_if_its_encoding_has_no_plus_minus_sign() -> None:
     assert b"+-" in stream.buffer.getvalue()
 
 
+def test_a_table_in_progress_uses_ascii_if_its_encoding_has_no_ellipsis() -> None:
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    console = Console(file=stream, width=200)
+    report = make_report([ResultSet([CellResult(cell("add", "fs"))])], pending="…")
+    console.print(*text.tables(report, console))
+    stream.flush()
+    assert stream.buffer.getvalue().split()[-1] == b"..."
+
+
 def test_a_reason_names_exactly_the_cells_that_it_applies_to() -> None:
     late = "not done within its time limit"
     some = [

@@ -153,7 +153,7 @@ class LiveTable(Observer):
         )
         room = self._console.height - 3
         if len(lines) > room:
-            lines = [*lines[: room - 1], [Segment("…\n")]]
+            lines = [*lines[: room - 1], [Segment("...\n")]]
         # Render the table once for each change, not each time that Live refreshes the screen.
         self._table = Segments([segment for line in lines for segment in line])
 

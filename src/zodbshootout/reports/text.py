@@ -118,7 +118,7 @@ def _plain(text: str, console: Console) -> str:
     """Return a text without the signs that the console's encoding may lack."""
     if console.encoding.lower().startswith("utf"):
         return text
-    return text.replace("±", "+-").replace("×", "x")
+    return text.replace("±", "+-").replace("×", "x").replace("…", "...")
 
 
 def _rich(table: Table, detail: int, console: Console) -> RichTable:

@@ -149,6 +149,19 @@ def test_transactions_can_span_chunks_and_lack_an_end(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+def test_the_time_of_a_call_that_raised_belongs_to_its_step(tmp_path: Path) -> None:
+    refused = [
+        event(Kind.TPC_BEGIN, 1000),
+        event(Kind.CONFLICT, 3000, number=Kind.VOTE),
+        event(Kind.FAILURE, 5000, number=Kind.LOAD),
+        event(Kind.END, 7000),
+    ]
+    ticks = describe(workload_of(tmp_path / "x.events", [(1, refused)])).ticks
+    assert {step: of_step.sum() for step, of_step in ticks.items() if of_step} == {
+        Step.STORE: 10, Step.VOTE: 10, Step.LOAD: 10,
+    }  # fmt: skip
+
+
 def test_the_working_set_is_counted_after_each_tenth_of_the_time(tmp_path: Path) -> None:
     loads = [event(Kind.LOAD, 10**9 * n, oid=n // 2) for n in range(20)]
     ends = [event(Kind.END, 10**9 * n + 2000) for n in range(20)]

@@ -297,6 +297,19 @@ def test_prefetched_oids_are_recorded(tmp_path: Path, place: Path) -> None:
     assert prefetched == [0, 1, 2]
 
 
+def test_the_time_of_a_prefetch_is_divided_among_its_objects(
+    tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ticks = itertools.count(0, 3000)
+    db = DB(record(_sqlite(tmp_path), place))
+    monkeypatch.setattr("zodbshootout.recording.connection.clock", lambda: next(ticks))
+    with db.transaction() as connection:
+        connection.prefetch([p64(n) for n in range(3)])
+    db.close()
+    times = [e.end - e.start for e in events_in(place) if e.kind == Kind.PREFETCH]
+    assert times == [1000] * 3
+
+
 @pytest.mark.parametrize(
     ("error", "kind"), [(ReadConflictError, Kind.CONFLICT), (OSError, Kind.FAILURE)]
 )

@@ -139,8 +139,11 @@ class RecordedConnection:
         except Exception as error:
             self._note_error(Kind.PREFETCH, error, NONE, start)
             raise
+        share = (clock() - start) // max(1, len(oids))
         for oid in oids:
-            self._note(Kind.PREFETCH, oid)
+            self._extend((int(Kind.PREFETCH), oid, 0, NONE, start, start + share))
+            self._is_empty = False
+            start += share
         return result
 
     def _note_store(self, oid: bytes, serial: bytes, data: bytes, start: int) -> None:

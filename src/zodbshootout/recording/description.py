@@ -37,6 +37,7 @@ _STEP_OF: Mapping[int, Step] = {
 }  # fmt: skip
 _LOAD, _TPC_BEGIN = int(Kind.LOAD), int(Kind.TPC_BEGIN)
 _END = int(Kind.END)
+_RAISED = frozenset({int(Kind.CONFLICT), int(Kind.FAILURE)})
 _STORES = frozenset({int(Kind.STORE), int(Kind.STORE_RESOLVABLE)})
 
 
@@ -153,7 +154,7 @@ def _add(description: Description, transaction: Transaction, window: set[bytes])
     loads = stores = 0
     is_writing = False
     for kind, oid, number, serial, start, end in transaction.events:
-        step = _STEP_OF.get(kind)
+        step = _STEP_OF.get(number if kind in _RAISED else kind)
         if step is not None:
             description.ticks[step][(end - start) // _TICK] += 1
         if kind == _LOAD:

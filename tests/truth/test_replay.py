@@ -31,6 +31,8 @@ from tests.fakes import (
 from tests.recording.recordings import connections, files_in
 from zodbshootout.client import session
 from zodbshootout.client.benchmarks import benchmarks, replay
+from zodbshootout.client.data import workload_objects
+from zodbshootout.client.data.filler import store_records
 from zodbshootout.client.data.trace import CREATED_OBJECT, Trace, make_trace
 from zodbshootout.client.data.tree import Dataset
 from zodbshootout.client.database import Database
@@ -143,6 +145,27 @@ def fill(storage: FakeStorage, params: Parameters) -> None:
     assert not is_populated(database, Dataset.WORKLOAD, REPLAY.fitted(params))
     populate(database, Dataset.WORKLOAD, REPLAY.fitted(params))
     assert is_populated(database, Dataset.WORKLOAD, REPLAY.fitted(params))
+
+
+def test_filling_a_database_goes_on_after_an_interrupt_between_storing_and_counting(
+    script: Script, storage: FakeStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script.transaction(1, *(load(oid) for oid in range(5)))
+    params = replay_parameters(script.trace())
+    stored: list[int] = []
+
+    def interrupted(target: Any, records: Any) -> None:
+        store_records(target, records)
+        stored.append(len(records))
+        if len(stored) == 2:  # the first one reserves OIDs
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(workload_objects, "store_records", interrupted)
+        fill(storage, params)
+    assert stored == [1, 6]  # five objects, and the chunk that refers to them
+    (sample,) = replayed(storage, params, 1)
+    assert sample.counts["loads"] == 5
 
 
 def replayed(

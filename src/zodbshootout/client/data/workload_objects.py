@@ -117,7 +117,9 @@ def store_objects(connection: Any, parameters: Parameters) -> None:
     while batch := list(_batch(records)):
         chunk: bytes = storage.new_oid()
         references = chunk_record([record.oid for record in batch], Persistent)
-        store_records(storage, [*batch, NewRecord(chunk, references)])
+        # A run that was interrupted right here has stored the batch, but not what refers to it.
+        missing = [] if _has_object(storage, batch[0].oid) else batch
+        store_records(storage, [*missing, NewRecord(chunk, references)])
         with transactions:
             objects = _objects(connection, parameters)
             objects.chunks[len(objects.chunks)] = connection.get(chunk)
@@ -221,6 +223,14 @@ def _all_records(first: int, parameters: Parameters) -> Iterator[NewRecord]:
             used = {initial.oid for initial in trace.initial_objects()}
             start = first + copies(parameters) * workload.initial_objects
             yield from _other_records(source, used, start)
+
+
+def _has_object(storage: Any, oid: bytes) -> bool:
+    try:
+        storage.load(oid)
+    except POSKeyError:
+        return False
+    return True
 
 
 def _record_in(source: Any, oid: bytes) -> bytes | None:

@@ -257,17 +257,18 @@ class Output:
         self._relay = relay
         self._relayed = 0
 
-    def relay(self) -> None:
-        """Pass on the complete lines that were printed since the last call.
+    def relay(self, *, ended: bool = False) -> None:
+        """Pass on the lines that were printed since the last call.
 
-        After :data:`MAX_RELAYED` bytes nothing more is passed on.  A line longer than
-        :data:`PIECE` is passed on in pieces.
+        The last line waits until it is complete or the worker has *ended*.  After
+        :data:`MAX_RELAYED` bytes nothing more is passed on.  A line longer than a :data:`PIECE` is
+        passed on in pieces.
         """
         with suppress(FileNotFoundError), self.path.open("rb") as file:
             while self._relayed < MAX_RELAYED:
                 file.seek(self._relayed)
                 piece = file.read(PIECE)
-                whole = piece if len(piece) == PIECE else b""
+                whole = piece if ended or len(piece) == PIECE else b""
                 whole = piece[: piece.rfind(b"\n") + 1] or whole
                 if not whole:
                     return
@@ -277,7 +278,7 @@ class Output:
 
     def close(self) -> None:
         """Pass on the last lines, and a note if some were left out."""
-        self.relay()
+        self.relay(ended=True)
         with suppress(FileNotFoundError):
             size = self.path.stat().st_size
             if self._relayed >= MAX_RELAYED and size > self._relayed:

@@ -665,7 +665,8 @@ def test_every_run_is_profiled_under_the_name_of_its_cell(tmp_path: Path) -> Non
     plan = plan_of("a", ["add"], processes=2, concurrency=[1, 2])
     outcome = run_shootout(plan, profiles=tmp_path)
     profiles = [event.detail.profile for event in outcome.site.did("set up")]
-    assert profiles == [tmp_path / "a-add-c1"] * 2 + [tmp_path / "a-add-c2"] * 2
+    # No Path: one that Python 3.13 has pickled cannot be loaded by an older Python.
+    assert profiles == [str(tmp_path / "a-add-c1")] * 2 + [str(tmp_path / "a-add-c2")] * 2
 
 
 def test_a_database_is_packed_only_before_its_first_benchmark() -> None:

@@ -35,7 +35,15 @@ from zodbshootout.client.storage_info import Sharing
 from zodbshootout.client.tasks import Preparation
 from zodbshootout.crews.logs import LogSettings
 from zodbshootout.guardian import Guardian, end_group
-from zodbshootout.workers.launch import MAX_RELAYED, PIECE, ForkServer, Launcher, TimeLimit, Worker
+from zodbshootout.workers.launch import (
+    MAX_RELAYED,
+    PIECE,
+    ForkServer,
+    Launcher,
+    Output,
+    TimeLimit,
+    Worker,
+)
 from zodbshootout.workers.worker import Measure
 
 MEMORY = Specification(
@@ -99,7 +107,7 @@ class Place:
     @contextmanager
     def measuring(
         self, fork_server: ForkServer, *, leaks: bool = False,
-        profile: Path | None = None, **how: Any,
+        profile: str | None = None, **how: Any,
     ) -> Iterator[Worker]:  # fmt: skip
         specification = self.prepared(fork_server, **how)
         metadata = {"contender": "x", "name": "x"}
@@ -479,6 +487,17 @@ def test_worker_output_is_relayed_line_by_line(place: Place) -> None:
     place.assert_tidy()
 
 
+def test_an_incomplete_last_line_of_a_worker_is_relayed_at_its_end(tmp_path: Path) -> None:
+    relayed: list[str] = []
+    output = Output(tmp_path / "output", relayed.append)
+    output.path.write_text("complete\nincomp")
+    output.relay()
+    assert relayed == ["complete"]
+    output.path.write_text("complete\nincomplete")
+    output.close()
+    assert relayed == ["complete", "incomplete"]
+
+
 def test_log_records_of_a_worker_are_relayed(place: Place) -> None:
     place.launcher = replace(place.launcher, logging=LogSettings("DEBUG"))
     with place.launcher.fork_server() as fork_server:
@@ -492,7 +511,7 @@ def test_a_worker_writes_its_profile_to_the_requested_path(place: Place) -> None
     directory.mkdir()
     with (
         place.launcher.fork_server() as fork_server,
-        place.measuring(fork_server, profile=directory / "x-0.5-add") as worker,
+        place.measuring(fork_server, profile=str(directory / "x-0.5-add")) as worker,
     ):
         worker.attempt(1)
         worker.begin(loops=1, values=1, warmups=0)

@@ -82,7 +82,9 @@ class Tasks:
         """
         profile = None
         if self.options.profiles is not None:
-            profile = self.options.profiles / file_name(cell, varied_parameters(self.plan.cells))
+            # A path that Python 3.13 has pickled cannot be loaded by an older one.
+            name = file_name(cell, varied_parameters(self.plan.cells))
+            profile = str(self.options.profiles / name)
         precision = self.plan.effort.precision
         target = {"precision": precision} if precision else {}
         specification = self._specification(cell, run=secrets.token_hex(4))

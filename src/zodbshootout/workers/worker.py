@@ -61,7 +61,7 @@ class Measure:
     """The metadata that is known before the run begins."""
     leaks: bool = False
     """Whether to list after each value the classes that have more objects than ever before."""
-    profile: Path | None = None
+    profile: str | None = None
     """The path of the clients' profile without suffix; ``None`` for no profile."""
     cluster: Cluster | None = None
     """The cluster whose hosts the clients are on; ``None`` if they are on this host."""
@@ -148,14 +148,14 @@ def _directory_for_profiles(task: Measure) -> Iterator[Path | None]:
     if task.profile is None:
         yield None
         return
+    profile = Path(task.profile)
     with TemporaryDirectory(ignore_cleanup_errors=True) as directory:
         parts = Path(directory)
         yield parts
         try:
-            collect(parts, task.profile)
+            collect(parts, profile)
         except OSError as error:
-            name = task.profile.name
-            print(f"{PROFILE_PREFIX}{name} could not be written: {error}", flush=True)  # noqa: T201
+            print(f"{PROFILE_PREFIX}{profile.name} could not be written: {error}", flush=True)  # noqa: T201
 
 
 def _crew(

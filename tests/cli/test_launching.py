@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -25,8 +24,8 @@ OPENING = TimeLimit(60.0, "--open-timeout")
 
 
 @dataclass
-class FakeLauncher:
-    """A launcher that opens nothing; it returns INFO or fails with one of *failures*."""
+class FakeForkServers:
+    """Fork servers that open nothing; they return INFO or fail with one of *failures*."""
 
     failures: Mapping[str, Failure] = field(default_factory=dict)
     """The failures, by the text of the section, which is the name of the contender."""
@@ -34,11 +33,15 @@ class FakeLauncher:
     opening: TimeLimit = OPENING
     inspected: list[str] = field(default_factory=list)
 
-    @contextmanager
-    def fork_server(self) -> Iterator[FakeLauncher]:
+    @property
+    def launcher(self) -> FakeForkServers:
+        return self
+
+    def for_round(self, number: int) -> FakeForkServers:
+        assert number == 0
         if self.cannot_start is not None:
             raise Failed(self.cannot_start)
-        yield self
+        return self
 
     def inspect(self, storage: Storage) -> StorageInfo:
         self.inspected.append(storage.section)
@@ -48,60 +51,60 @@ class FakeLauncher:
 
 
 def inspect_with(
-    launcher: FakeLauncher, *contenders: Any, unavailable: Mapping[str, str] | None = None
+    fork_servers: FakeForkServers, *contenders: Any, unavailable: Mapping[str, str] | None = None
 ) -> tuple[dict[str, str], dict[str, StorageInfo]]:
     """Return the reasons of contenders that cannot be opened, and the infos of the others."""
-    given: Any = launcher
+    given: Any = fork_servers
     failures, opened = inspect_all(contenders, unavailable or {}, given, Observer())
     infos = {name: contender.info for name, contender in opened.items()}
     return {name: failure.cause for name, failure in failures.items()}, infos
 
 
 def test_every_contender_is_opened_once_and_a_failure_stops_no_other() -> None:
-    launcher = FakeLauncher({"b": Failure("OSError: no", "Traceback")})
-    failures, info = inspect_with(launcher, *map(contender, "abc"))
-    assert launcher.inspected == ["a", "b", "c"]
+    fork_servers = FakeForkServers({"b": Failure("OSError: no", "Traceback")})
+    failures, info = inspect_with(fork_servers, *map(contender, "abc"))
+    assert fork_servers.inspected == ["a", "b", "c"]
     assert failures == {"b": "cannot be opened: OSError: no"}
     assert info == {"a": INFO, "c": INFO}
 
 
 def test_a_contender_without_its_server_is_not_opened() -> None:
-    launcher = FakeLauncher()
+    fork_servers = FakeForkServers()
     failures, info = inspect_with(
-        launcher, *map(contender, "ab"), unavailable={"a": "server x ended"}
+        fork_servers, *map(contender, "ab"), unavailable={"a": "server x ended"}
     )
-    assert launcher.inspected == ["b"]
+    assert fork_servers.inspected == ["b"]
     assert failures == {"a": "server x ended"}
     assert set(info) == {"b"}
 
 
 def test_a_missing_server_is_reported_with_the_command_to_type() -> None:
-    launcher = FakeLauncher()
+    fork_servers = FakeForkServers()
     needy = replace(contender("a"), requirements=(Requirement((("localhost", 1),), "start it"),))
-    assert inspect_with(launcher, needy) == ({"a": "start it"}, {})
-    assert launcher.inspected == []
+    assert inspect_with(fork_servers, needy) == ({"a": "start it"}, {})
+    assert fork_servers.inspected == []
 
 
 def test_a_missing_driver_is_reported_with_the_command_to_type() -> None:
-    launcher = FakeLauncher(
+    fork_servers = FakeForkServers(
         {"a": Failure("DriverNotAvailableError: none of"), "b": Failure("OSError: no")}
     )
     needy = [replace(contender(name), installation="install it: pip") for name in "ab"]
-    failures, _ = inspect_with(launcher, *needy)
+    failures, _ = inspect_with(fork_servers, *needy)
     assert failures == {"a": "install it: pip", "b": "cannot be opened: OSError: no"}
 
 
 def test_a_failure_ends_with_the_advice_for_it() -> None:
-    launcher = FakeLauncher({"a": Failure("(3780, 'constraint')")})
+    fork_servers = FakeForkServers({"a": Failure("(3780, 'constraint')")})
     advised = replace(contender("a"), advice=(Advice("3780", "write something else"),))
-    failures, _ = inspect_with(launcher, advised)
+    failures, _ = inspect_with(fork_servers, advised)
     assert failures == {"a": "cannot be opened: (3780, 'constraint'); write something else"}
 
 
 def test_no_contender_can_be_opened_if_no_fork_server_starts() -> None:
-    launcher = FakeLauncher(cannot_start=Failure("no worker can be started: no memory"))
+    fork_servers = FakeForkServers(cannot_start=Failure("no worker can be started: no memory"))
     failures, info = inspect_with(
-        launcher, *map(contender, "ab"), unavailable={"a": "server x ended"}
+        fork_servers, *map(contender, "ab"), unavailable={"a": "server x ended"}
     )
     assert failures == {"a": "server x ended", "b": "no worker can be started: no memory"}
     assert info == {}

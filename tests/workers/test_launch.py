@@ -39,6 +39,7 @@ from zodbshootout.workers.launch import (
     MAX_RELAYED,
     PIECE,
     ForkServer,
+    ForkServers,
     Launcher,
     Output,
     TimeLimit,
@@ -541,6 +542,46 @@ def test_no_fork_server_can_be_started_if_its_python_does_not_exist(place: Place
     launcher = replace(place.launcher, python=str(place.path / "no-python"))
     with pytest.raises(Failed, match="no worker can be started: "), launcher.fork_server():
         raise AssertionError("there is no such Python")
+    place.assert_tidy()
+
+
+def test_all_that_is_done_in_a_round_shares_a_fork_server_which_imports_a_module_once(
+    place: Place,
+) -> None:
+    (place.path / "imported.py").write_text(
+        f"import os, pathlib\n"
+        f"pathlib.Path({str(place.path)!r}, f'{{os.getpid()}}.imported').write_text('now')\n"
+    )
+    variables = {**place.launcher.environment, "PYTHONPATH": f"{place.path}{os.pathsep}{SOURCES}"}
+    with ForkServers(replace(place.launcher, environment=variables)) as fork_servers:
+        servers = [
+            fork_servers.for_round(number, modules)
+            for number, modules in ((0, ()), (0, ["imported", "missing"]), (0, ["imported"]),
+                                    (1, ["imported"]), (1, []))
+        ]  # fmt: skip
+    assert servers[0] is servers[1] is servers[2] is not servers[3] is servers[4]
+    assert len(list(place.path.glob("*.imported"))) == 2
+    place.assert_tidy()
+
+
+def test_a_fork_server_that_has_ended_or_does_not_answer_is_replaced(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ForkServers(place.launcher) as fork_servers:
+        first = fork_servers.for_round(0)
+        (process,) = place.processes()
+        process.kill()
+        process.wait()
+        second = fork_servers.for_round(0)
+        assert second is not first
+        (process,) = place.processes()
+        process.suspend()
+        monkeypatch.setattr("zodbshootout.workers.launch.START_TIMEOUT", 0.1)
+        monkeypatch.setattr("zodbshootout.workers.launch.END_TIMEOUT", 0.1)
+        with pytest.raises(Failed):
+            second.inspect(place.storage())
+        monkeypatch.undo()
+        assert fork_servers.for_round(0) is not second
     place.assert_tidy()
 
 

@@ -9,7 +9,7 @@ import platform
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from importlib.metadata import packages_distributions
 from operator import attrgetter
@@ -31,7 +31,7 @@ from zodbshootout.scheduling.result_store import Observer
 from zodbshootout.servers.dask import ROOM
 from zodbshootout.servers.running import RunningServers
 from zodbshootout.workers.environment import worker_environment
-from zodbshootout.workers.launch import ForkServer, Launcher, TimeLimit
+from zodbshootout.workers.launch import ForkServers, Launcher, TimeLimit
 from zodbshootout.workers.worker import LEAKS_PREFIX, PROFILE_PREFIX
 
 PATIENCE = 5.0
@@ -39,7 +39,7 @@ PATIENCE = 5.0
 
 
 def open_all(
-    variants: Variants, plan: Plan, launcher: Launcher, stack: ExitStack, observer: Observer
+    variants: Variants, plan: Plan, fork_servers: ForkServers, stack: ExitStack, observer: Observer
 ) -> tuple[Plan, RunningServers, Mapping[str, Failure]]:
     """Make environments, start servers, and open every contender once; *stack* stops the servers.
 
@@ -57,12 +57,12 @@ def open_all(
         for c in plan.measurable
     ]
     present = [contender for contender in measurable if contender.name not in unavailable]
-    _check_sections(present, launcher)
+    _check_sections(present, fork_servers)
     observer.note("starting servers")
     clients = max(cell.parameters.crew.size for cell in plan.cells)
     servers = variants.start_servers(stack, present, clients)
     unavailable |= servers.absent
-    failures, opened = inspect_all(measurable, unavailable, launcher, observer)
+    failures, opened = inspect_all(measurable, unavailable, fork_servers, observer)
     contenders = [opened.get(contender.name, contender) for contender in plan.contenders]
     return replace(plan, contenders=contenders), servers, failures
 
@@ -70,7 +70,7 @@ def open_all(
 def inspect_all(
     contenders: Sequence[Contender],
     unavailable: Mapping[str, str],
-    launcher: Launcher,
+    fork_servers: ForkServers,
     observer: Observer,
 ) -> tuple[dict[str, Failure], dict[str, Contender]]:
     """Open every contender once, except *unavailable* ones; return failures and opened contenders.
@@ -79,45 +79,39 @@ def inspect_all(
     """
     failures = {name: Failure(reason) for name, reason in unavailable.items()}
     opened: dict[str, Contender] = {}
-    waiting = [contender for contender in contenders if contender.name not in failures]
-    try:
-        with launcher.fork_server() as fork_server:
-            for contender in waiting:
-                name = contender.name
-                observer.note(f"opening {name}")
-                with _message_if_slow(name, launcher, observer):
-                    answer = _inspect(contender, fork_server)
-                if isinstance(answer, Failure):
-                    failures[name] = answer
-                else:
-                    opened[name] = contender.opened(answer)
-    except Failed as error:
-        failures |= {contender.name: error.failure for contender in waiting}
+    for contender in contenders:
+        name = contender.name
+        if name in failures:
+            continue
+        observer.note(f"opening {name}")
+        with _message_if_slow(name, fork_servers.launcher.opening, observer):
+            answer = _inspect(contender, fork_servers)
+        if isinstance(answer, Failure):
+            failures[name] = answer
+        else:
+            opened[name] = contender.opened(answer)
     return failures, opened
 
 
-def _check_sections(contenders: Sequence[Contender], launcher: Launcher) -> None:
+def _check_sections(contenders: Sequence[Contender], fork_servers: ForkServers) -> None:
     """Let the Python of each environment check its contenders' sections; open nothing."""
-    in_environments = [contender for contender in contenders if contender.section.environment]
-    if not in_environments:
-        return
-    with suppress(Failed), launcher.fork_server() as fork_server:
-        for contender in in_environments:
-            try:
-                flaw = fork_server.validate(contender.storage)
-            except Failed:
-                continue  # opening it fails in the same way, and fails this contender alone
-            if flaw is not None:
-                section = contender.section
-                _, url, number = section.place(flaw.line)
-                where = f"{path_of(url)}:{number}" if flaw.line else str(path_of(url))
-                message = " ".join(flaw.message.split())
-                raise UserError(f"{where}: {message} (environment {section.environment})")
+    for contender in contenders:
+        section = contender.section
+        if not section.environment:
+            continue
+        try:
+            flaw = fork_servers.for_round(0).validate(contender.storage)
+        except Failed:
+            continue  # opening it fails in the same way, and fails this contender alone
+        if flaw is not None:
+            _, url, number = section.place(flaw.line)
+            where = f"{path_of(url)}:{number}" if flaw.line else str(path_of(url))
+            message = " ".join(flaw.message.split())
+            raise UserError(f"{where}: {message} (environment {section.environment})")
 
 
 @contextmanager
-def _message_if_slow(name: str, launcher: Launcher, observer: Observer) -> Iterator[None]:
-    limit = launcher.opening
+def _message_if_slow(name: str, limit: TimeLimit, observer: Observer) -> Iterator[None]:
     message = f"{name}: waiting for it to open, {limit.seconds:g} s at most ({limit.option})"
     timer = threading.Timer(PATIENCE, observer.relay, [message])
     timer.daemon = True
@@ -136,10 +130,14 @@ _MISSING_DRIVER = (
 """Names of RelStorage's exceptions, which cannot be imported if it is not installed."""
 
 
-def _inspect(contender: Contender, fork_server: ForkServer) -> StorageInfo | Failure:
+def _inspect(contender: Contender, fork_servers: ForkServers) -> StorageInfo | Failure:
     reason = contender.missing_server()
     if reason is not None:
         return Failure(reason)
+    try:
+        fork_server = fork_servers.for_round(0)
+    except Failed as error:
+        return error.failure
     try:
         info = fork_server.inspect(contender.storage)
     except Failed as error:

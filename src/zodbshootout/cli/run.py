@@ -48,6 +48,7 @@ from zodbshootout.scheduling.result_store import ResultStore
 from zodbshootout.scheduling.shootout import Shootout
 from zodbshootout.scheduling.tasks import Tasks
 from zodbshootout.servers.dask import cluster_for
+from zodbshootout.workers.launch import ForkServers
 
 LARGE_WORKLOAD = 2**22
 """The size in bytes above which reading a workload takes seconds."""
@@ -84,9 +85,11 @@ def run(options: Options, streams: Streams) -> int:
         for note in notes:
             streams.complain(note)
         options = _with_zapped(options, plan.contenders, streams)
-        with progress_on(streams.err, len(plan.rows), options) as observer:
-            launcher = launcher_for(options, variants, observer)
-            plan, servers, failures = open_all(variants, plan, launcher, stack, observer)
+        with (
+            progress_on(streams.err, len(plan.rows), options) as observer,
+            ForkServers(launcher_for(options, variants, observer)) as fork_servers,
+        ):
+            plan, servers, failures = open_all(variants, plan, fork_servers, stack, observer)
             if cluster is not None:
                 check_hosts(cluster, plan)
             variables = {*variants.context.source.environment_names, *options.inherit_environ}
@@ -94,7 +97,7 @@ def run(options: Options, streams: Streams) -> int:
             store = ResultStore(
                 plan, observer, files.write, options.run.fail_fast, streams.mask, files.begun
             )
-            shootout = Shootout(tasks, store, launcher, servers, failures)
+            shootout = Shootout(tasks, store, fork_servers, servers, failures)
             if options.append or options.resume:
                 check_like(files, shootout.expected_metadata(), options)
             status, message = _measure(shootout)

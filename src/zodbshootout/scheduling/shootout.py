@@ -22,7 +22,7 @@ from zodbshootout.scheduling.rounds import Rounds
 from zodbshootout.scheduling.tasks import ZAPPED_BEFORE, Tasks
 from zodbshootout.servers import ServerFailed
 from zodbshootout.servers.running import RunningServers
-from zodbshootout.workers.launch import ForkServer, Launcher, Worker
+from zodbshootout.workers.launch import ForkServer, ForkServers, Worker
 
 MAX_CLIENTS = 128
 """The maximum number of clients that are set up at the same time: a process takes some 15 MiB, and
@@ -37,7 +37,7 @@ class Shootout:
 
     tasks: Tasks
     store: ResultStore
-    launcher: Launcher
+    fork_servers: ForkServers
     servers: RunningServers
     unavailable: Mapping[str, Failure] = field(default_factory=dict)
     """The failures of contenders that could not be opened, by their names."""
@@ -51,10 +51,6 @@ class Shootout:
         """The cells whose run is repeated next in this round."""
         self._stage = ""
         """The number of this round, as the observer shows it."""
-        self._started = ExitStack()
-        """Ends the fork server."""
-        self._fork_server: tuple[int, ForkServer] | None = None
-        """The fork server, with the number of the round for which it was started."""
 
     def run(self) -> None:
         """Measure everything that can be measured.
@@ -62,9 +58,8 @@ class Shootout:
         :raises UserError: after the first failure, with ``--fail-fast``
         """
         self.store.fail_cells(list(self._known_failures()))
-        with self._started:
-            for rows in self._blocks():
-                self._measure_rows(rows, self.plan.limit * len(rows) / len(self.plan.rows))
+        for rows in self._blocks():
+            self._measure_rows(rows, self.plan.limit * len(rows) / len(self.plan.rows))
 
     def expected_metadata(self) -> dict[Cell, Mapping[str, str | int | float]]:
         """Return the metadata that runs of the measurable cells will have."""
@@ -157,7 +152,7 @@ class Shootout:
         """Make a run of each cell, with slices numbered from *first* on; return the next number."""
         waiting = self._groups(cells)
         try:
-            fork_server = self._fork_server_for(number)
+            fork_server = self.fork_servers.for_round(number, self.tasks.modules)
             while waiting:
                 later = self._measure_together(
                     fork_server, calibration, waiting.pop(0), number, first
@@ -165,26 +160,11 @@ class Shootout:
                 waiting += [[cell] for cell in later]
                 first += calibration.all_turns  # slices of equal numbers are taken in turn
         except Failed as error:
-            self._fork_server = None
             first += calibration.all_turns
             for cell in self._without_run(self.store.unsettled(cells), number):
                 if cell not in self._again:
                     self._fail(cell, error.failure)
         return first
-
-    def _fork_server_for(self, number: int) -> ForkServer:
-        """Return the fork server for round *number*, which rows that take turns have in common.
-
-        Every run of a cell has another interpreter, and so another hash seed.
-
-        :raises Failed: if it cannot be started
-        """
-        if self._fork_server is None or self._fork_server[0] != number:
-            self._fork_server = None
-            self._started.close()
-            context = self.launcher.fork_server(self.tasks.modules)
-            self._fork_server = number, self._started.enter_context(context)
-        return self._fork_server[1]
 
     def _without_run(self, cells: Sequence[Cell], number: int) -> list[Cell]:
         """Return the cells without run *number*, counted from 0 on."""
@@ -314,8 +294,6 @@ class Shootout:
         worker.wait()
 
     def _fail(self, cell: Cell, failure: Failure) -> None:
-        if failure.crashed:
-            self._fork_server = None  # it may have crashed itself
         if failure.crashed and self._tries[cell] < self.options.retries:
             self._tries[cell] += 1
             self._again.append(cell)

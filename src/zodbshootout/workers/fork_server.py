@@ -20,6 +20,7 @@ import os
 import select
 import signal
 import socket
+from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
 from multiprocessing.connection import Connection
@@ -38,14 +39,10 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--socket", type=int, required=True)
     parser.add_argument("--affinity", default="")
-    parser.add_argument("--import", action="append", default=[], dest="modules")
     parser.add_argument("--gevent", action="store_true")
     options = parser.parse_args()
     if options.affinity:
         os.sched_setaffinity(0, map(int, options.affinity.split(",")))
-    for module in options.modules:
-        with suppress(Exception):  # a worker that needs the module reports the error
-            import_module(module)
     Server(socket.socket(fileno=options.socket)).serve()
     return 0
 
@@ -63,17 +60,26 @@ class Server:
         signal.signal(signal.SIGCHLD, lambda *_: None)
 
     def serve(self) -> None:
-        """Fork a worker for each message until the socket is closed."""
+        """Fork a worker for each message with a descriptor until the socket is closed."""
         while True:
             ready, _, _ = select.select([self._orders.fileno(), self._woken], [], [])
             if self._woken in ready:
                 os.read(self._woken, MAX_BYTES)
                 self._report_ended()
             if self._orders.fileno() in ready:
-                output, descriptors, _, _ = socket.recv_fds(self._orders, MAX_BYTES, 1)
-                if not output:
+                text, descriptors, _, _ = socket.recv_fds(self._orders, MAX_BYTES, 1)
+                if not text:
                     return
-                self._fork(output, descriptors[0])
+                if descriptors:
+                    self._fork(text, descriptors[0])
+                else:
+                    self._import(text.decode().split())
+
+    def _import(self, modules: Sequence[str]) -> None:
+        for module in modules:
+            with suppress(Exception):  # a worker that needs the module reports the error
+                import_module(module)
+        self._send(imported=len(modules))
 
     def _fork(self, output: bytes, descriptor: int) -> None:
         pid = os.fork()

@@ -74,10 +74,8 @@ class Launcher:
     _numbers: count[int] = field(default_factory=count)
 
     @contextmanager
-    def fork_server(self, modules: Sequence[str] = ()) -> Iterator[ForkServer]:
+    def fork_server(self) -> Iterator[ForkServer]:
         """Start an interpreter that forks workers, and end it with the context.
-
-        It imports *modules* besides those that every worker needs.
 
         :raises Failed: if it cannot be started
         """
@@ -86,8 +84,7 @@ class Launcher:
             command = [
                 self.python, "-m", "zodbshootout.workers.fork_server",
                 f"--socket={theirs.fileno()}",
-                f"--affinity={self.affinity}", *(f"--import={module}" for module in modules),
-                *(["--gevent"] if self.gevent else []),
+                f"--affinity={self.affinity}", *(["--gevent"] if self.gevent else []),
             ]  # fmt: skip
             path = self.directory / f"fork-server-{next(self._numbers)}"
             try:
@@ -120,6 +117,39 @@ def _starting() -> Iterator[None]:
         raise Failed(Failure(f"no worker can be started: {error}")) from error
 
 
+class ForkServers:
+    """The fork servers of a run, one after the other; the context manager ends the last one."""
+
+    def __init__(self, launcher: Launcher) -> None:
+        self.launcher = launcher
+        self._ending = ExitStack()
+        self._number = 0
+        self._current: ForkServer | None = None
+
+    def __enter__(self) -> ForkServers:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._ending.close()
+
+    def for_round(self, number: int, modules: Sequence[str] = ()) -> ForkServer:
+        """Return the fork server of a round, which has imported *modules*.
+
+        All that is done in one round shares it, unless it has failed.  Each round has another one,
+        so that every run of a cell has another interpreter, and so another hash seed.
+
+        :raises Failed: if it cannot be started, or ends
+        """
+        current = self._current
+        if current is None or number != self._number or not current.is_usable():
+            self._current = None
+            self._ending.close()
+            current = self._ending.enter_context(self.launcher.fork_server())
+            self._number, self._current = number, current
+        current.import_modules(modules)
+        return current
+
+
 class ForkServer:
     """The coordinator's end of the socket to an interpreter that forks workers.
 
@@ -138,6 +168,19 @@ class ForkServer:
         """The workers that have not ended, by their process ids."""
         self._gone = False
         """Whether the interpreter has closed the socket."""
+        self._answers = True
+        self._imported: set[str] = set()
+
+    def is_usable(self) -> bool:
+        """Return whether the interpreter runs, and has answered so far."""
+        return self._answers and self._process.exit_code() is None
+
+    def import_modules(self, modules: Sequence[str]) -> None:
+        """Import *modules* in the interpreter, so that its workers need not."""
+        missing = [module for module in modules if module not in self._imported]
+        if missing:
+            self._order(" ".join(missing).encode(), [], "imported")
+            self._imported.update(missing)
 
     def inspect(self, storage: Storage) -> StorageInfo:
         """Have a worker open a contender."""
@@ -184,16 +227,21 @@ class ForkServer:
             yield worker
 
     def _fork(self, output: Path, connection: Connection) -> int:
-        message = None
-        with _starting(), suppress(BrokenPipeError):
-            socket.send_fds(self.socket, [os.fsencode(output)], [connection.fileno()])
-            while (message := self.next_message(START_TIMEOUT)) and "started" not in message:
-                pass
-        if not message:
-            raise Failed(self.failure())
-        pid = message["started"]
+        pid = self._order(os.fsencode(output), [connection.fileno()], "started")
         self._launcher.guardian.watch_group(pid)
         return pid
+
+    def _order(self, text: bytes, descriptors: Sequence[int], answer: str) -> int:
+        """Send an order, and return what the *answer* to it says."""
+        message = None
+        with _starting(), suppress(BrokenPipeError):
+            socket.send_fds(self.socket, [text], descriptors)
+            while (message := self.next_message(START_TIMEOUT)) and answer not in message:
+                pass
+        if not message:
+            self._answers = False
+            raise Failed(self.failure())
+        return message[answer]
 
     def end(self, worker: Worker) -> None:
         """End a worker and its clients, if they have not ended."""

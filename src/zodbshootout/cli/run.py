@@ -101,8 +101,8 @@ def run(options: Options, streams: Streams) -> int:
             if options.append or options.resume:
                 check_like(files, shootout.expected_metadata(), options)
             status, message = _measure(shootout)
-            if options.run.log and cluster is not None and cluster.log is not None:
-                for line in cluster.log.read_text(encoding="utf-8", errors="replace").splitlines():
+            if options.run.log and cluster is not None:
+                for line in cluster.logged():
                     observer.relay(streams.mask(line))
         if message:
             streams.complain(message)

@@ -70,6 +70,12 @@ class Cluster:
         rooms = [worker.room for worker in self.workers if worker.room is not None]
         return sum(rooms) if len(rooms) == len(self.workers) else None
 
+    def logged(self) -> list[str]:
+        """Return the lines that the workers have printed, if they were started for the run."""
+        if self.log is None:
+            return []
+        return self.log.read_text(encoding="utf-8", errors="replace").splitlines()
+
     def shares(self, size: int) -> list[range]:
         """Return which of *size* clients live on each worker, spread as evenly as there is room.
 

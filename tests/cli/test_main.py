@@ -9,12 +9,14 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from zodbshootout.cli.main import main
+from zodbshootout.client.benchmarks import benchmarks
 
 FILESTORAGE = "<zodb a>\n<filestorage>\npath $scratch/a.fs\n</filestorage>\n</zodb>\n"
 MAPPING = "<zodb m>\n<mappingstorage>\n</mappingstorage>\n</zodb>\n"
@@ -113,6 +115,28 @@ def test_a_defect_has_its_own_status_and_asks_for_a_report(
         assert before[0] == "Traceback (most recent call last):"
         assert before[-1].endswith("OddError: zeo://u:***@h is odd")
         assert line.endswith("/issues with the lines above")
+
+
+@pytest.mark.parametrize("words", [["--list"], ["show", "a.json", "--format", "ndjson"]])
+def test_a_plugin_that_cannot_be_imported_is_named_in_one_line(
+    words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group = "zodbshootout.formats" if "show" in words else "zodbshootout.benchmarks"
+    broken = EntryPoint("ndjson", "no_such_module:write", group)
+    monkeypatch.setattr(
+        "zodbshootout.client.storage_info.entry_points",
+        lambda group: [broken] if group == broken.group else [],
+    )
+    monkeypatch.setattr("zodbshootout.reports._all_formats", lambda: {"ndjson": broken})
+    benchmarks.cache_clear()
+    status, out, err = outcome(*words)
+    benchmarks.cache_clear()
+    assert (status, out) == (2, "")
+    assert err == (
+        "zodbshootout: no_such_module:write cannot be imported, which an installed package has "
+        f"registered as ndjson in {group}: ModuleNotFoundError: No module named 'no_such_module'; "
+        "repair or uninstall the package\n"
+    )
 
 
 def test_a_defect_in_a_command_that_reads_files_has_the_same_status(

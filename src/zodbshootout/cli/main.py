@@ -15,8 +15,16 @@ from zodbshootout.cli import compare, make_workload, report, run, show, workload
 from zodbshootout.cli.options import parse
 from zodbshootout.cli.output import Streams, console_on, print_line, project_url
 from zodbshootout.cli.parser import Parser, run_parser
+from zodbshootout.client.storage_info import BrokenPlugin
 from zodbshootout.config.secrets import of_uri
-from zodbshootout.errors import DEFECT, INTERRUPTED, SOME_FAILED, UserError, errors_of_files
+from zodbshootout.errors import (
+    BAD_USAGE,
+    DEFECT,
+    INTERRUPTED,
+    SOME_FAILED,
+    UserError,
+    errors_of_files,
+)
 from zodbshootout.guardian import GuardianLost
 
 _COMMANDS: Mapping[str, Any] = {
@@ -40,9 +48,9 @@ def main(
     )
     try:
         return _command(arguments, streams)
-    except UserError as error:
+    except (UserError, BrokenPlugin) as error:
         streams.complain(str(error))
-        return error.status
+        return error.status if isinstance(error, UserError) else BAD_USAGE
     except GuardianLost as error:
         streams.complain(f"stopped: {error}")
         return SOME_FAILED

@@ -11,10 +11,17 @@ import subprocess
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from importlib.metadata import Distribution, PackageNotFoundError, distribution, entry_points
+from importlib.metadata import (
+    Distribution,
+    EntryPoint,
+    PackageNotFoundError,
+    distribution,
+    entry_points,
+)
 from typing import Any, Union
 from urllib.parse import unquote, urlparse
 
+from zodbshootout.client.outcome import describe
 from zodbshootout.client.specification import ClientKind, CrewShape
 
 Address = Union[tuple[str, int], str]
@@ -187,11 +194,32 @@ class StorageInfo:
     """Workarounds: how its use differs from that of the released package, in a few words each."""
 
 
+class BrokenPlugin(Exception):  # noqa: N818
+    """The object that an entry point refers to cannot be imported."""
+
+
 def plugins(group: str) -> list[Any]:
-    """Return the objects that the entry points of a group refer to."""
+    """Return the objects that the entry points of a group refer to.
+
+    :raises BrokenPlugin: if one cannot be imported
+    """
     if sys.version_info >= (3, 10):
-        return [entry.load() for entry in entry_points(group=group)]
-    return [entry.load() for entry in entry_points().get(group, ())]  # type: ignore[unreachable, unused-ignore]
+        return [load_plugin(entry) for entry in entry_points(group=group)]
+    return [load_plugin(entry) for entry in entry_points().get(group, ())]  # type: ignore[unreachable, unused-ignore]
+
+
+def load_plugin(entry: EntryPoint) -> Any:
+    """Return the object that an entry point refers to.
+
+    :raises BrokenPlugin: if it cannot be imported
+    """
+    try:
+        return entry.load()
+    except Exception as error:
+        raise BrokenPlugin(
+            f"{entry.value} cannot be imported, which an installed package has registered as "
+            f"{entry.name} in {entry.group}: {describe(error)}; repair or uninstall the package"
+        ) from error
 
 
 def installed_versions(names: Iterable[str]) -> dict[str, str]:

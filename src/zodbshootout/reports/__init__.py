@@ -14,6 +14,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import PurePath
 from typing import TYPE_CHECKING, cast
 
+from zodbshootout.client.storage_info import BrokenPlugin, load_plugin
 from zodbshootout.errors import UserError, suggestion
 
 if TYPE_CHECKING:
@@ -63,12 +64,13 @@ def format_named(name: str, option: str = "--format") -> Write:
     :raises UserError: if the format needs a package that is not installed; *option* has named it
     """
     try:
-        return cast("Write", _all_formats()[name].load())
-    except ModuleNotFoundError as error:
-        if error.name not in _PACKAGES:
+        return cast("Write", load_plugin(_all_formats()[name]))
+    except BrokenPlugin as error:
+        missing = getattr(error.__cause__, "name", None)
+        if missing not in _PACKAGES:
             raise
         raise UserError(
-            f"{option}: {name} needs {_PACKAGES[error.name]}, which is in the extra report; "
+            f"{option}: {name} needs {_PACKAGES[missing]}, which is in the extra report; "
             f"install it: pip install {' '.join(_PACKAGES.values())}"
         ) from None
 
@@ -95,7 +97,8 @@ def table_layout(name: str) -> Write:
     :raises UserError: if the format has no such layout
     """
     if f"{name}{TABLE}" not in _all_formats():
-        raise UserError("--layout table: only csv has it")
+        having = [other for other in formats() if f"{other}{TABLE}" in _all_formats()]
+        raise UserError(f"--layout table: {name} does not have it, but {' and '.join(having)}")
     return format_named(f"{name}{TABLE}")
 
 

@@ -256,12 +256,13 @@ def test_a_report_begins_with_facts_verdicts_and_a_matrix_of_ratios() -> None:
     results = noisy_run((*FOUR, "pg"), 0.01)
     for result in results:
         for run in result.runs:
-            run._metadata |= {"hostname": "h", "cpu_count": 2, "date": "today", "version_ZODB": "6"}
+            run._metadata |= {"hostname": "h", "cpu_count": 2, "version_ZODB": "6"}
+            run._metadata["date"] = "2026-01-02 03:04:05.678901"
     whole = whole_report([ResultSet(results, path=Path("a.json"))])
     first, *others = whole.facts
     assert first.startswith("add, update, warm, cold, prefetch_cold, hot, steamin: 1000 objects")
     assert others == [
-        "h, 2 CPUs, today",
+        "h, 2 CPUs, 2026-01-02 03:04:05",
         "ZODB 6",
         "from a.json; other programs used 40% of the processors",
     ]

@@ -153,6 +153,8 @@ def _where_and_when(metadata: Mapping[str, Any]) -> str:
     words = {key: str(metadata[key]) for key in keys if key in metadata}
     if "cpu_count" in words:
         words["cpu_count"] += " CPUs"
+    if "date" in words:
+        words["date"], _, _ = words["date"].partition(".")  # without microseconds
     return ", ".join(words.values())
 
 

@@ -48,7 +48,7 @@ def test_a_read_only_storage_only_runs_benchmarks_that_read_existing_objects(
         ) in done.out
         assert (
             f"not supported: {name} is read only as it is configured here, and "
-            "the database lacks objects that are needed; run it once without read-only"
+            "the database lacks objects that are needed; run the benchmark once without read-only"
         ) in missing.out
         assert (
             f"not supported: {name} is read only as it is configured here; leave out --pack"

@@ -1,4 +1,4 @@
-"""The schedule of a client's iterations that come at a rate."""
+"""The arrival times of a client's iterations at a given rate."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from zodbshootout.client.specification import Parameters
 KEPT_UP = 0.98
 """The fraction of the arrivals that clients must serve in time to keep up with them."""
 MIN_ITERATIONS = 2
-"""The iterations that a slice has at least: a schedule of fewer lasts no time."""
+"""The minimum number of iterations in a slice: the schedule of a single one lasts no time."""
 LEAD = 0.25
 """The uncounted iterations at the beginning, as a fraction of those that count."""
 
@@ -27,10 +27,10 @@ def lead(iterations: int) -> int:
 def instants(parameters: Parameters, client: int, rate: float, name: str) -> Iterator[float]:
     """Yield the instants at which a client should begin its iterations, in seconds after the start.
 
-    All clients together have *rate* iterations a second.  The gaps between a client's iterations
-    are either distributed exponentially, so that the arrivals at all clients are a Poisson process,
-    or equal, and then so are the gaps between the arrivals at all clients.  Equal seeds and names
-    give equal instants.
+    *rate* is the arrival rate of all clients together, in iterations a second.  A client's
+    interarrival times are distributed exponentially, so that the arrivals at all clients together
+    are a Poisson process.  With ``even_arrivals`` the interarrival times are constant, those of a
+    client and those of all clients together.  The same seed and name give the same instants.
     """
     clients = parameters.crew.size
     if parameters.even_arrivals:

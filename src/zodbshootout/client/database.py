@@ -100,7 +100,7 @@ def _open_uri(uri: str) -> Any:
 
 
 def _with_driver(uri: str) -> str:
-    """Return *uri* with a driver added, if RelStorage would choose one by chance."""
+    """Return *uri* with a driver added, if RelStorage might choose an unsuitable one."""
     head, mark, fragment = uri.partition("#")
     driver = suitable_driver(uri.partition(":")[0])
     if driver is None or dict(parse_qsl(head.partition("?")[2])).get("driver", "auto") != "auto":
@@ -121,7 +121,7 @@ class Database:
         self.open()
 
     def open(self) -> None:
-        """Open the closed DB again."""
+        """Open the DB, which must be closed."""
         self.db = self._open_db(self.specification)
         self._outermost = typed(self.db.storage)
         self._stack = tuple(self._outermost.stack())
@@ -181,12 +181,12 @@ class Database:
 
     @property
     def sharing(self) -> Sharing:
-        """The DBs that see the data, according to the types of the open storages."""
+        """The number of DBs that can share the data, by the types of the open storages."""
         return narrowest(layer.sharing for layer in self._written_to)
 
     @property
     def storage_name(self) -> str:
-        """The class of the outermost storage and, below transparent ones, of those they wrap."""
+        """The class of the outermost storage, followed by those that transparent wrappers wrap."""
         layer = self._outermost
         names = [layer.name]
         while layer.transparent and layer.inner:
@@ -201,7 +201,7 @@ class Database:
 
     @property
     def stores_blobs(self) -> bool:
-        """Whether blobs can be stored in it."""
+        """Whether the storage can store blobs."""
         return bool(IBlobStorage.providedBy(self.db.storage)) and all(
             layer.keeps_blobs() for layer in self._written_to
         )
@@ -264,8 +264,8 @@ class Database:
         except POSKeyError:
             return
         raise NotZapped(
-            "objects that were there are still there; does the server pack without collecting "
-            "garbage (pack-gc)?"
+            "old objects are still in the storage; does the server pack without collecting garbage "
+            "(pack-gc)?"
         )
 
     def others(self) -> list[str]:
@@ -274,29 +274,29 @@ class Database:
             return others(connection.root())
 
     def forget_objects(self) -> tuple[str, ...]:
-        """Give each connection an empty pickle cache when it is opened next; return that cache."""
+        """Have connections start with an empty pickle cache; return the name of that cache."""
         resetCaches()
         return (PICKLE_CACHE,)
 
     def own_caches(self) -> tuple[str, ...]:
-        """Return the client-side caches that :meth:`empty_caches` empties."""
+        """Return the names of the client-side caches that :meth:`empty_caches` empties."""
         return (PICKLE_CACHE, *(cache for layer in self._stack for cache in layer.own_caches()))
 
     def empty_caches(self) -> tuple[str, ...]:
-        """Empty every known client-side cache of records; return these caches."""
+        """Empty every known client-side cache of records; return the names of these caches."""
         self.forget_objects()
         for layer in self._stack:
             layer.empty_caches()
         return self.own_caches()
 
     def caches_left(self) -> tuple[str, ...]:
-        """Return the caches that hold records even after :meth:`empty_caches`."""
+        """Return the names of the caches that hold records even after :meth:`empty_caches`."""
         # A DemoStorage may wrap more storages now than when it was opened.
         stack = typed(self.db.storage).stack()
         return tuple(dict.fromkeys(cache for layer in stack for cache in layer.caches_left()))
 
     def forget_blobs(self, blobs: Sequence[BlobRevision]) -> tuple[str, ...]:
-        """Remove these blobs from every known client-side cache; return those caches.
+        """Remove *blobs* from every known client-side cache; return the names of the caches.
 
         Other blobs stay, as other clients may read them from the same directory.
         """
@@ -305,7 +305,7 @@ class Database:
         return tuple(cache for layer in self._stack for cache in layer.forget_blobs(blobs))
 
     def cache_use(self) -> CacheUse | None:
-        """Return the use of the storage's cache, or ``None`` if it is not counted."""
+        """Return the hits and misses of the storage's cache, or ``None`` if it counts none."""
         return self._outermost.combined_cache_use()
 
     def _versions(self) -> dict[str, str]:
@@ -344,7 +344,7 @@ def _blob_directory(storage: Any) -> str | None:
 def _zap_by_packing(db: Any) -> None:
     """Empty the root of *db*, pack and close it.
 
-    Storages without other means need this: a ZEO server, for one, offers its clients none.
+    Some storages cannot be zapped otherwise: a ZEO server, for example, gives clients no other way.
     """
     with db.transaction() as connection:
         connection.root().clear()

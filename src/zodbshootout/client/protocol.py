@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from zodbshootout.client.progress import Progress
 
 SPIN = 0.0003
-"""Seconds before an instant during which the clock is polled, because sleeping is less exact."""
+"""The clock is polled for this many seconds before an instant, because sleep is less precise."""
 NANOSECONDS = 1e9
 _SUB_BUCKET_BITS = 11
 
@@ -51,10 +51,10 @@ class Latencies:
     counts: dict[int, int] = field(default_factory=dict)
     """The number of iterations in each bucket, by its lower end in nanoseconds."""
     longest: float = 0.0
-    """Seconds that the longest iteration took."""
+    """The duration of the longest iteration, in seconds."""
 
     def record(self, durations: Iterable[float], size: int = 1) -> None:
-        """Add iterations, in batches of *size* that took *durations* (seconds)."""
+        """Add batches of *size* iterations; each batch took one of *durations*, in seconds."""
         counts = self.counts
         for duration in durations:
             nanoseconds = max(1, int(duration / size * NANOSECONDS))
@@ -71,17 +71,17 @@ class Latencies:
 
 @dataclass(frozen=True)
 class Prepare:
-    """Get ready for a stretch of some iterations; answered by ``None``."""
+    """Get ready for a stretch; answered by ``None``."""
 
     iterations: int
     counts: bool = True
-    """Whether it is part of a value, not calibration; if so, clients go on until all are done."""
+    """Whether it is measured for a value; if so, clients go on until the last one is done."""
     first: int | None = None
     """The number of its first iteration; ``None`` to go on from the previous stretch."""
     rate: float = 0.0
-    """Iterations a second of all clients together; 0 if each starts when the previous one ends."""
+    """The arrival rate of all clients together, in iterations a second; 0 if none is given."""
     empty: bool = False
-    """Whether its iterations do nothing, to show the rates that the harness itself can reach."""
+    """Whether its iterations do nothing, which shows the rates that the harness can reach."""
 
 
 @dataclass(frozen=True)
@@ -102,18 +102,18 @@ class Stop:
 
 @dataclass(frozen=True)
 class Pacing:
-    """A client's schedule of the iterations that count, and the delays from it; in seconds."""
+    """A client's schedule of the iterations that count, and its delays behind it, in seconds."""
 
     responses: float
     """The sum of their latencies, each from the instant at which the iteration was due."""
     lags: Latencies
-    """The delay of the start of each iteration after it was due."""
+    """The delays between the instants at which iterations were due and their starts."""
     lag_growth: float
     """The mean lag of the second half of the iterations minus that of the first half."""
     scheduled: float
-    """From the instant at which the first iteration was due to that of the last one."""
+    """The time from the instant at which the first iteration was due to that of the last one."""
     taken: float
-    """From the end of the first iteration to that of the last one."""
+    """The time from the end of the first iteration to that of the last one."""
 
 
 @dataclass(frozen=True)
@@ -126,9 +126,9 @@ class Stretch:
     pause: float
     """Seconds between iterations, up to the last one that counts."""
     late: float
-    """Seconds after the agreed instant at which the client began to wait for it."""
+    """Seconds by which the client came too late to wait for the agreed instant."""
     waited: float
-    """Seconds after the agreed instant at which the client was given a processor."""
+    """Seconds from the agreed instant until the client was given a processor."""
     done: int
     """Iterations, uncounted ones included."""
     counts: Mapping[str, int]
@@ -136,14 +136,14 @@ class Stretch:
     cleared: tuple[str, ...]
     """The caches that were emptied before the stretch."""
     latencies_of: Mapping[str, Latencies] = field(default_factory=dict)
-    """Latencies of the iterations that count by their kind, if the benchmark has several."""
+    """Latencies of the iterations that count, by kind of iteration, if there are several."""
     pacing: Pacing | None = None
-    """Set only if iterations were due at certain instants."""
+    """``None`` if the iterations had no schedule."""
 
 
 @dataclass(frozen=True)
 class Call:
-    """Call a method, off the clock, by its name; answered by what it returns."""
+    """Call a method by its name, off the clock; answered by its result."""
 
     name: str
     args: tuple[Any, ...] = ()

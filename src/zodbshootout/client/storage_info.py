@@ -31,7 +31,7 @@ TIMEOUT = 3.0
 
 
 class Sharing(enum.Enum):
-    """The DBs that see the data of a storage; the widest sharing comes first."""
+    """The number of DBs that can share the data of a storage, from the most to the fewest."""
 
     CONCURRENT = "any number of DBs at once"
     EXCLUSIVE = "one DB at a time"
@@ -39,7 +39,7 @@ class Sharing(enum.Enum):
 
 
 def narrowest(sharings: Iterable[Sharing]) -> Sharing:
-    """Return the sharing of a stack of storages that have these *sharings*."""
+    """Return the narrowest of *sharings*, which is that of a stack of such storages."""
     return max(sharings, key=list(Sharing).index, default=Sharing.CONCURRENT)
 
 
@@ -64,7 +64,7 @@ class CacheUse:
     """The maximum number of hits that opening a connection adds without loading a record."""
 
     def since(self, earlier: CacheUse) -> CacheUse:
-        """Return the use between *earlier* and this one."""
+        """Return the hits and misses since *earlier*."""
         misses = None
         if self.misses is not None and earlier.misses is not None:
             misses = self.misses - earlier.misses
@@ -165,21 +165,21 @@ class StorageInfo:
     """
 
     storage_name: str = "this storage"
-    """The class of the outermost storage and, below transparent ones, of those they wrap."""
+    """The class of the outermost storage, followed by those that transparent wrappers wrap."""
     sharing: Sharing = Sharing.CONCURRENT
     prefetches: bool | None = None
     """Whether ``Connection.prefetch`` does anything; ``None`` if that is not known."""
     stores_blobs: bool | None = None
-    """Whether blobs can be stored in it; ``None`` if that is not known."""
+    """Whether it can store blobs; ``None`` if that is not known."""
     read_only: bool = False
     retry_flaw: str | None = None
-    """Why a transaction with a conflict cannot be retried."""
+    """The reason why a transaction cannot be retried after a conflict."""
     resolution_flaw: str | None = None
-    """Why resolved conflicts corrupt its data."""
+    """The reason why resolved conflicts corrupt its data."""
     pack_flaw: str | None = None
-    """Why it cannot be packed."""
+    """The reason why it cannot be packed."""
     caches_left: tuple[str, ...] = ()
-    """The caches that hold records even after the client-side caches were emptied."""
+    """The caches that still hold records after the client-side caches have been emptied."""
     storage_classes: tuple[str, ...] = ()
     """``module.Class`` of every storage in the stack, outermost first."""
     driver: str = ""
@@ -191,7 +191,7 @@ class StorageInfo:
     modules: tuple[str, ...] = ()
     """The modules that were imported when it was opened."""
     corrections: tuple[str, ...] = ()
-    """Workarounds: how its use differs from that of the released package, in a few words each."""
+    """The workarounds for flaws of the released package, in a few words each."""
 
 
 class BrokenPlugin(Exception):  # noqa: N818
@@ -223,7 +223,7 @@ def load_plugin(entry: EntryPoint) -> Any:
 
 
 def installed_versions(names: Iterable[str]) -> dict[str, str]:
-    """Return the version of each of the named distributions that is installed, by its name.
+    """Return the versions of those of the named distributions that are installed, by name.
 
     If it was installed from a repository or as an editable checkout, the version includes the
     commit, and for a checkout with changed files ``modified``:

@@ -33,7 +33,7 @@ class Preparation:
     """Whether all data is destroyed first."""
     pack: bool = False
     may_write: bool = False
-    """Whether the database may be written to even if it contains other data."""
+    """Whether the database may be written to even if it contains data of other applications."""
 
 
 def inspect(storage: Storage) -> StorageInfo:
@@ -66,8 +66,8 @@ def prepare(preparation: Preparation) -> None:
     :raises Unsupported: if the database is read only, or is to be packed and cannot be packed
     :raises NotZapped: if its data cannot be destroyed
     """
-    # inspect() does not look for the data of others: a connection that reads an empty SQLite
-    # database leaves statistics in it that make RelStorage read whole tables for each later store.
+    # Look for others' data here, not in inspect(): reading an empty SQLite database leaves
+    # statistics in it, with which RelStorage later scans whole tables for every store.
     with Database(preparation.specification.storage) as database:
         others = [] if preparation.may_write else database.others()
         if others:
@@ -78,8 +78,8 @@ def prepare(preparation: Preparation) -> None:
             except ReadOnlyError as error:
                 raise Unsupported(
                     f"{database.storage_name} is read only as it is configured here, and the "
-                    "database lacks objects that are needed; run it once without read-only to "
-                    "store them"
+                    "database lacks objects that are needed; run the benchmark once without "
+                    "read-only to store them"
                 ) from error
 
 
@@ -116,7 +116,7 @@ def _write(preparation: Preparation, database: Database) -> None:
 
 
 def populate(database: Database, dataset: Dataset | None, parameters: Parameters) -> None:
-    """Write the objects for *dataset* that are missing."""
+    """Write the missing objects of *dataset*."""
     if dataset is None:
         return
     with database.connected() as connection:
@@ -150,13 +150,13 @@ def is_populated(database: Database, dataset: Dataset | None, parameters: Parame
 
 
 def _sets(dataset: Dataset, parameters: Parameters) -> Iterator[tuple[int, int]]:
-    """Return a client and a set number for each set of objects that a client expects."""
+    """Return the client and the number of each set of objects in *dataset*."""
     sets = tree.sets_to_read(parameters) if dataset is Dataset.READ else 1
     return product(range(dataset.mappings(parameters.crew.size)), range(sets))
 
 
 def fill(database: Database, parameters: Parameters) -> None:
-    """Add objects until the database has ``min_objects`` besides those of benchmarks."""
+    """Add filler until the database has ``min_objects``, not counting those of benchmarks."""
     if parameters.min_objects:
         with database.connected() as connection:
             fill_up(connection, parameters)

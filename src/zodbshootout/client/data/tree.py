@@ -10,8 +10,8 @@
         "add/PersistentMapping/1000/300/0.5/0/000"    a holder of the mappings that are added
 
 Benchmarks that only read share one dataset.  The others have one for each contender
-("update/zeo/IOBTree/..."), so that the state in which a cell finds it depends neither on earlier
-cells nor on other contenders that have the same database.
+("update/zeo/IOBTree/..."), so that the state of a dataset at the start of a cell depends neither on
+earlier cells nor on other contenders that have the same database.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ Root = MutableMapping[str, Any]
 TOP = "zodbshootout"
 """The key in the root for everything that zodbshootout stores."""
 MARKER = "marker"
-"""The key of the mark that zodbshootout made what is under :data:`TOP`."""
+"""The key under :data:`TOP` of a mark that shows that zodbshootout has made everything there."""
 
 
 class Dataset(enum.Enum):
-    """The objects that some benchmarks share."""
+    """A set of objects that several benchmarks share."""
 
     READ = "read"
     """Objects that no client changes, in several mappings for each client."""
@@ -75,16 +75,16 @@ def new_item(dataset: Dataset, parameters: Parameters, content: bytes) -> Any:
 
 
 OBJECTS_TO_READ = 16_384
-"""Objects in the sets of all clients together, unless the limits below say otherwise."""
+"""The number of objects in the sets of all clients, unless a limit below takes precedence."""
 MAX_SETS = 256
 MIN_SETS = 4
 MIN_LARGE_SETS = 3
 SMALL_SET = 4096
-"""The most objects in a set for which each client has at least :data:`MIN_SETS` sets."""
+"""The maximum size of a set with which each client has at least :data:`MIN_SETS` of them."""
 
 
 def sets_to_read(parameters: Parameters) -> int:
-    """Return the number of sets that each client has, so that it reads each of them once."""
+    """Return the number of sets that each client has; it reads each of them once."""
     wanted = OBJECTS_TO_READ // (parameters.objects * parameters.crew.size)
     large = parameters.objects > SMALL_SET
     fewest = min(MIN_LARGE_SETS, 2 * parameters.crew.size - 1) if large else MIN_SETS
@@ -92,7 +92,7 @@ def sets_to_read(parameters: Parameters) -> int:
 
 
 def sets_to_time(parameters: Parameters) -> int:
-    """Return how many sets of a client count; it reads the rest while it waits for others."""
+    """Return how many sets a client reads on the clock; the rest keep up the load afterwards."""
     sets = sets_to_read(parameters)
     return sets if parameters.crew.size == 1 else max(1, sets - max(1, sets // 4))
 
@@ -100,7 +100,7 @@ def sets_to_time(parameters: Parameters) -> int:
 def contents(
     dataset: Dataset, parameters: Parameters, client: int, revision: int, number: int = 0
 ) -> list[bytes]:
-    """Return the content of a client's set *number* after *revision* changes."""
+    """Return the contents of the objects in a client's set *number* after *revision* changes."""
     objects = parameters.objects
     first = number * -(-objects // BLOCK) * BLOCK
     return payload(parameters, client, dataset.kind).contents(objects, revision, first)
@@ -135,7 +135,7 @@ def find(root: Root, dataset: Dataset, parameters: Parameters, client: int, numb
 
 
 def top(root: Root) -> Any:
-    """Return the BTree for everything that zodbshootout stores, made if it is missing."""
+    """Return the BTree for everything that zodbshootout stores; make it if it is missing."""
     if root.get(TOP) is None:
         root[TOP] = OOBTree({MARKER: "made by zodbshootout, which may write and delete here"})
     return root[TOP]
@@ -160,7 +160,10 @@ def is_missing(
 
 
 def make(root: Root, dataset: Dataset, parameters: Parameters, client: int, number: int = 0) -> int:
-    """Make a client's set if it is missing; return the number of objects.  The caller commits."""
+    """Make a client's set if it is missing; return the number of new objects.
+
+    The caller commits.
+    """
     if not is_missing(root, dataset, parameters, client, number):
         return 0
     ours = top(root)

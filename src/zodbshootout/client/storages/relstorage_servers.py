@@ -38,11 +38,11 @@ def kind_of(adapter: Any) -> str | None:
 def driver_of(adapter: Any) -> Any:
     """Return the driver of an open RelStorage adapter, or ``None`` if it has none.
 
-    Adapters before RelStorage 3 have no attribute for it; that for PostgreSQL has a method of the
-    driver, which opens connections.
+    Adapters before RelStorage 3 have no attribute for it, but that for PostgreSQL keeps the method
+    of the driver that opens connections.
     """
-    connecting = getattr(adapter.connmanager, "_db_connect_with_isolation", None)
-    return getattr(adapter, "driver", None) or getattr(connecting, "__self__", None)
+    open_connection = getattr(adapter.connmanager, "_db_connect_with_isolation", None)
+    return getattr(adapter, "driver", None) or getattr(open_connection, "__self__", None)
 
 
 def product_of(adapter: Any) -> tuple[str | None, str | None]:
@@ -75,13 +75,13 @@ def _result(adapter: Any, query: str) -> str | None:
 
 
 def memcached_addresses(servers: str | Sequence[str] | None) -> list[Address]:
-    """Return the addresses in the value of ``cache-servers``, without those of UDP and the like."""
+    """Return the addresses in the value of ``cache-servers``, except those of other protocols."""
     words = servers.split() if isinstance(servers, str) else servers or ()
     return [address for address in map(address_of, words) if address is not None]
 
 
 def address_of(text: str) -> Address | None:
-    """Return the address that client libraries read from *text*; ``None`` for UDP and the like."""
+    """Return the address in *text*: TCP or a Unix socket; ``None`` for UDP and other protocols."""
     path = text.removeprefix("unix:")
     if path.startswith("/"):
         return path

@@ -16,15 +16,15 @@ class ZlibStorageType(StorageType):
 
 
 class ServerZlibStorageType(ZlibStorageType):
-    """zc.zlibstorage for a ZEO server whose clients compress: it looks into their records."""
+    """zc.zlibstorage for a ZEO server whose clients compress: it decompresses only for itself."""
 
     storage_class = "zc.zlibstorage.ServerZlibStorage"
     section_classes = ("zc.zlibstorage.ZConfigServer",)
 
     def resolution_flaw(self) -> str | None:
         return (
-            "ServerZlibStorage compresses what it has resolved and does not decompress what it "
-            "loads, for it is made for ZEO servers; use <zlibstorage>"
+            "ServerZlibStorage compresses what it has resolved, and leaves decompression to the "
+            "clients of a ZEO server; use <zlibstorage>"
         )
 
 

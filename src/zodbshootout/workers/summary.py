@@ -36,12 +36,13 @@ def summarize(
 
     Times are in seconds.  ``latency_histogram`` is HdrHistogram's own encoding (V2, base64), of
     nanoseconds.  ``part_of_schedule`` is the duration of the schedule divided by that of the
-    iterations; ``schedule_lag`` is the delay of the start of iterations.  ``client_1_s`` and so on
+    iterations; ``schedule_lag`` is how late iterations began.  ``client_1_s`` and so on
     are the seconds per iteration of each client.  ``slices`` and ``slice_starts_s`` have a number
     for each value.
 
-    *hosts* are the numbers of the clients on each other host, by its name; ``host_1_s`` and so on
-    are the means of these clients.  Clocks of hosts are known within *clock_uncertainty* seconds.
+    *hosts* maps the name of each other host to the numbers of its clients; ``host_1_s`` and so on
+    are the means of these clients.  The clocks of hosts are known to within *clock_uncertainty*
+    seconds.
     """
     latencies, counts = Latencies(), Counter[str]()
     latencies_of: dict[str, Latencies] = {}

@@ -20,7 +20,7 @@ from zodbshootout.reports.workload import workload_report
 def run(options: argparse.Namespace, streams: Streams) -> int:
     """Print the descriptions of workloads, or write them to a file; return the exit status.
 
-    :raises UserError: if something cannot be read, shown or written
+    :raises UserError: if a workload cannot be read, or its description shown or written
     """
     if options.output is None:
         checked_format(options.format or "text", pictures=False)(
@@ -59,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "files", nargs="+", type=Path, metavar="FILE",
-        help="the path of a <recording> section, or one of the files in it",
+        help="the directory that a <recording> section names, or one of the files in it",
     )  # fmt: skip
     parser.add_argument(
         "--format", metavar="FORMAT", help=f"one of {', '.join(formats())} (default: text)"

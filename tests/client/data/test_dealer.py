@@ -37,7 +37,7 @@ def dealers(connections: list[int], clients: int, **more: float) -> list[Dealer]
 
 
 RECORDED = st.lists(st.integers(0, 3), min_size=1, max_size=30).map(
-    lambda connections: [sorted(set(connections)).index(one) for one in connections]
+    lambda numbers: [sorted(set(numbers)).index(number) for number in numbers]
 )
 
 
@@ -49,10 +49,10 @@ def test_a_window_is_dealt_completely_and_evenly(
     windows: dict[int, list[tuple[int, int]]] = {}
     dealt: dict[int, list[tuple[int, int]]] = {}
     for dealer in dealers(connections, clients):
-        of_all, own = dealer.deal(trace, first, iterations)
+        of_copy, own = dealer.deal(trace, first, iterations)
         assert len(own) == iterations
-        assert len(of_all) == iterations * dealer.members
-        window = [(turn, transaction.started) for turn, transaction in of_all]
+        assert len(of_copy) == iterations * dealer.members
+        window = [(turn, transaction.started) for turn, transaction in of_copy]
         assert windows.setdefault(dealer.copy, window) == window
         dealt.setdefault(dealer.copy, []).extend(
             (turn, transaction.started) for turn, transaction in own
@@ -61,7 +61,7 @@ def test_a_window_is_dealt_completely_and_evenly(
 
 
 @given(RECORDED, st.integers(1, 4), st.integers(1, 8))
-def test_each_window_begins_at_the_end_of_the_one_before(
+def test_a_window_begins_at_the_end_of_the_previous_one(
     connections: list[int], clients: int, iterations: int
 ) -> None:
     trace: Any = FakeTrace(connections)
@@ -81,7 +81,7 @@ def test_a_connection_stays_with_its_client_until_that_client_has_its_share() ->
     assert [transaction.started for _, transaction in second.deal(trace, 0, 3)[1]] == [1, 4, 5]
 
 
-def test_a_jump_begins_another_pass_over_the_workload() -> None:
+def test_going_to_an_earlier_iteration_begins_another_pass_over_the_workload() -> None:
     trace: Any = FakeTrace([0] * 10)
     (dealer,) = dealers([0] * 10, 1)
     turns = {turn for turn, _ in dealer.deal(trace, 0, 25)[0]}
@@ -91,17 +91,17 @@ def test_a_jump_begins_another_pass_over_the_workload() -> None:
     assert again == {3}
 
 
-def test_transactions_are_due_as_recorded_but_not_before_their_predecessors() -> None:
+def test_transactions_are_due_at_their_recorded_times_but_not_before_their_predecessors() -> None:
     trace: Any = FakeTrace([0] * 4)
     (dealer,) = dealers([0] * 4, 1, seconds=10.0, speed=2.0)
     for transaction, started in zip(trace.transactions(0, 4), (0, 5, 4, 9), strict=True):
         object.__setattr__(transaction, "started", started * 10**9)
-    of_all, own = dealer.deal(trace, 1, 4)
+    of_copy, own = dealer.deal(trace, 1, 4)
     assert [transaction.started // 10**9 for _, transaction in own] == [5, 4, 9, 0]
-    assert dealer.schedule(of_all, own) == [0.5, 0.5, 2.5, 3.0]
+    assert dealer.schedule(of_copy, own) == [0.5, 0.5, 2.5, 3.0]
 
 
-def test_the_end_of_the_workload_comes_before_its_first_transaction() -> None:
+def test_the_last_transaction_of_the_workload_precedes_its_first_one() -> None:
     trace: Any = FakeTrace([0, 1, 0, 1])
     first, second = dealers([0, 1, 0, 1], 2)
     assert [transaction.started for transaction in first.before(trace, 0, 100)] == [2, 0]

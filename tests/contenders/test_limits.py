@@ -114,7 +114,7 @@ def test_opening_a_contender_can_reveal_reasons_to_refuse_parameters(tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("driver", "unit", "refused"),
+    ("driver", "client_kind", "refused"),
     [
         ("psycopg2", ClientKind.GREENLET, "the driver psycopg2 refuses to run with greenlets"),
         ("psycopg2", ClientKind.THREAD, None),
@@ -129,10 +129,10 @@ def test_opening_a_contender_can_reveal_reasons_to_refuse_parameters(tmp_path: P
     ],
 )
 def test_a_psycopg2_driver_runs_either_with_or_without_greenlets(
-    driver: str, unit: ClientKind, refused: str | None, tmp_path: Path
+    driver: str, client_kind: ClientKind, refused: str | None, tmp_path: Path
 ) -> None:
     section = f"<relstorage>\n<postgresql>\ndriver {driver}\n</postgresql>\n</relstorage>\n"
-    reason = refusal(contender(section, tmp_path), CrewShape(2, unit))
+    reason = refusal(contender(section, tmp_path), CrewShape(2, client_kind))
     assert (reason or "").startswith(refused or "")
     assert bool(reason) == bool(refused)
 
@@ -143,7 +143,7 @@ def test_a_persistent_zeo_cache_serves_only_one_db(tmp_path: Path) -> None:
     assert refusal(zeo, SHARED) is None
 
 
-def test_a_wrapper_of_a_storage_for_one_db_refuses_two_processes(
+def test_a_wrapper_of_a_storage_for_one_db_refuses_several_processes(
     tmp_path: Path,
 ) -> None:
     assert refusal(contender(wrap("zlibstorage", blobs(FS)), tmp_path), PROCESSES) == (
@@ -268,7 +268,7 @@ def test_a_zeo_client_needs_a_server_at_only_one_of_its_addresses(tmp_path: Path
     )
 
 
-def test_a_limit_of_a_process_ignores_other_hosts_on_the_same_machine() -> None:
+def test_a_limit_of_a_process_disregards_other_hosts_on_the_same_machine() -> None:
     shape = CrewShape(4, ClientKind.GREENLET, shared=True, hosts=2)
     assert Limit("x", databases=2).applies_to(shape, hosts_together=2)
     assert not Limit("x", databases=2, of_process=True).applies_to(shape, hosts_together=2)

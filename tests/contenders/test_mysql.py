@@ -1,4 +1,4 @@
-"""Facts about the sections for MySQL, including ours, before they are opened."""
+"""Advice and drivers for the sections of MySQL, zodbshootout's included, before they are opened."""
 
 from __future__ import annotations
 
@@ -53,18 +53,18 @@ def contender(section: str) -> Contender:
 
 
 @pytest.mark.parametrize("refusal", REFUSALS.values(), ids=list(REFUSALS))
-def test_an_error_of_an_unsupported_mysql_server_advises_our_section(refusal: str) -> None:
+def test_after_an_error_of_an_unsupported_server_our_section_is_advised(refusal: str) -> None:
     advice = "for this server write '%import zodbshootout.mysql' and <mysql-or-mariadb>"
     assert contender("mysql").advice_on(refusal) == advice
     assert contender("mysql-or-mariadb").advice_on(refusal) is None
 
 
 @pytest.mark.parametrize("cause", OTHER_ERRORS)
-def test_other_errors_get_no_advice(cause: str) -> None:
+def test_after_other_errors_nothing_is_advised(cause: str) -> None:
     assert contender("mysql").advice_on(cause) is None
 
 
-def test_other_adapters_get_no_advice_about_mysql() -> None:
+def test_nothing_is_advised_to_users_of_other_adapters() -> None:
     text = f"{IMPORTS}<zodb x>\n<relstorage>\n<postgresql>\n</postgresql>\n</relstorage>\n</zodb>\n"
     (other,) = contenders_of(parse(Source(Path("x.conf"), text), {}))
     assert [other.advice_on(refusal) for refusal in REFUSALS.values()] == [None] * len(REFUSALS)

@@ -25,7 +25,7 @@ def fail_if_asked(question: str) -> bool:
     raise AssertionError(question)
 
 
-def test_each_database_has_its_own_question_with_its_path() -> None:
+def test_a_question_is_asked_for_each_database_with_its_path() -> None:
     asked: list[str] = []
 
     def yes_to_the_second(question: str) -> bool:
@@ -48,7 +48,7 @@ def test_named_contenders_are_zapped_without_a_question() -> None:
     assert to_be_zapped([A, B], ["b"], fail_if_asked) == {"b"}
 
 
-def test_a_name_can_have_a_comma() -> None:
+def test_the_name_of_a_contender_can_contain_a_comma() -> None:
     both = contender("a,b", path="/var/ab.fs")
     assert to_be_zapped([A, B, both], ["a,b"], fail_if_asked) == {"a,b"}
     assert to_be_zapped([A, B], ["a,b"], fail_if_asked) == {"a", "b"}

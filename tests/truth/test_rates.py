@@ -24,7 +24,6 @@ from zodbshootout.workers.worker import Measuring
 
 SERVICE = 0.01
 """Seconds that the server takes for each request, one at a time."""
-AT_ONCE = 50_000
 
 
 def serving(clock: FakeClock, serve: Callable[[], None]) -> type[Nothing]:
@@ -37,10 +36,10 @@ def serving(clock: FakeClock, serve: Callable[[], None]) -> type[Nothing]:
     return Request
 
 
-def requested(
+def measure_requests(
     rate: float, requests: int, serve: Callable[[FakeClock], None], **more: Any
 ) -> Sample:
-    """Send requests at a rate."""
+    """Send *requests* at a rate; return the sample."""
     clock = FakeClock()
     params = parameters(**more)
     request = serving(clock, lambda: serve(clock))
@@ -53,17 +52,17 @@ def constantly(clock: FakeClock) -> None:
 
 
 def mean_response(rate: float) -> float:
-    """Return the mean time in the system, by Pollaczek and Khinchine."""
-    load = rate * SERVICE
-    return SERVICE + load * SERVICE / (2 * (1 - load))
+    """Return the mean response time, by the Pollaczek-Khinchine formula."""
+    utilization = rate * SERVICE
+    return SERVICE + utilization * SERVICE / (2 * (1 - utilization))
 
 
-def quantile_of_response(rate: float, part: float) -> float:
-    """Return a quantile of the time in the system, by the distribution of waits (Erlang, 1909)."""
+def quantile_of_response(rate: float, fraction: float) -> float:
+    """Return a quantile of the response time, by Erlang's distribution of waiting times (1909)."""
     low, high = 0.0, 100 * SERVICE
     while high - low > SERVICE / 1000:
         middle = (low + high) / 2
-        if fraction_waiting_less(rate, middle) < part:
+        if fraction_waiting_less(rate, middle) < fraction:
             low = middle
         else:
             high = middle
@@ -72,7 +71,7 @@ def quantile_of_response(rate: float, part: float) -> float:
 
 def fraction_waiting_less(rate: float, seconds: float) -> float:
     with localcontext() as context:
-        context.prec = 120  # the terms alternate, and are much larger than their sum
+        context.prec = 120  # the terms alternate in sign, and are much larger than their sum
         total = Decimal(0)
         for number in range(math.floor(seconds / SERVICE) + 1):
             waited = Decimal(rate) * (Decimal(seconds) - number * Decimal(SERVICE))
@@ -86,10 +85,11 @@ def percentile(sample: Sample, percent: float) -> float:
 
 
 @pytest.mark.parametrize(
-    ("rate", "stretches", "tolerance"), [(30, 4, 0.02), (50, 4, 0.02), (80, 8, 0.05), (95, 12, 0.1)]
+    ("rate", "requests", "tolerance"),
+    [(30, 200_000, 0.02), (50, 200_000, 0.02), (80, 400_000, 0.05), (95, 600_000, 0.1)],
 )
-def test_latencies_are_those_of_the_queue(rate: int, stretches: int, tolerance: float) -> None:
-    sample = requested(rate, stretches * AT_ONCE, constantly)
+def test_latencies_are_those_of_the_queue(rate: int, requests: int, tolerance: float) -> None:
+    sample = measure_requests(rate, requests, constantly)
 
     assert sample.value == pytest.approx(mean_response(rate), rel=tolerance)
     p99 = quantile_of_response(rate, 0.99)
@@ -98,7 +98,7 @@ def test_latencies_are_those_of_the_queue(rate: int, stretches: int, tolerance: 
 
 
 def test_there_is_no_queue_if_arrivals_are_even() -> None:
-    sample = requested(95, 1000, constantly, even_arrivals=True)
+    sample = measure_requests(95, 1000, constantly, even_arrivals=True)
 
     assert sample.value == pytest.approx(SERVICE)
     assert sample.latencies.longest == pytest.approx(SERVICE)
@@ -107,7 +107,7 @@ def test_there_is_no_queue_if_arrivals_are_even() -> None:
 
 
 def test_an_overloaded_server_is_measured_at_its_capacity() -> None:
-    sample = requested(120, 2000, constantly)
+    sample = measure_requests(120, 2000, constantly)
 
     done_a_second = 2000 / sample.taken
     assert done_a_second == pytest.approx(100, rel=0.01)
@@ -122,7 +122,7 @@ def test_a_few_iterations_of_many_clients_show_whether_they_keep_up(
     # Each of the clients has a server of its own, and its iterations are due every 3 seconds.
     shaped: dict[str, Any] = {"size": 300, "even_arrivals": True}
     loops = loops_at_rate(parameters(rate=100.0, **shaped))
-    sample = requested(100.0, loops, lambda clock: clock.spend(service), **shaped)
+    sample = measure_requests(100.0, loops, lambda clock: clock.spend(service), **shaped)
 
     assert sample.part_of_schedule == pytest.approx(part)
     assert summarize([sample], [0])["part_of_schedule"] == pytest.approx(part)
@@ -152,38 +152,38 @@ def test_many_clients_together_poll_no_more_often_than_one() -> None:
     assert clock.now() == pytest.approx(300 * POLL_INTERVAL)
 
 
-def test_working_off_a_queue_is_no_higher_rate() -> None:
+def test_catching_up_after_a_stall_does_not_raise_the_rate() -> None:
     requests = iter(range(1000))
 
     def stall_once(clock: FakeClock) -> None:
         clock.spend(1.0 if next(requests) == 25 else 0.001)  # the first one that counts
 
-    sample = requested(100, 100, stall_once, even_arrivals=True)
+    sample = measure_requests(100, 100, stall_once, even_arrivals=True)
     assert sample.part_of_schedule == 1
     assert summarize([sample], [0])["part_of_schedule"] == 1
 
 
 def stalling(clock: FakeClock) -> None:
-    """Answer within a millisecond, but stall in the first second of every ten."""
+    """Answer after a millisecond, but stall in the first second of every ten."""
     within = clock.now() % 10
     clock.spend(0.001 + max(0.0, 1 - within))
 
 
 def test_a_stall_delays_all_requests_that_are_due_meanwhile() -> None:
-    sample = requested(100, 100_000, stalling, even_arrivals=True)
+    sample = measure_requests(100, 100_000, stalling, even_arrivals=True)
 
-    # A request that arrives a seconds into the stall waits for the other 1 - a seconds, and for
-    # the 100 a requests before it.
-    late = sum(n for at, n in sample.latencies.counts.items() if at > 0.5 * NANOSECONDS)
-    assert late / 100_000 == pytest.approx(0.5 / 0.9 / 10, rel=0.02)
+    # A request that arrives t seconds after the stall begins waits for the remaining 1 - t seconds,
+    # and for the 100 t requests before it.
+    delayed = sum(n for at, n in sample.latencies.counts.items() if at > 0.5 * NANOSECONDS)
+    assert delayed / 100_000 == pytest.approx(0.5 / 0.9 / 10, rel=0.02)
     assert percentile(sample, 99) == pytest.approx(1 - 0.9 * 0.1, rel=0.01)
 
 
 def test_a_closed_loop_does_not_see_the_stall() -> None:
-    sample = requested(0, 100_000, stalling)
+    sample = measure_requests(0, 100_000, stalling)
 
-    late = sum(n for at, n in sample.latencies.counts.items() if at > 0.5 * NANOSECONDS)
-    assert late / 100_000 < 0.001
+    delayed = sum(n for at, n in sample.latencies.counts.items() if at > 0.5 * NANOSECONDS)
+    assert delayed / 100_000 < 0.001
 
 
 class Searching(Measuring):
@@ -193,25 +193,25 @@ class Searching(Measuring):
         return (0,)
 
 
-def searched(limit: LatencyLimit, loops: int) -> tuple[float, Sample]:
-    """Return the highest rate within a limit, and the slice whose latencies are kept."""
+def search(limit: LatencyLimit, loops: int) -> tuple[float, Sample]:
+    """Search for the highest rate within a limit; return it and the sample taken at that rate."""
     clock = FakeClock()
     params = parameters(limit=limit)
     request = serving(clock, lambda: constantly(clock))
     with plan(request, FakeStorage(clock), params, clock).started() as crew:
-        measuring = searching(exactly_started(crew), params)
+        measuring = measurement(exactly_started(crew), params)
         measuring.loops = loops
         return loops / measuring.value(loops), measuring.samples[-1]
 
 
-def searching(crew: Crew, params: Parameters) -> Searching:
+def measurement(crew: Crew, params: Parameters) -> Searching:
     task: Any = SimpleNamespace(specification=SimpleNamespace(parameters=params), leaks=False)
     connection: Any = SimpleNamespace(send=lambda _: None)
     return Searching(task, crew, connection)
 
 
 def rate_within(limit: LatencyLimit) -> float:
-    """Return the highest rate within a limit, by the formula."""
+    """Return the highest rate within a limit, by Erlang's distribution."""
     low, high = 1.0, 99.0
     while high - low > 0.01:
         middle = (low + high) / 2
@@ -226,21 +226,21 @@ def rate_within(limit: LatencyLimit) -> float:
     "limit", [LatencyLimit(99, 0.05), LatencyLimit(99, 0.1), LatencyLimit(50, 0.02)]
 )
 def test_the_search_finds_the_highest_rate(limit: LatencyLimit) -> None:
-    rate, sample = searched(limit, 40_000)
+    rate, sample = search(limit, 40_000)
     assert rate == pytest.approx(rate_within(limit), rel=0.03)
     assert percentile(sample, limit.percentile) <= limit.seconds
     assert sample.part_of_schedule >= KEPT_UP
 
 
 def test_the_search_stays_within_the_capacity_whatever_the_limit() -> None:
-    # In a slice no queue becomes long enough for this limit.
-    rate, _ = searched(LatencyLimit(99, 3600.0), 1000)
+    # No queue becomes so long in a slice that a request exceeds this limit.
+    rate, _ = search(LatencyLimit(99, 3600.0), 1000)
     assert rate == pytest.approx(1 / SERVICE, rel=0.1)
 
 
 def test_the_search_refuses_a_limit_below_the_service_time() -> None:
     with pytest.raises(Unsupported, match=r"no rate keeps p99 within 5 ms; at .* it was"):
-        searched(LatencyLimit(99, SERVICE / 2), 1000)
+        search(LatencyLimit(99, SERVICE / 2), 1000)
 
 
 def test_the_search_does_not_mistake_a_single_stall_for_the_service_time() -> None:
@@ -253,7 +253,7 @@ def test_the_search_does_not_mistake_a_single_stall_for_the_service_time() -> No
     limit = LatencyLimit(50, 0.05)
     params = parameters(limit=limit)
     with plan(serving(clock, stalls_once), FakeStorage(clock), params, clock).started() as crew:
-        measuring = searching(exactly_started(crew), params)
+        measuring = measurement(exactly_started(crew), params)
         measuring.loops = 1000
         assert 1000 / measuring.value(1000) == pytest.approx(rate_within(limit), rel=0.1)
 
@@ -264,9 +264,9 @@ def test_a_rate_that_clients_cannot_send_is_refused() -> None:
 
     class Slow(Nothing):
         def run(self) -> None:
-            raise AssertionError("nothing is to be measured")
+            raise AssertionError("a request was sent")
 
     with plan(Slow, FakeStorage(clock), slow, clock).started() as crew:
         crew.sendable_rate = lambda: 1234.0  # type: ignore[method-assign]
         with pytest.raises(Unsupported, match=r"cannot begin 2000 iterations a second .* 1,000"):
-            searching(crew, slow).check_rate()
+            measurement(crew, slow).check_rate()

@@ -15,7 +15,7 @@ from tests.integration.command import QUICK, left_behind, run
 
 @contextmanager
 def small_disk(place: Path, size: str) -> Iterator[Path]:
-    """Mount a directory with a limited size."""
+    """Mount a file system of a limited size."""
     disk = place / "disk"
     disk.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(disk)], check=True)

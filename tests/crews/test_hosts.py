@@ -361,6 +361,9 @@ SECTION = """%import relstorage
 """
 
 
+shares_cluster = pytest.mark.xdist_group("local hosts")
+
+
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     place = tmp_path_factory.mktemp("cluster")
@@ -391,6 +394,7 @@ def gone(processes: Sequence[psutil.Process]) -> bool:
     return not alive
 
 
+@shares_cluster
 @pytest.mark.parametrize(
     "shape",
     [CrewShape(3), CrewShape(3, ClientKind.THREAD, shared=True), CrewShape(3, ClientKind.THREAD),
@@ -423,6 +427,7 @@ def at_work(cluster: Cluster, tmp_path: Path) -> Iterator[tuple[Any, list[psutil
         yield crew, ours()
 
 
+@shares_cluster
 def test_local_hosts_are_process_groups_of_one_session_with_equal_addresses(
     cluster: Cluster, tmp_path: Path
 ) -> None:
@@ -438,6 +443,7 @@ def test_local_hosts_are_process_groups_of_one_session_with_equal_addresses(
     assert len(addresses) == (1 if clusters.fixed_addresses() else 2)
 
 
+@shares_cluster
 def test_a_process_killed_on_a_host_fails_the_cell(cluster: Cluster, tmp_path: Path) -> None:
     with pytest.raises(Failed) as failed, at_work(cluster, tmp_path) as (crew, processes):
         leaders = [process for process in processes if process.children()]
@@ -447,6 +453,7 @@ def test_a_process_killed_on_a_host_fails_the_cell(cluster: Cluster, tmp_path: P
     assert gone(processes)
 
 
+@shares_cluster
 def test_clients_end_if_the_process_that_holds_the_crew_is_interrupted(
     cluster: Cluster, tmp_path: Path
 ) -> None:
@@ -459,6 +466,7 @@ def test_clients_end_if_the_process_that_holds_the_crew_is_interrupted(
     assert gone(processes)
 
 
+@shares_cluster
 def test_clients_on_hosts_get_the_environment_variables(
     cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -474,6 +482,7 @@ def test_clients_on_hosts_get_the_environment_variables(
         crew.verify()
 
 
+@shares_cluster
 def test_hosts_that_share_no_files_have_directories_of_their_own(
     cluster: Cluster, tmp_path: Path
 ) -> None:

@@ -14,6 +14,7 @@ def figures() -> dict[str, Figure]:
     return {figure.name.partition(": ")[2]: figure for figure in measure(quick=True)}
 
 
+@pytest.mark.xdist_group("error rates")  # the figures are simulated together
 @pytest.mark.parametrize(
     "name", ["equal, called different", "5 % slower, found", "ratio in its interval"]
 )

@@ -19,6 +19,9 @@ NO_GUARDIAN: Guardian = mock.Mock(spec=Guardian)
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples" / "hosts"
 
 
+shares_scheduler = pytest.mark.xdist_group("a scheduler")
+
+
 @pytest.fixture(scope="module")
 def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     place = tmp_path_factory.mktemp("cluster")
@@ -39,6 +42,7 @@ def test_there_is_no_cluster_if_no_hosts_are_given(tmp_path: Path) -> None:
         assert cluster is None
 
 
+@shares_scheduler
 def test_a_running_scheduler_reports_its_workers(scheduler: str, tmp_path: Path) -> None:
     with cluster_for(scheduler, NO_GUARDIAN, tmp_path) as cluster:
         assert cluster is not None
@@ -46,6 +50,7 @@ def test_a_running_scheduler_reports_its_workers(scheduler: str, tmp_path: Path)
         assert len(cluster.workers) == 2
 
 
+@shares_scheduler
 def test_a_file_can_name_a_scheduler_or_a_class_of_clusters(scheduler: str, tmp_path: Path) -> None:
     path = tmp_path / "cluster.yaml"
     path.write_text(f"scheduler-address: {scheduler}\n")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyperf
 
 from tests.faults.runs import GOOD, check_failed, faulty, measure, outcomes
-from tests.integration.command import QUICK, left_behind, run
+from tests.integration.command import OBJECTS, QUICK, left_behind, run
 
 
 @contextmanager
@@ -41,7 +41,7 @@ def test_a_disk_that_fills_up_keeps_the_results_written_before(tmp_path: Path) -
         assert "cannot write results: " in done.err
         assert "No space left on device" in done.err
         assert "Traceback" not in done.out + done.err
-        assert "20 objects of 300 bytes" in done.out
+        assert f"{OBJECTS} objects of 300 bytes" in done.out
         suite = pyperf.BenchmarkSuite.load(str(disk / "a.json"))
         assert len(suite.get_benchmarks()[0].get_runs()) > 1
         assert [path.name for path in disk.iterdir() if path.name.startswith(".")] == []
@@ -57,7 +57,7 @@ def test_a_report_on_a_full_disk_loses_no_results(tmp_path: Path) -> None:
         assert f"--report: cannot write {disk}/page.html: No space left on device" in done.err
         assert "Traceback" not in done.out + done.err
         assert list(disk.iterdir()) == []
-    assert "20 objects of 300 bytes" in done.out
+    assert f"{OBJECTS} objects of 300 bytes" in done.out
     assert outcomes(tmp_path) == {"good add": ("measured", "")}
     assert left_behind(tmp_path) == []
 

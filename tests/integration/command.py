@@ -23,7 +23,9 @@ import zodbshootout
 TESTS = Path(__file__).parents[1]
 SOURCES = Path(zodbshootout.__file__).parents[1]
 """The sources of the tested command; another copy may be installed."""
-QUICK = ("--object-counts", "20", "-p", "1", "-n", "2", "--min-time", "0.001")
+OBJECTS = 5
+"""Few, because a client that reads has up to 256 sets of as many objects written."""
+QUICK = ("--object-counts", str(OBJECTS), "-p", "1", "-n", "2", "--min-time", "0.001")
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.specification import CrewShape, Parameters
 
 ETC = Path(__file__).parents[2] / "etc"
-OBJECTS = 5
+OBJECTS = 2
 BRIEF = ("--object-counts", str(OBJECTS), "-p", "1", "-n", "2", "-l", "2")
 
 

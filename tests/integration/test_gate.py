@@ -56,7 +56,9 @@ def test_the_workflow_measures_compares_and_passes_if_nothing_changed(tmp_path: 
     repository = tmp_path / "repository"
     repository.mkdir()
     (repository / "benchmarks.conf").write_text(STORAGE, encoding="utf-8")
-    briefly = steps()["Measure both in turn"].replace("-p 8", "-p 3 -n 3 --object-counts 20")
+    briefly = steps()["Measure both in turn"].replace(
+        "-p 8", "-p 3 -n 3 --object-counts 5 --min-time 0.01"
+    )
     measured = run(briefly, repository)
     assert (measured.returncode, measured.stderr) == (0, "")
     assert "mean of 3 benchmarks" in measured.stdout

@@ -60,7 +60,7 @@ CONFIGURATION = """
 def test_servers_that_listen_on_another_address_are_measured() -> None:
     with open_directory() as home:
         (home / "x.conf").write_text(CONFIGURATION)
-        words = ("add", "-c", "1", "--object-counts", "20", "-p", "1", "-n", "1")
+        words = ("add", "-c", "1", "--object-counts", "5", "-p", "1", "-n", "1")
         done = run(home, "x.conf", *words, "--min-time", "0.01", "-o", "a.json")
         assert done.status == 0, done.err + done.out
         assert {state for state, _ in cells(home / "a.cells.jsonl").values()} == {"measured"}

@@ -12,6 +12,7 @@ import pyperf
 import pytest
 
 from tests.integration.command import (
+    OBJECTS,
     QUICK,
     Cells,
     Done,
@@ -26,7 +27,7 @@ from zodbshootout.cli.main import main
 from zodbshootout.client.benchmarks import benchmarks
 
 SEVEN = {"add", "update", "warm", "cold", "prefetch_cold", "hot", "steamin"}
-ALL = ("all", "--object-counts", "5", "-p", "1", "-n", "2", "-l", "4", "-o", "a.json")
+ALL = ("all", "--object-counts", "2", "-p", "1", "-n", "2", "-l", "4", "-o", "a.json")
 SOME = (*QUICK, "-o", "a.json")
 Unsupported = set[str | tuple[str, str]]
 """Contenders and cells that are not supported."""
@@ -108,7 +109,7 @@ def test_results_without_o_go_to_the_users_data_and_their_path_is_printed(
     states = cells(path.with_suffix(".cells.jsonl"))
     assert {benchmark for _, benchmark in states} == SEVEN
     check_states(states, ALONE)
-    assert "memory: steamin 20x300B processes-1" in names_in(path)
+    assert f"memory: steamin {OBJECTS}x300B processes-1" in names_in(path)
 
 
 def results_path(done: Done) -> Path:
@@ -163,7 +164,7 @@ def test_trap_10_every_run_keeps_its_parameters_and_versions_as_metadata(tmp_pat
             "contender": contender,
             "concurrency": 2,
             "crew": "2 threads sharing one DB",
-            "objects": 20,
+            "objects": OBJECTS,
             "object_size_bytes": 128,
             "record_size_bytes": 128,
             "mapping": "IOBTree",
@@ -197,8 +198,8 @@ def test_trap_3_cold_reads_hit_no_cache_and_hot_reads_do(
         iterations = 2 * int(str(cold["loops"]))
         # The hits come from the mapping, which a connection loads twice to get it.
         assert int(str(cold["storage_cache_hits"])) <= iterations
-        assert int(str(cold["loads"])) == iterations * 21
-        assert int(str(hot["storage_cache_hits"])) >= 2 * int(str(hot["loops"])) * 20
+        assert int(str(cold["loads"])) == iterations * (OBJECTS + 1)
+        assert int(str(hot["storage_cache_hits"])) >= 2 * int(str(hot["loops"])) * OBJECTS
 
 
 APPENDING = ("steamin", *QUICK, "--only", "memory", "--append", "a.json")
@@ -234,18 +235,18 @@ def test_appending_other_parameters_under_the_same_name_is_refused(appended: Pat
 
 
 def test_each_cell_of_a_sweep_has_its_own_name(tmp_path: Path) -> None:
-    done = run(tmp_path, "hot", "-c", "1,2", "--threads", "--object-counts", "5",
-               "--object-counts", "10", "-s", "128,300", "-p", "1", "-n", "1",
+    done = run(tmp_path, "hot", "-c", "1,2", "--threads", "--object-counts", "2",
+               "--object-counts", "3", "-s", "128,300", "-p", "1", "-n", "1",
                "--min-time", "0.001", "--only", "memory", "-o", "a.json")  # fmt: skip
     assert done.status == 0
     assert names_in(tmp_path / "a.d" / "memory.json") == {
-        f"hot c={c} n={n} s={s}" for c in (1, 2) for n in (5, 10) for s in (128, 300)
+        f"hot c={c} n={n} s={s}" for c in (1, 2) for n in (2, 3) for s in (128, 300)
     }
     assert done.out.count("Objects per second") == 4
 
 
 def test_pyperfs_options_reach_the_workers(tmp_path: Path) -> None:
-    done = run(tmp_path, "steamin", "--threads", "--only", "memory", "--object-counts", "20",
+    done = run(tmp_path, "steamin", "--threads", "--only", "memory", "--object-counts", "5",
                "-p", "2", "-n", "4", "-w", "1", "-l", "3", "--stats", "--hist", "--dump",
                "--metadata", "-v", "-o", "a.json", PYTHONHASHSEED="5", MINE="x")  # fmt: skip
     assert done.status == 0
@@ -327,7 +328,7 @@ def test_contenders_that_share_a_database_are_measured_in_turn(tmp_path: Path) -
 
 def test_show_prints_the_table_of_a_run_again_byte_for_byte(tmp_path: Path) -> None:
     words = ("warm", "tpc", "-c", "1", "--only", "memory", "--only", "sqlite",
-             "--object-counts", "20,30", "-p", "2", "-n", "2", "--min-time", "0.001", "-q",
+             "--object-counts", "5,6", "-p", "2", "-n", "2", "--min-time", "0.001", "-q",
              "-o", "a.json")  # fmt: skip
     done = run(tmp_path, *words)
     assert done.status == 0, done.err
@@ -343,7 +344,7 @@ def test_show_prints_the_table_of_a_run_again_byte_for_byte(tmp_path: Path) -> N
 
 
 def test_a_run_ends_when_its_figures_are_precise_or_its_time_is_up(tmp_path: Path) -> None:
-    words = ("hot", "steamin", "--only", "filestorage", "--object-counts", "20")
+    words = ("hot", "steamin", "--only", "filestorage", "--object-counts", "5")
     done = run(tmp_path, *words, "--precision", "500%", "--at-most", "5", "-o", "known.json")
     assert done.status == 0
     assert "~" not in done.out

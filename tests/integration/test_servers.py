@@ -23,6 +23,7 @@ import pymysql
 import pytest
 
 from tests.integration.command import (
+    OBJECTS,
     cells,
     environment,
     left_behind,
@@ -35,7 +36,7 @@ from tests.integration.command import (
 )
 
 HOST = "127.0.0.1"
-ONCE = ("--object-counts", "20", "-p", "1", "-n", "1", "-l", "2")
+ONCE = ("--object-counts", str(OBJECTS), "-p", "1", "-n", "1", "-l", "2")
 shares_serving = pytest.mark.xdist_group("a run that serves")
 ENDLESS = (*ONCE, "-p", "500", "-c", "1", "-o", "on.json")
 """Options of a run that goes on until it is killed or interrupted."""
@@ -331,7 +332,7 @@ def test_zeo_supports_ssl_and_persistent_caches(place: Path) -> None:
     assert reason.startswith("cannot be opened: ")
     assert states["persistent", "warm"] == ("measured", "")
     hits = metadata_of(place / "a.d" / "persistent.json", "warm")["storage_cache_hits"]
-    assert int(str(hits)) >= 20
+    assert int(str(hits)) >= OBJECTS
     assert list(place.glob("mine-*.zec"))
     assert left_behind(place) == []
 
@@ -494,7 +495,7 @@ def test_ctrl_c_stops_the_servers_at_once_and_prints_the_results_so_far(place: P
         assert process.returncode == 130
         assert "interrupted; what was measured until then is kept" in err
         assert "Traceback" not in err
-        assert "20 objects of 300 bytes" in out
+        assert f"{OBJECTS} objects of 300 bytes" in out
         assert "not run" in out
         assert left_behind(place) == []
         assert still_there(memory) == []

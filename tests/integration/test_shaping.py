@@ -45,7 +45,7 @@ CONF = (
     f"<zodb sqlite>\n{SQLITE.format('sqlite', '')}</zodb>\n"
 )
 TWIN = f"<zodb twin>\n{FILE.format('fs')}</zodb>\n"
-OBJECTS = 20
+OBJECTS = 5
 ONCE = ("-p", "1", "-n", "1", "-l", "2", "--object-counts")
 TREASURE = "somebody's treasure"
 
@@ -200,7 +200,7 @@ TREES = (
     (
         ("IO", "--btree-leaf-size", "5", "--btree-internal-size", "7"),
         btree_class("IOBTree", 5, 7),
-        {"object_size": 10_000, "mapping": MappingType.IO, "leaf_size": 5, "internal_size": 7},
+        {"object_size": 5000, "mapping": MappingType.IO, "leaf_size": 5, "internal_size": 7},
     ),
 )
 """The arguments of --btrees, the expected class, and the parameters that select the tree."""

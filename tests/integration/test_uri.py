@@ -46,9 +46,9 @@ def zeo(tmp_path: Path) -> Iterator[str]:
     ],
 )
 def test_a_filestorage_uri_is_measured(words: list[str], crew: str, tmp_path: Path) -> None:
-    done = run(tmp_path, "file://kept $1.fs", "add", "cold", *words, *QUICK, "-o", "a.json")
+    done = run(tmp_path, "file://kept $1.fs", "cold", *words, *QUICK, "-o", "a.json")
     assert done.status == 0, done.out + done.err
-    assert names_in(tmp_path / "a.d" / "file.json") == {"add", "cold"}
+    assert names_in(tmp_path / "a.d" / "file.json") == {"cold"}
     metadata = metadata_of(tmp_path / "a.d" / "file.json", "cold")
     assert metadata["crew"] == crew
     assert metadata["storage_classes"] == "ZODB.FileStorage.FileStorage.FileStorage"
@@ -70,11 +70,11 @@ def test_an_unsupported_crew_of_a_filestorage_is_reported_by_list_and_run(tmp_pa
 
 
 def test_a_zeo_uri_is_measured(zeo: str, tmp_path: Path) -> None:
-    done = run(tmp_path, f"zeo://{zeo}?connection_cache_size=99", "add", "cold", "warm", "-c", "2",
+    done = run(tmp_path, f"zeo://{zeo}?connection_cache_size=99", "cold", "warm", "-c", "2",
                "--include-mapping", "--only", "zeo", *QUICK, "-o", "a.json")  # fmt: skip
     assert done.status == 0, done.out + done.err
     assert {path.stem for path in (tmp_path / "a.d").iterdir()} == {"zeo"}
-    assert names_in(tmp_path / "a.d" / "zeo.json") == {"add", "cold", "warm"}
+    assert names_in(tmp_path / "a.d" / "zeo.json") == {"cold", "warm"}
     metadata = metadata_of(tmp_path / "a.d" / "zeo.json", "cold")
     assert metadata["cleared_caches"] == "pickle cache, ZEO client cache"
     assert "; cache_size=99;" in str(metadata["configuration"])
@@ -116,7 +116,7 @@ def test_a_demostorage_leaves_its_base_unchanged(tmp_path: Path) -> None:
 
 
 def test_an_sqlite_uri_is_measured_through_the_resolver_of_relstorage(tmp_path: Path) -> None:
-    done = run(tmp_path, "sqlite://?data_dir=db&keep_history=false", "add", "cold",
+    done = run(tmp_path, "sqlite://?data_dir=db&keep_history=false", "cold",
                "readCurrent_conflicts", "-c", "2", *QUICK, "-o", "a.json")  # fmt: skip
     assert done.status == 0, done.out + done.err
     metadata = metadata_of(tmp_path / "a.d" / "sqlite.json", "cold")

@@ -174,7 +174,7 @@ def test_an_environment_that_another_run_makes_is_not_removed(
 
 
 def test_a_missing_requirement_is_reported_in_the_words_of_the_installer(making: Making) -> None:
-    environment = Environment("gone", requirements=("no-such-thing==1",))
+    environment = Environment("gone", requirements=("no-such-thing==1",), keeps_installed=True)
     with pytest.raises(UserError) as caught:
         making.python(environment)
     assert str(caught.value).startswith("environment gone cannot be made: ERROR: ")
@@ -207,7 +207,7 @@ def test_a_python_that_is_missing_too_old_broken_or_without_zodb_is_refused(
 
 
 def test_an_environment_with_a_missing_path_cannot_be_made(making: Making, tmp_path: Path) -> None:
-    environment = Environment("a", requirements=(str(tmp_path / "gone"),))
+    environment = Environment("a", requirements=(str(tmp_path / "gone"),), keeps_installed=True)
     assert making.maker.describe(environment).endswith("to be made")
     with pytest.raises(UserError, match="environment a cannot be made: ERROR: "):
         making.python(environment)

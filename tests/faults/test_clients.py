@@ -88,7 +88,7 @@ def test_trap_15_several_cells_that_fail_leave_all_others_measured(crew: FaultyR
 RETRIED = (*CRASHES, "kill-worker")
 CLOCKS = ("clock-ahead", "clock-back")
 TRANSIENT = (*RETRIED, "escape", *CLOCKS)
-PROCESSES = 3
+PROCESSES = 2
 
 
 @pytest.fixture(scope="module")
@@ -162,7 +162,7 @@ def without_retries(tmp_path_factory: pytest.TempPathFactory) -> FaultyRun:
         # The results of the first run exist when the second one starts.
         + faulty("late", "raise", during="run", when=place / "a.json")
     )
-    return measure_together(place, text, "--retries", "0", "-p", "3")
+    return measure_together(place, text, "--retries", "0", "-p", "2")
 
 
 @pytest.mark.xdist_group("once")

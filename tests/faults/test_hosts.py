@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyperf
@@ -25,6 +26,14 @@ WORDS = ("-c", "2", "--object-counts", "5", "-p", "1", "-n", "2", "-l", "50")
 OFFSET = 1000
 """Seconds by which the clock of a host is ahead."""
 TWO = {"alpha": (), "beta": ()}
+shares_two_hosts = pytest.mark.xdist_group("two hosts that survive")
+
+
+@pytest.fixture(scope="module")
+def two_hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaskCluster]:
+    """A cluster for faults that leave its processes alone."""
+    with dask_cluster(tmp_path_factory.mktemp("cluster"), TWO) as cluster:
+        yield cluster
 
 
 def measure(place: Path, text: str, cluster: DaskCluster) -> Done:
@@ -90,35 +99,37 @@ def test_a_killed_scheduler_fails_the_cell_and_the_next(tmp_path: Path) -> None:
         check_gone(cluster, tmp_path)
 
 
-def test_a_host_that_cannot_reach_the_storage_is_named(tmp_path: Path) -> None:
-    with dask_cluster(tmp_path, TWO) as cluster:
-        done = measure(tmp_path, GOOD + bad("raise-on-host", during="open"), cluster)
-        assert done.status == 3, done.out + done.err
-        failed = ("failed", "host alpha (127.0.0.1): StorageError: no route to the database")
-        assert outcomes(tmp_path) == {
-            "good add": ("measured", ""),
-            "bad add": failed,
-            "good cold": ("measured", ""),
-            "bad cold": failed,
-        }
-        assert failed[1] in done.out
-        check_gone(cluster, tmp_path)
+@shares_two_hosts
+def test_a_host_that_cannot_reach_the_storage_is_named(
+    tmp_path: Path, two_hosts: DaskCluster
+) -> None:
+    done = measure(tmp_path, GOOD + bad("raise-on-host", during="open"), two_hosts)
+    assert done.status == 3, done.out + done.err
+    failed = ("failed", "host alpha (127.0.0.1): StorageError: no route to the database")
+    assert outcomes(tmp_path) == {
+        "good add": ("measured", ""),
+        "bad add": failed,
+        "good cold": ("measured", ""),
+        "bad cold": failed,
+    }
+    assert failed[1] in done.out
+    check_gone(two_hosts, tmp_path)
 
 
-def test_no_client_keeps_running_after_an_interrupt(tmp_path: Path) -> None:
+@shares_two_hosts
+def test_no_client_keeps_running_after_an_interrupt(tmp_path: Path, two_hosts: DaskCluster) -> None:
     hung = tmp_path / "hung"
     (tmp_path / "x.conf").write_text(IMPORTS + bad("hang", during="run", once=str(hung)))
-    with dask_cluster(tmp_path, TWO) as cluster:
-        words = ("x.conf", "add", *WORDS, "-o", "a.json", "--hosts", cluster.address)
-        with start(tmp_path, *words) as process:
-            wait_until(hung.exists)  # the clients are in the middle of a slice
-            assert len(cluster.clients()) >= 2 + 2
-            process.send_signal(signal.SIGINT)
-            wait_until(lambda: not cluster.clients())
-            _, err = process.communicate(timeout=60)
-        assert process.returncode == 130
-        assert "Traceback" not in err
-        check_gone(cluster, tmp_path)
+    words = ("x.conf", "add", *WORDS, "-o", "a.json", "--hosts", two_hosts.address)
+    with start(tmp_path, *words) as process:
+        wait_until(hung.exists)  # the clients are in the middle of a slice
+        assert len(two_hosts.clients()) >= 2 + 2
+        process.send_signal(signal.SIGINT)
+        wait_until(lambda: not two_hosts.clients())
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in err
+    check_gone(two_hosts, tmp_path)
 
 
 def test_clocks_that_differ_between_hosts_do_not_distort_times(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.command import (
+    QUICK,
     cells,
     left_behind,
     processes_in,
@@ -63,7 +64,7 @@ def test_clients_of_any_kind_run_at_a_rate_unless_it_is_impossible(
 def test_contenders_at_the_same_rate_are_compared_by_latency(place: Path) -> None:
     file = "a.json"
     words = ("update", "--threads", "-c", "2", "--object-counts", "2", "--rate", "200")
-    done = run(place, "x.conf", *words, "-p", "3", "-n", "1", "-o", file)
+    done = run(place, "x.conf", *words, "-p", "2", "-n", "1", "-o", file)
     assert done.status == 0, done.err
     assert "update 200/s reached" in done.out
     compared = run(place, "compare", file, "--contender", "zeo", "filestorage")
@@ -100,7 +101,7 @@ def test_a_replay_can_run_at_a_rate(place: Path) -> None:
 
 def test_each_value_of_a_setting_is_measured_as_a_contender_of_its_own(place: Path) -> None:
     file = "a.json"
-    words = ("cold", "--threads", "-c", "2", "--object-counts", "10", "-p", "1", "-n", "2")
+    words = ("cold", "--threads", "-c", "2", *QUICK)
     done = run(place, "x.conf", *words, "--define", "cache=1MB,10MB", "-o", file)
     assert done.status == 0, done.err
     names = ["zeo [cache=1MB]", "zeo [cache=10MB]", "filestorage"]
@@ -125,7 +126,7 @@ def test_each_value_of_a_setting_is_measured_as_a_contender_of_its_own(place: Pa
 
 
 def test_each_value_of_a_setting_has_a_server_of_its_own(place: Path) -> None:
-    words = ("add", "--only", "zeo", "-c", "1", "--object-counts", "10", "-p", "1", "-n", "1")
+    words = ("add", "--only", "zeo", "-c", "1", *QUICK)
     servers: set[int] = set()
 
     def have_started() -> bool:

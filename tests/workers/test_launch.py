@@ -580,6 +580,11 @@ def test_a_fork_server_that_has_ended_or_does_not_answer_is_replaced(
         monkeypatch.setattr("zodbshootout.workers.launch.END_TIMEOUT", 0.1)
         with pytest.raises(Failed):
             second.inspect(place.storage())
+        orders: list[object] = []
+        monkeypatch.setattr("socket.send_fds", lambda *order: orders.append(order))
+        with pytest.raises(Failed):
+            second.inspect(place.storage())
+        assert orders == []  # its late answer would be taken for that to another order
         monkeypatch.undo()
         assert fork_servers.for_round(0) is not second
     place.assert_tidy()

@@ -233,6 +233,8 @@ class ForkServer:
 
     def _order(self, text: bytes, descriptors: Sequence[int], answer: str) -> int:
         """Send an order, and return what the *answer* to it says."""
+        if not self._answers:  # a late answer would be taken for that to this order
+            raise Failed(self.failure())
         message = None
         with _starting(), suppress(BrokenPipeError):
             socket.send_fds(self.socket, [text], descriptors)

@@ -133,9 +133,9 @@ def test_a_plugin_that_cannot_be_imported_is_named_in_one_line(
     benchmarks.cache_clear()
     assert (status, out) == (2, "")
     assert err == (
-        "zodbshootout: no_such_module:write cannot be imported, which an installed package has "
-        f"registered as ndjson in {group}: ModuleNotFoundError: No module named 'no_such_module'; "
-        "repair or uninstall the package\n"
+        f"zodbshootout: cannot import no_such_module:write, the entry point ndjson of {group}: "
+        "ModuleNotFoundError: No module named 'no_such_module'; repair or uninstall the package "
+        "that registers it\n"
     )
 
 

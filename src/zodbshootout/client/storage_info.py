@@ -217,8 +217,8 @@ def load_plugin(entry: EntryPoint) -> Any:
         return entry.load()
     except Exception as error:
         raise BrokenPlugin(
-            f"{entry.value} cannot be imported, which an installed package has registered as "
-            f"{entry.name} in {entry.group}: {describe(error)}; repair or uninstall the package"
+            f"cannot import {entry.value}, the entry point {entry.name} of {entry.group}: "
+            f"{describe(error)}; repair or uninstall the package that registers it"
         ) from error
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import os
 import re
@@ -100,7 +99,7 @@ def environments_of_words(words: Sequence[str]) -> list[Environment]:
 
 def _of_word(word: str) -> Environment:
     path = Path(word).expanduser()
-    if _exists(path):
+    if os.path.exists(path):  # noqa: PTH110 - a Path raises an error if it is too long
         return _of_path(word, path)
     if os.sep in word and not _DIRECT.match(word):
         raise UserError(f"--against: no such file or directory: {word}")
@@ -211,15 +210,6 @@ def _absolute(requirement: str) -> str:
     """Return a requirement, made absolute if it is an existing path."""
     path = Path(requirement).expanduser()
     is_path = os.sep in requirement or requirement.startswith(".") or path.suffix == ".whl"
-    exists = _exists(Path(str(path).partition("[")[0]))  # extras can follow it
+    without_extras, _, _ = str(path).partition("[")
+    exists = os.path.exists(without_extras)  # noqa: PTH110 - likewise
     return str(path.absolute()) if is_path and exists else requirement
-
-
-def _exists(path: Path) -> bool:
-    """Return whether a path exists, which no path does whose name is too long for the system."""
-    try:
-        return path.exists()
-    except OSError as error:
-        if error.errno != errno.ENAMETOOLONG:
-            raise
-        return False

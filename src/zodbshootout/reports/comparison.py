@@ -129,7 +129,7 @@ def ratio_entry(pair: Pair | None) -> Entry | None:
         return None
     mark = "×" if pair.verdict in {Verdict.FASTER, Verdict.SLOWER} else NOT_SIGNIFICANT
     value = pair.speed.value
-    digits = 2 if value < 9.995 else 1 if value < 99.95 else 0  # noqa: PLR2004
+    digits = next((d for d, limit in ((3, 0.0995), (2, 9.995), (1, 99.95)) if value < limit), 0)
     return Entry(f"{value:,.{digits}f}{mark}", value, STYLES[pair.verdict], interval(pair.speed))
 
 

@@ -27,10 +27,7 @@ from zodbshootout.cli.main import main
 from zodbshootout.client.benchmarks import benchmarks
 
 SEVEN = {"add", "update", "warm", "cold", "prefetch_cold", "hot", "steamin"}
-BRIEF = ("--object-counts", "2", "-p", "1", "-n", "2", "-l", "4", "-o", "a.json")
-ALL = ("all", *BRIEF)
-YIELDING = ("add", "warm", "cold", "load", "conflicts", "readCurrent_conflicts", *BRIEF)
-"""Benchmarks that read, write or wait, as all do: there a greenlet yields to others."""
+ALL = ("all", "--object-counts", "2", "-p", "1", "-n", "2", "-l", "4", "-o", "a.json")
 SOME = (*QUICK, "-o", "a.json")
 Unsupported = set[str | tuple[str, str]]
 """Contenders and cells that are not supported."""
@@ -41,7 +38,7 @@ CREWS: dict[str, tuple[tuple[str, ...], Unsupported]] = {
     "processes": (("-c", "2", *ALL), SHARED_ONLY),
     "threads": (("-c", "2", "--threads", *ALL), set()),
     "threads with a DB each": (("-c", "2", "--threads", "unique", *SOME), SHARED_ONLY),
-    "greenlets": (("-c", "2", "--gevent", *YIELDING), set()),
+    "greenlets": (("-c", "2", "--gevent", *ALL), set()),
     "greenlets with a DB each": (
         ("-c", "2", "--gevent", "--threads", "unique", *SOME), SHARED_ONLY | {"zeo"},
     ),
@@ -95,9 +92,8 @@ def test_every_supported_cell_of_the_embedded_default_is_measured(
     place, done = runs(crew)
     assert done.status == 0, done.out + done.err
     states = cells(place / "a.cells.jsonl")
-    words = set(CREWS[crew][0])
-    named = benchmarks().keys() - {"replay"} if "all" in words else benchmarks().keys() & words
-    assert {benchmark for _, benchmark in states} == (named or SEVEN)
+    expected = set(benchmarks()) - {"replay"} if "all" in CREWS[crew][0] else SEVEN
+    assert {benchmark for _, benchmark in states} == expected
     check_states(states, CREWS[crew][1])
     assert left_behind(place) == []
 

@@ -79,7 +79,8 @@ def check_fills_the_table(home: Path, hosts: str, *words: str) -> Done:
 
 
 def test_clients_on_local_hosts_fill_the_table(home: Path) -> None:
-    done = check_fills_the_table(home, "local:2", "hot", "conflicts")
+    done = check_fills_the_table(home, "local:2", "hot", "conflicts", "--log", "INFO")
+    assert "distributed.scheduler - INFO" in done.err
     assert run(home, "show", "a.json").out in done.out
 
 

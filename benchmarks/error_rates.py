@@ -15,6 +15,10 @@ row share.
 
 A row takes rounds until its intervals are narrow enough, by the rule of the command.  The command's
 own code computes verdicts and intervals.
+
+In a second series, one run in twenty is missing, and one in twenty was repeated after a crash, in
+slices of its own, when the machine was faster or slower; and in every fifth row the second
+contender fails after a random number of rounds.
 """
 
 from __future__ import annotations
@@ -28,9 +32,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+import pyperf
+
 from benchmarks.figure import Figure, at_least, at_most, between, info
-from zodbshootout.results.comparison import Ratio, Verdict, verdicts
-from zodbshootout.results.estimate import CONFIDENCE, Estimate, mean_of_runs
+from zodbshootout.client.specification import CrewShape, Parameters
+from zodbshootout.results.cell import Cell
+from zodbshootout.results.comparison import Ratio, Verdict, ratio_of, verdicts
+from zodbshootout.results.estimate import CONFIDENCE, MIN_RUNS, Estimate, mean_of_runs
+from zodbshootout.results.result import CellResult
 
 RECORDED = Path(__file__).parents[1] / "tests" / "results" / "data" / "rounds.json"
 COMPARISONS = 2000
@@ -40,6 +49,15 @@ FEWEST = 4
 """The minimum number of rounds of a row, which is the command's default."""
 DRIFT = 0.01
 STRETCH = math.sqrt(3 / 2)
+MISSING = REPEATED = 0.05
+"""The probabilities that a run is missing or was repeated; the first three never are missing."""
+MEANWHILE = 0.05
+"""The standard deviation of the logarithm of the machine's speed when a run is repeated."""
+FAILING = 0.2
+"""The probability that the second contender fails before the last round."""
+KNOWN = 0.025
+"""The half width of the intervals from which a difference of 5 % is to be found if runs are
+missing: without them, 2 % become as many."""
 DIFFERENT = (Verdict.FASTER, Verdict.SLOWER)
 
 Round = Sequence[tuple[float, float]]
@@ -100,7 +118,27 @@ class Row:
     @property
     def ratio(self) -> Ratio:
         """The speed of the second contender as a multiple of that of the first."""
-        return Ratio(mean_of_runs(self.logs), paired=True)
+        return Ratio(mean_of_runs(self.logs), len(self.logs), paired=True)
+
+    def disturbed(self) -> Ratio:
+        """Return the ratio of results in which runs are missing or were repeated."""
+        made = len(self.logs)
+        last = self.chance.randint(MIN_RUNS, made) if self.chance.random() < FAILING else made
+        return ratio_of(self._disturbed(0, made), self._disturbed(1, last))
+
+    def _disturbed(self, which: int, rounds: int) -> CellResult:
+        runs = []
+        for number, values in enumerate(self.values[which][:rounds]):
+            fate = self.chance.random()
+            if fate < MISSING and number >= MIN_RUNS:
+                continue
+            again = fate > 1 - REPEATED
+            factor = math.exp(self.chance.gauss(0, MEANWHILE)) if again else 1.0
+            slices = range(len(values) * again, len(values) * (1 + again))
+            metadata = {"round": f"r-{number}", "slices": " ".join(map(str, slices))}
+            measured = [value * factor for value in values]
+            runs.append(pyperf.Run(measured, metadata=metadata, collect_metadata=False))
+        return CellResult(Cell("add", str(which), Parameters(CrewShape(1))), runs=tuple(runs))
 
     def own(self, which: int) -> Estimate:
         """Return the mean of the values of a contender."""
@@ -142,22 +180,28 @@ def measure(*, quick: bool) -> Iterator[Figure]:
 
 def _equal(comparisons: int, chance: random.Random) -> Iterator[Figure]:
     """Compare equal contenders, with the precision and about the time of a default run."""
-    called, any_called, cells = 0, 0, 0
+    called, disturbed, any_called, cells = 0, 0, 0, 0
     for storage in _alternating(comparisons):
         rows = [Row(shape, chance) for shape in storage]
         for row in rows:
             row.measure(0.05, 12)
         different = sum(verdict in DIFFERENT for verdict in verdicts([row.ratio for row in rows]))
         called += different
+        verdicts_on_the_rest = verdicts([row.disturbed() for row in rows])
+        disturbed += sum(verdict in DIFFERENT for verdict in verdicts_on_the_rest)
         any_called += bool(different)
         cells += len(rows)
     yield at_most("error_rates: equal, called different", called / cells, 0.01, "{:.2%}")
+    yield at_most(
+        "error_rates: equal, runs missing, called different", disturbed / cells, 0.01, "{:.2%}"
+    )
     yield info("error_rates: comparisons with such a cell", any_called / comparisons, "{:.2%}")
 
 
 def _slower(comparisons: int, chance: random.Random) -> Iterator[Figure]:
     """Compare contenders of which one is 5 % slower, within 2 % or up to 400 rounds."""
     detected, known, wrong, cells, rounds = 0, 0, 0, 0, []
+    of_the_rest: list[bool] = []
     for storage in _alternating(comparisons):
         rows = [Row(shape, chance, SLOWER) for shape in storage]
         reached = [row.measure(0.02, 400) for row in rows]
@@ -168,7 +212,15 @@ def _slower(comparisons: int, chance: random.Random) -> Iterator[Figure]:
             known += precise
             detected += precise and verdict is Verdict.SLOWER
             rounds.append(len(row.logs))
+        rest = [row.disturbed() for row in rows]
+        of_the_rest += [
+            verdict is Verdict.SLOWER
+            for ratio, verdict in zip(rest, verdicts(rest), strict=True)
+            if ratio.log.half_width <= KNOWN
+        ]
+    found = statistics.fmean(of_the_rest)
     yield at_least("error_rates: 5 % slower, found", detected / known, 0.95, "{:.1%}")
+    yield at_least("error_rates: 5 % slower, runs missing, found", found, 0.95, "{:.1%}")
     yield info("error_rates: 5 % slower, called faster", wrong / cells, "{:.2%}")
     yield info("error_rates: known within 2 %", known / cells, "{:.0%}")
     yield info("error_rates: median of the rounds", statistics.median(rounds), "{:.0f}")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import pyperf
 import pytest
 from rich.console import Console
 
@@ -19,7 +21,7 @@ from zodbshootout.reports.headings import ResultSet
 from zodbshootout.reports.report import Kind
 from zodbshootout.reports.sections import whole_report
 from zodbshootout.reports.tables import make_report
-from zodbshootout.results.comparison import Verdict, compare
+from zodbshootout.results.comparison import Verdict, compare, rounds_needed
 from zodbshootout.results.result import CellResult
 from zodbshootout.workers.summary import histogram
 
@@ -151,3 +153,65 @@ def test_the_highest_rate_within_a_latency_limit_is_shown_as_a_rate() -> None:
     assert point.high is not None
     assert point.y == pytest.approx(clients / 0.0063)
     assert point.y / 2 < point.low < point.y < point.high < 2 * point.y
+
+
+def with_tails(contender: str, tails: Sequence[float], rate: float = 20, **more: Any) -> CellResult:
+    """Return a result with a run for each tail, a factor of its slowest latencies.
+
+    The mean latency of all runs is the same.
+    """
+    made = result(contender, rate, **more)
+    runs = []
+    for run, tail in zip(made.runs, tails, strict=True):
+        latencies = Latencies()
+        latencies.record([1e-3] * 97 + [tail * 1e-2] * 3)
+        metadata = run.get_metadata() | {
+            "latency_histogram": histogram(latencies).encode().decode(),
+            "latency_max_s": tail * 1e-2,
+        }
+        runs.append(pyperf.Run([1e-3], metadata=metadata, collect_metadata=False))
+    return replace(made, runs=tuple(runs))
+
+
+def test_a_rate_takes_rounds_until_the_latencies_that_are_shown_are_precise() -> None:
+    steady = {"a": with_tails("a", [1.0] * RUNS)}
+    assert rounds_needed(steady, None, 0.05) == RUNS
+    scattered = {"a": with_tails("a", [0.5, 1.5, 0.7, 1.3])}
+    assert rounds_needed(scattered, None, 0.05) > 100
+
+
+def test_a_contender_that_cannot_keep_up_takes_no_more_rounds() -> None:
+    steady = with_tails("a", [1.0] * RUNS)
+    overloaded = with_tails("b", [0.5, 1.5, 0.7, 1.3], part_of_schedule=0.5)
+    for run, seconds in zip(overloaded.runs, [0.5, 1.5, 0.7, 1.3], strict=True):
+        run._values = (seconds,)
+    assert rounds_needed({"a": steady, "b": overloaded}, None, 0.05) == RUNS
+
+
+def test_what_never_becomes_precise_is_not_counted_as_imprecise() -> None:
+    report = make_report([ResultSet([with_tails("a", [0.5, 1.5, 0.7, 1.3])])])
+    assert any(note.startswith("~ imprecise: 1 of 2 figures") for note in report.notes)
+    (table,) = report.tables
+    marked = {row.title.split()[-1] for row in table.rows if row.entries[0].text.startswith("~")}
+    assert marked == {"p99"}
+
+
+def test_the_measures_of_a_cell_count_once_in_the_mean_over_cells() -> None:
+    base = [with_tails("a", [1.0, 1.1, 0.9, 1.0], rate) for rate in (20, 40)]
+    new = [with_tails("b", [2.0, 2.3, 1.8, 2.0], rate) for rate in (20, 40)]
+    comparison = compare(base, new, across=True)
+    assert len(comparison.pairs) == 4
+    assert len(comparison.cells) == 2
+    assert comparison.mean is not None
+    # The medians are equal, and the tails twice as long: the mean of both is 1 / sqrt(2).
+    assert comparison.mean.value == pytest.approx(2**-0.5, rel=0.02)
+
+
+def test_the_sentence_on_rates_speaks_of_latency_and_names_what_cannot_keep_up() -> None:
+    base = [result("a", 20), result("a", 40), result("a", 80)]
+    new = [result("b", 20, 2), result("b", 40, 2), result("b", 80, part_of_schedule=0.5)]
+    columns = ColumnComparison("a", "b", compare(base, new, across=True))
+    assert columns.sentence == (
+        "b against a: higher latency at update p50 (2.00 times), update p99 (2.00 times); "
+        "b cannot keep up with 80/s; geometric mean of 2 cells: 2.000 times higher (2.000 to 2.000)"
+    )

@@ -16,7 +16,14 @@ def figures() -> dict[str, Figure]:
 
 @pytest.mark.xdist_group("error rates")  # the figures are simulated together
 @pytest.mark.parametrize(
-    "name", ["equal, called different", "5 % slower, found", "ratio in its interval"]
+    "name",
+    [
+        "equal, called different",
+        "equal, runs missing, called different",
+        "5 % slower, found",
+        "5 % slower, runs missing, found",
+        "ratio in its interval",
+    ],
 )
 def test_an_error_rate_of_comparisons_reaches_its_goal(
     figures: dict[str, Figure], name: str

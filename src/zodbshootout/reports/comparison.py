@@ -18,16 +18,15 @@ from zodbshootout.reports.headings import (
     title_of,
 )
 from zodbshootout.reports.metrics import OBJECTS
+from zodbshootout.reports.ratios import SIGNIFICANT, interval, multiple, sentence, winner
 from zodbshootout.reports.report import Entry, Report, Row, Style, Table
 from zodbshootout.results.comparison import (
     FALSE_CALLS,
     Comparison,
     Pair,
-    Ratio,
     Verdict,
     compare,
     pairs_to_compare,
-    verdicts,
 )
 from zodbshootout.results.result import CellResult, long_name
 
@@ -57,19 +56,8 @@ class ColumnComparison:
 
     @property
     def sentence(self) -> str:
-        """The verdict over all benchmarks; empty if no ratio is known."""
-        mean, pairs = self.comparison.mean, self.comparison.pairs
-        if mean is None:
-            return ""
-        (verdict,) = verdicts([mean])
-        known = sum(pair.speed.is_known for pair in pairs)
-        names = {pair.base.cell.benchmark for pair in pairs}
-        noun = "benchmarks" if len(names) == len(pairs) else "cells"
-        some = "" if known == len(pairs) else f"{known} of "
-        average = f", mean of {some}{len(pairs)} {noun}" if len(pairs) > 1 else ""
-        if verdict in {Verdict.FASTER, Verdict.SLOWER}:
-            return f"{winner(mean, self.base, self.new)}{average}"
-        return f"{self.new} and {self.base}: {verdict.value} {interval(mean)}{average}"
+        """What *new* is better and worse at than *base*; empty if no ratio is known."""
+        return sentence(self.comparison, self.base, self.new)
 
 
 def comparisons_of_columns(
@@ -97,40 +85,13 @@ def comparisons_of_columns(
     return [columns for columns in comparisons if columns.comparison.pairs]
 
 
-def winner(ratio: Ratio, base: str, new: str) -> str:
-    """Return the sentence for a significant *ratio* of the speed of *new* to that of *base*."""
-    if ratio.value < 1:
-        ratio, base, new = ratio.inverse, new, base
-    return f"{new} is {times(ratio)} times as fast as {base} {interval(ratio)}"
-
-
-def times(ratio: Ratio) -> str:
-    """Return the value of a ratio with as many decimals as its interval makes meaningful."""
-    return f"{ratio.value:,.{_decimals(ratio)}f}"
-
-
-def interval(ratio: Ratio) -> str:
-    """Return the interval of a ratio in parentheses, empty if it is unknown."""
-    if not ratio.is_known:
-        return ""
-    low, high = (f"{end:,.{_decimals(ratio)}f}" for end in ratio.interval)
-    return f"({low} to {high})"
-
-
-def _decimals(ratio: Ratio) -> int:
-    low, high = ratio.interval
-    half_width = (high - low) / 2
-    return min(3, max(1, -math.floor(math.log10(half_width)))) if half_width > 0 else 2
-
-
 def ratio_entry(pair: Pair | None) -> Entry | None:
     """Return the ratio of a pair as an entry, ``None`` if it is unknown."""
     if pair is None or not pair.speed.is_known:
         return None
-    mark = "×" if pair.verdict in {Verdict.FASTER, Verdict.SLOWER} else NOT_SIGNIFICANT
+    mark = "×" if pair.verdict in SIGNIFICANT else NOT_SIGNIFICANT
     value = pair.speed.value
-    digits = next((d for d, limit in ((3, 0.0995), (2, 9.995), (1, 99.95)) if value < limit), 0)
-    return Entry(f"{value:,.{digits}f}{mark}", value, STYLES[pair.verdict], interval(pair.speed))
+    return Entry(f"{multiple(value)}{mark}", value, STYLES[pair.verdict], interval(pair.speed))
 
 
 def comparison_report(sides: ColumnComparison, title: str = "", *, verbose: bool = False) -> Report:
@@ -183,9 +144,8 @@ def _rate(result: CellResult) -> Entry:
 
 
 def _verdict(pair: Pair, base: str, new: str) -> Entry:
-    if pair.verdict in {Verdict.FASTER, Verdict.SLOWER}:
-        faster, speed = (new, pair.speed) if pair.speed.value > 1 else (base, pair.speed.inverse)
-        words = f"{faster} is {times(speed)} times as fast {interval(speed)}"
+    if pair.verdict in SIGNIFICANT:
+        words = winner(pair, base, new, brief=True)
     else:
         verdict = f"{pair.verdict.value} {interval(pair.speed)}".rstrip()
         words = ": ".join(filter(None, [verdict, remedy([pair])]))
@@ -228,17 +188,42 @@ def _names(results: Iterable[CellResult]) -> str:
 def _method(pairs: Sequence[Pair]) -> Iterator[str]:
     if not pairs:
         return
+    yield from exceptions(pairs)
     paired = sum(pair.speed.paired for pair in pairs)
-    if paired == len(pairs):
-        how = "the ratios are those of values that were taken in turn"
-    elif not paired:
-        how = "the runs were made at different times, so that there are no pairs of values"
-    else:
-        how = f"in {paired} of {len(pairs)} cells, the ratios are those of values taken in turn"
+    how = "the ratios are those of values that were taken in turn; " if paired == len(pairs) else ""
     yield (
-        f"{how}; at most {FALSE_CALLS:.0%} of the differences that are called significant are so "
+        f"{how}at most {FALSE_CALLS:.0%} of the differences that are called significant are so "
         "by chance"
     )
+
+
+def exceptions(pairs: Sequence[Pair]) -> Iterator[str]:
+    """Yield a line about ratios of only some of the runs, and one about those not from pairs."""
+    some = [pair for pair in pairs if pair.speed.left_out]
+    if some:
+        left_out = sum(pair.speed.left_out for pair in some)
+        runs = sum(len(pair.base.runs) + len(pair.new.runs) for pair in some)
+        yield (
+            f"{_places(some, pairs)} leave out {left_out} of {runs} runs: the other side has none "
+            "of the same round"
+        )
+    unpaired = [pair for pair in pairs if pair.speed.is_known and not pair.speed.paired]
+    if unpaired:
+        yield (
+            f"{_places(unpaired, pairs)} are not from pairs of values: the runs were made at "
+            "different times"
+        )
+
+
+def _places(pairs: Sequence[Pair], all_pairs: Sequence[Pair]) -> str:
+    if len(pairs) == len(all_pairs):
+        return "the ratios"
+    benchmarks: dict[str, dict[str, None]] = {}
+    for pair in pairs:
+        cell = pair.new.cell
+        benchmarks.setdefault(cell.contender, {})[cell.benchmark] = None
+    listed = [f"{contender} ({', '.join(names)})" for contender, names in benchmarks.items()]
+    return f"the ratios of {', '.join(listed)}"
 
 
 def _differences(comparison: Comparison, *, verbose: bool) -> Iterator[str]:

@@ -61,6 +61,12 @@ def counted(result: CellResult) -> str:
     return benchmark.counted if benchmark else "objects"
 
 
+def topic_of(result: CellResult) -> str:
+    """Return the topic of the benchmark of a cell; empty if it asks nothing of the storage."""
+    benchmark = benchmarks().get(result.cell.benchmark)
+    return benchmark.topic if benchmark else "other work"
+
+
 def rate_caption(result: CellResult) -> str:
     """Describe the rate of a cell, in words for the middle of a sentence."""
     parameters = result.cell.parameters

@@ -196,9 +196,7 @@ def _matrix(comparisons: Sequence[ColumnComparison]) -> Table | None:
 
 def _which_is_faster(comparisons: Sequence[ColumnComparison]) -> Report:
     reports = [
-        comparison_report(
-            columns, columns.sentence or f"{columns.new} and {columns.base}", verbose=True
-        )
+        comparison_report(columns, f"{columns.new} and {columns.base}", verbose=True)
         for columns in comparisons
     ]
     return Report(title="Which is faster", parts=reports)

@@ -15,6 +15,7 @@ from zodbshootout.reports.comparison import (
     ColumnComparison,
     comparison_report,
     comparisons_of_columns,
+    exceptions,
     in_minutes,
     ratio_entry,
 )
@@ -38,7 +39,13 @@ from zodbshootout.reports.report import Entry, Report, Row, Style, Table
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.comparison import Pair, ratio_of, rounds_needed
 from zodbshootout.results.estimate import MIN_RUNS
-from zodbshootout.results.result import IMPRECISE, PERCENTILES_AT_A_RATE, REACHED, CellResult
+from zodbshootout.results.result import (
+    IMPRECISE,
+    PERCENTILES_AT_A_RATE,
+    REACHED,
+    WATCHED,
+    CellResult,
+)
 
 TILDE = "~"
 """The mark before an imprecise figure."""
@@ -344,7 +351,11 @@ def _slow_hosts(cells: Sequence[Columned]) -> Iterator[str]:
 
 def _imprecision(result_sets: Sequence[ResultSet], baseline: str | None) -> Iterator[str]:
     """Return a line about imprecise figures, if there are any: their number, cause and remedy."""
-    measured = [result for _, result in with_measures(in_columns(result_sets)) if result.measured]
+    measured = [
+        result
+        for _, result in with_measures(in_columns(result_sets))
+        if result.measured and result.measure in {"", *WATCHED}
+    ]
     imprecise = [result for result in measured if result.is_imprecise]
     if not imprecise:
         return
@@ -403,11 +414,13 @@ def _verdicts(comparisons: Sequence[ColumnComparison]) -> Iterator[str]:
     sentences = [columns.sentence for columns in comparisons if columns.sentence]
     yield from sentences
     pairs = [pair for columns in comparisons for pair in columns.comparison.pairs]
+    yield from exceptions(pairs)
     if any(pair.speed.is_known for pair in pairs):
         bases = dict.fromkeys(columns.base for columns in comparisons if not columns.is_variant)
         originals = any(columns.is_variant for columns in comparisons)
         references = [*bases, *(["its original, for a variant"] if originals else [])]
+        paced = " (1 / latency at a rate)" if any(pair.base.paced for pair in pairs) else ""
         yield (
-            f"×: the speed as a multiple of that of {', or of '.join(references)}; "
+            f"×: the speed{paced} as a multiple of that of {', or of '.join(references)}; "
             f"{NOT_SIGNIFICANT}: not significant"
         )

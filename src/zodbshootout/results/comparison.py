@@ -9,19 +9,24 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
+from zodbshootout.client.outcome import State
 from zodbshootout.client.specification import Parameters
 from zodbshootout.errors import UserError
 from zodbshootout.results.cell import Cell
-from zodbshootout.results.estimate import Estimate, mean_of_estimates, mean_of_runs, runs_needed
-from zodbshootout.results.result import CellResult, long_name
+from zodbshootout.results.estimate import (
+    MIN_RUNS,
+    Estimate,
+    mean_of_estimates,
+    mean_of_runs,
+    runs_needed,
+)
+from zodbshootout.results.result import WATCHED, CellResult, averaged, long_name
 
 FALSE_CALLS = 0.01
 """The false discovery rate: the share of chance findings among cells called faster or slower.
 
 If no cell differs, it is the probability that a comparison calls any cell different.
 """
-COMPARED = ("p50", "p99")
-"""The percentiles that are compared if iterations come at a rate."""
 MAX_WIDTH = math.log(1.1)
 """The largest half width of a ratio's logarithm with which a verdict can be no difference."""
 
@@ -32,8 +37,12 @@ class Ratio:
 
     log: Estimate
     """The logarithm of the ratio, in which a ratio and its inverse are equally far from 1."""
+    runs: int
+    """The number of runs of each cell that were compared; the smaller one if they differ."""
     paired: bool = False
     """Whether both cells were measured in turn, and values of the same slices were compared."""
+    left_out: int = 0
+    """The number of runs of both cells that were not compared, for want of a counterpart."""
 
     @property
     def value(self) -> float:
@@ -83,7 +92,7 @@ class Pair:
         if self.runs_needed is None:
             return 0.0
         seconds = self.base.run_seconds, self.new.run_seconds
-        runs = self.runs_needed - min(len(self.base.runs), len(self.new.runs))
+        runs = self.runs_needed - self.speed.runs
         # Paired runs are made in turn, so the duration of each includes those of the others.
         return runs * (max(seconds) if self.speed.paired else sum(seconds))
 
@@ -105,14 +114,46 @@ class Comparison:
     only_new: Sequence[CellResult]
     overloaded: Sequence[CellResult]
     """Cells of both sides that cannot keep up with their rate, and so have no latencies."""
+    lost: Sequence[CellResult]
+    """The cells of the base with a figure that *new* has failed to measure or cannot keep up with,
+    as they are in *new*; as in the base, but not run, if *new* does not have them."""
     differences: Sequence[str]
     """The facts that differ, then the settings of the contenders that differ."""
 
     @property
+    def cells(self) -> list[list[Pair]]:
+        """The pairs of each cell: one, or one for each measure of iterations at a rate."""
+        cells: dict[tuple[Cell, Cell], list[Pair]] = {}
+        for pair in self.pairs:
+            cells.setdefault((pair.base.cell, pair.new.cell), []).append(pair)
+        return list(cells.values())
+
+    @property
     def mean(self) -> Ratio | None:
-        """The geometric mean of the ratios whose intervals are known, if there are any."""
-        known = [pair.speed.log for pair in self.pairs if pair.speed.is_known]
-        return Ratio(mean_of_estimates(known)) if known else None
+        """The geometric mean of the cells' ratios whose intervals are known, if there are any.
+
+        The measures of a cell come from the same iterations, so they count as one ratio.
+        """
+        return mean_of_cells(self.cells)
+
+
+def mean_of_cells(cells: Iterable[Sequence[Pair]]) -> Ratio | None:
+    """Return the geometric mean of the ratios of cells whose intervals are known, if any is."""
+    ratios = [_ratio_of_cell(pairs) for pairs in cells]
+    known = [ratio for ratio in ratios if ratio.is_known]
+    if not known:
+        return None
+    runs = min(ratio.runs for ratio in known)
+    return Ratio(mean_of_estimates([ratio.log for ratio in known]), runs)
+
+
+def _ratio_of_cell(pairs: Sequence[Pair]) -> Ratio:
+    if len(pairs) == 1:
+        return pairs[0].speed
+    base, new = (
+        averaged(measures) for measures in zip(*((p.base, p.new) for p in pairs), strict=True)
+    )
+    return ratio_of(base, new)
 
 
 def pairs_to_compare(
@@ -145,14 +186,19 @@ def compare(
 
     :raises UserError: if several cells of one side are then the same
     """
-    of_base = _by_key(_with_measures(base), ignored, across=across)
-    of_new = _by_key(_with_measures(new), ignored, across=across)
-    common = [(of_base[key], of_new[key]) for key in of_base if key in of_new]
+    of_base = _by_key(base, ignored, across=across)
+    of_new = _by_key(new, ignored, across=across)
+    common = [
+        (of_base[key], of_new[key])
+        for key in of_base
+        if key in of_new and of_base[key].measured and of_new[key].measured
+    ]
     return Comparison(
-        _pairs(common),
-        [result for key, result in of_base.items() if key not in of_new],
-        [result for key, result in of_new.items() if key not in of_base],
-        [result for result in (*base, *new) if result.measures and not result.keeps_up],
+        _pairs([pair for sides in common for pair in zip(*map(_figures, sides), strict=False)]),
+        _only_in(of_base, of_new),
+        _only_in(of_new, of_base),
+        [result for result in (*base, *new) if result.measured and not result.keeps_up],
+        list(_lost(of_base, of_new)),
         [
             *_differing([(_facts(base), _facts(new)) for base, new in common]),
             *_differing([(_settings(base), _settings(new)) for base, new in common]),
@@ -160,33 +206,61 @@ def compare(
     )
 
 
-def _with_measures(results: Sequence[CellResult]) -> Iterator[CellResult]:
-    """Yield the results to compare: for iterations at a rate, their median and tail latencies."""
-    for result in results:
-        if not result.measures:
-            yield result
-        elif result.keeps_up:
-            yield from (result.measures[name] for name in COMPARED)
+def _figures(result: CellResult) -> list[CellResult]:
+    """Return what is compared of a result: its median and tail latencies if it is at a rate.
+
+    A cell that cannot keep up with its rate has no latencies.
+    """
+    if not result.measures:
+        return [result]
+    return [result.measures[name] for name in WATCHED] if result.keeps_up else []
+
+
+_Key = tuple[Any, ...]
+"""The benchmark, the contender and the parameters by which cells are compared."""
 
 
 def _by_key(
     results: Iterable[CellResult], ignored: Collection[str], *, across: bool
-) -> dict[tuple[Any, ...], CellResult]:
-    by_key: dict[tuple[Any, ...], CellResult] = {}
+) -> dict[_Key, CellResult]:
+    by_key: dict[_Key, CellResult] = {}
     for result in results:
-        if not result.measured:
-            continue
         cell = result.cell
         parameters = _by_name(cell.parameters)
         compared = (value for name, value in parameters.items() if name not in ignored)
-        key = (cell.benchmark, "" if across else cell.contender, *compared, result.measure)
-        if key in by_key:
+        key = (cell.benchmark, "" if across else cell.contender, *compared)
+        known = by_key.get(key)
+        if known is not None and known.measured and result.measured:
             raise UserError(
-                "--ignore: which of these is meant: "
-                f"{long_name(by_key[key].cell)}, {long_name(cell)}?"
+                f"--ignore: which of these is meant: {long_name(known.cell)}, {long_name(cell)}?"
             )
-        by_key[key] = result
+        if known is None or result.measured:
+            by_key[key] = result
     return by_key
+
+
+def _only_in(
+    results: Mapping[_Key, CellResult], others: Mapping[_Key, CellResult]
+) -> list[CellResult]:
+    return [
+        result
+        for key, result in results.items()
+        if result.measured and not (key in others and others[key].measured)
+    ]
+
+
+def _lost(
+    of_base: Mapping[_Key, CellResult], of_new: Mapping[_Key, CellResult]
+) -> Iterator[CellResult]:
+    for key, base in of_base.items():
+        new = of_new.get(key, CellResult(base.cell))
+        has_failed = new.state is State.FAILED and base.state is not State.FAILED
+        if _has_figures(base) and (has_failed or not _has_figures(new)):
+            yield new
+
+
+def _has_figures(result: CellResult) -> bool:
+    return result.measured and result.keeps_up
 
 
 def _by_name(parameters: Parameters) -> dict[str, Any]:
@@ -231,7 +305,7 @@ def _pairs(cells: Sequence[tuple[CellResult, CellResult]]) -> list[Pair]:
     for (base, new), ratio, verdict in zip(cells, ratios, verdicts(ratios), strict=True):
         needed = None
         if verdict is Verdict.UNDECIDED:
-            needed = runs_needed(ratio.log, min(len(base.runs), len(new.runs)), MAX_WIDTH)
+            needed = runs_needed(ratio.log, ratio.runs, MAX_WIDTH)
         pairs.append(Pair(base, new, ratio, verdict, needed))
     return pairs
 
@@ -239,15 +313,36 @@ def _pairs(cells: Sequence[tuple[CellResult, CellResult]]) -> list[Pair]:
 def ratio_of(base: CellResult, new: CellResult) -> Ratio:
     """Return how many times as fast *new* is as *base*, two measured cells.
 
-    The speeds are the figures of the table: work per second.  If the runs of both were made in the
-    same rounds, the values of the same slices are pairs, measured within about a second, and a run
-    counts as the mean of the logarithms of their ratios.  Otherwise a run counts as the mean of the
-    logarithms of its values.
+    The speeds are the figures of the table: work per second.  The values of the same slices of the
+    same rounds are pairs, measured within about a second, and a run counts as the mean of the
+    logarithms of their ratios.  Runs without a counterpart, such as those before the other cell
+    failed, are left out, because the machine may have been faster or slower meanwhile.
+
+    If fewer than :data:`MIN_RUNS` rounds have pairs, but more than those are common, or none is,
+    the ratio is not from pairs: a run counts as the mean of the logarithms of its values.  The
+    interval is unknown if one run of the command measured both cells, but in no common round.
     """
-    pairs = _logs_of_pairs(base, new)
-    times = _mean_log(base) - _mean_log(new) if pairs is None else mean_of_runs(pairs)
-    more_work = math.log(new.work / base.work)
-    return Ratio(replace(times, mean=times.mean + more_work), paired=pairs is not None)
+    of_base, of_new = _by_round(base), _by_round(new)
+    common = of_base.keys() & of_new.keys()
+    in_common = [(of_base[name], of_new[name]) for name in of_base if name in common]
+    pairs = list(filter(None, (_logs_of_pairs(*sides) for sides in in_common)))
+    paired = bool(pairs) and (len(pairs) >= MIN_RUNS or len(common) < MIN_RUNS)
+    runs = len(pairs)
+    if paired:
+        times = mean_of_runs(pairs)
+    else:
+        firsts, seconds = (
+            zip(*in_common, strict=True) if common else (of_base.values(), of_new.values())
+        )
+        times, runs = _mean_log(firsts) - _mean_log(seconds), min(len(firsts), len(seconds))
+        if not common and _commands(of_base) & _commands(of_new):
+            times = replace(times, df=0)
+    return Ratio(
+        replace(times, mean=times.mean + math.log(new.work / base.work)),
+        runs,
+        paired,
+        len(base.runs) + len(new.runs) - 2 * runs if common else 0,
+    )
 
 
 def rounds_needed(results: Mapping[str, CellResult], baseline: str | None, precision: float) -> int:
@@ -255,43 +350,56 @@ def rounds_needed(results: Mapping[str, CellResult], baseline: str | None, preci
 
     Then the figure of each contender has it, and so has its ratio to the contender that it is
     compared with.  *results* are the measured cells of the row, by contender; *precision* is half
-    of the width of a confidence interval, as a fraction of the figure.
+    of the width of a confidence interval, as a fraction of the figure.  At a rate, the figures are
+    the median and the tail latencies that are shown, and a contender that cannot keep up has none.
     """
-    estimates = [(result.relative, len(result.runs)) for result in results.values()]
+    shown = {name: _figures(result) for name, result in results.items()}
+    rounds = [
+        runs_needed(figure.relative, len(figure.runs), precision)
+        for figures in shown.values()
+        for figure in figures
+    ]
     originals = {name: result.variant_of for name, result in results.items()}
-    for pair in pairs_to_compare(originals, baseline):
-        base, new = (results[name] for name in pair)
-        estimates.append((ratio_of(base, new).log, min(len(base.runs), len(new.runs))))
-    return max(runs_needed(estimate, runs, precision) for estimate, runs in estimates)
+    for names in pairs_to_compare(originals, baseline):
+        for base, new in zip(*(shown[name] for name in names), strict=False):
+            ratio = ratio_of(base, new)
+            made = min(len(base.runs), len(new.runs))
+            rounds.append(made - ratio.runs + runs_needed(ratio.log, ratio.runs, precision))
+    return max(rounds, default=MIN_RUNS)
 
 
-def _mean_log(result: CellResult) -> Estimate:
-    return mean_of_runs([[math.log(value) for value in run.values] for run in result.runs])
+_Round = Mapping[int, float]
+"""The values of a run by the number of their slices."""
 
 
-def _logs_of_pairs(base: CellResult, new: CellResult) -> list[list[float]] | None:
-    """Return the logarithms of the ratios, run by run, or ``None`` if the rounds differ."""
-    of_base, of_new = _by_round(base), _by_round(new)
-    if of_base is None or of_new is None or of_base.keys() != of_new.keys():
-        return None
-    runs = []
-    for name, first in of_base.items():
-        second = of_new[name]
-        runs.append([math.log(first[n] / second[n]) for n in first if n in second])
-    return runs if all(runs) else None
+def _mean_log(rounds: Iterable[_Round]) -> Estimate:
+    return mean_of_runs([[math.log(value) for value in values.values()] for values in rounds])
 
 
-def _by_round(result: CellResult) -> dict[str, dict[int, float]] | None:
-    """Return each round's values by slice number, or ``None`` if rounds or slices are unknown."""
-    rounds: dict[str, dict[int, float]] = {}
+def _logs_of_pairs(base: _Round, new: _Round) -> list[float]:
+    return [math.log(base[number] / new[number]) for number in base if number in new]
+
+
+def _by_round(result: CellResult) -> Mapping[object, _Round]:
+    """Return the values of each round, by the name of the round.
+
+    Runs whose rounds or slices are unknown count as rounds of their own, with unique names.
+    """
+    rounds: dict[object, dict[int, float]] = {}
     for run in result.runs:
         metadata = run.get_metadata()
         name = metadata.get("round")
         slices = [int(number) for number in str(metadata.get("slices") or "").split()]
-        if not isinstance(name, str) or name in rounds or len(slices) != len(run.values):
-            return None
-        rounds[name] = dict(zip(slices, run.values, strict=True))
+        if isinstance(name, str) and len(slices) == len(run.values):
+            rounds.setdefault(name, {}).update(zip(slices, run.values, strict=True))
+        else:
+            rounds[object()] = dict(enumerate(run.values))
     return rounds
+
+
+def _commands(rounds: Iterable[object]) -> set[str]:
+    """Return the parts of rounds' names that stand for the runs of the command."""
+    return {name.rpartition("-")[0] for name in rounds if isinstance(name, str)}
 
 
 _FACTS = (

@@ -32,6 +32,8 @@ USUAL = (50, 90, 99)
 PERCENTILES_AT_A_RATE = {"p50": 0, "p99": 0, "p99.9": 5000}
 """The percentiles shown of iterations at a rate, with the number of iterations that each needs."""
 REACHED, LONGEST = "reached", "longest"
+WATCHED = ("p50", "p99")
+"""The measures of iterations at a rate that are compared, and made as precise as was asked for."""
 _NAME = "cell"
 """The name of all runs until they are written; pyperf joins only runs of the same name."""
 
@@ -284,7 +286,13 @@ class CellResult:
 
     @property
     def is_imprecise(self) -> bool:
-        """Whether the mean misses the precision that was asked for, or 10 % if none was."""
+        """Whether the mean misses the precision that was asked for, or 10 % if none was.
+
+        Measures besides :data:`WATCHED` never do: more runs make neither the longest latency nor
+        the rate that was reached more precise.
+        """
+        if self.measure not in {"", *WATCHED}:
+            return False
         return self.half_width is None or self.half_width > (self.precision or IMPRECISE)
 
     @property
@@ -365,6 +373,19 @@ def _compact(run: pyperf.Run) -> pyperf.Run:
 
 def _is_host(key: str, metadata: Mapping[str, Any]) -> bool:
     return key.startswith("host_") and {f"{key}_s", f"{key}_clients"} <= metadata.keys()
+
+
+def averaged(results: Sequence[CellResult]) -> CellResult:
+    """Return the geometric mean of the measures of a cell, run by run."""
+    runs = [
+        pyperf.Run(
+            [statistics.geometric_mean(values)],
+            metadata=results[0].runs[number].get_metadata(),
+            collect_metadata=False,
+        )
+        for number, values in enumerate(zip(*(result.values for result in results), strict=True))
+    ]
+    return replace(results[0], runs=tuple(runs))
 
 
 def long_name(cell: Cell) -> str:

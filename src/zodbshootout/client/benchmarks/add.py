@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from zodbshootout.client.benchmarks.benchmark import Benchmark, CheckFailed
+from zodbshootout.client.benchmarks.benchmark import WRITING, Benchmark, CheckFailed
 from zodbshootout.client.benchmarks.reading import IterationSample, blob_revisions, check_contents
 from zodbshootout.client.data import tree
 from zodbshootout.client.data.records import records_each
@@ -20,6 +20,7 @@ class Add(Benchmark):
 
     name = "add"
     title = "Add {objects} Objects"
+    topic = WRITING
     dataset = Dataset.ADD
 
     @classmethod

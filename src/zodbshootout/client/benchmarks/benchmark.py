@@ -16,8 +16,16 @@ from zodbshootout.client.storage_info import StorageInfo
 if TYPE_CHECKING:
     from zodbshootout.client.client import Client
 
-__all__ = ["Benchmark", "CheckFailed", "Nothing", "Unsupported", "without_objects"]
+__all__ = [
+    "BARE", "FROM_CACHE", "FROM_DATABASE", "WRITING",
+    "Benchmark", "CheckFailed", "Nothing", "Unsupported", "without_objects",
+]  # fmt: skip
 
+WRITING = "writing"
+FROM_DATABASE = "reading from the database"
+FROM_CACHE = "reading from a cache"
+BARE = "transactions without data"
+"""Topics of benchmarks."""
 MAX_AT_ONCE = 2**16
 """The default maximum number of iterations in a stretch; their times take 0.5 MiB."""
 MIN_OF_SEVERAL = 2
@@ -63,6 +71,9 @@ class Benchmark:
     """The objects that the database must contain; ``None`` if it needs none."""
     counted: ClassVar[str] = "objects"
     """The noun for :meth:`work`: ``objects``, ``transactions`` and so on."""
+    topic: ClassVar[str] = "other work"
+    """The kind of work that it asks of the storage, by which a summary sorts benchmarks; empty if
+    it asks nothing."""
     writes: ClassVar[bool] = True
     """Whether its iterations write to the storage."""
     cold: ClassVar[bool] = False

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from zodbshootout.client.benchmarks.benchmark import CheckFailed
+from zodbshootout.client.benchmarks.benchmark import FROM_DATABASE, CheckFailed
 from zodbshootout.client.benchmarks.reading import OpeningReading, ReadSet
 from zodbshootout.client.data import tree
 from zodbshootout.client.specification import Parameters
@@ -11,6 +11,7 @@ class ColdReading(OpeningReading):
     """Reads each set once after emptying every client-side cache."""
 
     cold = True
+    topic = FROM_DATABASE
 
     @classmethod
     def fewest(cls, parameters: Parameters) -> int:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from ZODB.POSException import ConflictError
 
-from zodbshootout.client.benchmarks.benchmark import Benchmark, CheckFailed
+from zodbshootout.client.benchmarks.benchmark import WRITING, Benchmark, CheckFailed
 from zodbshootout.client.benchmarks.reading import check_contents
 from zodbshootout.client.data import tree
 from zodbshootout.client.data.tree import Dataset, key_at
@@ -23,6 +23,7 @@ class Conflicting(Benchmark):
 
     dataset: ClassVar[Dataset]
     obstructs = True
+    topic = WRITING
     step: ClassVar[int] = 1
     """2 if every second object of the mapping is changed, 1 if all are."""
 

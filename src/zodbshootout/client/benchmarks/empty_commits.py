@@ -3,7 +3,7 @@ from __future__ import annotations
 from transaction import TransactionManager
 from ZODB.Connection import TransactionMetaData
 
-from zodbshootout.client.benchmarks.benchmark import Benchmark, CheckFailed, without_objects
+from zodbshootout.client.benchmarks.benchmark import BARE, Benchmark, CheckFailed, without_objects
 from zodbshootout.client.specification import Parameters
 
 
@@ -12,6 +12,7 @@ class BareTransaction(Benchmark):
 
     dataset = None
     counted = "transactions"
+    topic = BARE
 
     @classmethod
     def fitted(cls, parameters: Parameters) -> Parameters:

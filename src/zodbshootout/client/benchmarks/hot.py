@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import math
 
-from zodbshootout.client.benchmarks.benchmark import CheckFailed
+from zodbshootout.client.benchmarks.benchmark import FROM_CACHE, CheckFailed
 from zodbshootout.client.benchmarks.reading import Reading, check_contents
 from zodbshootout.client.specification import Parameters
 from zodbshootout.client.storage_info import PICKLE_CACHE
@@ -33,6 +33,7 @@ class Hot(ConnectedReading):
 
     name = "hot"
     title = "Read {objects} Hot Objects"
+    topic = FROM_CACHE
 
     def prepare(self) -> None:
         super().prepare()
@@ -60,6 +61,7 @@ class Steamin(ConnectedReading):
 
     name = "steamin"
     title = "Read {objects} Steamin' Objects"
+    topic = ""
 
     @classmethod
     def batch(cls, parameters: Parameters) -> int:

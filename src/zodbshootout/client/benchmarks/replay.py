@@ -102,6 +102,7 @@ class Replay(Benchmark):
     title = "Replayed Transactions"
     dataset = Dataset.WORKLOAD
     counted = "transactions"
+    topic = "replaying"
     numbered = True
 
     @classmethod

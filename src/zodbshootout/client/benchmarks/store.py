@@ -6,7 +6,7 @@ from ZODB.blob import Blob
 from ZODB.Connection import TransactionMetaData
 from ZODB.utils import z64
 
-from zodbshootout.client.benchmarks.benchmark import Benchmark, CheckFailed
+from zodbshootout.client.benchmarks.benchmark import WRITING, Benchmark, CheckFailed
 from zodbshootout.client.benchmarks.reading import IterationSample
 from zodbshootout.client.data.filler import blob_file
 from zodbshootout.client.data.records import Item, pickled
@@ -21,6 +21,7 @@ class Store(Benchmark):
 
     name = "store"
     title = "Store {objects} Raw Records"
+    topic = WRITING
     dataset = None
 
     @classmethod

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from zodbshootout.client.benchmarks.benchmark import Benchmark, CheckFailed
+from zodbshootout.client.benchmarks.benchmark import WRITING, Benchmark, CheckFailed
 from zodbshootout.client.benchmarks.reading import blob_revisions, check_contents, read
 from zodbshootout.client.data import tree
 from zodbshootout.client.data.records import holder
@@ -18,6 +18,7 @@ class Update(Benchmark):
 
     name = "update"
     title = "Update {objects} Objects"
+    topic = WRITING
     dataset = Dataset.UPDATE
 
     @classmethod

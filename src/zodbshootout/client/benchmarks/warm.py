@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from zodbshootout.client.benchmarks.benchmark import FROM_CACHE
 from zodbshootout.client.benchmarks.reading import OpeningReading
 from zodbshootout.client.specification import Parameters
 from zodbshootout.client.storage_info import PICKLE_CACHE, Sharing, StorageInfo
@@ -14,6 +15,7 @@ class Warm(OpeningReading):
 
     name = "warm"
     title = "Read {objects} Warm Objects"
+    topic = FROM_CACHE
 
     @classmethod
     def refusal(cls, info: StorageInfo, parameters: Parameters) -> str | None:

@@ -1,0 +1,178 @@
+"""Ratios in words: multiples with their intervals, and the sentence that says who wins at what."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
+
+from zodbshootout.reports.headings import topic_of
+from zodbshootout.results.comparison import (
+    Comparison,
+    Pair,
+    Ratio,
+    Verdict,
+    mean_of_cells,
+    verdicts,
+)
+from zodbshootout.results.result import CellResult
+
+K = TypeVar("K")
+T = TypeVar("T")
+
+SIGNIFICANT = frozenset({Verdict.SLOWER, Verdict.FASTER})
+MANY = 7
+"""The number of benchmarks above which a sentence sums up each topic."""
+FEW = 3
+"""The number of benchmarks that the summary of a topic names at most for each verdict."""
+_SPEED = {
+    Verdict.SLOWER: "slower at",
+    Verdict.FASTER: "faster at",
+    Verdict.NO_DIFFERENCE: "no difference seen at",
+    Verdict.UNDECIDED: "undecided at",
+}
+_LATENCY = {**_SPEED, Verdict.SLOWER: "higher latency at", Verdict.FASTER: "lower latency at"}
+
+
+def sentence(comparison: Comparison, base: str, new: str) -> str:
+    """Return the sentence on the columns *base* and *new*; empty if no ratio is known.
+
+    Benchmarks that ask nothing of the storage come last.  The geometric mean of the others is there
+    only if all significant differences have the same direction, so that it contradicts none.
+    """
+    pairs = [pair for pair in comparison.pairs if pair.speed.is_known]
+    if not pairs:
+        return ""
+    asking = [pair for pair in pairs if topic_of(pair.base)]
+    if len(comparison.pairs) == 1:
+        (pair,) = pairs
+        alike = f"{new} and {base}: {pair.verdict.value} {interval(pair.speed)}"
+        clauses = [winner(pair, base, new) if pair.verdict in SIGNIFICANT else alike]
+    elif len(_grouped(asking, _name)) > MANY:
+        topics = _grouped(asking, lambda pair: topic_of(pair.base))
+        clauses = [f"{topic}: {', '.join(_clauses(own, FEW))}" for topic, own in topics.items()]
+    else:
+        clauses = list(_clauses(asking))
+    if len(comparison.pairs) > 1:
+        clauses = _with_others(clauses, [pair for pair in pairs if not topic_of(pair.base)])
+        clauses[0] = f"{new} against {base}: {clauses[0]}"
+    return "; ".join([*clauses, *_overloaded(comparison.overloaded), *_mean(asking)])
+
+
+def _with_others(clauses: Sequence[str], others: Sequence[Pair]) -> list[str]:
+    """Add what asks nothing of the storage; the last clause takes it up if its verdict is that."""
+    added = list(_clauses(others))
+    if clauses and added and clauses[-1].startswith(words := added[0].partition(" at ")[0]):
+        added[0] = f"{clauses[-1]}, {added[0].removeprefix(f'{words} at ')}"
+        clauses = clauses[:-1]
+    return [*clauses, *added]
+
+
+def winner(pair: Pair, base: str, new: str, *, brief: bool = False) -> str:
+    """Return the words for a significant difference of two results, called *base* and *new*.
+
+    *brief* words leave out the name of the slower one.
+    """
+    faster, slower, ratio = new, base, pair.speed
+    if ratio.value < 1:
+        faster, slower, ratio = base, new, ratio.inverse
+    verb, better, than = ("is", "as fast", "as")
+    if pair.base.paced:
+        verb, better, than = ("has", "lower latency", "than")
+    compared = "" if brief else f" {than} {slower}"
+    return f"{faster} {verb} {times(ratio)} times {better}{compared} {interval(ratio)}"
+
+
+def times(ratio: Ratio) -> str:
+    """Return the value of a ratio with as many decimals as its interval makes meaningful."""
+    return f"{ratio.value:,.{_decimals(ratio)}f}"
+
+
+def interval(ratio: Ratio) -> str:
+    """Return the interval of a ratio in parentheses, empty if it is unknown."""
+    if not ratio.is_known:
+        return ""
+    low, high = (f"{end:,.{_decimals(ratio)}f}" for end in ratio.interval)
+    return f"({low} to {high})"
+
+
+def multiple(value: float) -> str:
+    """Return a ratio with two or three significant digits."""
+    digits = next((d for d, limit in ((3, 0.0995), (2, 9.995), (1, 99.95)) if value < limit), 0)
+    return f"{value:,.{digits}f}"
+
+
+def _decimals(ratio: Ratio) -> int:
+    low, high = ratio.interval
+    half_width = (high - low) / 2
+    return min(3, max(1, -math.floor(math.log10(half_width)))) if half_width > 0 else 2
+
+
+def _clauses(pairs: Sequence[Pair], most: int = MANY) -> Iterator[str]:
+    """Yield a clause for each verdict, which names at most *most* benchmarks."""
+    names = _grouped(pairs, _name)
+    by_verdict = _grouped(pairs, lambda pair: pair.verdict)
+    for verdict, words in (_LATENCY if pairs and pairs[0].base.paced else _SPEED).items():
+        of_verdict = by_verdict.get(verdict, [])
+        own = _grouped(of_verdict, _name)
+        is_all = len(of_verdict) == len(pairs)
+        if len(own) > (FEW if is_all else most):
+            which = f"all {len(own)}" if is_all else f"{len(own)} of {len(names)}"
+            ratios = _ratios(of_verdict, verdict)
+            yield f"{words} {which} benchmarks{f' ({ratios})' if ratios else ''}"
+        elif own:
+            listed = [_listed(name, part, len(names[name]), verdict) for name, part in own.items()]
+            yield f"{words} {', '.join(listed)}"
+
+
+def _listed(name: str, pairs: Sequence[Pair], of: int, verdict: Verdict) -> str:
+    part = f"{len(pairs)} of {of} cells" if len(pairs) < of else ""
+    inner = ", ".join(filter(None, [_ratios(pairs, verdict), part]))
+    return f"{name} ({inner})" if inner else name
+
+
+def _ratios(pairs: Sequence[Pair], verdict: Verdict) -> str:
+    """Return the smallest and the greatest ratio of significant differences."""
+    if verdict not in SIGNIFICANT:
+        return ""
+    values = sorted(pair.speed.value for pair in pairs)
+    sign = "×"
+    if pairs[0].base.paced:
+        sign = " times"
+        values = values if verdict is Verdict.FASTER else [1 / value for value in values[::-1]]
+    ends = dict.fromkeys(multiple(value) for value in (values[0], values[-1]))
+    return f"{f'{sign} to '.join(ends)}{sign}"
+
+
+def _overloaded(results: Iterable[CellResult]) -> Iterator[str]:
+    for contender, cells in _grouped(results, lambda result: result.cell.contender).items():
+        rates = dict.fromkeys(f"{result.cell.parameters.rate:g}/s" for result in cells)
+        yield f"{contender} cannot keep up with {', '.join(rates)}"
+
+
+def _mean(pairs: Sequence[Pair]) -> Iterator[str]:
+    """Yield the geometric mean over cells, unless significant differences contradict each other."""
+    cells = list(_grouped(pairs, lambda pair: (pair.base.cell, pair.new.cell)).values())
+    mean = mean_of_cells(cells)
+    directions = {pair.verdict for pair in pairs} & SIGNIFICANT
+    if len(cells) == 1 or mean is None or set(verdicts([mean])) != directions:
+        return
+    several = len({pair.base.cell.benchmark for pair in pairs}) == len(cells)
+    noun = "benchmarks" if several else "cells"
+    what = f"geometric mean of {len(cells)} {noun}"
+    if pairs[0].base.paced:
+        word, mean = ("lower", mean) if mean.value > 1 else ("higher", mean.inverse)
+        yield f"{what}: {times(mean)} times {word} {interval(mean)}"
+    else:
+        yield f"{what}: {times(mean)}× {interval(mean)}"
+
+
+def _name(pair: Pair) -> str:
+    return " ".join(filter(None, [pair.base.cell.benchmark, pair.base.measure]))
+
+
+def _grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
+    groups: dict[K, list[T]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 ALL_MEASURED = 0
 SLOWDOWN = 1
-"""``compare --fail-above`` has found a slowdown."""
+"""``--fail-above`` has found a slowdown, or a cell that is no longer measured."""
 BAD_USAGE = 2
 SOME_FAILED = 3
 DEFECT = 70

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from zodbshootout.cli.gate import status_of
 from zodbshootout.cli.output import Streams
 from zodbshootout.cli.show import labels
 from zodbshootout.cli.values import percentage, result_to_read
 from zodbshootout.client.specification import INSTALLED, variant_name
-from zodbshootout.errors import SLOWDOWN, UserError, suggestion
+from zodbshootout.errors import UserError, suggestion
 from zodbshootout.reports import Write, checked_format
-from zodbshootout.reports.comparison import ColumnComparison, comparison_report, remedy
+from zodbshootout.reports.comparison import ColumnComparison, comparison_report
 from zodbshootout.reports.report import Report
 from zodbshootout.results.comparison import Comparison, compare, differing
 from zodbshootout.results.files import read_results
@@ -60,7 +61,8 @@ def run(options: argparse.Namespace, streams: Streams) -> int:
         titles = [": ".join(filter(None, words)) for words in zip(titles, names, strict=True)]
     ignored = [PARAMETERS[name] for name in options.ignore]
     comparison = compare(base, new, ignored, across=bool(contenders))
-    _check_comparable(comparison, files)
+    if options.fail_above is None or not comparison.lost or comparison.only_new:
+        _check_comparable(comparison, files)
     sides = ColumnComparison(titles[0], titles[1], comparison)
     write(comparison_report(sides, verbose=options.verbose), streams.out)
     return _status(comparison, options.fail_above, streams)
@@ -108,21 +110,7 @@ def _without(name: str, result: CellResult) -> CellResult:
 
 
 def _status(comparison: Comparison, limit: float | None, streams: Streams) -> int:
-    if limit is None:
-        return 0
-    slower = [pair for pair in comparison.pairs if pair.slower_than(limit)]
-    undecided = [
-        pair for pair in comparison.pairs if pair.may_be_slower_than(limit) and pair not in slower
-    ]
-    for pairs, finding in (
-        (slower, "significantly slower by more than"),
-        (undecided, "too few runs to exclude a slowdown by more than"),
-    ):
-        if pairs:
-            cells = ", ".join(long_name(pair.new.cell) for pair in pairs)
-            advice = f"; {needed}" if (needed := remedy(pairs)) else ""
-            streams.complain(f"{finding} {100 * limit:g} %: {cells}{advice}")
-    return SLOWDOWN if slower else 0
+    return 0 if limit is None else status_of(comparison, limit, streams)
 
 
 def _read_timed(path: Path) -> list[CellResult]:
@@ -162,18 +150,22 @@ def _of_environment(
     environment: str, results: Sequence[CellResult], path: Path
 ) -> list[CellResult]:
     """Return the results of an environment, under the names of the original contenders."""
-    known = list(dict.fromkeys(result.environment for result in results))
+    # A cell that was not measured has no metadata of its own.
+    facts = {result.cell.contender: result for result in results if result.measured}
+    known = list(dict.fromkeys(result.environment for result in facts.values()))
     if environment not in known:
         raise UserError(
             f"--environment: no {environment!r} in {path}; {suggestion(environment, known)}"
         )
-    return [
-        replace(
-            result,
-            cell=replace(result.cell, contender=result.variant_of or result.cell.contender),
-        )
-        for result in results
+    originals = {
+        name: result.variant_of or name
+        for name, result in facts.items()
         if result.environment == environment
+    }
+    return [
+        replace(result, cell=replace(result.cell, contender=originals[result.cell.contender]))
+        for result in results
+        if result.cell.contender in originals
     ]
 
 
@@ -220,7 +212,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Say which of two is faster, by how much, and whether the difference is significant."
     )
-    parser.epilog = "Exit status: 0, or 1 if --fail-above finds a slowdown; 2 bad usage."
+    parser.epilog = "Exit status: 0, or 1 if --fail-above finds a slowdown or a lack; 2 bad usage."
     parser.add_argument(
         "files", nargs="+", type=result_to_read, metavar="FILE",
         help="files that -o or --append has named, those of a contender beside them, or last",
@@ -247,8 +239,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--fail-above", type=percentage, metavar="PERCENT",
-        help="exit with status 1 if NEW takes more than PERCENT longer: the difference is "
-        "significant, and its whole interval lies above PERCENT",
+        help="exit with status 1 if NEW takes more than PERCENT longer (the difference is "
+        "significant, and its whole interval lies above PERCENT), or has no figure of a cell of "
+        "BASE: it is not there, failed or cannot keep up",
     )  # fmt: skip
     parser.add_argument(
         "-v", "--verbose", action="store_true",

@@ -56,6 +56,8 @@ class Options:
     only: Sequence[str]
     variants: VariantOptions
     """The environments of ``--against`` and the values of ``--define``."""
+    fail_above: float | None
+    """The slowdown that a variant of ``--against`` may have, as a fraction; ``None`` for any."""
     hosts: str | None
     """The Dask cluster that the clients are on."""
     sweep: Sweep
@@ -164,7 +166,9 @@ def _check_combinations(given: argparse.Namespace) -> None:
         )
     _check_pace(given)
     local = {"--python": given.python != sys.executable, "--leaks": given.leaks, **memory}
-    if given.against:
+    if not given.against:
+        _refuse({"--fail-above": given.fail_above is not None}, "needs --against")
+    else:
         _refuse(local, "is about this Python; leave it out with --against")
     if given.hosts is not None:
         if given.log and given.log not in LEVELS:

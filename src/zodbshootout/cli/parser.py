@@ -233,6 +233,11 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
             "repeated",
         ),
         option(
+            "--fail-above PERCENT", type=values.percentage,
+            help="exit with status 1 if a contender takes more than PERCENT longer with WHAT of "
+            "--against, or has no figure then, as zodbshootout compare does",
+        ),
+        option(
             "--baseline NAME",
             help="compare the others with that contender below the table (default: the first)",
         ),

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from zodbshootout.cli.destination import check_like, check_other_files, result_files
+from zodbshootout.cli.gate import status_of
 from zodbshootout.cli.launching import check_hosts, launcher_for, on_hosts, open_all
 from zodbshootout.cli.options import Options
 from zodbshootout.cli.output import Streams, print_line, project_url
@@ -41,6 +42,7 @@ from zodbshootout.reports import text
 from zodbshootout.reports.headings import ResultSet
 from zodbshootout.reports.sections import whole_report
 from zodbshootout.reports.tables import make_report, tables_with_comparisons
+from zodbshootout.results.comparison import compare
 from zodbshootout.results.files import ResultFiles
 from zodbshootout.results.result import CellResult, long_name
 from zodbshootout.scheduling.plan import Plan, make_plan
@@ -107,6 +109,7 @@ def run(options: Options, streams: Streams) -> int:
         if message:
             streams.complain(message)
         status = _report(shootout.store.results, files, options, streams) or status
+        status = _gate(status, shootout.store.results, plan, options, streams)
     return streams.status_after(status, files.combined)
 
 
@@ -267,6 +270,26 @@ def _report(
         for line in _next_commands(results, files.combined):
             streams.say(line)
     return max(statuses, default=ALL_MEASURED)
+
+
+def _gate(
+    status: int, results: Sequence[CellResult], plan: Plan, options: Options, streams: Streams
+) -> int:
+    """Compare the variants of ``--against`` with their originals as ``--fail-above`` says.
+
+    Return the status of what it finds, or else that of the run.
+    """
+    if options.fail_above is None or status == INTERRUPTED:
+        return status
+    findings = ALL_MEASURED
+    for variant in plan.contenders:
+        base, new = (
+            [result for result in results if result.cell.contender == name]
+            for name in (variant.variant_of, variant.name)
+        )
+        comparison = compare(base, new, across=True)
+        findings = max(findings, status_of(comparison, options.fail_above, streams))
+    return findings or status
 
 
 def _next_commands(results: Sequence[CellResult], path: Path) -> Iterator[str]:

@@ -1,0 +1,118 @@
+"""``--fail-above``: what is slower, and what is no longer measured."""
+
+from __future__ import annotations
+
+import io
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.cli.test_compare import run, side, write
+from tests.reports.test_rates import result as at_a_rate
+from tests.results.test_comparison import in_rounds
+from tests.runs import cell, failed, unsupported
+from zodbshootout.cli.gate import status_of
+from zodbshootout.cli.output import Streams, console_on
+from zodbshootout.client.outcome import Failure
+from zodbshootout.results.comparison import compare
+from zodbshootout.results.result import CellResult
+
+BENCHMARKS = ("add", "update", "cold", "hot")
+
+
+def gate(base: Sequence[CellResult], new: Sequence[CellResult], limit: float = 0.05) -> int:
+    streams = Streams(console_on(io.StringIO()), console_on(io.StringIO()), None)
+    return status_of(compare(base, new, across=True), limit, streams)
+
+
+def some_side(contender: str, times: Sequence[float]) -> list[CellResult]:
+    return [
+        in_rounds(contender, [[seconds, seconds * 1.01]] * 3, benchmark)
+        for benchmark, seconds in zip(BENCHMARKS, times, strict=True)
+    ]
+
+
+BREAKS: Sequence[Callable[[CellResult], CellResult | None]] = (
+    lambda result: None,
+    lambda result: CellResult(result.cell),
+    lambda result: failed(result.cell, "wrong data"),
+    lambda result: unsupported(result.cell, "read only"),
+    lambda result: result.failed(Failure("no more room")),
+    lambda result: replace(result.failed(Failure("no more room")), runs=result.runs[:1]),
+)
+
+
+@settings(max_examples=2000, deadline=None)
+@given(chance=st.integers(0, 2**64).map(random.Random))
+def test_breaking_a_cell_never_opens_the_gate(chance: random.Random) -> None:
+    base = some_side("a", [1.0] * 4)
+    new = some_side("b", chance.choices([0.5, 1.0, 1.04, 1.2], k=4))
+    before = gate(base, new)
+    broken: list[CellResult | None] = [*new]
+    for number in chance.sample(range(4), chance.randint(1, 4)):
+        broken[number] = chance.choice(BREAKS)(new[number])
+    after = gate(base, [result for result in broken if result is not None])
+    assert after >= before
+    assert after == 1
+
+
+def test_a_gate_passes_what_the_base_did_not_measure_either() -> None:
+    base = [*some_side("a", [1.0] * 4)[:2], failed(cell("cold", "a"), "broken")]
+    new = [*some_side("b", [1.0] * 4)[:2], failed(cell("cold", "b"), "broken")]
+    assert gate(base, new) == 0
+    assert gate(base, some_side("b", [1.0] * 4)) == 0
+
+
+@pytest.mark.parametrize(
+    ("base", "new", "status"),
+    [({}, {}, 0), ({}, {"part_of_schedule": 0.5}, 1), ({"part_of_schedule": 0.5}, {}, 0),
+     ({"part_of_schedule": 0.5}, {"part_of_schedule": 0.5}, 0)],
+)  # fmt: skip
+def test_a_contender_that_no_longer_keeps_up_is_a_finding(
+    base: dict[str, float], new: dict[str, float], status: int
+) -> None:
+    others = [at_a_rate("a", 40)], [at_a_rate("b", 40)]
+    assert gate([at_a_rate("a", 20, **base), *others[0]],
+                [at_a_rate("b", 20, **new), *others[1]]) == status  # fmt: skip
+
+
+def test_each_loss_is_a_line_with_its_reason(tmp_path: Path) -> None:
+    base = write(tmp_path / "a.json", *side("fs", 1.0, 1), at_a_rate("fs", 20))
+    new = write(
+        tmp_path / "b.json",
+        *side("fs", 1.0, 5)[:1],
+        failed(cell("hot", "fs"), "wrong data"),
+        at_a_rate("fs", 20, part_of_schedule=0.5),
+    )
+    status, _, err = run(base, new, "--fail-above", "5")
+    assert status == 1
+    assert [line.partition(", but the base has a figure: ")[::2] for line in err.splitlines()] == [
+        ("zodbshootout: failed", "fs: hot 1000x300B threads-shared-2: wrong data"),
+        ("zodbshootout: cannot keep up", "fs: update 1000x300B rate 20 threads-shared-2"),
+    ]
+    assert run(base, new)[0] == 0
+
+
+def test_a_new_side_without_any_figure_is_a_finding_and_not_bad_usage(tmp_path: Path) -> None:
+    base = write(tmp_path / "a.json", *side("fs", 1.0, 1))
+    new = write(tmp_path / "b.json", failed(cell("add", "fs"), "x"), failed(cell("hot", "fs"), "x"))
+    status, _, err = run(base, new, "--fail-above", "5")
+    assert (status, err.count("but the base has a figure")) == (1, 2)
+    assert run(base, new)[0] == 2
+
+
+def test_a_cell_that_failed_in_another_environment_is_a_finding(tmp_path: Path) -> None:
+    file = write(
+        tmp_path / "out.json",
+        *side("fs", 1.0, 1),
+        side("fs@new", 1.0, 3, beside="fs")[0],
+        failed(cell("hot", "fs@new"), "wrong data"),
+    )
+    status, _, err = run(file, "--environment", "installed", "new", "--fail-above", "5")
+    assert status == 1
+    assert err.endswith("fs: hot 1000x300B threads-shared-2: wrong data\n")

@@ -61,10 +61,26 @@ def test_the_workflow_measures_compares_and_passes_if_nothing_changed(tmp_path: 
     )
     measured = run(briefly, repository)
     assert (measured.returncode, measured.stderr) == (0, "")
-    assert "mean of 3 benchmarks" in measured.stdout
+    assert "the speed as a multiple of that of its original, for a variant" in measured.stdout
     # The noise of only three runs cannot exceed this limit.
     compared = run(steps()["Compare"].replace("5%", "10000%"), repository)
     assert (compared.returncode, compared.stderr) == (0, "")
     assert "the ratios are those of values that were taken in turn" in compared.stdout
     summary = (repository / "summary.md").read_text(encoding="utf-8")
     assert summary.count("| cold |") == 1
+
+
+def test_a_run_is_a_gate_on_what_it_measures_against(tmp_path: Path) -> None:
+    make_environment(tmp_path / "same")
+    venv.create(tmp_path / "empty", with_pip=False, symlinks=True)
+    (tmp_path / "benchmarks.conf").write_text(STORAGE, encoding="utf-8")
+    command = (
+        "zodbshootout benchmarks.conf add -c 1 -p 3 -n 2 --object-counts 5 --min-time 0.01 -q "
+        "--fail-above 10000%"
+    )
+    same = run(f"{command} --against ./same", tmp_path)
+    assert (same.returncode, same.stderr) == (0, "")
+    empty = run(f"{command} --against ./empty", tmp_path)
+    assert empty.returncode == 1
+    assert empty.stderr.count("\n") == 1
+    assert "failed, but the base has a figure: sqlite@empty: add" in empty.stderr

@@ -235,7 +235,7 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         option(
             "--fail-above PERCENT", type=values.percentage,
             help="exit with status 1 if a contender takes more than PERCENT longer with WHAT of "
-            "--against, or has no figure then, as zodbshootout compare does",
+            "--against than as installed, or has no figure then; see zodbshootout compare --help",
         ),
         option(
             "--baseline NAME",

@@ -201,7 +201,6 @@ def test_the_measures_of_a_cell_count_once_in_the_mean_over_cells() -> None:
     new = [with_tails("b", [2.0, 2.3, 1.8, 2.0], rate) for rate in (20, 40)]
     comparison = compare(base, new, across=True)
     assert len(comparison.pairs) == 4
-    assert len(comparison.cells) == 2
     assert comparison.mean is not None
     # The medians are equal, and the tails twice as long: the mean of both is 1 / sqrt(2).
     assert comparison.mean.value == pytest.approx(2**-0.5, rel=0.02)

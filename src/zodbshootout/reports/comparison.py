@@ -254,6 +254,7 @@ def _record(pair: Pair) -> dict[str, Any]:
         "verdict": pair.verdict.value,
         "runs_needed": pair.runs_needed,
         "paired": pair.speed.paired,
+        "runs_compared": pair.speed.runs,
         "base_runs": len(pair.base.runs),
         "new_runs": len(pair.new.runs),
     }

@@ -12,7 +12,7 @@ from zodbshootout.results.comparison import (
     Pair,
     Ratio,
     Verdict,
-    mean_of_cells,
+    mean_ratio,
     verdicts,
 )
 from zodbshootout.results.result import CellResult
@@ -81,6 +81,11 @@ def winner(pair: Pair, base: str, new: str, *, brief: bool = False) -> str:
         verb, better, than = ("has", "lower latency", "than")
     compared = "" if brief else f" {than} {slower}"
     return f"{faster} {verb} {times(ratio)} times {better}{compared} {interval(ratio)}"
+
+
+def speed(pairs: Iterable[Pair]) -> str:
+    """Return the words for what is compared: the speed, which at a rate is 1 / latency."""
+    return "speed (1 / latency at a rate)" if any(pair.base.paced for pair in pairs) else "speed"
 
 
 def times(ratio: Ratio) -> str:
@@ -152,8 +157,8 @@ def _overloaded(results: Iterable[CellResult]) -> Iterator[str]:
 
 def _mean(pairs: Sequence[Pair]) -> Iterator[str]:
     """Yield the geometric mean over cells, unless significant differences contradict each other."""
-    cells = list(_grouped(pairs, lambda pair: (pair.base.cell, pair.new.cell)).values())
-    mean = mean_of_cells(cells)
+    cells = {(pair.base.cell, pair.new.cell) for pair in pairs}
+    mean = mean_ratio(pairs)
     directions = {pair.verdict for pair in pairs} & SIGNIFICANT
     if len(cells) == 1 or mean is None or set(verdicts([mean])) != directions:
         return

@@ -19,6 +19,7 @@ from zodbshootout.reports.comparison import (
 )
 from zodbshootout.reports.headings import Columned, ResultSet, description, in_columns, row_titles
 from zodbshootout.reports.metrics import COUNTS, OBJECTS, PERCENTILES, Metric
+from zodbshootout.reports.ratios import speed
 from zodbshootout.reports.replay import step_charts
 from zodbshootout.reports.report import Entry, Listing, Report, Row, Style, Table
 from zodbshootout.reports.tables import check_columns, make_report, other_load
@@ -191,7 +192,8 @@ def _matrix(comparisons: Sequence[ColumnComparison]) -> Table | None:
         title = title if several[title] == 1 else f"{title}, {description(first)}"  # noqa: PLW2901
         entries = [ratio_entry(row.get(name)) or Entry("-", style=Style.DIM) for name in names]
         lines.append(Row(title, entries))
-    return Table(f"Speed as a multiple of that of {bases}", names, lines)
+    compared = speed(pair for columns in comparisons for pair in columns.comparison.pairs)
+    return Table(f"{compared.capitalize()} as a multiple of that of {bases}", names, lines)
 
 
 def _which_is_faster(comparisons: Sequence[ColumnComparison]) -> Report:

@@ -33,6 +33,7 @@ from zodbshootout.reports.headings import (
     with_measures,
 )
 from zodbshootout.reports.metrics import OBJECTS, Metric
+from zodbshootout.reports.ratios import speed
 from zodbshootout.reports.records import records_of
 from zodbshootout.reports.replay import replay_notes, replay_tables
 from zodbshootout.reports.report import Entry, Report, Row, Style, Table
@@ -419,8 +420,7 @@ def _verdicts(comparisons: Sequence[ColumnComparison]) -> Iterator[str]:
         bases = dict.fromkeys(columns.base for columns in comparisons if not columns.is_variant)
         originals = any(columns.is_variant for columns in comparisons)
         references = [*bases, *(["its original, for a variant"] if originals else [])]
-        paced = " (1 / latency at a rate)" if any(pair.base.paced for pair in pairs) else ""
         yield (
-            f"×: the speed{paced} as a multiple of that of {', or of '.join(references)}; "
+            f"×: the {speed(pairs)} as a multiple of that of {', or of '.join(references)}; "
             f"{NOT_SIGNIFICANT}: not significant"
         )

@@ -121,26 +121,20 @@ class Comparison:
     """The facts that differ, then the settings of the contenders that differ."""
 
     @property
-    def cells(self) -> list[list[Pair]]:
-        """The pairs of each cell: one, or one for each measure of iterations at a rate."""
-        cells: dict[tuple[Cell, Cell], list[Pair]] = {}
-        for pair in self.pairs:
-            cells.setdefault((pair.base.cell, pair.new.cell), []).append(pair)
-        return list(cells.values())
-
-    @property
     def mean(self) -> Ratio | None:
-        """The geometric mean of the cells' ratios whose intervals are known, if there are any.
-
-        The measures of a cell come from the same iterations, so they count as one ratio.
-        """
-        return mean_of_cells(self.cells)
+        """The geometric mean of the ratios, as :func:`mean_ratio` finds it."""
+        return mean_ratio(self.pairs)
 
 
-def mean_of_cells(cells: Iterable[Sequence[Pair]]) -> Ratio | None:
-    """Return the geometric mean of the ratios of cells whose intervals are known, if any is."""
-    ratios = [_ratio_of_cell(pairs) for pairs in cells]
-    known = [ratio for ratio in ratios if ratio.is_known]
+def mean_ratio(pairs: Iterable[Pair]) -> Ratio | None:
+    """Return the geometric mean of the ratios of cells whose intervals are known, if any is.
+
+    The measures of a cell at a rate come from the same iterations, so they count as one ratio.
+    """
+    cells: dict[tuple[Cell, Cell], list[Pair]] = {}
+    for pair in pairs:
+        cells.setdefault((pair.base.cell, pair.new.cell), []).append(pair)
+    known = [ratio for ratio in map(_ratio_of_cell, cells.values()) if ratio.is_known]
     if not known:
         return None
     runs = min(ratio.runs for ratio in known)

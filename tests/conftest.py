@@ -26,6 +26,12 @@ def full(request: pytest.FixtureRequest) -> bool:
     return bool(request.config.getoption("--full"))
 
 
+@pytest.fixture(autouse=True)
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let commands print each note on one line, whatever the width of the terminal is."""
+    monkeypatch.setenv("COLUMNS", "1000")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     generated.full = config.getoption("--full")
     # A shell's background job ignores SIGINT, and every command that a test starts would inherit

@@ -61,7 +61,7 @@ def make_pages(experiments: Sequence[Experiment], data: Path, into: Path) -> lis
 def _write_texts(run: Run, results: Sequence[CellResult], data: Path, into: Path) -> None:
     """Write the output of the command, of comparisons, and, for the tutorial, of pyperf."""
     report = make_report([ResultSet(results)])
-    _write(text.write_briefly, report, into / f"{run.name}.txt", TERMINAL)
+    _write(text.write, report, into / f"{run.name}.txt", TERMINAL)
     if run.terminal:
         _picture_terminal(run, report, into / f"{run.name}-table.svg")
     comparisons = list(_comparisons(run, results))
@@ -92,7 +92,7 @@ def _picture_terminal(run: Run, report: Report, path: Path) -> None:
     """Write a picture of a terminal's output; it loads no font from a server."""
     console = Console(record=True, width=TERMINAL, file=io.StringIO(), force_terminal=True)
     console.print(f"$ {run.command}", highlight=False)
-    text.write_briefly(report, console)
+    text.write(report, console)
     code = re.sub(r"@font-face \{\{.*?\n    \}\}\n", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
     path.write_text(console.export_svg(title="", code_format=code, unique_id="t"), encoding="utf-8")
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import re
+import shlex
 import shutil
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import pyperf
 import pytest
 
 from tests.reports.results import EVERYTHING, with_worker_metadata
+from tests.reports.test_text import noisy_run
 from tests.runs import cell, measured
 from zodbshootout.cli.main import main
 from zodbshootout.cli.output import console_on
@@ -41,7 +44,50 @@ def run(*arguments: str | Path) -> tuple[int, str, str]:
 def test_show_prints_the_table_of_the_run_byte_for_byte(out: Path) -> None:
     stream = io.StringIO()
     text.write(make_report([ResultSet(EVERYTHING)]), console_on(stream))
-    assert run("show", out) == (0, stream.getvalue(), "")
+    status, shown, stderr = run("show", out)
+    assert (status, shown.partition("Next:\n")[0], stderr) == (0, stream.getvalue(), "")
+
+
+def test_show_ends_with_commands_that_can_be_run_as_they_are(tmp_path: Path) -> None:
+    def commands(*files: Path) -> list[list[str]]:
+        _, shown, _ = run("show", *files)
+        lines = shown.partition("Next:\n")[2].splitlines()
+        assert lines[-1].startswith("Reading the table: https://")
+        return [shlex.split(line)[1:] for line in lines[:-1]]
+
+    (tmp_path / "two words").mkdir()
+    one = written(tmp_path / "two words" / "a.json", *EVERYTHING)
+    two = written(tmp_path / "b.json.gz", *EVERYTHING)
+    other = written(tmp_path / "c.json", measured(cell("add", "other"), [1.0]))
+    page = str(one.with_name("a.html"))
+    shown = [["report", str(one), "-o", page], ["show", str(one), "--format", "markdown"]]
+    assert commands(one) == [
+        ["compare", str(one), "--contender", "fs", "zeo"],
+        ["show", str(one), "--baseline", "zeo"],
+        *shown,
+    ]
+    assert commands(one, two)[0] == ["compare", str(one), str(two)]
+    assert commands(one, two, other)[0][0] == "report"
+    assert commands(one, other)[0][0] == "report"
+    for command in [*commands(one), *commands(one, two), *commands(one, other), *commands(other)]:
+        assert run(*command)[::2] == (0, "")
+
+
+def test_a_table_and_its_notes_fit_into_a_pipe(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = written(tmp_path / "out.json", *noisy_run(("filestorage", "zeo", "sqlite"), 0.1))
+    monkeypatch.setenv("COLUMNS", "80")
+    _, shown, _ = run("show", out)
+    assert max(len(line) for line in shown.splitlines() if str(tmp_path) not in line) <= 80
+    monkeypatch.setenv("COLUMNS", "200")
+    _, wide, _ = run("show", out)
+    narrow_table, wide_table = (each.partition("\n\n")[0] for each in (shown, wide))
+    # Neither a figure nor a ratio is lost, whereas intervals need room.
+    figures = re.findall(r"[\d,]{6,}|[\d.]+[M×?]", narrow_table)
+    assert figures == re.findall(r"[\d,]{6,}|[\d.]+[M×?]", wide_table)
+    assert len(figures) == 7 * (3 + 2)
+    assert (narrow_table.count(" to "), wide_table.count(" to ")) == (0, 7 * 2)
 
 
 def test_results_are_read_as_they_were_written(tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ def environment(directory: Path, **more: str) -> dict[str, str]:
         "TMPDIR": str(temporary),
         "XDG_DATA_HOME": str(directory / "data"),
         "PYTHONPATH": f"{TESTS}{os.pathsep}{SOURCES}",
-        "COLUMNS": "200",
+        "COLUMNS": "1000",
         **more,
     }
 

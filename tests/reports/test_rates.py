@@ -141,7 +141,7 @@ def test_the_highest_rate_within_a_latency_limit_is_shown_as_a_rate() -> None:
     parameters = replace(made.cell.parameters, limit=LatencyLimit(99, 0.05))
     made = replace(made, cell=replace(made.cell, parameters=parameters))
     file = io.StringIO()
-    text.write_briefly(make_report([ResultSet([made])]), Console(file=file, width=100))
+    text.write(make_report([ResultSet([made])]), Console(file=file, width=100))
     assert "Iterations a second with p99 within 50 ms" in file.getvalue()
     (table,) = make_report([ResultSet([made])]).tables
     clients = made.cell.parameters.crew.size

@@ -51,7 +51,7 @@ def result(contender: str, times: int = 1, **more: Any) -> CellResult:
 
 def printed(*results: CellResult) -> str:
     file = io.StringIO()
-    text.write_briefly(make_report([ResultSet(results)]), Console(file=file, width=100))
+    text.write(make_report([ResultSet(results)]), Console(file=file, width=100))
     return file.getvalue()
 
 

@@ -18,10 +18,12 @@ from zodbshootout.client.outcome import Failure
 from zodbshootout.client.specification import MappingType
 from zodbshootout.reports import text
 from zodbshootout.reports.headings import ResultSet
+from zodbshootout.reports.report import Entry, Report, Row, Table
 from zodbshootout.reports.tables import make_report
 from zodbshootout.results.result import CellResult
 
 GOLDEN = Path(__file__).parent / "golden"
+LONG = "the_contender_with_the_longest_name"
 
 
 def print_table(console: Console, results: list[CellResult]) -> None:
@@ -124,7 +126,7 @@ def test_a_table_is_at_most_as_wide_as_the_terminal(
 ) -> None:
     stream = io.StringIO()
     report = make_report([ResultSet(noisy_run(names, noise), path=Path("out.json"))])
-    text.write_briefly(report, Console(file=stream, width=width))
+    text.write(report, Console(file=stream, width=width))
     rows = [line for line in stream.getvalue().splitlines() if line.startswith("hot")]
     assert len(rows) == (2 if len(names) > 4 and width == 80 else 1)
     tables, _, _ = stream.getvalue().partition("\n\nzeo against file")
@@ -136,7 +138,7 @@ def test_a_table_is_at_most_as_wide_as_the_terminal(
 def test_intervals_are_shown_if_there_is_room(width: int) -> None:
     stream = io.StringIO()
     report = make_report([ResultSet(noisy_run(("fs", "zeo", "pg"), 0.01))])
-    text.write_briefly(report, Console(file=stream, width=width))
+    text.write(report, Console(file=stream, width=width))
     row = next(line for line in stream.getvalue().splitlines() if line.startswith("hot"))
     assert (row.count("±"), row.count(" to ")) == {80: (0, 0), 100: (0, 2), 200: (3, 2)}[width]
 
@@ -144,7 +146,7 @@ def test_intervals_are_shown_if_there_is_room(width: int) -> None:
 def test_the_intervals_of_a_single_contender_are_shown_on_any_terminal() -> None:
     stream = io.StringIO()
     report = make_report([ResultSet(noisy_run(("fs",), 0.01))])
-    text.write_briefly(report, Console(file=stream, width=10))
+    text.write(report, Console(file=stream, width=10))
     assert stream.getvalue().count("±23%") == 7
 
 
@@ -162,8 +164,44 @@ def test_a_figure_shows_only_significant_digits() -> None:
 
 def test_a_wide_table_is_split_into_parts_with_the_first_contender_in_each() -> None:
     stream = io.StringIO()
-    print_table(Console(file=stream, width=60), EVERYTHING)
+    print_table(Console(file=stream, width=40), EVERYTHING)
     assert stream.getvalue() == (GOLDEN / "narrow.txt").read_text(encoding="utf-8")
+
+
+def test_a_note_is_wrapped_between_words_and_never_in_a_path_or_in_options() -> None:
+    path = f"/{'a-long-directory/' * 6}out.json"
+    note = (
+        "~ imprecise: 22 of 25 figures; other programs used 6% of the processors: "
+        f"--append {path} --at-most 5; see {path}"
+    )
+    stream = io.StringIO()
+    text.write(Report(notes=[note]), Console(file=stream, width=80))
+    assert stream.getvalue().splitlines()[1:] == [
+        "~ imprecise: 22 of 25 figures; other programs used 6% of the processors:",
+        f"    --append {path} --at-most 5;",
+        "    see",
+        f"    {path}",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("width", "words"),
+    [
+        (10, ["the_contender_with_the_l", "ongest_name is 1.5 times", "as fast"]),
+        (100, ["the_contender_with_the_longest_name is 1.5 times as", "fast"]),
+        (200, ["the_contender_with_the_longest_name is 1.5 times as fast"]),
+    ],
+)
+def test_a_table_that_is_too_wide_has_its_words_wrapped_but_no_number(
+    width: int, words: list[str]
+) -> None:
+    row = Row("add", [Entry("1,000,000", 1e6), Entry(f"{LONG} is 1.5 times as fast")])
+    table = Table("", [LONG, "verdict"], [row], words=frozenset({"verdict"}))
+    stream = io.StringIO()
+    text.write(Report([table]), Console(file=stream, width=width))
+    first, *others = (line.rstrip() for line in stream.getvalue().splitlines()[3:-1])
+    assert first.split(maxsplit=2) == ["add", "1,000,000", words[0]]
+    assert [line.strip() for line in others] == words[1:]
 
 
 def test_a_note_gives_the_cause_of_imprecise_figures_and_a_remedy() -> None:

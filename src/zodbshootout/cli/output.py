@@ -81,10 +81,11 @@ def project_url(name: str) -> str:
 
 
 def console_on(stream: TextIO | None) -> Console:
-    """Return a console that wraps lines on a terminal, but not in a file."""
-    file = cast("IO[str]", _TolerantStream(stream)) if stream is not None else None
-    console = Console(file=file)
-    return console if console.is_terminal else Console(file=file, width=1000)
+    """Return a console as wide as ``COLUMNS`` says, or as the terminal, by default 80 characters.
+
+    The terminal may be that of another stream, as in ``zodbshootout show last | less``.
+    """
+    return Console(file=cast("IO[str]", _TolerantStream(stream)) if stream is not None else None)
 
 
 class _TolerantStream:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import shlex
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -14,9 +13,10 @@ from zodbshootout.cli.destination import check_like, check_other_files, result_f
 from zodbshootout.cli.gate import status_of
 from zodbshootout.cli.launching import check_hosts, launcher_for, on_hosts, open_all
 from zodbshootout.cli.options import Options
-from zodbshootout.cli.output import Streams, print_line, project_url
+from zodbshootout.cli.output import Streams, print_line
 from zodbshootout.cli.progress import progress_on
 from zodbshootout.cli.report import format_for, write_report
+from zodbshootout.cli.show import next_commands
 from zodbshootout.cli.values import ASK, FORCE
 from zodbshootout.client.data import workload_objects
 from zodbshootout.client.data.trace import make_trace
@@ -233,7 +233,7 @@ def _show_plan(
         else CellResult(cell).failed(Failure(refusal, state=State.UNSUPPORTED))
         for cell in plan.cells
     ]
-    text.write_briefly(make_report([ResultSet(results)], pending="yes"), streams.out)
+    text.write(make_report([ResultSet(results)], pending="yes"), streams.out)
     effort, minutes = plan.effort, plan.estimated_seconds() / 60
     runnable = sum(result.state is State.NOT_RUN for result in results)
     cells = f"{runnable} cell{'' if runnable == 1 else 's'}"
@@ -259,7 +259,7 @@ def _report(
                 print_line(streams.err, f"{long_name(result.cell)}: {result.detail}")
     result_sets = [ResultSet(results, path=files.combined)]
     tables = tables_with_comparisons(result_sets, baseline=options.run.baseline)
-    text.write_briefly(tables, streams.out)
+    text.write(tables, streams.out)
     if not any(result.measured for result in results):
         return ALL_MEASURED
     statuses = [_show_by_pyperf(what, files.combined, streams) for what in options.show]
@@ -267,7 +267,7 @@ def _report(
     if options.report is not None:
         _write_page(result_sets, options, streams)
     if not options.quiet:
-        for line in _next_commands(results, files.combined):
+        for line in next_commands(result_sets):
             streams.say(line)
     return max(statuses, default=ALL_MEASURED)
 
@@ -290,20 +290,6 @@ def _gate(
         comparison = compare(base, new, across=True)
         findings = max(findings, status_of(comparison, options.fail_above, streams))
     return findings or status
-
-
-def _next_commands(results: Sequence[CellResult], path: Path) -> Iterator[str]:
-    """Yield commands that may be typed next, and the page that explains the table."""
-    names = list(dict.fromkeys(result.cell.contender for result in results if result.timed))
-    file = shlex.quote(str(path))
-    yield "Next:"
-    if len(names) > 1:
-        contenders = " ".join(map(shlex.quote, names[:2]))
-        yield f"  zodbshootout compare {file} --contender {contenders}"
-    page = path.with_name(f"{path.name.partition('.json')[0]}.html")
-    yield f"  zodbshootout report {file} -o {shlex.quote(str(page))}"
-    yield f"  zodbshootout show {file} --format markdown"
-    yield f"Reading the table: {project_url('Documentation')}en/latest/results.html"
 
 
 def _show_by_pyperf(what: str, path: Path, streams: Streams) -> int:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+import shlex
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from zodbshootout.cli.output import Streams
+from zodbshootout.cli.output import Streams, project_url
 from zodbshootout.cli.values import result_to_read
 from zodbshootout.reports import checked_format, formats, table_layout
 from zodbshootout.reports.headings import ResultSet
@@ -23,11 +24,41 @@ def run(options: argparse.Namespace, streams: Streams) -> int:
     write = checked_format(options.format, pictures=False)
     if options.layout == "table":
         write = table_layout(options.format)
+    result_sets = read_files(options.files)
     report = tables_with_comparisons(
-        read_files(options.files), METRICS[options.unit], options.relative_to, options.baseline
+        result_sets, METRICS[options.unit], options.relative_to, options.baseline
     )
     write(report, streams.out)
+    if options.format == "text":
+        for line in next_commands(result_sets):
+            streams.say(line)
     return 0
+
+
+def next_commands(result_sets: Sequence[ResultSet]) -> Iterator[str]:
+    """Yield commands that may be typed next, and the page that explains the table.
+
+    There are none if nothing was measured.
+    """
+    paths = [results.path for results in result_sets if results.path]
+    if not paths or not any(result.measured for sets in result_sets for result in sets.results):
+        return
+    files = " ".join(shlex.quote(str(path)) for path in paths)
+    yield "Next:"
+    first, *others = (
+        list(dict.fromkeys(result.cell.contender for result in results.results if result.timed))
+        for results in result_sets
+    )
+    if len(others) == 1 and set(first) & set(others[0]):
+        yield f"  zodbshootout compare {files}"
+    elif not others and len(first) > 1:
+        base, new = map(shlex.quote, first[:2])
+        yield f"  zodbshootout compare {files} --contender {base} {new}"
+        yield f"  zodbshootout show {files} --baseline {new}"
+    page = paths[0].with_name(f"{paths[0].name.partition('.json')[0]}.html")
+    yield f"  zodbshootout report {files} -o {shlex.quote(str(page))}"
+    yield f"  zodbshootout show {files} --format markdown"
+    yield f"Reading the table: {project_url('Documentation')}en/latest/results.html"
 
 
 def read_files(paths: Sequence[Path]) -> list[ResultSet]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -21,67 +23,78 @@ _STYLES = {
 }
 _WHOLE, _WITHOUT_INTERVALS_OF_FIGURES, _WITHOUT_INTERVALS = range(3)
 """Levels of detail of an entry, from everything to numbers alone."""
-_BRIEFLY = (_WHOLE, _WITHOUT_INTERVALS_OF_FIGURES, _WITHOUT_INTERVALS)
+_DETAILS = (_WHOLE, _WITHOUT_INTERVALS_OF_FIGURES, _WITHOUT_INTERVALS)
+_INDENT = "    "
+"""The start of the second and later lines of a note."""
+_OPTION = r"--?[a-z][\w-]*(?: (?!-)(?:'[^']*'|\S+))?"
+_OPTIONS = re.compile(rf"(?<![\w-]){_OPTION}(?: {_OPTION})*")
+"""Options and their arguments, to be copied as a whole."""
+MIN_WORDS = 24
+"""The width, in characters, to which a column of words is narrowed at most."""
 
 
 def write(report: Report, console: Console) -> None:
-    """Print the tables, the notes, the listings and the sub-reports, with all intervals.
+    """Print the tables, the notes, the listings and the sub-reports in the console's width.
 
-    A table that is too wide is printed in parts, all of which have the first column.
+    Intervals are left out of a table that has no room for them, first those of figures.  A table
+    that is still too wide is printed in parts, all of which have the first column.
     """
-    _write(report, console, [_WHOLE])
-
-
-def write_briefly(report: Report, console: Console) -> None:
-    """Print the same with those intervals that fit into the console's width."""
-    _write(report, console, _BRIEFLY)
-
-
-def tables(report: Report, console: Console) -> Iterator[RenderableType]:
-    """Yield the tables as :func:`write_briefly` prints them, without notes."""
-    for table in report.tables:
-        yield Text(f"\n{_plain(table.caption, console)}", style="bold")
-        yield from _laid_out(table, console, _BRIEFLY)
-
-
-def _write(report: Report, console: Console, details: Sequence[int]) -> None:
     if report.title:
         _print_title(console, f"{report.title}\n{'=' * len(report.title)}")
     for table in report.tables:
         _print_title(console, table.caption)
-        for number, laid_out in enumerate(_laid_out(table, console, details)):
+        for number, laid_out in enumerate(_laid_out(table, console)):
             if number:
                 console.print()
-            _print_whole(console, laid_out)
+            _print_whole(console, laid_out, _width(table, laid_out, console))
     console.print()
     for line in report.notes:
-        _print_line(console, Text(_plain(line, console)))
+        _print_lines(console, line)
     for listing in report.listings:
         _print_title(console, listing.caption)
         console.print(Text(listing.text), soft_wrap=True)
     for part in report.without_charts:
-        _write(part, console, details)
+        write(part, console)
+
+
+def tables(report: Report, console: Console) -> Iterator[RenderableType]:
+    """Yield the tables as :func:`write` prints them, without notes."""
+    for table in report.tables:
+        yield Text(f"\n{_plain(table.caption, console)}", style="bold")
+        yield from _laid_out(table, console)
 
 
 def _print_title(console: Console, title: str) -> None:
     console.print()
-    if title:
-        _print_line(console, Text(_plain(title, console), style="bold"))
+    for line in title.splitlines():
+        _print_lines(console, line, "bold")
 
 
-def _print_line(console: Console, line: Text) -> None:
-    """Print a line, which only a terminal wraps; elsewhere, paths stay whole."""
-    console.print(line, soft_wrap=not console.is_terminal)
+def _print_lines(console: Console, text: str, style: str = "") -> None:
+    """Print a text in lines that are as wide as the console, unless a path or a command is wider.
+
+    Each of these stays on one line.
+    """
+    whole = _OPTIONS.sub(lambda found: found[0].replace(" ", "\N{NO-BREAK SPACE}"), text)
+    lines = textwrap.wrap(
+        _plain(whole, console),
+        console.width,
+        subsequent_indent=_INDENT,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    for line in lines:
+        console.print(Text(line.replace("\N{NO-BREAK SPACE}", " "), style), soft_wrap=True)
 
 
-def _laid_out(table: Table, console: Console, details: Sequence[int]) -> list[RichTable]:
+def _laid_out(table: Table, console: Console) -> list[RichTable]:
     """Return the table with as much detail as fits, in parts if even the least does not fit."""
-    for detail in details:
+    for detail in _DETAILS:
         whole = _rich(table, detail, console)
         if table.words or _natural_width(whole, console) <= console.width:
             return [whole]
     # A single contender has nothing to be compared with, so its intervals are shown.
-    detail = _WHOLE if len(table.columns) == 1 else details[-1]
+    detail = _WHOLE if len(table.columns) == 1 else _DETAILS[-1]
     parts: list[list[int]] = [[0]]
     for number in range(1, len(table.columns)):
         wider = _rich(_part(table, [*parts[-1], number]), detail, console)
@@ -102,12 +115,23 @@ def _part(table: Table, numbers: Sequence[int]) -> Table:
     )
 
 
-def _print_whole(console: Console, table: RichTable) -> None:
-    """Print a table at its natural width, so that no terminal cuts off a number."""
-    width = console.width
-    console.width = max(width, _natural_width(table, console))
-    console.print(table)
+def _print_whole(console: Console, table: RichTable, width: int) -> None:
+    """Print a table in a *width* that may exceed the console's."""
+    usual = console.width
     console.width = width
+    console.print(table)
+    console.width = usual
+
+
+def _width(table: Table, laid_out: RichTable, console: Console) -> int:
+    """Return the console's width, or a greater one if numbers would be cut off otherwise."""
+    natural = _natural_width(laid_out, console)
+    if natural > console.width and table.words:
+        numbers = [at for at, column in enumerate(table.columns) if column not in table.words]
+        without_words = _natural_width(_rich(_part(table, numbers), _WHOLE, console), console)
+        words = len(table.columns) - len(numbers)
+        natural = min(natural, without_words + words * (MIN_WORDS + 2))
+    return max(console.width, natural)
 
 
 def _natural_width(table: RichTable, console: Console) -> int:
@@ -129,7 +153,8 @@ def _rich(table: Table, detail: int, console: Console) -> RichTable:
         texts = _texts([row.entries[number] for row in table.rows], detail, console)
         # rich strips trailing blanks, which would leave numbers out of line.
         width = 0 if column in table.words else max(len(column), *map(len, texts))
-        laid_out.add_column(Text(column.rjust(width)), no_wrap=True)
+        is_number = column not in table.words
+        laid_out.add_column(Text(column.rjust(width)), no_wrap=is_number, overflow="fold")
         columns.append([Text(" " * (width - len(text))) + text for text in texts])
     for row, *texts in zip(table.rows, *columns, strict=True):
         laid_out.add_row(Text(row.title), *texts)

@@ -12,6 +12,7 @@ class ByOID(Benchmark):
 
     name = "by_oid"
     title = "Read {objects} Objects by OID"
+    legend = "from the storage's cache"
     writes = False
     dataset = Dataset.READ
 

@@ -14,6 +14,7 @@ from rich.console import Console
 from tests.reports.results import EVERYTHING
 from tests.results.test_comparison import in_rounds, noisy
 from tests.runs import cell, failed, measured, unsupported
+from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.outcome import Failure
 from zodbshootout.client.specification import MappingType
 from zodbshootout.reports import text
@@ -166,6 +167,30 @@ def test_a_wide_table_is_split_into_parts_with_the_first_contender_in_each() -> 
     stream = io.StringIO()
     print_table(Console(file=stream, width=40), EVERYTHING)
     assert stream.getvalue() == (GOLDEN / "narrow.txt").read_text(encoding="utf-8")
+
+
+def test_a_note_says_what_the_benchmarks_in_the_table_read_from_or_do() -> None:
+    results = [measured(cell(name, "fs"), [1.0]) for name in ("add", "hot", "their_own")]
+    note = (
+        "add: put new objects into a mapping, commit; hot: from the storage's cache, if it has one"
+    )
+    assert f"\n{note}\n" in printed(results)
+    legends = {name: benchmark.legend for name, benchmark in benchmarks().items()}
+    assert all(legends.values())
+    assert not any(set(legend) & set(";:.") for legend in legends.values())
+
+
+def test_a_note_says_that_cold_is_not_from_disk_and_which_caches_were_in_memory() -> None:
+    def cold(benchmark: str, contender: str, caches: str) -> CellResult:
+        return measured(cell(benchmark, contender), [1.0], uncleared_caches=caches)
+
+    fs, pg, memory = "operating system", "PostgreSQL server, operating system", "none"
+    start = "not from disk: still in memory were these caches: "
+    one = printed([cold("cold", "fs", fs), cold("cold", "pg", pg), cold("cold", "memory", memory)])
+    assert f"cold is {start}operating system (fs, pg); PostgreSQL server (pg)\n" in one
+    several = printed([cold("cold", "fs", fs), cold("load", "fs", fs), cold("load", "pg", pg)])
+    assert f"cold, load are {start}operating system (fs, pg); PostgreSQL server (pg)\n" in several
+    assert "from disk" not in printed([cold("cold", "memory", memory)])
 
 
 def test_a_note_is_wrapped_between_words_and_never_in_a_path_or_in_options() -> None:

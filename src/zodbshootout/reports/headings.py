@@ -123,6 +123,14 @@ def title_of(result: CellResult, axis: str = "") -> str:
     return ", ".join(filter(None, [title, paced, result.measure]))
 
 
+def legend(names: Iterable[str]) -> Iterator[str]:
+    """Yield a line on what the named benchmarks have on the clock or read from, if it is known."""
+    known = benchmarks()
+    legends = {name: known[name].legend for name in names if name in known}
+    if listed := [f"{name}: {words}" for name, words in legends.items() if words]:
+        yield "; ".join(listed)
+
+
 def extent(result: CellResult) -> tuple[float, ...]:
     """Return the key by which tables and charts are sorted."""
     parameters = result.cell.parameters

@@ -27,6 +27,7 @@ from zodbshootout.reports.headings import (
     extent,
     group_of,
     in_columns,
+    legend,
     rate_caption,
     row_titles,
     title_of,
@@ -121,9 +122,11 @@ def make_report(
     # A sweep begins with its smallest crews and objects.
     ordered = sorted(groups.values(), key=lambda group: extent(group[0][1]))
     tables = [table for group in ordered if (table := _table(group, scale)).rows]
+    rows = {row.title.partition(" ")[0] for table in tables for row in table.rows}
+    legends = legend(name for name in _benchmarks(cells) if name in rows)
     if metric is OBJECTS and relative_to is None:
         tables += replay_tables(cells)
-    notes = [*_verdicts(comparisons), *footnotes.lines(), *_remarks(cells)]
+    notes = [*_verdicts(comparisons), *footnotes.lines(), *legends, *_remarks(cells)]
     if relative_to is None and metric.name in _MEANS:
         notes += _imprecision(result_sets, baseline)
     return Report(tables, notes, list(records_of(result_sets)))
@@ -312,15 +315,26 @@ def _remarks(cells: Sequence[Columned]) -> Iterator[str]:
     if restarted:
         places = _places(restarted, _benchmarks(cells))
         yield f"{places}: servers restarted before each value"
-    uncleared = [(column, result) for column, result in cells if result.uncleared_caches]
-    if uncleared:
-        caches = dict.fromkeys(
-            f"{column}: {result.uncleared_caches}" for column, result in uncleared
-        )
-        yield f"{', '.join(_benchmarks(uncleared))}: not emptied: {'; '.join(caches)}"
+    yield from _caches_left(cells)
     yield from replay_notes(cells)
     yield from _warming_up(cells)
     yield from _slow_hosts(cells)
+
+
+def _caches_left(cells: Sequence[Columned]) -> Iterator[str]:
+    """Return a line that names the caches which cold reads may have been served from."""
+    uncleared = [(column, result) for column, result in cells if result.uncleared_caches]
+    caches: dict[str, dict[str, None]] = {}
+    for column, result in uncleared:
+        for cache in result.uncleared_caches.split(", "):
+            caches.setdefault(cache, {})[column] = None
+    if caches:
+        names = _benchmarks(uncleared)
+        listed = "; ".join(f"{cache} ({', '.join(columns)})" for cache, columns in caches.items())
+        yield (
+            f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} not from disk: "
+            f"still in memory were these caches: {listed}"
+        )
 
 
 def _warming_up(cells: Sequence[Columned]) -> Iterator[str]:

@@ -20,6 +20,7 @@ class Add(Benchmark):
 
     name = "add"
     title = "Add {objects} Objects"
+    legend = "put new objects into a mapping, commit"
     topic = WRITING
     dataset = Dataset.ADD
 

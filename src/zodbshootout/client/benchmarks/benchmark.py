@@ -67,6 +67,8 @@ class Benchmark:
     """Its name on the command line."""
     title: ClassVar[str]
     """Its row in the table; ``{objects}`` stands for the objects of an iteration."""
+    legend: ClassVar[str] = ""
+    """What is on the clock or, if it reads, where from: a few words for the line below a table."""
     dataset: ClassVar[Dataset | None]
     """The objects that the database must contain; ``None`` if it needs none."""
     counted: ClassVar[str] = "objects"

@@ -53,6 +53,7 @@ class Cold(ColdReading):
 
     name = "cold"
     title = "Read {objects} Cold Objects"
+    legend = "from the server or the file, the client's caches empty"
 
     def check_use(self, use: CacheUse, done: int) -> None:
         # Each mapping is loaded twice, see find_mapping; the second load is a hit.
@@ -69,6 +70,7 @@ class PrefetchCold(ColdReading):
 
     name = "prefetch_cold"
     title = "Read {objects} Cold Prefetched Objects"
+    legend = "as cold, after a prefetch of all objects"
 
     @classmethod
     def refusal(cls, info: StorageInfo, parameters: Parameters) -> str | None:

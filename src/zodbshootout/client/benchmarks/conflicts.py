@@ -143,6 +143,7 @@ class Conflicts(Conflicting):
 
     name = "conflicts"
     title = "Conflicting Updates in {objects} Objects"
+    legend = "change objects that all clients change, commit, repeat after a conflict"
     dataset = Dataset.CONFLICTS
     step = 2
 
@@ -175,6 +176,7 @@ class ConflictsMap(Conflicts):
 
     name = "conflicts_map"
     title = "Conflicting Updates in a BTree of {objects}"
+    legend = "as conflicts, and assign the objects to their keys"
 
     @classmethod
     def fitted(cls, parameters: Parameters) -> Parameters:
@@ -200,6 +202,7 @@ class ReadCurrentConflicts(Conflicting):
 
     name = "readCurrent_conflicts"
     title = "Update {objects}, readCurrent {objects} of Another"
+    legend = "change objects, confirm that another client's are current, commit"
     dataset = Dataset.NEIGHBOURS
 
     @classmethod

@@ -28,6 +28,7 @@ class TwoPhaseCommit(BareTransaction):
 
     name = "tpc"
     title = "Two-Phase Commits of Nothing"
+    legend = "commit nothing, by the storage alone"
 
     @classmethod
     def most_at_once(cls, parameters: Parameters) -> int:  # noqa: ARG003
@@ -72,6 +73,7 @@ class ExplicitCommit(EmptyCommit):
 
     name = "ex_commit"
     title = "Empty Explicit Commits"
+    legend = "begin and commit an empty transaction"
 
     def run(self) -> None:
         self.client.transactions.begin()
@@ -86,6 +88,7 @@ class ImplicitCommit(EmptyCommit):
 
     name = "im_commit"
     title = "Empty Implicit Commits"
+    legend = "commit an empty transaction"
 
     def set_up(self) -> None:
         self.client.transactions = TransactionManager(explicit=False)

@@ -33,6 +33,7 @@ class Hot(ConnectedReading):
 
     name = "hot"
     title = "Read {objects} Hot Objects"
+    legend = "from the storage's cache, if it has one"
     topic = FROM_CACHE
 
     def prepare(self) -> None:
@@ -61,6 +62,7 @@ class Steamin(ConnectedReading):
 
     name = "steamin"
     title = "Read {objects} Steamin' Objects"
+    legend = "from the connection's cache"
     topic = ""
 
     @classmethod

@@ -14,6 +14,7 @@ class Load(ColdReading):
 
     name = "load"
     title = "Load {objects} Cold Records One by One"
+    legend = "as cold, by the storage's load alone"
     between = None  # type: ignore[assignment]
 
     @classmethod

@@ -24,6 +24,7 @@ class NewOID(Benchmark):
 
     name = "new_oid"
     title = "Allocate {objects} OIDs"
+    legend = "allocate OIDs"
     dataset = None
     counted = "OIDs"
 

@@ -18,6 +18,7 @@ class ReadCurrent(Benchmark):
 
     name = "readCurrent"
     title = "readCurrent {objects} Objects"
+    legend = "confirm that loaded objects are current, commit"
     dataset = Dataset.READ
 
     def prepare(self) -> None:

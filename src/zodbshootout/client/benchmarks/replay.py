@@ -100,6 +100,7 @@ class Replay(Benchmark):
 
     name = "replay"
     title = "Replayed Transactions"
+    legend = "the recorded calls of the storage, transaction by transaction"
     dataset = Dataset.WORKLOAD
     counted = "transactions"
     topic = "replaying"

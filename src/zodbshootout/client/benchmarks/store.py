@@ -21,6 +21,7 @@ class Store(Benchmark):
 
     name = "store"
     title = "Store {objects} Raw Records"
+    legend = "store new records and commit, by the storage alone"
     topic = WRITING
     dataset = None
 

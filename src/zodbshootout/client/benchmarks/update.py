@@ -18,6 +18,7 @@ class Update(Benchmark):
 
     name = "update"
     title = "Update {objects} Objects"
+    legend = "change loaded objects, commit"
     topic = WRITING
     dataset = Dataset.UPDATE
 

@@ -15,6 +15,7 @@ class Warm(OpeningReading):
 
     name = "warm"
     title = "Read {objects} Warm Objects"
+    legend = "from a persistent or shared cache, else as cold"
     topic = FROM_CACHE
 
     @classmethod

@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from docutils.core import publish_doctree
@@ -19,6 +21,7 @@ from zodbshootout.reports import format_named
 from zodbshootout.reports.headings import ResultSet
 from zodbshootout.reports.metrics import COUNTS, METRICS
 from zodbshootout.reports.tables import make_report
+from zodbshootout.results.result import CellResult
 
 GOLDEN = Path(__file__).parent / "golden"
 OTHERS = [measured(cell("add", "fs"), [0.04]), failed(cell("add", "zeo"), "gone | away")]
@@ -85,21 +88,22 @@ def test_docutils_reads_special_characters_in_restructured_text_literally() -> N
     assert "x_ *y |z|" in tree.astext()
 
 
-def test_latencies_of_all_runs_are_merged() -> None:
+def latency_metadata(durations: Sequence[float]) -> dict[str, Any]:
+    """Return the metadata of a run whose iterations took that long."""
     from zodbshootout.client.protocol import Latencies
     from zodbshootout.workers.summary import histogram
 
-    runs = []
-    for durations in ([0.001] * 99 + [0.5], [0.002] * 100):
-        latencies = Latencies()
-        latencies.record(durations)
-        encoded = histogram(latencies).encode().decode("ascii")
-        runs.append(
-            measured(
-                cell("add", "fs"), [1.0], latency_histogram=encoded,
-                latency_max_s=latencies.longest,
-            )
-        )  # fmt: skip
+    latencies = Latencies()
+    latencies.record(durations)
+    encoded = histogram(latencies).encode().decode("ascii")
+    return {"latency_histogram": encoded, "latency_max_s": latencies.longest}
+
+
+def test_latencies_of_all_runs_are_merged() -> None:
+    runs = [
+        measured(cell("add", "fs"), [1.0], **latency_metadata(durations))
+        for durations in ([0.001] * 99 + [0.5], [0.002] * 100)
+    ]
     both = runs[0].with_run(runs[1].benchmark())
     # 99 iterations of both runs took 1 ms, and the 100th of 200 took 2 ms.
     assert METRICS["p50"].value(both) == pytest.approx(0.002, rel=0.01)
@@ -138,16 +142,9 @@ def test_a_benchmark_that_is_not_installed_has_its_name_as_title() -> None:
 
 
 def test_no_percentile_is_longer_than_the_longest_latency() -> None:
-    from zodbshootout.client.protocol import Latencies
-    from zodbshootout.workers.summary import histogram
-
-    latencies = Latencies()
-    latencies.record([1.2345678] * 100)
-    encoded = histogram(latencies).encode().decode("ascii")
-    result = measured(
-        cell("add", "fs"), [1.0], latency_histogram=encoded, latency_max_s=latencies.longest
-    )
-    assert METRICS["p99"].value(result) == METRICS["max"].value(result) == latencies.longest
+    result = measured(cell("add", "fs"), [1.0], **latency_metadata([1.2345678] * 100))
+    assert METRICS["p99"].value(result) == METRICS["max"].value(result)
+    assert METRICS["max"].value(result) == result.metadata["latency_max_s"]
 
 
 def test_the_standard_deviation_covers_the_values_of_all_runs() -> None:
@@ -161,3 +158,28 @@ def test_the_hit_rate_of_a_cache_is_never_above_one() -> None:
     hits = next(metric for metric in COUNTS if metric.name == "hits")
     assert hits.value(measured(cell("add", "zeo"), [1.0], storage_cache_hits=102, loads=100)) == 1.0
     assert hits.value(measured(cell("add", "zeo"), [1.0], storage_cache_hits=51, loads=100)) == 0.51
+
+
+def test_the_caption_of_a_latency_says_of_how_many_objects() -> None:
+    def caption(*results: CellResult) -> str:
+        return written("text", ResultSet(results), unit="p99").splitlines()[1].partition(" (")[0]
+
+    start = "Latency, 99th percentile, per iteration of"
+    latencies = latency_metadata([0.1] * 100)
+    add = measured(cell("add", "fs"), [1.0], work_per_iteration=1000, **latencies)
+    load = measured(cell("load", "fs"), [1.0], work_per_iteration=1, **latencies)
+    few = measured(cell("add", "fs", objects=10), [1.0], work_per_iteration=10, **latencies)
+    tpc = measured(cell("tpc", "fs", objects=0), [1.0], work_per_iteration=1, **latencies)
+    half = measured(cell("conflicts", "fs"), [1.0], work_per_iteration=500, **latencies)
+    assert caption(add) == f"{start} 1000 objects"
+    assert f"{start} 1000 objects (load: 1, conflicts: 500) (less" in written(
+        "text", ResultSet([add, load, half]), unit="p99"
+    )
+    assert caption(add, few) == f"{start} n objects"
+    assert f"{start} n objects (load: 1, conflicts: 0.5 n) (less" in written(
+        "text", ResultSet([add, few, load, half]), unit="p99"
+    )
+    assert caption(tpc) == f"{start} 1 transaction"
+    assert caption(failed(cell("add", "fs"), "gone")).endswith("per iteration")
+    mean = written("text", ResultSet([add]), unit="seconds")
+    assert "Mean seconds per iteration of 1000 objects (less is better)" in mean

@@ -20,6 +20,7 @@ from zodbshootout.reports.headings import (
     extent,
     rate_caption,
     title_of,
+    with_work,
 )
 from zodbshootout.reports.metrics import METRICS, OBJECTS, Metric
 from zodbshootout.reports.report import Chart, Kind, Point
@@ -100,7 +101,8 @@ class MetricCharts:
             if (point := self._point(column, result_of_column, axis)) is not None
         ]
         rates = self.metric is OBJECTS
-        caption = rate_caption(result) if rates else self.metric.caption
+        results = [result for _, result in group]
+        caption = rate_caption(result) if rates else with_work(self.metric.caption, results, axis)
         chart = Chart(
             Kind.CURVES if axis else Kind.BARS,
             title_of(result, axis),
@@ -286,7 +288,7 @@ def distributions(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator
             title_of(result),
             subtitle=description(result),
             x_title="percentile of the iterations",
-            y_title="latency of an iteration (less is better)",
+            y_title=f"{with_work('latency per iteration', [result])} (less is better)",
             points=[point for cell in row for point in _percentiles(*cell)],
             columns=columns,
             in_seconds=True,

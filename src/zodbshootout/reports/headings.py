@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePath
@@ -74,6 +75,29 @@ def rate_caption(result: CellResult) -> str:
         return f"{counted(result)} per second"
     iterations = "transactions" if parameters.workload.name else "iterations"
     return f"{iterations} a second with {parameters.limit.sentence}"
+
+
+def with_work(caption: str, results: Sequence[CellResult], axis: str = "") -> str:
+    """Add to a caption that ends in ``per iteration`` what an iteration of the *results* is.
+
+    *axis* is the parameter that varies along a chart's axis or from row to row.
+    """
+    works = {result.cell.benchmark: _work(result, axis) for result in results if result.measured}
+    if not caption.endswith("per iteration") or not works:
+        return caption
+    ((usual, _),) = Counter(works.values()).most_common(1)
+    others = [f"{benchmark}: {work}" for benchmark, work in works.items() if work != usual]
+    exceptions = f" ({', '.join(others)})" if others else ""
+    noun = counted(results[0]).removesuffix("s" if usual == "1" else "")
+    return f"{caption} of {usual} {noun}{exceptions}"
+
+
+def _work(result: CellResult, axis: str) -> str:
+    """Return the work of an iteration, or that as a multiple of the number of objects, ``n``."""
+    work, objects = result.work_per_iteration, result.cell.parameters.objects
+    if axis != OBJECTS_AXIS or work == 1:
+        return f"{work:.0f}"
+    return "n" if work == objects else f"{work / objects:.2g} n"
 
 
 def group_of(result: CellResult) -> tuple[object, ...]:

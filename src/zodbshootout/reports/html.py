@@ -95,9 +95,11 @@ def _position(chart: Chart, x: float) -> str:
 
 
 def _percentiles(parts: Sequence[Report]) -> dict[str, str]:
-    """Return the captions of the percentiles for which the page has tables, by name."""
+    """Return the words for the percentiles for which the page has tables, by name."""
     names = {table.percentile for part in parts for table in part.tables}
-    return {metric.name: metric.caption for metric in PERCENTILES if metric.name in names}
+    return {
+        metric.name: metric.caption.split(", ")[1] for metric in PERCENTILES if metric.name in names
+    }
 
 
 def _bundle() -> str:

@@ -63,10 +63,10 @@ def _percentile(percentile: float) -> Callable[[CellResult], float | None]:
 
 OBJECTS = Metric("objects", "Objects per second", _objects, better="more")
 PERCENTILES = (
-    Metric("p50", "Latency, 50th percentile", _percentile(50)),
-    Metric("p90", "Latency, 90th percentile", _percentile(90)),
-    Metric("p99", "Latency, 99th percentile", _percentile(99)),
-    Metric("max", "Latency, longest", lambda result: result.longest_latency),
+    Metric("p50", "Latency, 50th percentile, per iteration", _percentile(50)),
+    Metric("p90", "Latency, 90th percentile, per iteration", _percentile(90)),
+    Metric("p99", "Latency, 99th percentile, per iteration", _percentile(99)),
+    Metric("max", "Latency, longest, per iteration", lambda result: result.longest_latency),
 )
 """The metrics of latencies, of which a page shows one at a time."""
 _SECONDS = Metric("seconds", "Mean seconds per iteration", lambda result: result.mean)

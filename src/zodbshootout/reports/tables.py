@@ -32,6 +32,7 @@ from zodbshootout.reports.headings import (
     row_titles,
     title_of,
     with_measures,
+    with_work,
 )
 from zodbshootout.reports.metrics import OBJECTS, Metric
 from zodbshootout.reports.ratios import speed
@@ -232,7 +233,10 @@ def _line_title(title: str, result: CellResult) -> str:
 
 def _caption(results: Sequence[CellResult], scale: _Scale) -> str:
     better = scale.metric.better
+    axis = data_axis(results)
     figures = scale.metric.caption
+    if better == "less":
+        figures = with_work(figures, results, axis)
     parameters = results[0].cell.parameters
     if any(result.measured and result.unit == "byte" for result in results):
         figures, better = "Memory of a worker", "less"
@@ -247,7 +251,7 @@ def _caption(results: Sequence[CellResult], scale: _Scale) -> str:
         figures = f"{figures}, relative to {scale.relative_to}"
     if better == "less":
         figures = f"{figures} (less is better)"
-    return f"{figures}: {description(results[0], data_axis(results))}"
+    return f"{figures}: {description(results[0], axis)}"
 
 
 @dataclass

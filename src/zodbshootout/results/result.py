@@ -355,8 +355,13 @@ class CellResult:
         If the highest rate is searched, it is the iterations themselves that count.
         """
         parameters = self.cell.parameters
-        work = self.metadata.get("work_per_iteration", parameters.objects or 1)
-        return parameters.crew.size * (1.0 if parameters.limit.percentile else float(work))
+        work = 1.0 if parameters.limit.percentile else self.work_per_iteration
+        return parameters.crew.size * work
+
+    @property
+    def work_per_iteration(self) -> float:
+        """The objects, or transactions, of an iteration of one client."""
+        return float(self.metadata.get("work_per_iteration", self.cell.parameters.objects or 1))
 
 
 def _compact(run: pyperf.Run) -> pyperf.Run:

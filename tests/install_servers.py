@@ -122,6 +122,12 @@ REQUIREMENTS = (
         "chromium",
         "brew install --cask chromium",
     ),
+    Requirement(
+        "strace",
+        lambda: sys.platform != "linux" or shutil.which("strace") is not None,
+        "strace",
+        "",  # Linux only
+    ),
     # There is a wheel of pylibmc for some versions of Python only.
     Requirement(
         "the headers of libmemcached, for pylibmc",

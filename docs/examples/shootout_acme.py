@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from zodbshootout.client.storage_info import OPERATING_SYSTEM, CacheUse, Sharing
+from zodbshootout.client.storage_info import OPERATING_SYSTEM, CacheUse, Durability, Sharing
 from zodbshootout.client.storages import StorageType
 
 
@@ -12,6 +12,7 @@ class AcmeStorageType(StorageType):
     storage_class = "acme.AcmeStorage"
     section_classes = ("acme.AcmeSection",)
     sharing = Sharing.EXCLUSIVE
+    durability = Durability.SYNCED
     prefetches = False
     distributions = ("acme-storage",)
 

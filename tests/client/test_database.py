@@ -17,6 +17,7 @@ from zodbshootout.client.specification import Storage
 from zodbshootout.client.storage_info import (
     OPERATING_SYSTEM,
     PICKLE_CACHE,
+    Durability,
     Sharing,
     StorageInfo,
 )
@@ -37,19 +38,23 @@ CHANGES = "<filestorage changes>\npath $here/changes.fs\n</filestorage>\n"
 READ_ONLY = FILESTORAGE.replace("</", "read-only true\n</")
 INFO = {
     FILESTORAGE: StorageInfo(
-        "FileStorage", Sharing.EXCLUSIVE, prefetches=False, stores_blobs=True,
+        "FileStorage", Sharing.EXCLUSIVE, (Durability.SYNCED, ""),
+        prefetches=False, stores_blobs=True,
         caches_left=(OPERATING_SYSTEM,), storage_classes=(FS,), versions=OURS,
     ),
     "<mappingstorage/>\n": StorageInfo(
-        "MappingStorage", Sharing.VOLATILE, prefetches=False, stores_blobs=False,
+        "MappingStorage", Sharing.VOLATILE, (Durability.IN_MEMORY, ""),
+        prefetches=False, stores_blobs=False,
         storage_classes=(MAPPING,), versions=OURS,
     ),
     "<demostorage/>\n": StorageInfo(
-        "DemoStorage", Sharing.VOLATILE, prefetches=False, stores_blobs=True,
+        "DemoStorage", Sharing.VOLATILE, (Durability.IN_MEMORY, ""),
+        prefetches=False, stores_blobs=True,
         storage_classes=(DEMO, MAPPING, MAPPING), versions=OURS,
     ),
     f"<demostorage>\n{CHANGES}{FILESTORAGE}</demostorage>\n": StorageInfo(
-        "DemoStorage", Sharing.EXCLUSIVE, prefetches=False, stores_blobs=False,
+        "DemoStorage", Sharing.EXCLUSIVE, (Durability.SYNCED, ""),
+        prefetches=False, stores_blobs=False,
         pack_flaw="DemoStorage cannot pack changes that are kept elsewhere than in its memory",
         caches_left=(OPERATING_SYSTEM,), storage_classes=(DEMO, FS, FS),
         versions=OURS,
@@ -78,12 +83,23 @@ def test_an_open_database_has_the_facts_of_relstorage(tmp_path: Path) -> None:
     leaky = version("RelStorage") == "4.3.0"
     assert ("commits what a refused transaction" in str(info.retry_flaw)) == leaky
     assert info == StorageInfo(
-        "RelStorage", Sharing.CONCURRENT, prefetches=True, stores_blobs=True,
+        "RelStorage", Sharing.CONCURRENT, (Durability.MAY_LOSE, "synchronous NORMAL"),
+        prefetches=True, stores_blobs=True,
         retry_flaw=info.retry_flaw,
         caches_left=("SQLite page cache", OPERATING_SYSTEM),
         storage_classes=("relstorage.storage.RelStorage",), driver="sqlite3",
         versions={**OURS, "RelStorage": version("RelStorage"), "SQLite": sqlite3.sqlite_version},
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("wrapping", ["", "<blobstorage>\nblob-dir $here/x\n{}</blobstorage>\n"])
+def test_a_temporary_storage_is_in_memory(wrapping: str, tmp_path: Path) -> None:
+    pytest.importorskip("tempstorage")
+    storage = "<temporarystorage>\n</temporarystorage>\n"
+    section = wrapping.format(storage) or storage
+    with opened(section, tmp_path, "%import tempstorage\n") as database:
+        info = database.info()
+    assert (info.promise, info.sharing) == ((Durability.IN_MEMORY, ""), Sharing.VOLATILE)
 
 
 def test_a_database_is_read_only_if_the_storage_for_its_changes_is(tmp_path: Path) -> None:
@@ -104,6 +120,7 @@ def test_a_database_of_an_unknown_storage_knows_no_caches(
         assert not database.knows_caches
         unknown, *_ = database.caches_left()
         assert unknown == "unknown: foreign.ForeignStorage"
+        assert database.info().promise == (Durability.UNKNOWN, "ForeignStorage")
 
 
 def test_a_reopened_database_has_another_db(tmp_path: Path) -> None:
@@ -114,7 +131,7 @@ def test_a_reopened_database_has_another_db(tmp_path: Path) -> None:
 
 
 THIRD_PARTY = """
-from zodbshootout.client.storage_info import Sharing
+from zodbshootout.client.storage_info import Durability, Sharing
 from zodbshootout.client.storages import StorageType
 
 class ForeignType(StorageType):
@@ -132,6 +149,9 @@ class ForeignType(StorageType):
 
     def own_caches(self):
         return ("foreign cache",)
+
+    def promise(self):
+        return (Durability.MAY_LOSE, "foreign")
 
     @classmethod
     def settle(cls, section):
@@ -155,6 +175,7 @@ def test_another_package_can_register_a_storage_type(
         assert database.knows_caches
         assert database.info().caches_left == (OPERATING_SYSTEM,)
         assert database.own_caches() == (PICKLE_CACHE, "foreign cache")
+        assert database.info().promise == (Durability.MAY_LOSE, "foreign")
         (section,) = sys.modules["knows_foreign"].ForeignType.settled
         assert type(section).__name__ == "ForeignSection"
         assert storages.type_of_section(section).storage_name() == "ForeignStorage"

@@ -167,6 +167,22 @@ def test_each_difference_of_versions_and_settings_is_listed_once() -> None:
     assert differences == ["version_ZEO: 6.1 against 6.2", "b: no against yes"]
 
 
+def test_another_durability_is_the_first_difference() -> None:
+    def with_metadata(**metadata: str) -> list[CellResult]:
+        return [measured(cell("add", "a"), [1.0], [1.0], **metadata)]
+
+    full = {"durability": "synced", "durability_detail": "synchronous FULL"}
+    base = with_metadata(driver="x", hostname="a", **full)
+    lost = {"durability": "may lose the last commits", "durability_detail": "synchronous NORMAL"}
+    new = with_metadata(driver="y", hostname="b", **lost)
+    assert compare(base, new).differences == [
+        "durability: synced against may lose the last commits",
+        "durability_detail: synchronous FULL against synchronous NORMAL",
+        "hostname: a against b",
+        "driver: x against y",
+    ]
+
+
 def test_a_setting_may_contain_the_separator_of_settings() -> None:
     def with_dsn(dsn: str) -> list[CellResult]:
         settings = {"dsn": dsn, "poll": "1"}

@@ -375,7 +375,8 @@ def test_a_cell_with_malformed_parameters_is_refused(
         ("part_of_schedule", "1"), ("part_of_schedule", -0.5), ("part_of_schedule", 1e-300),
         ("latency_max_s", "1"),
         ("latency_histogram", "x"), ("writing_latency_histogram", "x"), ("loads", 10**18),
-        ("work_per_iteration", 0),
+        ("work_per_iteration", 0), ("durability", 1), ("durability_detail", 1), ("sharing", 1),
+        ("server_place", 1),
     ],
 )  # fmt: skip
 def test_a_file_with_malformed_metadata_is_refused(

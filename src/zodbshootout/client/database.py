@@ -160,6 +160,7 @@ class Database:
         return StorageInfo(
             storage_name=self.storage_name,
             sharing=self.sharing,
+            promise=self._outermost.promise(),
             prefetches=hasattr(self.db.storage, "prefetch"),
             stores_blobs=self.stores_blobs,
             read_only=self.read_only,

@@ -43,6 +43,35 @@ def narrowest(sharings: Iterable[Sharing]) -> Sharing:
     return max(sharings, key=list(Sharing).index, default=Sharing.CONCURRENT)
 
 
+class Durability(enum.Enum):
+    """The effect of a power cut on transactions whose commit has returned."""
+
+    SYNCED = "synced"
+    """None: each commit waits until the disk has its data."""
+    MAY_LOSE = "may lose the last commits"
+    IN_MEMORY = "in memory"
+    """All are lost, by the end of the process at the latest."""
+    UNKNOWN = "unknown"
+
+
+Promise = tuple[Durability, str]
+"""The durability of commits, and the settings or other facts that decide it, in a few words."""
+
+
+def weakest(promises: Iterable[Promise]) -> Promise:
+    """Return the weakest of *promises*, of which there is at least one."""
+    return max(promises, key=lambda promise: list(Durability).index(promise[0]))
+
+
+class Place(enum.Enum):
+    """The machine that a server runs on."""
+
+    PRIVATE = "this machine, private"
+    """This machine, and the run has started it."""
+    HERE = "this machine"
+    ELSEWHERE = "elsewhere"
+
+
 PICKLE_CACHE = "pickle cache"
 OPERATING_SYSTEM = "operating system"
 """The names that users see for caches of records between an application and the disk."""
@@ -167,6 +196,9 @@ class StorageInfo:
     storage_name: str = "this storage"
     """The class of the outermost storage, followed by those that transparent wrappers wrap."""
     sharing: Sharing = Sharing.CONCURRENT
+    promise: Promise = (Durability.UNKNOWN, "")
+    server_place: Place | None = None
+    """Where its servers run; ``None`` if it has none."""
     prefetches: bool | None = None
     """Whether ``Connection.prefetch`` does anything; ``None`` if that is not known."""
     stores_blobs: bool | None = None

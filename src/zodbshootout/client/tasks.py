@@ -10,6 +10,7 @@ from itertools import product
 from ZODB.POSException import ReadOnlyError
 
 from zodbshootout.client.benchmarks import benchmarks
+from zodbshootout.client.connections import peers, place_of
 from zodbshootout.client.data import tree, workload_objects
 from zodbshootout.client.data.filler import fill_up
 from zodbshootout.client.data.tree import Dataset
@@ -41,9 +42,9 @@ def inspect(storage: Storage) -> StorageInfo:
 
     Exceptions of ZConfig, ZODB and the storage propagate.
     """
-    before = set(sys.modules)
+    before, others = set(sys.modules), peers()
     with Database(storage) as database:
-        info = database.info()
+        info = replace(database.info(), server_place=place_of(peers() - others))
     return replace(info, modules=tuple(sorted(sys.modules.keys() - before)))
 
 

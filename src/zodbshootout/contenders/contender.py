@@ -13,7 +13,10 @@ from typing import Any
 from zodbshootout.client.specification import Parameters, Storage
 from zodbshootout.client.storage_info import (
     Advice,
+    Durability,
     Limit,
+    Place,
+    Promise,
     Requirement,
     Sharing,
     StorageInfo,
@@ -24,10 +27,12 @@ from zodbshootout.client.storages import (
     StorageType,
     inner_sections,
     nested_sections,
+    promise_of,
     sharing_of,
     type_of_section,
     written_sections,
 )
+from zodbshootout.client.storages.zeo import BEHIND_SERVER
 from zodbshootout.config.configuration import Configuration, ServerSection
 from zodbshootout.config.environment import Environment
 from zodbshootout.config.loader import SectionText, with_names
@@ -88,8 +93,22 @@ class Contender:
 
     def opened(self, info: StorageInfo) -> Contender:
         """Return the contender with the *info* of its storage."""
-        sharing = narrowest((self.info.sharing, info.sharing))
-        return replace(self, info=replace(info, sharing=sharing))
+        is_private = self.servers and info.server_place is Place.HERE
+        known = replace(
+            info,
+            sharing=narrowest((self.info.sharing, info.sharing)),
+            promise=self._kept_by_server(info.promise),
+            server_place=Place.PRIVATE if is_private else info.server_place,
+        )
+        return replace(self, info=known)
+
+    def _kept_by_server(self, promise: Promise) -> Promise:
+        """Return the promise of the storage in its private ZEO server, if it is behind that one."""
+        served = [server for server in self.servers.values() if server.kind == "zeoserver"]
+        if promise != BEHIND_SERVER or len(served) != 1:
+            return promise
+        kept = promise_of(served[0].config.storage)
+        return promise if kept[0] is Durability.UNKNOWN else kept
 
     def on_hosts(self, cluster: Cluster) -> Contender:
         """Return the contender with the limits that clients on the hosts of a cluster have."""

@@ -397,6 +397,7 @@ def _commands(rounds: Iterable[object]) -> set[str]:
 
 
 _FACTS = (
+    "durability", "durability_detail",
     "environment", "hostname", "platform", "cpu_model_name", "cpu_count", "cpu_affinity",
     "python_implementation", "python_version", "driver", "storage_classes", "sharing",
     "corrections", "packed", "zapped", "servers_restarted", "uncleared_caches", "profiler",

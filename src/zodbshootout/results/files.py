@@ -36,7 +36,8 @@ metadata, which files of 1.0.0.dev0 have too.
 
 _TEXTS = {
     "round", "settings", "configuration", "configuration_text", "command_line",
-    "uncleared_caches", "beside", "environment",
+    "uncleared_caches", "beside", "environment", "durability", "durability_detail", "sharing",
+    "server_place",
 }  # fmt: skip
 _NUMBERS = {
     "work_per_iteration", "precision", "latency_max_s", "part_of_schedule", "other_load", "steal",

@@ -109,6 +109,7 @@ class Tasks:
         info, benchmark = contender.info, benchmarks()[cell.benchmark]
         environment = contender.environment
         versions = {**installed_versions(["zodbshootout"]), **info.versions}
+        durability, durability_detail = info.promise
         uncleared = ", ".join(contender.caches_left(restarted=restarted))
         documents = {"settings": json.dumps(contender.settings)}
         if contender.definitions:
@@ -129,7 +130,10 @@ class Tasks:
                 "configuration_hash": contender.fingerprint(),
                 **{f"version_{name}": version for name, version in versions.items()},
                 "driver": info.driver,
+                "durability": durability.value,
+                "durability_detail": durability_detail,
                 "sharing": info.sharing.value,
+                "server_place": info.server_place.value if info.server_place else "",
                 "stores_blobs": bool(info.stores_blobs),
                 "storage_classes": " over ".join(info.storage_classes),
                 "corrections": "; ".join(info.corrections),

@@ -16,12 +16,13 @@ import pytest
 from zodbshootout.client import storage_info
 from zodbshootout.client.database import Database
 from zodbshootout.client.specification import Storage
-from zodbshootout.client.storage_info import OPERATING_SYSTEM, Address
+from zodbshootout.client.storage_info import OPERATING_SYSTEM, Address, Durability
 from zodbshootout.client.storages.relstorage import RelStorageType
 from zodbshootout.client.storages.relstorage_servers import (
     address_of,
     memcached_versions,
     product_of,
+    promise_of,
     version_of,
 )
 
@@ -31,19 +32,23 @@ class Refused(Exception):  # noqa: N818
 
 
 class Adapter:
-    """An adapter with a driver whose server answers one query."""
+    """An adapter with a driver whose server answers one query, or several."""
 
-    def __init__(self, query: str = "", answer: Any = None) -> None:
+    def __init__(self, query: str = "", answer: Any = None, **answers: Any) -> None:
         self.driver = SimpleNamespace(driver_module=SimpleNamespace(Error=Refused), __name__="x")
         self.connmanager = SimpleNamespace(open_and_call=self.call)
-        self.query, self.answer = query, answer
+        self.answers = {query: answer, **answers}
+        self.answer: Any = None
 
     def call(self, callback: Callable[[Any, Any], str]) -> str:
         return callback(None, self)
 
     def execute(self, query: str) -> None:
-        if query != self.query:
+        setting = query.rpartition(" ")[2].removeprefix("@@")
+        known = query if query in self.answers else setting
+        if known not in self.answers:
             raise Refused(query)
+        self.answer = self.answers[known]
 
     def fetchone(self) -> tuple[Any]:
         return (self.answer,)
@@ -93,6 +98,77 @@ def test_an_unknown_adapter_has_an_unknown_product_and_unknown_caches() -> None:
     assert product_of(Adapter()) == (None, None)
     opened = RelStorageType(SimpleNamespace(_adapter=Adapter()))
     assert opened.caches_left() == ("unknown: types.SimpleNamespace", OPERATING_SYSTEM)
+
+
+PROMISES = {
+    "sqlite": (Sqlite3Adapter(synchronous=2, journal_mode="wal"), "synchronous FULL"),
+    "sqlite, extra": (Sqlite3Adapter(synchronous=3, journal_mode="wal"), "synchronous EXTRA"),
+    "sqlite, no WAL": (
+        Sqlite3Adapter(synchronous=3, journal_mode="delete"),
+        "synchronous EXTRA, journal_mode delete",
+    ),
+    "postgresql": (
+        PostgreSQLAdapter(fsync="on", synchronous_commit="remote_write"),
+        "synchronous_commit remote_write",
+    ),
+    "mysql": (
+        MySQLAdapter(innodb_flush_log_at_trx_commit=1, log_bin=0, sync_binlog=0),
+        "innodb_flush_log_at_trx_commit 1",
+    ),
+    "mysql, binary log": (
+        CorrectedAdapter(innodb_flush_log_at_trx_commit=b"1", log_bin=b"1", sync_binlog=b"1"),
+        "innodb_flush_log_at_trx_commit 1, sync_binlog 1",
+    ),
+}
+BROKEN_PROMISES = {
+    "sqlite": (Sqlite3Adapter(synchronous=1, journal_mode="wal"), "synchronous NORMAL"),
+    "sqlite, off": (Sqlite3Adapter(synchronous=0, journal_mode="wal"), "synchronous OFF"),
+    "sqlite, no WAL": (
+        Sqlite3Adapter(synchronous=2, journal_mode="delete"),
+        "synchronous FULL, journal_mode delete",
+    ),
+    "postgresql": (
+        PostgreSQLAdapter(fsync="on", synchronous_commit="off"),
+        "synchronous_commit off",
+    ),
+    "postgresql, no fsync": (
+        PostgreSQLAdapter(fsync="off", synchronous_commit="on"),
+        "fsync off, with which it may even be corrupt afterwards",
+    ),
+    "mysql": (
+        MySQLAdapter(innodb_flush_log_at_trx_commit=2, log_bin=0, sync_binlog=0),
+        "innodb_flush_log_at_trx_commit 2",
+    ),
+    "mysql, binary log": (
+        MySQLAdapter(innodb_flush_log_at_trx_commit=1, log_bin=1, sync_binlog=100),
+        "sync_binlog 100",
+    ),
+}
+
+
+@pytest.mark.parametrize(("adapter", "detail"), PROMISES.values(), ids=list(PROMISES))
+def test_these_settings_have_each_commit_synced(adapter: Adapter, detail: str) -> None:
+    assert promise_of(adapter) == (Durability.SYNCED, detail)
+
+
+@pytest.mark.parametrize(("adapter", "detail"), BROKEN_PROMISES.values(), ids=list(BROKEN_PROMISES))
+def test_with_these_settings_the_last_commits_may_be_lost(adapter: Adapter, detail: str) -> None:
+    assert promise_of(adapter) == (Durability.MAY_LOSE, detail)
+
+
+@pytest.mark.parametrize(
+    "adapter",
+    [
+        Sqlite3Adapter(synchronous=2),
+        PostgreSQLAdapter(fsync="on"),
+        MySQLAdapter(innodb_flush_log_at_trx_commit=1),
+        OracleAdapter(),
+        Adapter(),
+    ],
+    ids=["sqlite", "postgresql", "mysql", "oracle", "other"],
+)
+def test_durability_is_unknown_if_a_query_fails(adapter: Adapter) -> None:
+    assert promise_of(adapter)[0] is Durability.UNKNOWN
 
 
 def test_versions_omit_a_server_that_does_not_report_its_version() -> None:

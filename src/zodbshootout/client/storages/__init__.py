@@ -19,12 +19,15 @@ from ZODB.blob import BLOB_SUFFIX
 from zodbshootout.client.storage_info import (
     Advice,
     CacheUse,
+    Durability,
     Limit,
+    Promise,
     Requirement,
     Sharing,
     installed_versions,
     narrowest,
     plugins,
+    weakest,
 )
 
 ENTRY_POINTS = "zodbshootout.storages"
@@ -49,6 +52,8 @@ class StorageType:
     transparent: ClassVar[bool] = False
     """Whether it delegates all other methods to the storage that it wraps."""
     sharing: ClassVar[Sharing] = Sharing.CONCURRENT
+    durability: ClassVar[Durability] = Durability.UNKNOWN
+    """That of all its storages, except those that keep what is written in inner storages."""
     prefetches: ClassVar[bool | None] = None
     """Whether ``Connection.prefetch`` does anything; ``None`` if only the open storage says so."""
     serves_threads: ClassVar[bool] = True
@@ -130,6 +135,13 @@ class StorageType:
     def keepers(self) -> Sequence[StorageType]:
         """Return the inner storages that directly get what is written to it."""
         return self.inner
+
+    def promise(self) -> Promise:
+        """Return the durability of a commit; that of a wrapper is that of what it wraps."""
+        if type(self) is StorageType:
+            return self.durability, self.name  # it may have the wrapped storage commit later
+        keepers = self.keepers()
+        return weakest(keeper.promise() for keeper in keepers) if keepers else (self.durability, "")
 
     def own_caches(self) -> tuple[str, ...]:
         """Return the names of the client-side caches that :meth:`empty_caches` empties."""
@@ -249,6 +261,13 @@ def sharing_of(section: Any) -> Sharing:
     """Return which DBs see the data of *section*, as far as its types of storages are known."""
     written = written_sections(section)
     return narrowest(type_of_section(inner).sharing_of(inner) for inner in written)
+
+
+def promise_of(section: Any) -> Promise:
+    """Return the durability of a commit, as far as the types of a section's storages say it."""
+    kind = type_of_section(section)
+    keeping = () if kind is StorageType else kind.keeping_sections(section)
+    return weakest(map(promise_of, keeping)) if keeping else (kind.durability, "")
 
 
 def settle(section: Any) -> None:

@@ -13,6 +13,7 @@ from zodbshootout.client.storage_info import (
     Advice,
     CacheUse,
     Limit,
+    Promise,
     Requirement,
     installed_versions,
     server_cache,
@@ -30,6 +31,7 @@ from zodbshootout.client.storages.relstorage_servers import (
     memcached_addresses,
     memcached_versions,
     product_of,
+    promise_of,
 )
 
 _ADAPTERS = {
@@ -131,6 +133,9 @@ class RelStorageType(StorageType):
         if adapter.config.driver == "auto":
             suitable = map(suitable_driver, class_names(type(adapter)))
             adapter.config.driver = next(filter(None, suitable), "auto")
+
+    def promise(self) -> Promise:
+        return promise_of(self.storage._adapter)
 
     def own_caches(self) -> tuple[str, ...]:
         memcached = ("memcached",) if self.storage._options.cache_servers else ()

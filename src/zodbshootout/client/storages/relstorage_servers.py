@@ -1,13 +1,13 @@
-"""The servers that RelStorage uses, a database and memcached: their addresses and versions."""
+"""The databases and memcached that RelStorage uses: addresses, versions, durability."""
 
 from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from zodbshootout.client.storage_info import Address, connect
+from zodbshootout.client.storage_info import Address, Durability, Promise, connect
 
 SQLITE = "SQLite"
 _PRODUCTS = {
@@ -22,6 +22,8 @@ _QUERIES = {
     "MySQL": "SELECT version()",
     "Oracle": "SELECT version FROM product_component_version WHERE product LIKE 'Oracle%'",
 }
+_LEVELS = {"0": "OFF", "1": "NORMAL", "2": "FULL", "3": "EXTRA"}
+"""SQLite's names for the values of ``PRAGMA synchronous``."""
 
 MEMCACHED_PORT = 11211
 _NETWORK = re.compile(
@@ -55,23 +57,84 @@ def product_of(adapter: Any) -> tuple[str | None, str | None]:
         return None, None
     if name == SQLITE:
         return name, sqlite3.sqlite_version
-    version = _result(adapter, _QUERIES[name])
+    answers = _answers(adapter, _QUERIES[name])
+    version = answers[0] if answers else None
     if name == "MySQL" and "mariadb" in (version or "").lower():
         name = "MariaDB"
     return name, version
 
 
-def _result(adapter: Any, query: str) -> str | None:
-    def execute(_: Any, cursor: Any) -> str:
-        cursor.execute(query)
-        value = cursor.fetchone()[0]
-        return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+def promise_of(adapter: Any) -> Promise:
+    """Return the durability of a commit, for which this asks the database on a new connection.
+
+    The settings are those of a session, so they include what a DSN, a user or a pragma sets.
+    """
+    name = kind_of(adapter) or "an unknown adapter"
+    queries, syncs = _SYNCING.get(name, ((), None))
+    answers = _answers(adapter, *queries)
+    if not answers or syncs is None:
+        return Durability.UNKNOWN, name
+    synced, detail = syncs(*answers)
+    return Durability.SYNCED if synced else Durability.MAY_LOSE, detail
+
+
+def _sqlite(synchronous: str, journal: str) -> tuple[bool, str]:
+    """Return whether SQLite syncs each commit (https://www.sqlite.org/pragma.html)."""
+    level, is_wal = _LEVELS.get(synchronous, synchronous), journal == "wal"
+    # Otherwise the end of a transaction is a change of the directory, which only EXTRA syncs.
+    synced = level in {"FULL", "EXTRA"} if is_wal else level == "EXTRA"
+    return synced, f"synchronous {level}{'' if is_wal else f', journal_mode {journal}'}"
+
+
+def _postgresql(fsync: str, synchronous_commit: str) -> tuple[bool, str]:
+    if fsync == "off":
+        return False, "fsync off, with which it may even be corrupt afterwards"
+    return synchronous_commit != "off", f"synchronous_commit {synchronous_commit}"
+
+
+def _mysql(flush_log: str, log_bin: str, sync_binlog: str) -> tuple[bool, str]:
+    """Return whether InnoDB syncs each commit.
+
+    A transaction that the binary log lacks is rolled back when the server recovers.
+    """
+    settings = [("innodb_flush_log_at_trx_commit", flush_log)]
+    if log_bin == "1":
+        settings.append(("sync_binlog", sync_binlog))
+    lax = [setting for setting in settings if setting[1] != "1"]
+    return not lax, ", ".join(" ".join(setting) for setting in lax or settings)
+
+
+_SYNCING: Mapping[str, tuple[Sequence[str], Callable[..., tuple[bool, str]]]] = {
+    SQLITE: (("PRAGMA synchronous", "PRAGMA journal_mode"), _sqlite),
+    "PostgreSQL": (("SHOW fsync", "SHOW synchronous_commit"), _postgresql),
+    "MySQL": (
+        (
+            "SELECT @@innodb_flush_log_at_trx_commit",
+            "SELECT @@log_bin",
+            "SELECT @@sync_binlog",
+        ),
+        _mysql,
+    ),
+}
+"""Queries for the settings that decide whether commits are synced, and what their answers mean."""
+
+
+def _answers(adapter: Any, *queries: str) -> list[str] | None:
+    """Return the answers to queries for one value each, ``None`` if one of them fails."""
+
+    def execute(_: Any, cursor: Any) -> list[str]:
+        return [_answer(cursor, query) for query in queries]
 
     try:
-        result: str = adapter.connmanager.open_and_call(execute)
-    except driver_of(adapter).driver_module.Error:  # the query may be forbidden
+        return list(adapter.connmanager.open_and_call(execute))
+    except Exception:  # noqa: BLE001 - a query may be forbidden, and each driver raises its own
         return None
-    return result
+
+
+def _answer(cursor: Any, query: str) -> str:
+    cursor.execute(query)
+    value = cursor.fetchone()[0]
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 
 def memcached_addresses(servers: str | Sequence[str] | None) -> list[Address]:

@@ -8,7 +8,9 @@ from zodbshootout.client.storage_info import (
     OPERATING_SYSTEM,
     Address,
     CacheUse,
+    Durability,
     Limit,
+    Promise,
     Requirement,
     host_and_port,
     server_cache,
@@ -19,6 +21,8 @@ from zodbshootout.client.storages import (
     remove_cached_blobs,
 )
 
+BEHIND_SERVER: Promise = (Durability.UNKNOWN, "behind a ZEO server")
+"""The promise of a ClientStorage: a server does not say what it keeps its data in."""
 _ONE_LOOP = Limit(
     "ClientStorage: each DB runs an event loop of its own, and in a process patched by "
     "gevent there can be one; use --threads shared",
@@ -55,6 +59,9 @@ class ClientStorageType(StorageType):
         command = f"runzeo -a {names[0]} -f Data.fs"
         missing = f"no ZEO server at {' or '.join(names)}; start one there: {command}"
         return [Requirement(addresses, missing)]
+
+    def promise(self) -> Promise:
+        return BEHIND_SERVER
 
     def own_caches(self) -> tuple[str, ...]:
         return ("ZEO client cache",)

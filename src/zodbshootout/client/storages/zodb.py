@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from zodbshootout.client.storage_info import OPERATING_SYSTEM, Limit, Sharing
+from zodbshootout.client.storage_info import OPERATING_SYSTEM, Durability, Limit, Sharing
 from zodbshootout.client.storages import (
     StorageType,
     inner_sections,
@@ -22,6 +22,7 @@ class FileStorageType(StorageType):
     storage_class = "ZODB.FileStorage.FileStorage.FileStorage"
     section_classes = ("ZODB.config.FileStorage",)
     sharing = Sharing.EXCLUSIVE
+    durability = Durability.SYNCED
     prefetches = False
 
     def caches_left(self) -> tuple[str, ...]:
@@ -41,10 +42,19 @@ class MappingStorageType(StorageType):
     storage_class = "ZODB.MappingStorage.MappingStorage"
     section_classes = ("ZODB.config.MappingStorage",)
     sharing = Sharing.VOLATILE
+    durability = Durability.IN_MEMORY
     prefetches = False
 
     def caches_left(self) -> tuple[str, ...]:
         return ()
+
+
+class TemporaryStorageType(MappingStorageType):
+    """tempstorage: like a MappingStorage, without old revisions."""
+
+    storage_class = "tempstorage.TemporaryStorage.TemporaryStorage"
+    section_classes = ("tempstorage.config.TemporaryStorage",)
+    distributions = ("tempstorage",)
 
 
 class DemoStorageType(StorageType):
@@ -56,6 +66,7 @@ class DemoStorageType(StorageType):
     # Its changes can be in a file that one DB at a time can open; it cannot learn what another DB
     # has changed there.
     sharing = Sharing.EXCLUSIVE
+    durability = Durability.IN_MEMORY
     prefetches = False
     zap_obstacle = "its base stays as it is"
 
@@ -137,5 +148,6 @@ class RecordedStorageType(StorageType):
 
 
 STORAGES = (
-    FileStorageType, MappingStorageType, DemoStorageType, BlobStorageType, RecordedStorageType,
+    FileStorageType, MappingStorageType, TemporaryStorageType, DemoStorageType, BlobStorageType,
+    RecordedStorageType,
 )  # fmt: skip

@@ -1,0 +1,69 @@
+"""The network connections of a process."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from zodbshootout.client.connections import peers, place_of
+from zodbshootout.client.storage_info import Place
+
+
+@pytest.fixture
+def stack() -> Iterator[ExitStack]:
+    with ExitStack() as entered:
+        yield entered
+
+
+def connected(stack: ExitStack, family: socket.AddressFamily, address: Any) -> Any:
+    """Return the address of a new server to which a client is connected."""
+    server = stack.enter_context(socket.socket(family))
+    server.bind(address)
+    server.listen()
+    stack.enter_context(socket.socket(family)).connect(server.getsockname())
+    stack.enter_context(server.accept()[0])
+    return server.getsockname()
+
+
+def test_a_server_on_the_loopback_interface_or_a_socket_file_is_here(
+    stack: ExitStack, tmp_path: Path
+) -> None:
+    before = peers()
+    path = str(tmp_path / "socket")
+    served = [
+        connected(stack, socket.AF_INET, ("127.0.0.1", 0)),
+        connected(stack, socket.AF_INET6, ("::1", 0)),
+        connected(stack, socket.AF_UNIX, path),
+    ]
+    connections_made = peers() - before
+    assert {str(address) for address in served} <= {peer for peer, _ in connections_made}
+    assert place_of(connections_made) is Place.HERE
+
+
+def test_sockets_without_a_name_or_a_peer_do_not_count(stack: ExitStack) -> None:
+    before = peers()
+    for one in (*socket.socketpair(), socket.socket()):
+        stack.enter_context(one)
+    assert peers() == before
+    assert place_of(peers() - before) is None
+
+
+class Remote(socket.socket):
+    """A connection whose other end is elsewhere, as far as it says."""
+
+    def getpeername(self) -> tuple[str, int]:
+        return ("203.0.113.1", 5432)
+
+
+def test_one_server_with_another_address_is_elsewhere(
+    stack: ExitStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connected(stack, socket.AF_INET, ("127.0.0.1", 0))
+    here = peers()
+    monkeypatch.setattr("zodbshootout.client.connections.socket.socket", Remote)
+    assert place_of(peers() | here) is Place.ELSEWHERE

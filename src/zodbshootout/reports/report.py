@@ -190,6 +190,8 @@ class Report:
     """Lines about the run: the benchmarks, the place and the time, the versions, the source."""
     verdicts: Sequence[str] = ()
     """The conclusions, at most three sentences."""
+    promises: Sequence[str] = ()
+    """Lines about differences between contenders that no figure shows, which are notes, too."""
     matrix: Table | None = None
     """The ratios of all contenders to the one that they are compared with, in all benchmarks."""
 

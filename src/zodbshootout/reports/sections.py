@@ -19,6 +19,7 @@ from zodbshootout.reports.comparison import (
 )
 from zodbshootout.reports.headings import Columned, ResultSet, description, in_columns, row_titles
 from zodbshootout.reports.metrics import COUNTS, OBJECTS, PERCENTILES, Metric
+from zodbshootout.reports.promises import promises
 from zodbshootout.reports.ratios import speed
 from zodbshootout.reports.replay import step_charts
 from zodbshootout.reports.report import Entry, Listing, Report, Row, Style, Table
@@ -46,6 +47,9 @@ _CONTENDER = {
     "driver": "driver",
     "environment": "environment",
     "sharing": "can be opened by",
+    "durability": "commits",
+    "durability_detail": "by its settings",
+    "server_place": "server",
     "corrections": "workarounds",
     "configuration_hash": "hash of the configuration",
 }
@@ -81,6 +85,7 @@ def whole_report(
         title=_title(result_sets, columns),
         facts=list(_facts_of_run(result_sets, [result for _, result in timed])),
         verdicts=_verdicts(comparisons),
+        promises=promises(cells),
         matrix=_matrix(comparisons),
         parts=Report(parts=sections).without_charts,
     )

@@ -35,6 +35,7 @@ from zodbshootout.reports.headings import (
     with_work,
 )
 from zodbshootout.reports.metrics import OBJECTS, Metric
+from zodbshootout.reports.promises import promises
 from zodbshootout.reports.ratios import speed
 from zodbshootout.reports.records import records_of
 from zodbshootout.reports.replay import replay_notes, replay_tables
@@ -127,7 +128,13 @@ def make_report(
     legends = legend(name for name in _benchmarks(cells) if name in rows)
     if metric is OBJECTS and relative_to is None:
         tables += replay_tables(cells)
-    notes = [*_verdicts(comparisons), *footnotes.lines(), *legends, *_remarks(cells)]
+    notes = [
+        *_verdicts(comparisons),
+        *promises(cells),
+        *footnotes.lines(),
+        *legends,
+        *_remarks(cells),
+    ]
     if relative_to is None and metric.name in _MEANS:
         notes += _imprecision(result_sets, baseline)
     return Report(tables, notes, list(records_of(result_sets)))

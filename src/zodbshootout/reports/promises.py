@@ -1,0 +1,106 @@
+"""Differences between contenders that no figure shows: durability, sharing, places of servers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from zodbshootout.client.storage_info import Durability, Place, Sharing
+from zodbshootout.reports.headings import Columned
+
+_USED_BY = {
+    Sharing.CONCURRENT.value: "any number of processes at once",
+    Sharing.EXCLUSIVE.value: "one process at a time",
+    Sharing.VOLATILE.value: "one process, as long as it runs,",
+}
+_SERVED = {
+    Place.PRIVATE.value: "on this machine, started by the run",
+    Place.HERE.value: "on this machine",
+    Place.ELSEWHERE.value: "elsewhere",
+    "": "",
+}
+_Facts = Mapping[str, Mapping[str, Any]]
+"""The metadata of contenders, by the titles of their columns."""
+
+
+def promises(cells: Sequence[Columned]) -> list[str]:
+    """Return a line for each of these differences; that about servers even if all are alike.
+
+    Results of versions that recorded no durability are left out.
+    """
+    measured = [(column, result.metadata) for column, result in cells if result.measured]
+    facts = {column: keys for column, keys in measured if "durability" in keys}
+    lines = [
+        _durability(facts, is_complete=facts.keys() == dict(measured).keys()),
+        _sharing(facts),
+        _servers(facts),
+    ]
+    return [line for line in lines if line]
+
+
+def _durability(facts: _Facts, *, is_complete: bool) -> str:
+    """Return the line about durability; *facts* are complete if each column has some."""
+    columns = _grouped(facts, "durability", [kind.value for kind in Durability])
+    synced = columns.pop(Durability.SYNCED.value, [])
+    clauses = [
+        clause
+        for kind, names in columns.items()
+        for clause in _clauses(kind, {name: facts[name] for name in names})
+    ]
+    if synced:
+        names = "the others" if is_complete and len(synced) > 1 else _listed(synced)
+        clauses.append(f"{names} sync{_s(synced)} each commit, and lose{_s(synced)} none")
+    return "; ".join(clauses) if len(clauses) > 1 else ""
+
+
+def _clauses(kind: str, facts: _Facts) -> Iterator[str]:
+    """Yield a clause for the contenders of each detail; *facts* are those of one durability."""
+    details = dict.fromkeys(str(keys.get("durability_detail", "")) for keys in facts.values())
+    for detail, names in _grouped(facts, "durability_detail", details).items():
+        listed, because = _listed(names), f" ({detail})" if detail else ""
+        yield {
+            Durability.MAY_LOSE.value: (
+                f"{listed} do{'' if len(names) > 1 else 'es'} not sync each commit{because}: a "
+                "power cut may take the last ones"
+            ),
+            Durability.IN_MEMORY.value: (
+                f"{listed} keep{_s(names)} all data in memory{because}: a power cut takes them"
+            ),
+            Durability.UNKNOWN.value: (
+                f"whether {listed} sync{_s(names)} each commit is unknown{because}"
+            ),
+        }[kind]
+
+
+def _sharing(facts: _Facts) -> str:
+    columns = _grouped(facts, "sharing", _USED_BY)
+    clauses = [f"by {_USED_BY[kind]} with {_listed(names)}" for kind, names in columns.items()]
+    return f"data can be used {'; '.join(clauses)}" if len(clauses) > 1 else ""
+
+
+def _servers(facts: _Facts) -> str:
+    columns = _grouped(facts, "server_place", _SERVED)
+    clauses = [
+        f"{_listed(names)} {_SERVED[place]}" if place else f"none for {_listed(names)}"
+        for place, names in columns.items()
+    ]
+    return f"servers: {'; '.join(clauses)}" if any(columns) else ""
+
+
+def _grouped(facts: _Facts, key: str, values: Iterable[str]) -> dict[str, list[str]]:
+    """Return the columns with each of these *values* of a key, without values of no column."""
+    columns = {
+        value: [column for column, keys in facts.items() if keys.get(key, "") == value]
+        for value in values
+    }
+    return {value: names for value, names in columns.items() if names}
+
+
+def _listed(names: Sequence[str]) -> str:
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def _s(names: Sequence[str]) -> str:
+    """Return the ending of a verb whose subject *names* are."""
+    return "" if len(names) > 1 else "s"

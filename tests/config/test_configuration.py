@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from zodbshootout.client.database import open_db
-from zodbshootout.client.storage_info import Sharing
+from zodbshootout.client.database import Database, open_db
+from zodbshootout.client.storage_info import Durability, Sharing
 from zodbshootout.config.configuration import (
     EMBEDDED,
     Configuration,
@@ -71,6 +71,29 @@ def test_every_sample_can_be_read(
     assert not any(
         "sesame" in text for contender in all_contenders for text in contender.settings.values()
     )
+
+
+EXAMPLES = [*SAMPLES, *sorted((ETC.parent / "docs" / "examples").glob("*.conf"))]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in EXAMPLES if "<sqlite3>" in path.read_text()],
+    ids=lambda path: path.name,
+)
+def test_sqlite_syncs_each_commit_in_every_sample_as_the_others_do(
+    path: Path, tmp_path: Path
+) -> None:
+    source = read_source(path)
+    with given_names(source, tmp_path) as names:
+        contenders = contenders_of(parse(source, names))
+    promises = []
+    for contender in contenders:
+        if "<sqlite3>" in contender.storage.section:
+            with Database(contender.storage) as database:
+                promises.append(database.info().promise)
+    assert promises
+    assert set(promises) == {(Durability.SYNCED, "synchronous FULL")}
 
 
 @pytest.mark.parametrize(

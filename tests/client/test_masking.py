@@ -37,10 +37,26 @@ def test_the_longest_secret_is_masked_first() -> None:
 
 @pytest.mark.parametrize(
     ("text", "shown"),
-    [("password abc here", f"password {STARS} here"), ("abcdef", "abcdef"), ("'abc'", "'***'")],
+    [
+        ("password zodb here", f"password {STARS} here"),
+        ("zodbshootout: no zodb_one", "zodbshootout: no zodb_one"),
+        ("'zodb'", "'***'"),
+        ("u:zodb@h", "u:***@h"),
+        (r"b'\nzodb\n'", r"b'\n***\n'"),
+        ("password%3Dzodb%20", "password%3D***%20"),
+    ],
 )
 def test_a_short_secret_is_masked_only_as_a_whole_word(text: str, shown: str) -> None:
-    assert Mask(["abc"])(text) == shown
+    assert Mask(["zodb"])(text) == shown
+
+
+@pytest.mark.parametrize(("secret", "masked"), [("a" * 8, False), ("a" * 9, True)])
+def test_a_long_secret_is_masked_even_within_a_word(secret: str, masked: bool) -> None:
+    assert (Mask([secret])(f"x{secret}y") == f"x{STARS}y") is masked
+
+
+def test_a_secret_is_masked_as_it_is_written_in_a_list_of_values() -> None:
+    assert Mask(["ab,cdefghi"])(r"--define x=ab\,cdefghi,1") == "--define x=***,1"
 
 
 def test_a_blank_secret_masks_nothing() -> None:

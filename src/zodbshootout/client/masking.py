@@ -12,8 +12,10 @@ from collections.abc import Iterable, Iterator
 from urllib.parse import quote, quote_plus
 
 STARS = "***"
-SHORT = 4
-"""A secret of fewer characters is replaced only if it is a whole word."""
+SHORT = 8
+"""A secret of at most as many characters is replaced only if it is a whole word."""
+_BEGIN = r"(?:(?<!\w)|(?<=\\[nrt])|(?<=%[0-9A-Fa-f]{2}))"
+"""The beginning of a word, which an escape for another character may precede."""
 
 
 class Mask:
@@ -43,7 +45,7 @@ class Mask:
 
 def _expression(form: str) -> str:
     escaped = re.escape(form)
-    return escaped if len(form) >= SHORT else rf"(?<!\w){escaped}(?!\w)"
+    return escaped if len(form) > SHORT else rf"{_BEGIN}{escaped}(?!\w)"
 
 
 def _forms(secret: str) -> Iterator[str]:
@@ -58,6 +60,7 @@ def _forms(secret: str) -> Iterator[str]:
         yield text.replace("\\", "\\\\").replace("'", "\\'")
         yield text.replace("\\", "\\\\").replace("'", "\\'").replace(" ", "\\ ")
         yield text.replace("'", "''")
+        yield text.replace(",", "\\,")
         yield repr(text)[1:-1]
         yield repr(repr(text)[1:-1])[1:-1]
         yield json.dumps(text)[1:-1]

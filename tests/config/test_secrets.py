@@ -10,10 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zodbshootout.client.masking import Mask
-from zodbshootout.config.secrets import of_configuration, of_dsn, of_uri
+from zodbshootout.config.secrets import SECRET_KEY, of_argument, of_configuration, of_dsn, of_uri
+from zodbshootout.config.statements import statements_of
 
 PRINTABLE = [chr(code) for code in range(0x20, 0x7F)]
 PASSWORDS = st.text(PRINTABLE, min_size=6, max_size=20).filter(lambda text: text == text.strip())
+
+
+def secrets_of(text: str, **names: str) -> set[str]:
+    """Return the secrets in a configuration, without those of the environment."""
+    return of_configuration(statements_of(text, Path("x.conf")), names, {})
 
 
 @pytest.mark.parametrize(
@@ -65,7 +71,7 @@ def test_any_password_in_a_dsn_is_a_secret(password: str) -> None:
 @given(PASSWORDS)
 def test_any_password_in_a_section_is_a_secret(password: str) -> None:
     text = f"<zodb a>\n<x>\n  password {password.replace('$', '$$')}\n</x>\n</zodb>\n"
-    assert password in of_configuration(text, {}, {})
+    assert password in secrets_of(text)
 
 
 def test_secrets_come_from_run_names_definitions_and_the_environment(
@@ -73,7 +79,7 @@ def test_secrets_come_from_run_names_definitions_and_the_environment(
 ) -> None:
     monkeypatch.setenv("FROM_OUTSIDE", "from the environment")
     text = "%define pw by definition\npassword $pw\npasswd $(FROM_OUTSIDE)\nport 7\n"
-    secrets = of_configuration(text, {"main_password": "of the run", "main_port": "8100"}, {})
+    secrets = secrets_of(text, main_password="of the run", main_port="8100")
     assert {"by definition", "from the environment", "of the run"} <= secrets
     assert secrets.isdisjoint({"7", "8100"})
 
@@ -85,7 +91,7 @@ def test_password_variables_of_drivers_are_secret_unless_they_name_a_file(tmp_pa
         "PGPASSWORD": "abc", "MYSQL_PWD": "def", "MY_TOKEN": "1", "HOME": "/root",
         "PGPASSFILE": str(passfile),
     }  # fmt: skip
-    assert of_configuration("", {}, environment) == {"abc", "def"}
+    assert of_configuration((), {}, environment) == {"abc", "def"}
 
 
 def test_a_variable_is_secret_if_a_word_of_its_name_says_so() -> None:
@@ -93,13 +99,13 @@ def test_a_variable_is_secret_if_a_word_of_its_name_says_so() -> None:
         "TOKENIZERS_PARALLELISM": "sometimes", "TOKENFILE": "/tmp", "TOKEN": "abcde",
         "API_TOKEN": "fghij", "accessToken": "klmno", "GITHUB_TOKEN_2": "pqrst",
     }  # fmt: skip
-    assert of_configuration("", {}, environment) == {"abcde", "fghij", "klmno", "pqrst"}
+    assert of_configuration((), {}, environment) == {"abcde", "fghij", "klmno", "pqrst"}
 
 
 @pytest.mark.parametrize("value", ["true", "False", "YES", "no", "off", "none", "4096", "100000"])
 def test_a_switch_or_a_small_number_in_the_environment_is_no_secret(value: str) -> None:
-    assert of_configuration("", {}, {"USE_TOKEN": value, "MY_SECRET": value}) == set()
-    drivers = of_configuration("", {}, {"PGPASSWORD": value})
+    assert of_configuration((), {}, {"USE_TOKEN": value, "MY_SECRET": value}) == set()
+    drivers = of_configuration((), {}, {"PGPASSWORD": value})
     assert drivers == ({value} if value.isdigit() else set())
 
 
@@ -110,10 +116,79 @@ def test_a_file_that_names_itself_is_read_once(tmp_path: Path) -> None:
 
 
 def test_the_working_directory_is_no_secret() -> None:
-    assert of_configuration("", {}, {"PWD": "/gone/away", "OLDPWD": "/gone/before"}) == set()
+    assert of_configuration((), {}, {"PWD": "/gone/away", "OLDPWD": "/gone/before"}) == set()
 
 
 def test_secrets_include_those_of_a_file_that_a_zconfig_uri_names(tmp_path: Path) -> None:
     (tmp_path / "db.conf").write_text("<zodb>\n<x>\npassword in another file\n</x>\n</zodb>\n")
     text = f"<zodburi a>\nuri zconfig://{tmp_path / 'db.conf'}\n</zodburi>\n"
-    assert "in another file" in of_configuration(text, {}, {})
+    assert "in another file" in secrets_of(text)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "password", "passwd", "my-pass", "pwd", "api-key", "api_key", "apikey", "private-key",
+        "encryption-key", "s3-sse-customer-key", "s3_secret_access_key", "azure-account-key",
+        "auth-token", "PGPASSWORD", "passphrase",
+    ],
+)  # fmt: skip
+def test_a_setting_is_secret_if_a_word_of_its_name_says_so(key: str) -> None:
+    assert SECRET_KEY.search(key)
+    assert "geheimnis" in secrets_of(f"<zodb a>\n<s3>\n{key} geheimnis\n</s3>\n</zodb>\n")
+
+
+@pytest.mark.parametrize("key", ["key", "keep-history", "cache-size", "ssl-key-file", "keyspace"])
+def test_other_keys_are_not_secret(key: str) -> None:
+    assert not SECRET_KEY.search(key)
+
+
+@pytest.mark.parametrize(
+    ("text", "secrets"),
+    [
+        ("%define one geheim\n%define two a$one\npassword $two", {"geheim", "ageheim"}),
+        ("%define one geheim\npassword abc${ONE}", {"geheim", "abcgeheim"}),
+        ("%define one geheim\ndsn host=h password='$one'", {"geheim"}),
+        ("%define one host=h password=ab\n%define two geheim\ndsn $one$two", {"geheim", "ab"}),
+        ("%define one geh%3aeim\nuri zeo://h:1?password=$one", {"geh%3aeim", "geh:eim"}),
+        ("%define one ge$$heim\nuri postgres://u:$one@h", {"ge$heim"}),
+        ("%define one geheim\n%define my-token $one", {"geheim"}),
+    ],
+)
+def test_a_definition_is_secret_if_a_secret_is_made_of_it(text: str, secrets: set[str]) -> None:
+    assert secrets <= secrets_of(text)
+
+
+def test_a_reference_to_a_password_of_the_run_is_not_secret() -> None:
+    secrets = secrets_of("%define mine ${main_password}\npassword $mine", main_password="0815-4711")
+    assert "0815-4711" in secrets
+    assert "${main_password}" not in secrets
+
+
+def test_definitions_beside_a_secret_are_not_secret() -> None:
+    text = "%define host db1\n%define pw geheim\ndsn host=$host password=$pw dbname=x"
+    assert secrets_of(text).isdisjoint({"db1", "host=db1", "x"})
+
+
+def test_the_secrets_of_a_uri_include_those_of_what_its_file_includes(tmp_path: Path) -> None:
+    (tmp_path / "auth.conf").write_text("password $pw\n")
+    (tmp_path / "db.conf").write_text(
+        f"%define pw geheim\n%define here {tmp_path}\n<zodb>\n%include $here/auth.conf\n</zodb>\n"
+    )
+    uri = f"zconfig://{tmp_path}/db.conf#main"
+    assert "geheim" in set(of_uri(uri))
+    assert "geheim" in set(of_uri(f"demo:({uri})/(memory://)"))
+
+
+def test_a_variable_in_a_uri_is_not_secret_but_its_value_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("SHOOTOUT_PASSWORD", "from outside")
+    found = secrets_of("uri postgres://u:$(SHOOTOUT_PASSWORD)@h:1/x")
+    assert "from outside" in found
+    assert "SHOOTOUT_PASSWORD" not in found
+
+
+@pytest.mark.parametrize("word", ["--define=pw_secret=a,b c", "pw_secret=a,b c", "x;secret=a,b c"])
+def test_secrets_in_a_word_of_the_command_line(word: str) -> None:
+    assert set(of_argument(word)) == {"a,b c", "a", "b c"}

@@ -166,6 +166,42 @@ def test_a_contender_that_uses_two_names_has_a_variant_per_combination(read: Rea
     ]  # fmt: skip
 
 
+def test_an_included_file_may_need_a_server_and_variables(
+    read: Read, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for place in ("one", "two"):
+        monkeypatch.setenv(f"USER_{place}", place)
+        (tmp_path / place).mkdir()
+        (tmp_path / place / "server.conf").write_text(SERVER)
+        (tmp_path / place / "client.conf").write_text(f"server $main\nusername $(USER_{place})\n")
+    variants = read(
+        "%include $place/server.conf\n"
+        "<zodb zeo>\n<zeoclient>\n%include $place/client.conf\n</zeoclient>\n</zodb>\n",
+        place=["one", "two"],
+    )
+    assert variants.environment_names == {"USER_one", "USER_two"}
+    assert [list(contender.servers) for contender in variants.contenders()] == [["main"]] * 2
+
+
+def test_only_the_names_with_a_secret_value_are_numbered(read: Read) -> None:
+    text = SERVER + CACHED.replace("server $main", "server $main\npassword a$mine")
+    contenders = read(text, cache=["1MB", "2MB"], mine=["one", "two"]).contenders()
+    assert names(contenders) == [
+        "zeo [cache=1MB, mine=#1]", "zeo [cache=1MB, mine=#2]",
+        "zeo [cache=2MB, mine=#1]", "zeo [cache=2MB, mine=#2]",
+    ]  # fmt: skip
+    assert contenders[2].variant == "[cache=2MB, mine=#1]"
+
+
+def test_values_of_a_name_like_a_password_are_numbered_even_in_another_place(read: Read) -> None:
+    text = SERVER + CACHED.replace("cache", "cache_secret").replace("cache_secret-", "cache-")
+    contenders = read(text, cache_secret=["1MB", "2MB"]).contenders()
+    assert names(contenders) == ["zeo [cache_secret=#1]", "zeo [cache_secret=#2]"]
+    assert (
+        contenders[0].settings["storage.cache_size"] != contenders[1].settings["storage.cache_size"]
+    )
+
+
 def test_a_single_value_replaces_that_of_the_file_and_makes_no_variant(read: Read) -> None:
     (zeo,) = read(SERVER + CACHED, cache=["3MB"]).contenders()
     assert (zeo.name, zeo.settings["storage.cache_size"]) == ("zeo", str(3 * 2**20))

@@ -161,7 +161,7 @@ def launcher_for(options: Options, variants: Variants, observer: Observer) -> La
     affinity = [f"--affinity={options.affinity}"] if options.affinity else []
     environment = worker_environment(
         os.environ,
-        [*options.inherit_environ, *context.source.environment_names],
+        [*options.inherit_environ, *variants.environment_names],
         locale=options.locale,
         copy_all=options.copy_env,
     )

@@ -16,7 +16,7 @@ from zodbshootout.cli.options import parse
 from zodbshootout.cli.output import Streams, console_on, print_line, project_url
 from zodbshootout.cli.parser import Parser, run_parser
 from zodbshootout.client.storage_info import BrokenPlugin
-from zodbshootout.config.secrets import of_uri
+from zodbshootout.config.secrets import of_argument
 from zodbshootout.errors import (
     BAD_USAGE,
     DEFECT,
@@ -73,7 +73,7 @@ def _command(arguments: Sequence[str], streams: Streams) -> int:
         return streams.status_after(status)
     with errors_of_files():
         for word in arguments:
-            streams.mask.hide(of_uri(word))
+            streams.mask.hide(of_argument(word))
         options = parse(arguments)
     with _termination_as_interrupt():
         return run.run(options, streams)

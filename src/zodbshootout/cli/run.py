@@ -94,7 +94,7 @@ def run(options: Options, streams: Streams) -> int:
             plan, servers, failures = open_all(variants, plan, fork_servers, stack, observer)
             if cluster is not None:
                 check_hosts(cluster, plan)
-            variables = {*variants.context.source.environment_names, *options.inherit_environ}
+            variables = {*variants.environment_names, *options.inherit_environ}
             tasks = Tasks(plan, options.run, cluster, sorted(variables), streams.mask)
             store = ResultStore(
                 plan, observer, files.write, options.run.fail_fast, streams.mask, files.begun

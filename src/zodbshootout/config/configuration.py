@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -23,8 +24,20 @@ from ZODB.config import ZODBDatabase
 from zodbshootout.client.masking import Mask
 from zodbshootout.client.outcome import describe
 from zodbshootout.config.environment import Environment
-from zodbshootout.config.loader import SectionText, TextLoader, lines_in_sections, names_in
-from zodbshootout.config.secrets import ENVIRONMENT_REFERENCE, SECRET_KEY, of_configuration
+from zodbshootout.config.loader import SectionText, TextLoader, lines_in_sections
+from zodbshootout.config.secrets import (
+    ENVIRONMENT_REFERENCE,
+    SECRET_KEY,
+    in_named_files,
+    of_configuration,
+)
+from zodbshootout.config.statements import (
+    Kind,
+    Statement,
+    references,
+    statements_of,
+    unmarked,
+)
 from zodbshootout.errors import UserError, close_to, suggestion
 
 SCRATCH = "scratch"
@@ -32,11 +45,6 @@ SCRATCH = "scratch"
 
 EMBEDDED = Path(__file__).with_name("embedded.conf")
 """The default configuration."""
-
-_SERVER_SECTION = re.compile(
-    r"^[ \t]*<(?P<type>\w+server)[ \t]+(?P<name>[^\s/>]+)[ \t]*/?>", re.MULTILINE | re.IGNORECASE
-)
-_INCLUDE = re.compile(r"^[ \t]*%include[ \t]+(?P<path>[^\s$:]+)[ \t]*$", re.MULTILINE)
 
 _RULES: Mapping[str, str] = {
     r"None is not an allowed name for '.*' sections": (
@@ -132,24 +140,32 @@ class Source:
     """Values that replace those which the file defines, by name."""
 
     @cached_property
-    def whole(self) -> str:
-        """The text including those of included files."""
-        return _expanded(self.text, self.path, (self.path.resolve(),))
+    def statements(self) -> Sequence[Statement]:
+        """The statements of the file and of those that it includes."""
+        return statements_of(self.text, self.path, self.definitions)
 
     @property
     def server_names(self) -> tuple[str, ...]:
         """The names of the server sections."""
-        return tuple(match["name"].lower() for match in _SERVER_SECTION.finditer(self.whole))
+        return tuple(
+            statement.value
+            for statement in self.statements
+            if statement.kind is Kind.SECTION
+            and statement.key.endswith("server")
+            and statement.value
+        )
 
     @property
     def used_names(self) -> frozenset[str]:
         """The names that the text refers to."""
-        return frozenset(names_in(self.whole))
+        return frozenset(chain.from_iterable(references(text) for _, _, text, _ in self.statements))
 
     @property
     def environment_names(self) -> frozenset[str]:
         """The environment variables that the text refers to."""
-        return frozenset(ENVIRONMENT_REFERENCE.findall(self.whole))
+        named = (in_named_files(unmarked(statement.resolved)) for statement in self.statements)
+        values = (statement.value for statement in chain(self.statements, *named))
+        return frozenset(chain.from_iterable(map(ENVIRONMENT_REFERENCE.findall, values)))
 
 
 def read_source(path: Path) -> Source:
@@ -169,20 +185,6 @@ def read_source(path: Path) -> Source:
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}") from None
     return Source(path, text)
-
-
-def _expanded(text: str, path: Path, within: tuple[Path, ...]) -> str:
-    """Return *text* with its included files in it, except those of *within*, which include it."""
-
-    def content(line: re.Match[str]) -> str:
-        file = (path.parent / line["path"]).resolve()
-        if file not in within:
-            with suppress(OSError, UnicodeDecodeError):  # ZConfig reports it with the line
-                included = file.read_text(encoding="utf-8-sig")
-                return _expanded(included, file, (*within, file))
-        return line[0]
-
-    return _INCLUDE.sub(content, text)
 
 
 def parse(source: Source, names: Mapping[str, str]) -> Configuration:
@@ -224,7 +226,7 @@ def parse(source: Source, names: Mapping[str, str]) -> Configuration:
     for server in parsed.servers:
         server.text = loader.texts[server.config.getSectionMatcher()]
     # Without secrets of the environment, so that a file has the same text everywhere.
-    mask = Mask(of_configuration(source.whole, names, {}))
+    mask = Mask(of_configuration(source.statements, names, {}))
     return Configuration(contenders, parsed.servers, environments, names, loader.texts, mask)
 
 

@@ -17,12 +17,9 @@ from ZConfig.cfgparser import ZConfigParser
 from ZConfig.loader import CompositeHandler, ConfigLoader
 from ZConfig.substitution import substitute
 
+from zodbshootout.config.statements import KEY_AND_VALUE, references, replaced
+
 _START = re.compile(r"^\s*<(?P<type>[^\s/>]+)[^>]*?(?P<empty>/)?>\s*$")
-_KEY_AND_VALUE = re.compile(r"(?P<key>[^\s()]+)\s*(?P<value>\S.*)?")
-_REFERENCE = re.compile(
-    r"\$(?:\$|\{(?P<braced>[a-z_]\w*)\}|(?P<bare>[a-z_]\w*))", re.IGNORECASE | re.ASCII
-)
-"""ZConfig's reference to a name, ``$name`` or ``${name}``, or its ``$$`` for a single ``$``."""
 
 
 def lines_in_sections(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -94,7 +91,7 @@ class SectionText:
         """
         texts = self.values.get(attribute, ())
         text = texts[number] if number < len(texts) else ""
-        return with_names(text) if _references(text) else None
+        return with_names(text) if references(text) else None
 
     def uri(self, names: Mapping[str, str]) -> str:
         """Return the only value, that of a ``<zodburi>`` section, with *names* replaced."""
@@ -105,21 +102,9 @@ class SectionText:
         return [*self.imports, *self.lines][line - 1]
 
 
-def names_in(text: str) -> set[str]:
-    """Return the names that a file refers to outside comments, in lower case."""
-    lines = (line for line in text.splitlines() if not line.lstrip().startswith("#"))
-    return _references("\n".join(lines))
-
-
-def _references(text: str) -> set[str]:
-    """Return the names that a value refers to, in lower case."""
-    names = (match["braced"] or match["bare"] for match in _REFERENCE.finditer(text))
-    return {name.lower() for name in names if name}
-
-
 def with_names(text: str) -> str:
     """Return *text* with ``$name`` for each name that it refers to, and ``$`` for ``$$``."""
-    return str(substitute(text, {name: f"${name}" for name in _references(text)}))
+    return str(substitute(text, {name: f"${name}" for name in references(text)}))
 
 
 class _OtherPython:
@@ -217,7 +202,7 @@ class TextLoader(ConfigLoader):  # type: ignore[misc]
 
     def record_definition(self, name: str, text: str) -> None:
         """Record a definition that the parser has checked; the first one of a name holds."""
-        self._replacements.setdefault(name, self._replaced(text))
+        self._replacements.setdefault(name, replaced(text, self._replacements))
 
     def record_value(self, matcher: Any, key: str, value: str) -> None:
         """Record the value of a key, which the parser has checked."""
@@ -228,19 +213,10 @@ class TextLoader(ConfigLoader):  # type: ignore[misc]
                 return
         else:
             attribute = _attribute(matcher.type, key)
-        replaced = self._replaced(value)
-        text.names |= _references(replaced)
-        text.lines.append(Line(f"{key} {replaced}".rstrip(), *self.place))
-        text.values.setdefault(attribute, []).append(replaced)
-
-    def _replaced(self, text: str) -> str:
-        """Return *text* with the file's own definitions replaced by their values."""
-
-        def replacement(reference: re.Match[str]) -> str:
-            name = reference["braced"] or reference["bare"] or ""
-            return self._replacements.get(name.lower(), reference[0])
-
-        return _REFERENCE.sub(replacement, text)
+        value = replaced(value, self._replacements)
+        text.names |= references(value)
+        text.lines.append(Line(f"{key} {value}".rstrip(), *self.place))
+        text.values.setdefault(attribute, []).append(value)
 
 
 class _Parser(ZConfigParser):  # type: ignore[misc]
@@ -268,7 +244,7 @@ class _Parser(ZConfigParser):  # type: ignore[misc]
                 continue
             if line.lstrip().startswith("</"):
                 break
-            pair = _KEY_AND_VALUE.match(line.strip())
+            pair = KEY_AND_VALUE.match(line.strip())
             if pair is not None and pair["key"].lower() == "environment":
                 environment = self.replace(pair["value"] or "").strip().lower()
                 break
@@ -284,7 +260,7 @@ class _Parser(ZConfigParser):  # type: ignore[misc]
 
     def handle_key_value(self, section: Any, rest: str) -> None:
         super().handle_key_value(section, rest)
-        pair = _KEY_AND_VALUE.match(rest)
+        pair = KEY_AND_VALUE.match(rest)
         assert pair is not None
         self.context.record_value(section, pair["key"], pair["value"] or "")
 

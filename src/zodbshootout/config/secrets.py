@@ -4,20 +4,29 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from urllib.parse import unquote, unquote_plus, urlsplit
+from urllib.parse import unquote, unquote_plus
 
-import ZConfig
-from ZConfig.substitution import substitute
+from zodbshootout.config.statements import (
+    BEGIN,
+    END,
+    Kind,
+    Statement,
+    marked,
+    replaced,
+    statements_of,
+    unmarked,
+)
 
 SECRET_KEY = re.compile(
-    r"pass(w|phrase|$)|pwd|secret|tokens?(?![a-z])|credential|api_?key", re.IGNORECASE
+    r"pass(w|phrase|$)|pwd|secret|tokens?(?![a-z])|credential"
+    r"|(api|access|account|customer|encryption|master|private|signing)[-_]?key",
+    re.IGNORECASE,
 )
 """Matches in the names of settings and environment variables whose values are secret."""
 
-_LINE = re.compile(r"^[ \t]*(?:%define[ \t]+)?(?P<key>[^\s<>%#()]+)[ \t]+(?P<value>\S.*?)[ \t]*$")
 _CONNINFO = re.compile(
     r"(?P<key>\w+)\s*=\s*(?:'(?P<quoted>(?:[^'\\]|\\.)*)(?:'|$)|(?P<bare>(?:[^\s\\]|\\.)*))",
     re.ASCII,
@@ -25,6 +34,8 @@ _CONNINFO = re.compile(
 """A setting in a DSN, by the rules of PostgreSQL's libpq."""
 _AUTHORITY = re.compile(r"://(?=[^/])")
 _PARAMETER = re.compile(r"[?&;#(](?P<key>[^=&;#?()/]*)=(?P<value>[^&]*)")
+_ZCONFIG = re.compile(r"zconfig:(//[^/?#]*)?(?P<path>[^?#]+)", re.IGNORECASE)
+_MARKED = re.compile(f"{BEGIN}(?P<value>[^{BEGIN}{END}]*){END}")
 _DELIMITERS = re.compile(r"[/?#@:&=$%\s'\"\\()]+")
 ENVIRONMENT_REFERENCE = re.compile(r"\$\(\s*(?P<name>\w+)\s*\)")
 """ZConfig's name for the value of an environment variable."""
@@ -37,32 +48,45 @@ _PREFIXES = ("PG", "MYSQL", "MARIADB", "ORACLE", "RS_", "ZEO_")
 
 
 def of_configuration(
-    text: str,
+    statements: Iterable[Statement],
     names: Mapping[str, str],
     environment: Mapping[str, str] = os.environ,
     *,
     follow: bool = True,
 ) -> set[str]:
-    """Return the secrets in a configuration's *text*, in *names* and in the *environment*.
+    """Return the secrets in a configuration, in *names* and in the *environment*.
 
     The run defines *names*.  For *follow* see :func:`of_uri`.
     """
     secrets = {value for name, value in names.items() if SECRET_KEY.search(name)}
     secrets.update(_of_environment(environment))
-    defined = dict(names)
-    for line in text.splitlines():
-        match = _LINE.match(line)
-        if match is None:
-            continue
-        key, raw = match["key"], match["value"]
-        value = raw
-        with suppress(ZConfig.SubstitutionReplacementError, ZConfig.SubstitutionSyntaxError):
-            value = str(substitute(raw, defined))
-        if line.lstrip().startswith("%define"):
-            defined[key.lower()] = value
-        for form in {raw, value}:
-            secrets.update(_of_setting(key, form, follow=follow))
-    return secrets
+    literal = {"$": "$", **{f"({name})": marked(value) for name, value in os.environ.items()}}
+    by_name = literal | {name: f"${name}" for name in names}
+    by_value = literal | {name: marked(value) for name, value in names.items()}
+    for kind, key, written, resolved in statements:
+        if kind is not Kind.SECTION:
+            for form in (written, unmarked(resolved), unmarked(replaced(resolved, by_name))):
+                secrets.update(_of_setting(key, form, follow=False))
+            secrets.update(_with_parts(key, replaced(resolved, by_value), follow=follow))
+    return secrets - {f"${{{name}}}" for name in names}  # how texts of sections show names
+
+
+def _with_parts(key: str, value: str, *, follow: bool) -> Iterator[str]:
+    """Yield the secrets in a *value* with marks, and the values of the references in them."""
+    secrets = set(_of_setting(key, unmarked(value), follow=follow))
+    yield from secrets
+    for secret in _of_setting(key, value, follow=False):
+        if unmarked(secret) in secrets:  # otherwise a mark changed where it begins or ends
+            yield from _parts(secret)
+
+
+def _parts(secret: str) -> Iterator[str]:
+    """Yield the value of each reference in a secret, those within other values too."""
+    while match := _MARKED.search(secret):
+        yield match["value"]
+        secret = f"{secret[: match.start()]}{match['value']}{secret[match.end() :]}"
+    if BEGIN in secret or END in secret:  # a part of a value
+        yield from re.split(f"[{BEGIN}{END}]", secret)
 
 
 def of_uri(uri: str, *, follow: bool = True) -> Iterator[str]:
@@ -70,7 +94,7 @@ def of_uri(uri: str, *, follow: bool = True) -> Iterator[str]:
 
     An unquoted password may contain a character that ends it for some parsers.  The password up to
     each such character is secret, and so are the pieces between them, for an error may quote one.
-    With *follow*, the secrets in the file that a ``zconfig:`` URI names are included.
+    With *follow*, the secrets in files that ``zconfig:`` URIs name are included.
     """
     for start in _AUTHORITY.finditer(uri):
         yield from _of_authority(uri, start)
@@ -79,10 +103,24 @@ def of_uri(uri: str, *, follow: bool = True) -> Iterator[str]:
             for end in ("&", "#", ")", ";"):
                 value = match["value"].partition(end)[0]
                 yield from (value, unquote(value), unquote_plus(value))
-    if follow and uri.lower().startswith("zconfig:"):
-        with suppress(OSError, ValueError):
-            text = Path(urlsplit(uri).path).read_text(encoding="utf-8")
-            yield from of_configuration(text, {}, {}, follow=False)
+    if follow:
+        yield from of_configuration(in_named_files(uri), {}, {}, follow=False)
+
+
+def in_named_files(uri: str) -> Iterator[Statement]:
+    """Yield the statements in the files that ``zconfig:`` URIs name."""
+    for match in _ZCONFIG.finditer(uri):
+        for name in {match["path"], match["path"].partition(")")[0]}:  # in demo:(zconfig:…)
+            with suppress(OSError, ValueError):
+                yield from statements_of(Path(name).read_text(encoding="utf-8"), Path(name))
+
+
+def of_argument(word: str) -> Iterator[str]:
+    """Yield every possible secret in a word of the command line."""
+    yield from of_uri(word)
+    for match in re.finditer(r"(?P<key>[\w-]+)=(?=(?P<value>.*))", word, re.DOTALL):
+        if SECRET_KEY.search(match["key"]):
+            yield from (match["value"], *match["value"].split(","))
 
 
 def _of_authority(uri: str, start: re.Match[str]) -> Iterator[str]:
@@ -91,7 +129,7 @@ def _of_authority(uri: str, start: re.Match[str]) -> Iterator[str]:
     authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
     for end in {rest.find("@"), rest.rfind("@"), authority.rfind("@")} - {-1}:
         user, colon, password = rest[:end].partition(":")
-        if colon:
+        if colon and not ENVIRONMENT_REFERENCE.fullmatch(password):
             yield from (password, unquote(password), *_pieces(password))
         elif uri[: start.start()].endswith(("http", "https")):
             yield from (user, unquote(user))  # a token, as in a requirement
@@ -114,7 +152,6 @@ def _of_setting(key: str, value: str, *, follow: bool) -> Iterator[str]:
     # The name of a variable is no secret: the user has to set it.
     if SECRET_KEY.search(key) and not ENVIRONMENT_REFERENCE.fullmatch(value):
         yield value
-        yield from _pieces(value) if "$" in value else ()  # ZConfig's errors quote one
     if "://" in value or ":(" in value:
         yield from of_uri(value, follow=follow)
     if "=" in value:

@@ -48,7 +48,7 @@ class Variant:
     environment: Environment | None = None
     """The environment of ``--against`` in which all contenders are opened."""
     definitions: Mapping[str, str] = field(default_factory=dict)
-    """The values of ``--define``, if there are several."""
+    """The values of ``--define``, if there are several: numbers such as ``#1`` if one is secret."""
 
     @property
     def name(self) -> str:
@@ -93,6 +93,12 @@ class Variants:
     def context(self) -> ServerContext:
         """The context of the first variant, and of what belongs to no variant."""
         return self.variants[0].context
+
+    @property
+    def environment_names(self) -> frozenset[str]:
+        """The environment variables that the configuration refers to in any variant."""
+        sources = (variant.context.source for variant in self.variants)
+        return frozenset(chain.from_iterable(source.environment_names for source in sources))
 
     def contenders(self, only: Sequence[str] = ()) -> list[Contender]:
         """Return the contenders that the words of ``--only`` name, or without words all.
@@ -237,7 +243,6 @@ def read_variants(
     """
     against, definitions = options.against, options.definitions
     variants = []
-    varied_names = [name for name, values in definitions.items() if len(values) > 1]
     for environment in [Environment(INSTALLED), *against] if against else [None]:
         for values in product(*definitions.values()):
             defined = dict(zip(definitions, values, strict=True))
@@ -247,11 +252,30 @@ def read_variants(
             own = replace(source, definitions=defined)
             configuration = _read(own, directory, places, mask)
             context = ServerContext(directory, own, configuration.names, guardian)
-            varied = {name: defined[name] for name in varied_names}
-            variants.append(Variant(context, configuration, environment, varied))
+            variants.append(Variant(context, configuration, environment, defined))
+    variants = [
+        replace(variant, definitions=_shown(variant.definitions, definitions, mask))
+        for variant in variants
+    ]
     if len(variants) > 1:
         _check_directories(variants[0].configuration, "--against" if against else "--define")
     return Variants(variants, mask)
+
+
+def _shown(
+    values: Mapping[str, str], definitions: Mapping[str, Sequence[str]], mask: Mask
+) -> dict[str, str]:
+    """Return a variant's *values* of the names that have several in *definitions*.
+
+    If one of a name's values is secret, or holds a secret, each value is shown as its number.
+    """
+    shown = {}
+    for name, all_values in definitions.items():
+        if len(all_values) > 1:
+            is_secret = any(mask(value) != value for value in all_values)
+            number = all_values.index(values[name]) + 1
+            shown[name] = f"#{number}" if is_secret else values[name]
+    return shown
 
 
 def _check_directories(configuration: Configuration, option: str) -> None:
@@ -284,7 +308,7 @@ def _read(source: Source, directory: Path, places: ExitStack, mask: Mask) -> Con
     while True:
         names = places.enter_context(given_names(source, directory, listen))
         _check_definitions(source, names)
-        mask.hide(of_configuration(source.whole, names))
+        mask.hide(of_configuration(source.statements, names))
         configuration = parse(source, names)
         configured = {
             server.name: server.listen for server in configuration.servers if server.listen

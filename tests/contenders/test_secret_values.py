@@ -1,0 +1,109 @@
+"""A secret is in nothing that is kept of a contender, whatever way it takes to whatever place."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.runs import plan_of
+from tests.secret_ways import IMPORT, PLACES, SPELLINGS, WAYS, Files, Way, leaks
+from zodbshootout.cli.options import parse
+from zodbshootout.client.masking import Mask
+from zodbshootout.config.configuration import read_source
+from zodbshootout.config.secrets import of_argument
+from zodbshootout.contenders.contender import Contender
+from zodbshootout.contenders.variants import read_variants
+from zodbshootout.guardian import Guardian
+from zodbshootout.scheduling.tasks import Tasks
+
+
+@pytest.fixture
+def places() -> Iterator[ExitStack]:
+    with ExitStack() as stack:
+        yield stack
+
+
+@pytest.fixture(scope="module")
+def guardian() -> Iterator[Guardian]:
+    with Guardian() as guardian:
+        yield guardian
+
+
+def kept_of(files: Files, places: ExitStack, guardian: Guardian) -> tuple[list[Contender], str]:
+    """Return the contenders of a configuration, and everything that results say of them."""
+    (files.directory / "x.conf").write_text(files.text)
+    arguments = [str(files.directory / "x.conf"), "add", *files.options]
+    mask = Mask(secret for word in arguments for secret in of_argument(word))
+    options = parse(arguments)
+    variants = read_variants(read_source(options.path), options.variants, places, guardian, mask)
+    contenders = variants.contenders()
+    tasks = Tasks(plan_of(contenders), options.run, mask=mask)
+    kept = [tasks.metadata(cell, restarted=False) for row in tasks.plan.rows for cell in row]
+    own = [
+        (one.name, one.variant, one.variant_of, one.place, one.definitions) for one in contenders
+    ]
+    return contenders, json.dumps([kept, [repr(texts) for texts in own]])
+
+
+@pytest.mark.parametrize("password", SPELLINGS)
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
+def test_a_secret_is_not_kept(
+    way: Way, password: str, tmp_path: Path,
+    places: ExitStack, guardian: Guardian, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    files = Files(tmp_path)
+    for name, place in PLACES.items():
+        way(files, name, place, place.spell(password).replace("$", "$$"))
+    for name, value in files.variables.items():
+        monkeypatch.setenv(name, value)
+    contenders, kept = kept_of(files, places, guardian)
+    assert [contender.name for contender in contenders] == list(PLACES)
+    assert leaks(password, kept) == []
+    settings = [contender.settings for contender in contenders]
+    assert settings[0]["storage.server"] == "localhost:1"  # what is beside a secret is kept
+    assert settings[3]["storage.adapter.dsn"] == "host='h' password='***' dbname='x'"
+
+
+@pytest.mark.parametrize("password", SPELLINGS)
+@pytest.mark.parametrize("way", WAYS[:-1], ids=lambda way: way.__name__)
+def test_a_secret_in_a_file_that_a_uri_names_is_not_kept(
+    way: Way, password: str, tmp_path: Path,
+    places: ExitStack, guardian: Guardian, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    named, files = Files(tmp_path, text=IMPORT), Files(tmp_path)
+    for name, place in PLACES.items():
+        if place.contender not in {"uri", "elsewhere"}:  # zodburi knows neither
+            way(named, name, place, place.spell(password).replace("$", "$$"))
+            files.text += (
+                f"<zodburi {name}>\nuri zconfig://{tmp_path}/named.conf#{name}\n</zodburi>\n"
+            )
+    (tmp_path / "named.conf").write_text(named.text)
+    for name, value in named.variables.items():
+        monkeypatch.setenv(name, value)
+    contenders, kept = kept_of(files, places, guardian)
+    assert len(contenders) > 5
+    assert leaks(password, kept) == []
+
+
+@pytest.mark.parametrize("password", SPELLINGS)
+@pytest.mark.parametrize("name", PLACES)
+def test_variants_are_numbered_if_their_values_are_secret(
+    name: str, password: str, tmp_path: Path, places: ExitStack, guardian: Guardian
+) -> None:
+    files, place = Files(tmp_path), PLACES[name]
+    values = [place.spell(text).replace("$", "$$") for text in (password, f"{password}2")]
+    files.options += ["--define", f"x={','.join(values)}"]
+    files.add("a", place, "$x")
+    contenders, kept = kept_of(files, places, guardian)
+    assert [contender.name for contender in contenders] == ["a [x=#1]", "a [x=#2]"]
+    assert [contender.definitions for contender in contenders] == [{"x": "#1"}, {"x": "#2"}]
+    assert [contender.variant_of for contender in contenders] == ["", "a [x=#1]"]
+    assert leaks(password, kept) == []
+    assert shlex.quote("x=***,***") in json.loads(kept)[0][0]["command_line"]
+    first, second = contenders
+    assert first.fingerprint() == second.fingerprint()

@@ -176,6 +176,68 @@ def test_an_error_is_reported_in_one_line_with_its_place(
     assert "\n" not in str(caught.value)
 
 
+PG = (
+    "%import relstorage\n<zodb a>\n<relstorage>\n<postgresql>\n{}\n"
+    "</postgresql>\n</relstorage>\n</zodb>\n"
+)
+REMEDY = "this value cannot be used; a $ in it is written $$"
+
+
+@pytest.mark.parametrize("password", ["abc$topsecret", "abc${topsecret", "abc$ 9topsecret", "abc$"])
+@pytest.mark.parametrize(
+    ("line", "place"),
+    [
+        ("dsn dbname='z' password='{}' host=$scratch", "x.conf:5: dsn"),
+        ("dsn host=$scratch password={}", "x.conf:5: dsn"),
+        ("dsn postgresql://u:{}@h/db", "x.conf:5: dsn"),
+        ("dsn postgresql://h/db?user=u&password={}", "x.conf:5: dsn"),
+        ("%define my_password {}", "x.conf:5: %define my_password"),
+        ("%define connection dbname=z password='{}'", "x.conf:5: %define connection"),
+        ("%define mine {}\ndsn dbname=z password='$mine'", "x.conf:5: %define mine"),
+        ("%include rest.conf", "rest.conf:2: dsn"),
+    ],
+)
+def test_no_part_of_a_secret_is_in_an_error_about_a_dollar(
+    line: str, place: str, password: str, tmp_path: Path
+) -> None:
+    (tmp_path / "rest.conf").write_text(f"\ndsn dbname=z password='{password}'\n")
+    with pytest.raises(UserError) as caught:
+        parsed(PG.format(line.format(password)), tmp_path)
+    assert str(caught.value) == f"{tmp_path}/{place}: {REMEDY}"
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("dsn host=$pg_hots password='x$pg_password'", f"{REMEDY}; did you mean the name pg_host?"),
+        ("dsn host=$pg_host password=$pg_passwrd", f"{REMEDY}; did you mean the name pg_password?"),
+        ("dsn host=$(HOST_9) password=geheim", "variable HOST_9 is not set; set it: export HOST_9"),
+        ("dsn host=h password='$(PW_9)'", "the environment variable PW_9 is not set"),
+        ("dsn postgres://u:$(PASSWORD_9)@h:1/x", "the environment variable PASSWORD_9 is not set"),
+        ("dsn host=h password='ab$(PW_9)'", f"{REMEDY}, and every environment variable in it"),
+        ("dsn host=$here dbname=x", "$here is not defined; write '%define here VALUE' above it"),
+        ("driver ${here", "x.conf:5: '${here' not followed by '}'"),
+        ("passwd x", "x.conf:5: 'passwd' is not a known key name in <postgresql>"),
+    ],
+)
+def test_an_error_beside_a_secret_says_what_to_type(
+    line: str, message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UserError) as caught:
+        parsed(PG.format(line), tmp_path, pg_host="h", pg_password="0815")
+    assert message in str(caught.value)
+
+
+def test_no_part_of_a_secret_is_in_an_error_of_the_file_that_a_uri_names(tmp_path: Path) -> None:
+    (tmp_path / "db.conf").write_text(
+        "<zodb>\n<zeoclient>\nserver h:1\npassword abc$topsecret\n</zeoclient>\n</zodb>\n"
+    )
+    with pytest.raises(UserError) as caught:
+        parsed(f"<zodburi a>\nuri zconfig://{tmp_path}/db.conf\n</zodburi>\n", tmp_path)
+    assert "topsecret" not in str(caught.value)
+    assert "line 4: a $ in a value is written $$" in str(caught.value)
+
+
 def test_an_unreadable_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"no such file: nowhere\.conf"):
         read_source(Path("nowhere.conf"))

@@ -227,6 +227,11 @@ def test_a_definition_in_an_included_file_is_replaced(read: Read, tmp_path: Path
         ({"scratch": ["1"]}, "--define: .scratch belongs to the run"),
         ({"main": ["1"]}, "--define: .main belongs to the run"),
         ({"cache": ["1MB", "much"]}, "cache-size: .*much"),
+        (
+            {"cache": ["1$MB"]},
+            r"--define: the value of cache cannot be used; a \$ in it is written",
+        ),
+        ({"cache": ["1${"]}, "--define: the value of cache cannot be used"),
     ],
 )
 def test_an_unused_reserved_or_invalid_definition_is_refused(

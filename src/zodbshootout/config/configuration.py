@@ -35,6 +35,7 @@ from zodbshootout.config.statements import (
     Kind,
     Statement,
     references,
+    replaced,
     statements_of,
     unmarked,
 )
@@ -55,6 +56,9 @@ _RULES: Mapping[str, str] = {
     ),
 }
 """Messages that replace those of ZConfig, by the patterns that ZConfig's match."""
+
+SUBSTITUTION_ERRORS = (ZConfig.SubstitutionSyntaxError, ZConfig.SubstitutionReplacementError)
+"""ZConfig's errors about a ``$``."""
 
 _PACKAGES: Mapping[str, str] = {
     "newt.db": "newt.db",
@@ -275,24 +279,65 @@ def _explained(
     error: ZConfig.ConfigurationError, source: Source, loader: TextLoader, names: Mapping[str, str]
 ) -> str:
     """Return an error of ZConfig's in one line, with its place and what to do about it."""
-    number = getattr(error, "lineno", None) or 0
+    url, number = getattr(error, "url", None), getattr(error, "lineno", None) or 0
+    if isinstance(error, ZConfig.SubstitutionSyntaxError):
+        url, number = loader.place
     path, text = source.path, source.text
-    if getattr(error, "url", None) not in {None, path.absolute().as_uri()}:
-        path = path_of(error.url)
+    if url not in {None, path.absolute().as_uri()}:
+        path = path_of(url)
         with suppress(OSError, UnicodeDecodeError):
             text = path.read_text(encoding="utf-8-sig")
     where = f"{path}:{number}" if number > 0 else str(path)
     lines = list(lines_in_sections(text))
     line, sections = lines[number - 1] if 0 < number <= len(lines) else ("", ())
-    word, _, value = " ".join(line.split()).partition(" ")
-    key = f"{word}: " if word and not word.startswith("<") else ""
-    if SECRET_KEY.search(key) and not ENVIRONMENT_REFERENCE.fullmatch(value):
-        return f"{where}: {key}this value cannot be used; a $ in it is written $$"
+    key, value = _key_and_value(line)
+    if flaw := _flaw_of_secret(error, key, value, source, names):
+        return f"{where}: {key}: {flaw}"
     message = " ".join(str(getattr(error, "message", None) or error).split())
     if isinstance(error, ZConfig.DataConversionError):
-        message = f"{key}{message}"
+        message = f"{key}: {message}" if key else message
     section = sections[-1] if sections else ""
     return f"{where}: {_with_advice(message, text, section, loader.schema, names)}"
+
+
+def _key_and_value(line: str) -> tuple[str, str]:
+    """Return the key of a line, with the name in a definition, and its value; "" if it has none."""
+    words = line.split(None, 2)
+    if not words or words[0].startswith("<"):
+        return "", ""
+    length = 2 if words[0] == "%define" else 1
+    return " ".join(words[:length]), "".join(line.split(None, length)[length:]).rstrip()
+
+
+def _flaw_of_secret(
+    error: ZConfig.ConfigurationError,
+    key: str,
+    value: str,
+    source: Source,
+    names: Mapping[str, str],
+) -> str:
+    """Return what is wrong with a value that holds a secret, without any part of the value.
+
+    Return "" if it holds none, or if ZConfig's message shows nothing of it.
+    """
+    unusable = "this value cannot be used; a $ in it is written $$"
+    if isinstance(error, ZConfig.DataConversionError):
+        is_secret = SECRET_KEY.search(key) and not ENVIRONMENT_REFERENCE.fullmatch(value)
+        return unusable if is_secret else ""
+    if not isinstance(error, SUBSTITUTION_ERRORS):
+        return ""
+    secrets = of_configuration(source.statements, names, {})
+    mask = Mask(secrets)
+    if all(mask(form) == form for form in (value, replaced(value, {}))):
+        return ""
+    name = getattr(error, "name", "")
+    variable = f"$({name})"
+    if variable in value:
+        is_part = any(variable in secret for secret in secrets - {variable})
+        return f"{unusable}, and every environment variable in it has to be set" if is_part else ""
+    definitions = (s.key for s in source.statements if s.kind is Kind.DEFINITION)
+    close = close_to(name, [*names, *definitions]) if name else []
+    return f"{unusable}; did you mean the name {close[0]}?" if close else unusable
 
 
 def _with_advice(

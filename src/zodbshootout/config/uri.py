@@ -19,7 +19,7 @@ import ZODB.config
 from ZConfig.matcher import SectionValue
 
 from zodbshootout.client.masking import Mask
-from zodbshootout.config.configuration import Source
+from zodbshootout.config.configuration import SUBSTITUTION_ERRORS, Source
 from zodbshootout.config.secrets import of_uri
 from zodbshootout.errors import UserError
 
@@ -127,6 +127,10 @@ def _resolved(uri: str) -> tuple[Callable[[], Any], dict[str, Any]]:
 
 def _reason(error: Exception, uri: str) -> str:
     """Return the message of an exception without the URI, in one line."""
+    if isinstance(error, SUBSTITUTION_ERRORS):  # ZConfig quotes the value, which may be secret
+        number = getattr(error, "lineno", None)
+        place = f"line {number}: " if number else ""
+        return f"{place}a $ in a value is written $$, and a name after a single $ is defined before"
     # str() of a KeyError is the repr() of its message.
     message = error.args[0] if isinstance(error, KeyError) and error.args else error
     text = " ".join(str(message).split())

@@ -15,6 +15,9 @@ from itertools import chain, product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import ZConfig
+from ZConfig.substitution import substitute
+
 from zodbshootout.client.masking import Mask
 from zodbshootout.client.specification import (
     INSTALLED,
@@ -287,8 +290,11 @@ def _check_directories(configuration: Configuration, option: str) -> None:
             )
 
 
-def _check_definitions(source: Source, names: Collection[str]) -> None:
-    """Check that the file uses all definitions, and that none is among the *names* of the run."""
+def _check_definitions(source: Source, names: Mapping[str, str]) -> None:
+    """Check that the file uses all definitions, and that none is among the *names* of the run.
+
+    Errors tell no part of a value.
+    """
     for name in source.definitions:
         if name in names:
             raise UserError(f"--define: ${name} belongs to the run; give the name another one")
@@ -296,6 +302,14 @@ def _check_definitions(source: Source, names: Collection[str]) -> None:
         if name not in used:
             advice = suggestion(name, used) if used else "it uses no names"
             raise UserError(f"--define: nothing in {source.path} uses ${name}; {advice}")
+    defined = dict(names)
+    for name, value in source.definitions.items():
+        try:
+            defined[name] = substitute(value, defined)
+        except ZConfig.ConfigurationError:
+            raise UserError(
+                f"--define: the value of {name} cannot be used; a $ in it is written $$"
+            ) from None
 
 
 def _read(source: Source, directory: Path, places: ExitStack, mask: Mask) -> Configuration:

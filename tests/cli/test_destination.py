@@ -8,17 +8,23 @@ from pathlib import Path
 import platformdirs
 import pytest
 
-from tests.runs import cell, failed, measured
-from zodbshootout.cli.destination import result_files
+from tests.runs import cell, contender, failed, measured
+from zodbshootout.cli.destination import check_other_files, result_files
 from zodbshootout.cli.options import parse
 from zodbshootout.cli.values import result_to_read
 from zodbshootout.client.specification import CrewShape, Parameters
 from zodbshootout.errors import UserError
 from zodbshootout.results.files import ResultFiles
 from zodbshootout.scheduling.calibration import Effort
-from zodbshootout.scheduling.plan import Sweep, make_plan
+from zodbshootout.scheduling.plan import Plan, Sweep, make_plan
 
-PLAN = make_plan([], [], Sweep([1], [10], [300], Parameters(CrewShape(1))), Effort(1, 1, 0, 1, 0.1))
+
+def plan_of(*names: str) -> Plan:
+    sweep = Sweep([1], [10], [300], Parameters(CrewShape(1)))
+    return make_plan([contender(name) for name in names], ["add"], sweep, Effort(1, 1, 0, 1, 0.1))
+
+
+PLAN = plan_of()
 
 
 def test_a_user_without_a_home_directory_has_to_name_a_file(
@@ -39,6 +45,57 @@ def test_a_user_without_a_home_directory_has_to_name_a_file(
 def test_an_unwritable_directory_is_refused_before_measuring() -> None:
     with pytest.raises(UserError, match="results cannot be written to /proc: "):
         result_files(parse(["-o", "/proc/a.json"]), PLAN)
+
+
+def test_names_that_files_cannot_have_are_refused_before_measuring(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    for name, length in (("存" * 28, 257), ("a" * 251, 256)):
+        for words in (["-o", "a.json"], []):
+            with pytest.raises(UserError) as caught:
+                result_files(parse(words), plan_of(name))
+            assert str(caught.value) == (
+                f"{name}: the name is too long for a file of results, whose name would have "
+                f"{length} characters; shorten it"
+            )
+    for name in ("存" * 27, "a" * 250):
+        files = result_files(parse(["-o", f"{len(name)}.json"]), plan_of(name))
+        files.write([measured(cell("add", name), [1.0])])
+        assert len(list(files.directory.iterdir())) == 1
+
+
+def test_profiles_whose_names_files_cannot_have_are_refused_before_measuring(
+    tmp_path: Path,
+) -> None:
+    options = parse(["--profile", str(tmp_path / "profiles")])
+    check_other_files(options, plan_of("a" * 240), tmp_path / "a.json")
+    with pytest.raises(OSError, match="File name too long"):
+        check_other_files(options, plan_of("a" * 250), tmp_path / "a.json")
+
+
+@pytest.mark.parametrize("name", ["a.json", "a.cells.jsonl", "a.d"])
+def test_a_pipe_in_place_of_a_file_of_results_is_refused(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo(name)
+    with pytest.raises(UserError, match=f"{name} is not a |{name} exists"):
+        result_files(parse(["-o", "a.json"]), PLAN)
+
+
+def test_results_are_written_through_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("there").mkdir()
+    Path("a.json").symlink_to("there/b.json")
+    files = result_files(parse(["-o", "a.json"]), PLAN)
+    files.write([measured(cell("add", "fs"), [1.0])])
+    assert Path("a.json").is_symlink()
+    assert Path("there/b.json").is_file()
+    files.write([failed(cell("add", "fs"), "broken")])
+    assert Path("a.json").is_symlink()
+    assert not Path("there/b.json").exists()
 
 
 @pytest.fixture

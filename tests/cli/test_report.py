@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -60,6 +61,41 @@ def test_an_existing_report_is_replaced(out: Path) -> None:
     Path("page.md").write_text("old")
     assert run("report", out, "-o", "page.md")[0] == 0
     assert not Path("page.md").read_text(encoding="utf-8").startswith("old")
+
+
+def test_a_report_is_written_through_a_link(out: Path) -> None:
+    Path("link.md").symlink_to("page.md")
+    assert run("report", out, "-o", "link.md") == (0, "Report: link.md\n", "")
+    assert Path("link.md").is_symlink()
+    assert "fs, zeo and pg" in Path("page.md").read_text(encoding="utf-8")
+    Path("loop.md").symlink_to("loop.md")
+    status, _, stderr = run("report", out, "-o", "loop.md")
+    message = "zodbshootout: loop.md: Too many levels of symbolic links\n"
+    assert (status, stderr) == (2, message)
+
+
+def test_nothing_is_printed_beside_a_report_for_a_pipe(out: Path) -> None:
+    os.mkfifo("pipe.csv")
+    status, _, stderr = run("report", out, "-o", "pipe.csv")
+    assert (status, stderr) == (
+        2,
+        "zodbshootout: -o: cannot write pipe.csv: no program reads this pipe; start one first\n",
+    )
+    reader = os.open("pipe.csv", os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        assert run("report", out, "-o", "pipe.csv") == (0, "", "")
+        assert os.read(reader, 2**16).startswith(b"file,benchmark")
+    finally:
+        os.close(reader)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="/dev/full is Linux's")
+def test_a_full_device_is_reported_in_one_line(out: Path) -> None:
+    Path("full.csv").symlink_to("/dev/full")
+    status, _, stderr = run("report", out, "-o", "full.csv")
+    assert (status, stderr) == (
+        2, "zodbshootout: -o: cannot write full.csv: No space left on device\n"
+    )  # fmt: skip
 
 
 def test_several_files_are_reported_side_by_side(out: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -175,9 +176,29 @@ def test_an_invalid_mixture_is_refused_in_one_line(
     assert not path.exists()
 
 
-def test_an_existing_workload_is_not_overwritten(recorded: Path) -> None:
+def test_an_existing_workload_is_not_overwritten(recorded: Path, tmp_path: Path) -> None:
     status, _, err = run("make", "-o", recorded)
-    assert (status, err) == (2, f"zodbshootout: -o: {recorded} exists; name another file\n")
+    reason = "not a regular file; name another one"
+    assert (status, err) == (2, f"zodbshootout: {recorded}: {reason}\n")
+    path = tmp_path / "x.workload"
+    path.write_bytes(b"old")
+    status, _, err = run("make", "-o", path)
+    assert (status, err) == (2, f"zodbshootout: -o: {path} exists; name another file\n")
+    assert path.read_bytes() == b"old"
+
+
+def test_a_workload_can_be_made_through_a_link_or_for_a_pipe(tmp_path: Path) -> None:
+    path, link, pipe = (tmp_path / name for name in ("x.workload", "link", "pipe"))
+    link.symlink_to(path)
+    assert run("make", "-o", link, "--transactions", "9")[0] == 0
+    assert link.is_symlink()
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        assert run("make", "-o", pipe, "--transactions", "9") == (0, "", "")
+        assert os.read(reader, 2**16) == path.read_bytes()
+    finally:
+        os.close(reader)
 
 
 def test_a_workload_that_cannot_be_written_is_reported_in_one_line(tmp_path: Path) -> None:

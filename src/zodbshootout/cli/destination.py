@@ -15,7 +15,8 @@ from zodbshootout.cli.values import default_directory
 from zodbshootout.errors import UserError
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.files import ResultFiles
-from zodbshootout.results.result import long_name
+from zodbshootout.results.replacement import to_be_replaced
+from zodbshootout.results.result import file_name, long_name, varied_parameters
 from zodbshootout.scheduling.plan import Plan
 
 
@@ -25,24 +26,36 @@ def result_files(options: Options, plan: Plan) -> ResultFiles:
     :raises UserError: if there are such files already, or they cannot be written
     """
     if options.append or options.resume:
-        return _existing_files(options, plan)
-    if options.output:
-        files = ResultFiles(options.output)
-        if files.exist:
-            raise UserError(
-                f"-o: {files.exist} exists; name another file, or use --append to add to it"
-            )
-        _check_writable(options.output.parent)
-        return files
+        files = _existing_files(options, plan)
+    elif options.output:
+        files = _new_files(options.output)
+    else:
+        files = _default_files(options)
+    files.check(contender.name for contender in plan.contenders)
+    return files
+
+
+def _new_files(path: Path) -> ResultFiles:
+    files = ResultFiles(path)
+    if files.exist:
+        raise UserError(
+            f"-o: {files.exist} exists; name another file, or use --append to add to it"
+        )
+    _check_writable(path)
+    return files
+
+
+def _default_files(options: Options) -> ResultFiles:
     try:
         directory = default_directory()
         directory.mkdir(parents=True, exist_ok=True)
     except (OSError, RuntimeError) as error:  # RuntimeError: the user has no home directory
         raise UserError(f"results cannot be written: {error}; name a file with -o") from None
-    _check_writable(directory)
     now = datetime.datetime.now().astimezone().strftime("%Y-%m-%dT%H.%M.%S")
     # With 26 characters of the stem, no name is longer than 60.
-    return ResultFiles(directory / f"{now}-{options.path.stem[:26]}-{os.getpid()}.json")
+    path = directory / f"{now}-{options.path.stem[:26]}-{os.getpid()}.json"
+    _check_writable(path)
+    return ResultFiles(path)
 
 
 def _existing_files(options: Options, plan: Plan) -> ResultFiles:
@@ -53,7 +66,7 @@ def _existing_files(options: Options, plan: Plan) -> ResultFiles:
         files = files.appending() if options.append else files.resuming()
     except UserError as error:
         raise UserError(f"{option}: {error}") from None
-    _check_writable(path.parent)
+    _check_writable(path)
     # Opening the contenders adds metadata to these; then all of them are checked again.
     expected = {
         cell: {**cell.metadata(), "configuration_hash": plan.contender(cell).fingerprint()}
@@ -86,7 +99,7 @@ def check_like(
         raise UserError(f"{_option(options)}: {conflict}; name another file")
 
 
-def check_other_files(options: Options, combined: Path) -> None:
+def check_other_files(options: Options, plan: Plan, combined: Path) -> None:
     """Check that a report and profiles can be written beside the results in *combined*.
 
     :raises UserError: if they cannot
@@ -94,7 +107,7 @@ def check_other_files(options: Options, combined: Path) -> None:
     if options.report is not None:
         format_for("--report", options.report)
         check_output("--report", options.report, [options.path, combined])
-        _check_writable(options.report.parent)
+        _check_writable(options.report)
     profiles = options.run.profiles
     if profiles is not None:
         try:
@@ -103,9 +116,23 @@ def check_other_files(options: Options, combined: Path) -> None:
             raise UserError(f"--profile: {error}") from None
         if not os.access(profiles, os.W_OK):
             raise UserError(f"--profile: {profiles} cannot be written to: no permission")
+        varied = varied_parameters(plan.cells)
+        for cell in plan.cells:
+            to_be_replaced(profiles / f".{file_name(cell, varied)}.prof")
 
 
-def _check_writable(directory: Path) -> None:
+def _check_writable(path: Path) -> None:
+    """Check that files can be made beside *path*, and beside the file that its links lead to.
+
+    :raises UserError: if they cannot, unless *path* is a pipe or a device
+    """
+    target = to_be_replaced(path)
+    if target is not None:
+        for directory in dict.fromkeys([path.parent, target.parent]):
+            _check_directory(directory)
+
+
+def _check_directory(directory: Path) -> None:
     if not directory.is_dir():
         raise UserError(f"there is no directory {directory} to write results to")
     try:

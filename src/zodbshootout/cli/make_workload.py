@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from zodbshootout.cli.output import Streams
 from zodbshootout.cli.values import count, count_or_zero, number, share, whole
 from zodbshootout.errors import UserError
 from zodbshootout.recording.mixture import PRESETS, Mixture, distribution_of, make, skew_of
+from zodbshootout.results.replacement import replace_file, to_be_replaced
 
 
 def _read(function: Callable[[str], Any]) -> Callable[[str], Any]:
@@ -58,13 +60,12 @@ def run(options: argparse.Namespace, streams: Streams) -> int:
         if (value := getattr(options, field.name)) is not None
     }
     mixture = replace(PRESETS.get(options.preset, Mixture()), **given)
-    if options.output.exists():
+    target = to_be_replaced(options.output)
+    if target is not None and target.exists():
         raise UserError(f"-o: {options.output} exists; name another file")
-    try:
-        make(mixture, options.output)
-    except BaseException:
-        options.output.unlink(missing_ok=True)
-        raise
+    replace_file(options.output, partial(make, mixture))
+    if target is None:
+        return 0
     streams.say(f"Workload: {options.output}")
     streams.say(f"Next:\n  zodbshootout workload {options.output}")
     streams.say(f"  zodbshootout replay --workload {options.output}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,7 +16,8 @@ from zodbshootout.errors import UserError
 from zodbshootout.reports import Write, checked_format, format_of_file, formats
 from zodbshootout.reports.report import Report
 from zodbshootout.reports.sections import whole_report
-from zodbshootout.results.files import check_name, holds_results, replace_file
+from zodbshootout.results.files import holds_results
+from zodbshootout.results.replacement import replace_file, to_be_replaced
 
 WIDTH = 1000
 """The width of plain text, in characters: no line is wrapped."""
@@ -30,31 +32,31 @@ def run(options: argparse.Namespace, streams: Streams) -> int:
     write = format_for("-o", options.output, options.format)
     report = whole_report(read_files(options.files), options.baseline, options.ceiling)
     write_report(report, options.output, write)
-    streams.say(f"Report: {options.output}")
+    name_output("Report", options.output, streams)
     return 0
 
 
 def format_for(option: str, path: Path, name: str | None = None) -> Write:
     """Return the function that writes the format *name*, by default that of the *path*'s ending.
 
-    :raises UserError: if the *path* of *option* is a directory, if there is no such format, or if
-        it needs a package that is not installed
+    :raises UserError: if there is no such format, or if it needs a package that is not installed
     """
-    if path.is_dir():
-        raise UserError(f"{option}: {path} is a directory; name a file, such as page.html")
     if name is not None:
         return checked_format(name, pictures=True)
     return format_of_file(path, option)
 
 
 def check_output(option: str, path: Path, inputs: Sequence[Path]) -> None:
-    """Check that the file of *option* is no input and holds no results.
+    """Check that the file of *option* is not a directory, is not read, and holds no results.
 
-    :raises UserError: if it does
-    :raises OSError: if the system refuses its name
+    :raises UserError: if it is or does
+    :raises OSError: if the system refuses its name, or it is something like a socket
     """
-    check_name(path)
-    if path.resolve() in {file.resolve() for file in inputs} or holds_results(path):
+    if path.is_dir():
+        raise UserError(f"{option}: {path} is a directory; name a file, such as page.html")
+    target = to_be_replaced(path)
+    read = {Path(os.path.realpath(file)) for file in inputs}
+    if target in read or holds_results(path):
         raise UserError(f"{option}: {path} holds results or is read; name another file")
 
 
@@ -74,6 +76,12 @@ def write_report(report: Report, path: Path, write: Write, option: str = "-o") -
     except (OSError, UserError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise UserError(f"{option}: cannot write {path}: {reason}") from None
+
+
+def name_output(what: str, path: Path, streams: Streams) -> None:
+    """Print the path of a file that was written, but no line into a pipe that has its content."""
+    if to_be_replaced(path) is not None:
+        streams.say(f"{what}: {path}")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

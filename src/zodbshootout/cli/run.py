@@ -15,7 +15,7 @@ from zodbshootout.cli.launching import check_hosts, launcher_for, on_hosts, open
 from zodbshootout.cli.options import Options
 from zodbshootout.cli.output import Streams, print_line
 from zodbshootout.cli.progress import progress_on
-from zodbshootout.cli.report import format_for, write_report
+from zodbshootout.cli.report import format_for, name_output, write_report
 from zodbshootout.cli.show import next_commands
 from zodbshootout.cli.values import ASK, FORCE
 from zodbshootout.client.data import workload_objects
@@ -83,7 +83,7 @@ def run(options: Options, streams: Streams) -> int:
                 )
                 return _show_plan(plan, notes, map(Maker(guardian).describe, environments), streams)
             files = result_files(options, plan)
-            check_other_files(options, files.combined)
+            check_other_files(options, plan, files.combined)
         for note in notes:
             streams.complain(note)
         options = _with_zapped(options, plan.contenders, streams)
@@ -317,4 +317,4 @@ def _write_page(result_sets: Sequence[ResultSet], options: Options, streams: Str
         write_report(report, options.report, write, "--report")
     except UserError as error:
         raise UserError(str(error), SOME_FAILED) from None
-    streams.say(f"Report: {options.report}")
+    name_output("Report", options.report, streams)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from zodbshootout.cli.output import Streams
-from zodbshootout.cli.report import check_output, format_for, write_report
+from zodbshootout.cli.report import check_output, format_for, name_output, write_report
 from zodbshootout.cli.show import labels
 from zodbshootout.errors import UserError
 from zodbshootout.recording.description import describe
@@ -30,7 +30,7 @@ def run(options: argparse.Namespace, streams: Streams) -> int:
     check_output("-o", options.output, options.files)
     write = format_for("-o", options.output, options.format)
     write_report(_report(options.files), options.output, write)
-    streams.say(f"Report: {options.output}")
+    name_output("Report", options.output, streams)
     return 0
 
 

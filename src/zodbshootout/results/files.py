@@ -8,12 +8,12 @@ only there.  pyperf can read every file whose name matches ``out*.json`` or ``ou
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
 import zlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from hdrh.histogram import HdrHistogram
 from zodbshootout.client.outcome import State
 from zodbshootout.errors import SOME_FAILED, UserError
 from zodbshootout.results.cell import MAX, Cell, cell_of, decode, encode
+from zodbshootout.results.replacement import replace_file, to_be_replaced
 from zodbshootout.results.result import CellResult, long_name, short_name, varied_parameters
 
 MAY_DIFFER = frozenset({"cell", "settings", "label", "command_line", "configuration_text"})
@@ -85,7 +86,7 @@ class ResultFiles:
 
         A run in which everything failed leaves only its list of cells.
         """
-        self._check_names()
+        self._check_places()
         if self.combined.exists():
             return self.combined
         return self.directory if self.directory.exists() else None
@@ -95,13 +96,36 @@ class ResultFiles:
 
         :raises UserError: if a file exists that was not written by this program
         """
-        self._check_names()
+        self._check_places()
         exist = self.combined.exists() or self.cells.exists()
         return replace(self, existing=read_results(self.combined) if exist else ())
 
-    def _check_names(self) -> None:
-        check_name(self.combined)
-        check_name(self.cells)  # the longest name of all
+    def check(self, contenders: Iterable[str]) -> None:
+        """Check that all files can be written, as far as their names tell.
+
+        :raises UserError: if a name is too long, or something else than a file has it
+        :raises OSError: if the system refuses a name for another reason
+        """
+        self._check_places()
+        if os.path.lexists(self.directory) and not self.directory.is_dir():
+            raise UserError(f"{self.directory} is not a directory; name another file of results")
+        # The directory may not exist yet.
+        place = self.directory if self.directory.is_dir() else self.directory.parent
+        for contender in contenders:
+            name = _file_name(contender)
+            try:
+                _check_place(place / name)
+            except OSError as error:
+                if error.errno != errno.ENAMETOOLONG:
+                    raise
+                raise UserError(
+                    f"{contender}: the name is too long for a file of results, whose name would "
+                    f"have {len(name)} characters; shorten it"
+                ) from None
+
+    def _check_places(self) -> None:
+        _check_place(self.combined)
+        _check_place(self.cells)
 
     def resuming(self) -> ResultFiles:
         """Return the same files, with results of a run to resume.
@@ -160,8 +184,21 @@ class ResultFiles:
                 for result in measured
                 if result.cell.contender == contender
             ]
-            name = f"{quote(contender, safe='@=+,')}.json"
-            _write_suite(self.directory / name, benchmarks)
+            _write_suite(self.directory / _file_name(contender), benchmarks)
+
+
+def _file_name(contender: str) -> str:
+    return f"{quote(contender, safe='@=+,')}.json"
+
+
+def _check_place(path: Path) -> None:
+    """Check that the system accepts a name, and that no pipe or device has it.
+
+    :raises UserError: if one has it
+    :raises OSError: if the system refuses the name
+    """
+    if to_be_replaced(path) is None:
+        raise UserError(f"{path} is not a regular file; name another one")
 
 
 def _added(existing: Sequence[CellResult], results: Sequence[CellResult]) -> list[CellResult]:
@@ -346,38 +383,7 @@ def _difference(result: CellResult, expected: Mapping[str, Any], unit: str) -> s
 
 def _write_suite(path: Path, benchmarks: Sequence[pyperf.Benchmark]) -> None:
     if not benchmarks:
-        path.unlink(missing_ok=True)
+        (to_be_replaced(path) or path).unlink(missing_ok=True)
         return
     suite = pyperf.BenchmarkSuite(benchmarks)
     replace_file(path, lambda temporary: suite.dump(str(temporary), replace=True))
-
-
-def check_name(path: Path) -> None:
-    """Check that the system accepts a name; the file need not exist.
-
-    :raises OSError: if the name is too long, or a directory cannot be entered
-    """
-    # Path.exists() raises nothing from Python 3.14 on.
-    with suppress(FileNotFoundError, NotADirectoryError):
-        path.lstat()
-
-
-def replace_file(path: Path, write: Callable[[Path], object]) -> None:
-    """Replace a file atomically with the one that *write* makes, or leave it if that fails."""
-    # It ends as *path* does, since pyperf compresses .gz files; it has at most 32 characters.
-    temporary = path.with_name(f".{os.getpid()}{path.suffix[-20:]}")
-    try:
-        write(temporary)
-        _sync(temporary)  # or a power cut may leave the new name with nothing in it
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -1,0 +1,109 @@
+"""Replace files that the user names."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+STREAMS = (1, 2)
+"""The descriptors of standard output and standard error."""
+
+
+def to_be_replaced(path: Path) -> Path | None:
+    """Return the regular file at *path* or at the end of its links; it need not exist.
+
+    ``None`` stands for a pipe, a device such as ``/dev/null``, or standard output, to which can
+    only be written.
+
+    :raises OSError: if something else is there, such as a directory, or if the system refuses the
+        name
+    """
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        return _resolved(path)
+    if stat.S_ISFIFO(mode) or stat.S_ISCHR(mode) or _stream(path) is not None:
+        return None
+    if not stat.S_ISREG(mode):
+        raise OSError(errno.EEXIST, "not a regular file; name another one", str(path))
+    return _resolved(path)
+
+
+def replace_file(path: Path, write: Callable[[Path], object]) -> None:
+    """Replace a file atomically with the one that *write* makes, or leave it if that fails.
+
+    If :func:`to_be_replaced` finds no file at *path*, the content is written to what is there.
+
+    :raises OSError: if that is impossible
+    """
+    try:
+        target = to_be_replaced(path)
+        if target is None:
+            _write_through(path, write)
+        else:
+            _replace(target, write)
+    except OSError as error:  # it may name the temporary file
+        raise OSError(error.errno, error.strerror or str(error), str(path)) from error
+
+
+def _replace(target: Path, write: Callable[[Path], object]) -> None:
+    # It ends as *target* does, since pyperf compresses .gz files; it has at most 32 characters.
+    temporary = target.with_name(f".{os.getpid()}{target.suffix[-20:]}")
+    try:
+        write(temporary)
+        _sync(temporary)  # or a power cut may leave the new name with nothing in it
+        temporary.replace(target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def _resolved(path: Path) -> Path:
+    return Path(os.path.realpath(path))  # Path.resolve() may raise a RuntimeError
+
+
+def _stream(path: Path) -> int | None:
+    """Return the descriptor of standard output or standard error if *path* is what it writes to."""
+    for descriptor in STREAMS:
+        with suppress(OSError):  # it may be closed
+            if os.path.samestat(path.stat(), os.fstat(descriptor)):
+                return descriptor
+    return None
+
+
+def _write_through(path: Path, write: Callable[[Path], object]) -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        content = Path(directory, f"content{path.suffix[-20:]}")
+        write(content)
+        with content.open("rb") as source, os.fdopen(_opened(path), "wb") as file:
+            shutil.copyfileobj(source, file)
+
+
+def _opened(path: Path) -> int:
+    stream = _stream(path)
+    if stream is not None:  # opened anew, a file would be written from its beginning
+        return os.dup(stream)
+    try:
+        # Without O_NONBLOCK, this would wait for a reader of the pipe.
+        descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY)
+    except OSError as error:
+        if error.errno != errno.ENXIO:
+            raise
+        reason = "no program reads this pipe; start one first"
+        raise OSError(errno.ENXIO, reason, str(path)) from None
+    os.set_blocking(descriptor, True)
+    return descriptor
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

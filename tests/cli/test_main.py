@@ -117,6 +117,68 @@ def test_a_defect_has_its_own_status_and_asks_for_a_report(
         assert line.endswith("/issues with the lines above")
 
 
+@pytest.fixture
+def enormous() -> str:
+    """Return the name of a FileStorage that is too large to be read."""
+    with Path("Data.fs").open("wb") as file:
+        file.write(b"FS21")
+        file.truncate(2**42)
+    return "Data.fs"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "cannot read Data.fs: it is not UTF-8 text; if it is a FileStorage write file:///"),
+        (["--log"], "cannot read Data.fs: it is not UTF-8 text; if it is a FileStorage write "),
+        (["x.conf", "-o", "a.json", "--report"], "--report: Data.fs: no format ends in '.fs'"),
+        (["x.conf", "--log=Data.fs"], "--log: Data.fs is too large to configure logging"),
+        (["x.conf", "--append"], "--append: Data.fs is not a file of pyperf's"),
+        (["show"], "Data.fs is not a file of pyperf's"),
+        (["compare", "x.conf"], "x.conf is not a file of pyperf's"),
+        (["workload"], "Data.fs: this is not a recorded workload"),
+        (["replay", "--workload"], "--workload: Data.fs: this is not a recorded workload"),
+    ],
+)
+def test_a_large_file_that_is_something_else_is_not_read(
+    enormous: str, words: list[str], message: str
+) -> None:
+    words = words if words[-1:] == ["--log=Data.fs"] else [*words, enormous]
+    status, out, err = outcome(*words)
+    assert (status, out) == (2, "")
+    (line,) = err.splitlines()
+    assert message in line
+
+
+def test_only_the_beginning_of_a_file_tells_whether_it_is_a_configuration() -> None:
+    Path("x.fs").write_bytes(b"FS21")
+    Path("endless").symlink_to("/dev/zero")
+    Path("long.conf").write_text("# comment\n" * 2**17)
+    for name, reason in (
+        ("x.fs", "cannot read x.fs: it is not UTF-8 text; if it is a FileStorage"),
+        ("endless", "cannot read endless: it is not UTF-8 text"),
+        ("long.conf", "cannot read long.conf: it is larger than 1 MB, too large for a config"),
+        (".", "cannot read .: Is a directory"),
+    ):
+        status, _, err = outcome(name)
+        assert (status, len(err.splitlines())) == (2, 1)
+        assert reason in err
+    status, _, err = outcome("show", "endless")
+    assert (status, err) == (2, "zodbshootout: endless is not a regular file\n")
+
+
+def test_a_configuration_can_come_from_a_pipe() -> None:
+    reading, writing = os.pipe()
+    os.write(writing, b"<zodb a>\n<mappingstorage>\n</mappingstorage>\n</zodb>\n")
+    os.close(writing)
+    try:
+        status, out, _ = outcome(f"/dev/fd/{reading}", "add", "--list")
+    finally:
+        os.close(reading)
+    assert status == 0
+    assert "1 cell" in out
+
+
 @pytest.mark.parametrize("words", [["--list"], ["show", "a.json", "--format", "ndjson"]])
 def test_a_plugin_that_cannot_be_imported_is_named_in_one_line(
     words: list[str], monkeypatch: pytest.MonkeyPatch

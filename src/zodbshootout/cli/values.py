@@ -26,6 +26,7 @@ import platformdirs
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.data.records import smallest_record
 from zodbshootout.client.specification import LatencyLimit
+from zodbshootout.config.configuration import MAX_SIZE
 from zodbshootout.config.uri import is_uri
 from zodbshootout.crews.logs import read_loggers
 from zodbshootout.errors import UserError
@@ -313,6 +314,8 @@ def log(text: str) -> str:
         raise argparse.ArgumentTypeError(
             f"{text!r} is neither a level ({', '.join(LEVELS)}) nor a file"
         )
+    if path.stat().st_size > MAX_SIZE:
+        raise argparse.ArgumentTypeError(f"{text} is too large to configure logging")
     try:
         read_loggers(path)
     except UserError as error:
@@ -341,7 +344,8 @@ def _is_value_of_zap(word: str) -> bool:
 
 def _is_value_of_log(word: str) -> bool:
     if _is_file(word):
-        text = Path(word).read_text(encoding="utf-8", errors="replace")
+        with Path(word).open(encoding="utf-8", errors="replace") as file:
+            text = file.read(MAX_SIZE)
         return re.search(r"^\s*<(eventlog|logger)\b", text, re.MULTILINE) is not None
     return word.upper() in LEVELS or _is_a_value(word)
 

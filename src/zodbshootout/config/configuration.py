@@ -47,6 +47,11 @@ SCRATCH = "scratch"
 EMBEDDED = Path(__file__).with_name("embedded.conf")
 """The default configuration."""
 
+MAX_SIZE = 2**20
+"""The most characters of a configuration: a database of gigabytes is not read."""
+_BINARY = re.compile(r"FS\d\d|[^\0]*\0")
+"""The beginning of a FileStorage, which may be text, or a character that no text has."""
+
 _RULES: Mapping[str, str] = {
     r"None is not an allowed name for '.*' sections": (
         "this section needs a name, as in <{section} NAME>"
@@ -173,14 +178,17 @@ class Source:
 
 
 def read_source(path: Path) -> Source:
-    """Read a configuration file."""
+    """Read a configuration file.
+
+    :raises UserError: if it cannot be read, or is something else, such as a FileStorage
+    """
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = _beginning(path)
     except FileNotFoundError:
         raise UserError(
             f"no such file: {path} (with no file, an embedded default is measured)"
         ) from None
-    except UnicodeDecodeError:
+    except UnicodeError:
         # zodburi takes a path as it is, and unquotes nothing.
         uri = f"file://{path.absolute()}"
         raise UserError(
@@ -188,7 +196,23 @@ def read_source(path: Path) -> Source:
         ) from None
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}") from None
+    if len(text) > MAX_SIZE:
+        raise UserError(
+            f"cannot read {path}: it is larger than 1 MB, too large for a configuration"
+        )
     return Source(path, text)
+
+
+def _beginning(path: Path) -> str:
+    """Return the text of a file, of which no more than one character exceeds :data:`MAX_SIZE`.
+
+    :raises UnicodeError: if it is not text
+    """
+    with path.open(encoding="utf-8-sig") as file:
+        text = file.read(MAX_SIZE + 1)
+    if _BINARY.match(text):
+        raise UnicodeError
+    return text
 
 
 def parse(source: Source, names: Mapping[str, str]) -> Configuration:

@@ -9,6 +9,7 @@ only there.  pyperf can read every file whose name matches ``out*.json`` or ``ou
 from __future__ import annotations
 
 import errno
+import gzip
 import json
 import os
 import re
@@ -49,6 +50,9 @@ _AT_A_RATE = ("iterations", "latency_histogram", "latency_max_s", "part_of_sched
 _HOST = re.compile(r"host_\d+(_s|_clients)?")
 MIN_VALUE = 1e-15
 """The exclusive lower bound of every value of a run, in seconds or bytes."""
+
+_BEGINNING = re.compile(rb'\s*\{\s*"(benchmarks|metadata|version)"')
+"""The beginning of every file of pyperf's, whose keys are sorted."""
 
 _MALFORMED = (ValueError, KeyError, TypeError, AttributeError)
 """The exceptions that are raised by reading a document that has another form."""
@@ -237,7 +241,8 @@ def read_results(path: Path) -> list[CellResult]:
         raise UserError(f"{path} is a directory; name a file of results")
     listed = ResultFiles(path).cells
     if not path.is_file() and not listed.is_file():  # a run without a number leaves only the list
-        raise UserError(f"there is no file {path}")
+        exists = f"{path} is not a regular file" if path.exists() else ""
+        raise UserError(exists or f"there is no file {path}")
     results = {result.cell: result for result in _load_cells(listed)}
     for benchmark in _load(path):
         try:
@@ -263,15 +268,24 @@ def holds_results(path: Path) -> bool:
     if path.name.endswith(".cells.jsonl"):
         return path.exists()
     try:
-        return path.is_file() and bool(_load(path))
-    except UserError:
+        return path.is_file() and _begins_as_results(path)
+    except (OSError, EOFError, zlib.error):
         return False
+
+
+def _begins_as_results(path: Path) -> bool:
+    """Return whether the first bytes are those of pyperf's files; a database is not read whole."""
+    opened = gzip.open if path.name.endswith(".gz") else open
+    with opened(path, "rb") as file:
+        return _BEGINNING.match(file.read(1024)) is not None
 
 
 def _load(path: Path) -> list[pyperf.Benchmark]:
     if not path.exists():
         return []
     try:
+        if not _begins_as_results(path):
+            raise ValueError(path)
         return list(pyperf.BenchmarkSuite.load(str(path)))
     except (OSError, EOFError, zlib.error) as error:
         raise UserError(f"cannot read {path}: {error}") from error

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import pyte
 import pytest
 from rich.console import Console
 
+from tests.reports.test_rates import result as at_rate
 from tests.reports.test_text import FOUR, noisy_run
 from tests.runs import cell, failed, measured, unsupported
 from zodbshootout.cli.progress import Lines, LiveTable, describe
+from zodbshootout.reports.report import Report
+from zodbshootout.reports.tables import make_report
 from zodbshootout.results.result import CellResult
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -121,6 +126,98 @@ def test_a_table_that_is_taller_than_the_terminal_leaves_room_for_the_bar() -> N
     assert "opening zeo" in lines[-1]
     assert "..." in lines[-2]
     assert "filestorage" in lines[2]
+
+
+def test_the_table_is_made_once_a_second_at_most_and_shows_the_last_state(
+    screen: Screen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[float] = []
+
+    def make(*arguments: Any, **options: Any) -> Report:
+        made.append(screen.now)
+        return make_report(*arguments, **options)
+
+    monkeypatch.setattr("zodbshootout.cli.progress.make_report", make)
+    for number in range(100):  # a change each 20 ms, and a refresh each 100 ms
+        screen.now = number / 50
+        screen.table.results_changed(runs_so_far(number // 50))
+        screen.table.note(f"run {number}")
+        if number % 5 == 0:
+            screen.lines()
+    assert made == [0.0, 1.0]
+    screen.table.results_changed(runs_so_far(3))
+    assert "±" not in "".join(screen.lines())
+    for screen.now in (2.0, 2.1, 9.0):
+        lines = screen.lines()
+    assert made == [0.0, 1.0, 2.0]
+    expected = (GOLDEN / "live-3.txt").read_text(encoding="utf-8").splitlines()
+    assert lines[:-1] == expected[:-1]
+
+
+def test_the_table_is_made_before_the_next_step_and_not_while_that_is_measured(
+    screen: Screen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = 0
+
+    def make(*arguments: Any, **options: Any) -> Report:
+        nonlocal made
+        made += 1
+        return make_report(*arguments, **options)
+
+    monkeypatch.setattr("zodbshootout.cli.progress.make_report", make)
+    for _ in FOUR:
+        screen.table.results_changed(runs_so_far(1))
+    assert made == 0
+    screen.table.left(9.0)
+    screen.table.working_on([cell("cold", name) for name in FOUR], "run 2 of 4")
+    assert made == 1
+    screen.lines()
+    assert made == 1
+
+
+@pytest.mark.parametrize("rated", [False, True])
+def test_no_figure_is_computed_that_does_not_fit_on_the_screen(
+    monkeypatch: pytest.MonkeyPatch, rated: bool
+) -> None:
+    computed = set()
+
+    def noted(name: str) -> cached_property[Any]:
+        function = vars(CellResult)[name].func
+
+        def compute(result: CellResult) -> Any:
+            computed.add(result.cell)
+            return function(result)
+
+        noting = cached_property(compute)
+        noting.__set_name__(CellResult, name)
+        return noting
+
+    monkeypatch.setattr(CellResult, "measures", noted("measures"))
+    monkeypatch.setattr(CellResult, "estimate", noted("estimate"))
+    results = (
+        [at_rate("fs", float(rate)) for rate in range(1, 100)]
+        if rated
+        else [
+            measured(cell("add", name, objects=objects), [1.0], [1.1], [1.2])
+            for objects in range(1, 100)
+            for name in FOUR
+        ]
+    )
+    screen = Screen()
+    with screen.table.live:
+        screen.table.results_changed(results)
+        lines = screen.lines()
+        made = len(computed)
+        assert made <= HEIGHT * len(FOUR)
+    whole = Screen(height=999)
+    with whole.table.live:
+        whole.table.results_changed(results)
+        everything = whole.lines()
+    # The columns are as wide as the rows in them.
+    assert [line.replace("─", "").split() for line in lines[:-2]] == [
+        line.replace("─", "").split() for line in everything[: len(lines) - 2]
+    ]
+    assert len(computed) == len(results)
 
 
 def test_the_live_table_leaves_only_failures_on_the_screen() -> None:

@@ -73,6 +73,17 @@ def test_a_result_that_lacks_runs_is_reported_as_incomplete() -> None:
     assert notes.result("a").reason == ""
 
 
+def test_a_result_stays_the_same_object_until_it_changes() -> None:
+    notes = Notes(plan_of("ab", processes=2))
+    notes.store.fail_cells([])
+    for contender in "ab":
+        notes.store.add_run(notes.cell(contender), run(0.1))
+    before = notes.result("a")
+    notes.store.add_run(notes.cell("b"), run(0.1))
+    assert notes.result("a") is before
+    assert notes.store.result(notes.cell("a")) is before
+
+
 @pytest.mark.parametrize("failure", [SPOILT, CANNOT])
 def test_a_failure_that_invalidates_earlier_runs_drops_them(failure: Failure) -> None:
     notes = Notes(plan_of("ab", processes=2))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,7 +17,7 @@ from rich.table import Column
 from zodbshootout.cli.options import Options
 from zodbshootout.cli.output import print_line
 from zodbshootout.reports import text
-from zodbshootout.reports.headings import ResultSet
+from zodbshootout.reports.headings import ResultSet, in_first_rows
 from zodbshootout.reports.metrics import OBJECTS
 from zodbshootout.reports.tables import make_report
 from zodbshootout.results.result import CellResult, long_name
@@ -24,6 +25,8 @@ from zodbshootout.scheduling.result_store import Observer
 
 WORTH_SHOWING = 30.0
 """The shortest time left that is printed as a line, in seconds."""
+PAUSE = 1.0
+"""The shortest time in seconds between two versions of the live table."""
 PENDING = "…"
 """The entry of a cell without a run in the live table."""
 
@@ -111,7 +114,15 @@ class LiveTable(Observer):
     ) -> None:
         self._console = console
         self._baseline = baseline
+        self._clock = clock
+        self._lock = threading.RLock()
+        """Held while the table is made; the thread that refreshes the screen may make it, too."""
+        self._results: Sequence[CellResult] = ()
         self._table = Segments([])
+        self._is_current = True
+        """Whether the table shows the results."""
+        self._next = -math.inf
+        """The time from which the table may be made again."""
         self._progress = Progress(
             SpinnerColumn(),
             BarColumn(bar_width=16),
@@ -130,6 +141,7 @@ class LiveTable(Observer):
         self.live = Live(console=console, get_renderable=self._render, transient=True)
 
     def left(self, seconds: float) -> None:
+        self._update()
         elapsed = self._progress.tasks[self._step].elapsed or 0.0
         if seconds:
             minutes, rest = divmod(math.ceil(seconds), 60)
@@ -144,18 +156,39 @@ class LiveTable(Observer):
             self._progress.update(self._step, total=None, completed=0, left="")
 
     def note(self, step: str) -> None:
+        self._update()
         self._progress.update(self._step, description=step)
 
     def results_changed(self, results: Sequence[CellResult]) -> None:
+        self._results, self._is_current = results, False
+
+    def _update(self) -> None:
+        """Make the table of changed results, unless the last one was made a moment ago.
+
+        The next step is noted before the clients are at work, and so has the table made at a time
+        when nothing is measured.  Only a change that came too soon waits for the next refresh.
+        """
+        with self._lock:
+            if self._is_current or self._clock() < self._next:
+                return
+            self._is_current = True  # a change from now on is another one
+            self._table = self._made()
+            self._next = self._clock() + PAUSE
+
+    def _made(self) -> Segments:
+        """Make the part of the table that fits on the screen.
+
+        Verdicts are corrected for the number of comparisons in this part alone.
+        """
+        room = self._console.height - 3
+        results = in_first_rows(self._results, room)
         report = make_report([ResultSet(results)], baseline=self._baseline, pending=PENDING)
         lines = self._console.render_lines(
             Group(*text.tables(report, self._console)), pad=False, new_lines=True
         )
-        room = self._console.height - 3
         if len(lines) > room:
             lines = [*lines[: room - 1], [Segment("...\n")]]
-        # Render the table once for each change, not each time that Live refreshes the screen.
-        self._table = Segments([segment for line in lines for segment in line])
+        return Segments([segment for line in lines for segment in line])
 
     def cell_failed(self, result: CellResult) -> None:
         self.relay(f"{long_name(result.cell)}: {describe(result)}")
@@ -164,4 +197,5 @@ class LiveTable(Observer):
         print_line(self._console, line)
 
     def _render(self) -> RenderableType:
+        self._update()
         return Group(self._table, self._progress.get_renderable())

@@ -108,6 +108,29 @@ def group_of(result: CellResult) -> tuple[object, ...]:
     return counted(result), parameters.crew, data, *pace, parameters.even_arrivals
 
 
+def in_first_rows(results: Iterable[CellResult], rows: int) -> list[CellResult]:
+    """Return the results of the cells in the first *rows* rows of all tables, in their order.
+
+    Of the results behind these, no figures are computed.
+    """
+    groups: dict[tuple[object, ...], list[CellResult]] = {}
+    for result in results:
+        groups.setdefault(group_of(result), []).append(result)
+    listed: dict[tuple[object, ...], list[CellResult]] = {}
+    for key, group in sorted(groups.items(), key=lambda item: extent(item[1][0])):
+        for result in sorted(group, key=lambda result: result.cell.parameters.rate):
+            parameters = result.cell.parameters
+            row = (*key, result.cell.benchmark, parameters.objects, parameters.rate)
+            listed.setdefault(row, []).append(result)
+    first: list[CellResult] = []
+    for cells in listed.values():
+        if rows <= 0:
+            break
+        first += cells
+        rows -= max(len(result.measures) or 1 for result in cells)
+    return first
+
+
 def row_titles(results: Iterable[CellResult]) -> list[str]:
     """Return the title of the row of each result in a table.
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 from rich.console import Console
@@ -42,14 +43,28 @@ def write_json(report: Report, console: Console) -> None:
     console.file.write("\n")
 
 
-def records_of(result_sets: Iterable[ResultSet]) -> Iterator[dict[str, Any]]:
-    """Return the parameters, figures, state and reason of each cell.
+class Records(Sequence[dict[str, Any]]):
+    """The parameters, figures, state and reason of each cell, found when they are first read.
 
     Times are in seconds, sizes in bytes; a cell's missing values are ``None``.
     """
-    for results in result_sets:
-        for result in results.results:
-            yield {"file": results.label or None, **_record(result)}
+
+    def __init__(self, result_sets: Sequence[ResultSet]) -> None:
+        self._result_sets = result_sets
+
+    @cached_property
+    def _records(self) -> list[dict[str, Any]]:
+        return [
+            {"file": results.label or None, **_record(result)}
+            for results in self._result_sets
+            for result in results.results
+        ]
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._records[index]
 
 
 def _record(result: CellResult) -> dict[str, Any]:

@@ -37,7 +37,7 @@ from zodbshootout.reports.headings import (
 from zodbshootout.reports.metrics import OBJECTS, Metric
 from zodbshootout.reports.promises import promises
 from zodbshootout.reports.ratios import speed
-from zodbshootout.reports.records import records_of
+from zodbshootout.reports.records import Records
 from zodbshootout.reports.replay import replay_notes, replay_tables
 from zodbshootout.reports.report import Entry, Report, Row, Style, Table
 from zodbshootout.results.cell import Cell
@@ -137,7 +137,7 @@ def make_report(
     ]
     if relative_to is None and metric.name in _MEANS:
         notes += _imprecision(result_sets, baseline)
-    return Report(tables, notes, list(records_of(result_sets)))
+    return Report(tables, notes, Records(result_sets))
 
 
 def check_columns(columns: Sequence[str], *titles: str | None) -> None:

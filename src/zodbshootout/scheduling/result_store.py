@@ -75,18 +75,23 @@ class ResultStore:
     def __post_init__(self) -> None:
         runs = {result.cell: result for result in self.begun if result.measured}
         self._results = {
-            cell: CellResult(cell, State.MEASURED, runs=runs[cell].runs, crashes=runs[cell].crashes)
+            cell: self._with_warnings(
+                CellResult(cell, State.MEASURED, runs=runs[cell].runs, crashes=runs[cell].crashes)
+            )
             if cell in runs
             else CellResult(cell)
             for cell in self.plan.cells
         }
 
-    @property
-    def results(self) -> list[CellResult]:
+    def _with_warnings(self, result: CellResult) -> CellResult:
         effort = self.plan.effort
         # With a precision, the figure itself says that it was missed.
-        expected = 0 if effort.precision else effort.processes
-        return [result.with_warnings(expected) for result in self._results.values()]
+        return result.with_warnings(0 if effort.precision else effort.processes)
+
+    @property
+    def results(self) -> list[CellResult]:
+        """All results; one that has not changed is the same object, and computes nothing again."""
+        return list(self._results.values())
 
     def unsettled(self, cells: Sequence[Cell]) -> list[Cell]:
         """Return those of *cells* that can still get a figure."""
@@ -110,7 +115,7 @@ class ResultStore:
             raise UserError("stopped at the first failure (--fail-fast)", SOME_FAILED)
 
     def add_run(self, cell: Cell, run: pyperf.Benchmark) -> None:
-        self._results[cell] = self._results[cell].with_run(run)
+        self._results[cell] = self._with_warnings(self._results[cell].with_run(run))
         self.observer.results_changed(self.results)
         self._unwritten = True
         if self.now() >= self._pause_ends:
@@ -125,7 +130,8 @@ class ResultStore:
         self._pause_ends = self.now() + (PAUSE_RATIO * took if took > NO_PAUSE else 0.0)
 
     def note_crash(self, cell: Cell, failure: Failure) -> None:
-        self._results[cell] = self._results[cell].crashed(self.mask(failure.cause))
+        crashed = self._results[cell].crashed(self.mask(failure.cause))
+        self._results[cell] = self._with_warnings(crashed)
 
     def close(self, cells: Sequence[Cell]) -> None:
         """Note that the *cells* of a row have had their last run."""

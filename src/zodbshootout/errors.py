@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import errno
+import os
+import shutil
+import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -14,6 +18,7 @@ SOME_FAILED = 3
 DEFECT = 70
 """An unexpected exception: EX_SOFTWARE of the BSD header sysexits.h."""
 INTERRUPTED = 130
+_FULL = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT))
 
 
 class UserError(Exception):
@@ -29,13 +34,30 @@ class UserError(Exception):
 
 @contextmanager
 def errors_of_files() -> Iterator[None]:
-    """Report the system's errors about files that the user has named as one line."""
+    """Report the system's errors about files, such as those that the user has named, as one line.
+
+    If the temporary directory is full or missing, the line says how to use another one.
+    """
     try:
         yield
     except OSError as error:
         reason = error.strerror or str(error)
+        if isinstance(error, shutil.Error):  # a list of files with the reason for each
+            *_, reason = error.args[0][0]
         message = f"{error.filename}: {reason}" if error.filename else reason
-        raise UserError(message) from error
+        raise UserError(f"{message}{_advice(error, message)}") from error
+
+
+def _advice(error: OSError, message: str) -> str:
+    """Return what to do if the temporary directory is full, or if Python has found none."""
+    place = tempfile.tempdir
+    other = "name another directory in the environment variable TMPDIR"
+    if place is None:
+        return f"; make room, or {other}" if "temporary directory" in message else ""
+    is_within = str(error.filename or place).startswith(place)
+    if is_within and any(reason in message for reason in _FULL):
+        return f"; make room in {place}, or {other}"
+    return ""
 
 
 def suggestion(wrong: str, allowed: Sequence[str]) -> str:

@@ -6,8 +6,10 @@ import builtins
 import io
 import os
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -17,6 +19,7 @@ import pytest
 
 from zodbshootout.cli.main import main
 from zodbshootout.client.benchmarks import benchmarks
+from zodbshootout.errors import UserError, errors_of_files
 
 FILESTORAGE = "<zodb a>\n<filestorage>\npath $scratch/a.fs\n</filestorage>\n</zodb>\n"
 MAPPING = "<zodb m>\n<mappingstorage>\n</mappingstorage>\n</zodb>\n"
@@ -115,6 +118,66 @@ def test_a_defect_has_its_own_status_and_asks_for_a_report(
         assert before[0] == "Traceback (most recent call last):"
         assert before[-1].endswith("OddError: zeo://u:***@h is odd")
         assert line.endswith("/issues with the lines above")
+
+
+@pytest.mark.parametrize("words", [[], ["--against", sys.executable]])
+@pytest.mark.parametrize("what", ["zodbshootout-", "workers", "modules"])
+def test_a_full_temporary_directory_is_reported_in_one_line(
+    what: str, words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: Any, *arguments: Any, **more: Any) -> None:
+        if Path(path).name.startswith(what):
+            raise OSError(28, "No space left on device", str(path))
+        mkdir(path, *arguments, **more)
+
+    mkdir = os.mkdir
+    monkeypatch.setattr(os, "mkdir", full)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    status, _, err = outcome("x.conf", "add", "-c1", "--debug-single-value", *words)
+    if what == "modules" and not words:
+        assert status == 0  # no other Python needs our modules
+        return
+    assert status == 2
+    line = err.splitlines()[-1]
+    assert line.startswith(f"zodbshootout: {tmp_path}/zodbshootout-")
+    assert line.endswith(
+        f": No space left on device; make room in {tmp_path}, or name another directory in the "
+        "environment variable TMPDIR"
+    )
+    assert sorted(path.name for path in tmp_path.glob("zodbshootout-*")) == []
+
+
+def test_no_temporary_directory_and_no_process_are_reported_in_one_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def no_directory() -> str:
+        raise FileNotFoundError(2, "No usable temporary directory found in ['/tmp']")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(tempfile, "_get_default_tempdir", no_directory)
+        patch.setattr(tempfile, "tempdir", None)
+        status, _, err = outcome("x.conf", "add", "-c1")
+    message = (
+        "zodbshootout: No usable temporary directory found in ['/tmp']; make room, or name another "
+        "directory in the environment variable TMPDIR\n"
+    )
+    assert (status, err) == (2, message)
+
+    def no_process(*_: Any, **__: Any) -> None:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr("zodbshootout.guardian.subprocess.Popen", no_process)
+    status, _, err = outcome("x.conf", "add", "-c1")
+    message = "zodbshootout: no process can be started: Resource temporarily unavailable\n"
+    assert (status, err) == (2, message)
+
+
+def test_a_tree_that_cannot_be_copied_is_reported_with_the_first_reason(tmp_path: Path) -> None:
+    (tmp_path / "from").mkdir()
+    (tmp_path / "from" / "gone").symlink_to("nowhere")
+    reason = r"^\[Errno 2\] No such file or directory: '.*gone'$"
+    with pytest.raises(UserError, match=reason), errors_of_files():
+        shutil.copytree(tmp_path / "from", tmp_path / "to")
 
 
 @pytest.fixture

@@ -352,6 +352,11 @@ def test_benchmarks_may_be_separated_by_commas() -> None:
         (["--benchmarks", "add"], "unknown option --benchmarks; name benchmarks without an option"),
         (["run", "x.conf"], "there is no command 'run'; type: zodbshootout x.conf"),
         (["last"], "last stands for results; to print them: zodbshootout show last"),
+        (
+            ["-q", "show", "a b.json"],
+            "show is a command; put it first: zodbshootout show 'a b.json'",
+        ),
+        (["-c1", "help", "show"], "help is a command; put it first: zodbshootout help show"),
         (["shwo", "a.json"], "no such file or command: 'shwo'; did you mean show?"),
         (["add,clod"], "unknown benchmark 'clod'; did you mean load or cold?"),
         (["--at-most", "2x"], "--at-most: '2x' is not a duration, such as 5, 30s or 2m"),

@@ -25,7 +25,7 @@ from zodbshootout.contenders.making import Maker
 from zodbshootout.contenders.variants import Variants
 from zodbshootout.crews.cluster import Cluster, addresses
 from zodbshootout.crews.logs import LogSettings
-from zodbshootout.errors import UserError
+from zodbshootout.errors import UserError, errors_of_files
 from zodbshootout.scheduling.plan import Plan, Sweep
 from zodbshootout.scheduling.result_store import Observer
 from zodbshootout.servers.dask import ROOM
@@ -151,11 +151,15 @@ def _inspect(contender: Contender, fork_servers: ForkServers) -> StorageInfo | F
 
 
 def launcher_for(options: Options, variants: Variants, observer: Observer) -> Launcher:
-    """Return a launcher of workers that hides secrets in their output and their logs."""
+    """Return a launcher of workers that hides secrets in their output and their logs.
+
+    :raises UserError: if the directories of workers cannot be made
+    """
     context, mask = variants.context, variants.mask
     directory, temporary = context.directory / "workers", context.directory / "tmp"
-    for path in (directory, temporary):
-        path.mkdir(mode=0o700)
+    with errors_of_files():
+        for path in (directory, temporary):
+            path.mkdir(mode=0o700)
     hooks = [f"--hook={hook}" for hook in options.hooks]
     memory = [options.memory] if options.memory else []
     affinity = [f"--affinity={options.affinity}"] if options.affinity else []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -230,12 +231,15 @@ def _uri_file_and_benchmarks(words: Sequence[str]) -> tuple[str | None, Path, Se
 def _check_may_be_file(first: str, others: Sequence[str]) -> None:
     """Check that the *first* word, which names no existing file, is no mistake for another word.
 
-    :raises UserError: if it is ``last`` or ``run``, or similar to a command or a benchmark
+    :raises UserError: if it is ``last``, ``run`` or a command, or resembles one or a benchmark
     """
     if first == LAST:
         raise UserError(f"{LAST} stands for results; to print them: zodbshootout show {LAST}")
     if first == "run":
         raise UserError(f"there is no command 'run'; type: zodbshootout {' '.join(others)}")
+    if first in COMMANDS:
+        command = shlex.join(["zodbshootout", first, *others])
+        raise UserError(f"{first} is a command; put it first: {command}")
     if close := close_to(first, COMMANDS):
         raise UserError(f"no such file or command: {first!r}; did you mean {close[0]}?")
     if close_to(first, benchmarks()):

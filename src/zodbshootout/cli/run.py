@@ -64,7 +64,7 @@ def run(options: Options, streams: Streams) -> int:
     :raises UserError: if the run is not possible, or its results cannot be written
     """
     # Directories remain until the guardian has ended the processes that use them.
-    with ExitStack() as directories, Guardian() as guardian, ExitStack() as stack:
+    with ExitStack() as directories, _guardian() as guardian, ExitStack() as stack:
         with errors_of_files():
             variants = read_variants(
                 _source(options), options.variants, directories, guardian, streams.mask
@@ -111,6 +111,13 @@ def run(options: Options, streams: Streams) -> int:
         status = _report(shootout.store.results, files, options, streams) or status
         status = _gate(status, shootout.store.results, plan, options, streams)
     return streams.status_after(status, files.combined)
+
+
+def _guardian() -> Guardian:
+    try:
+        return Guardian()
+    except OSError as error:
+        raise UserError(f"no process can be started: {error.strerror}") from error
 
 
 def _source(options: Options) -> Source:

@@ -35,7 +35,7 @@ from zodbshootout.contenders.contender import Contender, contenders_of
 from zodbshootout.contenders.making import Maker, carry_to
 from zodbshootout.contenders.selection import named
 from zodbshootout.crews.interpreters import own_interpreter
-from zodbshootout.errors import UserError, suggestion
+from zodbshootout.errors import UserError, errors_of_files, suggestion
 from zodbshootout.guardian import Guardian
 from zodbshootout.servers.address import given_names
 from zodbshootout.servers.running import RunningServers
@@ -134,13 +134,16 @@ class Variants:
         The second mapping has the contenders that cannot be opened, with the reason.  If the
         clients of the *crew* are greenlets on other hosts, gevent does not patch the command's own
         process, so another process of the same Python opens the contenders.
+
+        :raises UserError: if our modules cannot be copied for the environments
         """
         gevent = crew.client_kind is ClientKind.GREENLET
         interpreters: dict[str, Interpreter] = {}
         unavailable: dict[str, str] = {}
         modules = self.context.directory / "modules"
         if any(contender.environment for contender in contenders):
-            carry_to(modules)
+            with errors_of_files():
+                carry_to(modules)
         names: dict[Environment | None, list[str]] = {}
         for contender in contenders:
             names.setdefault(contender.environment, []).append(contender.name)

@@ -66,6 +66,11 @@ def test_the_table_of_a_rate_shows_the_rate_reached_and_the_latencies() -> None:
     }
 
 
+def test_rates_that_are_nearly_equal_have_rows_of_their_own() -> None:
+    titles = list(titles_and_figures(result("a", 1e6), result("a", 1e6 + 1)))
+    assert titles[::4] == ["update 1000000/s reached", "update 1000001/s reached"]
+
+
 def test_the_far_tail_is_shown_if_there_are_enough_iterations() -> None:
     assert "  p99.9" in titles_and_figures(result("a", 20, iterations=2000))
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import gzip
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,14 @@ from tests.reports.results import with_worker_metadata
 from tests.reports.test_rates import result as result_at_a_rate
 from tests.runs import cell, failed, measured, run, unsupported
 from zodbshootout.client.outcome import Failure, State
-from zodbshootout.client.specification import ClientKind, CrewShape, MappingType, Parameters
+from zodbshootout.client.specification import (
+    ClientKind,
+    CrewShape,
+    LatencyLimit,
+    MappingType,
+    Parameters,
+    ReplayedWorkload,
+)
 from zodbshootout.errors import UserError
 from zodbshootout.results.cell import Cell, decode, encode
 from zodbshootout.results.estimate import runs_needed
@@ -109,6 +116,42 @@ def test_long_and_short_names_of_cells_are_unique() -> None:
         "add n=2 s=300",
     ]
     assert short_name(cells[0], ()) == "add"
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        [{"rate": rate} for rate in (1e6, 1e6 + 1, 1e6 + 0.1, 0.1, 0.1 + 0.2, 20.0)],
+        [{"limit": LatencyLimit(99, seconds)} for seconds in (0.05, 0.0500001, 1.0)],
+        [{"limit": LatencyLimit(percentile, 1)} for percentile in (99, 99.9, 99.88888888)],
+        [{"workload": ReplayedWorkload("w", speed=speed)} for speed in (1.0, 1.0000001)],
+    ],
+)
+def test_numbers_that_are_nearly_equal_have_different_names(
+    parameters: Sequence[dict[str, Any]],
+) -> None:
+    names = {long_name(cell("add", "fs", **more)) for more in parameters}
+    assert len(names) == len(parameters)
+
+
+def test_rates_that_are_nearly_equal_can_be_in_one_file(files: ResultFiles) -> None:
+    rates = (1e6, 1e6 + 1, 1e6 + 2)
+    files.write([measured(cell("add", "fs", rate=rate), [1.0]) for rate in rates])
+    assert list(suite(files.directory / "fs.json")) == [
+        "add r=1000000", "add r=1000001", "add r=1000002"
+    ]  # fmt: skip
+
+
+def test_numbers_in_names_have_no_more_digits_than_needed() -> None:
+    names = [
+        long_name(cell("add", "fs", **more)).split("300B ")[1]
+        for more in ({"rate": 20.0}, {"rate": 0.1}, {"limit": LatencyLimit(99, 6.9 / 1000)})
+    ]
+    assert names == [
+        "rate 20 threads-shared-2",
+        "rate 0.1 threads-shared-2",
+        "within p99=6.9ms threads-shared-2",
+    ]
 
 
 def test_a_name_mentions_objects_only_if_there_are_any() -> None:

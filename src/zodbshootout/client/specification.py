@@ -132,6 +132,11 @@ class ReplayedWorkload:
     """A name that all clients of one run have, and no others."""
 
 
+def exactly(number: float) -> str:
+    """Return a number with all of its digits, so that different ones have different names."""
+    return repr(number).removesuffix(".0")
+
+
 @dataclass(frozen=True)
 class LatencyLimit:
     """A percentile of latencies, and its upper limit in seconds; 0 is no limit."""
@@ -140,12 +145,16 @@ class LatencyLimit:
     seconds: float = 0.0
 
     def __str__(self) -> str:
-        return f"p{self.percentile:g}={1000 * self.seconds:g}ms"
+        return f"p{exactly(self.percentile)}={self._milliseconds}ms"
 
     @property
     def sentence(self) -> str:
         """The limit in words."""
-        return f"p{self.percentile:g} within {1000 * self.seconds:g} ms"
+        return f"p{exactly(self.percentile)} within {self._milliseconds} ms"
+
+    @property
+    def _milliseconds(self) -> str:
+        return exactly(round(1000 * self.seconds, 9))  # 6.9 ms are 6.8999999999999995 otherwise
 
 
 @dataclass(frozen=True)

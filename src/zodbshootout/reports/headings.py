@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 
 from zodbshootout.client.benchmarks import benchmarks
-from zodbshootout.client.specification import MappingType, Parameters
+from zodbshootout.client.specification import MappingType, Parameters, exactly
 from zodbshootout.results.result import REACHED, CellResult
 
 Columned = tuple[str, CellResult]
@@ -145,7 +145,7 @@ def row_titles(results: Iterable[CellResult]) -> list[str]:
 def _row_title(result: CellResult, axis: str) -> str:
     parameters = result.cell.parameters
     count = f"n={parameters.objects}" if axis else ""
-    rate = f"{parameters.rate:g}/s" if parameters.rate else ""
+    rate = f"{exactly(parameters.rate)}/s" if parameters.rate else ""
     return " ".join(filter(None, [result.cell.benchmark, count, rate, result.measure]))
 
 
@@ -166,7 +166,7 @@ def title_of(result: CellResult, axis: str = "") -> str:
     parameters = result.cell.parameters
     count = "" if axis == OBJECTS_AXIS else str(parameters.objects)
     title = " ".join(title.replace("{objects}", count).split())
-    paced = f"{parameters.rate:g} a second" if parameters.rate and axis != RATE_AXIS else ""
+    paced = f"{exactly(parameters.rate)} a second" if parameters.rate and axis != RATE_AXIS else ""
     return ", ".join(filter(None, [title, paced, result.measure]))
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from zodbshootout.client.outcome import State
-from zodbshootout.client.specification import Parameters
+from zodbshootout.client.specification import Parameters, exactly
 from zodbshootout.errors import UserError
 from zodbshootout.reports.comparison import (
     NOT_SIGNIFICANT,
@@ -250,7 +250,7 @@ def _caption(results: Sequence[CellResult], scale: _Scale) -> str:
     elif scale.metric is OBJECTS and parameters.rate:
         figures, better = "Latency at a given rate", "less"
     elif scale.metric is OBJECTS and (speed := parameters.workload.speed):
-        figures, better = f"Mean latency at {speed:g} times the recorded speed", "less"
+        figures, better = f"Mean latency at {exactly(speed)} times the recorded speed", "less"
     elif scale.metric is OBJECTS:
         rate = rate_caption(results[0])
         figures = f"{rate[0].upper()}{rate[1:]}"

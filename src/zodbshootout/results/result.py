@@ -18,7 +18,7 @@ from hdrh.histogram import HdrHistogram
 from zodbshootout.client.arrivals import KEPT_UP
 from zodbshootout.client.outcome import Failure, State
 from zodbshootout.client.protocol import NANOSECONDS
-from zodbshootout.client.specification import INSTALLED, Parameters
+from zodbshootout.client.specification import INSTALLED, Parameters, exactly
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.estimate import MIN_RUNS, Estimate, mean_of, mean_of_runs
 
@@ -406,7 +406,7 @@ def long_name(cell: Cell) -> str:
     if parameters.workload.name:
         words.append(parameters.workload.name)
     if parameters.workload.speed:
-        words.append(f"speed {parameters.workload.speed:g}")
+        words.append(f"speed {exactly(parameters.workload.speed)}")
     words += arrivals_of(parameters)
     return f"{cell.contender}: {' '.join([*words, parameters.crew.code])}"
 
@@ -415,7 +415,7 @@ def arrivals_of(parameters: Parameters) -> list[str]:
     """Return the rate or the limit of parameters, if they have one, in words."""
     even = ["even arrivals"] if parameters.even_arrivals else []
     if parameters.rate:
-        return [f"rate {parameters.rate:g}", *even]
+        return [f"rate {exactly(parameters.rate)}", *even]
     return [f"within {parameters.limit}", *even] if parameters.limit.percentile else []
 
 
@@ -446,7 +446,7 @@ def varied_parameters(cells: Iterable[Cell]) -> frozenset[str]:
 
 def _numbers(parameters: Parameters) -> dict[str, str]:
     """Return the numbers that a sweep varies, as they are written in names."""
-    numbers = {"concurrency": f"c={parameters.crew.size}", "rate": f"r={parameters.rate:g}"}
+    numbers = {"concurrency": f"c={parameters.crew.size}", "rate": f"r={exactly(parameters.rate)}"}
     if parameters.objects:
         numbers |= {"objects": f"n={parameters.objects}", "size": f"s={parameters.object_size}"}
     return numbers

@@ -26,7 +26,7 @@ from zodbshootout.client.arrivals import KEPT_UP, MIN_ITERATIONS, lead
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.outcome import Unsupported, failure_of
 from zodbshootout.client.protocol import NANOSECONDS, Call
-from zodbshootout.client.specification import Specification
+from zodbshootout.client.specification import Specification, exactly
 from zodbshootout.client.tasks import TASKS
 from zodbshootout.crews.cluster import Cluster, hosts_crew
 from zodbshootout.crews.crew import Crew, Sample
@@ -230,7 +230,7 @@ class Measuring:
         sendable = self._crew.sendable_rate()
         if self._rate > sendable:
             raise Unsupported(
-                f"clients cannot begin {self._rate:g} iterations a second on this machine, even "
+                f"clients cannot begin {exactly(self._rate)} iterations a second on this machine, even "
                 f"if they are empty: the most is about {float(f'{sendable:.1g}'):,.0f}; choose a "
                 "lower --rate"
             )

@@ -158,6 +158,11 @@ def test_the_highest_rate_within_a_latency_limit_is_shown_as_a_rate() -> None:
     assert point.high is not None
     assert point.y == pytest.approx(clients / 0.0063)
     assert point.y / 2 < point.low < point.y < point.high < 2 * point.y
+    (record,) = make_report([ResultSet([made])]).records
+    assert record["iterations_per_second"] == pytest.approx(clients / 0.0063)
+    assert record["objects_per_second"] == pytest.approx(
+        made.cell.parameters.objects * clients / 0.0063
+    )
 
 
 def with_tails(contender: str, tails: Sequence[float], rate: float = 20, **more: Any) -> CellResult:

@@ -76,6 +76,8 @@ def _record(result: CellResult) -> dict[str, Any]:
         name: metric.value(result) if result.measured and not memory else None
         for name, metric in METRICS.items()
     }
+    has_throughput = result.timed and not result.paced
+    iterations = crew.size / result.mean if has_throughput else None
     return {
         "benchmark": cell.benchmark,
         "contender": cell.contender,
@@ -89,7 +91,8 @@ def _record(result: CellResult) -> dict[str, Any]:
         "rate": cell.parameters.rate or None,
         "latency_limit": str(cell.parameters.limit) if cell.parameters.limit.percentile else None,
         "keeps_up": result.keeps_up if cell.parameters.rate and result.measured else None,
-        "objects_per_second": None if result.paced else figures["objects"],
+        "objects_per_second": iterations and iterations * result.work_per_iteration,
+        "iterations_per_second": iterations,
         "seconds_per_iteration": figures["seconds"],
         "interval_low_s": interval and interval[0],
         "interval_high_s": interval and interval[1],

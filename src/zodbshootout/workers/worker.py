@@ -230,9 +230,9 @@ class Measuring:
         sendable = self._crew.sendable_rate()
         if self._rate > sendable:
             raise Unsupported(
-                f"clients cannot begin {exactly(self._rate)} iterations a second on this machine, even "
-                f"if they are empty: the most is about {float(f'{sendable:.1g}'):,.0f}; choose a "
-                "lower --rate"
+                f"clients cannot begin {exactly(self._rate)} iterations a second on this machine, "
+                f"even if they are empty: the most is about {float(f'{sendable:.1g}'):,.0f}; "
+                "choose a lower --rate"
             )
 
     def value(self, loops: int) -> float:

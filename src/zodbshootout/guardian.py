@@ -48,11 +48,8 @@ _IN_OWN_GROUP: Mapping[str, Any] = (
 )
 
 
-class Child(subprocess.Popen[bytes]):
-    """A process that :meth:`Guardian.start` has started, in a group of its own."""
-
-    guardian: Guardian
-    ending: Ending = GENTLE
+class Process(subprocess.Popen[bytes]):
+    """A process whose end can be described."""
 
     def exit_code(self, seconds: float = 0.0) -> int | None:
         """Return its exit code, or ``None`` if it still runs after *seconds*."""
@@ -63,6 +60,13 @@ class Child(subprocess.Popen[bytes]):
     def describe_exit(self, seconds: float = 0.0) -> str:
         """Wait up to *seconds* for its end, and describe that; see :func:`describe_exit`."""
         return describe_exit(self.exit_code(seconds))
+
+
+class Child(Process):
+    """A process that :meth:`Guardian.start` has started, in a group of its own."""
+
+    guardian: Guardian
+    ending: Ending = GENTLE
 
     def end(self, ending: Ending | None = None) -> None:
         """End its group as *ending* or else :attr:`ending` says, and stop watching it."""

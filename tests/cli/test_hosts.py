@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.runs import contender
 from zodbshootout.cli import launching
 from zodbshootout.cli.launching import on_hosts
-from zodbshootout.client.specification import ClientKind, CrewShape, Parameters
+from zodbshootout.client.specification import ClientKind, CrewShape, Parameters, ReplayedWorkload
 from zodbshootout.config.configuration import Source, parse
 from zodbshootout.contenders.contender import contenders_of
 from zodbshootout.crews.cluster import Cluster, Worker
 from zodbshootout.errors import UserError
-from zodbshootout.scheduling.plan import Sweep
+from zodbshootout.scheduling.calibration import Effort
+from zodbshootout.scheduling.plan import Sweep, make_plan
 from zodbshootout.servers.address import given_names
 
 WORKERS = (Worker("one", "tcp://10.0.0.1:2"), Worker("two", "tcp://10.0.0.2:3"))
@@ -35,6 +40,46 @@ def test_a_host_with_different_versions_is_refused_by_name() -> None:
         launching.check_versions(
             "b", ModuleNotFoundError("No module named 'zodbshootout'"), versions
         )
+
+
+class FakeCluster(Cluster):
+    """A cluster of two hosts of which the second one lacks some files."""
+
+    missing: Sequence[str] = ()
+
+    @contextmanager
+    def client(self, timeout: float = 0.0) -> Iterator[Any]:  # noqa: ARG002
+        yield self
+
+    def scheduler_info(self, **_: Any) -> dict[str, Any]:
+        return {"workers": {worker.address: {"name": worker.name} for worker in self.workers}}
+
+    def run(self, function: Callable[..., Any], argument: Any, **_: Any) -> dict[str, Any]:
+        answers = {worker.address: function(argument) for worker in self.workers}
+        if function is launching.missing_files:
+            answers[self.workers[1].address] += self.missing
+        return answers
+
+    def run_on_scheduler(self, function: Callable[..., Any], argument: Any) -> Any:
+        return function(argument)
+
+
+def test_a_host_that_cannot_read_the_trace_of_a_workload_is_refused(tmp_path: Path) -> None:
+    trace = tmp_path / "workload.trace"
+    trace.touch()
+    cluster = FakeCluster("tcp://10.0.0.1:1", WORKERS, here=False)
+    workload = ReplayedWorkload("w", path=str(trace))
+    for parameters in (Parameters(CrewShape(1)), Parameters(CrewShape(1), workload=workload)):
+        sweep = Sweep([1], [10], [300], parameters)
+        plan = make_plan([contender("x")], ["replay"], sweep, Effort(1, 1, 0, 1, 0.1))
+        launching.check_hosts(cluster, plan)
+    object.__setattr__(cluster, "missing", [str(trace)])
+    with pytest.raises(UserError) as error:
+        launching.check_hosts(cluster, plan)
+    assert str(error.value) == (
+        f"--workload: two (10.0.0.2) cannot read {trace}: the hosts need a file system in common; "
+        "name a directory in it in the environment variable TMPDIR"
+    )
 
 
 def test_compared_versions_include_imported_distributions_and_a_digest() -> None:

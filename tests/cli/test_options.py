@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import shtab
 
+from zodbshootout.cli import values
 from zodbshootout.cli.options import parse
 from zodbshootout.cli.parser import completion_parser, run_parser
 from zodbshootout.client.benchmarks import benchmarks
@@ -391,9 +392,21 @@ def test_gevent_is_refused_with_advice_if_it_is_not_installed(
 
 def test_a_python_without_zodbshootout_is_refused_before_measuring(tmp_path: Path) -> None:
     python = tmp_path / "python"
-    python.write_text("#!/bin/sh\nexit 1\n")
+    for status in (0, 1):  # any other program may succeed
+        python.write_text(f"#!/bin/sh\nexit {status}\n")
+        python.chmod(0o755)
+        with pytest.raises(UserError, match="zodbshootout is not installed for"):
+            parse(["--python", "./python"])
+
+
+def test_a_python_that_never_ends_is_refused_and_its_output_is_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\ntest -p /dev/stdout && exit 42\nexec sleep 9\n")
     python.chmod(0o755)
-    with pytest.raises(UserError, match="zodbshootout is not installed for"):
+    monkeypatch.setattr(values, "PYTHON_TIMEOUT", 0.5)
+    with pytest.raises(UserError, match=r"python has not answered for 0\.5 s; it does not seem"):
         parse(["--python", "./python"])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -85,6 +86,17 @@ def test_the_version_of_a_checkout_has_its_commit_and_marks_changes(
     assert version(monkeypatch, editable(checkout)) == f"4.3.0 (git {commit})"
     (checkout / "module.py").write_text("a = 2\n")
     assert version(monkeypatch, editable(checkout)) == f"4.3.0 (git {commit}, modified)"
+
+
+def test_a_git_that_does_not_answer_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch, checkout: Path, tmp_path: Path
+) -> None:
+    slow = tmp_path / "git"
+    slow.write_text("#!/bin/sh\nsleep 9\necho 0123456789ab\n")
+    slow.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.setattr(storage_info, "GIT_TIMEOUT", 0.2)
+    assert version(monkeypatch, editable(checkout)) == "4.3.0"
 
 
 def test_a_copied_directory_or_one_without_git_has_only_a_version(

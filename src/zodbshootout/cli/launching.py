@@ -204,10 +204,13 @@ def _relay(options: Options, observer: Observer, mask: Mask) -> Callable[[str], 
 
 
 def check_hosts(cluster: Cluster, plan: Plan) -> None:
-    """Check that Python and the contenders' packages have this host's versions on all hosts.
+    """Check that all hosts have this host's versions of Python and of the contenders' packages.
+
+    If a workload is replayed, they also have to read the trace that was made of it.
 
     :raises UserError: if a host differs, or has left the cluster
     """
+    paths = sorted({cell.parameters.workload.path for cell in plan.cells} - {""})
     modules = {module for contender in plan.contenders for module in contender.info.modules}
     names = distributions_of(modules)
     here = versions(names)
@@ -215,6 +218,7 @@ def check_hosts(cluster: Cluster, plan: Plan) -> None:
         with cluster.client() as client:
             there = addresses(client)
             answers = client.run(versions, names, on_error="return")
+            missing = client.run(missing_files, paths, on_error="return") if paths else {}
             try:  # the scheduler unpickles the workers' tasks, so it has to have the modules
                 scheduler = client.run_on_scheduler(versions, names)
             except Exception as error:  # noqa: BLE001 - it is reported
@@ -224,7 +228,13 @@ def check_hosts(cluster: Cluster, plan: Plan) -> None:
     check_versions(f"the scheduler at {cluster.scheduler}", scheduler, here)
     for worker in cluster.workers:
         gone = OSError("it has left the cluster")
-        check_versions(str(worker), answers.get(there.get(worker.name, ""), gone), here)
+        address = there.get(worker.name, "")
+        check_versions(str(worker), answers.get(address, gone), here)
+        if missing.get(address):
+            raise UserError(
+                f"--workload: {worker} cannot read {paths[0]}: the hosts need a file system in "
+                "common; name a directory in it in the environment variable TMPDIR"
+            )
 
 
 def check_versions(
@@ -244,6 +254,11 @@ def check_versions(
                 f"--hosts: {host} has {name} {there.get(name, 'not installed')}, and this "
                 f"host has {version}; install the same there"
             )
+
+
+def missing_files(paths: Sequence[str]) -> list[str]:
+    """Return the files that this host cannot read."""
+    return [path for path in paths if not os.access(path, os.R_OK)]
 
 
 def distributions_of(modules: Iterable[str]) -> list[str]:

@@ -40,6 +40,8 @@ MAX_CLIENTS = 1000
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
 MAX_RANGE = 128
 """The maximum length of a range such as ``1..16``, whose numbers are all measured."""
+PYTHON_TIMEOUT = 60.0
+"""Seconds that another Python may take to import zodbshootout."""
 MAX_PERCENTILE = 99.9
 """The highest percentile of a limit: a higher one needs over ten thousand iterations a slice."""
 LAST = "last"
@@ -293,16 +295,29 @@ def python(text: str) -> str:
     if path is None:
         raise argparse.ArgumentTypeError(f"there is no program {text!r}")
     path = os.path.abspath(path)  # noqa: PTH100 - virtual environments are made of links
-    command = [path, "-c", "import zodbshootout"]
-    if (
-        path != sys.executable
-        and subprocess.run(command, check=False, capture_output=True).returncode
-    ):
+    if path != sys.executable and not _has_zodbshootout(path):
         raise argparse.ArgumentTypeError(
             f"zodbshootout is not installed for {path}; "
             f"install the checkout there: {path} -m pip install CHECKOUT"
         )
     return path
+
+
+def _has_zodbshootout(path: str) -> bool:
+    # Another program might succeed with any argument, or never end.
+    status = 42
+    command = [path, "-c", f"import sys, zodbshootout; sys.exit({status})"]
+    nowhere = subprocess.DEVNULL
+    try:
+        done = subprocess.run(
+            command, check=False, timeout=PYTHON_TIMEOUT, stdin=nowhere, stdout=nowhere,
+            stderr=nowhere,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        raise argparse.ArgumentTypeError(
+            f"{path} has not answered for {PYTHON_TIMEOUT:g} s; it does not seem to be a Python"
+        ) from None
+    return done.returncode == status
 
 
 def log(text: str) -> str:

@@ -254,6 +254,10 @@ def load_plugin(entry: EntryPoint) -> Any:
         ) from error
 
 
+GIT_TIMEOUT = 5.0
+"""Seconds that git may take for an answer; a checkout may be on a slow file system."""
+
+
 def installed_versions(names: Iterable[str]) -> dict[str, str]:
     """Return the versions of those of the named distributions that are installed, by name.
 
@@ -288,8 +292,10 @@ def _origin(installed: Distribution) -> str | None:
         return None  # the directory may have changed since the installation
     directory = unquote(urlparse(origin["url"]).path)
     commit = _git(directory, "rev-parse", "--short=12", "HEAD")
+    if not commit:
+        return None
     changes = _git(directory, "status", "--porcelain", "--untracked-files=no")
-    if not commit or changes is None:
+    if changes is None:
         return None
     return f"git {commit}, modified" if changes else f"git {commit}"
 
@@ -297,7 +303,10 @@ def _origin(installed: Distribution) -> str | None:
 def _git(directory: str, *words: str) -> str | None:
     try:
         command = ["git", "-C", directory, *words]
-        process = subprocess.run(command, check=True, capture_output=True, text=True)
-    except (OSError, subprocess.CalledProcessError):
+        process = subprocess.run(
+            command, check=True, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+            timeout=GIT_TIMEOUT,
+        )  # fmt: skip
+    except (OSError, subprocess.SubprocessError):
         return None
     return process.stdout.strip()

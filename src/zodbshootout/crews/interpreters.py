@@ -24,7 +24,7 @@ from zodbshootout.client.specification import Interpreter
 from zodbshootout.crews.crew import Crew
 from zodbshootout.crews.hosts import Host, HostsCrew, StartCrew, result
 from zodbshootout.crews.logs import LogSettings
-from zodbshootout.guardian import END_TIMEOUT, Child
+from zodbshootout.guardian import END_TIMEOUT, Process
 
 LIFELINE = "--lifeline"
 """The option with which the process leads a group that ends when its standard input is closed."""
@@ -49,7 +49,7 @@ class Peer:
     name: str
     """Its name in messages."""
     connection: Connection
-    process: Child
+    process: Process
 
     def send(self, message: object) -> None:
         with suppress(BrokenPipeError, ConnectionResetError):  # result() says how it ended
@@ -104,7 +104,7 @@ def started(
     variables = dict(os.environ) if interpreter.sees_ours else foreign_environment()
     with ours, theirs:
         try:
-            process = Child(
+            process = Process(
                 command,
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.PIPE if own_group else subprocess.DEVNULL,

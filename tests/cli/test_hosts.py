@@ -48,7 +48,7 @@ class FakeCluster(Cluster):
     missing: Sequence[str] = ()
 
     @contextmanager
-    def client(self, timeout: float = 0.0) -> Iterator[Any]:  # noqa: ARG002
+    def client(self, timeout: float = 0.0) -> Iterator[Any]:
         yield self
 
     def scheduler_info(self, **_: Any) -> dict[str, Any]:

@@ -68,6 +68,13 @@ def test_a_latency_limit_is_a_percentile_and_a_time() -> None:
     assert limits == [LatencyLimit(99, 0.05), LatencyLimit(99.9, 2)]
 
 
+def test_a_comma_in_a_value_of_define_follows_a_backslash() -> None:
+    options = parse(["x.conf", "--define", r"libs=a\,b, c\,d\,e ,f", "--define", r"x='a\,b'"])
+    assert options.variants.definitions == {"libs": ["a,b", "c,d,e", "f"], "x": ["'a,b'"]}
+    (path,) = parse(["--define", r"path=C:\x\y"]).variants.definitions.values()
+    assert path == [r"C:\x\y"]
+
+
 def test_define_gives_a_name_one_or_more_values() -> None:
     options = parse(["x.conf", "--define", "Cache=1MB,10MB", "--define", "objects=5"])
     assert options.variants.definitions == {"cache": ["1MB", "10MB"], "objects": ["5"]}
@@ -81,6 +88,8 @@ def test_define_gives_a_name_one_or_more_values() -> None:
         (["--define", "a b=1"], "'a b=1' is not NAME=VALUE"),
         (["--define", "cache="], "'' is not a value"),
         (["--define", "cache=1,,2"], "'' is not a value"),
+        (["--define", "libs='a,b'"], r"libs: quotes do not keep a comma in a value; write"),
+        (["--define", 'libs="a,b"'], r"write the comma as \,"),
         (["--define", "cache=1,2,1"], "cache has the value 1 twice"),
         (["--define", "cache=1</zodb>"], "'1</zodb>' is not a value"),
         (["--define", "cache=1\n</zodb>"], "is not a value: some text on one line"),
@@ -219,7 +228,7 @@ def test_benchmarks_run_once_and_in_a_fixed_order() -> None:
 
 def test_a_sweep_is_given_by_commas_or_by_repeated_options() -> None:
     sweep = parse(
-        ["-c", "1,2", "-c", "4", "--object-counts", "10,100", "-s", "128", "-s", "300,128"]
+        ["-c", "1,2", "-c", "4", "--object-counts", "10,100", "-s", "128", "-s", "300"]
     ).sweep
     assert sweep.concurrency == [1, 2, 4]
     assert sweep.objects == [10, 100]
@@ -290,8 +299,43 @@ def test_durations_may_have_units() -> None:
     assert [parse(["--timeout", text]).timeout for text in ("90", "90s", "2m")] == [90, 90, 120]
 
 
-def test_a_size_may_be_in_units_of_1024_bytes() -> None:
-    assert parse(["-s", "300,1k,2KB"]).sweep.object_sizes == [300, 1024, 2048]
+def test_numbers_and_sizes_have_units() -> None:
+    words = ["--object-counts", "500,10k,1.5M", "--min-objects", "2m", "-c", "1", "-p", "3"]
+    sizes = "300,200B,1k,2KB,3KiB,1M,1.5MB,1GiB"
+    options = parse([*words, "-s", sizes])
+    assert options.sweep.objects == [500, 10_000, 1_500_000]
+    assert options.sweep.base.min_objects == 2_000_000
+    kibi = 1024
+    assert options.sweep.object_sizes == [
+        300, 200, kibi, 2 * kibi, 3 * kibi, kibi**2, 3 * kibi**2 // 2, kibi**3
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "number", ["k", "1kB", "1KiB", "1.5", "0.1k1", "0.0001k", "-1k", "", "1e3"]
+)
+def test_other_units_are_refused(number: str) -> None:
+    with pytest.raises(UserError, match="is not a positive number, such as 1000, 10k or 1M"):
+        parse([f"--object-counts={number}"])
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--rate", "50,400,50"], "--rate: 50 is given twice, and would be one row of the table"),
+        (["--rate", "50", "--rate", "20,50"], "--rate: 50 is given twice"),
+        (["-c", "2,2"], "-c: 2 is given twice"),
+        (["-c", "1..4,4"], "-c: 4 is given twice"),
+        (["--object-counts", "10,10"], "--object-counts: 10 is given twice"),
+        (["--object-counts", "1000k,1M"], "--object-counts: 1000000 is given twice"),
+        (["-s", "1k,300,1024"], "-s: 1024 is given twice"),
+    ],
+)
+def test_equal_values_of_an_option_are_refused(words: list[str], message: str) -> None:
+    with pytest.raises(UserError) as caught:
+        parse(["add", *words])
+    assert str(caught.value).startswith(message)
+    assert str(caught.value).endswith("; give it once")
 
 
 def test_benchmarks_may_be_separated_by_commas() -> None:
@@ -314,7 +358,7 @@ def test_benchmarks_may_be_separated_by_commas() -> None:
         (["-c", "0"], "argument -c/--concurrency: '0' is not a positive number"),
         (["-c", "two"], "argument -c/--concurrency: 'two' is not a positive number"),
         (["--object-counts", "-5"], "argument --object-counts: '-5' is not a positive number"),
-        (["-s", "0"], "argument -s/--object-size: '0' is not a size in bytes, such as 300 or 1k"),
+        (["-s", "0"], "argument -s/--object-size: '0' is not a size in bytes, such as 300, 1k"),
         (["-s", "20"], "argument -s/--object-size: a stored object takes at least"),
         (["--nonsense"], "unknown option --nonsense; did you mean"),
         (["-o", "a.json", "--append", "b.json"], "-o and --append: give one of them"),
@@ -446,7 +490,7 @@ def test_precision_and_at_most_are_accepted_unless_the_effort_is_fixed() -> None
 def test_the_help_describes_values_and_shell_completion() -> None:
     text = " ".join(run_parser().format_help().split())
     for words in (
-        "bytes of a stored record, such as 300 or 1k (default: 300)",
+        "bytes of a stored record, such as 300, 1k or 1MB (default: 300)",
         "stop measuring after MINUTES, or after 30s or 1h,",
         "pip install 'zodbshootout[completion]'",
         "shtab -s bash --prog zodbshootout zodbshootout.cli.parser.completion_parser",

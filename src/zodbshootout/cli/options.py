@@ -117,10 +117,10 @@ def parse(arguments: Sequence[str]) -> Options:
     threads = given.threads or ("shared" if given.gevent else None)
     has_file = uri is None and path != EMBEDDED
     sweep = Sweep(
-        concurrency=_flat(given.concurrency) or [2 if has_file or threads else 1],
-        objects=_flat(given.object_counts) or [1000],
-        object_sizes=_flat(given.object_size) or [300],
-        rates=_flat(given.rate) or [0.0],
+        concurrency=_distinct("-c", given.concurrency) or [2 if has_file or threads else 1],
+        objects=_distinct("--object-counts", given.object_counts) or [1000],
+        object_sizes=_distinct("-s", given.object_size) or [300],
+        rates=_distinct("--rate", given.rate) or [0.0],
         base=_parameters(given, threads),
     )
     _check_rates(names, sweep)
@@ -313,8 +313,19 @@ def _check_rates(names: Sequence[str], sweep: Sweep) -> None:
             raise UserError(f"{reasons[0]}; leave it out: -{name}")
 
 
-def _flat(given: Sequence[Sequence[N]]) -> list[N]:
-    return list(dict.fromkeys(number for numbers in given for number in numbers))
+def _distinct(option: str, given: Sequence[Sequence[N]]) -> list[N]:
+    """Return the numbers of an option, which may be repeated.
+
+    :raises UserError: if a number is given twice
+    """
+    numbers = [number for numbers in given for number in numbers]
+    for number in numbers:
+        if numbers.count(number) > 1:
+            raise UserError(
+                f"{option}: {number:.12g} is given twice, and would be one row of the table; give "
+                "it once"
+            )
+    return numbers
 
 
 def _parameters(given: argparse.Namespace, threads: str | None) -> Parameters:

@@ -117,8 +117,8 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         several(
             "--define NAME=VALUE", type=values.definition,
             help="give VALUE to NAME, in place of its %%define in FILE; with NAME=VALUE,VALUE,... "
-            "measure each contender that uses NAME with each of the values; repeated for several "
-            "names, with every combination",
+            "measure each contender that uses NAME with each of the values (a comma in a value is "
+            "\\,); repeated for several names, with every combination",
         ),
         option(
             "--include-mapping", choices=("true", "yes", "on", "false", "no", "off"),
@@ -132,12 +132,12 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
     "objects": [
         several(
             "--object-counts N", type=values.counts,
-            help="objects that each client writes or reads in an iteration (default: 1000); "
-            "several as N,N,... or N..N, or in repeated options",
+            help="objects that each client writes or reads in an iteration, such as 500 or 10k "
+            "(default: 1000); several as N,N,... or N..N, or in repeated options",
         ),
         several(
             "-s --object-size BYTES", type=values.record_sizes,
-            help="bytes of a stored record, such as 300 or 1k (default: 300); several as "
+            help="bytes of a stored record, such as 300, 1k or 1MB (default: 300); several as "
             "BYTES,BYTES,... or BYTES..BYTES, or in repeated options",
         ),
         option(

@@ -18,6 +18,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from fractions import Fraction
 from pathlib import Path
 from typing import TypeVar
 
@@ -97,22 +98,39 @@ def _duration(unit: float) -> Callable[[str], float]:
     return read
 
 
-def _size(text: str) -> int:
-    """Read a number of bytes, such as ``300`` or ``1k``; a k is 1024, as in ZConfig."""
-    digits = re.fullmatch(r"(\d+)\s*kb?", text.strip(), re.IGNORECASE)
-    return 1024 * int(digits[1]) if digits else int(text)
+def _multiple(kilo: int, unit: str = "") -> Callable[[str], int]:
+    """Return a function that reads a whole number, such as ``500``, ``10k`` or ``1.5M``.
 
+    A k is *kilo*, an M is *kilo* k, and a G *kilo* M.  *unit* is a pattern of what may follow.
+    """
+    pattern = re.compile(rf"(\d+(?:\.\d+)?)\s*([kmg]?){unit}", re.IGNORECASE | re.ASCII)
+
+    def read(text: str) -> int:
+        match = pattern.fullmatch(text.strip())
+        if match is None:
+            raise ValueError(text)
+        number = Fraction(match[1]) * kilo ** " kmg".index(match[2].lower() or " ")
+        if number.denominator > 1:
+            raise ValueError(text)
+        return int(number)
+
+    return read
+
+
+_number = _multiple(1000)
+_bytes = _multiple(1024, "(?:b|(?<=[kmg])ib)?")
+"""A k is 1024 bytes, as in ZConfig."""
 
 whole = number(int, lambda _: True, "a whole number")
-count = number(int, lambda n: n >= 1, "a positive number")
-count_or_zero = number(int, lambda n: n >= 0, "0 or a positive number")
+count = number(_number, lambda n: n >= 1, "a positive number, such as 1000, 10k or 1M")
+count_or_zero = number(_number, lambda n: n >= 0, "0 or a positive number")
 node_size = number(int, lambda n: n > 1, "enough: a node of a BTree holds at least 2")
 fraction = number(float, lambda n: 0 <= n <= 1, "a number from 0 to 1")
 share = number(_of_percent, lambda n: 0 <= n <= 1, "a percentage from 0% to 100%")
 speed = number(float, lambda n: 0 < n <= 1e6, "a positive number")  # noqa: PLR2004
 percentage = number(_of_percent, lambda n: 0 < n < math.inf, "a percentage, such as 2%")
 _rate = number(float, lambda n: 0 < n < math.inf, "a number of iterations a second")
-size = number(_size, lambda n: n >= 1, "a size in bytes, such as 300 or 1k")
+size = number(_bytes, lambda n: n >= 1, "a size in bytes, such as 300, 1k or 1MB")
 seconds = number(_duration(1), lambda n: 0 < n < math.inf, "a duration, such as 90, 90s or 2m")
 minutes = number(_duration(60), lambda n: 0 < n < math.inf, "a duration, such as 5, 30s or 2m")
 
@@ -164,11 +182,19 @@ def latency_limit(text: str) -> LatencyLimit:
 
 
 def definition(text: str) -> tuple[str, Sequence[str]]:
-    """Return a name, in lower case as in ZConfig, and its values."""
+    r"""Return a name, in lower case as in ZConfig, and its values.
+
+    Commas separate them; ``\\,`` is a comma in a value.
+    """
     name, equals, listed = text.partition("=")
     if not equals or not re.fullmatch(r"[a-z_]\w*", name, re.IGNORECASE | re.ASCII):
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE, such as cache=10MB")
-    values = [value.strip() for value in listed.split(",")]
+    pieces = re.split(r"(?<!\\),", listed)
+    if len(pieces) > 1 and any(_has_open_quote(piece) for piece in pieces):
+        raise argparse.ArgumentTypeError(
+            f"{name}: quotes do not keep a comma in a value; write the comma as \\,"
+        )
+    values = [piece.replace("\\,", ",").strip() for piece in pieces]
     for value in values:
         if not value or not value.isprintable() or re.search("[<>]", value):
             raise argparse.ArgumentTypeError(
@@ -178,6 +204,10 @@ def definition(text: str) -> tuple[str, Sequence[str]]:
         twice = next(value for value in values if values.count(value) > 1)
         raise argparse.ArgumentTypeError(f"{name} has the value {twice} twice")
     return name.lower(), values
+
+
+def _has_open_quote(text: str) -> bool:
+    return any(text.count(quote) % 2 for quote in "'\"")
 
 
 def crew_sizes(text: str) -> Sequence[int]:

@@ -123,16 +123,52 @@ def test_sqlite_syncs_each_commit_in_every_sample_as_the_others_do(
         ),
         (
             f"%import no.such.package\n<zodb a>\n{FILESTORAGE}</zodb>",
-            "x.conf: package no.such.package is not installed",
+            "x.conf:1: package no.such.package is not installed",
         ),
         (
             f"%import relstorag\n<zodb a>\n{FILESTORAGE}</zodb>",
-            "x.conf: package relstorag is not installed; did you mean relstorage?",
+            "x.conf:1: package relstorag is not installed; did you mean relstorage?",
         ),
         ("<zodb a>\n</zodb>", "x.conf: <zodb a> holds no storage, such as <filestorage>"),
         (
             f"<zodb a>\ncache-size many\n{FILESTORAGE}</zodb>",
-            "x.conf:2: cache-size: invalid literal for int() with base 10: 'many'",
+            "x.conf:2: cache-size: 'many' is not a whole number",
+        ),
+        (
+            f"<zodb a>\ncache-size 30000   # objects\n{FILESTORAGE}</zodb>",
+            "x.conf:2: cache-size: '30000 # objects' is not a whole number; a comment has a line",
+        ),
+        (
+            f"%define size 5 # objects\n<zodb a>\ncache-size $size\n{FILESTORAGE}</zodb>",
+            "x.conf:3: cache-size: '5 # objects' is not a whole number; a comment has a line",
+        ),
+        (
+            "<zodb a>\n<zeoclient>\nserver a:1\nwait on # x\n</zeoclient>\n</zodb>",
+            "x.conf:4: wait: not a valid boolean value: 'on # x'; a comment has a line of its own",
+        ),
+        (
+            f"<zodb a> # main\n{FILESTORAGE}</zodb>",
+            "x.conf:1: malformed section start; a comment has a line of its own",
+        ),
+        (
+            f"<zodb a>\n{FILESTORAGE}</zodb> # main",
+            "x.conf:5: malformed section end; a comment has a line of its own",
+        ),
+        (
+            "%import relstorage\n<zodb a>\n<relstorage>\ncache-local-mb 300MB\n</relstorage>\n",
+            "x.conf:4: cache-local-mb: '300MB' is not a whole number; write a number of megabytes",
+        ),
+        (
+            f"<zodb a>\ncache-size 30k\n{FILESTORAGE}</zodb>",
+            "x.conf:2: cache-size: '30k' is not a whole number; write a number without a unit",
+        ),
+        (
+            f"<zodb a>\ncache-size ${{buildout:cachesize}}\n{FILESTORAGE}</zodb>",
+            "x.conf:2: ${ begins a name, as in ${NAME}; write $$ for a plain $, and its value in",
+        ),
+        (
+            "<zodb a>\n<filestorage>\npath a$\n</filestorage>\n</zodb>",
+            "x.conf:3: illegal lone '$' at end of source",
         ),
         (
             "<zodb a>\n<zeoclient>\nserver $other\n</zeoclient>\n</zodb>",
@@ -236,6 +272,84 @@ def test_no_part_of_a_secret_is_in_an_error_of_the_file_that_a_uri_names(tmp_pat
         parsed(f"<zodburi a>\nuri zconfig://{tmp_path}/db.conf\n</zodburi>\n", tmp_path)
     assert "topsecret" not in str(caught.value)
     assert "line 4: a $ in a value is written $$" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("# Paste\n[app:main]\nuse = egg:x\n", 2),
+        ("; buildout\n[buildout]\nzope-conf = <zodb a>\n", 1),
+        ("services:\n  db:\n    image: x\n", 1),
+        ("---\na: 1\n", 1),
+        ('{"a": 1}\n', 1),
+        ('<?xml version="1.0"?>\n<a/>\n', 1),
+        ("<!DOCTYPE html>\n", 1),
+        ("DSN=x\n", 1),
+        ("ZODB==6\n", 1),
+    ],
+)
+def test_a_file_of_another_format_is_named_as_such(text: str, line: int, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=rf"x\.conf:{line}: this is not a ZConfig file, in which"):
+        parsed(text, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("section", "package"),
+    [
+        ("recording", "zodbshootout.recording"),
+        ("mysql-or-mariadb", "zodbshootout.mysql"),
+        ("newt-with-text-index", "zodbshootout.newt"),
+        ("temporarystorage", "tempstorage"),
+        ("before", "zc.beforestorage"),
+        ("encryptingstorage", "cipher.encryptingstorage"),
+        ("pgjsonb", "zodb_pgjsonb"),
+        ("newtdb", "newt.db"),
+        ("s3blobstorage", "zodb_s3blobs"),
+        ("NEOStorage", "neo.client"),
+    ],
+)
+def test_the_import_of_a_known_section_type_is_named(
+    section: str, package: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UserError) as caught:
+        parsed(f"<zodb a>\n<{section}>\n</{section}>\n</zodb>", tmp_path)
+    where = f"{tmp_path / 'x.conf'}:2"
+    assert str(caught.value) == (
+        f"{where}: unknown type name: '{section.lower()}'; write '%import {package}' above it"
+    )
+
+
+def test_the_imports_of_our_own_section_types_work(tmp_path: Path) -> None:
+    text = (
+        "%import zodbshootout.recording\n%import zodbshootout.mysql\n<zodb a>\n<recording>\n"
+        "path $scratch/r\n<mappingstorage/>\n</recording>\n</zodb>"
+    )
+    assert [contender.name for contender in contenders(text, tmp_path)] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("package", "advice"),
+    [
+        ("neo.client", "; install it: pip install neoppod"),
+        ("zodb_pgjsonb", "; install it: pip install zodb-pgjsonb"),
+        ("cipher.encryptingstorage", "; install it: pip install cipher.encryptingstorage"),
+        ("zc.beforstorage", "; did you mean zc.beforestorage?"),
+        ("nowhere", ""),
+    ],
+)
+def test_a_package_that_is_not_installed_is_reported_with_its_place(
+    package: str, advice: str, tmp_path: Path
+) -> None:
+    (tmp_path / "more.conf").write_text(f"# imports\n\n%import {package}\n")
+    with pytest.raises(UserError) as caught:
+        parsed("%include more.conf\n<zodb a>\n<mappingstorage/>\n</zodb>", tmp_path)
+    where = f"{tmp_path / 'more.conf'}:3"
+    assert str(caught.value) == f"{where}: package {package} is not installed{advice}"
+
+
+def test_an_import_of_a_module_is_reported_with_its_place(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"x\.conf:2: import name does not refer to a package"):
+        parsed(f"\n%import os\n<zodb a>\n{FILESTORAGE}</zodb>", tmp_path)
 
 
 def test_an_unreadable_file_is_refused(tmp_path: Path) -> None:

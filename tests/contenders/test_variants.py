@@ -239,3 +239,20 @@ def test_an_unused_reserved_or_invalid_definition_is_refused(
 ) -> None:
     with pytest.raises(UserError, match=message):
         read(SERVER + CACHED, **definitions)
+
+
+def test_a_definition_of_an_environment_variable_is_refused_with_what_to_write(
+    read: Read, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MY_OBJECTS", "5")
+    text = OTHER.replace("%define objects 100\n", "").replace("$objects", "$(MY_OBJECTS)")
+    with pytest.raises(UserError) as caught:
+        read(text, my_objects=["7"])
+    assert str(caught.value).endswith(
+        "x.conf takes MY_OBJECTS from the environment; write '%define my_objects $(MY_OBJECTS)' "
+        "above that place, and $my_objects in place of $(MY_OBJECTS)"
+    )
+    monkeypatch.delenv("MY_OBJECTS")  # as written there
+    text = "%define my_objects $(MY_OBJECTS)\n" + text.replace("$(MY_OBJECTS)", "$my_objects")
+    (other,) = read(text, my_objects=["7"]).contenders()
+    assert other.settings["cache_size"] == "7"

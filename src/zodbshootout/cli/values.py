@@ -184,7 +184,7 @@ def latency_limit(text: str) -> LatencyLimit:
 def definition(text: str) -> tuple[str, Sequence[str]]:
     r"""Return a name, in lower case as in ZConfig, and its values.
 
-    Commas separate them; ``\\,`` is a comma in a value.
+    Commas separate them; ``\,`` is a comma in a value.
     """
     name, equals, listed = text.partition("=")
     if not equals or not re.fullmatch(r"[a-z_]\w*", name, re.IGNORECASE | re.ASCII):

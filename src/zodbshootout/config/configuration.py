@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
@@ -59,29 +59,50 @@ _RULES: Mapping[str, str] = {
     r"section names must not be re-used within the same container:'(?P<name>[^']+)'": (
         "a second section is called {name!r}; give each a name of its own"
     ),
+    r"'\$\{\w+' not followed by '}'": (
+        "${{ begins a name, as in ${{NAME}}; write $$ for a plain $, and its value in place of "
+        "buildout's ${{SECTION:OPTION}}"
+    ),
 }
 """Messages that replace those of ZConfig, by the patterns that ZConfig's match."""
 
 SUBSTITUTION_ERRORS = (ZConfig.SubstitutionSyntaxError, ZConfig.SubstitutionReplacementError)
 """ZConfig's errors about a ``$``."""
 
-_PACKAGES: Mapping[str, str] = {
-    "newt.db": "newt.db",
-    "relstorage": "RelStorage",
-    "tempstorage": "tempstorage",
-    "ZEO": "ZEO",
-    "zc.zlibstorage": "zc.zlibstorage",
+
+class _Package(NamedTuple):
+    """A package with types of sections, which ``%import`` makes known."""
+
+    distribution: str
+    """Its name on PyPI."""
+    types: tuple[str, ...]
+    """The types that often stand in a file without the import."""
+
+
+_PACKAGES: Mapping[str, _Package] = {
+    "ZEO": _Package("ZEO", ("clientstorage",)),
+    "cipher.encryptingstorage": _Package("cipher.encryptingstorage", ("encryptingstorage",)),
+    "neo.client": _Package("neoppod", ("neostorage",)),
+    "newt.db": _Package("newt.db", ("newt", "newtdb")),
+    "relstorage": _Package("RelStorage", ("relstorage",)),
+    "tempstorage": _Package("tempstorage", ("temporarystorage",)),
+    "zc.beforestorage": _Package("zc.beforestorage", ("before",)),
+    "zc.zlibstorage": _Package("zc.zlibstorage", ("zlibstorage", "serverzlibstorage")),
+    "zc.zrs": _Package("zc.zrs", ("zrs",)),
+    "zodb_pgjsonb": _Package("zodb-pgjsonb", ("pgjsonb",)),
+    "zodb_s3blobs": _Package("zodb-s3blobs", ("s3blobstorage",)),
+    "zodbshootout.mysql": _Package("zodbshootout", ("mysql-or-mariadb",)),
+    "zodbshootout.newt": _Package("zodbshootout", ("newt-with-text-index",)),
+    "zodbshootout.recording": _Package("zodbshootout", ("recording",)),
 }
-"""PyPI names by package.  A name that may be misspelt is not suggested: somebody else may have
-uploaded something under it."""
+"""By the names in ``%import``.  For another package no distribution is suggested: its name may be
+misspelt, and somebody may have uploaded something under it."""
 _DEFINED = re.compile(r"^[ \t]*%define[ \t]+(\S+)", re.MULTILINE)
-_IMPORTED_FROM: Mapping[str, str] = {
-    "relstorage": "relstorage",
-    "clientstorage": "ZEO",
-    "zlibstorage": "zc.zlibstorage",
-    "serverzlibstorage": "zc.zlibstorage",
-}
-"""Packages of section types that are often used without the import."""
+_ZCONFIG_LINE = re.compile(r"\s*($|#|%|</?[\w.-]|\w[\w.-]*(\s|$))")
+"""The beginning of a line outside of sections, but for mistakes in them."""
+_COMMENT = "a comment has a line of its own"
+_NOT_AN_INT = re.compile(r"invalid literal for int\(\) with base 10: ('.*')$")
+_WITH_UNIT = re.compile(r"\d+\s*[kmg]i?b?", re.IGNORECASE)
 
 
 class ServerSection:
@@ -314,12 +335,16 @@ def _explained(
     where = f"{path}:{number}" if number > 0 else str(path)
     lines = list(lines_in_sections(text))
     line, sections = lines[number - 1] if 0 < number <= len(lines) else ("", ())
+    if not (sections or _ZCONFIG_LINE.match(line)) or line.lstrip().startswith(("<?", "<!")):
+        return f"{where}: this is not a ZConfig file, in which a contender is a section <zodb NAME>"
     key, value = _key_and_value(line)
     if flaw := _flaw_of_secret(error, key, value, source, names):
         return f"{where}: {key}: {flaw}"
     message = " ".join(str(getattr(error, "message", None) or error).split())
     if isinstance(error, ZConfig.DataConversionError):
-        message = f"{key}: {message}" if key else message
+        message = f"{key}: {_not_converted(error, key, message)}" if key else message
+    elif message.startswith("malformed section") and "#" in line:
+        message = f"{message}; {_COMMENT}"
     section = sections[-1] if sections else ""
     return f"{where}: {_with_advice(message, text, section, loader.schema, names)}"
 
@@ -364,6 +389,18 @@ def _flaw_of_secret(
     return f"{unusable}; did you mean the name {close[0]}?" if close else unusable
 
 
+def _not_converted(error: ZConfig.DataConversionError, key: str, message: str) -> str:
+    """Return the *message* about the value of a *key*, with what is wrong with it."""
+    message = _NOT_AN_INT.sub(r"\1 is not a whole number", message)
+    value = str(error.value)
+    if re.search(r"\s#", value):
+        return f"{message}; {_COMMENT}"
+    if _WITH_UNIT.fullmatch(value):
+        what = "a number of megabytes" if key.endswith("-mb") else "a number"
+        return f"{message}; write {what} without a unit"
+    return message
+
+
 def _with_advice(
     message: str, text: str, section: str, schema: Any, names: Mapping[str, str]
 ) -> str:
@@ -394,15 +431,16 @@ def _key_advice(name: str, section: str, schema: Any) -> str:
 
 
 def _type_advice(name: str, schema: Any) -> str:
-    if name in _IMPORTED_FROM:
-        return f"write '%import {_IMPORTED_FROM[name]}' above it"
+    for package, (_, types) in _PACKAGES.items():
+        if name in types:
+            return f"write '%import {package}' above it"
     # Abstract types have a dot in their names.
     return suggestion(name, sorted(known for known in schema.gettypenames() if "." not in known))
 
 
 def _not_installed(package: str) -> str:
     if package in _PACKAGES:
-        name = _PACKAGES[package]
+        name = _PACKAGES[package].distribution
         return f"package {package} is not installed; install it: pip install {name}"
     close = close_to(package, _PACKAGES)
     advice = f"; did you mean {close[0]}?" if close else ""

@@ -166,7 +166,10 @@ class TextLoader(ConfigLoader):  # type: ignore[misc]
         before = set(self.schema.gettypenames())
         try:
             super().importSchemaComponent(pkgname)
-        except ZConfig.SchemaResourceError as error:
+        except ZConfig.ConfigurationError as error:
+            error.url, error.lineno = self.place  # not those of the package's component.xml
+            if not isinstance(error, ZConfig.SchemaResourceError):
+                raise
             self.failed_imports.append(error)
         new = set(self.schema.gettypenames()) - before
         self._imported_by.update(dict.fromkeys(new, line))
@@ -228,6 +231,13 @@ class _Parser(ZConfigParser):  # type: ignore[misc]
         line = super().nextline()
         self.context.place = (self.url, self.lineno)
         return line
+
+    def replace(self, text: str) -> str:
+        try:
+            return str(super().replace(text))
+        except ZConfig.SubstitutionSyntaxError as error:
+            error.url, error.lineno = self.url, self.lineno  # ZConfig leaves them out
+            raise
 
     def start_section(self, section: Any, rest: str) -> Any:
         if section not in self.context.texts:

@@ -303,6 +303,7 @@ def _check_definitions(source: Source, names: Mapping[str, str]) -> None:
             raise UserError(f"--define: ${name} belongs to the run; give the name another one")
         used = sorted(source.used_names.difference(names))
         if name not in used:
+            _check_not_of_environment(source, name)
             advice = suggestion(name, used) if used else "it uses no names"
             raise UserError(f"--define: nothing in {source.path} uses ${name}; {advice}")
     defined = dict(names)
@@ -313,6 +314,16 @@ def _check_definitions(source: Source, names: Mapping[str, str]) -> None:
             raise UserError(
                 f"--define: the value of {name} cannot be used; a $ in it is written $$"
             ) from None
+
+
+def _check_not_of_environment(source: Source, name: str) -> None:
+    for variable in source.environment_names:
+        if variable.lower() == name:
+            raise UserError(
+                f"--define: {source.path} takes {variable} from the environment; write "
+                f"'%define {name} $({variable})' above that place, and ${name} in place of "
+                f"$({variable})"
+            )
 
 
 def _read(source: Source, directory: Path, places: ExitStack, mask: Mask) -> Configuration:

@@ -200,7 +200,13 @@ def test_sqlite_syncs_each_commit_in_every_sample_as_the_others_do(
         ),
         ("<zeoserver>\n<mappingstorage/>\n</zeoserver>", "as in <zeoserver NAME>"),
         ("<zodb a>\n", "x.conf:1: unclosed sections not allowed"),
-        ("%include nowhere.conf\n", "nowhere.conf"),
+        ("\n%include nowhere.conf\n", "x.conf:2: cannot read /"),
+        ("%include nowhere.conf\n", "/nowhere.conf: No such file or directory"),
+        (
+            "instancehome x\n<zodb_db main>\n</zodb_db>\n",
+            "x.conf:1: this is Zope's configuration; copy its <zodb_db NAME> sections into another",
+        ),
+        ("<zodb_db main>\nmount-point /\n</zodb_db>\n", "x.conf:1: this is Zope's configuration"),
     ],
 )
 def test_an_error_is_reported_in_one_line_with_its_place(
@@ -252,7 +258,7 @@ def test_no_part_of_a_secret_is_in_an_error_about_a_dollar(
         ("dsn postgres://u:$(PASSWORD_9)@h:1/x", "the environment variable PASSWORD_9 is not set"),
         ("dsn host=h password='ab$(PW_9)'", f"{REMEDY}, and every environment variable in it"),
         ("dsn host=$here dbname=x", "$here is not defined; write '%define here VALUE' above it"),
-        ("driver ${here", "x.conf:5: '${here' not followed by '}'"),
+        ("driver ${here", "x.conf:5: ${ begins a name, as in ${NAME}; write $$ for a plain $"),
         ("passwd x", "x.conf:5: 'passwd' is not a known key name in <postgresql>"),
     ],
 )

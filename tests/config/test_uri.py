@@ -224,7 +224,40 @@ BAD = [
     ("file://x.fs?a=1", "file://x.fs?a=1: Unrecognized database keyword(s): a"),
     ("memory://\n</zodburi>", "memory: a URI is one line of printable characters"),
     ("zeo://h:x", "zeo://h:x: Port could not be cast to integer value as 'x'"),
-    ("zconfig:///no.conf", "zconfig:///no.conf: error opening file /no.conf"),
+    ("zconfig:///no.conf", "zconfig:///no.conf: /no.conf: cannot read /no.conf: No such file"),
+    (
+        "zeo://h1:8100,h2:8100?wait=1",
+        "zeo://h1:8100,h2:8100?wait=1: a URI names one server; for several write a <zeoclient>",
+    ),
+    (
+        "postgresql://u:geheim@h:1/x",
+        "postgresql://u:***@h:1/x: no resolver knows the scheme 'postgresql'; did you mean postgre",
+    ),
+    (
+        "mysql+pymysql://h",
+        "mysql+pymysql://h: no resolver knows the scheme 'mysql+pymysql'; did you mean mysql?",
+    ),
+    ("sqlite3:///x", "sqlite3:///x: no resolver knows the scheme 'sqlite3'; did you mean sqlite?"),
+    (
+        "mysql://u:p@h/x?a=b&compress=true",
+        "mysql://u:***@h/x?a=b&compress=true: compress: 'true' is not a whole number; write comp",
+    ),
+    (
+        "mysql://h/x?compress=Off",
+        "mysql://h/x?compress=Off: compress: 'Off' is not a whole number; write compress=0",
+    ),
+    (
+        "sqlite://?cache_local_mb=300MB",
+        "sqlite://?cache_local_mb=300MB: cache_local_mb: '300MB' is not a whole number; write a nu",
+    ),
+    (
+        "sqlite://?data_dir=x&keep_history=maybe",
+        "sqlite://?data_dir=x&keep_history=maybe: keep_history: not a valid boolean value: 'maybe'",
+    ),
+    (
+        "memory://?connection_cache_size=many",
+        "memory://?connection_cache_size=many: connection_cache_size: 'many' is not a whole number",
+    ),
     ("sqlite:///a/b", "sqlite:///a/b: name its directory like this: sqlite://?data_dir=/a/b"),
     (
         "postgres://u:geheim@h/x",
@@ -245,6 +278,45 @@ def test_a_bad_uri_is_reported_in_one_line(
         source_of(uri)
     assert str(caught.value).replace("broken, ", "").replace("other, ", "").startswith(message)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "number", "message"),
+    [
+        (
+            "%define a b\ninstancehome /x\n<zodb_db main>\n<mappingstorage/>\n</zodb_db>\n",
+            2,
+            "this is Zope's configuration; copy its <zodb_db NAME> sections into another file as ",
+        ),
+        (
+            "<zodb main>\n<pgjsonb>\n</pgjsonb>\n</zodb>\n",
+            2,
+            "unknown type name: 'pgjsonb'; write '%import zodb_pgjsonb' above it",
+        ),
+        (
+            "<zodb main>\ncache-size 5 # objects\n<mappingstorage/>\n</zodb>\n",
+            2,
+            "cache-size: '5 # objects' is not a whole number; a comment has a line of its own",
+        ),
+    ],
+)
+def test_a_mistake_in_the_file_of_a_zconfig_uri_is_reported_with_its_place(
+    text: str, number: int, message: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "zope.conf"
+    path.write_text(text)
+    uri = f"zconfig://{path}#main"
+    with pytest.raises(UserError) as caught:
+        source_of(uri)
+    assert str(caught.value).startswith(f"{uri}: {path}:{number}: {message}")
+
+
+def test_a_missing_package_in_the_file_of_a_zconfig_uri_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "zodb.conf"
+    path.write_text("%import neo.client\n<zodb main>\n<mappingstorage/>\n</zodb>\n")
+    with pytest.raises(UserError) as caught:
+        source_of(f"zconfig://{path}")
+    assert f": {path}: package neo.client is not installed; install it" in str(caught.value)
 
 
 def test_a_bad_uri_in_a_file_is_reported_with_its_line() -> None:

@@ -59,6 +59,9 @@ _RULES: Mapping[str, str] = {
     r"section names must not be re-used within the same container:'(?P<name>[^']+)'": (
         "a second section is called {name!r}; give each a name of its own"
     ),
+    r"error opening file (?P<path>.+?): \[Errno \d+\] (?P<reason>[^:]+)": (
+        "cannot read {path}: {reason}"
+    ),
     r"'\$\{\w+' not followed by '}'": (
         "${{ begins a name, as in ${{NAME}}; write $$ for a plain $, and its value in place of "
         "buildout's ${{SECTION:OPTION}}"
@@ -100,6 +103,7 @@ misspelt, and somebody may have uploaded something under it."""
 _DEFINED = re.compile(r"^[ \t]*%define[ \t]+(\S+)", re.MULTILINE)
 _ZCONFIG_LINE = re.compile(r"\s*($|#|%|</?[\w.-]|\w[\w.-]*(\s|$))")
 """The beginning of a line outside of sections, but for mistakes in them."""
+_ZOPE_SECTION = re.compile(r"^[ \t]*<zodb_db\b", re.MULTILINE | re.IGNORECASE)
 _COMMENT = "a comment has a line of its own"
 _NOT_AN_INT = re.compile(r"invalid literal for int\(\) with base 10: ('.*')$")
 _WITH_UNIT = re.compile(r"\d+\s*[kmg]i?b?", re.IGNORECASE)
@@ -250,7 +254,9 @@ def parse(source: Source, names: Mapping[str, str]) -> Configuration:
     except ZConfig.ConfigurationError as error:
         # A missing package may be the cause.
         first = next(iter(loader.failed_imports), error)
-        raise UserError(_explained(first, source, loader, names)) from error
+        if isinstance(first, ZConfig.SubstitutionSyntaxError):  # ZConfig gives it no place
+            first.url, first.lineno = loader.place
+        raise UserError(explained(first, source, loader.schema, names)) from error
     except RecursionError:
         raise UserError(
             f"{source.path}: it includes itself, or a file that does; see its %include"
@@ -320,13 +326,15 @@ def path_of(url: str) -> Path:
     return Path(url2pathname(urlsplit(url).path))
 
 
-def _explained(
-    error: ZConfig.ConfigurationError, source: Source, loader: TextLoader, names: Mapping[str, str]
+def explained(
+    error: ZConfig.ConfigurationError, source: Source, schema: Any, names: Mapping[str, str]
 ) -> str:
-    """Return an error of ZConfig's in one line, with its place and what to do about it."""
+    """Return an error of ZConfig's in one line, with its place and what to do about it.
+
+    The *schema* includes the types that were imported before the error; *names* are those that the
+    run defines.
+    """
     url, number = getattr(error, "url", None), getattr(error, "lineno", None) or 0
-    if isinstance(error, ZConfig.SubstitutionSyntaxError):
-        url, number = loader.place
     path, text = source.path, source.text
     if url not in {None, path.absolute().as_uri()}:
         path = path_of(url)
@@ -337,16 +345,22 @@ def _explained(
     line, sections = lines[number - 1] if 0 < number <= len(lines) else ("", ())
     if not (sections or _ZCONFIG_LINE.match(line)) or line.lstrip().startswith(("<?", "<!")):
         return f"{where}: this is not a ZConfig file, in which a contender is a section <zodb NAME>"
+    if sections[:1] in {(), ("zodb_db",)} and _ZOPE_SECTION.search(text):
+        return (
+            f"{where}: this is Zope's configuration; copy its <zodb_db NAME> sections into another "
+            "file as <zodb NAME>, without mount-point and container-class"
+        )
     key, value = _key_and_value(line)
     if flaw := _flaw_of_secret(error, key, value, source, names):
         return f"{where}: {key}: {flaw}"
     message = " ".join(str(getattr(error, "message", None) or error).split())
     if isinstance(error, ZConfig.DataConversionError):
-        message = f"{key}: {_not_converted(error, key, message)}" if key else message
+        message = not_converted(key, str(error.value), message)
+        message = f"{key}: {message}" if key else message
     elif message.startswith("malformed section") and "#" in line:
         message = f"{message}; {_COMMENT}"
     section = sections[-1] if sections else ""
-    return f"{where}: {_with_advice(message, text, section, loader.schema, names)}"
+    return f"{where}: {_with_advice(message, text, section, schema, names)}"
 
 
 def _key_and_value(line: str) -> tuple[str, str]:
@@ -389,14 +403,13 @@ def _flaw_of_secret(
     return f"{unusable}; did you mean the name {close[0]}?" if close else unusable
 
 
-def _not_converted(error: ZConfig.DataConversionError, key: str, message: str) -> str:
-    """Return the *message* about the value of a *key*, with what is wrong with it."""
+def not_converted(key: str, value: str, message: str) -> str:
+    """Return the *message* about the *value* of a *key*, with what is wrong with it."""
     message = _NOT_AN_INT.sub(r"\1 is not a whole number", message)
-    value = str(error.value)
     if re.search(r"\s#", value):
         return f"{message}; {_COMMENT}"
     if _WITH_UNIT.fullmatch(value):
-        what = "a number of megabytes" if key.endswith("-mb") else "a number"
+        what = "a number of megabytes" if key.endswith(("-mb", "_mb")) else "a number"
         return f"{message}; write {what} without a unit"
     return message
 
@@ -404,11 +417,7 @@ def _not_converted(error: ZConfig.DataConversionError, key: str, message: str) -
 def _with_advice(
     message: str, text: str, section: str, schema: Any, names: Mapping[str, str]
 ) -> str:
-    """Return a message of ZConfig's with what is allowed in the *section*, or what to type.
-
-    The *schema* includes the types that the *text* imported before the error; *names* are those
-    that the run defines.
-    """
+    """Return a message of ZConfig's with what is allowed in the *section*, or what to type."""
     for pattern, advice in _RULES.items():
         if match := re.search(pattern, message):
             return advice.format(section=section, **match.groupdict())

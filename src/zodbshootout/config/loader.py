@@ -157,7 +157,12 @@ class TextLoader(ConfigLoader):  # type: ignore[misc]
         return matcher.finish(), CompositeHandler(matcher.handlers, self.schema)
 
     def includeConfiguration(self, section: Any, url: str, defines: Any) -> None:  # noqa: N802
-        with self.openResource(self.normalizeURL(url)) as resource:
+        try:
+            included = self.openResource(self.normalizeURL(url))
+        except ZConfig.ConfigurationError as error:
+            error.url, error.lineno = self.place
+            raise
+        with included as resource:
             _Parser(resource, self, defines).parse(section)
 
     def importSchemaComponent(self, pkgname: str) -> None:  # noqa: N802

@@ -15,16 +15,24 @@ from types import SimpleNamespace
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+import ZConfig
 import ZODB.config
 from ZConfig.matcher import SectionValue
 
 from zodbshootout.client.masking import Mask
-from zodbshootout.config.configuration import SUBSTITUTION_ERRORS, Source
+from zodbshootout.config.configuration import (
+    SUBSTITUTION_ERRORS,
+    Source,
+    explained,
+    not_converted,
+    path_of,
+)
 from zodbshootout.config.secrets import of_uri
-from zodbshootout.errors import UserError
+from zodbshootout.errors import UserError, suggestion
 
 _BEGINNING = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*):(?P<rest>//|\()?", re.IGNORECASE)
 _DEMO = re.compile(r"demo:\((?P<base>.*)\)/\((?P<changes>.*)\)(?:#.*)?")
+_SEVERAL_SERVERS = re.compile(r"zeo://[^/?#]*,")
 _TRUE = frozenset({"1", "on", "true", "t", "yes"})
 _ZEO_PORT = 9991
 """zodburi's default port."""
@@ -99,6 +107,12 @@ def _check_form(uri: str) -> None:
     slashed = {"zconfig", *_DESCRIPTIONS} - {"demo"}
     if scheme in slashed and not uri.startswith(f"{scheme}://"):
         raise _unusable(uri, f"it has to begin with {scheme}://")
+    if _SEVERAL_SERVERS.match(uri):
+        raise _unusable(
+            uri,
+            "a URI names one server; for several write a <zeoclient> into a FILE, with a line "
+            "'server HOST:PORT' for each",
+        )
     if scheme == "demo":
         parts = _DEMO.fullmatch(uri)
         if parts is None:
@@ -114,10 +128,9 @@ def _resolved(uri: str) -> tuple[Callable[[], Any], dict[str, Any]]:
     except ImportError:
         raise _unusable(uri, "zodburi is not installed; install it: pip install zodburi") from None
     if scheme_of(uri) not in schemes():
-        raise _unusable(
-            uri,
-            f"no resolver knows the scheme {scheme_of(uri)!r}; there are {', '.join(schemes())}",
-        )
+        product, _, _ = scheme_of(uri).partition("+")  # the rest is a driver for SQLAlchemy
+        advice = suggestion(product, schemes())
+        raise _unusable(uri, f"no resolver knows the scheme {scheme_of(uri)!r}; {advice}")
     try:
         factory, options = zodburi.resolve_uri(uri)
     except Exception as error:  # other packages add resolvers
@@ -131,9 +144,20 @@ def _reason(error: Exception, uri: str) -> str:
         number = getattr(error, "lineno", None)
         place = f"line {number}: " if number else ""
         return f"{place}a $ in a value is written $$, and a name after a single $ is defined before"
+    if isinstance(error, ZConfig.ConfigurationError):  # in the file that a zconfig: URI names
+        path = path_of(uri)
+        text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+        return explained(error, Source(path, text), ZODB.config.getDbSchema(), {})
     # str() of a KeyError is the repr() of its message.
     message = error.args[0] if isinstance(error, KeyError) and error.args else error
     text = " ".join(str(message).split())
+    for key, value in parse_qsl(uri.partition("?")[2].partition("#")[0]):
+        if isinstance(error, ValueError) and repr(value).lower() in text.lower():
+            switch = {"true": 1, "yes": 1, "on": 1, "false": 0, "no": 0, "off": 0}.get(
+                value.lower()
+            )
+            advice = "" if switch is None else f"; write {key}={switch}"
+            return f"{key}: {not_converted(key, value, text)}{advice}"
     _, _, rest = text.rpartition(uri)
     return rest.strip(" :") or text or type(error).__name__
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import socket
-from contextlib import closing
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
+from ZEO.StorageServer import StorageServer
 from ZODB.DemoStorage import DemoStorage
+from ZODB.MappingStorage import MappingStorage
 
 from zodbshootout.client.database import open_db
 from zodbshootout.client.specification import ClientKind, CrewShape, Parameters, Storage
@@ -256,7 +260,123 @@ def test_a_contender_reports_a_memcached_that_is_not_running(
     )
 
 
-def test_a_zeo_client_needs_a_server_at_only_one_of_its_addresses(tmp_path: Path) -> None:
+def test_a_server_on_another_host_comes_without_a_command_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError
+
+    monkeypatch.setattr("zodbshootout.client.storage_info.connect", refuse)
+    assert with_memcached(tmp_path, "mc.invalid:11").missing_server() == (
+        "no memcached at mc.invalid:11; start one there, or name another in cache-servers"
+    )
+    foreign = "server zeo1.invalid:8100\n"
+    assert contender(wrap("zeoclient", foreign), tmp_path).missing_server() == (
+        "no ZEO server at zeo1.invalid:8100; start one there, or name another one"
+    )
+    for here in ("localhost", "127.0.1.1", socket.gethostname().lower()):
+        zeo = contender(wrap("zeoclient", foreign, f"server {here}:8100\n"), tmp_path)
+        assert str(zeo.missing_server()).endswith(
+            f"or {here}:8100; start one there: runzeo -a {here}:8100 -f Data.fs"
+        )
+
+
+@contextmanager
+def zeo_server(*, read_only: bool = False) -> Iterator[str]:
+    """Run a ZEO server with a storage in memory in a thread; yield its address."""
+    server = StorageServer(("127.0.0.1", 0), {"one": MappingStorage()}, read_only=read_only)
+    thread = threading.Thread(target=server.loop)
+    thread.start()
+    try:
+        yield "{}:{}".format(*server.addr)
+    finally:
+        server.close()
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    ("read_only", "keys", "expected"),
+    [
+        (False, "storage one", None),
+        (False, "storage 2", "has no storage '2'; write 'storage NAME' with a name that its"),
+        (False, "", "has no storage '1'; write 'storage NAME' with a name that its configuration"),
+        (False, "storage one\nread-only true", None),
+        (
+            True,
+            "storage one",
+            "is read only; write 'read-only true' into the section of its client",
+        ),
+        (True, "storage one\nread-only true", None),
+        (True, "storage one\nread-only-fallback true", None),
+        (True, "storage 2\nread-only true", "has no storage '2'"),
+    ],
+)
+def test_a_zeo_server_is_asked_whether_it_would_refuse_the_client(
+    read_only: bool, keys: str, expected: str | None, tmp_path: Path
+) -> None:
+    with zeo_server(read_only=read_only) as address:
+        text = wrap("zeoclient", f"server {address}\n{keys}\n")
+        answer = contender(text, tmp_path).missing_server()
+        if expected is None:
+            assert answer is None
+        else:
+            assert str(answer).startswith(f"the ZEO server at {address} {expected}")
+
+
+def test_one_zeo_server_that_does_not_refuse_the_client_is_enough(tmp_path: Path) -> None:
+    with zeo_server(read_only=True) as other, zeo_server() as address:
+        servers = f"server {other}\nserver {address}\nstorage one\n"
+        assert contender(wrap("zeoclient", servers), tmp_path).missing_server() is None
+
+
+def test_a_server_that_is_not_zeos_refuses_nothing(tmp_path: Path) -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as listener:
+        zeo = contender(
+            wrap("zeoclient", "server {}:{}\n".format(*listener.getsockname())), tmp_path
+        )
+
+        def serve() -> None:
+            for greeting in (b"", b"SSH-2.0-x\r\n"):
+                connection, _ = listener.accept()
+                connection.sendall(greeting)
+                connection.close()
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        assert zeo.missing_server() is None
+        thread.join()
+    advice = zeo.advice_on("ClientDisconnected: timed out waiting for connection")
+    assert "has it a storage '1'" in str(advice)
+
+
+def test_before_storages_are_read_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "zc" / "beforestorage"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text(
+        "class ZConfig:\n    def __init__(self, config):\n        self.config = config\n"
+        "        self.name = config.getSectionName()\n"
+    )
+    (package / "component.xml").write_text(
+        "<component><sectiontype name='before' datatype='zc.beforestorage.ZConfig' "
+        "implements='ZODB.storage'><section type='ZODB.storage' name='*' attribute='base'/>"
+        "</sectiontype></component>"
+    )
+    import zc
+
+    monkeypatch.setattr(zc, "__path__", [*zc.__path__, str(tmp_path / "zc")])
+    imported = "%import zc.beforestorage\n"
+    before = contender(f"{imported}{wrap('before', FS)}", tmp_path).info
+    assert (before.storage_name, before.sharing) == ("Before", Sharing.EXCLUSIVE)
+    assert (before.read_only, before.prefetches) == (True, False)
+    base = wrap("before", FS).replace("<before>", "<before base>")
+    above = f"{imported}{wrap('demostorage', base, CHANGES)}"
+    assert not contender(above, tmp_path).info.read_only
+
+
+def test_a_zeo_client_needs_a_server_at_only_one_of_its_addresses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("zodbshootout.client.storage_info.TIMEOUT", 0.2)  # nothing answers
     with closing(socket.create_server(("127.0.0.1", 0))) as listener:
         address = "{}:{}".format(*listener.getsockname())
         section = f"<zeoclient>\nserver {tmp_path}/no.sock\nserver {address}\n</zeoclient>\n"

@@ -1,4 +1,4 @@
-"""Servers are restarted for ``--restart-servers`` only if no data would be lost."""
+"""Private servers: whether they have the storage, and whether a restart would lose data."""
 
 from __future__ import annotations
 
@@ -79,6 +79,78 @@ def test_servers_are_not_restarted_if_that_would_lose_data(
     names: list[str], message: str, tmp_path: Path
 ) -> None:
     with pytest.raises(UserError) as caught:
+
+
+def read(text: str, place: Path) -> None:
+    source = Source(place / "x.conf", text)
+    with given_names(source, place) as names:
+        contenders_of(parse(source, names))
+
+
+SERVER = "<zeoserver main>\n{}</zeoserver>\n"
+MAPPING = "<mappingstorage/>\n"
+NAMED = "<mappingstorage Two>\n</mappingstorage>\n"
+CLIENT = "<zodb a>\n<zeoclient>\nserver {}\n{}</zeoclient>\n</zodb>\n"
+
+
+@pytest.mark.parametrize(
+    ("storage", "client", "message"),
+    [
+        (
+            MAPPING,
+            CLIENT.format("$main", "storage 2\n"),
+            "7: server main has no storage '2'; write ",
+        ),
+        (MAPPING, CLIENT.format("$main", "storage  2\n"), "'2'; write 'storage 1'"),
+        (
+            MAPPING,
+            CLIENT.format("localhost:1\nserver $main_host:$main_port", "storage 2\n"),
+            "8: server main has no storage '2'; write 'storage 1'",
+        ),
+        (
+            NAMED,
+            CLIENT.format("$main", ""),
+            "5: server main has no storage '1'; write 'storage two'",
+        ),
+        (NAMED, CLIENT.format("$main", "storage Two\n"), "'Two'; write 'storage two'"),
+        (MAPPING, "<zodburi a>\nuri zeo://$main?storage=2\n</zodburi>\n", "'2'; write 'storage 1'"),
+    ],
+)
+def test_a_storage_that_a_private_zeo_server_lacks_is_refused_when_the_file_is_read(
+    storage: str, client: str, message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UserError) as caught:
+        read(f"{SERVER.format(storage)}{client}", tmp_path)
+    assert f"{tmp_path / 'x.conf'}:" in str(caught.value)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("storage", "client"),
+    [
+        (MAPPING, CLIENT.format("$main", "")),
+        (MAPPING, CLIENT.format("$main", "storage 1\n")),
+        (NAMED, CLIENT.format("$main", "storage two\n")),
+        (MAPPING, CLIENT.format("localhost:1", "storage 2\n")),
+        (MAPPING, "<zodburi a>\nuri zeo://$main?storage=1\n</zodburi>\n"),
+    ],
+)
+def test_the_storage_that_a_private_zeo_server_has_is_accepted(
+    storage: str, client: str, tmp_path: Path
+) -> None:
+    read(f"{SERVER.format(storage)}{client}", tmp_path)
+
+
+def test_clients_of_a_private_zeo_server_that_is_read_only_do_not_write(tmp_path: Path) -> None:
+    settings = "<settings>\nread-only {}\n</settings>\n"
+    for value, read_only in {"true": True, "On": True, "false": False}.items():
+        source = Source(
+            tmp_path / "x.conf",
+            SERVER.format(settings.format(value) + MAPPING) + CLIENT.format("$main", ""),
+        )
+        with given_names(source, tmp_path) as names:
+            (contender,) = contenders_of(parse(source, names))
+        assert contender.info.read_only is read_only
         check(tmp_path, *names)
     assert str(caught.value) == f"--restart-servers: {message}"
 

@@ -13,7 +13,8 @@ import pytest
 
 from tests.integration.command import QUICK, cells, left_behind, metadata_of, names_in, run
 from zodbshootout.cli.main import main
-from zodbshootout.servers.address import HOST, accepts, reserved_port
+from zodbshootout.client.storage_info import accepts
+from zodbshootout.servers.address import HOST, reserved_port
 
 REFUSED = "FileStorage: one DB at a time can open it; use --threads shared, or -c 1"
 

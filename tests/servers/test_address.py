@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from zodbshootout.servers.address import HOST, accepts, greets, reserved_port
+from zodbshootout.client.storage_info import accepts
+from zodbshootout.servers.address import HOST, greets, reserved_port
 
 
 def server_at(port: int) -> socket.socket:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from zodbshootout.cli.options import Options
 from zodbshootout.client.masking import Mask
-from zodbshootout.client.outcome import Failed, Failure
+from zodbshootout.client.outcome import Failed, Failure, State
 from zodbshootout.client.storage_info import StorageInfo, installed_versions
 from zodbshootout.config.configuration import path_of
 from zodbshootout.contenders.contender import Contender
@@ -130,6 +130,12 @@ _MISSING_DRIVER = (
 """Names of RelStorage's exceptions, which cannot be imported if it is not installed."""
 
 
+_EMPTY = (
+    "its database is empty, and it is read only; run the benchmark once on a contender that writes "
+    "to the same database"
+)
+
+
 def _inspect(contender: Contender, fork_servers: ForkServers) -> StorageInfo | Failure:
     reason = contender.missing_server()
     if reason is not None:
@@ -144,6 +150,10 @@ def _inspect(contender: Contender, fork_servers: ForkServers) -> StorageInfo | F
         cause, detail = error.failure.cause, error.failure.detail
         if contender.installation and cause.startswith(_MISSING_DRIVER):
             return Failure(contender.installation, detail)
+        if cause.startswith("ReadOnlyError") or (
+            contender.info.read_only and cause.startswith("FileNotFoundError")
+        ):
+            return Failure(_EMPTY, detail, State.UNSUPPORTED)
         advice = contender.advice_on(cause)
         return Failure(f"cannot be opened: {cause}{f'; {advice}' if advice else ''}", detail)
     # Only the Python of the environment has these modules for certain.

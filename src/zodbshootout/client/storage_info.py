@@ -151,6 +151,20 @@ class Requirement:
     """Alternative addresses: the server runs if one of them accepts connections."""
     missing_message: str
     """The message if the server does not run: what is missing, and how to start it."""
+    storage: str = ""
+    """The name by which the server knows the storage; empty if it knows none by name."""
+
+    def obstacle(self) -> str | None:
+        """Return why the storage cannot be opened, as far as the server shows it, or ``None``."""
+        return None if any(map(accepts, self.addresses)) else self.missing_message
+
+
+def is_here(address: Address) -> bool:
+    """Return whether an address is one of this host, as far as its text tells."""
+    if isinstance(address, str):
+        return True
+    host = address[0] or "localhost"
+    return host in {"localhost", "::1", socket.gethostname()} or host.startswith("127.")
 
 
 def host_and_port(host: str, port: int | str) -> str:
@@ -174,6 +188,15 @@ def connect(address: Address) -> socket.socket:
         connection.close()
         raise
     return connection
+
+
+def accepts(address: Address) -> bool:
+    """Return whether a server at *address* accepts connections."""
+    try:
+        connect(address).close()
+    except OSError:
+        return False
+    return True
 
 
 @dataclass(frozen=True)

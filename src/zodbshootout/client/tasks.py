@@ -79,8 +79,8 @@ def prepare(preparation: Preparation) -> None:
             except ReadOnlyError as error:
                 raise Unsupported(
                     f"{database.storage_name} is read only as it is configured here, and the "
-                    "database lacks objects that are needed; run the benchmark once without "
-                    "read-only to store them"
+                    "database lacks objects that are needed; run the benchmark once on a contender "
+                    "that writes to the same database"
                 ) from error
 
 

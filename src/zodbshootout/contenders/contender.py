@@ -20,6 +20,7 @@ from zodbshootout.client.storage_info import (
     Requirement,
     Sharing,
     StorageInfo,
+    host_and_port,
     narrowest,
     server_cache,
 )
@@ -33,12 +34,13 @@ from zodbshootout.client.storages import (
     written_sections,
 )
 from zodbshootout.client.storages.zeo import BEHIND_SERVER
-from zodbshootout.config.configuration import Configuration, ServerSection
+from zodbshootout.config.configuration import Configuration, ServerSection, path_of
 from zodbshootout.config.environment import Environment
 from zodbshootout.config.loader import SectionText, with_names
 from zodbshootout.config.secrets import SECRET_KEY
 from zodbshootout.crews.cluster import Cluster
-from zodbshootout.servers.address import HOST, accepts, is_loopback, servers_of
+from zodbshootout.errors import UserError
+from zodbshootout.servers.address import HOST, is_loopback, servers_of
 
 _OF_SERVER = "server."
 """The prefix of the settings of private servers."""
@@ -142,11 +144,9 @@ class Contender:
         return next((limit.reason for limit in applying), None)
 
     def missing_server(self) -> str | None:
-        """Try to connect to its servers; return a message if one does not run."""
-        for server in self.requirements:
-            if not any(map(accepts, server.addresses)):
-                return server.missing_message
-        return None
+        """Try to connect to its servers; return a message if one does not run or refuses it."""
+        obstacles = (server.obstacle() for server in self.requirements)
+        return next(filter(None, obstacles), None)
 
     def advice_on(self, cause: str) -> str | None:
         """Return how to change its configuration after it failed with *cause*, if that is known."""
@@ -229,6 +229,9 @@ def _contender(text: SectionText, section: Any, configuration: Configuration) ->
         of_server = _settings(server.text, server, configuration)
         settings |= {f"{_OF_SERVER}{server.name}.{key}": value for key, value in of_server.items()}
     installations = (kind.installation(storage) for kind, storage in typed)
+    requirements = tuple(need for kind, storage in typed for need in kind.requirements(storage))
+    for server in servers:
+        _check_storage(text, server, requirements, configuration.names.get(server.name))
     return Contender(
         name=text.name,
         storage=_storage(text, configuration.names),
@@ -236,7 +239,7 @@ def _contender(text: SectionText, section: Any, configuration: Configuration) ->
         info=info,
         servers={server.name: server for server in servers},
         limits=tuple(limit for kind, storage in typed for limit in kind.limits(storage)),
-        requirements=tuple(need for kind, storage in typed for need in kind.requirements(storage)),
+        requirements=requirements,
         zap_obstacle=_zap_obstacle(info, [kind for kind, _ in typed]),
         installation=next(filter(None, installations), None),
         advice=tuple(advice for kind, storage in typed for advice in kind.advice(storage)),
@@ -244,6 +247,27 @@ def _contender(text: SectionText, section: Any, configuration: Configuration) ->
         environment=configuration.environments.get(text.environment),
         text=_shown(text, servers, configuration.mask),
     )
+
+
+def _check_storage(
+    text: SectionText,
+    server: ServerSection,
+    requirements: Sequence[Requirement],
+    address: str | None,
+) -> None:
+    """Check that the server at *address* has the storage that the section *text* asks it for."""
+    stored = [inner for inner in inner_sections(server) if hasattr(inner, "open")]
+    storages = [inner.name or "1" for inner in stored]
+    for need in requirements:
+        addresses = [host_and_port(*place) for place in need.addresses if isinstance(place, tuple)]
+        if address in addresses and need.storage and need.storage not in storages:
+            wanted = f"storage {need.storage}"
+            line = next((line for line in text.lines if line.text == wanted), text.lines[0])
+            advice = " or ".join(f"'storage {name}'" for name in storages)
+            raise UserError(
+                f"{path_of(line.url)}:{line.number}: server {server.name} has no storage "
+                f"{need.storage!r}; write {advice}"
+            )
 
 
 def _storage(text: SectionText, names: Mapping[str, str]) -> Storage:
@@ -339,7 +363,8 @@ def _info(section: Any, servers: Sequence[ServerSection]) -> StorageInfo:
         prefetches=_prefetches(chain),
         read_only=any(
             _read_only(inner) for outer in (section, *servers) for inner in written_sections(outer)
-        ),
+        )
+        or any(_serves_read_only(server) for server in servers),
     )
 
 
@@ -357,7 +382,14 @@ def _prefetches(chain: Sequence[type[StorageType]]) -> bool | None:
     return next(decisive, StorageType).prefetches
 
 
+def _serves_read_only(server: ServerSection) -> bool:
+    setting = server.settings.get("read-only", "") if server.kind == "zeoserver" else ""
+    return setting.lower() in {"true", "yes", "on"}
+
+
 def _read_only(section: Any) -> bool:
+    if type_of_section(section).read_only:
+        return True
     # A URI gives it as text.
     return str(getattr(getattr(section, "config", None), "read_only", False)) == "True"
 

@@ -11,21 +11,12 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from zodbshootout.client.storage_info import Address, connect, host_and_port
+from zodbshootout.client.storage_info import connect, host_and_port
 from zodbshootout.config.configuration import SCRATCH, Configuration, ServerSection, Source
 from zodbshootout.errors import UserError
 
 HOST = "127.0.0.1"
 """The loopback interface, on which private servers listen by default; no other host reaches it."""
-
-
-def accepts(address: Address) -> bool:
-    """Return whether a server at *address* accepts connections."""
-    try:
-        connect(address).close()
-    except OSError:
-        return False
-    return True
 
 
 def greets(address: tuple[str, int]) -> bool:

@@ -16,11 +16,11 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any, ClassVar
 
+from zodbshootout.client.storage_info import accepts
 from zodbshootout.config.configuration import ServerSection, Source
 from zodbshootout.errors import UserError
 from zodbshootout.guardian import GENTLE, Child, Ending, Guardian, GuardianLost, last_lines
 from zodbshootout.servers import ServerFailed
-from zodbshootout.servers.address import accepts
 from zodbshootout.servers.installation import ServerDirectory, account_for
 
 START_TIMEOUT = 60.0

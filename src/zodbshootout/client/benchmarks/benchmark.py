@@ -127,8 +127,8 @@ class Benchmark:
         """Return why a storage cannot run it with these parameters, or ``None``."""
         if cls.writes and info.read_only:
             return (
-                f"{info.storage_name} is read only as it is configured here; remove read-only, or "
-                "leave out the benchmarks that write"
+                f"{info.storage_name} is read only as it is configured here; leave out the "
+                "benchmarks that write"
             )
         return cls.rate_refusal(parameters)
 

@@ -33,7 +33,7 @@ from zodbshootout.client.storage_info import (
 ENTRY_POINTS = "zodbshootout.storages"
 """The group of entry points with which other packages register types of storages."""
 
-_MODULES = ("zodb", "relstorage", "zeo", "zlibstorage")
+_MODULES = ("zodb", "relstorage", "zeo", "zlibstorage", "beforestorage")
 """The modules of this package that define types of storages."""
 
 BlobRevision = tuple[bytes, bytes]
@@ -61,6 +61,8 @@ class StorageType:
     support that."""
     holds_changes: ClassVar[bool] = True
     """Whether a DemoStorage can keep its changes in it."""
+    read_only: ClassVar[bool] = False
+    """Whether nothing can ever be written to it."""
     zap_obstacle: ClassVar[str | None] = None
     """Why its data cannot be destroyed."""
     distributions: ClassVar[tuple[str, ...]] = ()

@@ -15,7 +15,9 @@ from zodbshootout.client.storage_info import (
     Limit,
     Promise,
     Requirement,
+    host_and_port,
     installed_versions,
+    is_here,
     server_cache,
 )
 from zodbshootout.client.storages import (
@@ -227,7 +229,10 @@ def _no_memcached(address: Address) -> str:
     if isinstance(address, str):
         return f"no memcached at {address}; start one there: memcached -s {address}"
     host, port = address
-    return f"no memcached at {host}:{port}; start one there: memcached -l {host} -p {port}"
+    place = host_and_port(host, port)
+    if not is_here(address):
+        return f"no memcached at {place}; start one there, or name another in cache-servers"
+    return f"no memcached at {place}; start one there: memcached -l {host} -p {port}"
 
 
 STORAGES = (RelStorageType,)

@@ -1,18 +1,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 from zodbshootout.client.specification import ClientKind
 from zodbshootout.client.storage_info import (
     OPERATING_SYSTEM,
     Address,
+    Advice,
     CacheUse,
     Durability,
     Limit,
     Promise,
     Requirement,
+    connect,
     host_and_port,
+    is_here,
     server_cache,
 )
 from zodbshootout.client.storages import (
@@ -54,11 +59,29 @@ class ClientStorageType(StorageType):
     @classmethod
     def requirements(cls, section: Any) -> Sequence[Requirement]:
         addresses = tuple(server.address for server in section.config.server)
-        names = [_printable(address) for address in addresses]
+        here = next(filter(is_here, addresses), None)
         # Given only a port, runzeo would listen on every interface, and let everybody in.
-        command = f"runzeo -a {names[0]} -f Data.fs"
-        missing = f"no ZEO server at {' or '.join(names)}; start one there: {command}"
-        return [Requirement(addresses, missing)]
+        command = f"start one there: runzeo -a {_printable(here)} -f Data.fs" if here else ""
+        names = " or ".join(map(_printable, addresses))
+        missing = f"no ZEO server at {names}; {command or 'start one there, or name another one'}"
+        reads_only = any(
+            str(getattr(section.config, name, False)) in {"True", "1"}
+            for name in ("read_only", "read_only_fallback")
+        )
+        storage = getattr(section.config, "storage", "1")
+        encrypted = bool(getattr(section.config, "ssl", None))
+        return [_ServerOfStorage(addresses, missing, storage, reads_only, encrypted)]
+
+    @classmethod
+    def advice(cls, section: Any) -> Sequence[Advice]:
+        storage = getattr(section.config, "storage", "1")
+        return [
+            Advice(
+                "ClientDisconnected: timed out waiting for connection",
+                f"the server accepts connections; has it a storage {storage!r}, may clients write "
+                "to it, and does it expect ssl? see storage, read-only and <ssl> in the section",
+            )
+        ]
 
     def promise(self) -> Promise:
         return BEHIND_SERVER
@@ -85,6 +108,69 @@ class ClientStorageType(StorageType):
     def cache_use(self) -> CacheUse:
         # ZEO counts an access only if the record was there.
         return CacheUse(hits=self.storage._cache.getStats()[4], misses=None)
+
+
+@dataclass(frozen=True)
+class _ServerOfStorage(Requirement):
+    """A ZEO server that has the storage, and lets the client write to it if it wants to.
+
+    A ClientStorage would ask a server that refuses it again until its time is over.
+    """
+
+    reads_only: bool = False
+    """Whether the client does without writing."""
+    encrypted: bool = False
+
+    def obstacle(self) -> str | None:
+        missing = super().obstacle()
+        if missing or self.encrypted:
+            return missing
+        answers = []
+        for address in self.addresses:
+            with suppress(Exception):  # opening the storage reports what is not understood here
+                answers.append(self._refusal(address))
+        return None if None in answers else next(iter(answers), None)
+
+    def _refusal(self, address: Address) -> str | None:
+        """Return why the server at *address* refuses the client, or ``None`` if it does not."""
+        error, details = _error_of_registering(address, self.storage, self.reads_only)
+        server = f"the ZEO server at {_printable(address)}"
+        if "unknown storage" in str(details):
+            return (
+                f"{server} has no storage {self.storage!r}; write 'storage NAME' with a name that "
+                "its configuration has"
+            )
+        if error.endswith("ReadOnlyError"):
+            return f"{server} is read only; write 'read-only true' into the section of its client"
+        return None
+
+
+def _error_of_registering(
+    address: Address,
+    storage: str,
+    reads_only: bool,
+) -> tuple[str, object]:
+    """Register with a server as ZEO's client does; return the error, empty if there is none.
+
+    :raises Exception: if the server does not answer as ZEO's server does
+    """
+    from ZEO.asyncio.marshal import decoder, encoder
+
+    with connect(address) as connection, connection.makefile("rwb") as stream:
+        protocol = _received(stream)
+        register = encoder(protocol)(1, False, "register", (storage, reads_only))
+        for message in (protocol, register):
+            stream.write(len(message).to_bytes(4, "big") + message)
+        stream.flush()
+        number = 0
+        while number != 1:
+            number, flags, _, result = decoder(protocol)(_received(stream))
+    return result if flags else ("", None)
+
+
+def _received(stream: Any) -> bytes:
+    size = int.from_bytes(stream.read(4), "big")
+    return bytes(stream.read(size))
 
 
 def _printable(address: Address) -> str:

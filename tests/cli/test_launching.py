@@ -94,6 +94,25 @@ def test_a_missing_driver_is_reported_with_the_command_to_type() -> None:
     assert failures == {"a": "install it: pip", "b": "cannot be opened: OSError: no"}
 
 
+def test_the_drivers_that_are_available_are_named_in_brief() -> None:
+    options = " ".join(f"{name!r} (Module: 'a'; Available: {{}})" for name in ("A", "B C", "D"))
+    unknown = "UnknownDriverError: UnknownDriverError: Driver 'x' is not available"
+    missing = "DriverNotAvailableError: DriverNotAvailableError: Driver 'D' is not available."
+    fork_servers = FakeForkServers(
+        {
+            "a": Failure(f"{unknown} (reason={{}}). Options: {options.format(True, True, True)}"),
+            "b": Failure(f"{missing} Options: {options.format(True, True, False)}"),
+            "c": Failure(unknown),
+        }
+    )
+    failures, _ = inspect_with(fork_servers, *map(contender, "abc"))
+    assert failures == {
+        "a": "cannot be opened: the driver 'x' is not available; there are 'A', 'B C', 'D'",
+        "b": "cannot be opened: the driver 'D' is not available; there are 'A', 'B C'",
+        "c": "cannot be opened: the driver 'x' is not available",
+    }
+
+
 def test_a_failure_ends_with_the_advice_for_it() -> None:
     fork_servers = FakeForkServers({"a": Failure("(3780, 'constraint')")})
     advised = replace(contender("a"), advice=(Advice("3780", "write something else"),))

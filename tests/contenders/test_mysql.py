@@ -8,6 +8,7 @@ import pytest
 
 from zodbshootout.config.configuration import Source, parse
 from zodbshootout.contenders.contender import Contender, contenders_of
+from zodbshootout.errors import UserError
 
 IMPORTS = "%import relstorage\n%import zodbshootout.mysql\n"
 SECTIONS = ("mysql", "mysql-or-mariadb")
@@ -44,8 +45,8 @@ OTHER_ERRORS = (
 )
 
 
-def contender(section: str) -> Contender:
-    text = f"<zodb x>\n<relstorage>\n<{section}>\ndriver auto\n</{section}>\n</relstorage>\n"
+def contender(section: str, driver: str = "auto") -> Contender:
+    text = f"<zodb x>\n<relstorage>\n<{section}>\ndriver {driver}\n</{section}>\n</relstorage>\n"
     (only_contender,) = contenders_of(
         parse(Source(Path("x.conf"), f"{IMPORTS}{text}</zodb>\n"), {})
     )
@@ -75,3 +76,64 @@ def test_both_sections_need_the_same_driver(section: str) -> None:
     assert contender(section).installation == (
         "<mysql>: no driver for it is installed; install it: pip install mysqlclient"
     )
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+@pytest.mark.parametrize(
+    "error",
+    [
+        "OperationalError: (1153, \"Got a packet bigger than 'max_allowed_packet' bytes\")",
+        'OperationalError: (2006, "MySQL server has gone away (ConnectionResetError(104, \'")',
+        "OperationalError: 2013 (HY000): Lost connection to MySQL server during query",
+    ],
+)
+def test_after_a_packet_that_was_too_large_its_limit_is_named(section: str, error: str) -> None:
+    advice = str(contender(section).advice_on(error))
+    assert advice.endswith("has it in <settings>, as in 'max_allowed_packet 64M'")
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+@pytest.mark.parametrize(
+    "driver", ["MySQLdb", "pymysql", "gevent mysqldb", "C MySQL Connector/Python"]
+)
+def test_drivers_that_relstorage_knows_are_accepted(section: str, driver: str) -> None:
+    assert contender(section, driver).name == "x"
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+@pytest.mark.parametrize(
+    ("driver", "advice"),
+    [
+        ("mysqlclient", "did you mean MySQLdb?"),
+        ("MySQL Connector/Python", "there are MySQLdb, PyMySQL, gevent MySQLdb"),
+    ],
+)
+def test_a_driver_that_relstorage_does_not_know_is_refused(
+    section: str, driver: str, advice: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from relstorage.adapters.mysql import drivers
+
+    class Driver:
+        def __init__(self, name: str) -> None:
+            self.driver_name = name
+
+        def check_availability(self) -> bool:
+            return "Connector" not in self.driver_name
+
+    names = ("gevent MySQLdb", "MySQLdb", "PyMySQL", "C MySQL Connector/Python")
+    monkeypatch.setattr(drivers, "known_driver_factories", lambda: list(map(Driver, names)))
+    with pytest.raises(UserError, match=r"/x\.conf:6: ") as caught:
+        contender(section, driver)
+    assert str(caught.value).endswith(f"x.conf:6: there is no driver {driver!r}; {advice}")
+
+
+def test_a_wrong_driver_of_another_database_is_refused() -> None:
+    text = "%import relstorage\n<zodb x>\n<relstorage>\n<{0}>\n{1}\n</{0}>\n</relstorage>\n</zodb>"
+    for section, keys, advice in (
+        ("postgresql", "driver psycopg2-binary", "did you mean psycopg2?"),
+        ("sqlite3", "driver sqlite\ndata-dir x", "there are gevent sqlite3, sqlite3"),
+    ):
+        source = Source(Path("x.conf"), text.format(section, keys))
+        with pytest.raises(UserError, match=r"/x\.conf:5: there is no driver") as caught:
+            contenders_of(parse(source, {}))
+        assert str(caught.value).endswith(advice)

@@ -154,7 +154,10 @@ def test_a_password_in_a_uri_is_never_printed_or_stored(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("uri", "message"),
     [
-        ("fiel:///tmp/x.fs", "fiel:///tmp/x.fs: no resolver knows the scheme 'fiel'; there are "),
+        (
+            "fiel:///tmp/x.fs",
+            "fiel:///tmp/x.fs: no resolver knows the scheme 'fiel'; did you mean file?",
+        ),
         ("file:x.fs", "file:x.fs: it has to begin with file://"),
         (
             "zeo://h:1?nonsense=1",

@@ -672,6 +672,15 @@ def test_the_reason_of_a_failure_ends_with_the_matching_advice() -> None:
     assert outcome.failure().reason == "it broke; write something else"
 
 
+def test_nothing_is_advised_if_a_server_has_ended() -> None:
+    gone = "server mc was killed by SIGKILL: it logged nothing"
+    advised = replace(contender("a"), advice=(Advice("broke", "write something else"),))
+    site = Site(fails=failing("begin", "a"))
+    site.ended = lambda _: gone if site.did("begin") else None
+    outcome = run_shootout(plan_of([advised], ["add"]), site)
+    assert outcome.failure().reason == f"it broke; {gone}"
+
+
 def test_every_run_is_profiled_under_the_name_of_its_cell(tmp_path: Path) -> None:
     plan = plan_of("a", ["add"], processes=2, concurrency=[1, 2])
     outcome = run_shootout(plan, profiles=tmp_path)

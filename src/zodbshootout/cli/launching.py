@@ -130,6 +130,20 @@ _MISSING_DRIVER = (
 """Names of RelStorage's exceptions, which cannot be imported if it is not installed."""
 
 
+_NO_DRIVER = re.compile(r"(\w+Error): \1: Driver (?P<name>'[^']*') is not available")
+_AVAILABLE = re.compile(r"('[^']*') \(Module: [^;]*; Available: True\)")
+
+
+def _without_options(cause: str) -> str:
+    """Shorten the message about a missing driver, in which RelStorage describes all of them."""
+    missing = _NO_DRIVER.match(cause)
+    if missing is None:
+        return cause
+    there = ", ".join(_AVAILABLE.findall(cause))
+    advice = f"; there are {there}" if there else ""
+    return f"the driver {missing['name']} is not available{advice}"
+
+
 _EMPTY = (
     "its database is empty, and it is read only; run the benchmark once on a contender that writes "
     "to the same database"
@@ -155,6 +169,7 @@ def _inspect(contender: Contender, fork_servers: ForkServers) -> StorageInfo | F
         ):
             return Failure(_EMPTY, detail, State.UNSUPPORTED)
         advice = contender.advice_on(cause)
+        cause = _without_options(cause)
         return Failure(f"cannot be opened: {cause}{f'; {advice}' if advice else ''}", detail)
     # Only the Python of the environment has these modules for certain.
     return replace(info, modules=()) if contender.environment else info

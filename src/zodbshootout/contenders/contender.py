@@ -228,6 +228,8 @@ def _contender(text: SectionText, section: Any, configuration: Configuration) ->
     for server in servers:
         of_server = _settings(server.text, server, configuration)
         settings |= {f"{_OF_SERVER}{server.name}.{key}": value for key, value in of_server.items()}
+    for mistake in filter(None, (kind.mistake(storage) for kind, storage in typed)):
+        raise _mistake(text, *mistake)
     installations = (kind.installation(storage) for kind, storage in typed)
     requirements = tuple(need for kind, storage in typed for need in kind.requirements(storage))
     for server in servers:
@@ -261,13 +263,18 @@ def _check_storage(
     for need in requirements:
         addresses = [host_and_port(*place) for place in need.addresses if isinstance(place, tuple)]
         if address in addresses and need.storage and need.storage not in storages:
-            wanted = f"storage {need.storage}"
-            line = next((line for line in text.lines if line.text == wanted), text.lines[0])
             advice = " or ".join(f"'storage {name}'" for name in storages)
-            raise UserError(
-                f"{path_of(line.url)}:{line.number}: server {server.name} has no storage "
-                f"{need.storage!r}; write {advice}"
+            raise _mistake(
+                text,
+                f"storage {need.storage}",
+                f"server {server.name} has no storage {need.storage!r}; write {advice}",
             )
+
+
+def _mistake(text: SectionText, wrong: str, flaw: str) -> UserError:
+    """Return an error with the place of the *wrong* line of a section, by default its first."""
+    line = next((line for line in text.lines if line.text == wrong), text.lines[0])
+    return UserError(f"{path_of(line.url)}:{line.number}: {flaw}")
 
 
 def _storage(text: SectionText, names: Mapping[str, str]) -> Storage:

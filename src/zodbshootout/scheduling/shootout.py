@@ -300,12 +300,12 @@ class Shootout:
             self.store.note_crash(cell, failure)
             return
         contender = self.plan.contender(cell)
+        cause = failure.cause
         if failure.state is State.FAILED:
-            failure = replace(failure, cause=self._explained(contender.name, failure.cause))
-        advice = contender.advice_on(failure.cause)
-        if advice is not None:
-            failure = replace(failure, cause=f"{failure.cause}; {advice}")
-        self.store.fail(cell, failure)
+            cause = self._explained(contender.name, cause)
+        if cause == failure.cause and (advice := contender.advice_on(cause)):
+            cause = f"{cause}; {advice}"
+        self.store.fail(cell, replace(failure, cause=cause))
 
     def _explained(self, contender: str, cause: str) -> str:
         """Add to *cause* how a server of the contender has ended, unless it says so already."""

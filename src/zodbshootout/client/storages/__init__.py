@@ -95,6 +95,11 @@ class StorageType:
         return ()
 
     @classmethod
+    def mistake(cls, section: Any) -> tuple[str, str] | None:  # noqa: ARG003
+        """Return a wrong line of the section that ZConfig accepts, and what is wrong with it."""
+        return None
+
+    @classmethod
     def installation(cls, section: Any) -> str | None:  # noqa: ARG003
         """Return which package to install if opening fails because a driver is missing."""
         return None

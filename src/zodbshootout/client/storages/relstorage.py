@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from importlib.metadata import version
 from importlib.util import find_spec
 from typing import Any
@@ -87,6 +88,12 @@ _OUR_SECTION = Advice(
     "for this server write '%import zodbshootout.mysql' and <mysql-or-mariadb>",
 )
 """RelStorage 4.3 fails on MariaDB, and on MySQL from 9.0 on, with these errors of the servers."""
+_PACKET = Advice(
+    r"Error: \(?(1153|2006|2013|2020)\b",
+    "records have to be smaller than the server's max_allowed_packet; a private server has it in "
+    "<settings>, as in 'max_allowed_packet 64M'",
+)
+"""MySQL's errors after a packet that was too large; some also follow when a server has ended."""
 
 
 class RelStorageType(StorageType):
@@ -112,12 +119,10 @@ class RelStorageType(StorageType):
 
     @classmethod
     def installation(cls, section: Any) -> str | None:
-        adapter = section.config.adapter
-        own = (c.__name__ for c in type(adapter).__mro__ if c.__module__ == "relstorage.config")
-        name, preferred = _ADAPTERS.get(next(own, ""), ("", ""))
+        name, preferred = _ADAPTERS.get(_adapter_class(section), ("", ""))
         if not name:
             return None
-        driver = adapter.config.driver
+        driver = section.config.adapter.config.driver
         package = (*_driver_packages(driver), preferred)[0]
         missing = f"the driver {driver!r} is not installed"
         if driver == "auto":
@@ -126,8 +131,23 @@ class RelStorageType(StorageType):
 
     @classmethod
     def advice(cls, section: Any) -> Sequence[Advice]:
-        adapter = type(section.config.adapter).__name__
-        return [_OUR_SECTION] if adapter == "MySQLAdapterFactory" else []
+        if _adapter_class(section) != "MySQLAdapterFactory":
+            return []
+        is_theirs = type(section.config.adapter).__name__ == "MySQLAdapterFactory"
+        return [_OUR_SECTION, _PACKET] if is_theirs else [_PACKET]
+
+    @classmethod
+    def mistake(cls, section: Any) -> tuple[str, str] | None:
+        driver = getattr(section.config.adapter.config, "driver", None) or "auto"
+        known = _known_drivers(_adapter_class(section)) if driver != "auto" else {}
+        if not known or driver.lower() in map(str.lower, known):
+            return None
+        # The name of a driver's package is a natural guess.
+        parts = [part for part, packages in _DRIVERS.items() if driver in packages]
+        advice = next((f"did you mean {name}?" for name in known if name.lower() in parts), "")
+        there = sorted(name for name in known if known[name]) or sorted(known)
+        advice = advice or f"there are {', '.join(there)}"
+        return f"driver {driver}", f"there is no driver {driver!r}; {advice}"
 
     @classmethod
     def settle(cls, section: Any) -> None:
@@ -202,6 +222,22 @@ class RelStorageType(StorageType):
             f"RelStorage {version('RelStorage')} on SQLite commits what a refused transaction has "
             "stored together with the next one"
         )
+
+
+def _adapter_class(section: Any) -> str:
+    """Return the class of the adapter's section in RelStorage, or that which it extends."""
+    classes = type(section.config.adapter).__mro__
+    return next((c.__name__ for c in classes if c.__module__ == "relstorage.config"), "")
+
+
+def _known_drivers(adapter_class: str) -> dict[str, bool]:
+    """Return whether each driver for an adapter is available; none if RelStorage does not say."""
+    database = adapter_class.removesuffix("AdapterFactory").lower().removesuffix("3")
+    try:
+        drivers = import_module(f"relstorage.adapters.{database}.drivers")
+        return {f.driver_name: f.check_availability() for f in drivers.known_driver_factories()}
+    except (ImportError, AttributeError):
+        return {}
 
 
 def _driver_packages(driver: str) -> tuple[str, ...]:

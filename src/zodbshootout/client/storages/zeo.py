@@ -78,8 +78,8 @@ class ClientStorageType(StorageType):
         return [
             Advice(
                 "ClientDisconnected: timed out waiting for connection",
-                f"the server accepts connections; has it a storage {storage!r}, may clients write "
-                "to it, and does it expect ssl? see storage, read-only and <ssl> in the section",
+                f"if the server runs, see whether it has a storage {storage!r}, lets clients write "
+                "to it, and wants ssl",
             )
         ]
 

@@ -90,7 +90,7 @@ def test_define_gives_a_name_one_or_more_values() -> None:
         (["--define", "cache=1,,2"], "'' is not a value"),
         (["--define", "libs='a,b'"], r"libs: quotes do not keep a comma in a value; write"),
         (["--define", 'libs="a,b"'], r"write the comma as \,"),
-        (["--define", "cache=1,2,1"], "cache has the value 1 twice"),
+        (["--define", "cache=1,2,1"], "cache has one of its values twice"),
         (["--define", "cache=1</zodb>"], "'1</zodb>' is not a value"),
         (["--define", "cache=1\n</zodb>"], "is not a value: some text on one line"),
         (["--define", "cache=1", "--define", "cache=2"], "--define: cache is given twice"),

@@ -190,7 +190,7 @@ def definition(text: str) -> tuple[str, Sequence[str]]:
     if not equals or not re.fullmatch(r"[a-z_]\w*", name, re.IGNORECASE | re.ASCII):
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE, such as cache=10MB")
     pieces = re.split(r"(?<!\\),", listed)
-    if len(pieces) > 1 and any(_has_open_quote(piece) for piece in pieces):
+    if len(pieces) > 1 and any(map(_opens_quote, pieces)):
         raise argparse.ArgumentTypeError(
             f"{name}: quotes do not keep a comma in a value; write the comma as \\,"
         )
@@ -201,13 +201,13 @@ def definition(text: str) -> tuple[str, Sequence[str]]:
                 f"{value!r} is not a value: some text on one line, without < and >"
             )
     if len(set(values)) < len(values):
-        twice = next(value for value in values if values.count(value) > 1)
-        raise argparse.ArgumentTypeError(f"{name} has the value {twice} twice")
+        raise argparse.ArgumentTypeError(f"{name} has one of its values twice")
     return name.lower(), values
 
 
-def _has_open_quote(text: str) -> bool:
-    return any(text.count(quote) % 2 for quote in "'\"")
+def _opens_quote(text: str) -> bool:
+    quote = text.strip()[:1]
+    return quote in {"'", '"'} and bool(text.count(quote) % 2)
 
 
 def crew_sizes(text: str) -> Sequence[int]:

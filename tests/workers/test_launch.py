@@ -24,6 +24,7 @@ from ZODB.FileStorage import FileStorage
 from tests.faulty import PRINTED
 from tests.integration.command import SOURCES, TESTS
 from zodbshootout.client.outcome import Failed, State
+from zodbshootout.client.protocol import Call
 from zodbshootout.client.specification import (
     ClientKind,
     CrewShape,
@@ -35,6 +36,7 @@ from zodbshootout.client.storage_info import Sharing
 from zodbshootout.client.tasks import Preparation
 from zodbshootout.crews.logs import LogSettings
 from zodbshootout.guardian import Guardian, end_group
+from zodbshootout.workers import launch
 from zodbshootout.workers.launch import (
     MAX_RELAYED,
     PIECE,
@@ -392,14 +394,64 @@ def test_only_the_first_part_of_endless_worker_output_is_relayed(place: Place) -
     *lines, last = place.relayed
     assert set(lines) == {"nobody has asked for this"}
     shown = re.fullmatch(
-        r"a worker has printed ([\d,]+) bytes; only the first ([\d,]+) of them are shown", last
+        r"a worker has printed at least ([\d,]+) bytes; only the first ([\d,]+) of them are shown",
+        last,
     )
     assert shown is not None
     printed, relayed = (int(number.replace(",", "")) for number in shown.groups())
-    assert printed >= PRINTED
+    assert launch.MAX_OUTPUT < printed <= PRINTED + 2 * PIECE
     assert sum(len(line) + 1 for line in lines) == relayed <= MAX_RELAYED + PIECE
     assert peak < 8 * MAX_RELAYED
     place.assert_tidy()
+
+
+def test_the_file_of_endless_output_is_bounded_while_another_worker_is_waited_for(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(launch, "CHECK_INTERVAL", 0.02)
+    place.launcher = replace(place.launcher, opening=TimeLimit(6.0, "--open-timeout"))
+    section = place.storage(fault="print").section.replace("\nfault", "\nduring open\nfault")
+    with place.launcher.fork_server() as fork_server:
+        call = Call("inspect", (Storage(section),))
+        with fork_server._worker(call, place.launcher.opening) as printing:
+            hanging = place.storage("y", fault="hang").section
+            hanging = hanging.replace("\nfault", "\nduring open\nfault")
+            with pytest.raises(Failed, match="not done within its time limit"):
+                fork_server.inspect(Storage(hanging))
+            left = printing.output.path.stat().st_size
+    assert left <= launch.MAX_OUTPUT < PRINTED
+    assert "a worker has printed at least " in place.relayed[-1]
+    place.assert_tidy()
+
+
+def test_the_first_and_the_last_lines_of_a_long_output_are_kept(tmp_path: Path) -> None:
+    relayed: list[str] = []
+    output = Output(tmp_path / "output", relayed.append)
+    lines = [f"line {number:08}" for number in range(launch.MAX_OUTPUT // 5)]
+    with output.path.open("ab", buffering=0) as file:
+        half = len(lines) // 2
+        file.write("".join(f"{line}\n" for line in lines[:half]).encode())
+        output.limit()
+        assert output.path.stat().st_size == 0
+        assert output.last_lines() == lines[half - 5 : half]
+        for line in lines[half : half + 3]:
+            file.write(f"{line}\n".encode())
+        assert output.last_lines() == lines[half - 2 : half + 3]
+        file.write("".join(f"{line}\n" for line in lines[half + 3 :]).encode())
+        output.limit()
+        output.limit()
+        output.relay()
+        assert output.path.stat().st_size == 0
+        assert output.last_lines() == lines[-5:]
+        output.close()
+    *first, note = relayed
+    assert first == lines[: len(first)]
+    shown = sum(len(line) + 1 for line in first)
+    assert MAX_RELAYED <= shown <= MAX_RELAYED + PIECE
+    assert note == (
+        f"a worker has printed at least {14 * len(lines):,} bytes; only the first {shown:,} of "
+        "them are shown"
+    )
 
 
 def test_an_abandoned_worker_is_ended_at_once(place: Place) -> None:
@@ -444,7 +496,7 @@ def test_the_process_id_of_a_worker_can_be_reused_by_a_later_one(tmp_path: Path)
     process: Any = None
     pid = 2**22 + 1  # higher than any that Linux assigns
     with ours, theirs:
-        fork_server = ForkServer(launcher, ours, process, tmp_path / "output")
+        fork_server = ForkServer(launcher, ours, process, Output(tmp_path / "output"))
 
         def send(**message: int) -> None:
             theirs.sendall(json.dumps(message).encode() + b"\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import socket
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pyperf
 
@@ -26,6 +27,7 @@ from zodbshootout.client.tasks import Preparation
 from zodbshootout.crews.logs import LogSettings
 from zodbshootout.guardian import (
     END_TIMEOUT,
+    TAIL_SIZE,
     Child,
     Guardian,
     describe_exit,
@@ -40,6 +42,10 @@ PIECE = 65536
 """The maximum bytes of a worker's output that are read at once."""
 MAX_RELAYED = 2**20
 """Bytes of a worker's output after which no more is passed on."""
+MAX_OUTPUT = 2**22
+"""Bytes of a process's output after which its file is emptied."""
+CHECK_INTERVAL = 0.5
+"""Seconds between two looks at the sizes of these files."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +94,7 @@ class Launcher:
             ]  # fmt: skip
             path = self.directory / f"fork-server-{next(self._numbers)}"
             try:
-                with _starting(), path.open("wb") as output:
+                with _starting(), path.open("ab") as output:
                     process = self.guardian.start(
                         command,
                         env=dict(self.environment),
@@ -99,7 +105,7 @@ class Launcher:
                     )
                 theirs.close()
                 try:
-                    yield ForkServer(self, ours, process, path)
+                    yield ForkServer(self, ours, process, Output(path))
                 finally:
                     ours.close()
                     process.exit_code(END_TIMEOUT)
@@ -157,7 +163,7 @@ class ForkServer:
     """
 
     def __init__(
-        self, launcher: Launcher, connection: socket.socket, process: Child, output: Path
+        self, launcher: Launcher, connection: socket.socket, process: Child, output: Output
     ) -> None:
         self._launcher = launcher
         self.socket = connection
@@ -290,22 +296,36 @@ class ForkServer:
                 ended.exit_code = message["exit_code"]
         return message
 
+    def limit_outputs(self) -> None:
+        """Empty the files of long outputs: those of all workers, also while one is waited for."""
+        for output in [self._output, *(worker.output for worker in self._running.values())]:
+            output.limit()
+
     def failure(self) -> Failure:
         """Return the reason why the interpreter forks no more workers."""
         cause = f"the process that starts workers {self._process.describe_exit(END_TIMEOUT)}"
-        printed = last_lines(self._output)
+        printed = self._output.last_lines()
         if printed:
             cause = f"{cause}: {printed[-1]}"
         return Failure(cause, "\n".join(printed), crashed=True)
 
 
 class Output:
-    """The file that a worker prints to, whose lines are passed on."""
+    """The file that a process prints to, whose lines are passed on.
 
-    def __init__(self, path: Path, relay: Callable[[str], None]) -> None:
+    What is printed without end would fill the disk, or the memory if the file is in it.  A pipe
+    would be no alternative: the coordinator would be woken, or the process would have to wait for
+    it, while something is measured.
+    """
+
+    def __init__(self, path: Path, relay: Callable[[str], None] = lambda _: None) -> None:
         self.path = path
         self._relay = relay
         self._relayed = 0
+        self._removed = 0
+        """The bytes that are no longer in the file."""
+        self._end = b""
+        """The last of these."""
 
     def relay(self, *, ended: bool = False) -> None:
         """Pass on the lines that were printed since the last call.
@@ -326,16 +346,45 @@ class Output:
                 for line in whole.decode(errors="replace").splitlines():
                     self._relay(line)
 
+    def limit(self) -> None:
+        """Empty the file if it exceeds :data:`MAX_OUTPUT`, after passing on the first lines.
+
+        The process appends to the file, so the next byte that it prints is the first one again.
+        Its last lines are kept here.
+        """
+        with suppress(FileNotFoundError):
+            if self.path.stat().st_size <= MAX_OUTPUT:
+                return
+            self.relay()
+            with self.path.open("r+b") as file:
+                self._end = _end_of(file)
+                self._removed += file.tell()
+                file.truncate(0)  # what was printed in this moment is lost, and not counted
+
+    def last_lines(self) -> list[str]:
+        """Return the last lines; see :func:`~zodbshootout.guardian.last_lines`."""
+        try:
+            with self.path.open("rb") as file:
+                end = _end_of(file)
+        except OSError:
+            end = b""
+        return last_lines(io.BytesIO(self._end + end))
+
     def close(self) -> None:
         """Pass on the last lines, and a note if some were left out."""
         self.relay(ended=True)
         with suppress(FileNotFoundError):
-            size = self.path.stat().st_size
+            size = self._removed + self.path.stat().st_size
             if self._relayed >= MAX_RELAYED and size > self._relayed:
                 self._relay(
-                    f"a worker has printed {size:,} bytes; "
+                    f"a worker has printed at least {size:,} bytes; "
                     f"only the first {self._relayed:,} of them are shown"
                 )
+
+
+def _end_of(file: IO[bytes]) -> bytes:
+    file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL_SIZE))
+    return file.read()
 
 
 @dataclass
@@ -404,7 +453,7 @@ class Worker:
 
     def _with_last_lines(self, failure: Failure) -> Failure:
         """Add the last printed lines to the failure of a process that exited: they may say why."""
-        printed = last_lines(self.output.path)
+        printed = self.output.last_lines()
         if not (failure.crashed and "ended with exit status" in failure.cause and printed):
             return failure
         return replace(failure, cause=f"{failure.cause}: {printed[-1]}", detail="\n".join(printed))
@@ -417,7 +466,9 @@ class Worker:
             if left <= 0:
                 cause = f"not done within its time limit of {limit:g} s ({self.limit.option})"
                 return Failure(cause)
-            ready = wait([self.connection, self.fork_server.socket], left)
+            seconds = min(left, CHECK_INTERVAL)
+            ready = wait([self.connection, self.fork_server.socket], seconds)
+            self.fork_server.limit_outputs()
             if self.connection in ready:
                 try:
                     return self.connection.recv()
@@ -431,4 +482,4 @@ class Worker:
 
     def _end_as_failure(self, exit_code: int | None) -> Failure:
         cause = f"the worker {describe_exit(exit_code)}"
-        return Failure(cause, "\n".join(last_lines(self.output.path)), crashed=True)
+        return Failure(cause, "\n".join(self.output.last_lines()), crashed=True)

@@ -17,7 +17,7 @@ from tests.reports.results import EVERYTHING
 from tests.runs import cell, failed, measured
 from zodbshootout.client.specification import ReplayedWorkload
 from zodbshootout.errors import UserError
-from zodbshootout.reports import format_named
+from zodbshootout.reports import format_named, records
 from zodbshootout.reports.headings import ResultSet
 from zodbshootout.reports.metrics import COUNTS, METRICS
 from zodbshootout.reports.tables import make_report
@@ -49,6 +49,20 @@ CASES = {
         "markdown", ResultSet(OTHERS, "a_1"), ResultSet(OTHERS, "b")
     ),
 }
+
+
+def test_records_are_made_when_they_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[CellResult] = []
+
+    def record(result: CellResult) -> dict[str, Any]:
+        made.append(result)
+        return {}
+
+    monkeypatch.setattr(records, "_record", record)
+    report = make_report([ResultSet(EVERYTHING)])
+    assert made == []
+    assert len(list(report.records)) == len(EVERYTHING)
+    assert len(report.records) == len(made) == len(EVERYTHING)
 
 
 @pytest.mark.parametrize("name", CASES)

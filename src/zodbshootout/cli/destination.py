@@ -105,8 +105,8 @@ def check_other_files(options: Options, plan: Plan, combined: Path) -> None:
     :raises UserError: if they cannot
     """
     if options.report is not None:
-        format_for("--report", options.report)
         check_output("--report", options.report, [options.path, combined])
+        format_for("--report", options.report)
         _check_writable(options.report)
     profiles = options.run.profiles
     if profiles is not None:

@@ -352,7 +352,7 @@ class Output:
         The process appends to the file, so the next byte that it prints is the first one again.
         Its last lines are kept here.
         """
-        with suppress(FileNotFoundError):
+        with suppress(OSError):
             if self.path.stat().st_size <= MAX_OUTPUT:
                 return
             self.relay()

@@ -42,8 +42,8 @@ def errors_of_files() -> Iterator[None]:
         yield
     except OSError as error:
         reason = error.strerror or str(error)
-        if isinstance(error, shutil.Error):  # a list of files with the reason for each
-            *_, reason = error.args[0][0]
+        if isinstance(error, shutil.Error) and isinstance(error.args[0], list):
+            *_, reason = error.args[0][0]  # of files that cannot be copied, the first one's
         message = f"{error.filename}: {reason}" if error.filename else reason
         raise UserError(f"{message}{_advice(error, message)}") from error
 

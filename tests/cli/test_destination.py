@@ -8,13 +8,14 @@ from pathlib import Path
 import platformdirs
 import pytest
 
+from tests.reports.results import with_worker_metadata
 from tests.runs import cell, contender, failed, measured
 from zodbshootout.cli.destination import check_other_files, result_files
 from zodbshootout.cli.options import parse
 from zodbshootout.cli.values import result_to_read
 from zodbshootout.client.specification import CrewShape, Parameters
 from zodbshootout.errors import UserError
-from zodbshootout.results.files import ResultFiles
+from zodbshootout.results.files import ResultFiles, read_results
 from zodbshootout.scheduling.calibration import Effort
 from zodbshootout.scheduling.plan import Plan, Sweep, make_plan
 
@@ -96,6 +97,17 @@ def test_results_are_written_through_links(tmp_path: Path, monkeypatch: pytest.M
     files.write([failed(cell("add", "fs"), "broken")])
     assert Path("a.json").is_symlink()
     assert not Path("there/b.json").exists()
+
+
+def test_results_written_through_a_link_are_compressed_as_its_name_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.json.gz").symlink_to("b")
+    files = result_files(parse(["-o", "a.json.gz"]), PLAN)
+    files.write([with_worker_metadata(measured(cell("add", "fs"), [1.0]))])
+    (result,) = read_results(Path("a.json.gz"))
+    assert result.values == [1.0]
 
 
 @pytest.fixture

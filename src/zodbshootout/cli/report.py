@@ -79,7 +79,7 @@ def write_report(report: Report, path: Path, write: Write, option: str = "-o") -
 
 
 def name_output(what: str, path: Path, streams: Streams) -> None:
-    """Print the path of a file that was written, but no line into a pipe that has its content."""
+    """Print the path of a file that was written; a pipe or a device may be standard output."""
     if to_be_replaced(path) is not None:
         streams.say(f"{what}: {path}")
 

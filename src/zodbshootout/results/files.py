@@ -241,8 +241,8 @@ def read_results(path: Path) -> list[CellResult]:
         raise UserError(f"{path} is a directory; name a file of results")
     listed = ResultFiles(path).cells
     if not path.is_file() and not listed.is_file():  # a run without a number leaves only the list
-        exists = f"{path} is not a regular file" if path.exists() else ""
-        raise UserError(exists or f"there is no file {path}")
+        is_other = path.exists()
+        raise UserError(f"{path} is not a regular file" if is_other else f"there is no file {path}")
     results = {result.cell: result for result in _load_cells(listed)}
     for benchmark in _load(path):
         try:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-STREAMS = (1, 2)
+_STREAMS = (1, 2)
 """The descriptors of standard output and standard error."""
 
 
@@ -47,14 +47,15 @@ def replace_file(path: Path, write: Callable[[Path], object]) -> None:
         if target is None:
             _write_through(path, write)
         else:
-            _replace(target, write)
+            _replace(target, path.suffix, write)
     except OSError as error:  # it may name the temporary file
         raise OSError(error.errno, error.strerror or str(error), str(path)) from error
 
 
-def _replace(target: Path, write: Callable[[Path], object]) -> None:
-    # It ends as *target* does, since pyperf compresses .gz files; it has at most 32 characters.
-    temporary = target.with_name(f".{os.getpid()}{target.suffix[-20:]}")
+def _replace(target: Path, suffix: str, write: Callable[[Path], object]) -> None:
+    # It ends as the user's name does, since pyperf compresses .gz files, and reads them by that
+    # name; it has at most 32 characters.
+    temporary = target.with_name(f".{os.getpid()}{suffix[-20:]}")
     try:
         write(temporary)
         _sync(temporary)  # or a power cut may leave the new name with nothing in it
@@ -70,7 +71,7 @@ def _resolved(path: Path) -> Path:
 
 def _stream(path: Path) -> int | None:
     """Return the descriptor of standard output or standard error if *path* is what it writes to."""
-    for descriptor in STREAMS:
+    for descriptor in _STREAMS:
         with suppress(OSError):  # it may be closed
             if os.path.samestat(path.stat(), os.fstat(descriptor)):
                 return descriptor

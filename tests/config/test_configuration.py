@@ -159,6 +159,10 @@ def test_sqlite_syncs_each_commit_in_every_sample_as_the_others_do(
             "x.conf:4: cache-local-mb: '300MB' is not a whole number; write a number of megabytes",
         ),
         (
+            f"<zodb a>\ncache-size = 5\n{FILESTORAGE}</zodb>",
+            "x.conf:2: cache-size: '= 5' is not a whole number; write it without =",
+        ),
+        (
             f"<zodb a>\ncache-size 30k\n{FILESTORAGE}</zodb>",
             "x.conf:2: cache-size: '30k' is not a whole number; write a number without a unit",
         ),
@@ -303,6 +307,7 @@ def test_a_file_of_another_format_is_named_as_such(text: str, line: int, tmp_pat
     ("section", "package"),
     [
         ("recording", "zodbshootout.recording"),
+        ("postgresql", "relstorage"),
         ("mysql-or-mariadb", "zodbshootout.mysql"),
         ("newt-with-text-index", "zodbshootout.newt"),
         ("temporarystorage", "tempstorage"),

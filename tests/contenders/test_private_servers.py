@@ -143,6 +143,29 @@ def test_the_storage_that_a_private_zeo_server_has_is_accepted(
     read(f"{SERVER.format(storage)}{client}", tmp_path)
 
 
+@pytest.mark.parametrize(
+    "storage",
+    [
+        "<settings>\nread-only true\n</settings>\n<mappingstorage/>\n",
+        "<filestorage>\npath $scratch/x.fs\nread-only true\n</filestorage>\n",
+    ],
+)
+def test_a_demostorage_over_a_private_zeo_server_that_is_read_only_writes(
+    storage: str, tmp_path: Path
+) -> None:
+    client = (
+        "<zodb {}>\n<demostorage>\n<zeoclient {}>\nserver $main\n</zeoclient>\n"
+        "{}</demostorage>\n</zodb>\n"
+    )
+    changes = "<filestorage changes>\npath $scratch/y.fs\n</filestorage>\n"
+    base = "<mappingstorage base>\n</mappingstorage>\n"
+    text = client.format("above", "base", changes) + client.format("beneath", "changes", base)
+    source = Source(tmp_path / "x.conf", SERVER.format(storage) + text)
+    with given_names(source, tmp_path) as names:
+        above, beneath = contenders_of(parse(source, names))
+    assert (above.info.read_only, beneath.info.read_only) == (False, True)
+
+
 def test_clients_of_a_private_zeo_server_that_is_read_only_do_not_write(tmp_path: Path) -> None:
     settings = "<settings>\nread-only {}\n</settings>\n"
     for value, read_only in {"true": True, "On": True, "false": False}.items():

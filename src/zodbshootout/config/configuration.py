@@ -87,7 +87,9 @@ _PACKAGES: Mapping[str, _Package] = {
     "cipher.encryptingstorage": _Package("cipher.encryptingstorage", ("encryptingstorage",)),
     "neo.client": _Package("neoppod", ("neostorage",)),
     "newt.db": _Package("newt.db", ("newt", "newtdb")),
-    "relstorage": _Package("RelStorage", ("relstorage",)),
+    "relstorage": _Package(
+        "RelStorage", ("relstorage", "postgresql", "mysql", "oracle", "sqlite3")
+    ),
     "tempstorage": _Package("tempstorage", ("temporarystorage",)),
     "zc.beforestorage": _Package("zc.beforestorage", ("before",)),
     "zc.zlibstorage": _Package("zc.zlibstorage", ("zlibstorage", "serverzlibstorage")),
@@ -408,6 +410,8 @@ def not_converted(key: str, value: str, message: str) -> str:
     message = _NOT_AN_INT.sub(r"\1 is not a whole number", message)
     if re.search(r"\s#", value):
         return f"{message}; {_COMMENT}"
+    if value.startswith("="):
+        return f"{message}; write it without ="
     if _WITH_UNIT.fullmatch(value):
         what = "a number of megabytes" if key.endswith(("-mb", "_mb")) else "a number"
         return f"{message}; write {what} without a unit"

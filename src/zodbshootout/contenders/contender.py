@@ -368,10 +368,7 @@ def _info(section: Any, servers: Sequence[ServerSection]) -> StorageInfo:
         storage_name=" over ".join(names) or StorageInfo.storage_name,
         sharing=sharing_of(section),
         prefetches=_prefetches(chain),
-        read_only=any(
-            _read_only(inner) for outer in (section, *servers) for inner in written_sections(outer)
-        )
-        or any(_serves_read_only(server) for server in servers),
+        read_only=_is_read_only(section, servers),
     )
 
 
@@ -387,6 +384,18 @@ def _delegation_chain(storage: Any) -> Iterator[type[StorageType]]:
 def _prefetches(chain: Sequence[type[StorageType]]) -> bool | None:
     decisive = (kind for kind in chain if kind is StorageType or kind.prefetches is not None)
     return next(decisive, StorageType).prefetches
+
+
+def _is_read_only(section: Any, servers: Sequence[ServerSection]) -> bool:
+    written = list(written_sections(section))
+    if any(map(_read_only, written)):
+        return True
+    # The base of a DemoStorage may be on a server as well.
+    writes_to_servers = any(type_of_section(inner).requirements(inner) for inner in written)
+    return writes_to_servers and any(
+        _serves_read_only(server) or any(map(_read_only, written_sections(server)))
+        for server in servers
+    )
 
 
 def _serves_read_only(server: ServerSection) -> bool:

@@ -65,7 +65,7 @@ class ClientStorageType(StorageType):
         names = " or ".join(map(_printable, addresses))
         missing = f"no ZEO server at {names}; {command or 'start one there, or name another one'}"
         reads_only = any(
-            str(getattr(section.config, name, False)) in {"True", "1"}
+            str(getattr(section.config, name, False)).lower() in {"true", "yes", "on", "1"}
             for name in ("read_only", "read_only_fallback")
         )
         storage = getattr(section.config, "storage", "1")

@@ -28,6 +28,7 @@ from tests.integration.command import (
     environment,
     left_behind,
     metadata_of,
+    names_in,
     open_directory,
     processes_in,
     run,
@@ -557,3 +558,28 @@ def test_an_ordinary_user_can_run_the_same_servers(place: Path) -> None:
     assert {state for state, _ in cells(place / "a.cells.jsonl").values()} == {"measured"}
     assert (place / "a.json").stat().st_uid != 0
     assert left_behind(place) == []
+
+
+def test_a_record_that_is_too_large_for_mariadb_fails_with_the_setting_to_change() -> None:
+    drivers = {"one": "PyMySQL", "two": "MySQLdb"}
+    contenders = "".join(
+        f"<zodb {name}>\n<relstorage>\nkeep-history false\n<mysql-or-mariadb>\ndriver {driver}\n"
+        f"host $my_host\nport $my_port\ndb {name}\nuser zodbshootout\npasswd $my_password\n"
+        "</mysql-or-mariadb>\n</relstorage>\n</zodb>\n"
+        for name, driver in drivers.items()
+    )
+    server = "<settings>\nmax_allowed_packet 1M\n</settings>\ndatabase one\ndatabase two\n"
+    text = f"<mysqlserver my>\n{server}</mysqlserver>\n{contenders}"
+    words = ("store", "-s", "300,2M", "--object-counts", "1", "-c", "1")
+    with open_directory() as place:
+        (place / "x.conf").write_text(f"%import relstorage\n%import zodbshootout.mysql\n{text}")
+        done = run(place, "x.conf", *words, "-p", "1", "-n", "1", "-l", "1", "-o", "a.json")
+        assert done.status == 3, done.err + done.out
+        outcomes = cells(place / "a.cells.jsonl")  # the last one of each, with the larger records
+        sizes = names_in(place / "a.json")
+    for name in drivers:
+        state, reason = outcomes[name, "store"]
+        assert state == "failed"
+        assert reason.startswith("OperationalError: (2006, ")
+        assert reason.endswith(" in <settings>, as in 'max_allowed_packet 64M'")
+    assert sizes == {f"{name}: store 1x300B processes-1" for name in drivers}

@@ -9,8 +9,10 @@ import time
 import tracemalloc
 from collections import Counter
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import psutil
 import pytest
@@ -242,6 +244,20 @@ def test_no_client_has_its_database_open_while_servers_are_restarted(
     assert pooled[-1] >= (3 if shared else 1)
     for sample in samples:
         assert sample.counts["loads"] == (sample.iterations + sample.uncounted) * 11
+
+
+@pytest.mark.parametrize(("size", "transactions"), [(300, 1), (2**21, 4)])
+def test_large_objects_are_committed_before_they_fill_the_memory(
+    size: int, transactions: int, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage = FakeStorage(clock)
+    of = replace(parameters(size=2, shared=True), objects=8, object_size=size)
+    monkeypatch.setattr("zodbshootout.client.tasks.tree.sets_to_read", lambda _: 2)
+    with database_of(storage) as database:
+        finish = Mock(wraps=storage.tpc_finish)
+        monkeypatch.setattr(storage, "tpc_finish", finish)
+        populate(database, Dataset.READ, of)
+    assert finish.call_count == transactions
 
 
 def test_populating_twice_writes_once(clock: FakeClock) -> None:

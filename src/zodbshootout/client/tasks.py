@@ -12,7 +12,7 @@ from ZODB.POSException import ReadOnlyError
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.connections import peers, place_of
 from zodbshootout.client.data import tree, workload_objects
-from zodbshootout.client.data.filler import fill_up
+from zodbshootout.client.data.filler import CHUNK_BYTES, fill_up
 from zodbshootout.client.data.tree import Dataset
 from zodbshootout.client.database import Database, section_of
 from zodbshootout.client.outcome import BadSection, Failed, Failure, Unsupported, describe
@@ -22,7 +22,7 @@ from zodbshootout.client.storage_info import StorageInfo
 TASKS = frozenset({"inspect", "validate", "prepare"})
 """The functions of this module that another process may call."""
 TRANSACTION_SIZE = 1000
-"""The number of objects after which a transaction is committed."""
+"""The number of objects after which a transaction is committed, unless they are large."""
 
 
 @dataclass(frozen=True)
@@ -125,10 +125,11 @@ def populate(database: Database, dataset: Dataset | None, parameters: Parameters
             workload_objects.store_objects(connection, parameters)
             return
         manager = connection.transaction_manager
+        most = min(TRANSACTION_SIZE, CHUNK_BYTES // parameters.object_size)
         made = 0
         for client, number in _sets(dataset, parameters):
             made += tree.make(connection.root(), dataset, parameters, client, number)
-            if made >= TRANSACTION_SIZE:
+            if made >= most:
                 manager.commit()
                 connection.cacheMinimize()
                 manager.begin()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from tests.reports.results import EVERYTHING, with_worker_metadata
 from tests.reports.swept import CLIENTS, SWEPT, swept
+from tests.reports.test_rates import result as at_a_rate
 from tests.results.test_comparison import in_rounds, noisy
 from tests.runs import cell, failed, unsupported
 from zodbshootout.cli.report import write_report
@@ -89,14 +91,14 @@ def opened(
 
 @pytest.fixture(scope="module")
 def page_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
-    def write(*sources: list[CellResult]) -> Path:
+    def write(*sources: list[CellResult], baseline: str | None = None) -> Path:
         path = tmp_path_factory.mktemp("page") / "page.html"
         labels = "ab" if len(sources) > 1 else [""]
         named = [
             ResultSet(results, label, Path(f"{label or 'out'}.json"))
             for results, label in zip(sources, labels, strict=False)
         ]
-        write_report(whole_report(named), path, format_named("html"))
+        write_report(whole_report(named, baseline), path, format_named("html"))
         return path
 
     return write
@@ -302,7 +304,7 @@ def test_the_filter_stays_visible_and_the_matrix_can_be_sorted(
         page = shown.page
         page.evaluate("scrollTo(0, document.body.scrollHeight / 2)")
         assert page.locator("#filter").bounding_box()["y"] == 0  # type: ignore[index]
-        values = ".matrix tbody td:nth-child(3)"
+        values = "[data-baseline=filestorage] .matrix tbody td:nth-child(3)"
         read = (
             f"[...document.querySelectorAll('{values}')].map((c) => Number(c.dataset.value || 0))"
         )
@@ -342,13 +344,108 @@ def test_a_row_of_the_matrix_links_to_the_charts_of_its_benchmark(
         charts.first.locator("svg").wait_for()
 
 
+COMPARED = """() => {
+    const shown = (selector) => [...document.querySelectorAll(selector)]
+        .filter((box) => box.checkVisibility()).map((box) => box.textContent);
+    document.querySelectorAll('details').forEach((fold) => { fold.open = true; });
+    return [
+        shown('.verdict'), shown('section:has(.matrix) h2'), shown('.matrix tr'),
+        shown('[aria-labelledby=results] tr'), shown('[aria-labelledby=results] .notes li').sort(),
+        shown('details[data-sides] > summary'), shown('details[data-sides] tr'),
+    ];
+}"""
+"""JavaScript that returns the visible texts which depend on the baseline."""
+
+
+def test_a_contender_that_is_made_the_baseline_is_compared_as_by_the_command(
+    browser: Browser, page_of: Callable[..., Path]
+) -> None:
+    names = ("fs", "zeo", "pg")
+    results = [
+        *(in_rounds(name, noisy(9 * at + row, 1 + at / 4, noise=0.1), benchmark, precision=0.1)
+          for at, name in enumerate(names)
+          for row, benchmark in enumerate(("add", "cold", "hot"))),
+        unsupported(cell("prefetch_cold", "fs"), "it has no prefetch"),
+        *(in_rounds(name, noisy(at), "prefetch_cold") for at, name in enumerate(names[1:])),
+        failed(cell("load", "zeo"), "no more room"),
+        in_rounds("pg", [[1.0]], "load"),
+        in_rounds("fs", noisy(5), "load"),
+    ]  # fmt: skip
+    expected = []
+    for name in names:
+        with opened(browser, page_of(results, baseline=name)) as shown:
+            expected.append(shown.page.evaluate(COMPARED))
+    assert len({str(texts) for texts in expected}) == 3
+    with opened(browser, page_of(results)) as shown:
+        choice = shown.page.get_by_label("Baseline")
+        for name in ("pg", "fs", "zeo"):
+            choice.select_option(name)
+            assert shown.page.evaluate(COMPARED) == expected[names.index(name)]
+        shown.page.get_by_role("checkbox", name="pg").uncheck()
+        matrix = shown.page.locator(".matrix:visible")
+        assert matrix.locator("thead th:visible").all_inner_texts() == ["Benchmark", "fs"]
+        assert shown.console == []
+
+
+def test_whatever_has_no_figure_leads_to_the_reason(
+    browser: Browser, page_of: Callable[..., Path]
+) -> None:
+    slow = at_a_rate("zeo", 120, part_of_schedule=0.5)
+    gone = failed(cell("add", "gone"), "no more room")
+    results = [*many()[:40], gone, slow, at_a_rate("filestorage", 120)]
+    with opened(browser, page_of(results)) as shown:
+        page = shown.page
+        page.evaluate("document.querySelectorAll('details').forEach((p) => { p.open = true })")
+        ids = page.locator("[id]").evaluate_all("(all) => all.map((one) => one.id)")
+        assert len(set(ids)) == len(ids)
+        without = page.locator("main td.number:visible").filter(
+            has_text=re.compile(r"^\s*(-|n/a|failed|cannot keep up)(?!\d)")
+        )
+        words = {text.split(" [")[0] for text in without.all_inner_texts()}
+        assert words == {"-", "n/a", "failed", "cannot keep up"}
+        links = without.locator("a")
+        assert links.count() == without.count()
+        targets = set(links.evaluate_all("(all) => all.map((one) => one.hash)"))
+        assert "#no-figure" in targets
+        assert len(targets) == 4
+        for target in targets:
+            assert page.locator(target).count() == 1
+            number = target.removeprefix("#note-") if "note" in target else ""
+            text = page.locator(target).inner_text()
+            assert text.startswith(f"[{number}] " if number else "-: not recorded")
+        page.evaluate("document.querySelectorAll('details').forEach((p) => { p.open = false })")
+        page.goto(f"{page.url}{min(targets)}")
+        assert page.locator(min(targets)).is_visible()
+
+
+def test_what_hardly_matters_of_the_differences_is_folded(
+    browser: Browser, page_of: Callable[..., Path]
+) -> None:
+    results = [
+        in_rounds(name, noisy(1), "add", settings=json.dumps(dict.fromkeys("abcdefg", name)))
+        for name in ("fs", "zeo")
+    ]
+    with opened(browser, page_of(results)) as shown:
+        shown.page.locator(".part > summary", has_text="Which is faster").click()
+        shown.page.locator("[data-sides*=zeo]:visible > summary").click()
+        assert shown.page.get_by_text("d: fs against zeo").is_visible()
+        folded = shown.page.get_by_text("e: fs against zeo").first
+        assert not folded.is_visible()
+        shown.page.locator("summary:visible", has_text="Other differences: 3").click()
+        assert folded.is_visible()
+
+
 def test_a_page_can_be_read_without_scripts(browser: Browser, wide: Path) -> None:
     context = browser.new_context(java_script_enabled=False, offline=True)
     page = context.new_page()
     page.goto(wide.as_uri())
-    assert page.locator(".verdict").count() == 2
+    assert page.locator(".verdict:visible").count() == 2
+    assert page.locator(".matrix:visible").count() == 1
     assert page.locator(".matrix td:visible").count() > 100
-    assert "Charts need JavaScript" in page.locator("noscript").first.inner_text()
+    assert not page.locator("#filter").is_visible()  # nothing there would do anything
+    assert (
+        "Charts and other baselines need JavaScript" in page.locator("noscript").first.inner_text()
+    )
     context.close()
 
 

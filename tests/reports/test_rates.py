@@ -20,7 +20,7 @@ from zodbshootout.reports.comparison import ColumnComparison, comparison_report
 from zodbshootout.reports.headings import ResultSet
 from zodbshootout.reports.report import Kind
 from zodbshootout.reports.sections import whole_report
-from zodbshootout.reports.tables import make_report
+from zodbshootout.reports.tables import OVERLOADED, make_report
 from zodbshootout.results.comparison import Verdict, compare, rounds_needed
 from zodbshootout.results.result import CellResult
 from zodbshootout.workers.summary import histogram
@@ -81,6 +81,10 @@ def test_a_contender_that_cannot_keep_up_has_no_latency() -> None:
     assert titles_and_figures(overloaded) == expected
     figures = titles_and_figures(overloaded, result("b", 120))
     assert figures["  p99"] == ["-", "10.0 ms"]
+    report = make_report([ResultSet([overloaded, result("b", 120)])])
+    entries = {row.title: row.entries[0] for row in report.tables[0].rows}
+    assert [entries[title].note for title in entries] == [0, 1, 1, 1]
+    assert [note for note in report.notes if note.startswith("[")] == [f"[1] a: {OVERLOADED}"]
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from zodbshootout.reports.headings import (
 )
 from zodbshootout.reports.metrics import OBJECTS
 from zodbshootout.reports.ratios import SIGNIFICANT, interval, multiple, sentence, winner
-from zodbshootout.reports.report import Entry, Report, Row, Style, Table
+from zodbshootout.reports.report import Entry, Listing, Report, Row, Style, Table
 from zodbshootout.results.comparison import (
     FALSE_CALLS,
     Comparison,
@@ -35,6 +35,10 @@ NOT_SIGNIFICANT = "?"
 """The mark behind a ratio that may differ from 1 by chance, in place of the sign ×."""
 MAX_DIFFERENCES = 4
 """The maximum number of differences, besides the figures, listed without ``--verbose``."""
+MISSING = "-"
+"""The value of a fact or a setting on a side that does not have it."""
+SCRATCH = "$scratch"
+"""The name, in settings, of the directory in which the harness makes databases."""
 STYLES = {
     Verdict.FASTER: Style.GOOD,
     Verdict.SLOWER: Style.BAD,
@@ -109,6 +113,7 @@ def comparison_report(sides: ColumnComparison, title: str = "", *, verbose: bool
         list(_notes(sides, verbose=verbose)),
         [_record(pair) for pair in sides.comparison.pairs],
         title=title,
+        listings=list(_other_differences(sides.comparison)) if verbose else [],
         sides=(sides.base, sides.new),
     )
 
@@ -227,13 +232,36 @@ def _places(pairs: Sequence[Pair], all_pairs: Sequence[Pair]) -> str:
 
 
 def _differences(comparison: Comparison, *, verbose: bool) -> Iterator[str]:
-    differences = comparison.differences
+    differences = _by_importance(comparison.differences)
+    first = differences[:MAX_DIFFERENCES]
     if verbose:
-        yield from (f"differs: {difference}" for difference in differences)
+        yield from (f"differs: {difference}" for difference in first)
     elif differences:
-        more = len(differences) - MAX_DIFFERENCES
+        more = len(differences) - len(first)
         rest = [f"and {more} more (--verbose)"] if more > 0 else []
-        yield f"differs: {'; '.join([*differences[:MAX_DIFFERENCES], *rest])}"
+        yield f"differs: {'; '.join([*first, *rest])}"
+
+
+def _other_differences(comparison: Comparison) -> Iterator[Listing]:
+    """Yield the differences that :func:`_differences` leaves out, if there are any."""
+    others = _by_importance(comparison.differences)[MAX_DIFFERENCES:]
+    if others:
+        yield Listing(f"Other differences: {len(others)}", "\n".join(others))
+
+
+def _by_importance(differences: Sequence[str]) -> list[str]:
+    """Return what differs, with what hardly explains a difference between figures at the end.
+
+    This is a path that the harness has chosen or, if the kinds of the storages differ, what only
+    one kind has.
+    """
+    differ_in_kind = any(words.startswith("storage_classes: ") for words in differences)
+
+    def is_minor(words: str) -> bool:
+        sides = words.partition(": ")[2].split(" against ")
+        return SCRATCH in words or (differ_in_kind and MISSING in sides)
+
+    return sorted(differences, key=is_minor)
 
 
 def _record(pair: Pair) -> dict[str, Any]:

@@ -17,7 +17,8 @@ from zodbshootout.reports.comparison import NOT_SIGNIFICANT
 from zodbshootout.reports.drawing import DARK, LIGHT, draw
 from zodbshootout.reports.metrics import PERCENTILES
 from zodbshootout.reports.report import Chart, Entry, Kind, Report, Row, Table
-from zodbshootout.reports.sections import BY_BENCHMARK
+from zodbshootout.reports.sections import BY_BENCHMARK, WHICH_IS_FASTER
+from zodbshootout.reports.tables import NO_FIGURE
 
 _RESULTS = "Results"
 SHADES = (0.5, 2.0)
@@ -26,6 +27,7 @@ SHADES = (0.5, 2.0)
 
 def write(report: Report, console: Console) -> None:
     """Write a page that loads nothing over the network."""
+    views = [report, *report.alternatives]
     parts = [replace(report, title=_RESULTS, parts=()), *report.parts]
     charts = [chart for part in parts for chart in part.all_charts()]
     numbers = {id(chart): number for number, chart in enumerate(charts)}
@@ -41,11 +43,16 @@ def write(report: Report, console: Console) -> None:
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
     environment.filters |= {
         "anchor": _anchor, "points": figures_of, "breakable": _breakable, "shade": _shade,
+        "footnote": _footnote,
         "number": lambda chart: numbers[id(chart)],
     }  # fmt: skip
     page = environment.get_template("page.html").render(
         report=report,
         parts=parts,
+        views=views,
+        comparisons=_comparisons(report),
+        which_is_faster=WHICH_IS_FASTER,
+        notes=_common_notes(views),
         open={_RESULTS, BY_BENCHMARK},
         percentiles=_percentiles(parts),
         source=[fact for fact in report.facts if fact][1:2],
@@ -56,6 +63,32 @@ def write(report: Report, console: Console) -> None:
         bundle=_bundle(),
     )
     console.file.write(page)
+
+
+def _comparisons(report: Report) -> list[Sequence[Report]]:
+    """Return the reports of the comparisons with each baseline."""
+    default = (part.parts for part in report.parts if part.title == WHICH_IS_FASTER)
+    return [next(default, ()), *(view.parts for view in report.alternatives)]
+
+
+def _common_notes(views: Sequence[Report]) -> list[str]:
+    """Return the notes that do not depend on the baseline, and one if the page has dashes."""
+    notes = [note for note in views[0].notes if all(note in view.notes for view in views)]
+    has_dashes = NO_FIGURE not in notes and any(map(_has_dashes, views))
+    return [*notes, NO_FIGURE] if has_dashes else notes
+
+
+def _has_dashes(report: Report) -> bool:
+    tables = [*report.tables, *filter(None, [report.matrix])]
+    return any(table.has_dashes for table in tables) or any(map(_has_dashes, report.parts))
+
+
+def _footnote(note: str) -> str:
+    """Return the anchor of a note that entries refer to."""
+    if note == NO_FIGURE:
+        return "no-figure"
+    found = re.match(r"\[(\d+)\] ", note)
+    return f"note-{found[1]}" if found else ""
 
 
 def _breakable(text: str) -> Markup:

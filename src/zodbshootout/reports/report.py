@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+DASH = "-"
+"""The text of an entry in place of a figure that cannot be given."""
+
 
 class Style(Enum):
     """The emphasis of an entry, in formats that can show it; its text says the same."""
@@ -68,6 +71,15 @@ class Table:
     """The columns that hold words rather than numbers."""
     percentile: str = ""
     """The metric shown, if it is one of several percentiles: a page shows one of them at a time."""
+
+    @property
+    def has_dashes(self) -> bool:
+        """Whether a figure is missing without a note of its own."""
+        return any(
+            entry.text == DASH and not entry.note and column not in self.words
+            for row in self.rows
+            for column, entry in zip(self.columns, row.entries, strict=True)
+        )
 
     def lines(self) -> list[list[str]]:
         """Return the headings, then each row's title and entries, as text."""
@@ -194,6 +206,11 @@ class Report:
     """Lines about differences between contenders that no figure shows, which are notes, too."""
     matrix: Table | None = None
     """The ratios of all contenders to the one that they are compared with, in all benchmarks."""
+    baseline: str = ""
+    """The contender that the others are compared with; several if each has an original."""
+    alternatives: Sequence[Report] = ()
+    """What differs if another contender is the baseline: verdicts, matrix, tables and notes, and
+    the comparisons, as parts."""
 
     def all_charts(self) -> Iterator[Chart]:
         """Return the charts of the report, then those of its sub-reports."""

@@ -21,15 +21,22 @@ from zodbshootout.reports.headings import Columned, ResultSet, description, in_c
 from zodbshootout.reports.metrics import COUNTS, OBJECTS, PERCENTILES, Metric
 from zodbshootout.reports.promises import promises
 from zodbshootout.reports.ratios import speed
+from zodbshootout.reports.records import Records
 from zodbshootout.reports.replay import step_charts
-from zodbshootout.reports.report import Entry, Listing, Report, Row, Style, Table
-from zodbshootout.reports.tables import check_columns, make_report, other_load
+from zodbshootout.reports.report import DASH, Entry, Listing, Report, Row, Style, Table
+from zodbshootout.reports.tables import (
+    Footnotes,
+    check_columns,
+    other_load,
+    tables_and_notes,
+)
 from zodbshootout.results.comparison import Pair
 from zodbshootout.results.result import CellResult
 
 MAX_VERDICTS = 3
 """The most verdicts at the top of a report; the matrix has all comparisons."""
 BY_BENCHMARK = "By benchmark"
+WHICH_IS_FASTER = "Which is faster"
 _MACHINE = {
     "date": "date",
     "hostname": "host",
@@ -66,28 +73,48 @@ def whole_report(
 
     :raises UserError: if no column has the title *baseline* or *ceiling*
     """
-    main = make_report(result_sets, baseline=baseline)
     cells = in_columns(result_sets)
     columns = list(dict.fromkeys(column for column, _ in cells))
-    check_columns(columns, ceiling)
+    check_columns(columns, baseline, ceiling)
+    footnotes = Footnotes.of(cells)
+    main = _compared(result_sets, baseline, footnotes)
     timed = [(column, result) for column, result in cells if result.timed]
-    comparisons = comparisons_of_columns(result_sets, baseline)
+    compared = dict.fromkeys(side for part in main.parts for side in part.sides)
     sections = [
         _by_benchmark(timed, columns, ceiling),
-        _which_is_faster(comparisons),
-        Report(_tables(result_sets, PERCENTILES), title="Latency"),
-        Report(_tables(result_sets, COUNTS), title="Conflicts, retries and caches"),
+        Report(title=WHICH_IS_FASTER, parts=main.parts),
+        Report(_tables(result_sets, PERCENTILES, footnotes), title="Latency"),
+        Report(_tables(result_sets, COUNTS, footnotes), title="Conflicts, retries and caches"),
         _contenders(cells),
         _runs(result_sets),
     ]
     return replace(
         main,
         title=_title(result_sets, columns),
+        records=Records(result_sets),
         facts=list(_facts_of_run(result_sets, [result for _, result in timed])),
-        verdicts=_verdicts(comparisons),
         promises=promises(cells),
-        matrix=_matrix(comparisons),
         parts=Report(parts=sections).without_charts,
+        alternatives=[
+            _compared(result_sets, name, footnotes) for name in compared if name != main.baseline
+        ],
+    )
+
+
+def _compared(
+    result_sets: Sequence[ResultSet], baseline: str | None, footnotes: Footnotes
+) -> Report:
+    """Return what depends on the baseline; the parts are its comparisons with the others."""
+    comparisons = comparisons_of_columns(result_sets, baseline)
+    return replace(
+        tables_and_notes(result_sets, footnotes, baseline=baseline),
+        verdicts=_verdicts(comparisons),
+        matrix=_matrix(comparisons, in_columns(result_sets), footnotes),
+        parts=[
+            comparison_report(columns, f"{columns.new} and {columns.base}", verbose=True)
+            for columns in comparisons
+        ],
+        baseline=", ".join(dict.fromkeys(columns.base for columns in comparisons)),
     )
 
 
@@ -177,7 +204,9 @@ def _verdicts(comparisons: Sequence[ColumnComparison]) -> list[str]:
     return [sentence for _, sentence in known]
 
 
-def _matrix(comparisons: Sequence[ColumnComparison]) -> Table | None:
+def _matrix(
+    comparisons: Sequence[ColumnComparison], cells: Sequence[Columned], footnotes: Footnotes
+) -> Table | None:
     """Return the table of all ratios, ``None`` if nothing was compared."""
     rows: dict[tuple[str, Parameters, str], dict[str, Pair]] = {}
     for columns in comparisons:
@@ -187,34 +216,53 @@ def _matrix(comparisons: Sequence[ColumnComparison]) -> Table | None:
             rows.setdefault(key, {})[columns.new] = pair
     if not rows:
         return None
-    names = list(dict.fromkeys(columns.new for columns in comparisons))
-    bases = ", ".join(dict.fromkeys(columns.base for columns in comparisons))
+    results = {
+        (column, result.cell.benchmark, result.cell.parameters): result for column, result in cells
+    }
+    sides = {columns.new: columns.base for columns in comparisons}
+    bases = ", ".join(dict.fromkeys(sides.values()))
     firsts = [next(iter(row.values())).base for row in rows.values()]
     titles = row_titles(firsts)
     several = Counter(titles)
     lines = []
     for title, first, row in zip(titles, firsts, rows.values(), strict=True):
         title = title if several[title] == 1 else f"{title}, {description(first)}"  # noqa: PLW2901
-        entries = [ratio_entry(row.get(name)) or Entry("-", style=Style.DIM) for name in names]
+        entries = [
+            ratio_entry(row.get(name)) or _no_ratio(first, (name, base), results, footnotes)
+            for name, base in sides.items()
+        ]
         lines.append(Row(title, entries))
     compared = speed(pair for columns in comparisons for pair in columns.comparison.pairs)
-    return Table(f"{compared.capitalize()} as a multiple of that of {bases}", names, lines)
+    return Table(f"{compared.capitalize()} as a multiple of that of {bases}", list(sides), lines)
 
 
-def _which_is_faster(comparisons: Sequence[ColumnComparison]) -> Report:
-    reports = [
-        comparison_report(columns, f"{columns.new} and {columns.base}", verbose=True)
-        for columns in comparisons
-    ]
-    return Report(title="Which is faster", parts=reports)
+def _no_ratio(
+    first: CellResult,
+    columns: tuple[str, str],
+    results: Mapping[tuple[str, str, Parameters], CellResult],
+    footnotes: Footnotes,
+) -> Entry:
+    """Return the entry that says why two *columns* have no ratio in the row of the result *first*.
+
+    It is empty if a column has no such cell, and a dash without a note if there are too few runs.
+    """
+    for column in columns:
+        result = results.get((column, first.cell.benchmark, first.cell.parameters))
+        if result is None:
+            return Entry()
+        if (missing := footnotes.missing(column, result)) is not None:
+            return missing
+    return Entry(DASH, style=Style.DIM)
 
 
-def _tables(result_sets: Sequence[ResultSet], metrics: Sequence[Metric]) -> list[Table]:
+def _tables(
+    result_sets: Sequence[ResultSet], metrics: Sequence[Metric], footnotes: Footnotes
+) -> list[Table]:
     """Return the tables of some metrics, without rows that have no figure."""
     return [
         replace(table, rows=rows, percentile=metric.name if metric in PERCENTILES else "")
         for metric in metrics
-        for table in make_report(result_sets, metric).tables
+        for table in tables_and_notes(result_sets, footnotes, metric).tables
         if (rows := [row for row in table.rows if _has_figure(row)])
     ]
 

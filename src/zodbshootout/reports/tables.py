@@ -39,7 +39,7 @@ from zodbshootout.reports.promises import promises
 from zodbshootout.reports.ratios import speed
 from zodbshootout.reports.records import Records
 from zodbshootout.reports.replay import replay_notes, replay_tables
-from zodbshootout.reports.report import Entry, Report, Row, Style, Table
+from zodbshootout.reports.report import DASH, Entry, Report, Row, Style, Table
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.comparison import Pair, ratio_of, rounds_needed
 from zodbshootout.results.estimate import MIN_RUNS
@@ -51,6 +51,10 @@ from zodbshootout.results.result import (
     CellResult,
 )
 
+NO_FIGURE = f"{DASH}: not recorded, or too few runs or values"
+"""The note on dashes that have no note of their own."""
+OVERLOADED = "cannot keep up: iterations begin later and later, so their latencies are no figures"
+"""The note on a cell whose iterations come faster than they end."""
 TILDE = "~"
 """The mark before an imprecise figure."""
 MAX_MINUTES = 600
@@ -96,19 +100,34 @@ def make_report(
     baseline: str | None = None,
     pending: str = State.NOT_RUN.value,
 ) -> Report:
+    """Return the tables of results, notes, and records; see :func:`tables_and_notes`.
+
+    *pending* is the entry of cells that were not measured.
+    """
+    footnotes = Footnotes.of(in_columns(result_sets), pending)
+    report = tables_and_notes(result_sets, footnotes, metric, relative_to, baseline)
+    return replace(report, records=Records(result_sets))
+
+
+def tables_and_notes(
+    result_sets: Sequence[ResultSet],
+    footnotes: Footnotes,
+    metric: Metric = OBJECTS,
+    relative_to: str | None = None,
+    baseline: str | None = None,
+) -> Report:
     """Return the tables of results, and notes.
 
     There is a table for each combination of a crew, a kind of objects, and what is counted.
     Figures are multiples of those in the column *relative_to*, if it is given.  Otherwise figures
     of the metric :data:`OBJECTS` show their ratio to the column *baseline*, by default the first.
-    *pending* is the entry of cells that were not measured.
+    Tables with the same *footnotes* number them alike.
 
     :raises UserError: if no column has the title *relative_to* or *baseline*
     """
     cells = in_columns(result_sets)
     columns = list(dict.fromkeys(column for column, _ in cells))
     check_columns(columns, relative_to, baseline)
-    footnotes = _Footnotes(columns, _benchmarks(cells))
     groups: dict[tuple[object, ...], list[Columned]] = {}
     for column, result in with_measures(cells) if metric is OBJECTS else cells:
         groups.setdefault(group_of(result), []).append((column, result))
@@ -120,7 +139,7 @@ def make_report(
         for columns in comparisons
         for pair in columns.comparison.pairs
     }
-    scale = _Scale(metric, relative_to, footnotes, pairs, pending)
+    scale = _Scale(metric, relative_to, footnotes, pairs)
     # A sweep begins with its smallest crews and objects.
     ordered = sorted(groups.values(), key=lambda group: extent(group[0][1]))
     tables = [table for group in ordered if (table := _table(group, scale)).rows]
@@ -137,7 +156,9 @@ def make_report(
     ]
     if relative_to is None and metric.name in _MEANS:
         notes += _imprecision(result_sets, baseline)
-    return Report(tables, notes, Records(result_sets))
+    if any(table.has_dashes for table in tables):
+        notes.append(NO_FIGURE)
+    return Report(tables, notes)
 
 
 def check_columns(columns: Sequence[str], *titles: str | None) -> None:
@@ -157,24 +178,24 @@ class _Scale:
     metric: Metric
     relative_to: str | None
     """The column whose figures are the unit of all others, if there is one."""
-    footnotes: _Footnotes
+    footnotes: Footnotes
     pairs: Mapping[tuple[str, Cell, str], Pair]
     """The comparisons of cells, by column, cell and measure."""
-    pending: str
-    """The word for cells that were not measured."""
 
     def entry(self, row: Mapping[str, CellResult], column: str) -> Entry:
         """Return the entry in a column of a row, whose results are given by column."""
         result = row.get(column)
         if result is None:
             return Entry()
-        note = self.footnotes.number(column, result) if result.reason else 0
-        missing = self._missing(result)
+        missing = self.footnotes.missing(column, result)
         if missing is not None:
-            return replace(missing, note=note)
+            return missing
+        note = self.footnotes.number(column, result)
         value = self._figure(row, result)
         if value is None:
-            return Entry("-", note=note)
+            base = row.get(self.relative_to or "")
+            lacking = base and self.footnotes.missing(self.relative_to or "", base)
+            return Entry(DASH, note=lacking.note if lacking else note)
         style = Style.NOTABLE if result.reason else Style.PLAIN
         if self.relative_to is not None:
             return Entry(f"{value:.2f}", value, style, note=note)
@@ -189,18 +210,6 @@ class _Scale:
         ratio = ratio_entry(self.pairs.get((column, result.cell, result.measure)))
         return Entry(text, value, style, within, note, ratio)
 
-    def _missing(self, result: CellResult) -> Entry | None:
-        """Return the entry that says why there is no figure, ``None`` if there is one."""
-        if not result.measured:
-            words = {State.UNSUPPORTED: "n/a", State.NOT_RUN: self.pending}
-            word = words.get(result.state, result.state.value)
-            return Entry(word, style=_STYLES[result.state])
-        if result.paced and not result.keeps_up and result.measure != REACHED:
-            is_first = result.measure == next(iter(PERCENTILES_AT_A_RATE))
-            word = "cannot keep up" if is_first or not result.measure else "-"
-            return Entry(word, style=Style.BAD)
-        return None
-
     def _figure(self, row: Mapping[str, CellResult], result: CellResult) -> float | None:
         """Return the figure of a result, or the multiple that it is of another one in its row."""
         if self.relative_to is None:
@@ -212,6 +221,10 @@ class _Scale:
             return ratio_of(base, result).value
         value, of_base = self.metric.value(result), self.metric.value(base)
         return value / of_base if value is not None and of_base else None
+
+
+def _is_overloaded(result: CellResult) -> bool:
+    return result.paced and not result.keeps_up and result.measure != REACHED
 
 
 def _table(group: Sequence[Columned], scale: _Scale) -> Table:
@@ -229,7 +242,7 @@ def _table(group: Sequence[Columned], scale: _Scale) -> Table:
         )
         for title, row in results.items()
     ]
-    rows = [row for row in rows if any(entry.text != "-" for entry in row.entries)]
+    rows = [row for row in rows if any(entry.text != DASH for entry in row.entries)]
     return Table(_caption([result for _, result in group], scale), columns, rows)
 
 
@@ -262,21 +275,45 @@ def _caption(results: Sequence[CellResult], scale: _Scale) -> str:
 
 
 @dataclass
-class _Footnotes:
-    """The reasons of failures and warnings, numbered by their first reference."""
+class Footnotes:
+    """The entries without a figure, and their reasons and warnings, numbered by first reference."""
 
     columns: Sequence[str]
     """All columns of the report."""
     benchmarks: Sequence[str]
     """All benchmarks of the report."""
+    pending: str
+    """The word for cells that were not measured."""
     reasons: dict[tuple[State, str], list[tuple[str, Cell]]] = field(default_factory=dict)
 
+    @classmethod
+    def of(cls, cells: Sequence[Columned], pending: str = State.NOT_RUN.value) -> Footnotes:
+        """Return footnotes on some of the *cells*, none so far."""
+        columns = list(dict.fromkeys(column for column, _ in cells))
+        return cls(columns, _benchmarks(cells), pending)
+
+    def missing(self, column: str, result: CellResult) -> Entry | None:
+        """Return the entry that says why a cell has no figure, ``None`` if it has one."""
+        if not result.measured:
+            words = {State.UNSUPPORTED: "n/a", State.NOT_RUN: self.pending}
+            word, style = words.get(result.state, result.state.value), _STYLES[result.state]
+        elif _is_overloaded(result):
+            is_first = result.measure in {"", next(iter(PERCENTILES_AT_A_RATE))}
+            word, style = "cannot keep up" if is_first else DASH, Style.BAD
+        else:
+            return None
+        return Entry(word, style=style, note=self.number(column, result))
+
     def number(self, column: str, result: CellResult) -> int:
-        """Return the number of the reason of a result."""
+        """Return the number of the footnote on a result, 0 if there is nothing to be said."""
         reason = result.reason
         if result.measured and result.state is not State.MEASURED:
             runs = f"{len(result.runs)} run{'' if len(result.runs) == 1 else 's'}"
             reason = f"{reason}; the figure is that of {runs} before that"
+        if _is_overloaded(result):
+            reason = "; ".join(filter(None, [reason, OVERLOADED]))
+        if not reason:
+            return 0
         key = (result.state, reason)
         self.reasons.setdefault(key, []).append((column, result.cell))
         return list(self.reasons).index(key) + 1

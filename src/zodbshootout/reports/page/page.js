@@ -3,6 +3,7 @@
   const read = (id) => JSON.parse(document.getElementById(id).textContent);
   const charts = read("charts");
   const source = read("source");
+  const baseline = document.getElementById("baseline");
   const boxes = [...document.querySelectorAll("#filter input")];
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const views = new Map();
@@ -98,6 +99,9 @@
     for (const comparison of document.querySelectorAll("[data-sides]")) {
       comparison.hidden = !JSON.parse(comparison.dataset.sides).every((name) => names.has(name));
     }
+    for (const view of document.querySelectorAll("[data-baseline]")) {
+      view.hidden = view.dataset.baseline !== baseline.value;
+    }
   }
 
   function choose(percentile) {
@@ -114,8 +118,7 @@
     document.getElementById(location.hash.slice(1))?.scrollIntoView();
   }
 
-  function sort(heads, number) {
-    const body = document.querySelector(".matrix tbody");
+  function sort(body, heads, number) {
     const falling = heads[number].getAttribute("aria-sort") !== "descending" && number > 0;
     const key = (row) => number ? Number(row.cells[number].dataset.value || 0) : Number(row.dataset.place);
     const rows = [...body.rows].sort((one, other) => key(one) - key(other));
@@ -124,11 +127,16 @@
     heads[number].setAttribute("aria-sort", falling ? "descending" : "ascending");
   }
 
-  const heads = [...document.querySelectorAll(".matrix thead th")];
-  document.querySelectorAll(".matrix tbody tr").forEach((row, place) => { row.dataset.place = place; });
-  heads.forEach((head, number) => head.addEventListener("click", () => sort(heads, number)));
+  for (const matrix of document.querySelectorAll(".matrix")) {
+    const [body, heads] = [matrix.tBodies[0], [...matrix.tHead.rows[0].cells]];
+    [...body.rows].forEach((row, place) => { row.dataset.place = place; });
+    heads.forEach((head, number) => head.addEventListener("click", () => sort(body, heads, number)));
+  }
   document.querySelectorAll("[data-chart]").forEach((place) => arriving.observe(place));
   boxes.forEach((box) => box.addEventListener("change", select));
+  document.getElementById("filter").hidden = boxes.length === 1 && !document.querySelector("select");
+  baseline?.addEventListener("change", select);
+  select();
   const percentile = document.getElementById("percentile");
   if (percentile) {
     percentile.addEventListener("change", () => choose(percentile));

@@ -252,14 +252,15 @@ def _other_differences(comparison: Comparison) -> Iterator[Listing]:
 def _by_importance(differences: Sequence[str]) -> list[str]:
     """Return what differs, with what hardly explains a difference between figures at the end.
 
-    This is a path that the harness has chosen or, if the kinds of the storages differ, what only
-    one kind has.
+    This is a path that the harness has chosen or, if the kinds of the storages differ, the name of
+    a section's kind, and what only one kind has.
     """
     differ_in_kind = any(words.startswith("storage_classes: ") for words in differences)
 
     def is_minor(words: str) -> bool:
-        sides = words.partition(": ")[2].split(" against ")
-        return SCRATCH in words or (differ_in_kind and MISSING in sides)
+        name, _, values = words.partition(": ")
+        follows = name.endswith("section") or MISSING in values.split(" against ")
+        return SCRATCH in words or (differ_in_kind and follows)
 
     return sorted(differences, key=is_minor)
 

@@ -53,7 +53,9 @@ from zodbshootout.results.result import (
 
 NO_FIGURE = f"{DASH}: not recorded, or too few runs or values"
 """The note on dashes that have no note of their own."""
-OVERLOADED = "cannot keep up: iterations begin later and later, so their latencies are no figures"
+OVERLOADED = (
+    "cannot keep up: the queue grows as long as the load lasts, so there is no latency to tell"
+)
 """The note on a cell whose iterations come faster than they end."""
 TILDE = "~"
 """The mark before an imprecise figure."""

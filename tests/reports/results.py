@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.runs import cell, failed, measured, unsupported
+from tests.runs import cell, failed, measured, run, unsupported
 from zodbshootout.results.result import CellResult
 
 EVERYTHING = [
@@ -25,9 +25,13 @@ def with_worker_metadata(result: CellResult) -> CellResult:
     if not result.measured:
         return result
     metadata: dict[str, Any] = {
-        **result.metadata,
         **result.cell.metadata(),
         "configuration_text": '"<zodb fs>"',
         "command_line": "zodbshootout",
     }
-    return measured(result.cell, *(run.values for run in result.runs), **metadata)
+    with_metadata = CellResult(result.cell)
+    for before in result.runs:
+        with_metadata = with_metadata.with_run(
+            run(*before.values, **{**before.get_metadata(), **metadata})
+        )
+    return with_metadata

@@ -114,5 +114,5 @@ def test_a_table_has_the_lines_after_its_verdicts_and_a_page_at_its_top() -> Non
     )
     notes = make_report([ResultSet(results)]).notes
     assert notes[0].startswith("fs is 2")
-    assert line in notes[1:3]
+    assert line in notes[2:4]
     assert whole_report([ResultSet(results)]).promises == [line]

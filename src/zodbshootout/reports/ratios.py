@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
+from zodbshootout.client.specification import exactly
 from zodbshootout.reports.headings import topic_of
 from zodbshootout.results.comparison import (
     Comparison,
@@ -151,7 +152,7 @@ def _ratios(pairs: Sequence[Pair], verdict: Verdict) -> str:
 
 def _overloaded(results: Iterable[CellResult]) -> Iterator[str]:
     for contender, cells in _grouped(results, lambda result: result.cell.contender).items():
-        rates = dict.fromkeys(f"{result.cell.parameters.rate:g}/s" for result in cells)
+        rates = dict.fromkeys(f"{exactly(result.cell.parameters.rate)}/s" for result in cells)
         yield f"{contender} cannot keep up with {', '.join(rates)}"
 
 

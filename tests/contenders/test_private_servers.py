@@ -16,6 +16,19 @@ from zodbshootout.servers.address import given_names
 
 TEXT = """
 %import ZEO
+%import relstorage
+<zeoserver silent>
+  <relstorage>
+    <sqlite3>
+      data-dir $scratch/silent
+    </sqlite3>
+  </relstorage>
+</zeoserver>
+<zodb guessed>
+  <clientstorage>
+    server $silent
+  </clientstorage>
+</zodb>
 <zeoserver kept>
   <filestorage>
     path $scratch/kept.fs
@@ -191,6 +204,7 @@ def opened(place: Path, name: str, promise: Promise, server_place: Place | None)
     [
         ("lasting", (Durability.SYNCED, "")),
         ("fleeting", (Durability.IN_MEMORY, "")),
+        ("guessed", BEHIND_SERVER),
         ("alone", BEHIND_SERVER),
     ],
 )

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from tests.runs import cell, failed, measured
 from zodbshootout.client.storage_info import Durability, Place, Sharing
+from zodbshootout.reports import format_named
 from zodbshootout.reports.headings import Columned, ResultSet
 from zodbshootout.reports.promises import promises
 from zodbshootout.reports.sections import whole_report
@@ -115,4 +118,7 @@ def test_a_table_has_the_lines_after_its_verdicts_and_a_page_at_its_top() -> Non
     notes = make_report([ResultSet(results)]).notes
     assert notes[0].startswith("fs is 2")
     assert line in notes[2:4]
-    assert whole_report([ResultSet(results)]).promises == [line]
+    page = io.StringIO()
+    format_named("html")(whole_report([ResultSet(results)]), Console(file=page))
+    header, _, _ = page.getvalue().partition("</header>")
+    assert f'<p class="promise">{line}</p>' in header

@@ -19,6 +19,8 @@ own code computes verdicts and intervals.
 In a second series, one run in twenty is missing, and one in twenty was repeated after a crash, in
 slices of its own, when the machine was faster or slower; and in every fifth row the second
 contender fails after a random number of rounds.
+
+Equal contenders have no trend either; :mod:`benchmarks.trends` makes up others that have one.
 """
 
 from __future__ import annotations
@@ -34,12 +36,14 @@ from pathlib import Path
 
 import pyperf
 
+from benchmarks import trends
 from benchmarks.figure import Figure, at_least, at_most, between, info
 from zodbshootout.client.specification import CrewShape, Parameters
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.comparison import Ratio, Verdict, ratio_of, verdicts
 from zodbshootout.results.estimate import CONFIDENCE, MIN_RUNS, Estimate, mean_of_runs
 from zodbshootout.results.result import CellResult
+from zodbshootout.results.trend import FALSE_TRENDS, Rounds, find_trends
 
 RECORDED = Path(__file__).parents[1] / "tests" / "results" / "data" / "rounds.json"
 COMPARISONS = 2000
@@ -140,6 +144,17 @@ class Row:
             runs.append(pyperf.Run(measured, metadata=metadata, collect_metadata=False))
         return CellResult(Cell("add", str(which), Parameters(CrewShape(1))), runs=tuple(runs))
 
+    @property
+    def rounds(self) -> dict[int, Rounds]:
+        """The logarithms of the values of each contender, by round and slice."""
+        return {
+            which: {
+                str(number): dict(enumerate(map(math.log, values)))
+                for number, values in enumerate(rounds)
+            }
+            for which, rounds in enumerate(self.values)
+        }
+
     def own(self, which: int) -> Estimate:
         """Return the mean of the values of a contender."""
         return mean_of_runs(self.values[which])
@@ -170,12 +185,15 @@ def shapes() -> dict[str, list[Shape]]:
 
 
 def measure(*, quick: bool) -> Iterator[Figure]:
-    """Yield the error rates of simulated comparisons of seven benchmarks each."""
+    """Yield the error rates of simulated comparisons of seven benchmarks each, then of trends."""
     comparisons = COMPARISONS // 20 if quick else COMPARISONS
     chance = random.Random(1)  # noqa: S311
     yield from _equal(comparisons, chance)
     yield from _slower(comparisons // 10, chance)
     yield from _covered(comparisons, chance, 0.025 if quick else 0.01)
+    most = 0.05 if quick else FALSE_TRENDS
+    yield from _steady(comparisons, chance, most)
+    yield from trends.figures(comparisons, most)
 
 
 def _equal(comparisons: int, chance: random.Random) -> Iterator[Figure]:
@@ -246,6 +264,17 @@ def _covered(comparisons: int, chance: random.Random, tolerance: float) -> Itera
     yield between("error_rates: ratio in its interval", ratios / cells, low, high, form)
     yield between("error_rates: the same at 5 % precision", stopped / cells, low, high, form)
     yield between("error_rates: figure in its interval", figures / cells, low, high, form)
+
+
+def _steady(comparisons: int, chance: random.Random, most: float) -> Iterator[Figure]:
+    """Look for trends among equal contenders, with the precision of a default run."""
+    false = 0
+    for storage in _alternating(comparisons):
+        rows = [Row(shape, chance) for shape in storage]
+        for row in rows:
+            row.measure(0.05, 12)
+        false += any(find_trends([row.rounds for row in rows]))
+    yield at_most("error_rates: steady, recorded", false / comparisons, most, "{:.2%}")
 
 
 def _contains(estimate: Estimate, truth: float) -> bool:

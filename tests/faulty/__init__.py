@@ -1,4 +1,4 @@
-"""Storages that fail in the middle of a benchmark, or leak, for configurations of tests."""
+"""Storages that fail in a benchmark, leak or slow down, for configurations of tests."""
 
 from __future__ import annotations
 
@@ -141,6 +141,21 @@ FAULTS: dict[str, Callable[[], object]] = {
 }  # fmt: skip
 LASTING = {"leak"}
 """Faults of every commit, not only of the chosen one."""
+
+
+class SlowingSection(BaseConfig):  # type: ignore[misc]
+    def open(self) -> Any:
+        storage = self.config.base.open()
+        vote, commits = storage.tpc_vote, count(1)
+
+        def slow_vote(*arguments: Any) -> Any:
+            of_size = self.config.per_megabyte * storage.getSize() / 1e6
+            of_commits = self.config.per_commit * next(commits)
+            time.sleep((self.config.milliseconds + of_size + of_commits) / 1000)
+            return vote(*arguments)
+
+        storage.tpc_vote = slow_vote
+        return storage
 
 
 class FaultySection(BaseConfig):  # type: ignore[misc]

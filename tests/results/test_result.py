@@ -412,7 +412,8 @@ def test_a_cell_with_malformed_parameters_is_refused(
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("slices", "0 x"), ("slices", 0), ("lag_growth_s", "0.1 x"), ("lag_growth_s", "nan"),
+        ("slices", "0 x"), ("slices", 0), ("slices", str(10**20)), ("slice_starts_s", "0 x"),
+        ("lag_growth_s", "0.1 x"), ("lag_growth_s", "nan"),
         ("definitions", "[1]"), ("definitions", '{"cache": 1}'), ("definitions", 1),
         ("iterations", "9"), ("iterations", -1), ("iterations", 1.5),
         ("part_of_schedule", "1"), ("part_of_schedule", -0.5), ("part_of_schedule", 1e-300),

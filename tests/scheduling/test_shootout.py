@@ -19,6 +19,7 @@ from zodbshootout.client.tasks import Preparation
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.errors import UserError
 from zodbshootout.results.result import CellResult
+from zodbshootout.results.trend import FEWEST_RUNS
 from zodbshootout.scheduling.plan import Plan, RunOptions
 from zodbshootout.scheduling.result_store import ResultStore
 from zodbshootout.scheduling.shootout import (
@@ -53,6 +54,8 @@ class Site:
     """Seconds of an iteration."""
     swings: Mapping[str, float] = field(default_factory=dict)
     """The share of its seconds by which every other run is slower, and the rest are faster."""
+    rises: Mapping[str, float] = field(default_factory=dict)
+    """The share of its seconds by which each run is slower than the one before."""
     served: set[str] = field(default_factory=set)
     ended: Callable[[str], str | None] = lambda contender: None
     """Returns how a server of a contender has ended."""
@@ -180,8 +183,11 @@ class FakeWorker:
         )
         self._note("done")
         swing = self.site.swings.get(self.name, 0.0) * (-1) ** before
+        swing += self.site.rises.get(self.name, 0.0) * before
         values = [self._slice(1).value * (1 + swing)] * self.values
         metadata: dict[str, Any] = {"loops": self.loops}
+        if self.site.rises:
+            metadata |= {"round": str(before), "slices": " ".join(map(str, range(self.values)))}
         if "beside" in self.task.metadata:
             metadata["beside"] = self.task.metadata["beside"]
         return run(*values, **metadata)
@@ -722,6 +728,16 @@ def test_a_row_continues_until_every_contender_is_precise_enough() -> None:
     assert runs == {19}
     widths = [result.half_width for result in outcome.results]
     assert widths == pytest.approx([0, 0.05], abs=0.002)
+
+
+@pytest.mark.parametrize("names", ["ab", "b"])
+def test_a_contender_that_takes_longer_with_time_does_not_prolong_its_row(names: str) -> None:
+    plan = plan_of(names, processes=3, precision=0.2, cell_limit=1e6)
+    outcome = run_shootout(plan, Site(rises={"b": 0.2}))
+    assert {len(result.runs) for result in outcome.results} == {FEWEST_RUNS}
+    # A rise that may be chance does.
+    swinging = Site(rises={"b": 0.1}, swings={"b": 0.3})
+    assert len(run_shootout(plan, swinging).results[-1].runs) > FEWEST_RUNS
 
 
 def test_a_ratio_must_be_as_precise_as_the_figures() -> None:

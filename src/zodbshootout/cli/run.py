@@ -45,6 +45,7 @@ from zodbshootout.reports.tables import make_report, tables_with_comparisons
 from zodbshootout.results.comparison import compare
 from zodbshootout.results.files import ResultFiles
 from zodbshootout.results.result import CellResult, long_name
+from zodbshootout.results.trend import with_trends
 from zodbshootout.scheduling.plan import Plan, make_plan
 from zodbshootout.scheduling.result_store import ResultStore
 from zodbshootout.scheduling.shootout import Shootout
@@ -264,7 +265,7 @@ def _report(
         for result in results:
             if result.detail:
                 print_line(streams.err, f"{long_name(result.cell)}: {result.detail}")
-    result_sets = [ResultSet(results, path=files.combined)]
+    result_sets = [ResultSet(with_trends(results), path=files.combined)]
     tables = tables_with_comparisons(result_sets, baseline=options.run.baseline)
     text.write(tables, streams.out)
     if not any(result.measured for result in results):

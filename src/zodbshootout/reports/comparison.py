@@ -153,13 +153,26 @@ def _verdict(pair: Pair, base: str, new: str) -> Entry:
         words = winner(pair, base, new, brief=True)
     else:
         verdict = f"{pair.verdict.value} {interval(pair.speed)}".rstrip()
-        words = ": ".join(filter(None, [verdict, remedy([pair])]))
+        words = ": ".join(filter(None, [verdict, _obstacle(pair, base, new) or remedy([pair])]))
     return Entry(words, style=STYLES[pair.verdict])
 
 
+def _obstacle(pair: Pair, base: str, new: str) -> str:
+    """Return why more runs do not decide an undecided pair; empty if they do."""
+    longer = [title for title, side in ((base, pair.base), (new, pair.new)) if side.trend]
+    if not (longer and pair.runs_needed):
+        return ""
+    return "both take longer with time" if longer[1:] else f"{longer[0]} takes longer with time"
+
+
 def remedy(pairs: Iterable[Pair]) -> str:
-    """Describe the runs that would decide the undecided *pairs*; empty if all are decided."""
-    needed = [pair for pair in pairs if pair.runs_needed]
+    """Describe the runs that would decide the undecided *pairs*; empty if all are decided.
+
+    Pairs of which one side takes longer with time are left out: more runs do not decide those.
+    """
+    needed = [
+        pair for pair in pairs if pair.runs_needed and not (pair.base.trend or pair.new.trend)
+    ]
     if not needed:
         return ""
     runs = max(pair.runs_needed or 0 for pair in needed)

@@ -54,6 +54,7 @@ def draw(chart: Chart, *, in_picture: bool = False) -> alt.LayerChart | alt.Face
         Kind.STACKS: _stacks,
         Kind.CURVES: _curves,
         Kind.PERCENTILES: _percentiles,
+        Kind.TIMES: _times,
     }
     data = alt.InlineData(values=[_row(chart, point) for point in chart.points])
     base = alt.Chart(data)
@@ -207,6 +208,16 @@ def _percentiles(base: alt.Chart, chart: Chart) -> list[alt.Chart]:
     lines = base.encode(x=across, y=figure, color=_colour(chart))
     return [
         lines.mark_line(interpolate="step-before"),
+        lines.mark_point(filled=True, size=40, opacity=1).encode(shape=_shape(chart)),
+        lines.mark_circle(size=300, opacity=0).encode(tooltip=_tooltip(chart)),
+    ]
+
+
+def _times(base: alt.Chart, chart: Chart) -> list[alt.Chart]:
+    across = alt.X("x:Q", title=chart.x_title, axis=alt.Axis(tickCount=6, labelExpr=_NUMBER))
+    lines = base.encode(x=across, y=_measured(chart), color=_colour(chart))
+    return [
+        lines.mark_line(),
         lines.mark_point(filled=True, size=40, opacity=1).encode(shape=_shape(chart)),
         lines.mark_circle(size=300, opacity=0).encode(tooltip=_tooltip(chart)),
     ]

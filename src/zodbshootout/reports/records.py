@@ -70,6 +70,7 @@ class Records(Sequence[dict[str, Any]]):
 def _record(result: CellResult) -> dict[str, Any]:
     cell = result.cell
     crew = cell.parameters.crew
+    trend = result.trend
     memory = result.measured and result.unit == "byte"
     interval = None if memory else result.interval
     figures = {
@@ -104,4 +105,7 @@ def _record(result: CellResult) -> dict[str, Any]:
         "memory_bytes": result.mean if memory else None,
         "runs": len(result.runs),
         "values": len(result.values),
+        "trend": trend and ("within runs" if trend.within_runs else "from run to run"),
+        "trend_times": trend and trend.times,
+        "trend_p_value": trend and trend.p_value,
     }

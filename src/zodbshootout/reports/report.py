@@ -100,6 +100,8 @@ class Kind(Enum):
     """A bar for each column, which consists of parts."""
     PERCENTILES = "percentiles"
     """A line for each column, over the fraction of iterations that took longer."""
+    TIMES = "times"
+    """A line for each column, over the time at which it was measured."""
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from zodbshootout.reports.comparison import (
 )
 from zodbshootout.reports.headings import Columned, ResultSet, description, in_columns, row_titles
 from zodbshootout.reports.metrics import COUNTS, OBJECTS, PERCENTILES, Metric
+from zodbshootout.reports.over_time import trend_charts
 from zodbshootout.reports.promises import promises
 from zodbshootout.reports.ratios import speed
 from zodbshootout.reports.records import Records
@@ -133,7 +134,8 @@ def _by_benchmark(timed: Sequence[Columned], columns: Sequence[str], ceiling: st
         ]
         latencies = [*percentiles, *distributions(cells, columns)]
         values = list(over_values(unpaced))
-        charts = [*objects.curves(), *values, *objects.bars(), *steps, *latencies]
+        trends = trend_charts(cells, columns)
+        charts = [*objects.curves(), *values, *objects.bars(), *trends, *steps, *latencies]
         parts.append(Report(title=benchmark, charts=charts))
     drawn = [(chart, point) for part in parts for chart in part.charts for point in chart.points]
     notes = {

@@ -35,6 +35,7 @@ from zodbshootout.reports.headings import (
     with_work,
 )
 from zodbshootout.reports.metrics import OBJECTS, Metric
+from zodbshootout.reports.over_time import trend_notes
 from zodbshootout.reports.promises import promises
 from zodbshootout.reports.ratios import speed
 from zodbshootout.reports.records import Records
@@ -368,6 +369,7 @@ def _remarks(cells: Sequence[Columned]) -> Iterator[str]:
     yield from _caches_left(cells)
     yield from replay_notes(cells)
     yield from _warming_up(cells)
+    yield from trend_notes(cells)
     yield from _slow_hosts(cells)
 
 
@@ -421,7 +423,7 @@ def _imprecision(result_sets: Sequence[ResultSet], baseline: str | None) -> Iter
         for _, result in with_measures(in_columns(result_sets))
         if result.measured and result.measure in {"", *WATCHED}
     ]
-    imprecise = [result for result in measured if result.is_imprecise]
+    imprecise = [result for result in measured if result.is_imprecise and not result.trend]
     if not imprecise:
         return
     precision = max(result.precision for result in imprecise) or IMPRECISE
@@ -453,7 +455,7 @@ def _remedy(results: ResultSet, baseline: str | None, precision: float) -> Itera
     """Return the minutes that would make all figures precise, and the options for them."""
     rows: dict[tuple[str, Parameters], dict[str, CellResult]] = {}
     for result in results.results:
-        if result.timed:
+        if result.timed and not result.trend:
             row = rows.setdefault((result.cell.benchmark, result.cell.parameters), {})
             row[result.cell.contender] = result
     seconds, runs = 0.0, 0

@@ -28,6 +28,7 @@ from zodbshootout.errors import SOME_FAILED, UserError
 from zodbshootout.results.cell import MAX, Cell, cell_of, decode, encode
 from zodbshootout.results.replacement import replace_file, to_be_replaced
 from zodbshootout.results.result import CellResult, long_name, short_name, varied_parameters
+from zodbshootout.results.trend import with_trends
 
 MAY_DIFFER = frozenset({"cell", "settings", "label", "command_line", "configuration_text"})
 """The metadata that may differ in runs of one cell.
@@ -231,7 +232,7 @@ def _document_of(result: CellResult) -> dict[str, Any]:
 
 
 def read_results(path: Path) -> list[CellResult]:
-    """Return the results in a combined file, or in the file of one contender.
+    """Return the results in a combined file, or in the file of one contender, with their trends.
 
     Cells that have no number come from the list that belongs to the combined file.
 
@@ -257,10 +258,12 @@ def read_results(path: Path) -> list[CellResult]:
         before = results.get(cell, CellResult(cell))
         state = State.FAILED if before.state is State.FAILED else State.MEASURED
         results[cell] = replace(before.with_run(benchmark), state=state)
-    return [
-        CellResult(cell) if result.state is State.MEASURED and not result.measured else result
-        for cell, result in results.items()
-    ]
+    return with_trends(
+        [
+            CellResult(cell) if result.state is State.MEASURED and not result.measured else result
+            for cell, result in results.items()
+        ]
+    )
 
 
 def holds_results(path: Path) -> bool:
@@ -358,8 +361,14 @@ def _parse_seconds(text: str) -> None:
         raise ValueError("it is no time")
 
 
+def _parse_slices(text: str) -> None:
+    if not all(0 <= int(number) < MAX for number in text.split()):
+        raise ValueError("it is no number of a slice")
+
+
 _PARSED: Mapping[str, Callable[[str], object]] = {
-    "slices": lambda text: [int(number) for number in text.split()],
+    "slices": _parse_slices,
+    "slice_starts_s": _parse_seconds,
     "lag_growth_s": _parse_seconds,
     "definitions": _parse_definitions,
 }

@@ -21,6 +21,7 @@ from zodbshootout.client.protocol import NANOSECONDS
 from zodbshootout.client.specification import INSTALLED, Parameters, exactly
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.estimate import MIN_RUNS, Estimate, mean_of, mean_of_runs
+from zodbshootout.results.trend import Trend
 
 MAX_WARMING_UP = 2
 """The number of values up to which a run cannot show whether its first one is slower."""
@@ -53,6 +54,8 @@ class CellResult:
     """The reasons for repeated runs: a line for each crash of a process."""
     measure: str = ""
     """The name of this result in :attr:`measures`; empty if its values are the measured ones."""
+    trend: Trend | None = None
+    """How it takes longer with time, if that was tested and found."""
 
     def with_run(self, benchmark: pyperf.Benchmark) -> CellResult:
         """Return the result with the run of a worker, or the runs of a file, added."""
@@ -236,6 +239,17 @@ class CellResult:
         if not ratios:
             return None
         return max((statistics.mean(of_host), name) for name, of_host in ratios.items())
+
+    @cached_property
+    def by_round(self) -> dict[str, dict[int, float]]:
+        """The values by the name of the round and the number of the slice, if these are known."""
+        rounds = {}
+        for run in self.runs:
+            metadata = run.get_metadata()
+            slices = [int(number) for number in str(metadata.get("slices", "")).split()]
+            if "round" in metadata and len(slices) == len(run.values):
+                rounds[str(metadata["round"])] = dict(zip(slices, run.values, strict=True))
+        return rounds
 
     @cached_property
     def values(self) -> list[float]:

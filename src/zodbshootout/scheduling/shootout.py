@@ -13,6 +13,7 @@ from zodbshootout.client.outcome import Failed, Failure, State
 from zodbshootout.client.storage_info import clients_together
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.comparison import rounds_needed
+from zodbshootout.results.trend import FALSE_TRENDS, with_trends
 from zodbshootout.scheduling.calibration import RowCalibration, loops_at_rate
 from zodbshootout.scheduling.interleaved_run import InterleavedRun
 from zodbshootout.scheduling.load import load_now
@@ -102,12 +103,23 @@ class Shootout:
         return min((len(result.runs) for result in results), default=0)
 
     def _rounds_needed(self, cells: Sequence[Cell]) -> int:
-        """Return the number of rounds that a row needs for the precision, or the fixed number."""
+        """Return the number of rounds that a row needs for the precision, or the fixed number.
+
+        The figure of a cell that takes longer with time never becomes precise.  Its trend has to be
+        ten times as certain as one that is reported, since this is asked after every round.
+        """
         effort = self.plan.effort
         unsettled = self.store.unsettled(cells)
-        results = {cell.contender: self.store.result(cell) for cell in unsettled}
-        results = {name: result for name, result in results.items() if result.measured}
-        if not effort.precision or not results:
+        if not effort.precision:
+            return effort.processes if unsettled else 0
+        level = FALSE_TRENDS / 10 / len(self.plan.rows)
+        known = with_trends([self.store.result(cell) for cell in unsettled], level)
+        results = {
+            result.cell.contender: result
+            for result in known
+            if result.measured and not result.trend
+        }
+        if not results:
             return effort.processes if unsettled else 0
         return rounds_needed(results, self.options.baseline, effort.precision)
 

@@ -1,0 +1,178 @@
+"""Simulated trends: how often steady contenders seem to have one, and how often one is found.
+
+The logarithm of a value is a sum: of what the machine does, which the contenders of a row share,
+and of the noise of a contender's run and slice.  The machine drifts in a random walk of 1 % from
+round to round, and its noise of 10 % is correlated from slice to slice.  A run of the command has
+seven rows.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from benchmarks.figure import Figure, at_least, at_most
+from zodbshootout.results.trend import FALSE_TRENDS, FEWEST_RUNS, Rounds, find_trends
+
+ROWS = 7
+SLICES = 6
+CORRELATION = 0.5
+"""The correlation of the machine's noise in successive slices."""
+
+Row = Mapping[int, Rounds]
+"""The contenders of a row, by number."""
+Rise = Callable[[float, float], float]
+"""Returns the factor of a value's time after a fraction of the rounds and of its run."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """The contenders of simulated rows; noise is the standard deviation of logarithms."""
+
+    contenders: int = 2
+    rounds: tuple[int, int] = (4, 16)
+    """The minimum and the maximum number of rounds of a row."""
+    walk: float = 0.01
+    """The standard deviation of the machine's random walk from round to round."""
+    drift: float = 0.0
+    """The logarithm of the times of the last round, less that of the first, for all contenders."""
+    of_machine: float = 0.1
+    of_run: float = 0.03
+    of_slice: float = 0.03
+    heavy: bool = False
+    """Whether the noise of runs and slices is Student's, with two degrees of freedom."""
+    failing: float = 0.0
+    """The probability that a contender fails after some round."""
+    repeated: float = 0.0
+    """The probability that a run is repeated, so that its slices have numbers of their own."""
+
+    def row(self, chance: random.Random, rise: Rise = lambda *_: 1.0) -> Row:
+        """Return the values of a row in which the first contender has a *rise*."""
+        rounds = chance.randint(*self.rounds)
+        ends = [
+            chance.randrange(1, rounds) if chance.random() < self.failing else rounds
+            for _ in range(self.contenders)
+        ]
+        row: dict[int, dict[str, dict[int, float]]] = {key: {} for key in range(self.contenders)}
+        walked = 0.0
+        for number in range(rounds):
+            walked += chance.gauss(0, self.walk)
+            passed = number / (rounds - 1)
+            round_ = self._round(chance, 2 * SLICES * number)
+            for key, slices in round_.items():
+                if number < ends[key]:
+                    level = walked + self.drift * passed
+                    row[key][str(number)] = {
+                        turn: log + level + self._rise(key, rise, passed, turn)
+                        for turn, log in slices.items()
+                    }
+        return row
+
+    def _round(self, chance: random.Random, first: int) -> dict[int, dict[int, float]]:
+        """Return the noise of each contender's slices, which are numbered from *first* on."""
+        runs = [self._noise(chance, self.of_run) for _ in range(self.contenders)]
+        firsts = [first + SLICES * (chance.random() < self.repeated) for _ in runs]
+        slices: dict[int, dict[int, float]] = {key: {} for key in range(self.contenders)}
+        machine = chance.gauss(0, self.of_machine)
+        new = self.of_machine * math.sqrt(1 - CORRELATION**2)
+        for turn in range(SLICES):
+            for key in chance.sample(range(self.contenders), self.contenders):
+                machine = CORRELATION * machine + chance.gauss(0, new)
+                noise = runs[key] + self._noise(chance, self.of_slice)
+                slices[key][firsts[key] + turn] = machine + noise
+        return slices
+
+    def _rise(self, key: int, rise: Rise, passed: float, turn: int) -> float:
+        return 0.0 if key else math.log(rise(passed, turn % SLICES / (SLICES - 1)))
+
+    def _noise(self, chance: random.Random, scale: float) -> float:
+        normal = chance.gauss(0, scale)
+        return normal / math.sqrt(chance.expovariate(1)) if self.heavy else normal
+
+
+STEADY = {
+    "correlated": Model(),
+    "three contenders": Model(3),
+    "shared drift of 50 %": Model(drift=0.4),
+    "heavy tails": Model(heavy=True),
+    "4 rounds": Model(rounds=(4, 4)),
+    "missing, repeated": Model(3, drift=0.4, failing=0.3, repeated=0.1),
+    "by itself": Model(1),
+}
+"""Models without a trend."""
+SEVEN = Model(rounds=(7, 7))
+QUIET = Model(rounds=(7, 7), of_machine=0.02, of_run=0.02, of_slice=0.02)
+"""The ratio of two runs then has a noise of 3 %, and otherwise of 7 %."""
+
+
+def to_the_end(times: float) -> Rise:
+    """Return a straight rise to a number of times from the first round to the last."""
+    return lambda passed, _: 1 + (times - 1) * passed
+
+
+def in_each_run(times: float) -> Rise:
+    """Return a straight rise to a number of times from the first slice of a run to the last."""
+    return lambda _, passed: 1 + (times - 1) * passed
+
+
+RISING = {
+    "6 times in 7 rounds": (SEVEN, to_the_end(6), 0.95),
+    "6 times in 7 rounds by itself": (replace(SEVEN, contenders=1), to_the_end(6), 0.3),
+    "1.8 times in each of 7 runs": (SEVEN, in_each_run(1.8), 0.5),
+    "1.5 times in 12 rounds": (Model(rounds=(12, 12)), to_the_end(1.5), 0.7),
+    "1.2 times in 7 quiet rounds": (QUIET, to_the_end(1.2), 0.1),
+    "1.2 times in 12 quiet rounds": (replace(QUIET, rounds=(12, 12)), to_the_end(1.2), 0.7),
+}
+"""Models with a rise in one of seven rows, and how often it should be found at least."""
+
+
+def figures(runs: int, most: float) -> Iterator[Figure]:
+    """Yield how often steady contenders seem to take longer with time, and others are found to.
+
+    The former may be in the part *most* of the *runs*; its standard error is 0.2 % for 2000.
+    """
+    chance = random.Random(2)  # noqa: S311
+    for name, model in STEADY.items():
+        false = sum(_has_trend(_rows(model, chance)) for _ in range(runs))
+        yield at_most(f"error_rates: steady, {name}", false / runs, most, "{:.2%}")
+    some = runs // 2
+    false = sum(_has_trend(map(_ended_early, _rows(Model(), chance))) for _ in range(some))
+    yield at_most("error_rates: steady, ended early", false / some, most, "{:.2%}")
+    for name, (model, rise, goal) in RISING.items():
+        seen = sum(_is_found(model, rise, chance) for _ in range(some))
+        yield at_least(f"error_rates: {name}, found", seen / some, goal, "{:.0%}")
+
+
+def _rows(model: Model, chance: random.Random) -> list[Row]:
+    return [model.row(chance) for _ in range(ROWS)]
+
+
+def _has_trend(rows: Iterable[Row]) -> bool:
+    """Return whether a contender is said to take longer with time.
+
+    That it or the machine does is right if others have too few runs in common with it.
+    """
+    rows = list(rows)
+    return any(
+        not trend.alone or len(row) == 1
+        for row, trends in zip(rows, find_trends(rows), strict=True)
+        for trend in trends.values()
+    )
+
+
+def _ended_early(row: Row) -> Row:
+    """Return the rounds of a row up to the first after which the command would end it."""
+    rounds = next(iter(row.values()))
+    for number in range(FEWEST_RUNS, len(rounds)):
+        some = list(rounds)[:number]
+        begun = {key: {name: slices[name] for name in some} for key, slices in row.items()}
+        if any(find_trends([begun], FALSE_TRENDS / 10 / ROWS)):
+            return begun
+    return row
+
+
+def _is_found(model: Model, rise: Rise, chance: random.Random) -> bool:
+    first = model.row(chance, rise)
+    return 0 in find_trends([first, *_rows(model, chance)[1:]])[0]

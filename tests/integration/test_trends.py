@@ -1,0 +1,57 @@
+"""Storages that slow down, in the report of a run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.integration.command import run
+
+SLEEPING = "milliseconds 20\n"
+"""So long that what else the machine does hardly matters."""
+CONTENDERS = f"""
+%import faulty
+<zodb steady>
+<slowing>
+{SLEEPING}<filestorage>
+path $scratch/steady.fs
+</filestorage>
+</slowing>
+</zodb>
+<zodb growing>
+<slowing>
+{SLEEPING}per-megabyte 20
+<filestorage>
+path $scratch/growing.fs
+</filestorage>
+</slowing>
+</zodb>
+<zodb tiring>
+<slowing>
+{SLEEPING}per-commit 4
+<mappingstorage>
+</mappingstorage>
+</slowing>
+</zodb>
+"""
+EFFORT = ("-c", "1", "--object-counts", "100", "-s", "1000", "-p", "7", "-n", "4", "-l", "2")
+
+
+def test_a_storage_that_slows_down_is_reported_and_not_measured_for_longer(tmp_path: Path) -> None:
+    (tmp_path / "x.conf").write_text(CONTENDERS)
+    done = run(tmp_path, "x.conf", "update", *EFFORT, "-o", "a.json")
+    assert done.status == 0, done.err
+    lines = done.out.splitlines()
+    assert [line for line in lines if line.startswith("growing: takes longer with time, ")]
+    assert [line for line in lines if line.startswith("tiring: takes longer during each run, ")]
+    assert "imprecise" not in done.out
+    assert "more minute" not in done.out
+    records = json.loads(run(tmp_path, "show", "a.json", "--format", "json").out)
+    assert {record["contender"]: record["trend"] for record in records} == {
+        "steady": None,
+        "growing": "from run to run",
+        "tiring": "within runs",
+    }
+    report = run(tmp_path, "report", "a.json", "-o", "a.html")
+    assert report.status == 0, report.err
+    assert "seconds since the start of the first run" in (tmp_path / "a.html").read_text()

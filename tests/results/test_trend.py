@@ -1,0 +1,211 @@
+"""Cells that take longer with time, and cells that do not."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from tests.results.test_comparison import in_rounds
+from tests.runs import cell, measured, run
+from zodbshootout.client.specification import LatencyLimit, ReplayedWorkload
+from zodbshootout.results.result import CellResult
+from zodbshootout.results.trend import FEWEST_RUNS, Trend, with_trends
+
+SLOWING = [3.3, 6.1, 9.2, 11.6, 14.4, 17.0, 19.9]
+"""The means of runs of a FileStorage that takes longer for each megabyte of its file."""
+
+
+def values(
+    means: Sequence[float], seed: int = 1, noise: float = 0.02, within: float = 1.0
+) -> list[list[float]]:
+    """Return runs of six noisy values; their last is *within* times as long as their first."""
+    chance = random.Random(seed)
+    return [
+        [mean * math.exp(chance.gauss(0, noise)) * within ** (turn / 5) for turn in range(6)]
+        for mean in means
+    ]
+
+
+def row(**runs: Sequence[Sequence[float]]) -> list[CellResult]:
+    """Return the results of contenders that were measured in turn."""
+    return [in_rounds(contender, values) for contender, values in runs.items()]
+
+
+def trends(results: Sequence[CellResult]) -> dict[str, Trend]:
+    """Return the trends that were found, by contender."""
+    return {result.cell.contender: result.trend for result in with_trends(results) if result.trend}
+
+
+def test_a_straight_line_through_the_means_of_runs_is_a_trend() -> None:
+    judged = trends(row(fs=values([1.0] * 7), slow=values(SLOWING, 2)))
+    assert judged.keys() == {"slow"}
+    assert judged["slow"].times == pytest.approx(6.0, rel=0.05)
+    assert judged["slow"].p_value < 0.001
+    assert not judged["slow"].within_runs
+    assert not judged["slow"].alone
+
+
+def test_a_trend_is_not_found_among_fewer_runs_than_four() -> None:
+    def slowing(runs: int) -> list[CellResult]:
+        return row(fs=values([1.0] * runs, noise=0.01), slow=values(SLOWING[:runs], 2, 0.01))
+
+    assert trends(slowing(FEWEST_RUNS)).keys() == {"slow"}
+    assert trends(slowing(FEWEST_RUNS - 1)) == {}
+
+
+def test_trap_38_drift_that_all_contenders_share_is_not_a_trend() -> None:
+    machine = [1.0, 1.3, 1.6, 1.9, 2.2, 2.5, 2.8]
+    assert trends(row(fs=values(machine), zeo=values(machine, 2), pg=values(machine, 3))) == {}
+
+
+def test_the_trend_is_of_the_contender_whose_own_times_have_changed() -> None:
+    slower, steady = values([1, 1.2, 1.4, 1.6, 1.8, 2.0, 2.2]), values([1.0] * 7, 2)
+    faster = values([2.2, 2.0, 1.8, 1.6, 1.4, 1.2, 1])
+    assert trends(row(a=slower, b=steady)).keys() == {"a"}
+    assert trends(row(a=steady, b=faster)) == {}
+    assert trends(row(a=steady, b=steady, c=faster)) == {}
+
+
+def test_a_contender_by_itself_may_have_its_trend_from_the_machine() -> None:
+    judged = trends(row(slow=values(SLOWING)))
+    assert judged["slow"].alone
+    assert judged["slow"].times == pytest.approx(6.0, rel=0.1)
+    walk = [1.0, 1.02, 1.06, 1.05, 1.10, 1.12, 1.11]
+    assert trends(row(slow=values(walk, noise=0.001))) == {}
+    assert trends(row(fs=values([1.0] * 7), slow=values(walk, noise=0.001))).keys() == {"slow"}
+
+
+def test_what_begins_anew_in_each_run_is_a_trend_within_runs() -> None:
+    judged = trends(row(fs=values([1.0] * 7), tired=values([1.0] * 7, 2, within=1.8)))
+    assert judged.keys() == {"tired"}
+    assert judged["tired"].within_runs
+    # The first value of a run is not counted: it may be longer for other reasons.
+    assert judged["tired"].times == pytest.approx(1.8**0.8, rel=0.1)
+    assert trends(row(tired=values([1.0] * 7, 2, within=1.8)))["tired"].alone
+
+
+def test_a_contender_is_not_blamed_for_others_that_become_faster_in_each_run() -> None:
+    assert trends(row(fs=values([1.0] * 7), pypy=values([1.0] * 7, 2, within=0.5))) == {}
+
+
+def test_drift_within_all_runs_that_contenders_share_is_not_a_trend() -> None:
+    assert trends(row(a=values([1.0] * 7, within=1.8), b=values([1.0] * 7, 2, within=1.8))) == {}
+
+
+def test_others_that_end_early_do_not_make_drift_of_the_machine_a_trend() -> None:
+    machine = [1.0] * 4 + [1.3] * 6
+    steady = values(machine, 3)
+    failed = values(machine, 2)[:4]
+    assert trends(row(a=values(machine), failed=failed, b=steady)) == {}
+    # Nor do they hide a trend.
+    slow = values([mean * (1 + 0.1 * n) for n, mean in enumerate(machine)])
+    judged = trends(row(slow=slow, failed=failed, b=steady))
+    assert judged.keys() == {"slow"}
+    assert judged["slow"].times == pytest.approx(1.9, rel=0.05)
+
+
+def test_contenders_that_take_longer_do_not_hide_each_other_among_steady_ones() -> None:
+    contenders = row(
+        fs=values([1.0] * 7),
+        slow=values(SLOWING, 2),
+        growing=values(SLOWING, 3),
+        pg=values([100.0] * 7, 4),
+    )
+    assert trends(contenders).keys() == {"slow", "growing"}
+
+
+def test_a_run_that_was_repeated_later_has_no_pairs_and_is_left_out() -> None:
+    fs, slow = row(fs=values([1.0] * 7), slow=values([*SLOWING[:6], 500.0], 2))
+    *others, last = slow.runs
+    repeated = run(*last.values, round="r-6", slices="6 7 8 9 10 11")
+    slow = replace(slow, runs=tuple(others)).with_run(repeated)
+    assert trends([fs, slow])["slow"].times == pytest.approx(17.0 / 3.3, rel=0.1)
+
+
+def test_a_trend_that_is_too_small_to_matter_is_not_reported() -> None:
+    def slower(part: float) -> list[CellResult]:
+        slow = [1 + part * number / 19 for number in range(20)]
+        return row(fs=values([1.0] * 20, noise=0.002), slow=values(slow, 2, 0.002))
+
+    assert trends(slower(0.04)) == {}
+    assert trends(slower(0.08)).keys() == {"slow"}
+
+
+def test_a_trend_that_is_significant_alone_may_not_be_among_many() -> None:
+    slow = row(fs=values([1.0] * 7), slow=values([1, 1.1, 1.2, 1.15, 1.3, 1.35, 1.4], 2))
+    assert trends(slow).keys() == {"slow"}
+    others = [
+        replace(result, cell=replace(result.cell, benchmark=f"other{number}"))
+        for number in range(50)
+        for result in row(fs=values([1.0] * 7, number), zeo=values([1.0] * 7, number + 50))
+    ]
+    assert trends([*slow, *others]) == {}
+
+
+def test_a_p_value_is_corrected_for_both_tests_of_a_cell() -> None:
+    means = [1.0, 1.3, 1.55, 1.85, 2.1]
+    across = row(fs=[[1.0]] * 5, slow=[[mean] for mean in means])
+    both = row(fs=[[1.0] * 3] * 5, slow=[[mean] * 3 for mean in means])
+    assert trends(both)["slow"].p_value == pytest.approx(2 * trends(across)["slow"].p_value)
+
+
+def test_only_independent_times_in_known_rounds_are_tested() -> None:
+    assert trends([measured(cell("add", "slow"), *values(SLOWING))]) == {}
+    in_bytes = [in_rounds("slow", values(SLOWING), unit="byte")]
+    assert trends(in_bytes) == {}
+    (slow,) = row(slow=values(SLOWING))
+    for more in ({"limit": LatencyLimit(99.0, 0.1)}, {"workload": ReplayedWorkload("plone")}):
+        parameters = replace(slow.cell.parameters, **more)
+        assert trends([replace(slow, cell=replace(slow.cell, parameters=parameters))]) == {}
+
+
+def test_values_without_noise_have_a_trend_or_none() -> None:
+    assert trends(row(fs=[[1.0] * 3] * 7, zeo=[[0.1] * 3] * 7)) == {}
+    rising = [[1.0 + number] * 3 for number in range(7)]
+    assert trends(row(fs=[[1.0] * 3] * 7, slow=rising))["slow"].times == pytest.approx(7.0)
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What the machine does in each slice, as logarithms that are added for all contenders."""
+
+    drift: Sequence[float]
+
+    def slow_down(self, result: CellResult) -> CellResult:
+        rounds = {
+            name: [math.exp(self.drift[6 * number + turn]) * slices[turn] for turn in slices]
+            for number, (name, slices) in enumerate(result.by_round.items())
+        }
+        return in_rounds(result.cell.contender, list(rounds.values()))
+
+
+def machines(most: float) -> st.SearchStrategy[Machine]:
+    """Return machines of any drift up to a logarithm."""
+    slices = st.lists(st.floats(-most, most), min_size=42, max_size=42)
+    return st.builds(Machine, slices)
+
+
+@given(machines(2.0), st.integers(0, 1000))
+def test_no_drift_that_all_contenders_share_makes_a_trend(machine: Machine, seed: int) -> None:
+    steady = row(fs=values([1.0] * 7, seed), zeo=values([3.0] * 7, seed + 1001))
+    assume(not trends(steady))
+    assert trends(list(map(machine.slow_down, steady))) == {}
+
+
+@given(machines(0.3), st.integers(0, 1000), st.floats(3.0, 9.0), st.booleans())
+def test_a_drift_that_all_contenders_share_changes_no_trend(
+    machine: Machine, seed: int, times: float, others: bool
+) -> None:
+    rising = [1 + (times - 1) * number / 6 for number in range(7)]
+    steady = {"fs": values([1.0] * 7, seed + 2002), "pg": values([2.0] * 7, seed + 3003)}
+    contenders = row(slow=values(rising, seed), **(steady if others else {"fs": steady["fs"]}))
+    before, after = trends(contenders), trends(list(map(machine.slow_down, contenders)))
+    assert before.keys() == after.keys() == {"slow"}
+    assert after["slow"].times == pytest.approx(before["slow"].times)
+    assert after["slow"].p_value == pytest.approx(before["slow"].p_value)

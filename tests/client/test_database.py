@@ -21,6 +21,7 @@ from zodbshootout.client.storage_info import (
     Sharing,
     StorageInfo,
 )
+from zodbshootout.client.tasks import inspect
 
 OURS = {name: version(name) for name in ("ZODB", "persistent", "BTrees", "transaction")}
 FS = "ZODB.FileStorage.FileStorage.FileStorage"
@@ -100,6 +101,17 @@ def test_a_temporary_storage_is_in_memory(wrapping: str, tmp_path: Path) -> None
     with opened(section, tmp_path, "%import tempstorage\n") as database:
         info = database.info()
     assert (info.promise, info.sharing) == ((Durability.IN_MEMORY, ""), Sharing.VOLATILE)
+
+
+def test_the_python_that_opens_a_storage_names_the_setting_of_a_persistent_cache(
+    tmp_path: Path,
+) -> None:
+    section = (
+        "%import relstorage\n<zodb x>\n<relstorage>\ncache-local-dir $here/c\n"
+        "<sqlite3>\ndata-dir $here/s\n</sqlite3>\n</relstorage>\n</zodb>\n"
+    )
+    info = inspect(Storage(section, names={"here": str(tmp_path)}))
+    assert info.persistent_cache.startswith("cache-local-dir: RelStorage ignores it")
 
 
 def test_a_database_is_read_only_if_the_storage_for_its_changes_is(tmp_path: Path) -> None:

@@ -122,6 +122,18 @@ def test_in_oracle_each_user_has_a_database_and_in_mysql_they_share_one() -> Non
     assert (len(oracle), len(mysql)) == (2, 1)
 
 
+@pytest.mark.parametrize(
+    ("uri", "setting"),
+    [
+        ("postgres://u:p@h:1/x", ""),
+        ("zeo://localhost:1", ""),
+        ("zeo://localhost:1?client=c", "client"),
+    ],
+)
+def test_a_uri_says_whether_a_cache_is_persistent(uri: str, setting: str) -> None:
+    assert contender(uri).info.persistent_cache == setting
+
+
 def test_a_uri_with_the_demostorage_parameter_is_volatile() -> None:
     assert contender("sqlite://?data_dir=x&demostorage=1").info.sharing is Sharing.VOLATILE
 

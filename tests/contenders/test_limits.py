@@ -147,6 +147,34 @@ def test_a_persistent_zeo_cache_serves_only_one_db(tmp_path: Path) -> None:
     assert refusal(zeo, SHARED) is None
 
 
+ZEO = "<zeoclient>\nserver localhost:1\n{}</zeoclient>\n"
+POSTGRESQL = "<relstorage>\n{}<postgresql>\ndriver psycopg2\n</postgresql>\n</relstorage>\n"
+LOCAL = "cache-local-dir $scratch/c\n"
+
+
+@pytest.mark.parametrize(
+    ("section", "setting"),
+    [
+        (FS, ""),
+        (ZEO.format(""), ""),
+        (ZEO.format("client c\n"), "client"),
+        (ZEO.replace("zeoclient", "clientstorage").format("cache-path c\n"), "cache-path"),
+        (POSTGRESQL.format(""), ""),
+        (POSTGRESQL.format(LOCAL), "cache-local-dir"),
+        (wrap("zlibstorage", POSTGRESQL.format(LOCAL)), "cache-local-dir"),
+        (SQLITE, ""),
+        (wrap("relstorage", LOCAL, *SQLITE.splitlines(keepends=True)[1:-1]),
+         "cache-local-dir: RelStorage ignores it with SQLite"),
+    ],
+)  # fmt: skip
+def test_a_contender_names_the_setting_of_a_persistent_cache(
+    section: str, setting: str, tmp_path: Path
+) -> None:
+    candidate = contender(f"%import ZEO\n{section}", tmp_path)
+    assert candidate.info.persistent_cache == setting
+    assert candidate.opened(StorageInfo()).info.persistent_cache == setting
+
+
 def test_a_wrapper_of_a_storage_for_one_db_refuses_several_processes(
     tmp_path: Path,
 ) -> None:

@@ -56,6 +56,7 @@ def persistent(name: str) -> str:
 CONTENDERS = {
     "pg_hp": postgresql("pg_hp", history=True),
     "pg_hf": postgresql("pg_hf", persistent("pg_hf")),
+    "pg_lost": postgresql("pg_lost", "cache-local-dir /proc/nonexistent/x"),
     "pg_mc": postgresql("pg_mc", *MEMCACHED),
     "pg_mc_python": postgresql("pg_mc_python", *PYTHON_MEMCACHED),
     "pg_pg8000_hp": postgresql("pg_pg8000_hp", driver="pg8000", history=True),
@@ -143,6 +144,10 @@ def test_every_server_driver_and_cache_is_measured(place: Path) -> None:
         hits = fact(results / f"{name}.json", "warm", "storage_cache_hits")
         assert isinstance(hits, int)
         assert hits > 0
+    served = "warm: the persistent cache (cache-local-dir) served"
+    lost = "can clients read and write it, and is it large enough?"
+    assert f"{served} 100% of the loads of pg_hf, my_hp; 0% of pg_lost: {lost}\n" in done.out
+    assert f"{served} 0% of the loads of sqlite_hf: RelStorage ignores it with SQLite" in done.out
     assert "reported as MySQL 5.7.44" in str(fact(results / "my_hf.json", "cold", "corrections"))
     assert "foreign keys" in str(fact(results / "my_hp.json", "cold", "corrections"))
     assert left_behind(place) == []

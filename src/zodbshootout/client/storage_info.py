@@ -212,8 +212,8 @@ class Advice:
 class StorageInfo:
     """Facts that decide how a contender can be measured, or that are recorded about it.
 
-    The section of a known storage determines the name, the sharing, whether it prefetches and
-    whether it is read only; all other fields need the open storage.
+    The section of a known storage determines the name, the sharing, whether it prefetches, whether
+    it is read only and whether its cache is persistent; all other fields need the open storage.
     """
 
     storage_name: str = "this storage"
@@ -247,6 +247,8 @@ class StorageInfo:
     """The modules that were imported when it was opened."""
     corrections: tuple[str, ...] = ()
     """The workarounds for flaws of the released package, in a few words each."""
+    persistent_cache: str = ""
+    """The setting by which a cache outlives the process; see ``StorageType.persistent_cache``."""
 
 
 class BrokenPlugin(Exception):  # noqa: N818

@@ -18,6 +18,7 @@ from zodbshootout.client.database import Database, section_of
 from zodbshootout.client.outcome import BadSection, Failed, Failure, Unsupported, describe
 from zodbshootout.client.specification import Parameters, Specification, Storage
 from zodbshootout.client.storage_info import StorageInfo
+from zodbshootout.client.storages import persistent_cache
 
 TASKS = frozenset({"inspect", "validate", "prepare"})
 """The functions of this module that another process may call."""
@@ -45,7 +46,9 @@ def inspect(storage: Storage) -> StorageInfo:
     before, others = set(sys.modules), peers()
     with Database(storage) as database:
         info = replace(database.info(), server_place=place_of(peers() - others))
-    return replace(info, modules=tuple(sorted(sys.modules.keys() - before)))
+    setting = persistent_cache(section_of(storage)) if storage.section else ""
+    modules = tuple(sorted(sys.modules.keys() - before))
+    return replace(info, modules=modules, persistent_cache=setting)
 
 
 def validate(storage: Storage) -> BadSection | None:

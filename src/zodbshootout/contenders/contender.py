@@ -28,6 +28,7 @@ from zodbshootout.client.storages import (
     StorageType,
     inner_sections,
     nested_sections,
+    persistent_cache,
     promise_of,
     sharing_of,
     type_of_section,
@@ -99,6 +100,7 @@ class Contender:
         known = replace(
             info,
             sharing=narrowest((self.info.sharing, info.sharing)),
+            persistent_cache=self.info.persistent_cache or info.persistent_cache,
             promise=self._kept_by_server(info.promise),
             server_place=Place.PRIVATE if is_private else info.server_place,
         )
@@ -369,6 +371,7 @@ def _info(section: Any, servers: Sequence[ServerSection]) -> StorageInfo:
         sharing=sharing_of(section),
         prefetches=_prefetches(chain),
         read_only=_is_read_only(section, servers),
+        persistent_cache=persistent_cache(section),
     )
 
 

@@ -76,7 +76,8 @@ METRICS = {metric.name: metric for metric in (OBJECTS, _SECONDS, _STDEV, *PERCEN
 DEFAULT_PERCENTILE = "p99"
 
 
-def _sum(result: CellResult, name: str) -> float | None:
+def total(result: CellResult, name: str) -> float | None:
+    """Return the count *name* of all runs, ``None`` if unknown."""
     counts = [run.get_metadata().get(name) for run in result.runs]
     return float(sum(counts)) if all(isinstance(count, int) for count in counts) else None
 
@@ -84,17 +85,15 @@ def _sum(result: CellResult, name: str) -> float | None:
 def per_iteration(result: CellResult, name: str) -> float | None:
     """Return the mean of the count *name* per iteration, timed or not, ``None`` if unknown."""
     count, timed, untimed = (
-        _sum(result, key) for key in (name, "iterations", "iterations_uncounted")
+        total(result, key) for key in (name, "iterations", "iterations_uncounted")
     )
     iterations = (timed or 0) + (untimed or 0)
     return count / iterations if count is not None and iterations else None
 
 
-def _hit_rate(result: CellResult) -> float | None:
-    hits, misses, loads = (
-        _sum(result, name) for name in ("storage_cache_hits", "storage_cache_misses", "loads")
-    )
-    requests = hits + misses if hits is not None and misses is not None else loads
+def hit_rate(result: CellResult, loads: str = "loads") -> float | None:
+    """Return the share of *loads*, a count, that the storage's cache served, if it is known."""
+    hits, requests = (total(result, name) for name in ("storage_cache_hits", loads))
     # ZEO's cache also counts ZEO's own look-ups.
     return min(1.0, hits / requests) if hits is not None and requests else None
 
@@ -109,6 +108,6 @@ COUNTS = (
     _event("conflicts", "Conflicts per iteration"),
     _event("resolutions", "Conflicts resolved per iteration"),
     _event("retries", "Transactions tried again, per iteration"),
-    Metric("hits", "Loads served by the storage's own cache", _hit_rate, better="", format=".0%"),
+    Metric("hits", "Loads served by the storage's own cache", hit_rate, better="", format=".0%"),
 )
 """Counts of events, each of which has a table in a whole report."""

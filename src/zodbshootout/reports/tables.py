@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from zodbshootout.client.outcome import State
 from zodbshootout.client.specification import Parameters, exactly
 from zodbshootout.errors import UserError
+from zodbshootout.reports.caches import cache_notes
 from zodbshootout.reports.comparison import (
     NOT_SIGNIFICANT,
     ColumnComparison,
@@ -367,6 +368,7 @@ def _remarks(cells: Sequence[Columned]) -> Iterator[str]:
         places = _places(restarted, _benchmarks(cells))
         yield f"{places}: servers restarted before each value"
     yield from _caches_left(cells)
+    yield from cache_notes(cells)
     yield from replay_notes(cells)
     yield from _warming_up(cells)
     yield from trend_notes(cells)

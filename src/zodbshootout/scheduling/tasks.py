@@ -137,6 +137,7 @@ class Tasks:
                 "stores_blobs": bool(info.stores_blobs),
                 "storage_classes": " over ".join(info.storage_classes),
                 "corrections": "; ".join(info.corrections),
+                "persistent_cache": info.persistent_cache,
                 **(info.python if environment else {}),
                 "environment": self.mask(environment.description) if environment else "",
                 "beside": contender.variant_of,

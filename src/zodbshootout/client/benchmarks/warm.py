@@ -42,5 +42,10 @@ class Warm(OpeningReading):
         database.reopen()
         return (PICKLE_CACHE,)
 
+    def check_hits(self, hits: int, loads: int) -> None:
+        self.count(cacheable_loads=loads)
+        if not self.client.parameters.crew.shared:
+            self.count(openings_without_hits=int(not hits))
+
 
 BENCHMARKS = (Warm,)

@@ -110,6 +110,14 @@ class StorageType:
         return ()
 
     @classmethod
+    def persistent_cache(cls, section: Any) -> str:  # noqa: ARG003
+        """Return the setting by which its cache outlives the process, or ``""``.
+
+        If the storage ignores the setting, the reason follows after a colon and a blank.
+        """
+        return ""
+
+    @classmethod
     def settle(cls, section: Any) -> None:
         """Set what *section* leaves to chance, right before it is opened."""
 
@@ -275,6 +283,13 @@ def promise_of(section: Any) -> Promise:
     kind = type_of_section(section)
     keeping = () if kind is StorageType else kind.keeping_sections(section)
     return weakest(map(promise_of, keeping)) if keeping else (kind.durability, "")
+
+
+def persistent_cache(section: Any) -> str:
+    """Return the first :meth:`StorageType.persistent_cache` of *section* and those within it."""
+    nested = nested_sections(section)
+    settings = (type_of_section(inner).persistent_cache(inner) for inner in nested)
+    return next(filter(None, settings), "")
 
 
 def settle(section: Any) -> None:

@@ -58,8 +58,9 @@ _MEMCACHED_DISTRIBUTIONS = {
     "memcache": ("python-memcached",),
 }
 """The package with the client library, by ``cache-module-name``."""
+_SQLITE_SECTION = "relstorage.config.Sqlite3AdapterFactory"
 _TWO_DRIVERS = {
-    "relstorage.config.Sqlite3AdapterFactory": "sqlite3",
+    _SQLITE_SECTION: "sqlite3",
     "relstorage.config.MySQLAdapterFactory": "MySQLdb",
     "sqlite": "sqlite3",
     "mysql": "MySQLdb",
@@ -148,6 +149,13 @@ class RelStorageType(StorageType):
         there = sorted(name for name in known if known[name]) or sorted(known)
         advice = advice or f"there are {', '.join(there)}"
         return f"driver {driver}", f"there is no driver {driver!r}; {advice}"
+
+    @classmethod
+    def persistent_cache(cls, section: Any) -> str:
+        if not getattr(section.config, "cache_local_dir", None):  # URIs have no such parameter
+            return ""
+        is_sqlite = _SQLITE_SECTION in class_names(type(section.config.adapter))
+        return f"cache-local-dir{': RelStorage ignores it with SQLite' if is_sqlite else ''}"
 
     @classmethod
     def settle(cls, section: Any) -> None:

@@ -53,8 +53,12 @@ class ClientStorageType(StorageType):
 
     @classmethod
     def limits(cls, section: Any) -> Sequence[Limit]:
-        has_file = any(getattr(section.config, name, None) for name in ("client", "cache_path"))
-        return [_ONE_LOOP, _ONE_DB_FOR_A_FILE] if has_file else [_ONE_LOOP]
+        return [_ONE_LOOP, *([_ONE_DB_FOR_A_FILE] if cls.persistent_cache(section) else [])]
+
+    @classmethod
+    def persistent_cache(cls, section: Any) -> str:
+        names = (name for name in ("client", "cache_path") if getattr(section.config, name, None))
+        return next(names, "").replace("_", "-")
 
     @classmethod
     def requirements(cls, section: Any) -> Sequence[Requirement]:

@@ -1,0 +1,78 @@
+"""Notes on the share of loads that the caches of storages served."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from zodbshootout.reports.headings import Columned
+from zodbshootout.reports.metrics import hit_rate, total
+from zodbshootout.results.result import CellResult
+
+SMALL_SHARE = 0.9
+"""The share of the loads that a cache could serve below which a note asks for the reason."""
+
+_Columns = dict[str, list[CellResult]]
+"""Results of one benchmark, by column."""
+
+
+def cache_notes(cells: Sequence[Columned]) -> Iterator[str]:
+    """Yield the shares that persistent caches served, and the small shares of other caches.
+
+    Only a persistent cache can serve the loads of a DB that was just opened.
+    """
+    persistent: dict[tuple[str, str], _Columns] = {}
+    others: dict[str, _Columns] = {}
+    for column, result in cells:
+        if _share(result) is None:
+            continue
+        benchmark = result.cell.benchmark
+        if total(result, "openings_without_hits") is None:
+            others.setdefault(benchmark, {}).setdefault(column, []).append(result)
+        elif setting := result.metadata.get("persistent_cache"):
+            columns = persistent.setdefault((benchmark, str(setting)), {})
+            columns.setdefault(column, []).append(result)
+    for (benchmark, setting), columns in persistent.items():
+        name, _, flaw = setting.partition(": ")
+        reason = flaw or "can clients read and write it, and is it large enough?"
+        few = any(map(_is_small, columns.values()))
+        served = f"{benchmark}: the persistent cache ({name}) served {_listed(columns)}"
+        yield f"{served}: {reason}" if few else served
+    for benchmark, columns in others.items():
+        small = {column: results for column, results in columns.items() if _is_small(results)}
+        if small:
+            yield (
+                f"{benchmark}: the storage's cache served {_listed(small)}: is it too small for "
+                "these objects?"
+            )
+
+
+def _share(result: CellResult) -> float | None:
+    return hit_rate(result, "cacheable_loads")
+
+
+def _shares(results: Sequence[CellResult]) -> list[float]:
+    return sorted(share for result in results if (share := _share(result)) is not None)
+
+
+def _is_small(results: Sequence[CellResult]) -> bool:
+    return _shares(results)[0] < SMALL_SHARE
+
+
+def _listed(columns: Mapping[str, Sequence[CellResult]]) -> str:
+    """Return the shares in words; columns with the same share are joined."""
+    by_share: dict[str, list[str]] = {}
+    for column, results in columns.items():
+        shares = [f"{share:.0%}" for share in _shares(results)]
+        extremes = " to ".join(dict.fromkeys([shares[0], shares[-1]]))
+        by_share.setdefault(extremes, []).append(f"{column}{_lost(results)}")
+    first, *rest = (f"{share} of {', '.join(names)}" for share, names in by_share.items())
+    return "; ".join([first.replace(" of ", " of the loads of ", 1), *rest])
+
+
+def _lost(results: Sequence[CellResult]) -> str:
+    """Return how often a persistent cache served nothing, unless that is always or never."""
+    lost, openings = (
+        sum(total(result, name) or 0.0 for result in results)
+        for name in ("openings_without_hits", "iterations")
+    )
+    return f" (nothing in {lost:.0f} of {openings:.0f} openings)" if 0 < lost < openings else ""

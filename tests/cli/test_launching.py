@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import repeat
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from zodbshootout.cli.options import parse
 from zodbshootout.client.masking import Mask
 from zodbshootout.client.outcome import Failed, Failure, State
 from zodbshootout.client.specification import Storage
-from zodbshootout.client.storage_info import Advice, Requirement, StorageInfo
+from zodbshootout.client.storage_info import Advice, Requirement, Sharing, StorageInfo
 from zodbshootout.scheduling.result_store import Observer
 from zodbshootout.workers.launch import TimeLimit
 from zodbshootout.workers.worker import LEAKS_PREFIX
@@ -32,6 +33,8 @@ class FakeForkServers:
     cannot_start: Failure | None = None
     opening: TimeLimit = OPENING
     inspected: list[str] = field(default_factory=list)
+    roots: Iterator[str] = field(default_factory=lambda: repeat(""))
+    """The serials of the roots that the storages have, one after the other."""
 
     @property
     def launcher(self) -> FakeForkServers:
@@ -47,7 +50,7 @@ class FakeForkServers:
         self.inspected.append(storage.section)
         if storage.section in self.failures:
             raise Failed(self.failures[storage.section])
-        return INFO
+        return replace(INFO, new_root=next(self.roots))
 
 
 def inspect_with(
@@ -66,6 +69,20 @@ def test_every_contender_is_opened_once_and_a_failure_stops_no_other() -> None:
     assert fork_servers.inspected == ["a", "b", "c"]
     assert failures == {"b": "cannot be opened: OSError: no"}
     assert info == {"a": INFO, "c": INFO}
+
+
+@pytest.mark.parametrize(
+    ("roots", "in_memory"),
+    [([""], False), (["1", "1"], False), (["1", ""], False), (["1", "2"], True)],
+)
+def test_a_storage_that_has_a_new_root_in_each_process_is_in_memory(
+    roots: Sequence[str], in_memory: bool
+) -> None:
+    fork_servers: Any = FakeForkServers(roots=iter(roots))
+    _, opened = inspect_all([contender("a")], {}, fork_servers, Observer())
+    assert fork_servers.inspected == ["a"] * len(roots)
+    assert opened["a"].info.sharing is (Sharing.VOLATILE if in_memory else Sharing.CONCURRENT)
+    assert opened["a"].storage.in_memory is in_memory
 
 
 def test_a_contender_without_its_server_is_not_opened() -> None:

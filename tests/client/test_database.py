@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from ZODB.blob import Blob
+from ZODB.MappingStorage import MappingStorage
 
 from zodbshootout.client import storages
 from zodbshootout.client.database import Database
@@ -133,6 +134,23 @@ def test_a_database_of_an_unknown_storage_knows_no_caches(
         unknown, *_ = database.caches_left()
         assert unknown == "unknown: foreign.ForeignStorage"
         assert database.info().promise == (Durability.UNKNOWN, "ForeignStorage")
+
+
+@pytest.mark.parametrize(
+    ("section", "is_unclear"),
+    [("<foreign-memory/>\n", True), (f"<foreign>\n{FILESTORAGE}</foreign>\n", False)],
+)
+def test_the_serial_of_an_empty_root_is_known_if_it_is_unclear_who_sees_the_data(
+    section: str, is_unclear: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[1]))
+    monkeypatch.setattr("foreign.MemoryStorage._kept", MappingStorage())
+    with opened(section, tmp_path, "%import foreign\n") as database:
+        assert bool(database.info().new_root) is is_unclear
+        assert database.info().new_root == database.info().new_root
+        with database.db.transaction() as connection:
+            connection.root()["theirs"] = 1
+        assert not database.info().new_root
 
 
 def test_a_reopened_database_has_another_db(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import signal
 import time
 import tracemalloc
 from collections import Counter
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -41,6 +41,7 @@ from zodbshootout.client.protocol import SystemClock
 from zodbshootout.client.session import StretchTimer
 from zodbshootout.client.specification import ClientKind, Parameters, Storage
 from zodbshootout.client.tasks import populate
+from zodbshootout.crews.crew import Crew
 from zodbshootout.crews.local import CrewPlan, ProcessCrew
 
 
@@ -334,6 +335,24 @@ def test_an_unknown_wrapper_of_a_storage_in_memory_keeps_its_data_if_read_cold(
     with CrewPlan(benchmarks()["cold"], of, lambda: Database(specification)).started() as crew:
         samples = [crew.measure(1), crew.measure(1)]
     assert [sample.counts["loads"] for sample in samples] == [3, 3]
+
+
+@pytest.mark.parametrize("name", ["cold", "update"])
+def test_a_database_in_memory_is_filled_by_the_client_that_opens_it(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[1]))
+    section = "%import foreign\n<zodb x>\n<foreign-memory/>\n</zodb>\n"
+    of = parameters(size=1, objects=2, unit=ClientKind.PROCESS)
+
+    def started(specification: Storage) -> AbstractContextManager[Crew]:
+        return CrewPlan(benchmarks()[name], of, lambda: Database(specification)).started()
+
+    with pytest.raises(Failed, match="the database lacks the objects"), started(Storage(section)):
+        pass
+    with started(Storage(section, in_memory=True)) as crew:
+        assert crew.measure(2).iterations == 2
+        crew.verify()
 
 
 class Nothing(Benchmark):

@@ -5,10 +5,12 @@ from __future__ import annotations
 import itertools
 import re
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from ZODB.serialize import referencesf
 from ZODB.utils import p64, u64
 
 from tests.fakes import (
@@ -282,6 +284,23 @@ def test_a_small_cache_is_measured_and_the_loads_that_it_could_serve_are_counted
     assert sample.counts.get("openings_without_hits") == (
         None if not reopened else done if share == 0 else 0
     )
+
+
+class CollectingStorage(FakeStorage):
+    """A storage that removes at once what nothing refers to any longer."""
+
+    def tpc_finish(self, transaction: Any, func: Any = lambda tid: None) -> Any:
+        tid = super().tpc_finish(transaction, func)
+        self.pack(time.time() + 60, referencesf)
+        return tid
+
+
+def test_add_accepts_a_storage_that_removes_garbage_at_once(clock: FakeClock) -> None:
+    of = parameters()
+    with plan(benchmarks()["add"], CollectingStorage(clock), of, clock).started() as crew:
+        for _ in range(3):
+            crew.measure(2)
+        crew.verify()
 
 
 def test_equal_contents_of_uncounted_iterations_are_kept_once() -> None:

@@ -18,7 +18,8 @@ from pathlib import Path
 from zodbshootout.cli.options import Options
 from zodbshootout.client.masking import Mask
 from zodbshootout.client.outcome import Failed, Failure, State
-from zodbshootout.client.storage_info import StorageInfo, installed_versions
+from zodbshootout.client.specification import Storage
+from zodbshootout.client.storage_info import Sharing, StorageInfo, installed_versions
 from zodbshootout.config.configuration import path_of
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.contenders.making import Maker
@@ -31,7 +32,7 @@ from zodbshootout.scheduling.result_store import Observer
 from zodbshootout.servers.dask import ROOM
 from zodbshootout.servers.running import RunningServers
 from zodbshootout.workers.environment import worker_environment
-from zodbshootout.workers.launch import ForkServers, Launcher, TimeLimit
+from zodbshootout.workers.launch import ForkServer, ForkServers, Launcher, TimeLimit
 from zodbshootout.workers.worker import LEAKS_PREFIX, PROFILE_PREFIX
 
 PATIENCE = 5.0
@@ -160,6 +161,8 @@ def _inspect(contender: Contender, fork_servers: ForkServers) -> StorageInfo | F
         return error.failure
     try:
         info = fork_server.inspect(contender.storage)
+        if _is_in_memory(info, contender.storage, fork_server):
+            info = replace(info, sharing=Sharing.VOLATILE)
     except Failed as error:
         cause, detail = error.failure.cause, error.failure.detail
         if contender.installation and cause.startswith(_MISSING_DRIVER):
@@ -173,6 +176,11 @@ def _inspect(contender: Contender, fork_servers: ForkServers) -> StorageInfo | F
         return Failure(f"cannot be opened: {cause}{f'; {advice}' if advice else ''}", detail)
     # Only the Python of the environment has these modules for certain.
     return replace(info, modules=()) if contender.environment else info
+
+
+def _is_in_memory(info: StorageInfo, storage: Storage, fork_server: ForkServer) -> bool:
+    """Return whether another process does not find the root object that one has created."""
+    return bool(info.new_root) and fork_server.inspect(storage).new_root not in {"", info.new_root}
 
 
 def launcher_for(options: Options, variants: Variants, observer: Observer) -> Launcher:

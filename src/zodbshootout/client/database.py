@@ -173,7 +173,17 @@ class Database:
             versions=self._versions(),
             python=_python(),
             corrections=tuple(text for layer in self._stack for text in layer.corrections()),
+            new_root=self._new_root(),
         )
+
+    def _new_root(self) -> str:
+        """Return the serial of the root if it is empty and the storage with the data is unknown."""
+        # Reading an empty SQLite database would leave statistics in it, see tasks.prepare().
+        if not any(type(layer) is StorageType and not layer.inner for layer in self._written_to):
+            return ""
+        with self.db.transaction() as connection:
+            root = connection.root()
+            return "" if len(root) else root._p_serial.hex()
 
     @property
     def retry_flaw(self) -> str | None:
@@ -182,7 +192,9 @@ class Database:
 
     @property
     def sharing(self) -> Sharing:
-        """The number of DBs that can share the data, by the types of the open storages."""
+        """The number of DBs that can share the data."""
+        if self.specification.in_memory:
+            return Sharing.VOLATILE
         return narrowest(layer.sharing for layer in self._written_to)
 
     @property

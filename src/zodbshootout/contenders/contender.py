@@ -104,7 +104,8 @@ class Contender:
             promise=self._kept_by_server(info.promise),
             server_place=Place.PRIVATE if is_private else info.server_place,
         )
-        return replace(self, info=known)
+        storage = replace(self.storage, in_memory=known.sharing is Sharing.VOLATILE)
+        return replace(self, info=known, storage=storage)
 
     def _kept_by_server(self, promise: Promise) -> Promise:
         """Return the promise of the storage in its private ZEO server, if it is behind that one."""

@@ -26,6 +26,7 @@ from persistent.mapping import PersistentMapping
 
 from zodbshootout.client.data.btrees import btree_class
 from zodbshootout.client.data.records import BLOCK, Class, Document, Item, Tally, payload
+from zodbshootout.client.outcome import CheckFailed
 from zodbshootout.client.specification import MappingType, Parameters
 
 Root = MutableMapping[str, Any]
@@ -129,9 +130,15 @@ def name(dataset: Dataset, parameters: Parameters, client: int, number: int = 0)
 def find(root: Root, dataset: Dataset, parameters: Parameters, client: int, number: int = 0) -> Any:
     """Return a client's set *number*.
 
-    :raises KeyError: if :func:`make` has not made it
+    :raises CheckFailed: if it is not there
     """
-    return root[TOP][name(dataset, parameters, client, number)]
+    ours, key = root.get(TOP, {}), name(dataset, parameters, client, number)
+    if key not in ours:
+        raise CheckFailed(
+            "the database lacks the objects that were written for this benchmark: another process "
+            "has removed them, or each process sees only what it has written itself"
+        )
+    return ours[key]
 
 
 def top(root: Root) -> Any:

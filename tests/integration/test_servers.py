@@ -334,6 +334,8 @@ def test_zeo_supports_ssl_and_persistent_caches(place: Path) -> None:
     assert states["persistent", "warm"] == ("measured", "")
     hits = metadata_of(place / "a.d" / "persistent.json", "warm")["storage_cache_hits"]
     assert int(str(hits)) >= OBJECTS
+    served = "warm: the persistent cache (client) served 100% of the loads of persistent\n"
+    assert served in done.out
     assert list(place.glob("mine-*.zec"))
     assert left_behind(place) == []
 

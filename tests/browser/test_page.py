@@ -431,7 +431,7 @@ def test_what_hardly_matters_of_the_differences_is_folded(
         assert shown.page.get_by_text("d: fs against zeo").is_visible()
         folded = shown.page.get_by_text("e: fs against zeo").first
         assert not folded.is_visible()
-        shown.page.locator("summary:visible", has_text="Other differences: 3").click()
+        shown.page.locator("summary:visible", has_text="Other differences (3)").click()
         assert folded.is_visible()
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from tests.reports.swept import CLIENTS, ITERATIONS, SWEPT, swept
 from tests.reports.test_text import FOUR, noisy_run
+from tests.results.test_comparison import in_rounds, noisy
 from tests.runs import cell, measured
 from zodbshootout.client.specification import CrewShape, Parameters
 from zodbshootout.reports.charts import MetricCharts, distributions, knee_of
@@ -277,6 +278,22 @@ def test_a_report_begins_with_facts_verdicts_and_a_matrix_of_ratios() -> None:
     assert [entry.text for entry in whole.matrix.rows[0].entries] == [
         "0.50×", "0.25×", "0.12×", "0.062×",
     ]  # fmt: skip
+
+
+def test_a_report_has_a_matrix_for_each_contender_that_can_be_the_baseline() -> None:
+    shared = {"add": ("fs", "zeo"), "cold": ("zeo", "pg"), "hot": ("memory",)}
+    results = [
+        in_rounds(name, noisy(at, slower=1 + at), benchmark)
+        for benchmark, names in shared.items()
+        for at, name in enumerate(names)
+    ]
+    whole = whole_report([ResultSet(results)])
+    assert [whole.baseline, *(each.baseline for each in whole.alternatives)] == ["fs", "zeo", "pg"]
+    for each in whole.alternatives:
+        other = whole_report([ResultSet(results)], each.baseline)
+        assert (each.verdicts, each.matrix) == (other.verdicts, other.matrix)
+        assert (each.tables, each.notes) == (other.tables, other.notes)
+    assert not whole_report([ResultSet(results[:1])]).alternatives
 
 
 def test_a_report_on_one_contender_has_its_label_as_title_and_no_matrix() -> None:

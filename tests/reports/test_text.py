@@ -246,6 +246,7 @@ def test_a_note_gives_the_cause_of_imprecise_figures_and_a_remedy() -> None:
     )
     assert minutes
     assert minutes[1] == minutes[2]
+    assert " --append 'two words.json' --at-most " in shown("two words.json")
     assert shown(None, duration=2000.0).endswith(
         "; it would take more than 10 hours: a quieter machine is needed"
     )

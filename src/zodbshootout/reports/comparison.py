@@ -259,7 +259,7 @@ def _other_differences(comparison: Comparison) -> Iterator[Listing]:
     """Yield the differences that :func:`_differences` leaves out, if there are any."""
     others = _by_importance(comparison.differences)[MAX_DIFFERENCES:]
     if others:
-        yield Listing(f"Other differences: {len(others)}", "\n".join(others))
+        yield Listing(f"Other differences ({len(others)})", "\n".join(others))
 
 
 def _by_importance(differences: Sequence[str]) -> list[str]:

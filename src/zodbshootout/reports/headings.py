@@ -95,7 +95,7 @@ def with_work(caption: str, results: Sequence[CellResult], axis: str = "") -> st
 def _work(result: CellResult, axis: str) -> str:
     """Return the work of an iteration, or that as a multiple of the number of objects, ``n``."""
     work, objects = result.work_per_iteration, result.cell.parameters.objects
-    if axis != OBJECTS_AXIS or work == 1:
+    if axis != OBJECTS_AXIS or work == 1 or not objects:
         return f"{work:.0f}"
     return "n" if work == objects else f"{work / objects:.2g} n"
 

@@ -80,7 +80,6 @@ def whole_report(
     footnotes = Footnotes.of(cells)
     main = _compared(result_sets, baseline, footnotes)
     timed = [(column, result) for column, result in cells if result.timed]
-    compared = dict.fromkeys(side for part in main.parts for side in part.sides)
     sections = [
         _by_benchmark(timed, columns, ceiling),
         Report(title=WHICH_IS_FASTER, parts=main.parts),
@@ -96,9 +95,7 @@ def whole_report(
         facts=list(_facts_of_run(result_sets, [result for _, result in timed])),
         promises=promises(cells),
         parts=Report(parts=sections).without_charts,
-        alternatives=[
-            _compared(result_sets, name, footnotes) for name in compared if name != main.baseline
-        ],
+        alternatives=list(_alternatives(result_sets, main, footnotes)) if main.matrix else [],
     )
 
 
@@ -117,6 +114,16 @@ def _compared(
         ],
         baseline=", ".join(dict.fromkeys(columns.base for columns in comparisons)),
     )
+
+
+def _alternatives(
+    result_sets: Sequence[ResultSet], main: Report, footnotes: Footnotes
+) -> Iterator[Report]:
+    """Yield what depends on the baseline for each other one that can be compared with anything."""
+    names = dict.fromkeys(column for column, result in in_columns(result_sets) if result.timed)
+    for name in names:
+        if name != main.baseline and (report := _compared(result_sets, name, footnotes)).matrix:
+            yield report
 
 
 def _by_benchmark(timed: Sequence[Columned], columns: Sequence[str], ceiling: str | None) -> Report:

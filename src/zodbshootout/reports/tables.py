@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -475,7 +476,7 @@ def _remedy(results: ResultSet, baseline: str | None, precision: float) -> Itera
             if any(result.precision for result in results.results)
             else f"-p {runs}"
         )
-        how = f": --append {results.path} {effort}" if results.path else ""
+        how = f": --append {shlex.quote(str(results.path))} {effort}" if results.path else ""
         yield f"{in_minutes(minutes)}{how}"
 
 

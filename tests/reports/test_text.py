@@ -176,6 +176,9 @@ def test_a_note_says_what_the_benchmarks_in_the_table_read_from_or_do() -> None:
     )
     assert f"\n{note}\n" in printed(results)
     legends = {name: benchmark.legend for name, benchmark in benchmarks().items()}
+    assert "\ncold, load: from the server or the file, the client's caches empty\n" in printed(
+        [measured(cell(name, "fs"), [1.0]) for name in ("cold", "load")]
+    )
     assert all(legends.values())
     assert not any(set(legend) & set(";:.") for legend in legends.values())
 

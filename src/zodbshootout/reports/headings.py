@@ -173,9 +173,12 @@ def title_of(result: CellResult, axis: str = "") -> str:
 def legend(names: Iterable[str]) -> Iterator[str]:
     """Yield a line on what the named benchmarks have on the clock or read from, if it is known."""
     known = benchmarks()
-    legends = {name: known[name].legend for name in names if name in known}
-    if listed := [f"{name}: {words}" for name, words in legends.items() if words]:
-        yield "; ".join(listed)
+    legends: dict[str, list[str]] = {}
+    for name in names:
+        if name in known and known[name].legend:
+            legends.setdefault(known[name].legend, []).append(name)
+    if legends:
+        yield "; ".join(f"{', '.join(listed)}: {words}" for words, listed in legends.items())
 
 
 def extent(result: CellResult) -> tuple[float, ...]:

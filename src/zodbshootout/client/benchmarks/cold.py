@@ -16,6 +16,7 @@ def check_cold(hits: int) -> None:
 class ColdReading(OpeningReading):
     """Reads each set once after emptying every client-side cache."""
 
+    legend = "from the server or the file, the client's caches empty"
     cold = True
     topic = FROM_DATABASE
 
@@ -59,7 +60,6 @@ class Cold(ColdReading):
 
     name = "cold"
     title = "Read {objects} Cold Objects"
-    legend = "from the server or the file, the client's caches empty"
 
     def check_hits(self, hits: int, loads: int) -> None:  # noqa: ARG002
         check_cold(hits)
@@ -70,7 +70,7 @@ class PrefetchCold(ColdReading):
 
     name = "prefetch_cold"
     title = "Read {objects} Cold Prefetched Objects"
-    legend = "as cold, after a prefetch of all objects"
+    legend = "by a prefetch of all objects, the client's caches empty"
 
     @classmethod
     def refusal(cls, info: StorageInfo, parameters: Parameters) -> str | None:

@@ -143,7 +143,7 @@ class Conflicts(Conflicting):
 
     name = "conflicts"
     title = "Conflicting Updates in {objects} Objects"
-    legend = "change objects that all clients change, commit, repeat after a conflict"
+    legend = "change what all clients change, commit, repeat after a conflict"
     dataset = Dataset.CONFLICTS
     step = 2
 
@@ -176,7 +176,7 @@ class ConflictsMap(Conflicts):
 
     name = "conflicts_map"
     title = "Conflicting Updates in a BTree of {objects}"
-    legend = "as conflicts, and assign the objects to their keys"
+    legend = "put again what all clients put, commit, repeat after a conflict"
 
     @classmethod
     def fitted(cls, parameters: Parameters) -> Parameters:

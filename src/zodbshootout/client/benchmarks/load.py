@@ -14,7 +14,6 @@ class Load(ColdReading):
 
     name = "load"
     title = "Load {objects} Cold Records One by One"
-    legend = "as cold, by the storage's load alone"
     between = None  # type: ignore[assignment]
 
     @classmethod

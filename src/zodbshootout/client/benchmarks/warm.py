@@ -15,7 +15,7 @@ class Warm(OpeningReading):
 
     name = "warm"
     title = "Read {objects} Warm Objects"
-    legend = "from a persistent or shared cache, else as cold"
+    legend = "from a persistent or shared cache, else from the server or the file"
     topic = FROM_CACHE
 
     @classmethod

@@ -374,26 +374,15 @@ def _logs_of_pairs(base: _Round, new: _Round) -> list[float]:
     return [math.log(base[number] / new[number]) for number in base if number in new]
 
 
-def _by_round(result: CellResult) -> Mapping[object, _Round]:
-    """Return the values of each round, by the name of the round.
-
-    Runs whose rounds or slices are unknown count as rounds of their own, with unique names.
-    """
-    rounds: dict[object, dict[int, float]] = {}
-    for run in result.runs:
-        metadata = run.get_metadata()
-        name = metadata.get("round")
-        slices = [int(number) for number in str(metadata.get("slices") or "").split()]
-        if isinstance(name, str) and len(slices) == len(run.values):
-            rounds.setdefault(name, {}).update(zip(slices, run.values, strict=True))
-        else:
-            rounds[object()] = dict(enumerate(run.values))
-    return rounds
+def _by_round(result: CellResult) -> Mapping[str, _Round]:
+    """Return the values by round, each run being a round of its own if none is known."""
+    runs = enumerate(result.runs)
+    return result.by_round or {f"{id(result)}-{n}": dict(enumerate(run.values)) for n, run in runs}
 
 
-def _commands(rounds: Iterable[object]) -> set[str]:
+def _commands(rounds: Iterable[str]) -> set[str]:
     """Return the parts of rounds' names that stand for the runs of the command."""
-    return {name.rpartition("-")[0] for name in rounds if isinstance(name, str)}
+    return {name.rpartition("-")[0] for name in rounds}
 
 
 _FACTS = (

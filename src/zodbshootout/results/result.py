@@ -243,12 +243,13 @@ class CellResult:
     @cached_property
     def by_round(self) -> dict[str, dict[int, float]]:
         """The values by the name of the round and the number of the slice, if these are known."""
-        rounds = {}
+        rounds: dict[str, dict[int, float]] = {}
         for run in self.runs:
             metadata = run.get_metadata()
             slices = [int(number) for number in str(metadata.get("slices", "")).split()]
             if "round" in metadata and len(slices) == len(run.values):
-                rounds[str(metadata["round"])] = dict(zip(slices, run.values, strict=True))
+                values = rounds.setdefault(str(metadata["round"]), {})
+                values.update(zip(slices, run.values, strict=True))
         return rounds
 
     @cached_property

@@ -142,12 +142,14 @@ def _ratios(pairs: Sequence[Pair], verdict: Verdict) -> str:
     if verdict not in SIGNIFICANT:
         return ""
     values = sorted(pair.speed.value for pair in pairs)
-    sign = "×"
-    if pairs[0].base.paced:
-        sign = " times"
-        values = values if verdict is Verdict.FASTER else [1 / value for value in values[::-1]]
+    if not pairs[0].base.paced:
+        return " to ".join(
+            dict.fromkeys(f"{multiple(value)}×" for value in (values[0], values[-1]))
+        )
+    if verdict is Verdict.SLOWER:
+        values = [1 / value for value in values[::-1]]
     ends = dict.fromkeys(multiple(value) for value in (values[0], values[-1]))
-    return f"{f'{sign} to '.join(ends)}{sign}"
+    return f"{' to '.join(ends)} times"
 
 
 def _overloaded(results: Iterable[CellResult]) -> Iterator[str]:

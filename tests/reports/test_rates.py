@@ -17,10 +17,11 @@ from zodbshootout.client.protocol import Latencies
 from zodbshootout.client.specification import LatencyLimit
 from zodbshootout.reports import text
 from zodbshootout.reports.comparison import ColumnComparison, comparison_report
+from zodbshootout.reports.footnotes import OVERLOADED
 from zodbshootout.reports.headings import ResultSet
 from zodbshootout.reports.report import Kind
 from zodbshootout.reports.sections import whole_report
-from zodbshootout.reports.tables import OVERLOADED, make_report
+from zodbshootout.reports.tables import make_report
 from zodbshootout.results.comparison import Verdict, compare, rounds_needed
 from zodbshootout.results.result import CellResult
 from zodbshootout.workers.summary import histogram

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from tests.results.test_comparison import in_rounds
 from tests.runs import cell, measured, run
 from zodbshootout.client.specification import LatencyLimit, ReplayedWorkload
-from zodbshootout.results.result import CellResult
-from zodbshootout.results.trend import FEWEST_RUNS, Trend, with_trends
+from zodbshootout.results.result import CellResult, Trend
+from zodbshootout.results.trend import FEWEST_RUNS, with_trends
 
 SLOWING = [3.3, 6.1, 9.2, 11.6, 14.4, 17.0, 19.9]
 """The means of runs of a FileStorage that takes longer for each megabyte of its file."""

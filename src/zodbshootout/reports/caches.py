@@ -1,10 +1,10 @@
-"""Notes on the share of loads that the caches of storages served."""
+"""Notes on caches: the share of loads that they served, and those that cold reads found filled."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from zodbshootout.reports.headings import Columned
+from zodbshootout.reports.headings import Columned, benchmarks_of
 from zodbshootout.reports.metrics import hit_rate, total
 from zodbshootout.results.result import CellResult
 
@@ -44,6 +44,22 @@ def cache_notes(cells: Sequence[Columned]) -> Iterator[str]:
                 f"{benchmark}: the storage's cache served {_listed(small)}: is it too small for "
                 "these objects?"
             )
+
+
+def caches_left(cells: Sequence[Columned]) -> Iterator[str]:
+    """Return a line that names the caches which cold reads may have been served from."""
+    uncleared = [(column, result) for column, result in cells if result.uncleared_caches]
+    caches: dict[str, dict[str, None]] = {}
+    for column, result in uncleared:
+        for cache in result.uncleared_caches.split(", "):
+            caches.setdefault(cache, {})[column] = None
+    if caches:
+        names = benchmarks_of(uncleared)
+        listed = "; ".join(f"{cache} ({', '.join(columns)})" for cache, columns in caches.items())
+        yield (
+            f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} not from disk: "
+            f"still in memory were these caches: {listed}"
+        )
 
 
 def _share(result: CellResult) -> float | None:

@@ -44,6 +44,11 @@ def in_columns(result_sets: Iterable[ResultSet]) -> list[Columned]:
     ]
 
 
+def benchmarks_of(cells: Sequence[Columned]) -> list[str]:
+    """Return the names of the benchmarks of results, in order."""
+    return list(dict.fromkeys(result.cell.benchmark for _, result in cells))
+
+
 def with_measures(cells: Iterable[Columned]) -> Iterator[Columned]:
     """Yield the results, replacing a result that has measures by these.
 

@@ -15,10 +15,10 @@ from rich.console import Console
 
 from zodbshootout.reports.comparison import NOT_SIGNIFICANT
 from zodbshootout.reports.drawing import DARK, LIGHT, draw
+from zodbshootout.reports.footnotes import NO_FIGURE
 from zodbshootout.reports.metrics import PERCENTILES
 from zodbshootout.reports.report import Chart, Entry, Kind, Report, Row, Table
 from zodbshootout.reports.sections import BY_BENCHMARK, WHICH_IS_FASTER
-from zodbshootout.reports.tables import NO_FIGURE
 
 _RESULTS = "Results"
 SHADES = (0.5, 2.0)

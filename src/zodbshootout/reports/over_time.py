@@ -9,8 +9,7 @@ from zodbshootout.client.specification import Parameters
 from zodbshootout.reports.headings import Columned, description, title_of
 from zodbshootout.reports.metrics import METRICS
 from zodbshootout.reports.report import Chart, Kind, Point
-from zodbshootout.results.result import CellResult, short_name, varied_parameters
-from zodbshootout.results.trend import Trend
+from zodbshootout.results.result import CellResult, Trend, short_name, varied_parameters
 
 _SECONDS = METRICS["seconds"]
 _LEVELS = (0.001, 0.01)

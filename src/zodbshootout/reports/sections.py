@@ -17,6 +17,7 @@ from zodbshootout.reports.comparison import (
     comparisons_of_columns,
     ratio_entry,
 )
+from zodbshootout.reports.footnotes import Footnotes
 from zodbshootout.reports.headings import Columned, ResultSet, description, in_columns, row_titles
 from zodbshootout.reports.metrics import COUNTS, OBJECTS, PERCENTILES, Metric
 from zodbshootout.reports.over_time import trend_charts
@@ -26,7 +27,6 @@ from zodbshootout.reports.records import Records
 from zodbshootout.reports.replay import step_charts
 from zodbshootout.reports.report import DASH, Entry, Listing, Report, Row, Style, Table
 from zodbshootout.reports.tables import (
-    Footnotes,
     check_columns,
     other_load,
     tables_and_notes,

@@ -6,12 +6,12 @@ import math
 import shlex
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from zodbshootout.client.outcome import State
 from zodbshootout.client.specification import Parameters, exactly
 from zodbshootout.errors import UserError
-from zodbshootout.reports.caches import cache_notes
+from zodbshootout.reports.caches import cache_notes, caches_left
 from zodbshootout.reports.comparison import (
     NOT_SIGNIFICANT,
     ColumnComparison,
@@ -21,9 +21,11 @@ from zodbshootout.reports.comparison import (
     in_minutes,
     ratio_entry,
 )
+from zodbshootout.reports.footnotes import NO_FIGURE, Footnotes, places
 from zodbshootout.reports.headings import (
     Columned,
     ResultSet,
+    benchmarks_of,
     data_axis,
     description,
     extent,
@@ -48,18 +50,11 @@ from zodbshootout.results.comparison import Pair, ratio_of, rounds_needed
 from zodbshootout.results.estimate import MIN_RUNS
 from zodbshootout.results.result import (
     IMPRECISE,
-    PERCENTILES_AT_A_RATE,
     REACHED,
     WATCHED,
     CellResult,
 )
 
-NO_FIGURE = f"{DASH}: not recorded, or too few runs or values"
-"""The note on dashes that have no note of their own."""
-OVERLOADED = (
-    "cannot keep up: the queue grows as long as the load lasts, so there is no latency to tell"
-)
-"""The note on a cell whose iterations come faster than they end."""
 TILDE = "~"
 """The mark before an imprecise figure."""
 MAX_MINUTES = 600
@@ -70,7 +65,6 @@ VAGUE = 0.5
 """The half width, as a fraction of the figure, above which an imprecise figure has two digits."""
 _MEANS = {"objects", "seconds"}
 """The metrics whose figures are means, which have an interval."""
-_STYLES = {State.FAILED: Style.BAD, State.UNSUPPORTED: Style.DIM, State.NOT_RUN: Style.DIM}
 SLOW_HOST = 1.2
 """The ratio of a host's time to that of all clients from which a note names the host."""
 WARMING_UP = 1.2
@@ -149,7 +143,7 @@ def tables_and_notes(
     ordered = sorted(groups.values(), key=lambda group: extent(group[0][1]))
     tables = [table for group in ordered if (table := _table(group, scale)).rows]
     rows = {row.title.partition(" ")[0] for table in tables for row in table.rows}
-    legends = legend(name for name in _benchmarks(cells) if name in rows)
+    legends = legend(name for name in benchmarks_of(cells) if name in rows)
     if metric is OBJECTS and relative_to is None:
         tables += replay_tables(cells)
     notes = [
@@ -228,10 +222,6 @@ class _Scale:
         return value / of_base if value is not None and of_base else None
 
 
-def _is_overloaded(result: CellResult) -> bool:
-    return result.paced and not result.keeps_up and result.measure != REACHED
-
-
 def _table(group: Sequence[Columned], scale: _Scale) -> Table:
     columns = list(dict.fromkeys(column for column, _ in group))
     group = sorted(group, key=lambda cell: cell[1].cell.parameters.rate)
@@ -279,117 +269,18 @@ def _caption(results: Sequence[CellResult], scale: _Scale) -> str:
     return f"{figures}: {description(results[0], axis)}"
 
 
-@dataclass
-class Footnotes:
-    """The entries without a figure, and their reasons and warnings, numbered by first reference."""
-
-    columns: Sequence[str]
-    """All columns of the report."""
-    benchmarks: Sequence[str]
-    """All benchmarks of the report."""
-    pending: str
-    """The word for cells that were not measured."""
-    reasons: dict[tuple[State, str], list[tuple[str, Cell]]] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, cells: Sequence[Columned], pending: str = State.NOT_RUN.value) -> Footnotes:
-        """Return footnotes on some of the *cells*, none so far."""
-        columns = list(dict.fromkeys(column for column, _ in cells))
-        return cls(columns, _benchmarks(cells), pending)
-
-    def missing(self, column: str, result: CellResult) -> Entry | None:
-        """Return the entry that says why a cell has no figure, ``None`` if it has one."""
-        if not result.measured:
-            words = {State.UNSUPPORTED: "n/a", State.NOT_RUN: self.pending}
-            word, style = words.get(result.state, result.state.value), _STYLES[result.state]
-        elif _is_overloaded(result):
-            is_first = result.measure in {"", next(iter(PERCENTILES_AT_A_RATE))}
-            word, style = "cannot keep up" if is_first else DASH, Style.BAD
-        else:
-            return None
-        return Entry(word, style=style, note=self.number(column, result))
-
-    def number(self, column: str, result: CellResult) -> int:
-        """Return the number of the footnote on a result, 0 if there is nothing to be said."""
-        reason = result.reason
-        if result.measured and result.state is not State.MEASURED:
-            runs = f"{len(result.runs)} run{'' if len(result.runs) == 1 else 's'}"
-            reason = f"{reason}; the figure is that of {runs} before that"
-        if _is_overloaded(result):
-            reason = "; ".join(filter(None, [reason, OVERLOADED]))
-        if not reason:
-            return 0
-        key = (result.state, reason)
-        self.reasons.setdefault(key, []).append((column, result.cell))
-        return list(self.reasons).index(key) + 1
-
-    def lines(self) -> Iterator[str]:
-        """Return a line for each reason."""
-        for number, ((state, reason), refused) in enumerate(self.reasons.items(), 1):
-            advice = self._advice(refused) if state is State.UNSUPPORTED else ""
-            places = _places(refused, self.benchmarks)
-            word = "" if state is State.MEASURED else f"{state.value}: "
-            yield f"[{number}] {places}: {word}{reason}{advice}"
-
-    def _advice(self, cells: Sequence[tuple[str, Cell]]) -> str:
-        """Return the option that leaves out a benchmark which no contender can run."""
-        names = {cell.benchmark for _, cell in cells}
-        is_all = len(names) > 1 or names == set(self.benchmarks)
-        if is_all or len({column for column, _ in cells}) < len(self.columns):
-            return ""
-        return f" (leave it out: -{names.pop()})"
-
-
-def _benchmarks(cells: Sequence[Columned]) -> list[str]:
-    return list(dict.fromkeys(result.cell.benchmark for _, result in cells))
-
-
-def _places(cells: Sequence[tuple[str, Cell]], all_benchmarks: Sequence[str]) -> str:
-    """Return the columns and benchmarks of cells; columns with the same benchmarks are joined."""
-    benchmarks: dict[str, list[str]] = {}
-    for column, cell in cells:
-        if cell.benchmark not in benchmarks.setdefault(column, []):
-            benchmarks[column].append(cell.benchmark)
-    columns: dict[str, list[str]] = {}
-    for column, names in benchmarks.items():
-        columns.setdefault(_listed(names, all_benchmarks), []).append(column)
-    return "; ".join(f"{', '.join(titles)}{listed}" for listed, titles in columns.items())
-
-
-def _listed(names: Sequence[str], all_benchmarks: Sequence[str]) -> str:
-    if set(names) == set(all_benchmarks):
-        return ", every benchmark" if len(all_benchmarks) > 1 else ""
-    return f", {', '.join(names)}"
-
-
 def _remarks(cells: Sequence[Columned]) -> Iterator[str]:
     """Return lines about the circumstances of the measurements."""
     restarted = [(column, result.cell) for column, result in cells if result.servers_restarted]
     if restarted:
-        places = _places(restarted, _benchmarks(cells))
-        yield f"{places}: servers restarted before each value"
-    yield from _caches_left(cells)
+        where = places(restarted, benchmarks_of(cells))
+        yield f"{where}: servers restarted before each value"
+    yield from caches_left(cells)
     yield from cache_notes(cells)
     yield from replay_notes(cells)
     yield from _warming_up(cells)
     yield from trend_notes(cells)
     yield from _slow_hosts(cells)
-
-
-def _caches_left(cells: Sequence[Columned]) -> Iterator[str]:
-    """Return a line that names the caches which cold reads may have been served from."""
-    uncleared = [(column, result) for column, result in cells if result.uncleared_caches]
-    caches: dict[str, dict[str, None]] = {}
-    for column, result in uncleared:
-        for cache in result.uncleared_caches.split(", "):
-            caches.setdefault(cache, {})[column] = None
-    if caches:
-        names = _benchmarks(uncleared)
-        listed = "; ".join(f"{cache} ({', '.join(columns)})" for cache, columns in caches.items())
-        yield (
-            f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} not from disk: "
-            f"still in memory were these caches: {listed}"
-        )
 
 
 def _warming_up(cells: Sequence[Columned]) -> Iterator[str]:

@@ -21,7 +21,6 @@ from zodbshootout.client.protocol import NANOSECONDS
 from zodbshootout.client.specification import INSTALLED, Parameters, exactly
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.estimate import MIN_RUNS, Estimate, mean_of, mean_of_runs
-from zodbshootout.results.trend import Trend
 
 MAX_WARMING_UP = 2
 """The number of values up to which a run cannot show whether its first one is slower."""
@@ -37,6 +36,20 @@ WATCHED = ("p50", "p99")
 """The measures of iterations at a rate that are compared, and made as precise as was asked for."""
 _NAME = "cell"
 """The name of all runs until they are written; pyperf joins only runs of the same name."""
+
+
+@dataclass(frozen=True)
+class Trend:
+    """How much longer a cell takes at the end."""
+
+    times: float
+    """The time at the end, as a multiple of that at the beginning."""
+    p_value: float
+    """The probability of such a rise by chance, corrected for the number of tested cells."""
+    within_runs: bool = False
+    """Whether it takes longer in the course of a run, and each run begins anew."""
+    alone: bool = False
+    """Whether there was no other contender to compare with: then the machine may be the cause."""
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,9 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from zodbshootout.results.estimate import Estimate, mean_of
-
-if TYPE_CHECKING:
-    from zodbshootout.results.result import CellResult
+from zodbshootout.results.result import CellResult, Trend
 
 FALSE_TRENDS = 0.01
 """The probability that any cell of a run is said to have a trend if none has one, and the false
@@ -30,20 +27,6 @@ NOTEWORTHY = 1.05
 
 Rounds = Mapping[str, Mapping[int, float]]
 """The logarithms of a cell's values, by the name of the round and the number of the slice."""
-
-
-@dataclass(frozen=True)
-class Trend:
-    """How much longer a cell takes at the end."""
-
-    times: float
-    """The time at the end, as a multiple of that at the beginning."""
-    p_value: float
-    """The probability of such a rise by chance, corrected for the number of tested cells."""
-    within_runs: bool = False
-    """Whether it takes longer in the course of a run, and each run begins anew."""
-    alone: bool = False
-    """Whether there was no other contender to compare with: then the machine may be the cause."""
 
 
 @dataclass(frozen=True)

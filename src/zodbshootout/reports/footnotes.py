@@ -1,0 +1,103 @@
+"""Footnotes: the reasons for missing figures, and warnings about others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from zodbshootout.client.outcome import State
+from zodbshootout.reports.headings import Columned, benchmarks_of
+from zodbshootout.reports.report import DASH, Entry, Style
+from zodbshootout.results.cell import Cell
+from zodbshootout.results.result import PERCENTILES_AT_A_RATE, REACHED, CellResult
+
+NO_FIGURE = f"{DASH}: not recorded, or too few runs or values"
+"""The note on dashes that have no note of their own."""
+OVERLOADED = (
+    "cannot keep up: the queue grows as long as the load lasts, so there is no latency to tell"
+)
+"""The note on a cell whose iterations come faster than they end."""
+_STYLES = {State.FAILED: Style.BAD, State.UNSUPPORTED: Style.DIM, State.NOT_RUN: Style.DIM}
+
+
+@dataclass
+class Footnotes:
+    """The entries without a figure, and their reasons and warnings, numbered by first reference."""
+
+    columns: Sequence[str]
+    """All columns of the report."""
+    benchmarks: Sequence[str]
+    """All benchmarks of the report."""
+    pending: str
+    """The word for cells that were not measured."""
+    reasons: dict[tuple[State, str], list[tuple[str, Cell]]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, cells: Sequence[Columned], pending: str = State.NOT_RUN.value) -> Footnotes:
+        """Return footnotes on some of the *cells*, none so far."""
+        columns = list(dict.fromkeys(column for column, _ in cells))
+        return cls(columns, benchmarks_of(cells), pending)
+
+    def missing(self, column: str, result: CellResult) -> Entry | None:
+        """Return the entry that says why a cell has no figure, ``None`` if it has one."""
+        if not result.measured:
+            words = {State.UNSUPPORTED: "n/a", State.NOT_RUN: self.pending}
+            word, style = words.get(result.state, result.state.value), _STYLES[result.state]
+        elif _is_overloaded(result):
+            is_first = result.measure in {"", next(iter(PERCENTILES_AT_A_RATE))}
+            word, style = "cannot keep up" if is_first else DASH, Style.BAD
+        else:
+            return None
+        return Entry(word, style=style, note=self.number(column, result))
+
+    def number(self, column: str, result: CellResult) -> int:
+        """Return the number of the footnote on a result, 0 if there is nothing to be said."""
+        reason = result.reason
+        if result.measured and result.state is not State.MEASURED:
+            runs = f"{len(result.runs)} run{'' if len(result.runs) == 1 else 's'}"
+            reason = f"{reason}; the figure is that of {runs} before that"
+        if _is_overloaded(result):
+            reason = "; ".join(filter(None, [reason, OVERLOADED]))
+        if not reason:
+            return 0
+        key = (result.state, reason)
+        self.reasons.setdefault(key, []).append((column, result.cell))
+        return list(self.reasons).index(key) + 1
+
+    def lines(self) -> Iterator[str]:
+        """Return a line for each reason."""
+        for number, ((state, reason), refused) in enumerate(self.reasons.items(), 1):
+            advice = self._advice(refused) if state is State.UNSUPPORTED else ""
+            where = places(refused, self.benchmarks)
+            word = "" if state is State.MEASURED else f"{state.value}: "
+            yield f"[{number}] {where}: {word}{reason}{advice}"
+
+    def _advice(self, cells: Sequence[tuple[str, Cell]]) -> str:
+        """Return the option that leaves out a benchmark which no contender can run."""
+        names = {cell.benchmark for _, cell in cells}
+        is_all = len(names) > 1 or names == set(self.benchmarks)
+        if is_all or len({column for column, _ in cells}) < len(self.columns):
+            return ""
+        return f" (leave it out: -{names.pop()})"
+
+
+def places(cells: Sequence[tuple[str, Cell]], all_benchmarks: Sequence[str]) -> str:
+    """Return the columns and benchmarks of cells; columns with the same benchmarks are joined."""
+    benchmarks: dict[str, list[str]] = {}
+    for column, cell in cells:
+        if cell.benchmark not in benchmarks.setdefault(column, []):
+            benchmarks[column].append(cell.benchmark)
+    columns: dict[str, list[str]] = {}
+    for column, names in benchmarks.items():
+        columns.setdefault(_listed(names, all_benchmarks), []).append(column)
+    return "; ".join(f"{', '.join(titles)}{listed}" for listed, titles in columns.items())
+
+
+def _listed(names: Sequence[str], all_benchmarks: Sequence[str]) -> str:
+    if set(names) == set(all_benchmarks):
+        return ", every benchmark" if len(all_benchmarks) > 1 else ""
+    return f", {', '.join(names)}"
+
+
+def _is_overloaded(result: CellResult) -> bool:
+    return result.paced and not result.keeps_up and result.measure != REACHED

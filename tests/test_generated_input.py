@@ -100,7 +100,7 @@ def test_any_command_line_is_listed_or_refused_in_one_line(words: list[str]) -> 
 
 
 REPORT_OPTIONS = st.sampled_from(
-    ["--format", "--layout", "--unit", "--relative-to", "--baseline", "--contender", "--ignore",
+    ["--format", "--layout", "--unit", "--baseline", "--contender", "--ignore",
      "--fail-above"]
 )  # fmt: skip
 REPORT_VALUES = st.sampled_from(

@@ -184,7 +184,7 @@ def test_a_plain_pyperf_file_is_refused_with_the_command_that_shows_it(
          "--format: svg is for charts; write it with zodbshootout report FILE -o page.svg"),
         (["OUT", "--format", "rst", "--layout", "table"],
          "--layout table: rst does not have it, but csv"),
-        (["OUT", "--relative-to", "oracle"],
+        (["OUT", "--baseline", "oracle"],
          "no contender 'oracle'; there are fs, zeo, pg"),
         (["OUT", "--unit", "p42"], "argument --unit: invalid choice: 'p42'"),
         ([], "the following arguments are required: FILE"),
@@ -211,20 +211,6 @@ def test_a_damaged_file_is_named(out: Path) -> None:
         status, _, stderr = run("show", out)
         assert status == 2
         assert "out.cells.jsonl" in stderr
-
-
-def test_a_table_that_lacks_the_reference_contender_is_left_out(
-    tmp_path: Path,
-) -> None:
-    path = written(
-        tmp_path / "a.json",
-        measured(cell("cold", "memory"), [0.1], [0.1]),
-        measured(cell("tpc", "fs", objects=0), [0.1], [0.1]),
-    )
-    status, out, _ = run("show", path, "--relative-to", "memory")
-    assert status == 0
-    assert "cold" in out
-    assert "tpc" not in out
 
 
 def test_a_file_can_be_shown_next_to_itself(out: Path) -> None:

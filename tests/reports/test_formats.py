@@ -28,10 +28,10 @@ OTHERS = [measured(cell("add", "fs"), [0.04]), failed(cell("add", "zeo"), "gone 
 
 
 def written(
-    name: str, *result_sets: ResultSet, unit: str = "objects", relative_to: str = ""
+    name: str, *result_sets: ResultSet, unit: str = "objects", baseline: str | None = None
 ) -> str:
     stream = io.StringIO()
-    report = make_report(result_sets or [ResultSet(EVERYTHING)], METRICS[unit], relative_to or None)
+    report = make_report(result_sets or [ResultSet(EVERYTHING)], METRICS[unit], baseline)
     format_named(name)(report, Console(file=stream, width=1000))
     return "".join(f"{line.rstrip()}\n" for line in stream.getvalue().splitlines())
 
@@ -43,7 +43,7 @@ CASES = {
     "everything.rst": lambda: written("rst"),
     "everything.json": lambda: written("json"),
     "seconds.txt": lambda: written("text", unit="seconds"),
-    "relative.txt": lambda: written("text", relative_to="zeo"),
+    "baseline.txt": lambda: written("text", baseline="zeo"),
     "side_by_side.txt": lambda: written("text", ResultSet(EVERYTHING, "a"), ResultSet(OTHERS, "b")),
     "side_by_side.md": lambda: written(
         "markdown", ResultSet(OTHERS, "a_1"), ResultSet(OTHERS, "b")
@@ -127,9 +127,9 @@ def test_latencies_of_all_runs_are_merged() -> None:
     assert METRICS["p99"].text(both, 0.002) == "2.00 ms"
 
 
-def test_figures_cannot_be_relative_to_an_unknown_contender() -> None:
+def test_the_baseline_must_be_a_contender() -> None:
     with pytest.raises(UserError, match="no contender 'nobody'; there are fs, zeo, pg"):
-        written("text", relative_to="nobody")
+        written("text", baseline="nobody")
 
 
 def test_memory_is_shown_in_bytes_whatever_unit_is_requested() -> None:

@@ -25,9 +25,7 @@ def run(options: argparse.Namespace, streams: Streams) -> int:
     if options.layout == "table":
         write = table_layout(options.format)
     result_sets = read_files(options.files)
-    report = tables_with_comparisons(
-        result_sets, METRICS[options.unit], options.relative_to, options.baseline
-    )
+    report = tables_with_comparisons(result_sets, METRICS[options.unit], options.baseline)
     write(report, streams.out)
     if options.format == "text":
         for line in next_commands(result_sets):
@@ -103,9 +101,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="what the figures of tables are: objects per second (the default), mean seconds per "
         "iteration, their standard deviation, or latencies of single iterations",
     )  # fmt: skip
-    parser.add_argument(
-        "--relative-to", metavar="NAME", help="show multiples of the figures of that contender"
-    )
     parser.add_argument(
         "--baseline", metavar="NAME",
         help="compare the others with that contender below the table (default: the first)",

@@ -46,7 +46,7 @@ from zodbshootout.reports.records import Records
 from zodbshootout.reports.replay import replay_notes, replay_tables
 from zodbshootout.reports.report import DASH, Entry, Report, Row, Style, Table
 from zodbshootout.results.cell import Cell
-from zodbshootout.results.comparison import Pair, ratio_of, rounds_needed
+from zodbshootout.results.comparison import Pair, rounds_needed
 from zodbshootout.results.estimate import MIN_RUNS
 from zodbshootout.results.result import (
     IMPRECISE,
@@ -74,14 +74,13 @@ WARMING_UP = 1.2
 def tables_with_comparisons(
     result_sets: Sequence[ResultSet],
     metric: Metric = OBJECTS,
-    relative_to: str | None = None,
     baseline: str | None = None,
 ) -> Report:
     """Return the report that ``show`` prints: tables, then variants compared with their originals.
 
-    :raises UserError: if no column has the title *relative_to* or *baseline*
+    :raises UserError: if no column has the title *baseline*
     """
-    report = make_report(result_sets, metric, relative_to, baseline)
+    report = make_report(result_sets, metric, baseline)
     if metric is not OBJECTS:
         return report
     parts = [
@@ -95,7 +94,6 @@ def tables_with_comparisons(
 def make_report(
     result_sets: Sequence[ResultSet],
     metric: Metric = OBJECTS,
-    relative_to: str | None = None,
     baseline: str | None = None,
     pending: str = State.NOT_RUN.value,
 ) -> Report:
@@ -104,7 +102,7 @@ def make_report(
     *pending* is the entry of cells that were not measured.
     """
     footnotes = Footnotes.of(in_columns(result_sets), pending)
-    report = tables_and_notes(result_sets, footnotes, metric, relative_to, baseline)
+    report = tables_and_notes(result_sets, footnotes, metric, baseline)
     return replace(report, records=Records(result_sets))
 
 
@@ -112,39 +110,38 @@ def tables_and_notes(
     result_sets: Sequence[ResultSet],
     footnotes: Footnotes,
     metric: Metric = OBJECTS,
-    relative_to: str | None = None,
     baseline: str | None = None,
 ) -> Report:
     """Return the tables of results, and notes.
 
     There is a table for each combination of a crew, a kind of objects, and what is counted.
-    Figures are multiples of those in the column *relative_to*, if it is given.  Otherwise figures
-    of the metric :data:`OBJECTS` show their ratio to the column *baseline*, by default the first.
+    Figures of the metric :data:`OBJECTS` show their ratio to the column *baseline*, by default the
+    first.
     Tables with the same *footnotes* number them alike.
 
-    :raises UserError: if no column has the title *relative_to* or *baseline*
+    :raises UserError: if no column has the title *baseline*
     """
     cells = in_columns(result_sets)
     columns = list(dict.fromkeys(column for column, _ in cells))
-    check_columns(columns, relative_to, baseline)
+    check_columns(columns, baseline)
     groups: dict[tuple[object, ...], list[Columned]] = {}
     for column, result in with_measures(cells) if metric is OBJECTS else cells:
         groups.setdefault(group_of(result), []).append((column, result))
     comparisons = []
-    if metric is OBJECTS and relative_to is None:
+    if metric is OBJECTS:
         comparisons = comparisons_of_columns(result_sets, baseline)
     pairs = {
         (columns.new, pair.new.cell, pair.new.measure): pair
         for columns in comparisons
         for pair in columns.comparison.pairs
     }
-    scale = _Scale(metric, relative_to, footnotes, pairs)
+    scale = _Scale(metric, footnotes, pairs)
     # A sweep begins with its smallest crews and objects.
     ordered = sorted(groups.values(), key=lambda group: extent(group[0][1]))
     tables = [table for group in ordered if (table := _table(group, scale)).rows]
     rows = {row.title.partition(" ")[0] for table in tables for row in table.rows}
     legends = legend(name for name in benchmarks_of(cells) if name in rows)
-    if metric is OBJECTS and relative_to is None:
+    if metric is OBJECTS:
         tables += replay_tables(cells)
     notes = [
         *_verdicts(comparisons),
@@ -153,7 +150,7 @@ def tables_and_notes(
         *legends,
         *_remarks(cells),
     ]
-    if relative_to is None and metric.name in _MEANS:
+    if metric.name in _MEANS:
         notes += _imprecision(result_sets, baseline)
     if any(table.has_dashes for table in tables):
         notes.append(NO_FIGURE)
@@ -175,8 +172,6 @@ class _Scale:
     """The choice and the presentation of figures."""
 
     metric: Metric
-    relative_to: str | None
-    """The column whose figures are the unit of all others, if there is one."""
     footnotes: Footnotes
     pairs: Mapping[tuple[str, Cell, str], Pair]
     """The comparisons of cells, by column, cell and measure."""
@@ -190,14 +185,10 @@ class _Scale:
         if missing is not None:
             return missing
         note = self.footnotes.number(column, result)
-        value = self._figure(row, result)
+        value = self.metric.value(result)
         if value is None:
-            base = row.get(self.relative_to or "")
-            lacking = base and self.footnotes.missing(self.relative_to or "", base)
-            return Entry(DASH, note=lacking.note if lacking else note)
+            return Entry(DASH, note=note)
         style = Style.NOTABLE if result.reason else Style.PLAIN
-        if self.relative_to is not None:
-            return Entry(f"{value:.2f}", value, style, note=note)
         text = self.metric.text(result, value)
         if self.metric.name not in _MEANS:
             return Entry(text, value, style, note=note)
@@ -208,18 +199,6 @@ class _Scale:
         within = "" if result.half_width is None else f"±{result.half_width:3.0%}"
         ratio = ratio_entry(self.pairs.get((column, result.cell, result.measure)))
         return Entry(text, value, style, within, note, ratio)
-
-    def _figure(self, row: Mapping[str, CellResult], result: CellResult) -> float | None:
-        """Return the figure of a result, or the multiple that it is of another one in its row."""
-        if self.relative_to is None:
-            return self.metric.value(result)
-        base = row.get(self.relative_to)
-        if base is None or not base.measured:
-            return None
-        if self.metric is OBJECTS and result.timed and base.timed:
-            return ratio_of(base, result).value
-        value, of_base = self.metric.value(result), self.metric.value(base)
-        return value / of_base if value is not None and of_base else None
 
 
 def _table(group: Sequence[Columned], scale: _Scale) -> Table:
@@ -262,8 +241,6 @@ def _caption(results: Sequence[CellResult], scale: _Scale) -> str:
     elif scale.metric is OBJECTS:
         rate = rate_caption(results[0])
         figures = f"{rate[0].upper()}{rate[1:]}"
-    if scale.relative_to is not None:
-        figures = f"{figures}, relative to {scale.relative_to}"
     if better == "less":
         figures = f"{figures} (less is better)"
     return f"{figures}: {description(results[0], axis)}"

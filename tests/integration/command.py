@@ -107,6 +107,13 @@ def run(directory: Path, *words: str, answers: str | None = None, **more: str) -
         os.close(keyboard)
 
 
+def shown_table(directory: Path, file: str) -> str:
+    """Return what ``show`` prints of a file before the next commands."""
+    done = run(directory, "show", file)
+    assert done.status == 0, done.err
+    return done.out.partition("Next:\n")[0]
+
+
 def _wait_for_end(process: subprocess.Popen[str], answers: str | None = None) -> Done:
     """Wait for the end of a process, and kill it if it takes too long."""
     with process:

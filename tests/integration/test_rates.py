@@ -57,19 +57,19 @@ def test_clients_of_any_kind_run_at_a_rate_unless_it_is_impossible(
     assert metadata["iterations"] == 300
     assert metadata["iterations_uncounted"] >= 75
     assert set(paced.measures) == {"reached", "p50", "p99", "longest"}
-    assert "clients cannot begin 1e+09 iterations a second on this machine" in refused.reason
+    assert "clients cannot begin 1000000000 iterations a second on this machine" in refused.reason
     assert left_behind(place) == []
 
 
 def test_contenders_at_the_same_rate_are_compared_by_latency(place: Path) -> None:
     file = "a.json"
-    words = ("update", "--threads", "-c", "2", "--object-counts", "2", "--rate", "200")
+    words = ("update", "--threads", "-c", "2", "--object-counts", "2", "--rate", "50")
     done = run(place, "x.conf", *words, "-p", "2", "-n", "1", "-o", file)
     assert done.status == 0, done.err
-    assert "update 200/s reached" in done.out
+    assert "update 50/s reached" in done.out
     compared = run(place, "compare", file, "--contender", "zeo", "filestorage")
-    assert "update 200/s p50" in compared.out
-    assert "update 200/s p99" in compared.out
+    assert "update 50/s p50" in compared.out
+    assert "update 50/s p99" in compared.out
 
 
 def test_a_search_finds_the_highest_rate_within_a_limit(place: Path) -> None:
@@ -144,7 +144,7 @@ def test_each_value_of_a_setting_has_a_server_of_its_own(place: Path) -> None:
 
 
 def test_benchmarks_whose_clients_wait_for_each_other_have_no_rate(place: Path) -> None:
-    words = ("--only", "zeo", "-c", "2", "--object-counts", "2", "--rate", "200")
+    words = ("--only", "zeo", "-c", "2", "--object-counts", "2", "--rate", "50")
     listed = run(place, "x.conf", *words, "--list")
     assert listed.status == 0, listed.err
     assert "warm has no rate with processes: its clients wait for each other" in listed.out

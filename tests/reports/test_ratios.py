@@ -103,7 +103,7 @@ def test_a_ratio_of_some_of_the_runs_says_how_many_are_left_out() -> None:
     new = [in_rounds("zeo", [[1.0]] * 4, "add"), in_rounds("zeo", [[1.0]] * 10, "hot")]
     assert list(exceptions(compare(base, new, across=True).pairs)) == [
         (
-            "the ratios of zeo (add) leave out 6 of 14 runs: the other side has none of the same "
-            "round"
+            "the ratios of zeo (add) leave out 6 of 14 runs: no run of the other side was "
+            "made in turn with them"
         )
     ]

@@ -222,8 +222,8 @@ def exceptions(pairs: Sequence[Pair]) -> Iterator[str]:
         left_out = sum(pair.speed.left_out for pair in some)
         runs = sum(len(pair.base.runs) + len(pair.new.runs) for pair in some)
         yield (
-            f"{_places(some, pairs)} leave out {left_out} of {runs} runs: the other side has none "
-            "of the same round"
+            f"{_places(some, pairs)} leave out {left_out} of {runs} runs: no run of the other "
+            "side was made in turn with them"
         )
     unpaired = [pair for pair in pairs if pair.speed.is_known and not pair.speed.paired]
     if unpaired:

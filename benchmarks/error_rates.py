@@ -236,9 +236,9 @@ def _slower(comparisons: int, chance: random.Random) -> Iterator[Figure]:
             for ratio, verdict in zip(rest, verdicts(rest), strict=True)
             if ratio.log.half_width <= KNOWN
         ]
-    found = statistics.fmean(of_the_rest)
+    part = statistics.fmean(of_the_rest)
     yield at_least("error_rates: 5 % slower, found", detected / known, 0.95, "{:.1%}")
-    yield at_least("error_rates: 5 % slower, runs missing, found", found, 0.95, "{:.1%}")
+    yield at_least("error_rates: 5 % slower, runs missing, found", part, 0.95, "{:.1%}")
     yield info("error_rates: 5 % slower, called faster", wrong / cells, "{:.2%}")
     yield info("error_rates: known within 2 %", known / cells, "{:.0%}")
     yield info("error_rates: median of the rounds", statistics.median(rounds), "{:.0f}")

@@ -82,7 +82,7 @@ def test_a_table_and_its_notes_fit_into_a_pipe(
     assert max(len(line) for line in shown.splitlines() if str(tmp_path) not in line) <= 80
     monkeypatch.setenv("COLUMNS", "200")
     _, wide, _ = run("show", out)
-    narrow_table, wide_table = (each.partition("\n\n")[0] for each in (shown, wide))
+    narrow_table, wide_table = (printed.partition("\n\n")[0] for printed in (shown, wide))
     # Neither a figure nor a ratio is lost, whereas intervals need room.
     figures = re.findall(r"[\d,]{6,}|[\d.]+[M×?]", narrow_table)
     assert figures == re.findall(r"[\d,]{6,}|[\d.]+[M×?]", wide_table)

@@ -184,9 +184,9 @@ def test_a_variable_in_a_uri_is_not_secret_but_its_value_is(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("SHOOTOUT_PASSWORD", "from outside")
-    found = secrets_of("uri postgres://u:$(SHOOTOUT_PASSWORD)@h:1/x")
-    assert "from outside" in found
-    assert "SHOOTOUT_PASSWORD" not in found
+    secrets = secrets_of("uri postgres://u:$(SHOOTOUT_PASSWORD)@h:1/x")
+    assert "from outside" in secrets
+    assert "SHOOTOUT_PASSWORD" not in secrets
 
 
 @pytest.mark.parametrize("word", ["--define=pw_secret=a,b c", "pw_secret=a,b c", "x;secret=a,b c"])

@@ -121,14 +121,14 @@ def test_a_contender_syncs_as_many_commits_as_it_says(place: Path) -> None:
         cwd=place, env=environment(place, PYTHONPATH=str(TESTS.parent)), check=True, text=True,
         stdout=subprocess.PIPE, timeout=280,
     )  # fmt: skip
-    told = {name: tuple(facts) for name, *facts in map(json.loads, done.stdout.splitlines())}
-    assert told == {name: facts for name, (_, facts) in CONTENDERS.items()}
+    answers = {name: tuple(facts) for name, *facts in map(json.loads, done.stdout.splitlines())}
+    assert answers == {name: facts for name, (_, facts) in CONTENDERS.items()}
     trace = (place / "trace").read_text()
     # The parts are before the first mark, between two of a contender, between two contenders, ...
     parts = re.sub(r"^(\d+) +kill\(\1, 0\).*$", "MARK", trace, flags=re.MULTILINE).split("MARK")
     syncs = [len(re.findall(rf"\b({TRACED.replace(',', '|')})\(", part)) for part in parts[1::2]]
-    counted = dict(zip(told, syncs, strict=True))
-    for name, (durability, *_) in told.items():
+    counted = dict(zip(answers, syncs, strict=True))
+    for name, (durability, *_) in answers.items():
         if durability == SYNCED:
             assert counted[name] >= COMMITS, counted
         else:

@@ -256,6 +256,6 @@ def test_secrets_of_every_way_are_in_no_result_and_variants_are_numbered() -> No
         texts |= {f"output {number}": output for number, output in enumerate(outputs)}
         texts["names of files"] = "\n".join(texts)
         known += [*VALUES, *OTHER_VALUES]
-        found = {name: [one for one in known if leaks(one, text)] for name, text in texts.items()}
-        assert {name: secrets for name, secrets in found.items() if secrets} == {}
+        leaking = {name: [one for one in known if leaks(one, text)] for name, text in texts.items()}
+        assert {name: secrets for name, secrets in leaking.items() if secrets} == {}
         assert left_behind(place) == []

@@ -50,8 +50,8 @@ def test_there_is_no_note_on_a_large_share_or_one_that_is_unknown() -> None:
 
 
 def warm(contender: str, hits: int, without_hits: int, setting: str) -> CellResult:
-    found: dict[str, Any] = {"persistent_cache": setting} if setting else {}
-    return served("warm", contender, hits, 100, openings_without_hits=without_hits, **found)
+    setting_of: dict[str, Any] = {"persistent_cache": setting} if setting else {}
+    return served("warm", contender, hits, 100, openings_without_hits=without_hits, **setting_of)
 
 
 def test_persistent_caches_are_listed_with_their_setting() -> None:

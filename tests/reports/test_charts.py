@@ -288,11 +288,11 @@ def test_a_report_has_a_matrix_for_each_contender_that_can_be_the_baseline() -> 
         for at, name in enumerate(names)
     ]
     whole = whole_report([ResultSet(results)])
-    assert [whole.baseline, *(each.baseline for each in whole.alternatives)] == ["fs", "zeo", "pg"]
-    for each in whole.alternatives:
-        other = whole_report([ResultSet(results)], each.baseline)
-        assert (each.verdicts, each.matrix) == (other.verdicts, other.matrix)
-        assert (each.tables, each.notes) == (other.tables, other.notes)
+    assert [whole.baseline, *(view.baseline for view in whole.alternatives)] == ["fs", "zeo", "pg"]
+    for view in whole.alternatives:
+        other = whole_report([ResultSet(results)], view.baseline)
+        assert (view.verdicts, view.matrix) == (other.verdicts, other.matrix)
+        assert (view.tables, view.notes) == (other.tables, other.notes)
     assert not whole_report([ResultSet(results[:1])]).alternatives
 
 

@@ -72,8 +72,12 @@ def _comparisons(report: Report) -> list[Sequence[Report]]:
 
 
 def _common_notes(views: Sequence[Report]) -> list[str]:
-    """Return the notes that do not depend on the baseline, and one if the page has dashes."""
-    notes = [note for note in views[0].notes if all(note in view.notes for view in views)]
+    """Return the notes that do not depend on the baseline, and one if the page has dashes.
+
+    Those at the top of the page are left out.
+    """
+    others = [note for note in views[0].notes if note not in views[0].promises]
+    notes = [note for note in others if all(note in view.notes for view in views)]
     has_dashes = NO_FIGURE not in notes and any(map(_has_dashes, views))
     return [*notes, NO_FIGURE] if has_dashes else notes
 
@@ -87,8 +91,8 @@ def _footnote(note: str) -> str:
     """Return the anchor of a note that entries refer to."""
     if note == NO_FIGURE:
         return "no-figure"
-    found = re.match(r"\[(\d+)\] ", note)
-    return f"note-{found[1]}" if found else ""
+    numbered = re.match(r"\[(\d+)\] ", note)
+    return f"note-{numbered[1]}" if numbered else ""
 
 
 def _breakable(text: str) -> Markup:

@@ -75,7 +75,7 @@ def _print_lines(console: Console, text: str, style: str = "") -> None:
 
     Each of these stays on one line.
     """
-    whole = _OPTIONS.sub(lambda found: found[0].replace(" ", "\N{NO-BREAK SPACE}"), text)
+    whole = _OPTIONS.sub(lambda match: match[0].replace(" ", "\N{NO-BREAK SPACE}"), text)
     lines = textwrap.wrap(
         _plain(whole, console),
         console.width,

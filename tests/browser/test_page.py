@@ -412,7 +412,7 @@ def test_whatever_has_no_figure_leads_to_the_reason(
             assert page.locator(target).count() == 1
             number = target.removeprefix("#note-") if "note" in target else ""
             text = page.locator(target).inner_text()
-            assert text.startswith(f"[{number}] " if number else "-: not recorded")
+            assert text.startswith(f"[{number}] " if number else "dash (-): not recorded")
         page.evaluate("document.querySelectorAll('details').forEach((p) => { p.open = false })")
         page.goto(f"{page.url}{min(targets)}")
         assert page.locator(min(targets)).is_visible()

@@ -269,8 +269,8 @@ def test_a_report_begins_with_facts_verdicts_and_a_matrix_of_ratios() -> None:
     ]
     # Two of the four verdicts: on the fastest and the slowest of the other contenders.
     assert [sentence.partition(" (")[0] for sentence in whole.verdicts] == [
-        "zeo against filestorage: slower at all 6 benchmarks",
-        "pg against filestorage: slower at all 6 benchmarks",
+        "zeo against filestorage: slower at add, update, warm, cold, prefetch_cold, hot",
+        "pg against filestorage: slower at add, update, warm, cold, prefetch_cold, hot",
     ]
     assert whole.matrix is not None
     assert whole.matrix.columns == [*FOUR[1:], "pg"]

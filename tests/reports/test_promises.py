@@ -54,7 +54,7 @@ def test_every_durability_has_a_clause_that_names_its_contenders() -> None:
             "one and two do not sync each commit (synchronous NORMAL): a power cut may take the "
             "last ones; "
             "three does not sync each commit (fsync off): a power cut may take the last ones; "
-            "memory keeps all data in memory: a power cut takes them; "
+            "memory keeps all data in memory: a power cut takes all of it; "
             "whether a and b sync each commit is unknown (behind a ZEO server)"
         )
     ]
@@ -84,7 +84,7 @@ def test_the_processes_that_can_use_the_data_are_named_if_they_differ() -> None:
     assert promises(cells) == [
         (
             "data can be used by any number of processes at once with zeo and sqlite; by one "
-            "process at a time with fs; by one process, as long as it runs, with memory"
+            "process at a time with fs; by one process, and gone when it ends, with memory"
         )
     ]
     assert promises(cells[1:3]) == []

@@ -227,5 +227,6 @@ def test_the_sentence_on_rates_speaks_of_latency_and_names_what_cannot_keep_up()
     columns = ColumnComparison("a", "b", compare(base, new, across=True))
     assert columns.sentence == (
         "b against a: higher latency at update p50 (2.00 times), update p99 (2.00 times); "
-        "b cannot keep up with 80/s; geometric mean of 2 cells: 2.000 times higher (2.000 to 2.000)"
+        "geometric mean of these 2 cells: 2.000 times higher (2.000 to 2.000); b cannot keep up "
+        "with 80/s"
     )

@@ -46,14 +46,21 @@ def compared(speeds: Mapping[str, float], runs: int = 4) -> Comparison:
             {"steamin": 1.02, "add": 0.5, "hot": 1},
             (
                 "sqlite against fs: slower at add (0.50×); no difference seen at hot; "
-                "faster at steamin (1.02×); geometric mean of 2 benchmarks: 0.71× (0.71 to 0.71)"
+                "faster at steamin (1.02×)"
             ),
         ),
         (
             {"add": 0.5, "update": 0.6, "warm": 0.7, "hot": 0.8, "steamin": 2},
             (
-                "sqlite against fs: slower at all 4 benchmarks (0.50× to 0.80×); "
-                "faster at steamin (2.00×); geometric mean of 4 benchmarks: 0.64× (0.64 to 0.64)"
+                "sqlite against fs: slower at add, update, warm, hot (0.50× to 0.80×); geometric "
+                "mean of these 4 benchmarks: 0.64× (0.64 to 0.64); faster at steamin (2.00×)"
+            ),
+        ),
+        (
+            {"add": 0.5, "hot": 0.8},
+            (
+                "sqlite against fs: slower at add (0.50×), hot (0.80×); geometric mean of these 2 "
+                "benchmarks: 0.63× (0.63 to 0.63)"
             ),
         ),
         ({"add": 1, "hot": 1}, "sqlite against fs: no difference seen at add, hot"),
@@ -94,7 +101,7 @@ def test_cells_of_one_benchmark_are_counted() -> None:
     comparison = compare(side("fs", 1.0), side("zeo", 2.0), across=True)
     assert sentence(comparison, "fs", "zeo") == (
         "zeo against fs: slower at add (0.50×, 2 of 3 cells); no difference seen at add (1 of 3 "
-        "cells); geometric mean of 3 cells: 0.63× (0.63 to 0.63)"
+        "cells)"
     )
 
 

@@ -188,7 +188,7 @@ def test_a_note_says_that_cold_is_not_from_disk_and_which_caches_were_in_memory(
         return measured(cell(benchmark, contender), [1.0], uncleared_caches=caches)
 
     fs, pg, memory = "operating system", "PostgreSQL server, operating system", "none"
-    start = "not from disk: still in memory were these caches: "
+    start = "not from disk: these caches were still in memory: "
     one = printed([cold("cold", "fs", fs), cold("cold", "pg", pg), cold("cold", "memory", memory)])
     assert f"cold is {start}operating system (fs, pg); PostgreSQL server (pg)\n" in one
     several = printed([cold("cold", "fs", fs), cold("load", "fs", fs), cold("load", "pg", pg)])
@@ -245,7 +245,8 @@ def test_a_note_gives_the_cause_of_imprecise_figures_and_a_remedy() -> None:
     assert "; other programs used 40% of the processors; " in shown(None, other_load=0.4)
     assert "other programs" not in shown(None, other_load=0.01)
     minutes = re.search(
-        r"; about (\d+) more minutes: --append a.json --at-most (\d+)$", shown("a.json")
+        r"; about (\d+) more minutes: repeat the command with --append a.json --at-most (\d+)$",
+        shown("a.json"),
     )
     assert minutes
     assert minutes[1] == minutes[2]

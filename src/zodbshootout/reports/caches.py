@@ -58,7 +58,7 @@ def caches_left(cells: Sequence[Columned]) -> Iterator[str]:
         listed = "; ".join(f"{cache} ({', '.join(columns)})" for cache, columns in caches.items())
         yield (
             f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} not from disk: "
-            f"still in memory were these caches: {listed}"
+            f"these caches were still in memory: {listed}"
         )
 
 

@@ -11,7 +11,7 @@ from zodbshootout.reports.report import DASH, Entry, Style
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.result import PERCENTILES_AT_A_RATE, REACHED, CellResult
 
-NO_FIGURE = f"{DASH}: not recorded, or too few runs or values"
+NO_FIGURE = f"dash ({DASH}): not recorded, or too few runs or values"
 """The note on dashes that have no note of their own."""
 OVERLOADED = (
     "cannot keep up: the queue grows as long as the load lasts, so there is no latency to tell"

@@ -11,7 +11,7 @@ from zodbshootout.reports.headings import Columned
 _USED_BY = {
     Sharing.CONCURRENT.value: "any number of processes at once",
     Sharing.EXCLUSIVE.value: "one process at a time",
-    Sharing.VOLATILE.value: "one process, as long as it runs,",
+    Sharing.VOLATILE.value: "one process, and gone when it ends,",
 }
 _SERVED = {
     Place.PRIVATE.value: "on this machine, started by the run",
@@ -64,7 +64,7 @@ def _clauses(kind: str, facts: _Facts) -> Iterator[str]:
                 "power cut may take the last ones"
             ),
             Durability.IN_MEMORY.value: (
-                f"{listed} keep{_s(names)} all data in memory{because}: a power cut takes them"
+                f"{listed} keep{_s(names)} all data in memory{because}: a power cut takes all of it"
             ),
             Durability.UNKNOWN.value: (
                 f"whether {listed} sync{_s(names)} each commit is unknown{because}"

@@ -39,7 +39,7 @@ def sentence(comparison: Comparison, base: str, new: str) -> str:
     """Return the sentence on the columns *base* and *new*; empty if no ratio is known.
 
     Benchmarks that ask nothing of the storage come last.  The geometric mean of the others is there
-    only if all significant differences have the same direction, so that it contradicts none.
+    only if all of them differ significantly and in the same direction, so that it hides nothing.
     """
     pairs = [pair for pair in comparison.pairs if pair.speed.is_known]
     if not pairs:
@@ -54,10 +54,11 @@ def sentence(comparison: Comparison, base: str, new: str) -> str:
         clauses = [f"{topic}: {', '.join(_clauses(own, FEW))}" for topic, own in topics.items()]
     else:
         clauses = list(_clauses(asking))
+    clauses += _mean(asking)
     if len(comparison.pairs) > 1:
         clauses = _with_others(clauses, [pair for pair in pairs if not topic_of(pair.base)])
         clauses[0] = f"{new} against {base}: {clauses[0]}"
-    return "; ".join([*clauses, *_overloaded(comparison.overloaded), *_mean(asking)])
+    return "; ".join([*clauses, *_overloaded(comparison.overloaded)])
 
 
 def _with_others(clauses: Sequence[str], others: Sequence[Pair]) -> list[str]:
@@ -122,10 +123,12 @@ def _clauses(pairs: Sequence[Pair], most: int = MANY) -> Iterator[str]:
         of_verdict = by_verdict.get(verdict, [])
         own = _grouped(of_verdict, _name)
         is_all = len(of_verdict) == len(pairs)
-        if len(own) > (FEW if is_all else most):
+        ratios = _ratios(of_verdict, verdict) if own else ""
+        if len(own) > most:
             which = f"all {len(own)}" if is_all else f"{len(own)} of {len(names)}"
-            ratios = _ratios(of_verdict, verdict)
             yield f"{words} {which} benchmarks{f' ({ratios})' if ratios else ''}"
+        elif is_all and len(own) > FEW and ratios:
+            yield f"{words} {', '.join(own)} ({ratios})"
         elif own:
             listed = [_listed(name, part, len(names[name]), verdict) for name, part in own.items()]
             yield f"{words} {', '.join(listed)}"
@@ -159,15 +162,15 @@ def _overloaded(results: Iterable[CellResult]) -> Iterator[str]:
 
 
 def _mean(pairs: Sequence[Pair]) -> Iterator[str]:
-    """Yield the geometric mean over cells, unless significant differences contradict each other."""
+    """Yield the geometric mean over cells if all differ in the same direction."""
     cells = {(pair.base.cell, pair.new.cell) for pair in pairs}
     mean = mean_ratio(pairs)
-    directions = {pair.verdict for pair in pairs} & SIGNIFICANT
-    if len(cells) == 1 or mean is None or set(verdicts([mean])) != directions:
+    directions = {pair.verdict for pair in pairs}
+    if len(cells) == 1 or mean is None or set(verdicts([mean])) & SIGNIFICANT != directions:
         return
     several = len({pair.base.cell.benchmark for pair in pairs}) == len(cells)
     noun = "benchmarks" if several else "cells"
-    what = f"geometric mean of {len(cells)} {noun}"
+    what = f"geometric mean of these {len(cells)} {noun}"
     if pairs[0].base.paced:
         word, mean = ("lower", mean) if mean.value > 1 else ("higher", mean.inverse)
         yield f"{what}: {times(mean)} times {word} {interval(mean)}"

@@ -344,7 +344,11 @@ def _remedy(results: ResultSet, baseline: str | None, precision: float) -> Itera
             if any(result.precision for result in results.results)
             else f"-p {runs}"
         )
-        how = f": --append {shlex.quote(str(results.path))} {effort}" if results.path else ""
+        how = (
+            f": repeat the command with --append {shlex.quote(str(results.path))} {effort}"
+            if results.path
+            else ""
+        )
         yield f"{in_minutes(minutes)}{how}"
 
 
@@ -359,5 +363,5 @@ def _verdicts(comparisons: Sequence[ColumnComparison]) -> Iterator[str]:
         references = [*bases, *(["its original, for a variant"] if originals else [])]
         yield (
             f"×: the {speed(pairs)} as a multiple of that of {', or of '.join(references)}; "
-            f"{NOT_SIGNIFICANT}: not significant"
+            f"{NOT_SIGNIFICANT}: not significant; ±: 95% confidence interval"
         )

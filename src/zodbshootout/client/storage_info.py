@@ -221,7 +221,7 @@ class StorageInfo:
     sharing: Sharing = Sharing.CONCURRENT
     promise: Promise = (Durability.UNKNOWN, "")
     server_place: Place | None = None
-    """Where its servers run; ``None`` if it has none."""
+    """The place of its servers; ``None`` if it has none."""
     prefetches: bool | None = None
     """Whether ``Connection.prefetch`` does anything; ``None`` if that is not known."""
     stores_blobs: bool | None = None

@@ -60,7 +60,7 @@ class ColumnComparison:
 
     @property
     def sentence(self) -> str:
-        """What *new* is better and worse at than *base*; empty if no ratio is known."""
+        """The sentence on what *new* is better and worse at; empty if no ratio is known."""
         return sentence(self.comparison, self.base, self.new)
 
 

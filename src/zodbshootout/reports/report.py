@@ -211,7 +211,7 @@ class Report:
     baseline: str = ""
     """The contender that the others are compared with; several if each has an original."""
     alternatives: Sequence[Report] = ()
-    """What differs if another contender is the baseline: verdicts, matrix, tables and notes, and
+    """The parts that another baseline changes: verdicts, matrix, tables and notes, and
     the comparisons, as parts."""
 
     def all_charts(self) -> Iterator[Chart]:

@@ -68,7 +68,7 @@ class Benchmark:
     title: ClassVar[str]
     """Its row in the table; ``{objects}`` stands for the objects of an iteration."""
     legend: ClassVar[str] = ""
-    """What is on the clock or, if it reads, where from: a few words for the line below a table."""
+    """A few words for the line below a table: the work on the clock, or what it reads from."""
     dataset: ClassVar[Dataset | None]
     """The objects that the database must contain; ``None`` if it needs none."""
     counted: ClassVar[str] = "objects"

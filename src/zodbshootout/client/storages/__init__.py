@@ -53,7 +53,7 @@ class StorageType:
     """Whether it delegates all other methods to the storage that it wraps."""
     sharing: ClassVar[Sharing] = Sharing.CONCURRENT
     durability: ClassVar[Durability] = Durability.UNKNOWN
-    """That of all its storages, except those that keep what is written in inner storages."""
+    """The durability of all storages of the type; a wrapper's is that of what keeps its data."""
     prefetches: ClassVar[bool | None] = None
     """Whether ``Connection.prefetch`` does anything; ``None`` if only the open storage says so."""
     serves_threads: ClassVar[bool] = True

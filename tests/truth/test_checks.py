@@ -7,6 +7,7 @@ import re
 import threading
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -31,8 +32,9 @@ from zodbshootout.client.benchmarks.cold import Cold
 from zodbshootout.client.benchmarks.reading import Reading, ReadSet, check_contents, read
 from zodbshootout.client.client import Client
 from zodbshootout.client.data.records import payload
+from zodbshootout.client.database import Database
 from zodbshootout.client.outcome import Failed, State
-from zodbshootout.client.storage_info import CacheUse, StorageInfo
+from zodbshootout.client.storage_info import CacheUse, Sharing, StorageInfo
 
 
 @pytest.fixture
@@ -295,11 +297,18 @@ class CollectingStorage(FakeStorage):
         return tid
 
 
-def test_add_accepts_a_storage_that_removes_garbage_at_once(clock: FakeClock) -> None:
+@pytest.mark.parametrize("sharing", [Sharing.VOLATILE, Sharing.CONCURRENT])
+def test_only_in_memory_may_a_storage_remove_garbage_at_once(
+    sharing: Sharing, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     of = parameters()
-    with plan(benchmarks()["add"], CollectingStorage(clock), of, clock).started() as crew:
+    refused = (
+        nullcontext() if sharing is Sharing.VOLATILE else pytest.raises(Failed, match="POSKey")
+    )
+    with refused, plan(benchmarks()["add"], CollectingStorage(clock), of, clock).started() as crew:
         for _ in range(3):
             crew.measure(2)
+        monkeypatch.setattr(Database, "sharing", sharing)
         crew.verify()
 
 

@@ -99,7 +99,6 @@ def test_sqlite_syncs_each_commit_in_every_sample_as_the_others_do(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (f"<zodb>\n{FILESTORAGE}</zodb>", "x.conf:1: this section needs a name, as in <zodb NAME>"),
         ("cache-size 5\n", "x.conf:1: 'cache-size' is not a known key name outside of a section"),
         (
             "%define x 1\n<environment a>\n</environment>\n",
@@ -207,10 +206,17 @@ def test_sqlite_syncs_each_commit_in_every_sample_as_the_others_do(
         ("\n%include nowhere.conf\n", "x.conf:2: cannot read /"),
         ("%include nowhere.conf\n", "/nowhere.conf: No such file or directory"),
         (
-            "instancehome x\n<zodb_db main>\n</zodb_db>\n",
-            "x.conf:1: this is Zope's configuration; copy its <zodb_db NAME> sections into another",
+            "instancehome x\n<zodb_db main>\ncache-sise 5\n</zodb_db>\n",
+            "x.conf:3: 'cache-sise' is not a known key name in <zodb>; did you mean cache-size",
         ),
-        ("<zodb_db main>\nmount-point /\n</zodb_db>\n", "x.conf:1: this is Zope's configuration"),
+        ("<zodb_db main>\nmount-point /\n</zodb_db>\n", "x.conf: <zodb main> holds no storage"),
+        ("<zodb a>\nmount-point /\n</zodb>\n", "x.conf:2: 'mount-point' is not a known key name"),
+        ("instancehome x\n<zodb main>\n</zodb>\n", "x.conf:1: 'instancehome' is not a known key"),
+        ("<zeo>\naddress 8100\n</zeo>\n", "x.conf:1: this is the configuration of a ZEO server"),
+        (
+            "<mappingstorage>\n</mappingstorage>\n<mappingstorage>\n</mappingstorage>\n",
+            "a second section is called 'mappingstorage'",
+        ),
     ],
 )
 def test_an_error_is_reported_in_one_line_with_its_place(
@@ -220,6 +226,79 @@ def test_an_error_is_reported_in_one_line_with_its_place(
         parsed(text, tmp_path)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+ZOPE = """\
+%define INSTANCE /site
+instancehome $INSTANCE
+effective-user $(NOWHERE_SET)
+<environment>
+  CHAMELEON_CACHE $(NOWHERE_SET)
+</environment>
+<eventlog>
+  <logfile>
+    path $INSTANCE/var/log/instance.log
+  </logfile>
+</eventlog>
+<zodb_db main>
+  cache-size 30000
+  %import zc.zlibstorage
+  <zlibstorage>
+    <filestorage>
+      path $scratch/Data.fs
+    </filestorage>
+  </zlibstorage>
+  mount-point /
+</zodb_db>
+<zodb_db temporary>
+  <mappingstorage>
+  </mappingstorage>
+  mount-point /temp_folder
+  container-class Products.TemporaryFolder.TemporaryContainer
+</zodb_db>
+python-check-interval 1000
+"""
+
+
+@pytest.mark.parametrize("included", [False, True])
+def test_the_databases_of_a_zope_configuration_are_contenders(
+    included: bool, tmp_path: Path
+) -> None:
+    text = ZOPE
+    if included:
+        (tmp_path / "databases.conf").write_text(ZOPE)
+        text = f"%define parts {tmp_path}\nhttp-port 80\n%include $parts/databases.conf\n"
+    main, temporary = contenders_of(parsed(text, tmp_path))
+    assert (main.name, main.settings["cache_size"]) == ("main", "30000")
+    assert main.settings["storage.base.path"] == "$scratch/Data.fs"
+    assert (temporary.name, temporary.info.sharing) == ("temporary", Sharing.VOLATILE)
+    assert "mount" not in main.text
+
+
+def test_the_storages_of_a_zodbconvert_configuration_are_contenders(tmp_path: Path) -> None:
+    text = (
+        "%import relstorage\n<filestorage source>\npath $scratch/a.fs\n</filestorage>\n"
+        "<relstorage destination>\n<sqlite3>\ndata-dir $scratch/b\n</sqlite3>\n</relstorage>\n"
+    )
+    source, destination = contenders_of(parsed(text, tmp_path))
+    assert [source.name, destination.name] == ["source", "destination"]
+    assert source.info.storage_name == "FileStorage"
+    assert destination.settings["storage.adapter.data_dir"] == "$scratch/b"
+    assert destination.section.whole.startswith("%import relstorage\n<zodb destination>\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("<zodb>\n<mappingstorage/>\n</zodb>\n", "zodb"),
+        ("<mappingstorage/>\n", "mappingstorage"),
+        ("<zodb_db>\n<mappingstorage/>\nmount-point /\n</zodb_db>\n", "zodb"),
+    ],
+)
+def test_a_section_without_a_name_is_called_after_its_type(
+    text: str, name: str, tmp_path: Path
+) -> None:
+    assert [contender.name for contender in contenders_of(parsed(text, tmp_path))] == [name]
 
 
 PG = (

@@ -24,7 +24,7 @@ from ZODB.config import ZODBDatabase
 from zodbshootout.client.masking import Mask
 from zodbshootout.client.outcome import describe
 from zodbshootout.config.environment import Environment
-from zodbshootout.config.loader import SectionText, TextLoader, lines_in_sections
+from zodbshootout.config.loader import ZOPE_DATABASE, SectionText, TextLoader, lines_in_sections
 from zodbshootout.config.secrets import (
     ENVIRONMENT_REFERENCE,
     SECRET_KEY,
@@ -105,7 +105,6 @@ misspelt, and somebody may have uploaded something under it."""
 _DEFINED = re.compile(r"^[ \t]*%define[ \t]+(\S+)", re.MULTILINE)
 _ZCONFIG_LINE = re.compile(r"\s*($|#|%|</?[\w.-]|\w[\w.-]*(\s|$))")
 """The beginning of a line outside of sections, but for mistakes in them."""
-_ZOPE_SECTION = re.compile(r"^[ \t]*<zodb_db\b", re.MULTILINE | re.IGNORECASE)
 _COMMENT = "a comment has a line of its own"
 _NOT_AN_INT = re.compile(r"invalid literal for int\(\) with base 10: ('.*')$")
 _WITH_UNIT = re.compile(r"\d+\s*[kmg]i?b?", re.IGNORECASE)
@@ -192,6 +191,14 @@ class Source:
         )
 
     @property
+    def is_of_zope(self) -> bool:
+        """Whether it is Zope's configuration, or includes a part of one."""
+        return any(
+            statement.kind is Kind.SECTION and statement.key == ZOPE_DATABASE
+            for statement in self.statements
+        )
+
+    @property
     def used_names(self) -> frozenset[str]:
         """The names that the text refers to."""
         return frozenset(chain.from_iterable(references(text) for _, _, text, _ in self.statements))
@@ -248,7 +255,7 @@ def parse(source: Source, names: Mapping[str, str]) -> Configuration:
     :raises UserError: if it is wrong, with the file, the line and what is allowed there
     """
     schema = ZConfig.loadSchema(str(Path(__file__).with_name("schema.xml")))
-    loader = TextLoader(schema, names, source.definitions)
+    loader = TextLoader(schema, names, source.definitions, of_zope=source.is_of_zope)
     url = source.path.absolute().as_uri()
     try:
         parsed, _ = loader.loadFile(io.StringIO(source.text), url)
@@ -347,10 +354,10 @@ def explained(
     line, sections = lines[number - 1] if 0 < number <= len(lines) else ("", ())
     if not (sections or _ZCONFIG_LINE.match(line)) or line.lstrip().startswith(("<?", "<!")):
         return f"{where}: this is not a ZConfig file, in which a contender is a section <zodb NAME>"
-    if sections[:1] in {(), ("zodb_db",)} and _ZOPE_SECTION.search(text):
+    if sections[:1] == ("zeo",):
         return (
-            f"{where}: this is Zope's configuration; copy its <zodb_db NAME> sections into another "
-            "file as <zodb NAME>, without mount-point and container-class"
+            f"{where}: this is the configuration of a ZEO server; for a private one write its "
+            "storages into <zeoserver NAME>, for one that runs give a zeo:// URI"
         )
     key, value = _key_and_value(line)
     if flaw := _flaw_of_secret(error, key, value, source, names):

@@ -19,6 +19,11 @@ from ZConfig.substitution import substitute
 
 from zodbshootout.config.statements import KEY_AND_VALUE, references, replaced
 
+ZOPE_DATABASE = "zodb_db"
+"""The type of the sections with databases in Zope's configuration, read as ``zodb``."""
+_TYPES = {ZOPE_DATABASE: "zodb"}
+_KEYS_OF_ZOPE = frozenset({"class-factory", "connection-class", "container-class", "mount-point"})
+"""Keys of such a section that are about the application, not the storage; they are skipped."""
 _START = re.compile(r"^\s*<(?P<type>[^\s/>]+)[^>]*?(?P<empty>/)?>\s*$")
 
 
@@ -32,7 +37,8 @@ def lines_in_sections(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
         start = _START.match(line)
         end = line.lstrip().startswith("</")
         if start and not end:
-            stack.append(start["type"].lower())
+            type_ = start["type"].lower()
+            stack.append(_TYPES.get(type_, type_))
         yield line, tuple(stack)
         if stack and (end or (start and start["empty"])):
             stack.pop()
@@ -118,6 +124,10 @@ class _OtherPython:
         pass
 
 
+class _Skipped:
+    """A stand-in for the matcher of a section that only Zope knows."""
+
+
 class TextLoader(ConfigLoader):  # type: ignore[misc]
     """A loader that defines names of the run and records the texts of sections.
 
@@ -125,10 +135,20 @@ class TextLoader(ConfigLoader):  # type: ignore[misc]
     """
 
     def __init__(
-        self, schema: Any, names: Mapping[str, str], definitions: Mapping[str, str]
+        self,
+        schema: Any,
+        names: Mapping[str, str],
+        definitions: Mapping[str, str],
+        *,
+        of_zope: bool = False,
     ) -> None:
-        """Define *names* of the run, and *definitions* in place of those in the file."""
+        """Define *names* of the run, and *definitions* in place of those in the file.
+
+        In a configuration *of_zope* everything outside of databases is skipped, except for
+        sections that the schema knows.
+        """
         super().__init__(schema)
+        self.of_zope = of_zope
         self.texts: dict[Any, SectionText] = {}
         """The texts by the matchers of their sections; a parsed section knows its matcher."""
         self.outermost: list[SectionText] = []
@@ -138,6 +158,10 @@ class TextLoader(ConfigLoader):  # type: ignore[misc]
         """The URL and the number of the line that is being read."""
         self.environment = ""
         """The environment of the outermost section that is being read."""
+        self._databases: dict[Any, Any] = {}
+        """Matchers of databases for storages that the file has outside of a database, by theirs."""
+        self._elsewhere: SectionText | None = None
+        """The text of the outermost section that is being read, if it is for another Python."""
         self._names = names
         self._replacements = {name: f"${{{name}}}" for name in names}
         """The texts that replace references: a name of the run stays a reference."""
@@ -168,6 +192,8 @@ class TextLoader(ConfigLoader):  # type: ignore[misc]
     def importSchemaComponent(self, pkgname: str) -> None:  # noqa: N802
         line = Line(f"%import {pkgname}", *self.place)
         self._import_lines.append(line)
+        if self._elsewhere is not None:
+            self._elsewhere.imports.append(line)
         before = set(self.schema.gettypenames())
         try:
             super().importSchemaComponent(pkgname)
@@ -180,6 +206,43 @@ class TextLoader(ConfigLoader):  # type: ignore[misc]
         self._imported_by.update(dict.fromkeys(new, line))
 
     def startSection(self, parent: Any, type_: str, name: str | None) -> Any:  # noqa: N802
+        type_ = _TYPES.get(type_, type_)
+        if not self._is_outermost(parent):
+            return self._start(parent, type_, name)
+        is_variables = type_ == "environment" and not name
+        if self.of_zope and (is_variables or type_ not in self.schema.gettypenames()):
+            return _Skipped()
+        if not self._is_storage(type_):
+            return self._start(parent, type_, name or ("zodb" if type_ == "zodb" else None))
+        database = self._start(parent, "zodb", name or type_)
+        storage = self._start(database, type_, name)
+        self._databases[storage] = database
+        return storage
+
+    def is_skipped(self, section: Any, key: str) -> bool:
+        """Return whether to skip a *key* of a section, because only Zope knows it."""
+        if isinstance(section, _Skipped):
+            return True
+        text = self.texts.get(section)
+        if text is None:
+            return self.of_zope
+        if isinstance(section, _OtherPython):
+            is_database = not section.types
+        else:
+            is_database = section.type.name == "zodb"
+        return self.of_zope and is_database and key.lower() in _KEYS_OF_ZOPE
+
+    def _is_outermost(self, parent: Any) -> bool:
+        return parent not in self.texts and not isinstance(parent, _Skipped)
+
+    def _is_storage(self, type_: str) -> bool:
+        return type_ in self.schema.gettype("zodb.storage").getsubtypenames()
+
+    def _start(self, parent: Any, type_: str, name: str | None) -> Any:
+        if isinstance(parent, _Skipped):
+            return parent
+        if self.of_zope and type_ == "temporarystorage":
+            self.importSchemaComponent("tempstorage")  # Zope's own schema imports it
         matcher, text = self._new_section(parent, type_, name)
         self.texts[matcher] = text
         text.lines.append(Line(f"<{type_} {name}>" if name else f"<{type_}>", *self.place))
@@ -196,6 +259,7 @@ class TextLoader(ConfigLoader):  # type: ignore[misc]
             self.outermost.append(text)
         if text.environment:
             text.imports += self._import_lines
+            self._elsewhere = text
             return _OtherPython(), text
         matcher = super().startSection(parent, type_, name)
         used = {*text.imports, self._imported_by.get(type_)}
@@ -204,6 +268,20 @@ class TextLoader(ConfigLoader):  # type: ignore[misc]
         return matcher, text
 
     def endSection(self, parent: Any, type_: str, name: str | None, matcher: Any) -> None:  # noqa: N802
+        if isinstance(matcher, _Skipped):
+            return
+        type_ = _TYPES.get(type_, type_)
+        database = self._databases.get(matcher)
+        if database is not None:
+            self._end(database, type_, name, matcher)
+            type_, name, matcher = "zodb", name or type_, database
+        elif type_ == "zodb" and self._is_outermost(parent):
+            name = name or type_
+        self._end(parent, type_, name, matcher)
+        if self._is_outermost(parent):
+            self._elsewhere = None
+
+    def _end(self, parent: Any, type_: str, name: str | None, matcher: Any) -> None:
         if not isinstance(matcher, _OtherPython):
             super().endSection(parent, type_, name, matcher)
         self.texts[matcher].lines.append(Line(f"</{type_}>", *self.place))
@@ -274,8 +352,10 @@ class _Parser(ZConfigParser):  # type: ignore[misc]
         self.context.record_definition(name.lower(), "".join(text))
 
     def handle_key_value(self, section: Any, rest: str) -> None:
-        super().handle_key_value(section, rest)
         pair = KEY_AND_VALUE.match(rest)
+        if pair is not None and self.context.is_skipped(section, pair["key"]):
+            return
+        super().handle_key_value(section, rest)
         assert pair is not None
         self.context.record_value(section, pair["key"], pair["value"] or "")
 

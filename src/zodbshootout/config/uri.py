@@ -147,7 +147,10 @@ def _reason(error: Exception, uri: str) -> str:
     if isinstance(error, ZConfig.ConfigurationError):  # in the file that a zconfig: URI names
         path = path_of(uri)
         text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
-        return explained(error, Source(path, text), ZODB.config.getDbSchema(), {})
+        source = Source(path, text)
+        if source.is_of_zope:
+            return f"this is Zope's configuration; measure it with: zodbshootout {path}"
+        return explained(error, source, ZODB.config.getDbSchema(), {})
     # str() of a KeyError is the repr() of its message.
     message = error.args[0] if isinstance(error, KeyError) and error.args else error
     text = " ".join(str(message).split())

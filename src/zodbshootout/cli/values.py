@@ -368,17 +368,17 @@ def log(text: str) -> str:
     return str(path)
 
 
-def _is_a_value(word: str) -> bool:
-    """Return whether a word after an option is its value, valid or not."""
-    if word.startswith("-") or word == "all" or re.search(r"[./\\]", word):
-        return False
-    if difflib.get_close_matches(word, benchmarks()):  # case matters: LO and TRACE are values
-        return False
-    return not (is_uri(word) or exists(word))
+def _is_sharing(word: str) -> bool:
+    # A number is a mistake with a message of its own.
+    return word in {"shared", "unique"} or word.isdecimal()
 
 
-def _is_value_of_mapping(word: str) -> bool:
-    return word == "true" or _is_a_value(word)  # 'true' resembles 'store'
+def _is_mapping(word: str) -> bool:
+    return word in {"IO", "OO"}
+
+
+def _is_switch(word: str) -> bool:
+    return word in {"true", "yes", "on", "false", "no", "off"}
 
 
 def _is_value_of_zap(word: str) -> bool:
@@ -392,7 +392,7 @@ def _is_value_of_log(word: str) -> bool:
         with Path(word).open(encoding="utf-8", errors="replace") as file:
             text = file.read(MAX_SIZE)
         return re.search(r"^\s*<(eventlog|logger)\b", text, re.MULTILINE) is not None
-    return word.upper() in LEVELS or _is_a_value(word)
+    return word.upper() in LEVELS
 
 
 def exists(word: str) -> bool:
@@ -405,9 +405,9 @@ def _is_file(word: str) -> bool:
 
 
 OPTIONAL_VALUES: Mapping[str, tuple[Callable[[str], bool], str]] = {
-    "--threads": (_is_a_value, "shared"),
-    "--btrees": (_is_a_value, "IO"),
-    "--include-mapping": (_is_value_of_mapping, "true"),
+    "--threads": (_is_sharing, "shared"),
+    "--btrees": (_is_mapping, "IO"),
+    "--include-mapping": (_is_switch, "true"),
     "--zap": (_is_value_of_zap, ASK),
     "--log": (_is_value_of_log, "INFO"),
 }

@@ -36,6 +36,39 @@ def test_a_package_from_a_url_is_named_without_the_url() -> None:
     assert environment.name == "relstorage"
 
 
+@pytest.mark.parametrize(
+    ("word", "requirements", "name"),
+    [
+        ("ZEO==5.4.1 ZODB<6", ("ZEO==5.4.1", "ZODB<6"), "zeo==5.4.1+zodb<6"),
+        ("  ZEO >= 5,  < 6 uvloop", ("ZEO >= 5, < 6", "uvloop"), "zeo<6>=5+uvloop"),
+        (
+            "ZEO[uvloop]>=5 ; python_version >= '3.9' ZODB",
+            ("ZEO[uvloop]>=5 ; python_version >= '3.9'", "ZODB"),
+            "zeo>=5+zodb",
+        ),
+        (
+            "ZODB<6 ZEO @ git+https://me:token@example.org/ZEO@main uvloop",
+            ("ZODB<6", "ZEO @ git+https://me:token@example.org/ZEO@main", "uvloop"),
+            "zodb<6+zeo+uvloop",
+        ),
+        (
+            "https://example.org/ZEO.zip ; python_version >= '3.9' ZODB<6",
+            ("https://example.org/ZEO.zip ; python_version >= '3.9'", "ZODB<6"),
+            "zeo.zip+zodb<6",
+        ),
+        ("ZEO >= 5", ("ZEO >= 5",), "zeo>=5"),
+        ("ZEO @ https://example.org/5", ("ZEO @ https://example.org/5",), "zeo"),
+        ("3to2", ("3to2",), "3to2"),
+    ],
+)
+def test_a_value_may_have_several_requirements(
+    word: str, requirements: tuple[str, ...], name: str
+) -> None:
+    assert environments_of_words([word]) == [
+        Environment(name, requirements=requirements, keeps_installed=True)
+    ]
+
+
 @pytest.mark.parametrize("login", ["me:token", "token"])
 def test_no_password_is_shown(login: str) -> None:
     (environment,) = environments_of_words([f"git+https://{login}@example.org/zodb/relstorage"])
@@ -113,7 +146,10 @@ def test_a_python_and_a_virtual_environment_are_used_as_they_are(tmp_path: Path)
     ("words", "message"),
     [
         (["no/such"], "no such file or directory: no/such"),
-        (["a b"], "'a b' is neither a requirement such as RelStorage==4.2.0 nor an existing file"),
+        (["a b!"], "'a b!' is neither requirements such as 'ZEO==5.4.1 ZODB<6' nor an existing"),
+        (["RelStorage 4.2.0"], "'RelStorage 4.2.0' is neither requirements such as"),
+        (["ZODB<6 no/such"], "no such file or directory: ZODB<6 no/such"),
+        (["ZODB<! git+https://token@x/y"], "'ZODB<! git+https://x/y' is neither"),
         (["x==1", "x==1"], "'x==1' names the same environment as another value"),
         (["pypy3.99"], "there is no Python pypy3.99"),
         (["."], "'.' is neither a checkout, with pyproject.toml or setup.py, nor a virtual"),

@@ -229,8 +229,8 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         several(
             "--against WHAT",
             help="measure each contender a second time, with WHAT: a requirement such as "
-            "RelStorage==4.2.0, a checkout, a wheel, a Python or a virtual environment; can be "
-            "repeated",
+            "RelStorage==4.2.0, several in one value ('ZEO==5.4.1 ZODB<6'), a checkout, a wheel, "
+            "a Python or a virtual environment; can be repeated",
         ),
         option(
             "--fail-above PERCENT", type=values.percentage,

@@ -25,8 +25,10 @@ MAX_NAME = 100
 """The most characters of a name that is made from a word: files are named after it."""
 _ARCHIVES = (".whl", ".tar.gz", ".zip")
 _LOGIN = re.compile(r"://[^/\s]*@")
-_DIRECT = re.compile(r"[\w.+-]+://|[\w.-]+(\[[\w.,\s-]*\])?\s*@\s*\S")
-"""The beginning of a URL, or of a direct reference (``name @ location``)."""
+_URL = re.compile(r"[\w.+-]+://")
+"""The beginning of a URL."""
+_VERSION = re.compile(r"\d+(\.|$)")
+"""The beginning of a version: alone, it would pass for the name of a package."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,7 @@ def environment_of_section(section: Any) -> Environment:
 def environments_of_words(words: Sequence[str]) -> list[Environment]:
     """Return the environments for the words of ``--against``, each with a unique name.
 
-    A word is a requirement, the path of something that pip installs, or a Python.
+    A word is the path of something that pip installs, a Python, or consists of requirements.
 
     :raises UserError: if a word is none of these, or names the same environment as another one
     """
@@ -101,13 +103,13 @@ def _of_word(word: str) -> Environment:
     path = Path(word).expanduser()
     if os.path.exists(path):  # noqa: PTH110 - a Path raises an error if it is too long
         return _of_path(word, path)
-    if os.sep in word and not _DIRECT.match(word):
-        raise UserError(f"--against: no such file or directory: {word}")
     if re.fullmatch(r"(python|pypy)[\d.]*", word):
         if shutil.which(word) is None:
             raise UserError(f"--against: there is no Python {word}")
         return Environment(word, word)
-    return Environment(_name_of_requirement(word), requirements=(word,), keeps_installed=True)
+    requirements = tuple(_requirements_of(word))
+    name = "+".join(map(_name_of_requirement, requirements))
+    return Environment(name, requirements=requirements, keeps_installed=True)
 
 
 def _of_path(word: str, path: Path) -> Environment:
@@ -137,19 +139,41 @@ def _name_of_python(path: Path) -> str:
     return directory.name if (directory / "pyvenv.cfg").exists() else path.name
 
 
-def _name_of_requirement(word: str) -> str:
-    if _DIRECT.match(word):
-        name, _, _ = word.partition("@")
-        # A URL may contain a password.
-        package = Path(urlsplit(word).path).name if "://" in name else name.strip()
-        return package or "url"
+def _requirements_of(word: str) -> Iterator[str]:
+    """Yield the requirements in a word: as few as possible, since each may contain blanks."""
+    parts = word.split()
+    start = 0
+    while start < len(parts):
+        ends = range(len(parts), start, -1)
+        end = next((end for end in ends if _is_requirement(" ".join(parts[start:end]))), None)
+        if end is None:
+            raise _not_requirements(word)
+        yield " ".join(parts[start:end])
+        start = end
+
+
+def _is_requirement(text: str) -> bool:
     try:
-        requirement = Requirement(word)
+        name = Requirement(f"url @ {text}" if _URL.match(text) else text).name
     except InvalidRequirement:
-        raise UserError(
-            f"--against: {word!r} is neither a requirement such as RelStorage==4.2.0 nor an "
-            "existing file"
-        ) from None
+        return False
+    return not _VERSION.match(name)
+
+
+def _not_requirements(word: str) -> UserError:
+    if os.sep in word and "://" not in word:
+        return UserError(f"--against: no such file or directory: {word}")
+    shown = _LOGIN.sub("://", word)
+    return UserError(
+        f"--against: {shown!r} is neither requirements such as 'ZEO==5.4.1 ZODB<6' nor an existing "
+        "file"
+    )
+
+
+def _name_of_requirement(text: str) -> str:
+    if _URL.match(text):  # it may contain a password
+        return Path(urlsplit(text.split(maxsplit=1)[0]).path).name or "url"
+    requirement = Requirement(text)
     # Commas separate the names of contenders in options.
     return f"{requirement.name}{requirement.specifier}".replace(",", "")
 

@@ -49,7 +49,7 @@ class ClientStorageType(StorageType):
     section_classes = ("ZODB.config.ZEOClient", "ZEO.zconfig.ClientStorageConfig")
     prefetches = True
     holds_changes = False
-    distributions = ("ZEO",)
+    distributions = ("ZEO", "uvloop")  # whose event loop ZEO uses if it is installed
 
     @classmethod
     def limits(cls, section: Any) -> Sequence[Limit]:

@@ -12,6 +12,7 @@ from zodbshootout.client.masking import Mask
 from zodbshootout.config.configuration import Source
 from zodbshootout.config.environment import Environment
 from zodbshootout.contenders.contender import Contender
+from zodbshootout.contenders.selection import only_clients_in_environments
 from zodbshootout.contenders.variants import VariantOptions, Variants, read_variants
 from zodbshootout.errors import UserError
 from zodbshootout.guardian import Guardian
@@ -54,6 +55,18 @@ def test_a_variant_has_its_own_names_servers_and_scratch(read: Read) -> None:
     assert len({contender.place for contender in contenders}) == 4
     addresses = [contender.storage.names["main"] for contender in contenders[:2]]
     assert addresses[0] != addresses[1]
+
+
+def test_only_the_clients_of_a_private_zeo_server_are_in_an_environment(read: Read) -> None:
+    other = Environment("other", python="pypy3")
+    again = ZEO.replace("zodb zeo", "zodb again")
+    contenders = read(SERVER + ZEO + again + FILE, NEW, other).contenders()
+    assert only_clients_in_environments(contenders) == [
+        f"only the clients of zeo@{name} and again@{name} are in environment {name}; private ZEO "
+        f"servers run the packages as installed"
+        for name in ("new", "other")
+    ]
+    assert only_clients_in_environments(read(SERVER + ZEO).contenders()) == []
 
 
 def test_without_against_there_is_one_variant(read: Read) -> None:

@@ -29,6 +29,7 @@ from zodbshootout.contenders.making import Maker
 from zodbshootout.contenders.selection import (
     baseline_among,
     named,
+    only_clients_in_environments,
     refused_unless_alone,
     shared_databases,
     to_be_zapped,
@@ -151,7 +152,7 @@ def _plan_and_notes(
     if cluster is not None:
         contenders = [contender.on_hosts(cluster) for contender in contenders]
         sweep = on_hosts(sweep, cluster)
-    notes = shared_databases(contenders)
+    notes = [*shared_databases(contenders), *only_clients_in_environments(contenders)]
     reason = refused_unless_alone(contenders, sweep.parameters()[0])
     if options.default_concurrency and reason:
         notes.append(f"1 client instead of {sweep.concurrency[0]}: {reason}")

@@ -51,6 +51,11 @@ class Environment:
         shown = _LOGIN.sub("://", parts)
         return f"{shown}, all else as installed" if self.keeps_installed else shown
 
+    @property
+    def is_ours(self) -> bool:
+        """Whether it is the Python of the command, with the packages as they are installed."""
+        return not (self.python or self.requirements)
+
     @cached_property
     def contents(self) -> list[str]:
         """The requirements; a local path is followed by a hash of its contents."""

@@ -108,8 +108,7 @@ class Maker:
         flaw = _probed(python).flaw
         if flaw:
             raise UserError(f"environment {environment.name} has no ZODB that works: {flaw}")
-        ours = not (environment.python or environment.requirements)
-        return Interpreter(environment.name, str(python), str(modules), ours)
+        return Interpreter(environment.name, str(python), str(modules), environment.is_ours)
 
     def describe(self, environment: Environment) -> str:
         """Return a line that says whether an environment would have to be made; make nothing."""

@@ -52,6 +52,23 @@ def shared_databases(contenders: Sequence[Contender]) -> list[str]:
     ]
 
 
+def only_clients_in_environments(contenders: Iterable[Contender]) -> list[str]:
+    """Return a sentence for each environment that has clients of private ZEO servers.
+
+    The servers run the packages as installed.
+    """
+    names: dict[str, list[str]] = {}
+    for contender in contenders:
+        served = any(server.kind == "zeoserver" for server in contender.servers.values())
+        if served and contender.environment and not contender.environment.is_ours:
+            names.setdefault(contender.environment.name, []).append(contender.name)
+    return [
+        f"only the clients of {' and '.join(group)} are in environment {environment}; private ZEO "
+        "servers run the packages as installed"
+        for environment, group in names.items()
+    ]
+
+
 def refused_unless_alone(contenders: Sequence[Contender], parameters: Parameters) -> str | None:
     """Return why every contender refuses these parameters, if not all refuse a single client."""
     alone = replace(parameters, crew=replace(parameters.crew, size=1))

@@ -15,6 +15,7 @@ from ZODB.serialize import referencesf
 from ZODB.utils import p64, u64
 
 from tests.fakes import (
+    LOAD,
     CachingStorage,
     CachingStorageType,
     FakeClock,
@@ -321,6 +322,58 @@ def test_equal_contents_of_uncounted_iterations_are_kept_once() -> None:
         cold.note_set(read_set)
     assert cold.sets_read == [(3, [b"same"]), (3, [b"same"]), (3, [b"other"]), (3, [b"same"])]
     assert len({id(contents) for _, contents in cold.sets_read}) == 3
+
+
+class EchoingStorage(FakeStorage):
+    """A storage that reports its own commits as invalidations, so that objects are loaded again."""
+
+    def __init__(self, clock: FakeClock) -> None:
+        super().__init__(clock)
+        self.adapters: list[Any] = []
+
+    def registerDB(self, adapter: Any) -> None:  # noqa: N802
+        self.adapters.append(adapter)
+
+    def tpc_finish(self, transaction: Any, func: Any = lambda tid: None) -> Any:
+        oids = list(self._tdata)
+        tid = super().tpc_finish(transaction, func)
+        for adapter in self.adapters:
+            adapter.invalidate(tid, oids)
+        return tid
+
+
+def test_update_measures_the_loads_that_a_storage_causes_by_reporting_its_own_commits(
+    clock: FakeClock,
+) -> None:
+    without, sample = (
+        measure(benchmarks()["update"], storage, parameters(), clock, [4])[0]
+        for storage in (FakeStorage(clock), EchoingStorage(clock))
+    )
+    assert (without.counts["loads"], sample.counts["loads"]) == (0, 3 * 10)
+    assert sample.value - without.value == 3 * 10 * LOAD / 4
+
+
+def test_update_fails_if_a_storage_that_reports_its_own_commits_loses_one(clock: FakeClock) -> None:
+    storage = EchoingStorage(clock)
+    contents = [payload(parameters(), 0).contents(1, revision, 4)[0] for revision in range(1, 9)]
+    storage.drops = lambda data: any(content in data for content in contents)
+    assert "1 of 10 objects hold other data than was written" in failure("update", storage)
+
+
+@pytest.mark.parametrize(("kind", "loads"), [(FakeStorage, 4), (EchoingStorage, 34)])
+def test_update_fails_if_objects_are_loaded_that_were_not_invalidated(
+    kind: type[FakeStorage], loads: int, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cls = benchmarks()["update"]
+    run = cls.run
+
+    def run_after_a_load(benchmark: Benchmark) -> None:
+        benchmark.client.connection.root()._p_deactivate()
+        benchmark.client.connection.root()._p_activate()
+        run(benchmark)
+
+    monkeypatch.setattr(cls, "run", run_after_a_load)
+    assert failure("update", kind(clock), loops=4).startswith(f"{loads} objects were loaded")
 
 
 @pytest.mark.parametrize("name", ["ex_commit", "im_commit", "readCurrent"])

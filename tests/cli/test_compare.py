@@ -211,8 +211,8 @@ def environments(tmp_path: Path) -> Path:
         tmp_path / "run.json",
         *side("fs", 1.0, 1),
         *side("zeo", 1.0, 3),
-        *side("fs@before", 1.1, 5, beside="fs"),
-        *side("zeo@before", 1.0, 7, beside="zeo"),
+        *side("fs@before", 1.1, 5, variant_of="fs"),
+        *side("zeo@before", 1.0, 7, variant_of="zeo"),
     )
 
 

@@ -179,10 +179,10 @@ def test_trap_10_every_run_keeps_its_parameters_and_versions_as_metadata(tmp_pat
             "latency_p90_s", "latency_p99_s", "latency_max_s",
             "latency_histogram", "iterations", "iterations_uncounted", "on_clock_s", "slices",
             "slice_starts_s", "start_spread_s", "start_delay_s", "loads", "storage_cache_hits",
-            "configuration", "configuration_hash", "storage_classes", "version_ZODB",
+            "settings", "configuration_hash", "storage_classes", "version_ZODB",
         ):  # fmt: skip
             assert key in metadata
-        assert str(tmp_path) not in str(metadata["configuration"])
+        assert str(tmp_path) not in str(metadata["settings"])
     # The storages log, too.
     assert " INFO [" in done.err
     assert "ZEO" in done.err

@@ -20,7 +20,7 @@ def result(times: float, section: str = "zeo", original: str = "", **values: str
     names = ", ".join(f"{name}={value}" for name, value in values.items())
     metadata: dict[str, Any] = {"definitions": json.dumps(values)} if values else {}
     if original:
-        metadata["beside"] = original
+        metadata["variant_of"] = original
     runs = [[times * (1 + number / 1000)] * 3 for number in range(RUNS)]
     return in_rounds(f"{section} [{names}]" if values else section, runs, "cold", **metadata)
 

@@ -160,7 +160,8 @@ def test_the_geometric_mean_covers_all_ratios_of_three_or_more_runs() -> None:
 
 def test_each_difference_of_versions_and_settings_is_listed_once() -> None:
     def with_version(version: str, setting: str) -> list[CellResult]:
-        metadata = {"version_ZEO": version, "driver": "x", "configuration": f"a=1; b={setting}"}
+        settings = json.dumps({"a": "1", "b": setting})
+        metadata = {"version_ZEO": version, "driver": "x", "settings": settings}
         return [measured(cell(name, "a"), [1.0], [1.0], **metadata) for name in ("add", "hot")]
 
     differences = compare(with_version("6.1", "no"), with_version("6.2", "yes")).differences
@@ -181,30 +182,6 @@ def test_another_durability_is_the_first_difference() -> None:
         "hostname: a against b",
         "driver: x against y",
     ]
-
-
-def test_a_setting_may_contain_the_separator_of_settings() -> None:
-    def with_dsn(dsn: str) -> list[CellResult]:
-        settings = {"dsn": dsn, "poll": "1"}
-        metadata = {
-            "configuration": f"dsn={dsn}; poll=1",
-            "settings": json.dumps(settings),
-        }
-        return [measured(cell("add", "a"), [1.0], [1.0], **metadata)]
-
-    differences = compare(with_dsn("x; keep=1"), with_dsn("y; keep=1")).differences
-    assert differences == ["dsn: x; keep=1 against y; keep=1"]
-
-
-@pytest.mark.parametrize("settings", ["", "[]", "nonsense", "3", '"a"'])
-def test_settings_that_are_not_a_json_object_are_read_from_their_text(settings: str) -> None:
-    def side(value: str) -> list[CellResult]:
-        metadata = {"configuration": f"a=1; b={value}"} | (
-            {"settings": settings} if settings else {}
-        )
-        return [measured(cell("add", "a"), [1.0], [1.0], **metadata)]
-
-    assert compare(side("1"), side("2")).differences == ["b: 1 against 2"]
 
 
 def test_crews_of_different_shapes_are_compared_only_if_the_shape_is_ignored() -> None:

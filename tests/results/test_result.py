@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import gzip
 import json
 import shutil
 from collections.abc import Callable, Sequence
@@ -16,7 +15,6 @@ from tests.reports.test_rates import result as result_at_a_rate
 from tests.runs import cell, failed, measured, run, unsupported
 from zodbshootout.client.outcome import Failure, State
 from zodbshootout.client.specification import (
-    ClientKind,
     CrewShape,
     LatencyLimit,
     MappingType,
@@ -50,7 +48,7 @@ def test_a_cell_survives_json() -> None:
     document = json.loads(json.dumps(encode(add)))
     assert decode(Cell, document) == add
     assert document["parameters"].pop("crew") == {
-        "size": 2, "unit": "thread", "shared": True, "hosts": 0,
+        "size": 2, "client_kind": "thread", "shared": True, "hosts": 0,
     }  # fmt: skip
 
 
@@ -273,7 +271,8 @@ def test_appending_conflicts_if_parameters_settings_versions_or_units_differ(
     files: ResultFiles,
 ) -> None:
     add = cell("add", "fs")
-    files.write([with_metadata(add, packed=False, version_ZEO="6.1", label="first")])
+    known: dict[str, Any] = {"packed": False, "version_ZEO": "6.1", "settings": '{"a": "1"}'}
+    files.write([with_metadata(add, **known, label="first")])
     existing = files.appending()
 
     def conflict(new: Cell, unit: str = "second", **metadata: Any) -> str | None:
@@ -281,6 +280,8 @@ def test_appending_conflicts_if_parameters_settings_versions_or_units_differ(
 
     assert conflict(add) is None
     assert conflict(add, packed=False, version_ZEO="6.1", label="second") is None
+    assert conflict(add, settings='{"a": "2"}') == 'fs: add is there with settings={"a": "1"}'
+    assert conflict(add, cell="spelled in another way") is None
     assert conflict(add, packed=True) == "fs: add is there with packed=False"
     assert conflict(add, version_ZEO="6.2") == "fs: add is there with version_ZEO=6.1"
     assert (
@@ -339,50 +340,6 @@ def test_a_cell_has_its_latest_state_unless_that_is_not_run(files: ResultFiles) 
     assert (result.state, result.reason, len(result.runs)) == (State.MEASURED, "", 2)
 
 
-DEV0 = Path(__file__).parent / "data" / "dev0.json.gz"
-
-
-def test_files_of_1_0_0_dev0_that_describe_the_crew_in_words_are_read(tmp_path: Path) -> None:
-    with gzip.open(DEV0, "rt") as file:
-        assert '"cell"' not in file.read()
-    expected = [
-        ("tpc filestorage", CrewShape(2, ClientKind.THREAD, shared=True), 0, 2),
-        ("new_oid filestorage", CrewShape(2, ClientKind.THREAD, shared=True), 1000, 2),
-        ("add zeo_file", CrewShape(8, hosts=2), 1000, 2),
-        ("add memory", CrewShape(1), 1000, 2),
-        ("add zeo_fs", CrewShape(2), 1000, 2),
-        ("warm memory", CrewShape(1), 1000, 0),
-    ]
-
-    def read(path: Path) -> list[tuple[str, CrewShape, int, int]]:
-        return [
-            (
-                f"{result.cell.benchmark} {result.cell.contender}",
-                result.cell.parameters.crew,
-                result.cell.parameters.objects,
-                len(result.runs),
-            )
-            for result in read_results(path)
-        ]
-
-    assert read(DEV0) == expected
-    shutil.copy(DEV0, tmp_path)
-    assert read(tmp_path / DEV0.name) == expected[:-1]
-
-
-def test_runs_can_be_appended_to_files_of_1_0_0_dev0(files: ResultFiles) -> None:
-    add = cell("add", "fs")
-    metadata = {"name": "x", "unit": "second", **add.metadata()}
-    del metadata["cell"]
-    old = pyperf.Benchmark([pyperf.Run([1.0], metadata=metadata)])
-    files.write([CellResult(add).with_run(old)])
-    existing = files.appending()
-    assert existing.conflict({add: {**add.metadata(), "settings": "{}"}}, "second") is None
-    existing.write([with_metadata(add, settings="{}")])
-    (result,) = read_results(files.combined)
-    assert (result.cell, len(result.runs)) == (add, 2)
-
-
 def test_the_crew_is_read_from_data_and_not_from_words(files: ResultFiles) -> None:
     add = cell("add", "fs", seed=-3)
     files.write([with_metadata(add, crew="a crowd", concurrency=9)])
@@ -395,7 +352,7 @@ def test_the_crew_is_read_from_data_and_not_from_words(files: ResultFiles) -> No
     [
         {"objects": -1}, {"objects": 1e3}, {"objects": "9"}, {"objects": True}, {"blobs": 1},
         {"mapping": "dict"}, {"objects": 10**18}, {"unheard_of": 1}, {"crew": 3},
-        {"crew": {"size": 1, "unit": "horse", "shared": False}},
+        {"crew": {"size": 1, "client_kind": "horse", "shared": False}},
     ],
 )  # fmt: skip
 def test_a_cell_with_malformed_parameters_is_refused(
@@ -415,6 +372,8 @@ def test_a_cell_with_malformed_parameters_is_refused(
         ("slices", "0 x"), ("slices", 0), ("slices", str(10**20)), ("slice_starts_s", "0 x"),
         ("lag_growth_s", "0.1 x"), ("lag_growth_s", "nan"),
         ("definitions", "[1]"), ("definitions", '{"cache": 1}'), ("definitions", 1),
+        ("settings", "nonsense"), ("settings", "[]"), ("settings", '"a"'), ("settings", '{"a": 1}'),
+        ("configuration_text", "<zodb>"), ("configuration_text", 1),
         ("iterations", "9"), ("iterations", -1), ("iterations", 1.5),
         ("part_of_schedule", "1"), ("part_of_schedule", -0.5), ("part_of_schedule", 1e-300),
         ("latency_max_s", "1"),

@@ -292,7 +292,7 @@ def _contenders(cells: Sequence[Columned]) -> Report:
         listings=[
             Listing(column, text)
             for column, facts in metadata.items()
-            if (text := _configuration(facts))
+            if (text := str(json.loads(facts.get("configuration_text", '""'))))
         ],
     )
 
@@ -326,11 +326,3 @@ def _facts(
 
 def _is_version(key: str) -> bool:
     return key.startswith("version_") and key not in _MACHINE
-
-
-def _configuration(metadata: Mapping[str, Any]) -> str:
-    """Return the text of a contender's section; files of old versions have only its settings."""
-    try:
-        return str(json.loads(metadata["configuration_text"]))
-    except (KeyError, ValueError, TypeError):
-        return "\n".join(str(metadata.get("configuration", "")).split("; "))

@@ -8,11 +8,10 @@ from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from typing import Any, TypeVar, cast, get_type_hints
 
-from zodbshootout.client.specification import ClientKind, CrewShape, Parameters
+from zodbshootout.client.specification import Parameters
 
 T = TypeVar("T")
 
-_JSON_KEYS = {"client_kind": "unit"}
 _DATA = {
     "objects": "objects",
     "object_size_bytes": "object_size",
@@ -83,17 +82,7 @@ def cell_of(metadata: Mapping[str, Any]) -> Cell:
 
     :raises ValueError: if they describe none; also KeyError, TypeError and AttributeError
     """
-    if "cell" in metadata:
-        return decode(Cell, json.loads(metadata["cell"]))
-    # Files of 1.0.0.dev0 name the crew in words alone.
-    size, hosts = metadata["concurrency"], metadata.get("hosts", 0)
-    crews = (
-        CrewShape(size, kind, shared, hosts) for kind in ClientKind for shared in (False, True)
-    )
-    crew = next((crew for crew in crews if str(crew) == metadata["crew"]), None)
-    data = {name: metadata[key] for key, name in _DATA.items() if key in metadata}
-    document = {key: metadata[key] for key in ("benchmark", "contender")}
-    return decode(Cell, {**document, "parameters": {"crew": encode(crew), **data}})
+    return decode(Cell, json.loads(metadata["cell"]))
 
 
 def encode(value: Any) -> Any:
@@ -101,7 +90,7 @@ def encode(value: Any) -> Any:
     if is_dataclass(value):
         parts = {field: getattr(value, field.name) for field in fields(value) if field.compare}
         return {
-            _JSON_KEYS.get(field.name, field.name): encode(part)
+            field.name: encode(part)
             for field, part in parts.items()
             if not (is_dataclass(part) and part == field.default)
         }
@@ -115,12 +104,9 @@ def decode(kind: type[T], document: Any) -> T:
     """
     if is_dataclass(kind):
         hints = get_type_hints(kind)
-        names = {_JSON_KEYS.get(name, name): name for name in hints}
-        values = {
-            names[key]: _checked(names[key], decode(hints[names[key]], value))
-            for key, value in document.items()
-        }
-        return kind(**values)
+        return kind(
+            **{name: _checked(name, decode(hints[name], value)) for name, value in document.items()}
+        )
     if issubclass(kind, Enum):
         return kind(document)
     if type(document) is not kind and not (kind is float and type(document) is int):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -195,7 +194,7 @@ def compare(
         list(_lost(of_base, of_new)),
         [
             *_differing([(_facts(base), _facts(new)) for base, new in common]),
-            *_differing([(_settings(base), _settings(new)) for base, new in common]),
+            *_differing([(base.settings, new.settings) for base, new in common]),
         ],
     )
 
@@ -395,7 +394,7 @@ _FACTS = (
 """The metadata that may explain a difference, besides versions and settings."""
 
 
-def _differing(pairs: Sequence[tuple[dict[str, str], dict[str, str]]]) -> list[str]:
+def _differing(pairs: Sequence[tuple[Mapping[str, str], Mapping[str, str]]]) -> list[str]:
     """Return the names and both values of what differs; ``-`` stands for a missing value."""
     names = dict.fromkeys(name for pair in pairs for side in pair for name in side)
     differing = []
@@ -419,13 +418,3 @@ def _facts(result: CellResult) -> dict[str, str]:
         for name in [*_FACTS, *versions]
     }
     return {name: ", ".join(values) for name, values in facts.items() if values}
-
-
-def _settings(result: CellResult) -> dict[str, str]:
-    try:
-        return {name: str(value) for name, value in json.loads(result.metadata["settings"]).items()}
-    except (KeyError, ValueError, AttributeError):
-        # Files of 1.0.0.dev0 have settings only as text.
-        settings = str(result.metadata.get("configuration", "")).split("; ")
-        pairs = (setting.partition("=") for setting in settings if setting)
-        return {name: value for name, _, value in pairs}

@@ -30,16 +30,15 @@ from zodbshootout.results.replacement import replace_file, to_be_replaced
 from zodbshootout.results.result import CellResult, long_name, short_name, varied_parameters
 from zodbshootout.results.trend import with_trends
 
-MAY_DIFFER = frozenset({"cell", "settings", "label", "command_line", "configuration_text"})
+MAY_DIFFER = frozenset({"cell", "label", "command_line", "configuration_text"})
 """The metadata that may differ in runs of one cell.
 
-Some of it is the user's own wording.  Cells, settings and configurations are compared by other
-metadata, which files of 1.0.0.dev0 have too.
+It is the user's own wording, or JSON that can spell one cell in several ways.
 """
 
 _TEXTS = {
-    "round", "settings", "configuration", "configuration_text", "command_line",
-    "uncleared_caches", "beside", "environment", "durability", "durability_detail", "sharing",
+    "round", "command_line",
+    "uncleared_caches", "variant_of", "environment", "durability", "durability_detail", "sharing",
     "server_place",
 }  # fmt: skip
 _NUMBERS = {
@@ -351,7 +350,7 @@ def _parse_histogram(text: str) -> None:
         raise ValueError("it is empty")
 
 
-def _parse_definitions(text: str) -> None:
+def _parse_texts(text: str) -> None:
     if not all(isinstance(value, str) for value in json.loads(text).values()):
         raise ValueError("a value is no text")
 
@@ -370,7 +369,9 @@ _PARSED: Mapping[str, Callable[[str], object]] = {
     "slices": _parse_slices,
     "slice_starts_s": _parse_seconds,
     "lag_growth_s": _parse_seconds,
-    "definitions": _parse_definitions,
+    "definitions": _parse_texts,
+    "settings": _parse_texts,
+    "configuration_text": json.loads,
 }
 """Functions that raise an exception if a text has another form, by metadata key."""
 

@@ -203,7 +203,13 @@ class CellResult:
     @property
     def variant_of(self) -> str:
         """The contender of which this one is a variant; empty if it is none."""
-        return str(self.metadata.get("beside", ""))
+        return str(self.metadata.get("variant_of", ""))
+
+    @cached_property
+    def settings(self) -> Mapping[str, str]:
+        """The settings of the contender and of its private servers, without secrets."""
+        values: dict[str, str] = json.loads(self.metadata.get("settings", "{}"))
+        return values
 
     @cached_property
     def definitions(self) -> Mapping[str, str]:

@@ -124,9 +124,6 @@ class Tasks:
                 "profiler": "cprofile" if options.profiles else "none",
                 "servers_restarted": restarted,
                 **({"uncleared_caches": uncleared or "none"} if benchmark.cold else {}),
-                "configuration": "; ".join(
-                    f"{key}={value}" for key, value in contender.settings.items()
-                ),
                 "configuration_hash": contender.fingerprint(),
                 **{f"version_{name}": version for name, version in versions.items()},
                 "driver": info.driver,
@@ -140,7 +137,7 @@ class Tasks:
                 "persistent_cache": info.persistent_cache,
                 **(info.python if environment else {}),
                 "environment": self.mask(environment.description) if environment else "",
-                "beside": contender.variant_of,
+                "variant_of": contender.variant_of,
                 "packed": options.pack,
                 "zapped": contender.name in options.zapped,
                 "label": self.mask(options.label),

@@ -146,8 +146,9 @@ def test_a_python_and_a_virtual_environment_are_used_as_they_are(tmp_path: Path)
     ("words", "message"),
     [
         (["no/such"], "no such file or directory: no/such"),
-        (["a b!"], "'a b!' is neither requirements such as 'ZEO==5.4.1 ZODB<6' nor an existing"),
-        (["RelStorage 4.2.0"], "'RelStorage 4.2.0' is neither requirements such as"),
+        (["a b!"], "'a b!' is neither a list of requirements such as 'ZEO==5.4.1 ZODB<6' nor an"),
+        (["RelStorage 4.2.0"], "'RelStorage 4.2.0' is neither a list of requirements such as"),
+        ([" "], "' ' is neither a list"),
         (["ZODB<6 no/such"], "no such file or directory: ZODB<6 no/such"),
         (["ZODB<! git+https://token@x/y"], "'ZODB<! git+https://x/y' is neither"),
         (["x==1", "x==1"], "'x==1' names the same environment as another value"),

@@ -63,7 +63,7 @@ def test_only_the_clients_of_a_private_zeo_server_are_in_an_environment(read: Re
     contenders = read(SERVER + ZEO + again + FILE, NEW, other).contenders()
     assert only_clients_in_environments(contenders) == [
         f"only the clients of zeo@{name} and again@{name} are in environment {name}; private ZEO "
-        f"servers run the packages as installed"
+        "servers run the packages as installed"
         for name in ("new", "other")
     ]
     assert only_clients_in_environments(read(SERVER + ZEO).contenders()) == []

@@ -146,7 +146,7 @@ def _name_of_python(path: Path) -> str:
 
 def _requirements_of(word: str) -> Iterator[str]:
     """Yield the requirements in a word: as few as possible, since each may contain blanks."""
-    parts = word.split()
+    parts = word.split() or [""]
     start = 0
     while start < len(parts):
         ends = range(len(parts), start, -1)
@@ -170,8 +170,8 @@ def _not_requirements(word: str) -> UserError:
         return UserError(f"--against: no such file or directory: {word}")
     shown = _LOGIN.sub("://", word)
     return UserError(
-        f"--against: {shown!r} is neither requirements such as 'ZEO==5.4.1 ZODB<6' nor an existing "
-        "file"
+        f"--against: {shown!r} is neither a list of requirements such as 'ZEO==5.4.1 ZODB<6' nor "
+        "an existing file"
     )
 
 

@@ -6,6 +6,9 @@ each kind it includes, and so that sums of many are exact.
 
 from __future__ import annotations
 
+import io
+import pickle
+import pickletools
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -147,6 +150,35 @@ class FakeStorage(ConflictResolvingStorage, MappingStorage):  # type: ignore[mis
     def tpc_finish(self, transaction: Any, func: Any = lambda tid: None) -> Any:
         self.clock.spend(TPC_FINISH)
         return super().tpc_finish(transaction, func)
+
+
+class Reference(list[Any]):
+    """A persistent reference in a state."""
+
+
+class _Pickler(pickle.Pickler):
+    def persistent_id(self, thing: Any) -> Any:
+        return thing[0] if isinstance(thing, Reference) else None
+
+
+class _Unpickler(pickle.Unpickler):
+    def persistent_load(self, reference: Any) -> Reference:
+        return Reference([reference])
+
+
+def pickled_again(record: bytes) -> bytes:
+    """Return a record of the same class and state in other bytes, as zodb-pgjsonb makes it."""
+    unpickler = _Unpickler(io.BytesIO(record), encoding="bytes")
+    kind, state = unpickler.load(), unpickler.load()
+    if isinstance(kind, type):
+        kind = (kind.__module__, kind.__name__), None
+    return _pickle(kind) + _pickle(state)
+
+
+def _pickle(thing: Any) -> bytes:
+    file = io.BytesIO()
+    _Pickler(file, 3).dump(thing)
+    return pickletools.optimize(file.getvalue())
 
 
 class PrefetchingStorage(FakeStorage):

@@ -24,6 +24,7 @@ from tests.fakes import (
     database_of,
     measure,
     parameters,
+    pickled_again,
     plan,
 )
 from zodbshootout.client import session, storages
@@ -120,6 +121,22 @@ def test_store_fails_if_a_raw_record_is_dropped(storage: FakeStorage) -> None:
 
 def test_store_fails_if_a_raw_record_comes_back_changed(storage: FakeStorage) -> None:
     storage.corrupt = flipping(4)
+    assert "holds another record than was stored" in failure("store", storage)
+
+
+def test_store_measures_a_storage_that_keeps_the_state_and_not_the_bytes(
+    storage: FakeStorage,
+) -> None:
+    storage.corrupt = lambda oid, data: pickled_again(data)
+    chosen = benchmarks()["store"]
+    with plan(chosen, storage, parameters(), storage.clock).started() as crew:
+        crew.measure(2)
+        crew.verify()
+
+
+def test_store_fails_if_a_record_in_other_bytes_has_another_state(storage: FakeStorage) -> None:
+    change = flipping(4)
+    storage.corrupt = lambda oid, data: pickled_again(change(oid, data))
     assert "holds another record than was stored" in failure("store", storage)
 
 

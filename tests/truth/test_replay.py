@@ -26,6 +26,7 @@ from tests.fakes import (
     database_of,
     exactly_started,
     parameters,
+    pickled_again,
     plan,
 )
 from tests.recording.recordings import connections, files_in
@@ -605,6 +606,38 @@ def test_a_replay_fails_if_the_storage_garbles_a_record(
     writing: Parameters, storage: FakeStorage
 ) -> None:
     storage.corrupt = lambda oid, data: data[:-5] + b"!" * 5 if len(data) == 100 else data
+    assert failure(storage, writing, 3).endswith("is not one of those stored")
+
+
+def test_a_storage_that_keeps_the_state_and_not_the_bytes_can_replay(
+    script: Script, storage: FakeStorage
+) -> None:
+    for _ in range(3):
+        resolvable = (Kind.STORE_RESOLVABLE, 4, 60)
+        script.commit(1, load(1), load(4, 60), store(1, 200), resolvable)
+        script.commit(1, load(1, 200), load(4, 60))
+    params = replay_parameters(script.trace())
+    fill(storage, params)
+    storage.corrupt = lambda oid, data: pickled_again(data)
+    with plan(REPLAY, storage, params, storage.clock).started() as crew:
+        sample = crew.measure(6)
+        crew.verify()
+    assert sample.counts["commits"] == 6
+
+
+def test_a_replay_fails_if_a_record_in_other_bytes_is_not_the_one_committed_last(
+    writing: Parameters, storage: FakeStorage
+) -> None:
+    storage.corrupt = lambda oid, data: pickled_again(
+        data.replace(data[60:64], b"!!!!") if len(data) == 200 else data
+    )
+    assert failure(storage, writing, 3).endswith("has not the record that was committed last")
+
+
+def test_a_replay_fails_if_a_record_in_other_bytes_is_that_of_another_object(
+    writing: Parameters, storage: FakeStorage
+) -> None:
+    storage.corrupt = lambda oid, data: pickled_again(data.replace(oid, bytes(8)))
     assert failure(storage, writing, 3).endswith("is not one of those stored")
 
 

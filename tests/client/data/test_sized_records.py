@@ -11,6 +11,7 @@ import pytest
 from BTrees.Length import Length
 from ZODB.utils import p64
 
+from tests.fakes import pickled_again
 from zodbshootout.client.data.records import pickled
 from zodbshootout.client.data.sized_records import (
     SMALLEST,
@@ -18,6 +19,7 @@ from zodbshootout.client.data.sized_records import (
     Resolvable,
     belongs_to,
     record_size,
+    resolves,
 )
 
 OID = p64(0x123456)
@@ -107,6 +109,16 @@ def test_a_record_pickled_by_conflict_resolution_belongs_to_its_object() -> None
     again = pickle.dumps(cls, 3) + pickle.dumps(state, 3)
     assert belongs_to(again, OID)
     assert not belongs_to(again, p64(0x123457))
+
+
+@pytest.mark.parametrize("size", [SMALLEST, 60, 400])
+@pytest.mark.parametrize("make", ["record", "resolvable"])
+def test_a_record_in_other_bytes_keeps_its_object_and_kind(
+    maker: RecordMaker, make: str, size: int
+) -> None:
+    again = pickled_again(getattr(maker, make)(OID, size))
+    assert belongs_to(again, OID)
+    assert resolves(again) is (make == "resolvable")
 
 
 def test_content_has_the_requested_compressibility() -> None:

@@ -22,6 +22,7 @@ from zodbshootout.client.benchmarks.benchmark import (
 )
 from zodbshootout.client.data.dealer import Dealer, Dealt
 from zodbshootout.client.data.filler import blob_file, store_records
+from zodbshootout.client.data.records import is_same_object
 from zodbshootout.client.data.sized_records import RecordMaker, belongs_to, record_size, resolves
 from zodbshootout.client.data.trace import (
     CREATED_OBJECT,
@@ -405,7 +406,7 @@ class Replay(Benchmark):
             )
         is_synthetic = not self.client.parameters.workload.data
         for oid, record in self.records if is_synthetic else []:
-            if not belongs_to(record, oid) and record != self.maker.blob_record:
+            if not belongs_to(record, oid) and not is_same_object(record, self.maker.blob_record):
                 raise CheckFailed(f"the record of object {oid.hex()} is not one of those stored")
         self.count(
             loads=len(self.sizes) + self.numbers["extra_loads"],
@@ -428,7 +429,8 @@ class Replay(Benchmark):
             connection.prefetch(list(self.written))
             for oid, (revision, record) in self.written.items():
                 stored, serial = connection._storage.load(oid)
-                if serial < revision or (serial == revision and record not in {b"", stored}):
+                is_changed = serial == revision and record and not is_same_object(stored, record)
+                if serial < revision or is_changed:
                     raise CheckFailed(
                         f"object {oid.hex()} has not the record that was committed last"
                     )

@@ -9,7 +9,7 @@ from ZODB.utils import z64
 from zodbshootout.client.benchmarks.benchmark import WRITING, Benchmark, CheckFailed
 from zodbshootout.client.benchmarks.reading import IterationSample
 from zodbshootout.client.data.filler import blob_file
-from zodbshootout.client.data.records import Item, pickled
+from zodbshootout.client.data.records import Item, is_same_object, pickled
 from zodbshootout.client.specification import Parameters
 
 MAX_RECORDS = 50_000
@@ -81,7 +81,7 @@ class Store(Benchmark):
                 connection.prefetch(oids)
                 for oid, record, content in zip(oids, self.records, self.contents):
                     stored, serial = connection._storage.load(oid)
-                    if stored != record:
+                    if not is_same_object(stored, record):
                         raise CheckFailed(
                             f"object {oid.hex()} holds another record than was stored"
                         )

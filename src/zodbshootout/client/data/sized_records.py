@@ -12,7 +12,7 @@ from BTrees.Length import Length
 from persistent import Persistent
 from ZODB.blob import Blob
 
-from zodbshootout.client.data.records import Payload, pickled
+from zodbshootout.client.data.records import Payload, class_and_state, pickled
 
 SMALLEST = 41
 """The size in bytes of the smallest record."""
@@ -95,16 +95,16 @@ def _sized(head: bytes, short: bytes, long: bytes, size: int) -> tuple[bytes, in
 
 def belongs_to(record: bytes, oid: bytes) -> bool:
     """Return whether a record is complete, and was made for the object with that *oid*."""
-    if record.startswith(_HEAD):
-        return record.endswith(oid + _STOP)
-    # Resolving a conflict pickles the state again.
-    is_its_own = record.startswith(_LENGTH_HEAD) or oid in record
-    return resolves(record) and is_its_own and record.endswith(_STOP)
+    cls, state = class_and_state(record) or (None, None)
+    if cls is Length:
+        return isinstance(state, int)  # resolving a conflict changes its digits
+    return cls in {Persistent, Resolvable} and isinstance(state, bytes) and state.endswith(oid)
 
 
 def resolves(record: bytes) -> bool:
     """Return whether the class of a record resolves conflicts."""
-    return record.startswith((_RESOLVABLE_HEAD, _LENGTH_HEAD))
+    cls, _ = class_and_state(record) or (None, None)
+    return cls in {Length, Resolvable}
 
 
 def record_size(size: int) -> int:

@@ -12,7 +12,7 @@ from BTrees.Length import Length
 from ZODB.utils import p64
 
 from tests.fakes import pickled_again
-from zodbshootout.client.data.records import pickled
+from zodbshootout.client.data.records import is_same_object, pickled
 from zodbshootout.client.data.sized_records import (
     SMALLEST,
     RecordMaker,
@@ -125,3 +125,10 @@ def test_content_has_the_requested_compressibility() -> None:
     content = RecordMaker(0, 0.5).content(100_000)
     assert 0.4 < len(zlib.compress(content)) / len(content) < 0.65
     assert len(zlib.compress(RecordMaker(0, 0.0).content(100_000))) > 99_000
+
+
+@pytest.mark.parametrize(("other", "same"), [(b"garbled", True), (b"garbled too", False)])
+def test_records_that_cannot_be_unpickled_are_equal_only_byte_for_byte(
+    other: bytes, same: bool
+) -> None:
+    assert is_same_object(b"garbled", other) is same

@@ -209,6 +209,14 @@ def test_sqlite_syncs_each_commit_in_every_sample_as_the_others_do(
             "instancehome x\n<zodb_db main>\ncache-sise 5\n</zodb_db>\n",
             "x.conf:3: 'cache-sise' is not a known key name in <zodb>; did you mean cache-size",
         ),
+        (
+            "%import collective.not_installed\n<zodb_db main>\ncache-sise 5\n</zodb_db>\n",
+            "x.conf:3: 'cache-sise' is not a known key name",
+        ),
+        (
+            "%import not_installed\n<zodb_db main>\n<not-known>\n</not-known>\n</zodb_db>\n",
+            "x.conf:1: package not_installed is not installed",
+        ),
         ("<zodb_db main>\nmount-point /\n</zodb_db>\n", "x.conf: <zodb main> holds no storage"),
         ("<zodb a>\nmount-point /\n</zodb>\n", "x.conf:2: 'mount-point' is not a known key name"),
         ("instancehome x\n<zodb main>\n</zodb>\n", "x.conf:1: 'instancehome' is not a known key"),
@@ -231,6 +239,7 @@ def test_an_error_is_reported_in_one_line_with_its_place(
 ZOPE = """\
 %define INSTANCE /site
 instancehome $INSTANCE
+%import collective.not_installed
 effective-user $(NOWHERE_SET)
 <environment>
   CHAMELEON_CACHE $(NOWHERE_SET)

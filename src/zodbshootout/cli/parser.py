@@ -121,7 +121,7 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
             "\\,); repeated for several names, with every combination",
         ),
         option(
-            "--include-mapping", choices=("true", "yes", "on", "false", "no", "off"),
+            "--include-mapping", choices=values.SWITCHES,
             help="add a MappingStorage as a contender (true without a value; default: false)",
         ),
         flag(
@@ -141,7 +141,7 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
             "BYTES,BYTES,... or BYTES..BYTES, or in repeated options",
         ),
         option(
-            "--btrees", choices=("IO", "OO"),
+            "--btrees", choices=values.MAPPINGS,
             help="keep the objects in a BTree instead of a PersistentMapping (IO without a value)",
         ),
         option(
@@ -199,7 +199,7 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
             "a file that describes it, or local:N for N workers on this host",
         ),
         option(
-            "--threads", choices=("shared", "unique"),
+            "--threads", choices=values.SHARINGS,
             help="clients are threads, which share one DB (shared, also without a value) or have "
             "one each (unique)",
         ),
@@ -393,10 +393,10 @@ def _description() -> str:
             "",
             *examples,
             "",
-            "FILE lists the contenders in ZConfig format; without it an embedded default is",
-            "measured, which needs nothing installed or started.  A ZODB URI, such as",
-            "file:///tmp/x.fs or zeo://localhost:8100, is one contender.  The benchmarks write",
-            "to these databases.",
+            "FILE lists the contenders in ZConfig format, or is an application's zope.conf.",
+            "Without it an embedded default is measured, which needs nothing installed or started.",
+            "A ZODB URI, such as file:///tmp/x.fs or zeo://localhost:8100, is one contender.  The",
+            "benchmarks write to these databases.",
             "",
             f"benchmarks ({len(DEFAULT)} by default; all runs every one, -cold leaves one out):",
             *lines,

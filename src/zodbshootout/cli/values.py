@@ -368,17 +368,14 @@ def log(text: str) -> str:
     return str(path)
 
 
+SHARINGS = ("shared", "unique")
+MAPPINGS = ("IO", "OO")
+SWITCHES = ("true", "yes", "on", "false", "no", "off")
+
+
 def _is_sharing(word: str) -> bool:
     # A number is a mistake with a message of its own.
-    return word in {"shared", "unique"} or word.isdecimal()
-
-
-def _is_mapping(word: str) -> bool:
-    return word in {"IO", "OO"}
-
-
-def _is_switch(word: str) -> bool:
-    return word in {"true", "yes", "on", "false", "no", "off"}
+    return word in SHARINGS or word.isdecimal()
 
 
 def _is_value_of_zap(word: str) -> bool:
@@ -406,8 +403,8 @@ def _is_file(word: str) -> bool:
 
 OPTIONAL_VALUES: Mapping[str, tuple[Callable[[str], bool], str]] = {
     "--threads": (_is_sharing, "shared"),
-    "--btrees": (_is_mapping, "IO"),
-    "--include-mapping": (_is_switch, "true"),
+    "--btrees": (MAPPINGS.__contains__, "IO"),
+    "--include-mapping": (SWITCHES.__contains__, "true"),
     "--zap": (_is_value_of_zap, ASK),
     "--log": (_is_value_of_log, "INFO"),
 }

@@ -261,8 +261,9 @@ def parse(source: Source, names: Mapping[str, str]) -> Configuration:
         parsed, _ = loader.loadFile(io.StringIO(source.text), url)
         _check_imports(loader)
     except ZConfig.ConfigurationError as error:
-        # A missing package may be the cause.
-        first = next(iter(loader.failed_imports), error)
+        # A missing package may be the cause of an unknown type.
+        failed = loader.failed_imports if "unknown type name" in str(error) else ()
+        first = next(iter(failed), error)
         if isinstance(first, ZConfig.SubstitutionSyntaxError):  # ZConfig gives it no place
             first.url, first.lineno = loader.place
         raise UserError(explained(first, source, loader.schema, names)) from error
@@ -295,8 +296,12 @@ def parse(source: Source, names: Mapping[str, str]) -> Configuration:
 
 
 def _check_imports(loader: TextLoader) -> None:
-    """Raise the error of the first failed import, unless another Python may have the package."""
-    if loader.failed_imports and not any(text.environment for text in loader.outermost):
+    """Raise the error of the first failed import.
+
+    Another Python may have the package, and Zope may import it for a section that is skipped.
+    """
+    may_be_missing = loader.of_zope or any(text.environment for text in loader.outermost)
+    if loader.failed_imports and not may_be_missing:
         raise loader.failed_imports[0]
 
 

@@ -274,12 +274,11 @@ class TextLoader(ConfigLoader):  # type: ignore[misc]
         database = self._databases.get(matcher)
         if database is not None:
             self._end(database, type_, name, matcher)
-            type_, name, matcher = "zodb", name or type_, database
-        elif type_ == "zodb" and self._is_outermost(parent):
-            name = name or type_
-        self._end(parent, type_, name, matcher)
+            type_, matcher = "zodb", database
         if self._is_outermost(parent):
+            name = self.texts[matcher].name or None
             self._elsewhere = None
+        self._end(parent, type_, name, matcher)
 
     def _end(self, parent: Any, type_: str, name: str | None, matcher: Any) -> None:
         if not isinstance(matcher, _OtherPython):

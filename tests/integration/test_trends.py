@@ -28,7 +28,7 @@ path $scratch/growing.fs
 </zodb>
 <zodb tiring>
 <slowing>
-{SLEEPING}per-commit 4
+{SLEEPING}per-commit 12
 <mappingstorage>
 </mappingstorage>
 </slowing>

@@ -38,12 +38,12 @@ import pyperf
 
 from benchmarks import trends
 from benchmarks.figure import Figure, at_least, at_most, between, info
-from zodbshootout.client.specification import CrewShape, Parameters
+from zodbshootout.model.specification import CrewShape, Parameters
 from zodbshootout.results.cell import Cell
-from zodbshootout.results.comparison import Ratio, Verdict, ratio_of, verdicts
 from zodbshootout.results.estimate import CONFIDENCE, MIN_RUNS, Estimate, mean_of_runs
 from zodbshootout.results.result import CellResult
 from zodbshootout.results.trend import FALSE_TRENDS, Rounds, find_trends
+from zodbshootout.results.verdicts import Ratio, Verdict, ratio_of, verdicts
 
 RECORDED = Path(__file__).parents[1] / "tests" / "results" / "data" / "rounds.json"
 COMPARISONS = 2000

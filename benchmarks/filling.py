@@ -1,10 +1,10 @@
 """``--min-objects`` on FileStorage against the storage's own API in one loop.
 
-Ours is :func:`zodbshootout.client.tasks.fill` on an empty database; it makes content, records,
-OIDs, and the mappings by which the objects can be reached.  The loop stores as many ready-made
-records of the same size under new OIDs, 1000 in each transaction.  Both are timed in turn, each in
-a process and a file of its own, from the open storage to the last commit.  The ratio is that of
-their throughputs.
+Ours is :func:`zodbshootout.client.preparation.fill` on an empty database; it makes content,
+records, OIDs, and the mappings by which the objects can be reached.  The loop stores as many
+ready-made records of the same size under new OIDs, 1000 in each transaction.  Both are timed in
+turn, each in a process and a file of its own, from the open storage to the last commit.  The ratio
+is that of their throughputs.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def _in_own_process(action: Callable[[Path, int], float], objects: int) -> float
 def fill(path: Path, objects: int) -> float:
     """Fill a new FileStorage as ``--min-objects`` does; return the seconds that it took."""
     from zodbshootout.client.database import Database
-    from zodbshootout.client.specification import CrewShape, Parameters, Storage
-    from zodbshootout.client.tasks import fill as fill_database
+    from zodbshootout.client.preparation import fill as fill_database
+    from zodbshootout.model.specification import CrewShape, Parameters, Storage
 
     section = f"<zodb>\n<filestorage>\npath {path}\n</filestorage>\n</zodb>\n"
     parameters = Parameters(CrewShape(1), object_size=RECORD, min_objects=objects)
@@ -71,7 +71,7 @@ def store(path: Path, objects: int) -> float:
     from ZODB.FileStorage import FileStorage
     from ZODB.utils import z64
 
-    from zodbshootout.client.data.records import Item, content_size, pickled
+    from zodbshootout.client.data.objects import Item, content_size, pickled
 
     record = pickled(Item(bytes(content_size(RECORD))))
     storage = FileStorage(str(path))

@@ -36,26 +36,26 @@ import pyperf
 
 from benchmarks.contenders import zeo
 from benchmarks.figure import Figure, at_least, at_most, info
-from zodbshootout.client.outcome import State
-from zodbshootout.client.progress import most_points
+from zodbshootout.client.preparation import Preparation
 from zodbshootout.client.protocol import Call
-from zodbshootout.client.specification import (
-    ClientKind,
-    CrewShape,
-    Parameters,
-    Specification,
-    Storage,
-)
-from zodbshootout.client.tasks import Preparation
+from zodbshootout.client.throughput import most_points
 from zodbshootout.crews.cluster import Cluster, hosts_crew
 from zodbshootout.crews.crew import Crew
 from zodbshootout.crews.hosts import HostsCrew, StartCrew
 from zodbshootout.crews.interpreters import call_in, interpreter_crew, own_interpreter
 from zodbshootout.crews.logs import LogSettings
 from zodbshootout.guardian import Guardian
+from zodbshootout.model.outcome import State
+from zodbshootout.model.specification import (
+    ClientKind,
+    CrewShape,
+    Parameters,
+    Specification,
+    Storage,
+)
 from zodbshootout.results.cell import Cell
-from zodbshootout.results.comparison import Comparison, Pair, Verdict, compare
 from zodbshootout.results.result import CellResult
+from zodbshootout.results.verdicts import Comparison, Pair, Verdict, compare
 from zodbshootout.servers.address import HOST, reserved_port
 from zodbshootout.servers.dask import cluster_for
 

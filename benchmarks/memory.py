@@ -55,7 +55,7 @@ def peak(iterations: int) -> int:
     """Measure one value in a client process; return its peak memory in bytes."""
     from benchmarks.nothing import crew_plan
     from zodbshootout.client.benchmarks.benchmark import Nothing
-    from zodbshootout.client.specification import ClientKind
+    from zodbshootout.model.specification import ClientKind
 
     with crew_plan(Nothing, ClientKind.PROCESS).started() as crew:
         crew.measure(iterations)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from zodbshootout.client.benchmarks.benchmark import Benchmark, Nothing
 from zodbshootout.client.database import Database
-from zodbshootout.client.specification import ClientKind, CrewShape, Parameters, Storage
 from zodbshootout.crews.local import CrewPlan
+from zodbshootout.model.specification import ClientKind, CrewShape, Parameters, Storage
 
 _SECTION = "<zodb>\n<mappingstorage>\n</mappingstorage>\n</zodb>\n"
 BATCH = 1000

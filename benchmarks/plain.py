@@ -127,7 +127,7 @@ def client(file: Path, supply: int, seconds: float) -> None:
     import transaction
     from persistent.mapping import PersistentMapping
 
-    from zodbshootout.client.data.records import Item, content_size
+    from zodbshootout.client.data.objects import Item, content_size
 
     manager = transaction.TransactionManager(explicit=True)
     database = _open(file)

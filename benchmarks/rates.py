@@ -26,10 +26,10 @@ from benchmarks.figure import Figure, at_least, at_most, between, info
 from benchmarks.nothing import crew_plan
 from benchmarks.verdicts import compared
 from zodbshootout.client.benchmarks.benchmark import Nothing
-from zodbshootout.client.protocol import NANOSECONDS
-from zodbshootout.client.specification import ClientKind
-from zodbshootout.results.comparison import Verdict
+from zodbshootout.model.latencies import NANOSECONDS
+from zodbshootout.model.specification import ClientKind
 from zodbshootout.results.result import CellResult
+from zodbshootout.results.verdicts import Verdict
 from zodbshootout.workers.summary import histogram
 
 CLIENTS = (1, 4, 16)

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from benchmarks.figure import Figure, at_most, info
 from benchmarks.nothing import Batches, crew_plan
 from zodbshootout.client.benchmarks.benchmark import Benchmark, Nothing
-from zodbshootout.client.specification import ClientKind
+from zodbshootout.model.specification import ClientKind
 
 LIMIT = 0.2
 """Microseconds that recording may cost an iteration."""

@@ -17,7 +17,7 @@ from benchmarks.command import shoot_out
 from benchmarks.contenders import IMPORTS, sqlite
 from benchmarks.figure import Figure, at_least, at_most, info
 from benchmarks.verdicts import called_different, compared
-from zodbshootout.results.comparison import Pair, Verdict
+from zodbshootout.results.verdicts import Pair, Verdict
 
 SLOWED = "relstorage/cache/storage_cache.py"
 SPIN = """

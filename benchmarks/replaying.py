@@ -35,9 +35,9 @@ from benchmarks.verdicts import compared
 from zodbshootout.recording import record
 from zodbshootout.recording.chunks import Kind
 from zodbshootout.recording.mixture import Mixture, distribution_of, make
+from zodbshootout.recording.recorded import Workload
 from zodbshootout.recording.recorder import SUFFIX
-from zodbshootout.recording.workload import Workload
-from zodbshootout.results.comparison import Verdict
+from zodbshootout.results.verdicts import Verdict
 
 TRANSACTIONS = 1500
 PAUSE = 0.004

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from benchmarks.command import Done, shoot_out
 from benchmarks.figure import Figure, at_least, at_most, info
 from benchmarks.precision import CONFIGURATION, TWINS
-from zodbshootout.results.comparison import Pair, Verdict, compare
+from zodbshootout.results.verdicts import Pair, Verdict, compare
 
 TIMES = 10
 MORE = 0.05

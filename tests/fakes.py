@@ -23,11 +23,11 @@ from ZODB.POSException import ConflictError, ReadConflictError
 from zodbshootout.client.benchmarks.benchmark import Benchmark
 from zodbshootout.client.database import Database
 from zodbshootout.client.protocol import Clock
-from zodbshootout.client.specification import ClientKind, CrewShape, Parameters, Storage
-from zodbshootout.client.storage_info import CacheUse, Sharing
-from zodbshootout.client.storages import StorageType
+from zodbshootout.client.storage_types import StorageType
 from zodbshootout.crews.crew import Crew, Sample
 from zodbshootout.crews.local import CrewPlan
+from zodbshootout.model.specification import ClientKind, CrewShape, Parameters, Storage
+from zodbshootout.model.storage_facts import CacheUse, Sharing
 
 LOAD = 1.0
 STORE = 2.0**5

@@ -7,10 +7,10 @@ from typing import Any
 
 import pyperf
 
-from zodbshootout.client.outcome import Failure, State
-from zodbshootout.client.specification import ClientKind, CrewShape, Parameters, Storage
-from zodbshootout.client.storage_info import Sharing, StorageInfo
 from zodbshootout.contenders.contender import Contender
+from zodbshootout.model.outcome import Failure, State
+from zodbshootout.model.specification import ClientKind, CrewShape, Parameters, Storage
+from zodbshootout.model.storage_facts import Sharing, StorageInfo
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.result import CellResult
 from zodbshootout.scheduling.calibration import Effort

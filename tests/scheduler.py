@@ -13,8 +13,8 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
-from zodbshootout.client.outcome import Failure
 from zodbshootout.crews.local import QueueChannel
+from zodbshootout.model.outcome import Failure
 
 NOTICE = 1.0
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from tests.generated import examples
 from tests.reports.results import EVERYTHING, with_worker_metadata
 from tests.reports.test_rates import result as rated
-from tests.reports.test_replay import result as replayed
+from tests.reports.test_replay_tables import result as replayed
 from zodbshootout.cli.main import main
 from zodbshootout.cli.parser import run_parser
 from zodbshootout.client.benchmarks import benchmarks

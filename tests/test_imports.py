@@ -46,7 +46,7 @@ def check_contracts(home: Path) -> subprocess.CompletedProcess[str]:
         ("results/cell.py", "import zodbshootout.scheduling.plan"),
         ("client/protocol.py", "import rich"),
         ("scheduling/plan.py", "import pyperf"),
-        ("reports/report.py", "import zodbshootout.contenders.contender"),
+        ("reports/elements.py", "import zodbshootout.contenders.contender"),
     ],
 )
 def test_the_contracts_reject_a_forbidden_import(module: str, line: str, tmp_path: Path) -> None:

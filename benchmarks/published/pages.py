@@ -15,20 +15,20 @@ from rich.console import Console
 
 from benchmarks.command import ROOT
 from benchmarks.published.experiments import Experiment, Published, Run
-from zodbshootout.client.specification import Parameters
+from zodbshootout.model.specification import Parameters
 from zodbshootout.recording.description import describe
-from zodbshootout.recording.workload import Workload
+from zodbshootout.recording.recorded import Workload
 from zodbshootout.reports import Write, format_named, text
 from zodbshootout.reports.comparison import ColumnComparison, comparison_report
+from zodbshootout.reports.elements import Chart, Entry, Kind, Report, Row, Table
 from zodbshootout.reports.headings import RATE_AXIS, ResultSet, title_of
 from zodbshootout.reports.metrics import DEFAULT_PERCENTILE, OBJECTS
-from zodbshootout.reports.report import Chart, Entry, Kind, Report, Row, Table
 from zodbshootout.reports.sections import whole_report
 from zodbshootout.reports.tables import make_report
-from zodbshootout.reports.workload import workload_report
-from zodbshootout.results.comparison import compare
+from zodbshootout.reports.workload_report import workload_report
 from zodbshootout.results.files import read_results
 from zodbshootout.results.result import CellResult
+from zodbshootout.results.verdicts import compare
 
 ENDING = ".json.gz"
 TERMINAL = 80

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from zodbshootout.client.storage_info import OPERATING_SYSTEM, CacheUse, Durability, Sharing
-from zodbshootout.client.storages import StorageType
+from zodbshootout.client.storage_types import StorageType
+from zodbshootout.model.storage_facts import OPERATING_SYSTEM, CacheUse, Durability, Sharing
 
 
 class AcmeStorageType(StorageType):

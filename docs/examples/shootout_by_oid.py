@@ -2,9 +2,9 @@
 
 from zodbshootout.client.benchmarks.benchmark import Benchmark, CheckFailed
 from zodbshootout.client.data import tree
-from zodbshootout.client.data.records import records_each
+from zodbshootout.client.data.objects import records_each
 from zodbshootout.client.data.tree import Dataset
-from zodbshootout.client.storage_info import PICKLE_CACHE
+from zodbshootout.model.storage_facts import PICKLE_CACHE
 
 
 class ByOID(Benchmark):

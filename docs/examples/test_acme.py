@@ -1,8 +1,8 @@
 from pathlib import Path
 
 from zodbshootout.client.database import Database
-from zodbshootout.client.specification import Storage
-from zodbshootout.client.storage_info import Durability
+from zodbshootout.model.specification import Storage
+from zodbshootout.model.storage_facts import Durability
 
 SECTION = "%import acme\n<zodb acme>\n<acme>\npath $here/acme.fs\n</acme>\n</zodb>\n"
 

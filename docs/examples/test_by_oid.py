@@ -1,11 +1,11 @@
-from zodbshootout.client.specification import (
+from zodbshootout.crews.local import plan_of
+from zodbshootout.model.specification import (
     ClientKind,
     CrewShape,
     Parameters,
     Specification,
     Storage,
 )
-from zodbshootout.crews.local import plan_of
 
 
 def test_every_iteration_loads_every_object() -> None:

@@ -5,7 +5,7 @@ import record_applications
 
 from zodbshootout.recording.chunks import Kind
 from zodbshootout.recording.description import describe
-from zodbshootout.recording.workload import Workload
+from zodbshootout.recording.recorded import Workload
 
 
 def test_both_applications_are_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,11 +1,11 @@
-from zodbshootout.client.specification import (
+from zodbshootout.crews.local import plan_of
+from zodbshootout.model.specification import (
     ClientKind,
     CrewShape,
     Parameters,
     Specification,
     Storage,
 )
-from zodbshootout.crews.local import plan_of
 
 
 def test_clients_measure_together() -> None:

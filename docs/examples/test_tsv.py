@@ -3,7 +3,7 @@ import io
 from rich.console import Console
 
 from zodbshootout.reports import format_named
-from zodbshootout.reports.report import Entry, Report, Row, Table
+from zodbshootout.reports.elements import Entry, Report, Row, Table
 
 
 def test_columns_are_separated_by_tabs() -> None:

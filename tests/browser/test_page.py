@@ -18,7 +18,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from tests.reports.results import EVERYTHING, with_worker_metadata
 from tests.reports.swept import CLIENTS, SWEPT, swept
 from tests.reports.test_rates import result as at_a_rate
-from tests.results.test_comparison import in_rounds, noisy
+from tests.results.test_verdicts import in_rounds, noisy
 from tests.runs import cell, failed, unsupported
 from zodbshootout.cli.report import write_report
 from zodbshootout.client.benchmarks import benchmarks

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from tests.results.test_comparison import in_rounds, noisy
+from tests.results.test_verdicts import in_rounds, noisy
 from tests.runs import cell, measured
 from zodbshootout.cli.main import main
-from zodbshootout.client.specification import ClientKind, CrewShape, Parameters
+from zodbshootout.model.specification import ClientKind, CrewShape, Parameters
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.files import ResultFiles
 from zodbshootout.results.result import CellResult

@@ -13,8 +13,8 @@ from tests.runs import cell, contender, failed, measured
 from zodbshootout.cli.destination import check_other_files, result_files
 from zodbshootout.cli.options import parse
 from zodbshootout.cli.values import result_to_read
-from zodbshootout.client.specification import CrewShape, Parameters
 from zodbshootout.errors import UserError
+from zodbshootout.model.specification import CrewShape, Parameters
 from zodbshootout.results.files import ResultFiles, read_results
 from zodbshootout.scheduling.calibration import Effort
 from zodbshootout.scheduling.plan import Plan, Sweep, make_plan

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 from tests.cli.test_compare import run, side, write
 from tests.reports.test_rates import result as at_a_rate
-from tests.results.test_comparison import in_rounds
+from tests.results.test_verdicts import in_rounds
 from tests.runs import cell, failed, unsupported
 from zodbshootout.cli.gate import status_of
 from zodbshootout.cli.output import Streams, console_on
-from zodbshootout.client.outcome import Failure
-from zodbshootout.results.comparison import compare
+from zodbshootout.model.outcome import Failure
 from zodbshootout.results.result import CellResult
+from zodbshootout.results.verdicts import compare
 
 BENCHMARKS = ("add", "update", "cold", "hot")
 

@@ -12,15 +12,15 @@ from zodbshootout.cli import values
 from zodbshootout.cli.options import parse
 from zodbshootout.cli.parser import completion_parser, run_parser
 from zodbshootout.client.benchmarks import benchmarks
-from zodbshootout.client.specification import (
+from zodbshootout.config.configuration import EMBEDDED
+from zodbshootout.errors import UserError
+from zodbshootout.model.specification import (
     ClientKind,
     CrewShape,
     LatencyLimit,
     MappingType,
     Parameters,
 )
-from zodbshootout.config.configuration import EMBEDDED
-from zodbshootout.errors import UserError
 from zodbshootout.scheduling.calibration import RUN_TIME, Effort
 from zodbshootout.scheduling.plan import Sweep
 

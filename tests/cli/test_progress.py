@@ -16,7 +16,7 @@ from tests.reports.test_rates import result as at_rate
 from tests.reports.test_text import FOUR, noisy_run
 from tests.runs import cell, failed, measured, unsupported
 from zodbshootout.cli.progress import Lines, LiveTable, describe
-from zodbshootout.reports.report import Report
+from zodbshootout.reports.elements import Report
 from zodbshootout.reports.tables import make_report
 from zodbshootout.results.result import CellResult
 

@@ -16,7 +16,7 @@ from tests.reports.test_text import noisy_run
 from tests.runs import cell, measured
 from zodbshootout.cli.main import main
 from zodbshootout.cli.output import console_on
-from zodbshootout.client.specification import MappingType
+from zodbshootout.model.specification import MappingType
 from zodbshootout.reports import text
 from zodbshootout.reports.headings import ResultSet
 from zodbshootout.reports.tables import make_report

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from zodbshootout.client.connections import peers, place_of
-from zodbshootout.client.storage_info import Place
+from zodbshootout.model.storage_facts import Place
 
 
 @pytest.fixture

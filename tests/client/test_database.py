@@ -12,17 +12,17 @@ import pytest
 from ZODB.blob import Blob
 from ZODB.MappingStorage import MappingStorage
 
-from zodbshootout.client import storages
+from zodbshootout.client import storage_types as storages
 from zodbshootout.client.database import Database
-from zodbshootout.client.specification import Storage
-from zodbshootout.client.storage_info import (
+from zodbshootout.client.preparation import inspect
+from zodbshootout.model.specification import Storage
+from zodbshootout.model.storage_facts import (
     OPERATING_SYSTEM,
     PICKLE_CACHE,
     Durability,
     Sharing,
     StorageInfo,
 )
-from zodbshootout.client.tasks import inspect
 
 OURS = {name: version(name) for name in ("ZODB", "persistent", "BTrees", "transaction")}
 FS = "ZODB.FileStorage.FileStorage.FileStorage"
@@ -161,8 +161,8 @@ def test_a_reopened_database_has_another_db(tmp_path: Path) -> None:
 
 
 THIRD_PARTY = """
-from zodbshootout.client.storage_info import Durability, Sharing
-from zodbshootout.client.storages import StorageType
+from zodbshootout.model.storage_facts import Durability, Sharing
+from zodbshootout.client.storage_types import StorageType
 
 class ForeignType(StorageType):
     storage_class = "foreign.ForeignStorage"

@@ -6,7 +6,7 @@ from hdrh.histogram import HdrHistogram
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zodbshootout.client.protocol import NANOSECONDS, Latencies
+from zodbshootout.model.latencies import NANOSECONDS, Latencies
 from zodbshootout.workers.summary import LONGEST_LATENCY, SIGNIFICANT_DIGITS, histogram
 
 NS = st.integers(1, LONGEST_LATENCY)

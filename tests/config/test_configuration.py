@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from zodbshootout.client.database import Database, open_db
-from zodbshootout.client.storage_info import Durability, Sharing
 from zodbshootout.config.configuration import (
     EMBEDDED,
     Configuration,
@@ -16,6 +15,7 @@ from zodbshootout.config.configuration import (
 )
 from zodbshootout.contenders.contender import Contender, contenders_of
 from zodbshootout.errors import UserError
+from zodbshootout.model.storage_facts import Durability, Sharing
 from zodbshootout.servers.address import given_names
 
 ETC = Path(__file__).parents[2] / "etc"

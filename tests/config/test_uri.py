@@ -9,12 +9,12 @@ import pytest
 import zodburi
 
 from zodbshootout.client.database import Database, open_db
-from zodbshootout.client.specification import ClientKind, CrewShape, Parameters, Storage
-from zodbshootout.client.storage_info import Sharing
 from zodbshootout.config.configuration import Source, parse
 from zodbshootout.config.uri import is_uri, schemes, source_of
 from zodbshootout.contenders.contender import Contender, contenders_of
 from zodbshootout.errors import UserError
+from zodbshootout.model.specification import ClientKind, CrewShape, Parameters, Storage
+from zodbshootout.model.storage_facts import Sharing
 
 OTHER = """
 import ZODB.MappingStorage

@@ -8,10 +8,10 @@ from unittest import mock
 
 import pytest
 
-from zodbshootout.client.specification import Storage
-from zodbshootout.client.storage_info import Sharing, StorageInfo, server_cache
 from zodbshootout.config.configuration import Source, parse
 from zodbshootout.contenders.contender import Contender, contenders_of
+from zodbshootout.model.specification import Storage
+from zodbshootout.model.storage_facts import Sharing, StorageInfo, server_cache
 from zodbshootout.servers.address import given_names, servers_of
 
 SERVERS = """

@@ -14,11 +14,11 @@ from ZODB.DemoStorage import DemoStorage
 from ZODB.MappingStorage import MappingStorage
 
 from zodbshootout.client.database import open_db
-from zodbshootout.client.specification import ClientKind, CrewShape, Parameters, Storage
-from zodbshootout.client.storage_info import Limit, Sharing, StorageInfo
-from zodbshootout.client.storages import sharing_of
+from zodbshootout.client.storage_types import sharing_of
 from zodbshootout.config.configuration import EMBEDDED, Source, parse, read_source
 from zodbshootout.contenders.contender import Contender, contenders_of
+from zodbshootout.model.specification import ClientKind, CrewShape, Parameters, Storage
+from zodbshootout.model.storage_facts import Limit, Sharing, StorageInfo
 
 IMPORTS = "%import relstorage\n%import zc.zlibstorage\n"
 FS = "<filestorage>\npath $scratch/x.fs\n</filestorage>\n"
@@ -294,7 +294,7 @@ def test_a_server_on_another_host_comes_without_a_command_for_it(
     def refuse(*_: object) -> None:
         raise OSError
 
-    monkeypatch.setattr("zodbshootout.client.storage_info.connect", refuse)
+    monkeypatch.setattr("zodbshootout.client.reachability.connect", refuse)
     assert with_memcached(tmp_path, "mc.invalid:11").missing_server() == (
         "no memcached at mc.invalid:11; start one there, or name another in cache-servers"
     )
@@ -404,7 +404,7 @@ def test_before_storages_are_read_only(tmp_path: Path, monkeypatch: pytest.Monke
 def test_a_zeo_client_needs_a_server_at_only_one_of_its_addresses(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("zodbshootout.client.storage_info.TIMEOUT", 0.2)  # nothing answers
+    monkeypatch.setattr("zodbshootout.client.reachability.TIMEOUT", 0.2)  # nothing answers
     with closing(socket.create_server(("127.0.0.1", 0))) as listener:
         address = "{}:{}".format(*listener.getsockname())
         section = f"<zeoclient>\nserver {tmp_path}/no.sock\nserver {address}\n</zeoclient>\n"

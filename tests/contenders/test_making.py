@@ -14,7 +14,7 @@ from typing import IO
 
 import pytest
 
-from zodbshootout.config.environment import Environment
+from zodbshootout.config.pythons import Environment
 from zodbshootout.contenders.making import CARRIED, KEPT_DAYS, Maker, carry_to
 from zodbshootout.errors import UserError
 from zodbshootout.guardian import Guardian

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from zodbshootout.client.storage_info import Durability, Place, Promise, StorageInfo
-from zodbshootout.client.storages.zeo import BEHIND_SERVER
+from zodbshootout.client.storage_types.zeo import BEHIND_SERVER
 from zodbshootout.config.configuration import Source, parse
 from zodbshootout.contenders.contender import contenders_of
 from zodbshootout.contenders.variants import check_servers_can_restart
 from zodbshootout.errors import UserError
+from zodbshootout.model.storage_facts import Durability, Place, Promise, StorageInfo
 from zodbshootout.servers.address import given_names
 
 TEXT = """

@@ -19,7 +19,7 @@ from zodbshootout.config.secrets import of_argument
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.contenders.variants import read_variants
 from zodbshootout.guardian import Guardian
-from zodbshootout.scheduling.tasks import Tasks
+from zodbshootout.scheduling.orders import Tasks
 
 
 @pytest.fixture

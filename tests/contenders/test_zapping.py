@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from zodbshootout.client.specification import Storage
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.contenders.selection import to_be_zapped
 from zodbshootout.errors import UserError
+from zodbshootout.model.specification import Storage
 
 
 def contender(name: str, obstacle: str | None = None, **settings: str) -> Contender:

@@ -29,20 +29,21 @@ from tests.fakes import (
     plan,
 )
 from tests.integration.command import wait_until
-from zodbshootout.client import session, storages
+from zodbshootout.client import session
+from zodbshootout.client import storage_types as storages
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.benchmarks.benchmark import MAX_AT_ONCE, Benchmark
 from zodbshootout.client.client import Client
 from zodbshootout.client.data.tree import Dataset
 from zodbshootout.client.database import Database
-from zodbshootout.client.outcome import Failed
-from zodbshootout.client.progress import MAX_POINTS
+from zodbshootout.client.preparation import populate
 from zodbshootout.client.protocol import SystemClock
 from zodbshootout.client.session import StretchTimer
-from zodbshootout.client.specification import ClientKind, Parameters, Storage
-from zodbshootout.client.tasks import populate
+from zodbshootout.client.throughput import MAX_POINTS
 from zodbshootout.crews.crew import Crew
 from zodbshootout.crews.local import CrewPlan, ProcessCrew
+from zodbshootout.model.outcome import Failed
+from zodbshootout.model.specification import ClientKind, Parameters, Storage
 
 
 @pytest.fixture
@@ -253,7 +254,7 @@ def test_large_objects_are_committed_before_they_fill_the_memory(
 ) -> None:
     storage = FakeStorage(clock)
     of = replace(parameters(size=2, shared=True), objects=8, object_size=size)
-    monkeypatch.setattr("zodbshootout.client.tasks.tree.sets_to_read", lambda _: 2)
+    monkeypatch.setattr("zodbshootout.client.preparation.tree.sets_to_read", lambda _: 2)
     with database_of(storage) as database:
         finish = Mock(wraps=storage.tpc_finish)
         monkeypatch.setattr(storage, "tpc_finish", finish)

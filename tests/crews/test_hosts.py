@@ -17,17 +17,9 @@ import psutil
 import pytest
 
 from zodbshootout.client import protocol
-from zodbshootout.client.outcome import Failed, Failure
-from zodbshootout.client.progress import Progress
-from zodbshootout.client.protocol import Call, Latencies
-from zodbshootout.client.specification import (
-    ClientKind,
-    CrewShape,
-    Parameters,
-    Specification,
-    Storage,
-)
-from zodbshootout.client.tasks import Preparation, prepare
+from zodbshootout.client.preparation import Preparation, prepare
+from zodbshootout.client.protocol import Call
+from zodbshootout.client.throughput import Progress
 from zodbshootout.crews.cluster import Cluster, Worker, equipment, hosts_crew
 from zodbshootout.crews.hosts import (
     MAX_UNCERTAIN,
@@ -39,6 +31,15 @@ from zodbshootout.crews.hosts import (
 )
 from zodbshootout.crews.logs import LogSettings
 from zodbshootout.guardian import Guardian
+from zodbshootout.model.latencies import Latencies
+from zodbshootout.model.outcome import Failed, Failure
+from zodbshootout.model.specification import (
+    ClientKind,
+    CrewShape,
+    Parameters,
+    Specification,
+    Storage,
+)
 from zodbshootout.servers import dask as clusters
 from zodbshootout.servers.dask import cluster_for
 from zodbshootout.workers.summary import histogram

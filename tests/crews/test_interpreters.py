@@ -15,10 +15,17 @@ from typing import Any
 import psutil
 import pytest
 
-from zodbshootout.client import tasks
-from zodbshootout.client.outcome import BadSection, Failed
+from zodbshootout.client import preparation
+from zodbshootout.client.preparation import Preparation
 from zodbshootout.client.protocol import Call
-from zodbshootout.client.specification import (
+from zodbshootout.contenders.making import carry_to
+from zodbshootout.crews import interpreters
+from zodbshootout.crews.crew import Crew
+from zodbshootout.crews.hosts import StartCrew
+from zodbshootout.crews.interpreters import call_in, interpreter_crew, started
+from zodbshootout.crews.logs import LogSettings
+from zodbshootout.model.outcome import BadSection, Failed
+from zodbshootout.model.specification import (
     ClientKind,
     CrewShape,
     Interpreter,
@@ -26,14 +33,7 @@ from zodbshootout.client.specification import (
     Specification,
     Storage,
 )
-from zodbshootout.client.storage_info import StorageInfo
-from zodbshootout.client.tasks import Preparation
-from zodbshootout.contenders.making import carry_to
-from zodbshootout.crews import interpreters
-from zodbshootout.crews.crew import Crew
-from zodbshootout.crews.hosts import StartCrew
-from zodbshootout.crews.interpreters import call_in, interpreter_crew, started
-from zodbshootout.crews.logs import LogSettings
+from zodbshootout.model.storage_facts import StorageInfo
 
 SECTION = "<zodb x>\n<filestorage>\npath $here/x.fs\n</filestorage>\n</zodb>\n"
 
@@ -56,8 +56,8 @@ def specification(storage: Storage, benchmark: str, shape: CrewShape) -> Specifi
 @pytest.fixture
 def no_tasks_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the tasks fail in this process."""
-    for name in tasks.TASKS:
-        monkeypatch.delattr(tasks, name)
+    for name in preparation.TASKS:
+        monkeypatch.delattr(preparation, name)
 
 
 SHARED = CrewShape(3, ClientKind.THREAD, shared=True)

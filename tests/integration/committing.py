@@ -14,11 +14,11 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from zodbshootout.client.database import Database
-from zodbshootout.client.specification import Storage
-from zodbshootout.client.tasks import inspect
+from zodbshootout.client.preparation import inspect
 from zodbshootout.config.configuration import parse, read_source
 from zodbshootout.contenders.contender import contenders_of
 from zodbshootout.guardian import Guardian
+from zodbshootout.model.specification import Storage
 from zodbshootout.servers.address import given_names
 from zodbshootout.servers.running import RunningServers
 from zodbshootout.servers.server import ServerContext

@@ -9,7 +9,7 @@ import pytest
 
 from tests.integration.command import cells, left_behind, metadata_of, run
 from zodbshootout.client.benchmarks import benchmarks
-from zodbshootout.client.specification import CrewShape, Parameters
+from zodbshootout.model.specification import CrewShape, Parameters
 
 ETC = Path(__file__).parents[2] / "etc"
 OBJECTS = 2

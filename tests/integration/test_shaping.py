@@ -27,9 +27,9 @@ from ZODB.utils import z64
 
 from tests.integration.command import Done, cells, run
 from zodbshootout.client.data.btrees import btree_class
-from zodbshootout.client.data.records import Item
+from zodbshootout.client.data.objects import Item
 from zodbshootout.client.data.tree import TOP, Dataset, contents, find
-from zodbshootout.client.specification import CrewShape, MappingType, Parameters
+from zodbshootout.model.specification import CrewShape, MappingType, Parameters
 
 CONTENDERS = ("fs", "zeo", "sqlite")
 FILE = "<filestorage>\npath {0}.fs\nblob-dir {0}.blobs\n</filestorage>\n"

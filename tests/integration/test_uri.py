@@ -14,7 +14,7 @@ import pytest
 
 from tests.integration.command import QUICK, cells, left_behind, metadata_of, names_in, run
 from zodbshootout.cli.main import main
-from zodbshootout.client.storage_info import accepts
+from zodbshootout.client.reachability import accepts
 from zodbshootout.servers.address import HOST, reserved_port
 
 REFUSED = "FileStorage: one DB at a time can open it; use --threads shared, or -c 1"

@@ -20,7 +20,7 @@ from tests.recording.test_storage import commit_twice
 from zodbshootout.recording import Limits, record
 from zodbshootout.recording.chunks import Event, Kind, encode, header
 from zodbshootout.recording.description import Distribution, Step, describe
-from zodbshootout.recording.workload import Workload, WorkloadError
+from zodbshootout.recording.recorded import Workload, WorkloadError
 
 OBJECTS = 50
 

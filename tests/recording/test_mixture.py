@@ -17,7 +17,7 @@ from zodbshootout.recording.mixture import (
     make,
     skew_of,
 )
-from zodbshootout.recording.workload import Workload
+from zodbshootout.recording.recorded import Workload
 
 
 def described(tmp_path: Path, mixture: Mixture) -> Description:

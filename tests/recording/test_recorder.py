@@ -19,8 +19,8 @@ import pytest
 from tests.recording.recordings import connections, events_in, files_in
 from zodbshootout.recording import recorder as recorder_module
 from zodbshootout.recording.chunks import NONE, FormatError, Kind, read_chunks, read_header
+from zodbshootout.recording.recorded import Workload, WorkloadError
 from zodbshootout.recording.recorder import KEY, Limits, Log, Recorder
-from zodbshootout.recording.workload import Workload, WorkloadError
 
 OID = b"\0" * 7 + b"\7"
 

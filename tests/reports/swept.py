@@ -6,8 +6,8 @@ import random
 from typing import Any
 
 from tests.runs import failed, measured, unsupported
-from zodbshootout.client.protocol import Latencies
-from zodbshootout.client.specification import CrewShape, Parameters
+from zodbshootout.model.latencies import Latencies
+from zodbshootout.model.specification import CrewShape, Parameters
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.result import CellResult
 from zodbshootout.workers.summary import histogram

@@ -11,13 +11,13 @@ import pytest
 
 from tests.reports.swept import CLIENTS, ITERATIONS, SWEPT, swept
 from tests.reports.test_text import FOUR, noisy_run
-from tests.results.test_comparison import in_rounds, noisy
+from tests.results.test_verdicts import in_rounds, noisy
 from tests.runs import cell, measured
-from zodbshootout.client.specification import CrewShape, Parameters
+from zodbshootout.model.specification import CrewShape, Parameters
 from zodbshootout.reports.charts import MetricCharts, distributions, knee_of
+from zodbshootout.reports.elements import Chart, Kind, Point
 from zodbshootout.reports.headings import ResultSet, in_columns
 from zodbshootout.reports.metrics import METRICS
-from zodbshootout.reports.report import Chart, Kind, Point
 from zodbshootout.reports.sections import whole_report
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.files import read_results

@@ -8,7 +8,7 @@ from importlib.resources import files
 import pytest
 
 from zodbshootout.reports.drawing import DARK, LIGHT, draw
-from zodbshootout.reports.report import Chart, Kind, Point
+from zodbshootout.reports.elements import Chart, Kind, Point
 
 CSS = (files("zodbshootout.reports") / "page" / "page.css").read_text(encoding="utf-8")
 

@@ -15,9 +15,9 @@ from rich.console import Console
 
 from tests.reports.results import EVERYTHING
 from tests.runs import cell, failed, measured
-from zodbshootout.client.specification import ReplayedWorkload
 from zodbshootout.errors import UserError
-from zodbshootout.reports import format_named, records
+from zodbshootout.model.specification import ReplayedWorkload
+from zodbshootout.reports import csv_json, format_named
 from zodbshootout.reports.headings import ResultSet
 from zodbshootout.reports.metrics import COUNTS, METRICS
 from zodbshootout.reports.tables import make_report
@@ -58,7 +58,7 @@ def test_records_are_made_when_they_are_read(monkeypatch: pytest.MonkeyPatch) ->
         made.append(result)
         return {}
 
-    monkeypatch.setattr(records, "_record", record)
+    monkeypatch.setattr(csv_json, "_record", record)
     report = make_report([ResultSet(EVERYTHING)])
     assert made == []
     assert len(list(report.records)) == len(EVERYTHING)
@@ -104,7 +104,7 @@ def test_docutils_reads_special_characters_in_restructured_text_literally() -> N
 
 def latency_metadata(durations: Sequence[float]) -> dict[str, Any]:
     """Return the metadata of a run whose iterations took that long."""
-    from zodbshootout.client.protocol import Latencies
+    from zodbshootout.model.latencies import Latencies
     from zodbshootout.workers.summary import histogram
 
     latencies = Latencies()

@@ -15,15 +15,15 @@ from tests.results.test_trend import SLOWING, values
 from tests.runs import cell, run
 from zodbshootout.reports import text
 from zodbshootout.reports.comparison import comparison_report, comparisons_of_columns, remedy
+from zodbshootout.reports.csv_json import write_csv, write_json
 from zodbshootout.reports.drawing import draw
+from zodbshootout.reports.elements import Chart, Kind
 from zodbshootout.reports.headings import ResultSet
-from zodbshootout.reports.records import write_csv, write_json
-from zodbshootout.reports.report import Chart, Kind
 from zodbshootout.reports.sections import whole_report
 from zodbshootout.reports.tables import make_report
-from zodbshootout.results.comparison import Verdict
 from zodbshootout.results.result import CellResult
 from zodbshootout.results.trend import with_trends
+from zodbshootout.results.verdicts import Verdict
 
 STEADY = [1.0] * 7
 

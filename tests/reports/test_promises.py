@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from tests.runs import cell, failed, measured
-from zodbshootout.client.storage_info import Durability, Place, Sharing
+from zodbshootout.model.storage_facts import Durability, Place, Sharing
 from zodbshootout.reports import format_named
 from zodbshootout.reports.headings import Columned, ResultSet
 from zodbshootout.reports.promises import promises

@@ -11,19 +11,19 @@ import pyperf
 import pytest
 from rich.console import Console
 
-from tests.results.test_comparison import in_rounds
+from tests.results.test_verdicts import in_rounds
 from tests.runs import failed
-from zodbshootout.client.protocol import Latencies
-from zodbshootout.client.specification import LatencyLimit
+from zodbshootout.model.latencies import Latencies
+from zodbshootout.model.specification import LatencyLimit
 from zodbshootout.reports import text
 from zodbshootout.reports.comparison import ColumnComparison, comparison_report
+from zodbshootout.reports.elements import Kind
 from zodbshootout.reports.footnotes import OVERLOADED
 from zodbshootout.reports.headings import ResultSet
-from zodbshootout.reports.report import Kind
 from zodbshootout.reports.sections import whole_report
 from zodbshootout.reports.tables import make_report
-from zodbshootout.results.comparison import Verdict, compare, rounds_needed
 from zodbshootout.results.result import CellResult
+from zodbshootout.results.verdicts import Verdict, compare, rounds_needed
 from zodbshootout.workers.summary import histogram
 
 RUNS = 4

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from tests.results.test_comparison import in_rounds
+from tests.results.test_verdicts import in_rounds
 from tests.runs import cell
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.reports.comparison import exceptions
 from zodbshootout.reports.ratios import sentence
-from zodbshootout.results.comparison import Comparison, compare
 from zodbshootout.results.result import CellResult
+from zodbshootout.results.verdicts import Comparison, compare
 
 
 def compared(speeds: Mapping[str, float], runs: int = 4) -> Comparison:

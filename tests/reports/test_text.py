@@ -12,14 +12,14 @@ import pytest
 from rich.console import Console
 
 from tests.reports.results import EVERYTHING
-from tests.results.test_comparison import in_rounds, noisy
+from tests.results.test_verdicts import in_rounds, noisy
 from tests.runs import cell, failed, measured, unsupported
 from zodbshootout.client.benchmarks import benchmarks
-from zodbshootout.client.outcome import Failure
-from zodbshootout.client.specification import MappingType
+from zodbshootout.model.outcome import Failure
+from zodbshootout.model.specification import MappingType
 from zodbshootout.reports import text
+from zodbshootout.reports.elements import Entry, Report, Row, Table
 from zodbshootout.reports.headings import ResultSet
-from zodbshootout.reports.report import Entry, Report, Row, Table
 from zodbshootout.reports.tables import make_report
 from zodbshootout.results.result import CellResult
 

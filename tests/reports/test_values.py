@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tests.results.test_comparison import in_rounds
+from tests.results.test_verdicts import in_rounds
+from zodbshootout.reports.elements import Chart, Kind
 from zodbshootout.reports.headings import ResultSet
-from zodbshootout.reports.report import Chart, Kind
 from zodbshootout.reports.sections import whole_report
 from zodbshootout.reports.tables import tables_with_comparisons
 from zodbshootout.results.result import CellResult

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.runs import cell, run
-from zodbshootout.results.comparison import Ratio, Verdict, compare, ratio_of
 from zodbshootout.results.estimate import MIN_RUNS
 from zodbshootout.results.result import CellResult
+from zodbshootout.results.verdicts import Ratio, Verdict, compare, ratio_of
 
 DIFFERENT = {Verdict.FASTER, Verdict.SLOWER}
 SLICES = 4

@@ -13,15 +13,15 @@ import pytest
 from tests.reports.results import with_worker_metadata
 from tests.reports.test_rates import result as result_at_a_rate
 from tests.runs import cell, failed, measured, run, unsupported
-from zodbshootout.client.outcome import Failure, State
-from zodbshootout.client.specification import (
+from zodbshootout.errors import UserError
+from zodbshootout.model.outcome import Failure, State
+from zodbshootout.model.specification import (
     CrewShape,
     LatencyLimit,
     MappingType,
     Parameters,
     ReplayedWorkload,
 )
-from zodbshootout.errors import UserError
 from zodbshootout.results.cell import Cell, decode, encode
 from zodbshootout.results.estimate import runs_needed
 from zodbshootout.results.files import ResultFiles, read_results

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tests.results.test_comparison import in_rounds
+from tests.results.test_verdicts import in_rounds
 from tests.runs import cell, measured, run
-from zodbshootout.client.specification import LatencyLimit, ReplayedWorkload
+from zodbshootout.model.specification import LatencyLimit, ReplayedWorkload
 from zodbshootout.results.result import CellResult, Trend
 from zodbshootout.results.trend import FEWEST_RUNS, with_trends
 

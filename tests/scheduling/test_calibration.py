@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zodbshootout.client.specification import CrewShape, Parameters
+from zodbshootout.model.specification import CrewShape, Parameters
 from zodbshootout.scheduling.calibration import (
     AFFORDABLE,
     EQUAL_WITHIN,

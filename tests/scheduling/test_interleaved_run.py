@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from zodbshootout.client.outcome import Failed, Failure
+from zodbshootout.model.outcome import Failed, Failure
 from zodbshootout.scheduling.calibration import Effort, RowCalibration
 from zodbshootout.scheduling.interleaved_run import InterleavedRun
 

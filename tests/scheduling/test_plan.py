@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.runs import contender, plan_of
-from zodbshootout.client.specification import CrewShape, Parameters
-from zodbshootout.client.storage_info import Sharing, StorageInfo
+from zodbshootout.model.specification import CrewShape, Parameters
+from zodbshootout.model.storage_facts import Sharing, StorageInfo
 from zodbshootout.results.cell import Cell
 from zodbshootout.scheduling.plan import RUN_OVERHEAD, Sweep, make_plan
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pytest
 
 from tests.runs import Counting, plan_of, run
-from zodbshootout.client.outcome import Failure, State
 from zodbshootout.errors import UserError
+from zodbshootout.model.outcome import Failure, State
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.result import CellResult
 from zodbshootout.scheduling.plan import Plan

@@ -13,13 +13,14 @@ import pyperf
 import pytest
 
 from tests.runs import Counting, contender, measured, plan_of, run
-from zodbshootout.client.outcome import Failed, Failure, State
-from zodbshootout.client.storage_info import Advice
-from zodbshootout.client.tasks import Preparation
+from zodbshootout.client.preparation import Preparation
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.errors import UserError
+from zodbshootout.model.outcome import Failed, Failure, State
+from zodbshootout.model.storage_facts import Advice
 from zodbshootout.results.result import CellResult
 from zodbshootout.results.trend import FEWEST_RUNS
+from zodbshootout.scheduling.orders import Tasks
 from zodbshootout.scheduling.plan import Plan, RunOptions
 from zodbshootout.scheduling.result_store import ResultStore
 from zodbshootout.scheduling.shootout import (
@@ -27,7 +28,6 @@ from zodbshootout.scheduling.shootout import (
     VALUES_WITH_RESTARTS,
     Shootout,
 )
-from zodbshootout.scheduling.tasks import Tasks
 from zodbshootout.servers import ServerFailed
 from zodbshootout.workers.launch import ForkServers
 from zodbshootout.workers.worker import Measure, Slice

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from zodbshootout.client.storage_info import accepts
+from zodbshootout.client.reachability import accepts
 from zodbshootout.servers.address import HOST, greets, reserved_port
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.servers.conftest import MakeServer
-from tests.servers.test_zeo import USE
+from tests.servers.test_zeo_server import USE
 from zodbshootout.config.configuration import Source
 from zodbshootout.errors import UserError
 from zodbshootout.servers import address

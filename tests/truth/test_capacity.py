@@ -23,10 +23,10 @@ from tests.fakes import client_values, database_of, exactly_started, parameters
 from tests.scheduler import SharedClock, SharedLock, channel_on
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.benchmarks.benchmark import Benchmark
-from zodbshootout.client.specification import Parameters
 from zodbshootout.crews import local
 from zodbshootout.crews.crew import Crew, Sample
 from zodbshootout.crews.local import CrewPlan
+from zodbshootout.model.specification import Parameters
 
 COMMIT = 2.0**-7
 """Seconds that the server is busy with a commit, while all other clients wait."""

@@ -27,16 +27,17 @@ from tests.fakes import (
     pickled_again,
     plan,
 )
-from zodbshootout.client import session, storages
+from zodbshootout.client import session
+from zodbshootout.client import storage_types as storages
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.benchmarks.benchmark import Benchmark, CheckFailed, Nothing, Unsupported
 from zodbshootout.client.benchmarks.cold import Cold
 from zodbshootout.client.benchmarks.reading import Reading, ReadSet, check_contents, read
 from zodbshootout.client.client import Client
-from zodbshootout.client.data.records import payload
+from zodbshootout.client.data.objects import payload
 from zodbshootout.client.database import Database
-from zodbshootout.client.outcome import Failed, State
-from zodbshootout.client.storage_info import CacheUse, Sharing, StorageInfo
+from zodbshootout.model.outcome import Failed, State
+from zodbshootout.model.storage_facts import CacheUse, Sharing, StorageInfo
 
 
 @pytest.fixture

@@ -32,10 +32,10 @@ from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.benchmarks.benchmark import Benchmark
 from zodbshootout.client.data import tree
 from zodbshootout.client.data.tree import Dataset
-from zodbshootout.client.protocol import Latencies
-from zodbshootout.client.specification import MappingType, Parameters
-from zodbshootout.client.tasks import populate
+from zodbshootout.client.preparation import populate
 from zodbshootout.crews.crew import Sample
+from zodbshootout.model.latencies import Latencies
+from zodbshootout.model.specification import MappingType, Parameters
 
 N = 10
 HALF = 5

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from tests.fakes import FakeClock, FakeStorage, exactly_started, parameters, plan
-from zodbshootout.client.arrivals import KEPT_UP
 from zodbshootout.client.benchmarks.benchmark import Nothing
-from zodbshootout.client.outcome import Unsupported
-from zodbshootout.client.protocol import NANOSECONDS
 from zodbshootout.client.session import POLL_INTERVAL, PacedStretchTimer
-from zodbshootout.client.specification import LatencyLimit, Parameters
 from zodbshootout.crews.crew import Crew, Sample
+from zodbshootout.model.arrivals import KEPT_UP
+from zodbshootout.model.latencies import NANOSECONDS
+from zodbshootout.model.outcome import Unsupported
+from zodbshootout.model.specification import LatencyLimit, Parameters
 from zodbshootout.scheduling.calibration import loops_at_rate
 from zodbshootout.workers.summary import histogram, summarize
 from zodbshootout.workers.worker import Measuring

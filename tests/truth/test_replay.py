@@ -37,13 +37,13 @@ from zodbshootout.client.data.filler import store_records
 from zodbshootout.client.data.trace import CREATED_OBJECT, Trace, make_trace
 from zodbshootout.client.data.tree import Dataset
 from zodbshootout.client.database import Database
-from zodbshootout.client.outcome import Failed
-from zodbshootout.client.specification import Parameters, ReplayedWorkload
-from zodbshootout.client.tasks import is_populated, populate
+from zodbshootout.client.preparation import is_populated, populate
 from zodbshootout.crews.crew import Sample
+from zodbshootout.model.outcome import Failed
+from zodbshootout.model.specification import Parameters, ReplayedWorkload
 from zodbshootout.recording import record
 from zodbshootout.recording.chunks import Event, Kind, encode, header
-from zodbshootout.recording.workload import Workload
+from zodbshootout.recording.recorded import Workload
 
 REPLAY = benchmarks()["replay"]
 

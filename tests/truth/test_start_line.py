@@ -22,9 +22,9 @@ from tests.fakes import (
 from zodbshootout.client.benchmarks.benchmark import Benchmark
 from zodbshootout.client.database import Database
 from zodbshootout.client.protocol import SystemClock
-from zodbshootout.client.specification import ClientKind, Storage
 from zodbshootout.crews.crew import MAX_LATENESS
 from zodbshootout.crews.local import CrewPlan
+from zodbshootout.model.specification import ClientKind, Storage
 from zodbshootout.workers.summary import summarize
 
 CLIENTS = 20

@@ -23,19 +23,19 @@ from ZODB.FileStorage import FileStorage
 
 from tests.faulty import PRINTED
 from tests.integration.command import SOURCES, TESTS
-from zodbshootout.client.outcome import Failed, State
+from zodbshootout.client.preparation import Preparation
 from zodbshootout.client.protocol import Call
-from zodbshootout.client.specification import (
+from zodbshootout.crews.logs import LogSettings
+from zodbshootout.guardian import Guardian, end_group
+from zodbshootout.model.outcome import Failed, State
+from zodbshootout.model.specification import (
     ClientKind,
     CrewShape,
     Parameters,
     Specification,
     Storage,
 )
-from zodbshootout.client.storage_info import Sharing
-from zodbshootout.client.tasks import Preparation
-from zodbshootout.crews.logs import LogSettings
-from zodbshootout.guardian import Guardian, end_group
+from zodbshootout.model.storage_facts import Sharing
 from zodbshootout.workers import launch
 from zodbshootout.workers.launch import (
     MAX_RELAYED,

@@ -4,10 +4,11 @@ import pytest
 from hdrh.histogram import HdrHistogram
 
 from tests.fakes import client_values
-from zodbshootout.client.progress import Progress
-from zodbshootout.client.protocol import Latencies, Stretch
-from zodbshootout.client.storage_info import PICKLE_CACHE
+from zodbshootout.client.protocol import Stretch
+from zodbshootout.client.throughput import Progress
 from zodbshootout.crews.crew import Sample
+from zodbshootout.model.latencies import Latencies
+from zodbshootout.model.storage_facts import PICKLE_CACHE
 from zodbshootout.workers.summary import storable, summarize
 
 

@@ -13,20 +13,20 @@ from typing import Any
 import pyperf
 import pytest
 
-from zodbshootout.client import tasks
-from zodbshootout.client.outcome import Failure, State, Unsupported
+from zodbshootout.client import preparation
+from zodbshootout.client.preparation import Preparation
 from zodbshootout.client.protocol import Call
-from zodbshootout.client.specification import (
+from zodbshootout.client.storage_types.relstorage import RelStorageType
+from zodbshootout.crews.logs import LogSettings, configure_logging
+from zodbshootout.model.outcome import Failure, State, Unsupported
+from zodbshootout.model.specification import (
     ClientKind,
     CrewShape,
     Parameters,
     Specification,
     Storage,
 )
-from zodbshootout.client.storage_info import StorageInfo
-from zodbshootout.client.storages.relstorage import RelStorageType
-from zodbshootout.client.tasks import Preparation
-from zodbshootout.crews.logs import LogSettings, configure_logging
+from zodbshootout.model.storage_facts import StorageInfo
 from zodbshootout.workers import worker
 from zodbshootout.workers.worker import Measure, Slice
 
@@ -83,7 +83,7 @@ def test_a_database_that_cannot_be_opened_is_a_failure_with_a_traceback(
     def refuse(_: Any) -> None:
         raise OSError("it is not there")
 
-    monkeypatch.setattr(tasks, "Database", refuse)
+    monkeypatch.setattr(preparation, "Database", refuse)
     failure = answer("inspect", MEMORY)
     assert isinstance(failure, Failure)
     assert (failure.cause, failure.state) == ("OSError: it is not there", State.FAILED)
@@ -125,9 +125,11 @@ class FakeDatabase:
 @pytest.fixture
 def database(monkeypatch: pytest.MonkeyPatch) -> type[FakeDatabase]:
     monkeypatch.setattr(FakeDatabase, "done", ())
-    monkeypatch.setattr(tasks, "Database", FakeDatabase)
-    monkeypatch.setattr(tasks, "fill", lambda of, _: of._note("filled"))
-    monkeypatch.setattr(tasks, "populate", lambda of, dataset, _: of._note(f"{dataset.value}"))
+    monkeypatch.setattr(preparation, "Database", FakeDatabase)
+    monkeypatch.setattr(preparation, "fill", lambda of, _: of._note("filled"))
+    monkeypatch.setattr(
+        preparation, "populate", lambda of, dataset, _: of._note(f"{dataset.value}")
+    )
     return FakeDatabase
 
 
@@ -180,10 +182,10 @@ def test_a_database_with_foreign_data_is_written_to_only_if_allowed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(FakeDatabase, "names_in_root", ("app", "index"))
-    monkeypatch.setattr(tasks, "is_populated", lambda *_: populated)
+    monkeypatch.setattr(preparation, "is_populated", lambda *_: populated)
     parameters = Parameters(CrewShape(1), owner="a", **shaped)
-    preparation = Preparation(Specification(Storage("a"), benchmark, parameters), **how)
-    failure = answer("prepare", preparation)
+    order = Preparation(Specification(Storage("a"), benchmark, parameters), **how)
+    failure = answer("prepare", order)
     if cause is None:
         assert failure is None
     else:

@@ -11,14 +11,14 @@ from zodbshootout.cli.gate import status_of
 from zodbshootout.cli.output import Streams
 from zodbshootout.cli.show import labels
 from zodbshootout.cli.values import percentage, result_to_read
-from zodbshootout.client.specification import INSTALLED, variant_name
 from zodbshootout.errors import UserError, suggestion
+from zodbshootout.model.specification import INSTALLED, variant_name
 from zodbshootout.reports import Write, checked_format
 from zodbshootout.reports.comparison import ColumnComparison, comparison_report
-from zodbshootout.reports.report import Report
-from zodbshootout.results.comparison import Comparison, compare, differing
+from zodbshootout.reports.elements import Report
 from zodbshootout.results.files import read_results
 from zodbshootout.results.result import CellResult, long_name
+from zodbshootout.results.verdicts import Comparison, compare, differing
 
 PARAMETERS = {
     "concurrency": "concurrency",

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from zodbshootout.cli.output import Streams
-from zodbshootout.client.outcome import State
 from zodbshootout.errors import SLOWDOWN
+from zodbshootout.model.outcome import State
 from zodbshootout.reports.comparison import remedy
-from zodbshootout.results.comparison import Comparison, Pair
 from zodbshootout.results.result import CellResult, long_name
+from zodbshootout.results.verdicts import Comparison, Pair
 
 
 def status_of(comparison: Comparison, limit: float, streams: Streams) -> int:

@@ -15,7 +15,6 @@ from zodbshootout.cli import compare, make_workload, report, run, show, workload
 from zodbshootout.cli.options import parse
 from zodbshootout.cli.output import Streams, console_on, print_line, project_url
 from zodbshootout.cli.parser import Parser, run_parser
-from zodbshootout.client.storage_info import BrokenPlugin
 from zodbshootout.config.secrets import of_argument
 from zodbshootout.errors import (
     BAD_USAGE,
@@ -26,6 +25,7 @@ from zodbshootout.errors import (
     errors_of_files,
 )
 from zodbshootout.guardian import GuardianLost
+from zodbshootout.plugins import BrokenPlugin
 
 _COMMANDS: Mapping[str, Any] = {
     "show": show,

@@ -25,19 +25,19 @@ from zodbshootout.cli.parser import (
 from zodbshootout.cli.values import LAST, LEVELS, exists, spelled_out
 from zodbshootout.client.benchmarks import DEFAULT, benchmarks
 from zodbshootout.client.masking import Mask
-from zodbshootout.client.specification import ClientKind, CrewShape, MappingType, Parameters
 from zodbshootout.config.configuration import EMBEDDED
-from zodbshootout.config.environment import environments_of_words
+from zodbshootout.config.pythons import environments_of_words
 from zodbshootout.config.secrets import of_uri
 from zodbshootout.config.uri import is_uri, scheme_of
 from zodbshootout.contenders.variants import VariantOptions
 from zodbshootout.errors import UserError, close_to, suggestion
-from zodbshootout.recording.workload import Workload
+from zodbshootout.model.specification import ClientKind, CrewShape, MappingType, Parameters
+from zodbshootout.recording.recorded import Workload
 from zodbshootout.results.files import holds_results
 from zodbshootout.scheduling.calibration import RUN_TIME, Effort
+from zodbshootout.scheduling.orders import ZAPPED_BEFORE
 from zodbshootout.scheduling.plan import RunOptions, Sweep
-from zodbshootout.scheduling.tasks import ZAPPED_BEFORE
-from zodbshootout.workers.environment import default_affinity
+from zodbshootout.workers.variables import default_affinity
 
 REPLAY = "replay"
 """The benchmark that needs a workload."""

@@ -15,8 +15,8 @@ from typing import Any, NoReturn
 
 from zodbshootout.cli import values
 from zodbshootout.client.benchmarks import DEFAULT, benchmarks
-from zodbshootout.client.specification import COMPRESSIBILITY, LatencyLimit
 from zodbshootout.errors import UserError, close_to
+from zodbshootout.model.specification import COMPRESSIBILITY, LatencyLimit
 from zodbshootout.scheduling.calibration import RUN_TIME
 
 PRECISION = 0.05

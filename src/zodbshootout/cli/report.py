@@ -14,7 +14,7 @@ from zodbshootout.cli.show import read_files
 from zodbshootout.cli.values import result_to_read
 from zodbshootout.errors import UserError
 from zodbshootout.reports import Write, checked_format, format_of_file, formats
-from zodbshootout.reports.report import Report
+from zodbshootout.reports.elements import Report
 from zodbshootout.reports.sections import whole_report
 from zodbshootout.results.files import holds_results
 from zodbshootout.results.replacement import replace_file, to_be_replaced

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from zodbshootout.cli.destination import check_like, check_other_files, result_files
 from zodbshootout.cli.gate import status_of
-from zodbshootout.cli.launching import check_hosts, launcher_for, on_hosts, open_all
+from zodbshootout.cli.launcher import launcher_for
 from zodbshootout.cli.options import Options
 from zodbshootout.cli.output import Streams, print_line
 from zodbshootout.cli.progress import progress_on
@@ -20,8 +20,6 @@ from zodbshootout.cli.show import next_commands
 from zodbshootout.cli.values import ASK, FORCE
 from zodbshootout.client.data import workload_objects
 from zodbshootout.client.data.trace import make_trace
-from zodbshootout.client.outcome import Failure, State, describe
-from zodbshootout.client.specification import ReplayedWorkload
 from zodbshootout.config.configuration import Source, read_source
 from zodbshootout.config.uri import source_of
 from zodbshootout.contenders.contender import Contender
@@ -38,19 +36,23 @@ from zodbshootout.contenders.variants import check_servers_can_restart, read_var
 from zodbshootout.crews.cluster import Cluster
 from zodbshootout.errors import ALL_MEASURED, INTERRUPTED, SOME_FAILED, UserError, errors_of_files
 from zodbshootout.guardian import Guardian, GuardianLost
-from zodbshootout.recording.workload import Workload, WorkloadError
+from zodbshootout.model.outcome import Failure, State, describe
+from zodbshootout.model.specification import ReplayedWorkload
+from zodbshootout.recording.recorded import Workload, WorkloadError
 from zodbshootout.reports import text
 from zodbshootout.reports.headings import ResultSet
 from zodbshootout.reports.sections import whole_report
 from zodbshootout.reports.tables import make_report, tables_with_comparisons
-from zodbshootout.results.comparison import compare
 from zodbshootout.results.files import ResultFiles
 from zodbshootout.results.result import CellResult, long_name
 from zodbshootout.results.trend import with_trends
+from zodbshootout.results.verdicts import compare
+from zodbshootout.scheduling.host_checks import check_hosts, on_hosts
+from zodbshootout.scheduling.opening import open_all
+from zodbshootout.scheduling.orders import Tasks
 from zodbshootout.scheduling.plan import Plan, make_plan
 from zodbshootout.scheduling.result_store import ResultStore
 from zodbshootout.scheduling.shootout import Shootout
-from zodbshootout.scheduling.tasks import Tasks
 from zodbshootout.servers.dask import cluster_for
 from zodbshootout.workers.launch import ForkServers
 

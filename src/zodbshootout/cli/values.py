@@ -25,13 +25,13 @@ from typing import TypeVar
 import platformdirs
 
 from zodbshootout.client.benchmarks import benchmarks
-from zodbshootout.client.data.records import smallest_record
-from zodbshootout.client.specification import LatencyLimit
+from zodbshootout.client.data.objects import smallest_record
 from zodbshootout.config.configuration import MAX_SIZE
 from zodbshootout.config.uri import is_uri
 from zodbshootout.crews.logs import read_loggers
 from zodbshootout.errors import UserError
-from zodbshootout.recording.workload import Workload, WorkloadError
+from zodbshootout.model.specification import LatencyLimit
+from zodbshootout.recording.recorded import Workload, WorkloadError
 
 N = TypeVar("N", int, float)
 

@@ -11,10 +11,10 @@ from zodbshootout.cli.report import check_output, format_for, name_output, write
 from zodbshootout.cli.show import labels
 from zodbshootout.errors import UserError
 from zodbshootout.recording.description import describe
-from zodbshootout.recording.workload import Workload, WorkloadError
+from zodbshootout.recording.recorded import Workload, WorkloadError
 from zodbshootout.reports import checked_format, formats
-from zodbshootout.reports.report import Report
-from zodbshootout.reports.workload import workload_report
+from zodbshootout.reports.elements import Report
+from zodbshootout.reports.workload_report import workload_report
 
 
 def run(options: argparse.Namespace, streams: Streams) -> int:

@@ -10,9 +10,9 @@ from typing import Any
 from transaction import TransactionManager
 from transaction.interfaces import NoTransaction
 
-from zodbshootout.client.data.records import payload
+from zodbshootout.client.data.objects import payload
 from zodbshootout.client.database import Database
-from zodbshootout.client.specification import Parameters
+from zodbshootout.model.specification import Parameters
 
 
 class Neighbours:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from ipaddress import ip_address
 from pathlib import Path
 
-from zodbshootout.client.storage_info import Place
+from zodbshootout.model.storage_facts import Place
 
 _OPEN_FILES = Path("/dev/fd")
 """The directory that lists the open files of a process, on Linux and macOS."""

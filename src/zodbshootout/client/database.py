@@ -22,17 +22,7 @@ from ZODB.TimeStamp import TimeStamp
 from ZODB.utils import load_current
 
 from zodbshootout.client.data.tree import others
-from zodbshootout.client.outcome import BadSection
-from zodbshootout.client.specification import Storage
-from zodbshootout.client.storage_info import (
-    PICKLE_CACHE,
-    CacheUse,
-    Sharing,
-    StorageInfo,
-    installed_versions,
-    narrowest,
-)
-from zodbshootout.client.storages import (
+from zodbshootout.client.storage_types import (
     BlobRevision,
     StorageType,
     qualified,
@@ -40,7 +30,11 @@ from zodbshootout.client.storages import (
     settle,
     typed,
 )
-from zodbshootout.client.storages.relstorage import suitable_driver
+from zodbshootout.client.storage_types.relstorage import suitable_driver
+from zodbshootout.model.outcome import BadSection
+from zodbshootout.model.specification import Storage
+from zodbshootout.model.storage_facts import PICKLE_CACHE, CacheUse, Sharing, StorageInfo, narrowest
+from zodbshootout.versions import installed_versions
 
 
 class NotZapped(Exception):  # noqa: N818

@@ -7,16 +7,15 @@ pickled.  In addition, a client reports ``None`` when it is set up.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from zodbshootout.client.progress import Progress
+from zodbshootout.client.throughput import Progress
+from zodbshootout.model.latencies import Latencies
 
 SPIN = 0.0003
 """The clock is polled for this many seconds before an instant, because sleep is less precise."""
-NANOSECONDS = 1e9
-_SUB_BUCKET_BITS = 11
 
 
 class Clock(Protocol):
@@ -38,35 +37,6 @@ class SystemClock:
         while (left := instant - self.now()) > 0:
             # Other threads and processes that wait for this processor get their turn meanwhile.
             time.sleep(max(0.0, left - SPIN))
-
-
-@dataclass
-class Latencies:
-    """Latencies as counts in buckets: they merge by addition and take bounded memory.
-
-    The buckets are those of HdrHistogram with three significant digits and a unit of a nanosecond:
-    one for each nanosecond up to 2,048, and 1,024 for each further power of two.
-    """
-
-    counts: dict[int, int] = field(default_factory=dict)
-    """The number of iterations in each bucket, by its lower end in nanoseconds."""
-    longest: float = 0.0
-    """The duration of the longest iteration, in seconds."""
-
-    def record(self, durations: Iterable[float], size: int = 1) -> None:
-        """Add batches of *size* iterations; each batch took one of *durations*, in seconds."""
-        counts = self.counts
-        for duration in durations:
-            nanoseconds = max(1, int(duration / size * NANOSECONDS))
-            shift = nanoseconds.bit_length() - _SUB_BUCKET_BITS
-            bucket = nanoseconds if shift <= 0 else nanoseconds >> shift << shift
-            counts[bucket] = counts.get(bucket, 0) + size
-            self.longest = max(self.longest, duration / size)
-
-    def merge(self, other: Latencies) -> None:
-        for bucket, count in other.counts.items():
-            self.counts[bucket] = self.counts.get(bucket, 0) + count
-        self.longest = max(self.longest, other.longest)
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,12 @@ from statistics import fmean
 from typing import Any
 
 from zodbshootout.client import protocol
-from zodbshootout.client.arrivals import instants, lead
 from zodbshootout.client.benchmarks.benchmark import Benchmark, Nothing
-from zodbshootout.client.outcome import failure_of
-from zodbshootout.client.progress import Progress, kept_indices
-from zodbshootout.client.protocol import Call, Channel, Clock, Latencies
+from zodbshootout.client.protocol import Call, Channel, Clock
+from zodbshootout.client.throughput import Progress, kept_indices
+from zodbshootout.model.arrivals import instants, lead
+from zodbshootout.model.latencies import Latencies
+from zodbshootout.model.outcome import failure_of
 
 POLL_INTERVAL = 0.0005
 """Seconds between polls for an order in uncounted iterations; a poll is a gap in the load."""

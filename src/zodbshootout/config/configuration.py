@@ -22,9 +22,8 @@ import ZConfig
 from ZODB.config import ZODBDatabase
 
 from zodbshootout.client.masking import Mask
-from zodbshootout.client.outcome import describe
-from zodbshootout.config.environment import Environment
 from zodbshootout.config.loader import ZOPE_DATABASE, SectionText, TextLoader, lines_in_sections
+from zodbshootout.config.pythons import Environment
 from zodbshootout.config.secrets import (
     ENVIRONMENT_REFERENCE,
     SECRET_KEY,
@@ -40,6 +39,7 @@ from zodbshootout.config.statements import (
     unmarked,
 )
 from zodbshootout.errors import UserError, close_to, suggestion
+from zodbshootout.model.outcome import describe
 
 SCRATCH = "scratch"
 """The name of the run's temporary directory in a file."""

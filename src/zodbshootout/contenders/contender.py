@@ -10,21 +10,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from zodbshootout.client.specification import Parameters, Storage
-from zodbshootout.client.storage_info import (
-    Advice,
-    Durability,
-    Limit,
-    Place,
-    Promise,
-    Requirement,
-    Sharing,
-    StorageInfo,
-    host_and_port,
-    narrowest,
-    server_cache,
-)
-from zodbshootout.client.storages import (
+from zodbshootout.client.reachability import Requirement, host_and_port
+from zodbshootout.client.storage_types import (
     StorageType,
     inner_sections,
     nested_sections,
@@ -34,13 +21,25 @@ from zodbshootout.client.storages import (
     type_of_section,
     written_sections,
 )
-from zodbshootout.client.storages.zeo import BEHIND_SERVER
+from zodbshootout.client.storage_types.zeo import BEHIND_SERVER
 from zodbshootout.config.configuration import Configuration, ServerSection, path_of
-from zodbshootout.config.environment import Environment
 from zodbshootout.config.loader import SectionText, with_names
+from zodbshootout.config.pythons import Environment
 from zodbshootout.config.secrets import SECRET_KEY
 from zodbshootout.crews.cluster import Cluster
 from zodbshootout.errors import UserError
+from zodbshootout.model.specification import Parameters, Storage
+from zodbshootout.model.storage_facts import (
+    Advice,
+    Durability,
+    Limit,
+    Place,
+    Promise,
+    Sharing,
+    StorageInfo,
+    narrowest,
+    server_cache,
+)
 from zodbshootout.servers.address import HOST, is_loopback, servers_of
 
 _OF_SERVER = "server."

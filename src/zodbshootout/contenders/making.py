@@ -28,11 +28,11 @@ from typing import IO
 
 import platformdirs
 
-from zodbshootout.client.specification import Interpreter
-from zodbshootout.config.environment import Environment
+from zodbshootout.config.pythons import Environment
 from zodbshootout.crews.interpreters import foreign_environment
 from zodbshootout.errors import UserError
 from zodbshootout.guardian import Guardian, last_lines
+from zodbshootout.model.specification import Interpreter
 
 CARRIED = (
     "__init__.py",
@@ -40,9 +40,12 @@ CARRIED = (
     "crews",
     "errors.py",
     "guardian.py",
+    "model",
     "mysql",
     "newt",
+    "plugins.py",
     "recording",
+    "versions.py",
 )
 """Our modules that run in a client.  They need ZODB, the storage and nothing else."""
 OLDEST = (3, 9)

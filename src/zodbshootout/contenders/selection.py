@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 
-from zodbshootout.client.specification import Parameters
-from zodbshootout.client.storage_info import Sharing
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.errors import UserError, suggestion
+from zodbshootout.model.specification import Parameters
+from zodbshootout.model.storage_facts import Sharing
 
 
 def named(option: str, words: Collection[str], names: Sequence[str]) -> list[str]:

@@ -19,17 +19,9 @@ import ZConfig
 from ZConfig.substitution import substitute
 
 from zodbshootout.client.masking import Mask
-from zodbshootout.client.specification import (
-    INSTALLED,
-    ClientKind,
-    CrewShape,
-    Interpreter,
-    variant_name,
-)
-from zodbshootout.client.storage_info import Sharing
-from zodbshootout.client.storages import sharing_of
+from zodbshootout.client.storage_types import sharing_of
 from zodbshootout.config.configuration import Configuration, Source, parse
-from zodbshootout.config.environment import Environment
+from zodbshootout.config.pythons import Environment
 from zodbshootout.config.secrets import of_configuration
 from zodbshootout.contenders.contender import Contender, contenders_of
 from zodbshootout.contenders.making import Maker, carry_to
@@ -37,6 +29,14 @@ from zodbshootout.contenders.selection import named
 from zodbshootout.crews.interpreters import own_interpreter
 from zodbshootout.errors import UserError, errors_of_files, suggestion
 from zodbshootout.guardian import Guardian
+from zodbshootout.model.specification import (
+    INSTALLED,
+    ClientKind,
+    CrewShape,
+    Interpreter,
+    variant_name,
+)
+from zodbshootout.model.storage_facts import Sharing
 from zodbshootout.servers.address import given_names
 from zodbshootout.servers.running import RunningServers
 from zodbshootout.servers.server import ServerContext

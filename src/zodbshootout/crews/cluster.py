@@ -16,13 +16,13 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import urlsplit
 
-from zodbshootout.client.outcome import Failed, Failure, failure_of
 from zodbshootout.client.protocol import Call, SystemClock
-from zodbshootout.client.specification import ClientKind
 from zodbshootout.crews.crew import Crew
 from zodbshootout.crews.hosts import START_TIMEOUT, ClusterCrew, Host, StartCrew, failures_of
 from zodbshootout.crews.interpreters import own_interpreter, started
 from zodbshootout.crews.logs import LogSettings
+from zodbshootout.model.outcome import Failed, Failure, failure_of
+from zodbshootout.model.specification import ClientKind
 
 CONNECTING = 10.0
 """Seconds that a scheduler that has answered before may take to answer again."""

@@ -11,17 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from zodbshootout.client.benchmarks.benchmark import MAX_AT_ONCE
-from zodbshootout.client.progress import throughput
-from zodbshootout.client.protocol import (
-    Call,
-    Clock,
-    Latencies,
-    Pacing,
-    Prepare,
-    Start,
-    Stop,
-    Stretch,
-)
+from zodbshootout.client.protocol import Call, Clock, Pacing, Prepare, Start, Stop, Stretch
+from zodbshootout.client.throughput import throughput
+from zodbshootout.model.latencies import Latencies
 
 NOTICE = 0.001
 NOTICE_PER_CLIENT = 0.0002

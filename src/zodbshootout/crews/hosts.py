@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from zodbshootout.client.benchmarks import benchmarks
-from zodbshootout.client.outcome import Failed, Failure, failure_of
 from zodbshootout.client.protocol import Call, Clock, Prepare, Start, Stretch
-from zodbshootout.client.specification import Specification
 from zodbshootout.crews.crew import Crew
+from zodbshootout.model.outcome import Failed, Failure, failure_of
+from zodbshootout.model.specification import Specification
 
 DRIFT = 1e-3
 """Seconds per second by which two clocks may drift apart: NTP slews them by up to 0.05 %."""

@@ -18,13 +18,13 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from zodbshootout.client.outcome import Failed, Failure
 from zodbshootout.client.protocol import Call, SystemClock
-from zodbshootout.client.specification import Interpreter
 from zodbshootout.crews.crew import Crew
 from zodbshootout.crews.hosts import Host, HostsCrew, StartCrew, result
 from zodbshootout.crews.logs import LogSettings
 from zodbshootout.guardian import END_TIMEOUT, Process
+from zodbshootout.model.outcome import Failed, Failure
+from zodbshootout.model.specification import Interpreter
 
 LIFELINE = "--lifeline"
 """The option with which the process leads a group that ends when its standard input is closed."""
@@ -128,7 +128,7 @@ def started(
 
 
 def call_in(interpreter: Interpreter, call: Call, settings: LogSettings) -> Any:
-    """Call a function of :mod:`~zodbshootout.client.tasks` in another Python; return its result.
+    """Call a task of :mod:`~zodbshootout.client.preparation` in another Python; return its result.
 
     :raises Failed: if it fails there
     """

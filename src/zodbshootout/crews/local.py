@@ -20,15 +20,15 @@ from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.benchmarks.benchmark import Benchmark
 from zodbshootout.client.client import Client, Neighbours
 from zodbshootout.client.database import Database
-from zodbshootout.client.outcome import Failed, Failure, Unsupported
+from zodbshootout.client.preparation import fill, populate
 from zodbshootout.client.protocol import Clock, Prepare, Start, Stop, SystemClock
 from zodbshootout.client.session import follow_orders
-from zodbshootout.client.specification import ClientKind, Parameters, Specification
-from zodbshootout.client.storage_info import Sharing
-from zodbshootout.client.tasks import fill, populate
 from zodbshootout.crews.crew import Crew
 from zodbshootout.crews.profiling import Profiler, profiler_for
 from zodbshootout.guardian import END_TIMEOUT, describe_exit
+from zodbshootout.model.outcome import Failed, Failure, Unsupported
+from zodbshootout.model.specification import ClientKind, Parameters, Specification
+from zodbshootout.model.storage_facts import Sharing
 
 _FORK = multiprocessing.get_context("fork")
 

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from zodbshootout.client.benchmarks.benchmark import Benchmark
-from zodbshootout.client.specification import ClientKind
+from zodbshootout.model.specification import ClientKind
 
 LISTED = 60
 """The number of functions in the text of a profile, by descending cumulative time."""

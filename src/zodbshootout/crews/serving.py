@@ -25,15 +25,16 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from zodbshootout.client import tasks
-from zodbshootout.client.outcome import Unsupported, failure_of
-from zodbshootout.client.protocol import Call, Latencies, Stop, Stretch, SystemClock
-from zodbshootout.client.specification import ClientKind
+from zodbshootout.client import preparation
+from zodbshootout.client.protocol import Call, Stop, Stretch, SystemClock
 from zodbshootout.crews.crew import Crew
 from zodbshootout.crews.hosts import StartCrew
 from zodbshootout.crews.interpreters import LIFELINE
 from zodbshootout.crews.local import plan_of
 from zodbshootout.crews.logs import LogSettings, configure_logging
+from zodbshootout.model.latencies import Latencies
+from zodbshootout.model.outcome import Unsupported, failure_of
+from zodbshootout.model.specification import ClientKind
 
 CALLS = frozenset({"start_crew", "ask", "leave"})
 
@@ -91,8 +92,8 @@ def _serve(connection: Connection) -> None:
             leading = Leading(stack)
             while True:
                 call: Call = _received(connection)
-                target = tasks if call.name in tasks.TASKS else leading
-                connection.send(call.on(target, tasks.TASKS | CALLS))
+                target = preparation if call.name in preparation.TASKS else leading
+                connection.send(call.on(target, preparation.TASKS | CALLS))
     except _Ended:
         raise
     except BaseException as error:  # noqa: BLE001 - whatever it is, it is this cell's failure

@@ -10,7 +10,7 @@ from enum import Enum
 from itertools import accumulate
 
 from zodbshootout.recording.chunks import NONE, Kind
-from zodbshootout.recording.workload import Transaction, Workload
+from zodbshootout.recording.recorded import Transaction, Workload
 
 WINDOWS = 10
 """The number of equal parts into which the time of a workload is divided."""

@@ -1,9 +1,9 @@
 """Reports for people and for programs, and the formats that they are written in.
 
 :mod:`~zodbshootout.reports.tables` and :mod:`~zodbshootout.reports.sections` make a
-:class:`~zodbshootout.reports.report.Report` from results.  A format is a function that writes one.
-A new format is a function in a module of this package and a line in ``_FORMATS``, or a function of
-any other package, named by an entry point in the group ``zodbshootout.formats``.
+:class:`~zodbshootout.reports.elements.Report` from results.  A format is a function that writes
+one.  A new format is a function in a module of this package and a line in ``_FORMATS``, or a
+function of any other package, named by an entry point in the group ``zodbshootout.formats``.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import PurePath
 from typing import TYPE_CHECKING, cast
 
-from zodbshootout.client.storage_info import BrokenPlugin, load_plugin
 from zodbshootout.errors import UserError, suggestion
+from zodbshootout.plugins import BrokenPlugin, load_plugin
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from zodbshootout.reports.report import Report
+    from zodbshootout.reports.elements import Report
 
 
 Write = Callable[["Report", "Console"], None]
@@ -28,11 +28,11 @@ Write = Callable[["Report", "Console"], None]
 
 _FORMATS = {
     "text": "text:write",
-    "csv": "records:write_csv",
-    "csv-table": "records:write_csv_table",
+    "csv": "csv_json:write_csv",
+    "csv-table": "csv_json:write_csv_table",
     "markdown": "markup:write_markdown",
     "rst": "markup:write_rst",
-    "json": "records:write_json",
+    "json": "csv_json:write_json",
     "html": "html:write",
     "svg": "drawing:write_svg",
     "png": "drawing:write_png",

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from operator import itemgetter
 
-from zodbshootout.client.specification import Parameters, variant_name
+from zodbshootout.model.specification import Parameters, variant_name
+from zodbshootout.reports.elements import Chart, Kind, Point
 from zodbshootout.reports.headings import (
     CLIENTS_AXIS,
     OBJECTS_AXIS,
@@ -23,9 +24,8 @@ from zodbshootout.reports.headings import (
     with_work,
 )
 from zodbshootout.reports.metrics import METRICS, OBJECTS, Metric
-from zodbshootout.reports.report import Chart, Kind, Point
-from zodbshootout.results.comparison import Verdict, ratio_of, verdicts
 from zodbshootout.results.result import LONGEST, CellResult
+from zodbshootout.results.verdicts import Verdict, ratio_of, verdicts
 
 FAR_APART = 4.0
 """The ratio of the widest gap between values to the narrowest from which an axis is logarithmic."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from zodbshootout.reports.elements import Entry, Listing, Report, Row, Style, Table
 from zodbshootout.reports.headings import (
     ResultSet,
     data_axis,
@@ -19,8 +20,8 @@ from zodbshootout.reports.headings import (
 )
 from zodbshootout.reports.metrics import OBJECTS
 from zodbshootout.reports.ratios import SIGNIFICANT, interval, multiple, sentence, winner
-from zodbshootout.reports.report import Entry, Listing, Report, Row, Style, Table
-from zodbshootout.results.comparison import (
+from zodbshootout.results.result import CellResult, long_name
+from zodbshootout.results.verdicts import (
     FALSE_CALLS,
     Comparison,
     Pair,
@@ -28,7 +29,6 @@ from zodbshootout.results.comparison import (
     compare,
     pairs_to_compare,
 )
-from zodbshootout.results.result import CellResult, long_name
 
 VERDICT = "verdict"
 NOT_SIGNIFICANT = "?"
@@ -69,7 +69,7 @@ def comparisons_of_columns(
 ) -> list[ColumnComparison]:
     """Compare columns that share cells; *baseline* is the title of a column.
 
-    See :func:`~zodbshootout.results.comparison.pairs_to_compare`.
+    See :func:`~zodbshootout.results.verdicts.pairs_to_compare`.
     """
     timed: dict[str, list[CellResult]] = {title: [] for title, _ in in_columns(result_sets)}
     originals: dict[str, str] = {}

@@ -11,8 +11,8 @@ import vl_convert
 from rich.console import Console
 
 from zodbshootout.errors import UserError
+from zodbshootout.reports.elements import Chart, Kind, Point, Report
 from zodbshootout.reports.metrics import DEFAULT_PERCENTILE
-from zodbshootout.reports.report import Chart, Kind, Point, Report
 
 LIGHT = (
     "#0067a5", "#b84a00", "#007a55", "#a0328c", "#7d5a00", "#4d4d4d", "#00788c", "#b01030",

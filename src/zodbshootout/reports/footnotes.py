@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from zodbshootout.client.outcome import State
+from zodbshootout.model.outcome import State
+from zodbshootout.reports.elements import DASH, Entry, Style
 from zodbshootout.reports.headings import Columned, benchmarks_of
-from zodbshootout.reports.report import DASH, Entry, Style
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.result import PERCENTILES_AT_A_RATE, REACHED, CellResult
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 
 from zodbshootout.client.benchmarks import benchmarks
-from zodbshootout.client.specification import MappingType, Parameters, exactly
+from zodbshootout.model.specification import MappingType, Parameters, exactly
 from zodbshootout.results.result import REACHED, CellResult
 
 Columned = tuple[str, CellResult]

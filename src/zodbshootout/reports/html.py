@@ -15,9 +15,9 @@ from rich.console import Console
 
 from zodbshootout.reports.comparison import NOT_SIGNIFICANT
 from zodbshootout.reports.drawing import DARK, LIGHT, draw
+from zodbshootout.reports.elements import Chart, Entry, Kind, Report, Row, Table
 from zodbshootout.reports.footnotes import NO_FIGURE
 from zodbshootout.reports.metrics import PERCENTILES
-from zodbshootout.reports.report import Chart, Entry, Kind, Report, Row, Table
 from zodbshootout.reports.sections import BY_BENCHMARK, WHICH_IS_FASTER
 
 _RESULTS = "Results"

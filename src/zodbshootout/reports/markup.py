@@ -8,7 +8,7 @@ from textwrap import indent
 
 from rich.console import Console
 
-from zodbshootout.reports.report import Report, Table
+from zodbshootout.reports.elements import Report, Table
 
 
 class _Markup(ABC):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator, Sequence
 
-from zodbshootout.client.specification import Parameters
+from zodbshootout.model.specification import Parameters
+from zodbshootout.reports.elements import Chart, Kind, Point
 from zodbshootout.reports.headings import Columned, description, title_of
 from zodbshootout.reports.metrics import METRICS
-from zodbshootout.reports.report import Chart, Kind, Point
 from zodbshootout.results.result import CellResult, Trend, short_name, varied_parameters
 
 _SECONDS = METRICS["seconds"]

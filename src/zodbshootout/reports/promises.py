@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from zodbshootout.client.storage_info import Durability, Place, Sharing
+from zodbshootout.model.storage_facts import Durability, Place, Sharing
 from zodbshootout.reports.headings import Columned
 
 _USED_BY = {

@@ -6,9 +6,10 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
-from zodbshootout.client.specification import exactly
+from zodbshootout.model.specification import exactly
 from zodbshootout.reports.headings import topic_of
-from zodbshootout.results.comparison import (
+from zodbshootout.results.result import CellResult
+from zodbshootout.results.verdicts import (
     Comparison,
     Pair,
     Ratio,
@@ -16,7 +17,6 @@ from zodbshootout.results.comparison import (
     mean_ratio,
     verdicts,
 )
-from zodbshootout.results.result import CellResult
 
 K = TypeVar("K")
 T = TypeVar("T")

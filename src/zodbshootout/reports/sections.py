@@ -9,7 +9,7 @@ from dataclasses import replace
 from operator import itemgetter
 from typing import Any
 
-from zodbshootout.client.specification import Parameters
+from zodbshootout.model.specification import Parameters
 from zodbshootout.reports.charts import ENOUGH, MetricCharts, distributions, over_values
 from zodbshootout.reports.comparison import (
     ColumnComparison,
@@ -17,22 +17,22 @@ from zodbshootout.reports.comparison import (
     comparisons_of_columns,
     ratio_entry,
 )
+from zodbshootout.reports.csv_json import Records
+from zodbshootout.reports.elements import DASH, Entry, Listing, Report, Row, Style, Table
 from zodbshootout.reports.footnotes import Footnotes
 from zodbshootout.reports.headings import Columned, ResultSet, description, in_columns, row_titles
 from zodbshootout.reports.metrics import COUNTS, OBJECTS, PERCENTILES, Metric
 from zodbshootout.reports.over_time import trend_charts
 from zodbshootout.reports.promises import promises
 from zodbshootout.reports.ratios import speed
-from zodbshootout.reports.records import Records
-from zodbshootout.reports.replay import step_charts
-from zodbshootout.reports.report import DASH, Entry, Listing, Report, Row, Style, Table
+from zodbshootout.reports.replay_tables import step_charts
 from zodbshootout.reports.tables import (
     check_columns,
     other_load,
     tables_and_notes,
 )
-from zodbshootout.results.comparison import Pair
 from zodbshootout.results.result import CellResult
+from zodbshootout.results.verdicts import Pair
 
 MAX_VERDICTS = 3
 """The most verdicts at the top of a report; the matrix has all comparisons."""

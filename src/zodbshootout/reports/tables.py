@@ -8,9 +8,9 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from zodbshootout.client.outcome import State
-from zodbshootout.client.specification import Parameters, exactly
 from zodbshootout.errors import UserError
+from zodbshootout.model.outcome import State
+from zodbshootout.model.specification import Parameters, exactly
 from zodbshootout.reports.caches import cache_notes, caches_left
 from zodbshootout.reports.comparison import (
     NOT_SIGNIFICANT,
@@ -21,6 +21,8 @@ from zodbshootout.reports.comparison import (
     in_minutes,
     ratio_entry,
 )
+from zodbshootout.reports.csv_json import Records
+from zodbshootout.reports.elements import DASH, Entry, Report, Row, Style, Table
 from zodbshootout.reports.footnotes import NO_FIGURE, Footnotes, places
 from zodbshootout.reports.headings import (
     Columned,
@@ -42,11 +44,8 @@ from zodbshootout.reports.metrics import OBJECTS, Metric
 from zodbshootout.reports.over_time import trend_notes
 from zodbshootout.reports.promises import promises
 from zodbshootout.reports.ratios import speed
-from zodbshootout.reports.records import Records
-from zodbshootout.reports.replay import replay_notes, replay_tables
-from zodbshootout.reports.report import DASH, Entry, Report, Row, Style, Table
+from zodbshootout.reports.replay_tables import replay_notes, replay_tables
 from zodbshootout.results.cell import Cell
-from zodbshootout.results.comparison import Pair, rounds_needed
 from zodbshootout.results.estimate import MIN_RUNS
 from zodbshootout.results.result import (
     IMPRECISE,
@@ -54,6 +53,7 @@ from zodbshootout.results.result import (
     WATCHED,
     CellResult,
 )
+from zodbshootout.results.verdicts import Pair, rounds_needed
 
 TILDE = "~"
 """The mark before an imprecise figure."""

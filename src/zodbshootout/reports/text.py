@@ -12,7 +12,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from zodbshootout.reports.report import Entry, Report, Style, Table
+from zodbshootout.reports.elements import Entry, Report, Style, Table
 
 _STYLES = {
     Style.PLAIN: "",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from typing import Any, TypeVar, cast, get_type_hints
 
-from zodbshootout.client.specification import Parameters
+from zodbshootout.model.specification import Parameters
 
 T = TypeVar("T")
 

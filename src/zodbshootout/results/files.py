@@ -23,8 +23,8 @@ from urllib.parse import quote
 import pyperf
 from hdrh.histogram import HdrHistogram
 
-from zodbshootout.client.outcome import State
 from zodbshootout.errors import SOME_FAILED, UserError
+from zodbshootout.model.outcome import State
 from zodbshootout.results.cell import MAX, Cell, cell_of, decode, encode
 from zodbshootout.results.replacement import replace_file, to_be_replaced
 from zodbshootout.results.result import CellResult, long_name, short_name, varied_parameters

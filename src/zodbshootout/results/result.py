@@ -15,10 +15,10 @@ from urllib.parse import quote
 import pyperf
 from hdrh.histogram import HdrHistogram
 
-from zodbshootout.client.arrivals import KEPT_UP
-from zodbshootout.client.outcome import Failure, State
-from zodbshootout.client.protocol import NANOSECONDS
-from zodbshootout.client.specification import INSTALLED, Parameters, exactly
+from zodbshootout.model.arrivals import KEPT_UP
+from zodbshootout.model.latencies import NANOSECONDS
+from zodbshootout.model.outcome import Failure, State
+from zodbshootout.model.specification import INSTALLED, Parameters, exactly
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.estimate import MIN_RUNS, Estimate, mean_of, mean_of_runs
 

@@ -13,8 +13,8 @@ from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from zodbshootout.client.arrivals import MIN_ITERATIONS, lead
-from zodbshootout.client.specification import Parameters
+from zodbshootout.model.arrivals import MIN_ITERATIONS, lead
+from zodbshootout.model.specification import Parameters
 from zodbshootout.results.estimate import MIN_RUNS
 
 C = TypeVar("C", bound=Hashable)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic
 
-from zodbshootout.client.outcome import Failed, Failure
+from zodbshootout.model.outcome import Failed, Failure
 from zodbshootout.scheduling.calibration import (
     MAX_LOOPS,
     C,

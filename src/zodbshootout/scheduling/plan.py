@@ -9,8 +9,8 @@ from itertools import product
 from pathlib import Path
 
 from zodbshootout.client.benchmarks import benchmarks
-from zodbshootout.client.specification import Parameters
 from zodbshootout.contenders.contender import Contender
+from zodbshootout.model.specification import Parameters
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.estimate import MIN_RUNS
 from zodbshootout.scheduling.calibration import Effort, min_seconds

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from zodbshootout.client.masking import Mask
-from zodbshootout.client.outcome import Failure, State
 from zodbshootout.errors import SOME_FAILED, UserError
+from zodbshootout.model.outcome import Failure, State
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.result import CellResult
 from zodbshootout.scheduling.plan import Plan

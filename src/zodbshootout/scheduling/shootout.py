@@ -9,18 +9,18 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
 from zodbshootout.client.benchmarks import benchmarks
-from zodbshootout.client.outcome import Failed, Failure, State
-from zodbshootout.client.storage_info import clients_together
+from zodbshootout.model.outcome import Failed, Failure, State
+from zodbshootout.model.storage_facts import clients_together
 from zodbshootout.results.cell import Cell
-from zodbshootout.results.comparison import rounds_needed
 from zodbshootout.results.trend import FALSE_TRENDS, with_trends
+from zodbshootout.results.verdicts import rounds_needed
 from zodbshootout.scheduling.calibration import RowCalibration, loops_at_rate
 from zodbshootout.scheduling.interleaved_run import InterleavedRun
-from zodbshootout.scheduling.load import load_now
+from zodbshootout.scheduling.machine_load import load_now
+from zodbshootout.scheduling.orders import ZAPPED_BEFORE, Tasks
 from zodbshootout.scheduling.plan import Row
 from zodbshootout.scheduling.result_store import ResultStore
 from zodbshootout.scheduling.rounds import Rounds
-from zodbshootout.scheduling.tasks import ZAPPED_BEFORE, Tasks
 from zodbshootout.servers import ServerFailed
 from zodbshootout.servers.running import RunningServers
 from zodbshootout.workers.launch import ForkServer, ForkServers, Worker

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from zodbshootout.client.storage_info import connect, host_and_port
+from zodbshootout.client.reachability import connect, host_and_port
 from zodbshootout.config.configuration import SCRATCH, Configuration, ServerSection, Source
 from zodbshootout.errors import UserError
 

@@ -10,10 +10,10 @@ from zodbshootout.config.configuration import Configuration, ServerSection
 from zodbshootout.servers import ServerFailed
 from zodbshootout.servers.address import servers_of
 from zodbshootout.servers.memcached import MemcachedServer
-from zodbshootout.servers.mysql import MySQLServer
+from zodbshootout.servers.mysql_server import MySQLServer
 from zodbshootout.servers.postgresql import PostgreSQLServer
 from zodbshootout.servers.server import Server, ServerContext
-from zodbshootout.servers.zeo import ZEOServer
+from zodbshootout.servers.zeo_server import ZEOServer
 
 _SERVERS: Mapping[str, type[Server]] = {
     "memcachedserver": MemcachedServer,

@@ -16,7 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any, ClassVar
 
-from zodbshootout.client.storage_info import accepts
+from zodbshootout.client.reachability import accepts
 from zodbshootout.config.configuration import ServerSection, Source
 from zodbshootout.errors import UserError
 from zodbshootout.guardian import GENTLE, Child, Ending, Guardian, GuardianLost, last_lines

@@ -19,11 +19,8 @@ from typing import IO, Any
 
 import pyperf
 
-from zodbshootout.client.outcome import BadSection, Failed, Failure
+from zodbshootout.client.preparation import Preparation
 from zodbshootout.client.protocol import Call
-from zodbshootout.client.specification import Storage
-from zodbshootout.client.storage_info import StorageInfo
-from zodbshootout.client.tasks import Preparation
 from zodbshootout.crews.logs import LogSettings
 from zodbshootout.guardian import (
     END_TIMEOUT,
@@ -34,6 +31,9 @@ from zodbshootout.guardian import (
     end_group,
     last_lines,
 )
+from zodbshootout.model.outcome import BadSection, Failed, Failure
+from zodbshootout.model.specification import Storage
+from zodbshootout.model.storage_facts import StorageInfo
 from zodbshootout.workers.worker import Measure, Slice
 
 START_TIMEOUT = 60.0

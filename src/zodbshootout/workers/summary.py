@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from hdrh.histogram import HdrHistogram
 
-from zodbshootout.client.protocol import NANOSECONDS, Latencies
 from zodbshootout.crews.crew import Sample, part_of_schedule
+from zodbshootout.model.latencies import NANOSECONDS, Latencies
 
 LONGEST_LATENCY = 3600 * 10**9
 """The largest latency of a histogram, in nanoseconds; longer ones are recorded as this one."""

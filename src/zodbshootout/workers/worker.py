@@ -21,13 +21,10 @@ from typing import Any
 
 import pyperf
 
-from zodbshootout.client import tasks
-from zodbshootout.client.arrivals import KEPT_UP, MIN_ITERATIONS, lead
+from zodbshootout.client import preparation
 from zodbshootout.client.benchmarks import benchmarks
-from zodbshootout.client.outcome import Unsupported, failure_of
-from zodbshootout.client.protocol import NANOSECONDS, Call
-from zodbshootout.client.specification import Specification, exactly
-from zodbshootout.client.tasks import TASKS
+from zodbshootout.client.preparation import TASKS
+from zodbshootout.client.protocol import Call
 from zodbshootout.crews.cluster import Cluster, hosts_crew
 from zodbshootout.crews.crew import Crew, Sample
 from zodbshootout.crews.hosts import StartCrew
@@ -35,9 +32,13 @@ from zodbshootout.crews.interpreters import call_in, interpreter_crew
 from zodbshootout.crews.local import plan_of
 from zodbshootout.crews.logs import LogSettings, configure_logging
 from zodbshootout.crews.profiling import collect
-from zodbshootout.workers.environment import for_storages
+from zodbshootout.model.arrivals import KEPT_UP, MIN_ITERATIONS, lead
+from zodbshootout.model.latencies import NANOSECONDS
+from zodbshootout.model.outcome import Unsupported, failure_of
+from zodbshootout.model.specification import Specification, exactly
 from zodbshootout.workers.rate_search import MAX_STEPS, RateSearch
 from zodbshootout.workers.summary import histogram, storable, summarize
+from zodbshootout.workers.variables import for_storages
 
 LEAKS_PREFIX = "leaks: "
 PROFILE_PREFIX = "profile: "
@@ -86,7 +87,7 @@ def work(connection: Connection, runner: pyperf.Runner) -> int:
 
     The first message is :class:`LogSettings`, the second a call of :func:`measure` or of a function
     of :mod:`~.client.tasks`.  An exception is answered with a
-    :class:`~zodbshootout.client.outcome.Failure`.
+    :class:`~zodbshootout.model.outcome.Failure`.
     """
     # While a client has a copy of it, the other end cannot see that this process has ended.
     os.register_at_fork(after_in_child=connection.close)
@@ -109,7 +110,7 @@ def _answer(call: Call, settings: LogSettings) -> Any:
     (argument,) = call.args
     storage = argument.specification.storage if call.name == "prepare" else argument
     if storage.interpreter is None:
-        return call.on(tasks, TASKS)
+        return call.on(preparation, TASKS)
     return call_in(storage.interpreter, call, settings)
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from zodbshootout.client.data.dealer import Dealer
 from zodbshootout.client.data.trace import ReplayedTransaction
-from zodbshootout.client.specification import CrewShape, Parameters, ReplayedWorkload
+from zodbshootout.model.specification import CrewShape, Parameters, ReplayedWorkload
 
 
 class FakeTrace:

@@ -11,7 +11,7 @@ from ZODB.utils import u64
 from tests.fakes import parameters
 from zodbshootout.client.data import filler
 from zodbshootout.client.data.filler import fill_up
-from zodbshootout.client.data.records import Item
+from zodbshootout.client.data.objects import Item
 from zodbshootout.client.data.tree import TOP
 
 

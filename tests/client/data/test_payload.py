@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zodbshootout.client.data.records import BLOCK, SHORTEST_CONTENT, Payload
+from zodbshootout.client.data.objects import BLOCK, SHORTEST_CONTENT, Payload
 
 
 @given(

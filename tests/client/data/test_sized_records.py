@@ -12,7 +12,7 @@ from BTrees.Length import Length
 from ZODB.utils import p64
 
 from tests.fakes import pickled_again
-from zodbshootout.client.data.records import is_same_object, pickled
+from zodbshootout.client.data.objects import is_same_object, pickled
 from zodbshootout.client.data.sized_records import (
     SMALLEST,
     RecordMaker,

@@ -11,7 +11,7 @@ import importlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from zodbshootout.client.storage_info import plugins
+from zodbshootout.plugins import plugins
 
 if TYPE_CHECKING:
     from zodbshootout.client.benchmarks.benchmark import Benchmark

@@ -7,10 +7,10 @@ from ZODB.POSException import POSKeyError
 from zodbshootout.client.benchmarks.benchmark import WRITING, Benchmark, CheckFailed
 from zodbshootout.client.benchmarks.reading import IterationSample, blob_revisions, check_contents
 from zodbshootout.client.data import tree
-from zodbshootout.client.data.records import records_each
+from zodbshootout.client.data.objects import records_each
 from zodbshootout.client.data.tree import Dataset
-from zodbshootout.client.specification import Parameters
-from zodbshootout.client.storage_info import Sharing
+from zodbshootout.model.specification import Parameters
+from zodbshootout.model.storage_facts import Sharing
 
 MAX_MAPPINGS = 128
 """The most mappings that are made and loaded in advance: even a small pickle cache holds them."""

@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from zodbshootout.client.data.tree import Dataset
-from zodbshootout.client.outcome import CheckFailed, Unsupported
-from zodbshootout.client.specification import Parameters, ReplayedWorkload
-from zodbshootout.client.storage_info import StorageInfo
+from zodbshootout.model.outcome import CheckFailed, Unsupported
+from zodbshootout.model.specification import Parameters, ReplayedWorkload
+from zodbshootout.model.storage_facts import StorageInfo
 
 if TYPE_CHECKING:
     from zodbshootout.client.client import Client

@@ -3,8 +3,8 @@ from __future__ import annotations
 from zodbshootout.client.benchmarks.benchmark import FROM_DATABASE, CheckFailed
 from zodbshootout.client.benchmarks.reading import OpeningReading, ReadSet
 from zodbshootout.client.data import tree
-from zodbshootout.client.specification import Parameters
-from zodbshootout.client.storage_info import Sharing, StorageInfo
+from zodbshootout.model.specification import Parameters
+from zodbshootout.model.storage_facts import Sharing, StorageInfo
 
 
 def check_cold(hits: int) -> None:

@@ -11,8 +11,8 @@ from zodbshootout.client.benchmarks.benchmark import WRITING, Benchmark, CheckFa
 from zodbshootout.client.benchmarks.reading import check_contents
 from zodbshootout.client.data import tree
 from zodbshootout.client.data.tree import Dataset, key_at
-from zodbshootout.client.specification import MappingType, Parameters
-from zodbshootout.client.storage_info import StorageInfo
+from zodbshootout.model.specification import MappingType, Parameters
+from zodbshootout.model.storage_facts import StorageInfo
 
 MAX_ATTEMPTS = 10_000
 """Attempts at a transaction after which the cell fails."""

@@ -4,7 +4,7 @@ from transaction import TransactionManager
 from ZODB.Connection import TransactionMetaData
 
 from zodbshootout.client.benchmarks.benchmark import BARE, Benchmark, CheckFailed, without_objects
-from zodbshootout.client.specification import Parameters
+from zodbshootout.model.specification import Parameters
 
 
 class BareTransaction(Benchmark):

@@ -4,8 +4,8 @@ import math
 
 from zodbshootout.client.benchmarks.benchmark import FROM_CACHE
 from zodbshootout.client.benchmarks.reading import Reading, check_contents
-from zodbshootout.client.specification import Parameters
-from zodbshootout.client.storage_info import PICKLE_CACHE
+from zodbshootout.model.specification import Parameters
+from zodbshootout.model.storage_facts import PICKLE_CACHE
 
 READS_WORTH_TIMING = 500
 """Objects that a batch reads: reading an attribute takes some 30 ns and reading the clock some

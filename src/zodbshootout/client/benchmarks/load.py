@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from zodbshootout.client.benchmarks.benchmark import CheckFailed
 from zodbshootout.client.benchmarks.cold import ColdReading, check_cold
-from zodbshootout.client.specification import Parameters
+from zodbshootout.model.specification import Parameters
 
 
 class Load(ColdReading):

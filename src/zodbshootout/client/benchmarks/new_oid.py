@@ -7,7 +7,7 @@ from dataclasses import replace
 from ZODB.utils import u64
 
 from zodbshootout.client.benchmarks.benchmark import Benchmark, CheckFailed, without_objects
-from zodbshootout.client.specification import Parameters
+from zodbshootout.model.specification import Parameters
 
 OIDS_WORTH_TIMING = 1000
 """OIDs in a batch: storages fetch 16 or 100 at a time from their server."""

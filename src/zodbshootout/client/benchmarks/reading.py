@@ -11,10 +11,10 @@ from typing import Any
 from zodbshootout.client.benchmarks.benchmark import Benchmark, CheckFailed
 from zodbshootout.client.client import Client
 from zodbshootout.client.data import tree
-from zodbshootout.client.data.records import holder
+from zodbshootout.client.data.objects import holder
 from zodbshootout.client.data.tree import Dataset
-from zodbshootout.client.storage_info import CacheUse
-from zodbshootout.client.storages import BlobRevision
+from zodbshootout.client.storage_types import BlobRevision
+from zodbshootout.model.storage_facts import CacheUse
 
 SAMPLED_OBJECTS = 1000
 """The most objects that a client reads back, besides those of its last iteration."""

@@ -22,7 +22,7 @@ from zodbshootout.client.benchmarks.benchmark import (
 )
 from zodbshootout.client.data.dealer import Dealer, Dealt
 from zodbshootout.client.data.filler import blob_file, store_records
-from zodbshootout.client.data.records import is_same_object
+from zodbshootout.client.data.objects import is_same_object
 from zodbshootout.client.data.sized_records import RecordMaker, belongs_to, record_size, resolves
 from zodbshootout.client.data.trace import (
     CREATED_OBJECT,
@@ -34,8 +34,8 @@ from zodbshootout.client.data.trace import (
 )
 from zodbshootout.client.data.tree import Dataset
 from zodbshootout.client.data.workload_objects import new_record, oids_of, reserve_created
-from zodbshootout.client.specification import Parameters
-from zodbshootout.client.storage_info import StorageInfo
+from zodbshootout.model.specification import Parameters
+from zodbshootout.model.storage_facts import StorageInfo
 from zodbshootout.recording.chunks import Kind
 
 MAX_ATTEMPTS = 1000

@@ -9,8 +9,8 @@ from ZODB.utils import z64
 from zodbshootout.client.benchmarks.benchmark import WRITING, Benchmark, CheckFailed
 from zodbshootout.client.benchmarks.reading import IterationSample
 from zodbshootout.client.data.filler import blob_file
-from zodbshootout.client.data.records import Item, is_same_object, pickled
-from zodbshootout.client.specification import Parameters
+from zodbshootout.client.data.objects import Item, is_same_object, pickled
+from zodbshootout.model.specification import Parameters
 
 MAX_RECORDS = 50_000
 """The maximum number of OIDs that are allocated in advance."""

@@ -5,9 +5,9 @@ from typing import Any
 from zodbshootout.client.benchmarks.benchmark import WRITING, Benchmark, CheckFailed
 from zodbshootout.client.benchmarks.reading import blob_revisions, check_contents, read
 from zodbshootout.client.data import tree
-from zodbshootout.client.data.records import holder
+from zodbshootout.client.data.objects import holder
 from zodbshootout.client.data.tree import Dataset
-from zodbshootout.client.specification import Parameters
+from zodbshootout.model.specification import Parameters
 
 MAX_BYTES = 32 * 1024**2
 """The maximum bytes of content that are generated in advance."""

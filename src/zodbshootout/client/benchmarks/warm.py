@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from zodbshootout.client.benchmarks.benchmark import FROM_CACHE
 from zodbshootout.client.benchmarks.reading import OpeningReading
-from zodbshootout.client.specification import Parameters
-from zodbshootout.client.storage_info import PICKLE_CACHE, Sharing, StorageInfo
+from zodbshootout.model.specification import Parameters
+from zodbshootout.model.storage_facts import PICKLE_CACHE, Sharing, StorageInfo
 
 
 class Warm(OpeningReading):

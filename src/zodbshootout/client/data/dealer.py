@@ -7,7 +7,7 @@ from itertools import accumulate
 
 from zodbshootout.client.data.trace import ReplayedTransaction, Trace
 from zodbshootout.client.data.workload_objects import copies
-from zodbshootout.client.specification import Parameters
+from zodbshootout.model.specification import Parameters
 
 _READ_AT_ONCE = 200
 """The most transactions that :meth:`Dealer.before` reads from the trace at once."""

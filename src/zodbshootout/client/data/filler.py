@@ -22,9 +22,9 @@ from ZODB.blob import Blob
 from ZODB.Connection import TransactionMetaData
 from ZODB.utils import z64
 
-from zodbshootout.client.data.records import Item, payload, pickled
+from zodbshootout.client.data.objects import Item, payload, pickled
 from zodbshootout.client.data.tree import top
-from zodbshootout.client.specification import Parameters
+from zodbshootout.model.specification import Parameters
 
 CHUNK = 1000
 """The maximum number of objects that one transaction writes."""

@@ -12,7 +12,7 @@ from BTrees.Length import Length
 from persistent import Persistent
 from ZODB.blob import Blob
 
-from zodbshootout.client.data.records import Payload, class_and_state, pickled
+from zodbshootout.client.data.objects import Payload, class_and_state, pickled
 
 SMALLEST = 41
 """The size in bytes of the smallest record."""

@@ -19,9 +19,9 @@ from itertools import count, starmap
 from pathlib import Path
 from typing import Any
 
-from zodbshootout.client.specification import ReplayedWorkload
+from zodbshootout.model.specification import ReplayedWorkload
 from zodbshootout.recording.chunks import BEGINS, NONE, Kind
-from zodbshootout.recording.workload import Transaction, Workload
+from zodbshootout.recording.recorded import Transaction, Workload
 
 CREATED_OBJECT = 1 << 31
 """The bit that marks the number of an object that the workload creates."""

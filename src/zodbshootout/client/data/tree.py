@@ -25,9 +25,9 @@ from BTrees.OOBTree import OOBTree
 from persistent.mapping import PersistentMapping
 
 from zodbshootout.client.data.btrees import btree_class
-from zodbshootout.client.data.records import BLOCK, Class, Document, Item, Tally, payload
-from zodbshootout.client.outcome import CheckFailed
-from zodbshootout.client.specification import MappingType, Parameters
+from zodbshootout.client.data.objects import BLOCK, Class, Document, Item, Tally, payload
+from zodbshootout.model.outcome import CheckFailed
+from zodbshootout.model.specification import MappingType, Parameters
 
 Root = MutableMapping[str, Any]
 

@@ -1,0 +1,71 @@
+"""The launcher of workers that the options of a run ask for."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from operator import attrgetter
+
+from zodbshootout.cli.options import Options
+from zodbshootout.client.masking import Mask
+from zodbshootout.contenders.variants import Variants
+from zodbshootout.crews.logs import LogSettings
+from zodbshootout.errors import errors_of_files
+from zodbshootout.scheduling.result_store import Observer
+from zodbshootout.workers.launch import Launcher, TimeLimit
+from zodbshootout.workers.variables import worker_environment
+from zodbshootout.workers.worker import LEAKS_PREFIX, PROFILE_PREFIX
+
+
+def launcher_for(options: Options, variants: Variants, observer: Observer) -> Launcher:
+    """Return a launcher of workers that hides secrets in their output and their logs.
+
+    :raises UserError: if the directories of workers cannot be made
+    """
+    context, mask = variants.context, variants.mask
+    directory, temporary = context.directory / "workers", context.directory / "tmp"
+    with errors_of_files():
+        for path in (directory, temporary):
+            path.mkdir(mode=0o700)
+    hooks = [f"--hook={hook}" for hook in options.hooks]
+    memory = [options.memory] if options.memory else []
+    affinity = [f"--affinity={options.affinity}"] if options.affinity else []
+    environment = worker_environment(
+        os.environ,
+        [*options.inherit_environ, *variants.environment_names],
+        locale=options.locale,
+        copy_all=options.copy_env,
+    )
+    working = TimeLimit(options.timeout, "--timeout")
+    opening = TimeLimit(options.open_timeout, "--open-timeout")
+    return Launcher(
+        directory=directory,
+        guardian=context.guardian,
+        # The temporary files of a client that is killed go away with the run.
+        environment={**environment, "TMPDIR": str(temporary)},
+        working=working,
+        opening=min(opening, working, key=attrgetter("seconds")),
+        python=options.python,
+        options=[*hooks, *memory, *affinity, "--quiet"],
+        affinity=options.affinity,
+        logging=LogSettings(options.run.log, mask.secrets),
+        # A worker with hosts uses Dask's client, which gevent cannot patch.
+        gevent=options.gevent and options.hosts is None,
+        relay=_relay(options, observer, mask),
+    )
+
+
+_PYPERF_LINE = re.compile(r"\w+: Mean \+- std dev: |$")
+"""Either of the lines that pyperf prints in every worker; one of them is empty."""
+
+
+def _relay(options: Options, observer: Observer, mask: Mask) -> Callable[[str], None]:
+    always = (LEAKS_PREFIX, PROFILE_PREFIX)
+    everything = options.verbose or options.run.log is not None
+
+    def relay(line: str) -> None:
+        if line.startswith(always) or (everything and not _PYPERF_LINE.match(line)):
+            observer.relay(mask(line))
+
+    return relay

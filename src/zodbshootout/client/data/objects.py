@@ -1,0 +1,203 @@
+"""The objects under test: their classes, their content and the size of their stored records.
+
+Stored records contain the names of this module and of its classes: if these changed, databases that
+were filled before could not be read.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import io
+from typing import Any, Union
+
+from persistent import Persistent
+from ZODB._compat import PersistentUnpickler
+from ZODB.blob import Blob
+from ZODB.broken import find_global
+from ZODB.serialize import ObjectWriter
+
+from zodbshootout.model.specification import Parameters
+
+SHORTEST_CONTENT = 8
+"""The fewest bytes of content that distinguish one object, and one revision, from another."""
+CHUNK = 256
+"""The most bytes of a chunk, which is random bytes, then blanks: so all blocks compress alike."""
+BLOCK = 100
+"""Objects whose random bytes are drawn at once, which is faster than object by object."""
+
+
+class Item(Persistent):
+    """A persistent object whose state is some bytes."""
+
+    def __init__(self, content: bytes) -> None:
+        self.content = content
+
+
+class Tally(Persistent):
+    """An item that counts its changes, and adds up the counts if transactions conflict."""
+
+    def __init__(self, content: bytes) -> None:
+        self.content = content
+        self.count = 0
+
+    def _p_resolveConflict(  # noqa: N802 - ZODB's name
+        self, old: dict[str, Any], saved: dict[str, Any], new: dict[str, Any]
+    ) -> dict[str, Any]:
+        return {**new, "count": saved["count"] + new["count"] - old["count"]}
+
+
+class Document(Persistent):
+    """A persistent object whose content is a blob: two records and a file."""
+
+    def __init__(self, content: bytes) -> None:
+        self.blob = Blob(content)
+
+    @property
+    def content(self) -> bytes:
+        with self.blob.open() as file:
+            content: bytes = file.read()
+        return content
+
+    def rewrite(self, content: bytes) -> None:
+        """Overwrite the blob; assigning to an attribute would change this object as well."""
+        with self.blob.open("w") as file:
+            file.write(content)
+
+
+Class = Union[type[Item], type[Tally]]  # Python 3.9 has no |
+"""A class whose content is part of the record."""
+
+
+def holder(item: Any) -> Any:
+    """Return the object whose record changes when the content of *item* does."""
+    return item.blob if isinstance(item, Document) else item
+
+
+def records_each(parameters: Parameters) -> int:
+    """Return the number of records of an object."""
+    return 2 if parameters.blobs else 1
+
+
+def pickled(thing: Any) -> bytes:
+    """Return the record of an object that refers to no other, as a storage gets it."""
+    record: bytes = ObjectWriter().serialize(thing)
+    return record
+
+
+def class_and_state(record: bytes) -> tuple[Any, Any] | None:
+    """Return the class and the state of a record, or ``None`` if it cannot be unpickled.
+
+    OIDs stand for the objects that the state refers to.
+    """
+    unpickler = PersistentUnpickler(None, _referenced, io.BytesIO(record))
+    try:
+        cls, state = unpickler.load(), unpickler.load()
+        if isinstance(cls, tuple):  # with arguments, of which the classes under test have none
+            cls, _ = cls
+        return find_global(*cls) if isinstance(cls, tuple) else cls, state
+    except Exception:  # noqa: BLE001 - garbled bytes can raise anything
+        return None
+
+
+def _referenced(reference: Any) -> Any:
+    return reference[0] if isinstance(reference, tuple) else reference
+
+
+def is_same_object(record: bytes, other: bytes) -> bool:
+    """Return whether two records have the same class and state.
+
+    A storage that keeps objects as JSON, for example, returns other bytes than were stored.
+    """
+    if record == other:
+        return True
+    known = class_and_state(other)
+    return known is not None and class_and_state(record) == known
+
+
+def record_size(content_size: int, kind: Class = Item) -> int:
+    """Return the size (bytes) of the record of a *kind* with *content_size* bytes of content."""
+    return len(pickled(kind(bytes(content_size))))
+
+
+@functools.cache
+def smallest_record() -> int:
+    """Return the smallest record size (bytes) that a user can choose."""
+    return record_size(SHORTEST_CONTENT, Tally)
+
+
+def content_size(wanted_record_size: int, kind: Class = Item) -> int:
+    """Return the size (bytes) of the content that makes a record of *wanted_record_size* bytes.
+
+    A few sizes come out up to 3 bytes smaller, because pickle writes lengths up to 255 in fewer
+    bytes.  A :class:`Tally` grows by up to 3 bytes while it counts.
+
+    :raises ValueError: if a record cannot be that small
+    """
+    size = wanted_record_size - record_size(0, kind)
+    while size >= SHORTEST_CONTENT and record_size(size, kind) > wanted_record_size:
+        size -= 1
+    if size < SHORTEST_CONTENT:
+        raise ValueError(f"no record of {wanted_record_size} bytes can hold any content")
+    return size
+
+
+class Payload:
+    """The content of every object that one client writes or expects to read.
+
+    It consists of bytes of SHAKE-128 over a label, which do not compress and are the same in every
+    process, and of blanks, which compress.
+    """
+
+    def __init__(self, seed: int, client: int, size: int, compressibility: float) -> None:
+        """Prepare content of *size* bytes, at least :data:`SHORTEST_CONTENT` of them random.
+
+        *compressibility* is the share of blanks in it, from 0 to 1.
+        """
+        self._prefix = f"{seed}/{client}/"
+        self._random_size = max(min(size, SHORTEST_CONTENT), round(size * (1 - compressibility)))
+        chunks = max(1, -(-size // CHUNK))
+        blanks = size - self._random_size
+        self._chunks = [
+            (
+                self._random_size * chunk // chunks,
+                self._random_size * (chunk + 1) // chunks,
+                b" " * (blanks * (chunk + 1) // chunks - blanks * chunk // chunks),
+            )
+            for chunk in range(chunks)
+        ]
+        """For each chunk the slice of the random bytes, and the blanks after them."""
+
+    def contents(self, objects: int, revision: int, first: int = 0) -> list[bytes]:
+        """Return the contents of *objects* objects from *first* on, after *revision* changes."""
+        contents: list[bytes] = []
+        for block in range(first // BLOCK, -(-(first + objects) // BLOCK)):
+            begin = max(first - block * BLOCK, 0)
+            end = min(first + objects - block * BLOCK, BLOCK)
+            label = f"{self._prefix}{block}/{revision}".encode()
+            noise = hashlib.shake_128(label).digest(self._random_size * end)
+            contents += self._interleaved(noise, range(begin * self._random_size, len(noise)))
+        return contents
+
+    def _interleaved(self, noise: bytes, span: range) -> list[bytes]:
+        """Return the contents whose random bytes are that *span* of *noise*."""
+        starts = span[:: self._random_size]
+        if len(self._chunks) == 1:
+            blanks, size = self._chunks[0][2], self._random_size
+            return [noise[start : start + size] + blanks for start in starts]
+        return [
+            b"".join(
+                part
+                for begin, end, blanks in self._chunks
+                for part in (noise[start + begin : start + end], blanks)
+            )
+            for start in starts
+        ]
+
+
+def payload(parameters: Parameters, client: int, kind: Class = Item) -> Payload:
+    """Return the content of the objects of one client."""
+    size = parameters.object_size
+    if not parameters.blobs:
+        size = content_size(size, kind)
+    return Payload(parameters.seed, client, size, parameters.compressibility)

@@ -1,0 +1,167 @@
+"""Tasks besides measuring: inspecting, validating and preparing a contender."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+
+from ZODB.POSException import ReadOnlyError
+
+from zodbshootout.client.benchmarks import benchmarks
+from zodbshootout.client.connections import peers, place_of
+from zodbshootout.client.data import tree, workload_objects
+from zodbshootout.client.data.filler import CHUNK_BYTES, fill_up
+from zodbshootout.client.data.tree import Dataset
+from zodbshootout.client.database import Database, section_of
+from zodbshootout.client.storage_types import persistent_cache
+from zodbshootout.model.outcome import BadSection, Failed, Failure, Unsupported, describe
+from zodbshootout.model.specification import Parameters, Specification, Storage
+from zodbshootout.model.storage_facts import StorageInfo
+
+TASKS = frozenset({"inspect", "validate", "prepare"})
+"""The functions of this module that another process may call."""
+TRANSACTION_SIZE = 1000
+"""The number of objects after which a transaction is committed, unless they are large."""
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """How to bring a database into the state that a benchmark expects."""
+
+    specification: Specification
+    zap: bool = False
+    """Whether all data is destroyed first."""
+    pack: bool = False
+    may_write: bool = False
+    """Whether the database may be written to even if it contains data of other applications."""
+
+
+def inspect(storage: Storage) -> StorageInfo:
+    """Open a contender, and return what its storage reports about itself.
+
+    Exceptions of ZConfig, ZODB and the storage propagate.
+    """
+    before, others = set(sys.modules), peers()
+    with Database(storage) as database:
+        info = replace(database.info(), server_place=place_of(peers() - others))
+    setting = persistent_cache(section_of(storage)) if storage.section else ""
+    modules = tuple(sorted(sys.modules.keys() - before))
+    return replace(info, modules=modules, persistent_cache=setting)
+
+
+def validate(storage: Storage) -> BadSection | None:
+    """Read the section of a contender without opening it; return the error, if there is one."""
+    try:
+        if storage.section:
+            section_of(storage)
+    except BadSection as error:
+        return error
+    except Exception as error:  # noqa: BLE001 - an imported package may raise anything
+        return BadSection(describe(error))
+    return None
+
+
+def prepare(preparation: Preparation) -> None:
+    """Bring a database into the state that a benchmark expects, before any client starts.
+
+    :raises Failed: if the benchmark would have to write to a database that is protected
+    :raises Unsupported: if the database is read only, or is to be packed and cannot be packed
+    :raises NotZapped: if its data cannot be destroyed
+    """
+    # Look for others' data here, not in inspect(): reading an empty SQLite database leaves
+    # statistics in it, with which RelStorage later scans whole tables for every store.
+    with Database(preparation.specification.storage) as database:
+        others = [] if preparation.may_write else database.others()
+        if others:
+            _check_nothing_is_written(preparation, database, others)
+        else:
+            try:
+                _write(preparation, database)
+            except ReadOnlyError as error:
+                raise Unsupported(
+                    f"{database.storage_name} is read only as it is configured here, and the "
+                    "database lacks objects that are needed; run the benchmark once on a contender "
+                    "that writes to the same database"
+                ) from error
+
+
+def _check_nothing_is_written(
+    preparation: Preparation, database: Database, others: Sequence[str]
+) -> None:
+    parameters = preparation.specification.parameters
+    benchmark = benchmarks()[preparation.specification.benchmark]
+    more = f" and {len(others) - 1} more" if len(others) > 1 else ""
+    why = (
+        f"the root of the database contains {others[0]!r}{more}, which zodbshootout did not "
+        "create; to let it write to this database nevertheless, add "
+        f"--may-write {parameters.owner}"
+    )
+    if benchmark.writes or preparation.pack or parameters.min_objects:
+        raise Failed(Failure(why))
+    if not is_populated(database, benchmark.dataset, parameters):
+        missing = "the objects that the benchmark reads are not in the database"
+        raise Failed(Failure(f"{missing}; {why}"))
+
+
+def _write(preparation: Preparation, database: Database) -> None:
+    parameters = preparation.specification.parameters
+    if preparation.zap:
+        database.zap()
+    fill(database, parameters)
+    if preparation.pack:
+        flaw = database.pack_flaw()
+        if flaw is not None:
+            raise Unsupported(f"{flaw}; leave out --pack")
+        database.pack()
+    dataset = benchmarks()[preparation.specification.benchmark].dataset
+    populate(database, dataset, parameters)
+
+
+def populate(database: Database, dataset: Dataset | None, parameters: Parameters) -> None:
+    """Write the missing objects of *dataset*."""
+    if dataset is None:
+        return
+    with database.connected() as connection:
+        if dataset is Dataset.WORKLOAD:
+            workload_objects.store_objects(connection, parameters)
+            return
+        manager = connection.transaction_manager
+        most = min(TRANSACTION_SIZE, CHUNK_BYTES // parameters.object_size)
+        made = 0
+        for client, number in _sets(dataset, parameters):
+            made += tree.make(connection.root(), dataset, parameters, client, number)
+            if made >= most:
+                manager.commit()
+                connection.cacheMinimize()
+                manager.begin()
+                made = 0
+        manager.commit()
+
+
+def is_populated(database: Database, dataset: Dataset | None, parameters: Parameters) -> bool:
+    """Return whether :func:`populate` has nothing to write."""
+    if dataset is None:
+        return True
+    with database.connected() as connection:
+        root = connection.root()
+        if dataset is Dataset.WORKLOAD:
+            return workload_objects.is_stored(root, parameters)
+        return not any(
+            tree.is_missing(root, dataset, parameters, client, number)
+            for client, number in _sets(dataset, parameters)
+        )
+
+
+def _sets(dataset: Dataset, parameters: Parameters) -> Iterator[tuple[int, int]]:
+    """Return the client and the number of each set of objects in *dataset*."""
+    sets = tree.sets_to_read(parameters) if dataset is Dataset.READ else 1
+    return product(range(dataset.mappings(parameters.crew.size)), range(sets))
+
+
+def fill(database: Database, parameters: Parameters) -> None:
+    """Add filler until the database has ``min_objects``, not counting those of benchmarks."""
+    if parameters.min_objects:
+        with database.connected() as connection:
+            fill_up(connection, parameters)

@@ -1,0 +1,68 @@
+"""The addresses of servers, and whether a server accepts connections there."""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import dataclass
+from typing import Union
+
+Address = Union[tuple[str, int], str]
+"""A host and a port, or the path of a socket."""
+TIMEOUT = 3.0
+"""The maximum time in seconds for a server to accept a connection, and then for its answer."""
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """A server that has to run before a storage can be opened."""
+
+    addresses: tuple[Address, ...]
+    """Alternative addresses: the server runs if one of them accepts connections."""
+    missing_message: str
+    """The message if the server does not run: what is missing, and how to start it."""
+    storage: str = ""
+    """The name by which the server knows the storage; empty if it knows none by name."""
+
+    def obstacle(self) -> str | None:
+        """Return why the storage cannot be opened, as far as the server shows it, or ``None``."""
+        return None if any(map(accepts, self.addresses)) else self.missing_message
+
+
+def is_here(address: Address) -> bool:
+    """Return whether an address is one of this host, as far as its text tells."""
+    if isinstance(address, str):
+        return True
+    host = address[0] or "localhost"
+    return host in {"localhost", "::1", socket.gethostname()} or host.startswith("127.")
+
+
+def host_and_port(host: str, port: int | str) -> str:
+    """Return ``host:port``, or ``[host]:port`` for IPv6."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def connect(address: Address) -> socket.socket:
+    """Return a connection to a server, with :data:`TIMEOUT`.
+
+    :raises OSError: if the server accepts no connection
+    """
+    if isinstance(address, tuple):
+        host, port = address
+        return socket.create_connection((host or "localhost", port), TIMEOUT)
+    connection = socket.socket(socket.AF_UNIX)
+    connection.settimeout(TIMEOUT)
+    try:
+        connection.connect(address)
+    except OSError:
+        connection.close()
+        raise
+    return connection
+
+
+def accepts(address: Address) -> bool:
+    """Return whether a server at *address* accepts connections."""
+    try:
+        connect(address).close()
+    except OSError:
+        return False
+    return True

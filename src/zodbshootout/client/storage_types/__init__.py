@@ -1,0 +1,326 @@
+"""The types of storages: knowledge about a ZConfig section, and operations on an open storage.
+
+A contender is a stack of storages, such as a wrapper around another storage.  A storage without a
+:class:`StorageType` of its own can be measured, but its caches are not emptied.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, ClassVar
+
+from ZODB.blob import BLOB_SUFFIX
+
+from zodbshootout.client.reachability import Requirement
+from zodbshootout.model.storage_facts import (
+    Advice,
+    CacheUse,
+    Durability,
+    Limit,
+    Promise,
+    Sharing,
+    narrowest,
+    weakest,
+)
+from zodbshootout.plugins import plugins
+from zodbshootout.versions import installed_versions
+
+ENTRY_POINTS = "zodbshootout.storages"
+"""The group of entry points with which other packages register types of storages."""
+
+_MODULES = ("zodb", "relstorage", "zeo", "zlibstorage", "beforestorage")
+"""The modules of this package that define types of storages."""
+
+BlobRevision = tuple[bytes, bytes]
+"""The OID and the serial of a blob."""
+
+
+class StorageType:
+    """A type of storage: class methods read a section; an instance has one open storage."""
+
+    storage_class: ClassVar[str] = ""
+    """``module.Class`` of the storage."""
+    section_classes: ClassVar[tuple[str, ...]] = ()
+    """``module.Class`` of the ZConfig sections that open it."""
+    wraps: ClassVar[tuple[str, ...]] = ("base",)
+    """The names of the attributes in which a wrapper has the storages that it wraps."""
+    transparent: ClassVar[bool] = False
+    """Whether it delegates all other methods to the storage that it wraps."""
+    sharing: ClassVar[Sharing] = Sharing.CONCURRENT
+    durability: ClassVar[Durability] = Durability.UNKNOWN
+    """The durability of all storages of the type; a wrapper's is that of what keeps its data."""
+    prefetches: ClassVar[bool | None] = None
+    """Whether ``Connection.prefetch`` does anything; ``None`` if only the open storage says so."""
+    serves_threads: ClassVar[bool] = True
+    """Whether several threads can use one storage object; a storage with its own MVCC need not
+    support that."""
+    holds_changes: ClassVar[bool] = True
+    """Whether a DemoStorage can keep its changes in it."""
+    read_only: ClassVar[bool] = False
+    """Whether nothing can ever be written to it."""
+    zap_obstacle: ClassVar[str | None] = None
+    """Why its data cannot be destroyed."""
+    distributions: ClassVar[tuple[str, ...]] = ()
+    """PyPI names of the packages whose versions are recorded."""
+
+    # Class methods that read the section, before anything is opened.
+
+    @classmethod
+    def storage_name(cls) -> str:
+        return cls.storage_class.rpartition(".")[2]
+
+    @classmethod
+    def sharing_of(cls, section: Any) -> Sharing:  # noqa: ARG003
+        """Return which DBs see the data of *section*, without regard to its inner sections."""
+        return cls.sharing
+
+    @classmethod
+    def keeping_sections(cls, section: Any) -> Sequence[Any]:
+        """Return the inner sections whose storages get what is written to this one."""
+        return inner_sections(section)
+
+    @classmethod
+    def limits(cls, section: Any) -> Sequence[Limit]:  # noqa: ARG003
+        """Return the crews that cannot use it, except for those that its sharing rules out."""
+        return ()
+
+    @classmethod
+    def requirements(cls, section: Any) -> Sequence[Requirement]:  # noqa: ARG003
+        """Return the servers that have to run before it can be opened."""
+        return ()
+
+    @classmethod
+    def mistake(cls, section: Any) -> tuple[str, str] | None:  # noqa: ARG003
+        """Return a wrong line of the section that ZConfig accepts, and what is wrong with it."""
+        return None
+
+    @classmethod
+    def installation(cls, section: Any) -> str | None:  # noqa: ARG003
+        """Return which package to install if opening fails because a driver is missing."""
+        return None
+
+    @classmethod
+    def advice(cls, section: Any) -> Sequence[Advice]:  # noqa: ARG003
+        """Return what to write instead of the section if it fails in a known way."""
+        return ()
+
+    @classmethod
+    def persistent_cache(cls, section: Any) -> str:  # noqa: ARG003
+        """Return the setting by which its cache outlives the process, or ``""``.
+
+        If the storage ignores the setting, the reason follows after a colon and a blank.
+        """
+        return ""
+
+    @classmethod
+    def settle(cls, section: Any) -> None:
+        """Set what *section* leaves to chance, right before it is opened."""
+
+    # Methods of the open storage that ZODB's interfaces lack.
+
+    def __init__(self, storage: Any) -> None:
+        self.storage = storage
+        wrapped = (getattr(storage, name, None) for name in self.wraps)
+        # Do not test the truth of a storage: an empty one is false.
+        self.inner = tuple(typed(inner) for inner in wrapped if hasattr(inner, "tpc_begin"))
+        """The storages that it wraps."""
+
+    @property
+    def name(self) -> str:
+        """The name that users see: the class of the storage."""
+        return type(self.storage).__name__
+
+    def stack(self) -> Iterator[StorageType]:
+        """Yield this storage and those below it, outermost first."""
+        yield self
+        for inner in self.inner:
+            yield from inner.stack()
+
+    def written_to(self) -> Iterator[StorageType]:
+        """Yield this storage and those below it that get what is written to it."""
+        yield self
+        for keeper in self.keepers():
+            yield from keeper.written_to()
+
+    def keepers(self) -> Sequence[StorageType]:
+        """Return the inner storages that directly get what is written to it."""
+        return self.inner
+
+    def promise(self) -> Promise:
+        """Return the durability of a commit; that of a wrapper is that of what it wraps."""
+        if type(self) is StorageType:
+            return self.durability, self.name  # it may have the wrapped storage commit later
+        keepers = self.keepers()
+        return weakest(keeper.promise() for keeper in keepers) if keepers else (self.durability, "")
+
+    def own_caches(self) -> tuple[str, ...]:
+        """Return the names of the client-side caches that :meth:`empty_caches` empties."""
+        return ()
+
+    def empty_caches(self) -> None:
+        """Empty the caches of :meth:`own_caches`."""
+
+    def caches_left(self) -> tuple[str, ...]:
+        """Return the names of its caches that hold records even after :meth:`empty_caches`."""
+        return (f"unknown: {qualified(type(self.storage))}",)
+
+    def forget_blobs(self, blobs: Sequence[BlobRevision]) -> tuple[str, ...]:  # noqa: ARG002
+        """Remove these blobs from its client-side cache; return the name of that cache."""
+        return ()
+
+    def cache_use(self) -> CacheUse | None:
+        """Return the use of its cache so far, or ``None`` if it has no cache or does not count."""
+        return None
+
+    def combined_cache_use(self) -> CacheUse | None:
+        """Return the use of its cache or, if that is not known, the sum for all inner storages.
+
+        Return ``None`` if it is not known for one of these.
+        """
+        own = self.cache_use()
+        if own is not None or not self.inner:
+            return own
+        total = CacheUse(0, 0)
+        for inner in self.inner:
+            use = inner.combined_cache_use()
+            if use is None:
+                return None
+            total += use
+        return total
+
+    def keeps_blobs(self) -> bool:
+        """Return whether it is configured to keep blobs, if its interfaces do not say so."""
+        return True
+
+    def pack_flaw(self) -> str | None:
+        """Return why it cannot be packed, or ``None`` if no reason is known."""
+        return None
+
+    def retry_flaw(self) -> str | None:
+        """Return the bug by which a refused transaction cannot be retried, or ``None``."""
+        return None
+
+    def resolution_flaw(self) -> str | None:
+        """Return the bug by which resolved conflicts corrupt its data, or ``None``."""
+        return None
+
+    def zap(self, db: Any) -> bool:  # noqa: ARG002
+        """Close *db* and destroy all data, except for files of blobs, or return ``False``."""
+        return False
+
+    def driver(self) -> str | None:
+        """Return the name of the database driver, if it has one."""
+        return None
+
+    def versions(self) -> dict[str, str]:
+        """Return the versions of its software, by product."""
+        return installed_versions(self.distributions)
+
+    def corrections(self) -> tuple[str, ...]:
+        """Return workarounds: how its use differs from that of the released package."""
+        return ()
+
+
+@functools.cache
+def storage_types() -> tuple[type[StorageType], ...]:
+    """Return all types of storages, those of other packages first."""
+    modules = (
+        importlib.import_module(f"zodbshootout.client.storage_types.{name}") for name in _MODULES
+    )
+    ours = (storage_type for module in modules for storage_type in module.STORAGES)
+    return (*plugins(ENTRY_POINTS), *ours)
+
+
+def typed(storage: Any) -> StorageType:
+    """Return an open storage as its type, or as :class:`StorageType` if its type is unknown."""
+    names = class_names(type(storage))
+    known = (cls for cls in storage_types() if cls.storage_class in names)
+    return next(known, StorageType)(storage)
+
+
+def type_of_section(section: Any) -> type[StorageType]:
+    """Return the type of the storage that a section opens; :class:`StorageType` if unknown."""
+    names = class_names(type(section))
+    known = (cls for cls in storage_types() if names & set(cls.section_classes))
+    return next(known, StorageType)
+
+
+def inner_sections(section: Any) -> list[Any]:
+    """Return the sections that are directly within *section*."""
+    settings: Any = getattr(section, "config", None)
+    if not hasattr(settings, "getSectionAttributes"):
+        return []
+    values = (getattr(settings, attribute) for attribute in settings.getSectionAttributes())
+    lists = (value if isinstance(value, list) else [value] for value in values)
+    return [inner for inners in lists for inner in inners if hasattr(inner, "config")]
+
+
+def nested_sections(section: Any) -> Iterator[Any]:
+    """Yield *section* and every section within it, outermost first."""
+    yield section
+    for inner in inner_sections(section):
+        yield from nested_sections(inner)
+
+
+def written_sections(section: Any) -> Iterator[Any]:
+    """Yield *section* and the sections within it whose storages get what is written to it."""
+    yield section
+    for inner in type_of_section(section).keeping_sections(section):
+        yield from written_sections(inner)
+
+
+def sharing_of(section: Any) -> Sharing:
+    """Return which DBs see the data of *section*, as far as its types of storages are known."""
+    written = written_sections(section)
+    return narrowest(type_of_section(inner).sharing_of(inner) for inner in written)
+
+
+def promise_of(section: Any) -> Promise:
+    """Return the durability of a commit, as far as the types of a section's storages say it."""
+    kind = type_of_section(section)
+    keeping = () if kind is StorageType else kind.keeping_sections(section)
+    return weakest(map(promise_of, keeping)) if keeping else (kind.durability, "")
+
+
+def persistent_cache(section: Any) -> str:
+    """Return the first :meth:`StorageType.persistent_cache` of *section* and those within it."""
+    nested = nested_sections(section)
+    settings = (type_of_section(inner).persistent_cache(inner) for inner in nested)
+    return next(filter(None, settings), "")
+
+
+def settle(section: Any) -> None:
+    """Set what *section* and its inner sections leave to chance, right before it is opened."""
+    for inner in nested_sections(section):
+        type_of_section(inner).settle(inner)
+
+
+def qualified(cls: type) -> str:
+    """Return the ``module.Class`` of a class."""
+    return f"{cls.__module__}.{cls.__qualname__}"
+
+
+def class_names(cls: type) -> set[str]:
+    """Return the ``module.Class`` of a class and of each of its base classes."""
+    return set(map(qualified, cls.__mro__))
+
+
+def remove_cached_blobs(fshelper: Any, blobs: Iterable[BlobRevision]) -> None:
+    """Remove the files of these blobs from a directory that caches them."""
+    for oid, serial in blobs:
+        Path(fshelper.getBlobFilename(oid, serial)).unlink(missing_ok=True)
+
+
+def remove_blobs(directory: str) -> None:
+    """Remove the files of all blobs in *directory*, and then its empty subdirectories."""
+    for path in Path(directory).rglob(f"*{BLOB_SUFFIX}"):
+        path.unlink()
+    for inner, _, _ in os.walk(directory, topdown=False):
+        if inner != directory:
+            with suppress(OSError):  # it is not empty
+                Path(inner).rmdir()

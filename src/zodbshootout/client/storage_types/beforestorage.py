@@ -1,0 +1,20 @@
+from __future__ import annotations
+
+from zodbshootout.client.storage_types import StorageType
+
+
+class BeforeStorageType(StorageType):
+    """zc.beforestorage, which shows a storage as it was at some time."""
+
+    storage_class = "zc.beforestorage.Before"
+    section_classes = ("zc.beforestorage.ZConfig",)
+    wraps = ("storage",)
+    prefetches = False
+    read_only = True
+    distributions = ("zc.beforestorage",)
+
+    def caches_left(self) -> tuple[str, ...]:
+        return ()
+
+
+STORAGES = (BeforeStorageType,)

@@ -1,0 +1,279 @@
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.metadata import version
+from importlib.util import find_spec
+from typing import Any
+
+from zodbshootout.client.reachability import Address, Requirement, host_and_port, is_here
+from zodbshootout.client.storage_types import (
+    BlobRevision,
+    StorageType,
+    class_names,
+    remove_cached_blobs,
+)
+from zodbshootout.client.storage_types.relstorage_servers import (
+    SQLITE,
+    driver_of,
+    kind_of,
+    memcached_addresses,
+    memcached_versions,
+    product_of,
+    promise_of,
+)
+from zodbshootout.model.specification import ClientKind
+from zodbshootout.model.storage_facts import (
+    OPERATING_SYSTEM,
+    Advice,
+    CacheUse,
+    Limit,
+    Promise,
+    server_cache,
+)
+from zodbshootout.versions import installed_versions
+
+_ADAPTERS = {
+    "PostgreSQLAdapterFactory": ("postgresql", "psycopg2-binary"),
+    "MySQLAdapterFactory": ("mysql", "mysqlclient"),
+    "OracleAdapterFactory": ("oracle", "cx_Oracle"),
+}
+"""The section name and the package of the preferred driver, by the class of the section."""
+_DRIVERS = {
+    "mysqldb": ("mysqlclient",),
+    "pymysql": ("PyMySQL",),
+    "mysql connector/python": ("mysql-connector-python",),
+    "psycopg2cffi": ("psycopg2cffi",),
+    "psycopg2": ("psycopg2-binary", "psycopg2"),
+    "pg8000": ("pg8000",),
+    "cx_oracle": ("cx_Oracle",),
+}
+"""The packages that may contain a driver, by a part of its lower-case name."""
+_MEMCACHED_DISTRIBUTIONS = {
+    "relstorage.pylibmc_wrapper": ("pylibmc",),
+    "memcache": ("python-memcached",),
+}
+"""The package with the client library, by ``cache-module-name``."""
+_SQLITE_SECTION = "relstorage.config.Sqlite3AdapterFactory"
+_TWO_DRIVERS = {
+    _SQLITE_SECTION: "sqlite3",
+    "relstorage.config.MySQLAdapterFactory": "MySQLdb",
+    "sqlite": "sqlite3",
+    "mysql": "MySQLdb",
+}
+"""Modules for which RelStorage has two drivers of equal priority, one with the module's name and
+one for gevent; by the class of the adapter's section, or by the scheme of a URI."""
+_LEAKY = frozenset({"4.3.0"})
+"""Versions in which stores outlive their transaction in SQLite, as tests have shown.
+
+Client A reads object R, client B commits a change of R, A changes object S and calls readCurrent
+on R.  A is refused; its next transaction, which is about another object, commits S.
+"""
+_DRIVER_LIMITS = {
+    "psycopg2": Limit(
+        "the driver psycopg2 refuses to run with greenlets; use gevent psycopg2",
+        client_kinds=frozenset({ClientKind.GREENLET}),
+    ),
+    "gevent psycopg2": Limit(
+        "the driver gevent psycopg2 refuses to run without --gevent; use psycopg2",
+        client_kinds=frozenset(ClientKind) - {ClientKind.GREENLET},
+    ),
+}
+_OUR_SECTION = Advice(
+    r"Error: \(?(1005\b.*object_state.*errno: 150\b|1064\b.*'AS excluded\b|3780\b.*'object_state_"
+    r"|invalid literal for int\(\).*\+maria)",  # a version that RelStorage cannot read
+    "for this server write '%import zodbshootout.mysql' and <mysql-or-mariadb>",
+)
+"""RelStorage 4.3 fails on MariaDB, and on MySQL from 9.0 on, with these errors of the servers."""
+_PACKET = Advice(
+    r"Error: \(?(1153|2006|2013|2020)\b",
+    "records have to be smaller than the server's max_allowed_packet; a private server has it in "
+    "<settings>, as in 'max_allowed_packet 64M'",
+)
+"""MySQL's errors after a packet that was too large; some also follow when a server has ended."""
+
+
+class RelStorageType(StorageType):
+    """RelStorage, with its cache in memory and, with ``cache-local-dir``, in files."""
+
+    storage_class = "relstorage.storage.RelStorage"
+    section_classes = ("relstorage.config.RelStorageFactory",)
+    prefetches = True
+    serves_threads = False
+    holds_changes = False
+    distributions = ("RelStorage",)
+
+    @classmethod
+    def limits(cls, section: Any) -> Sequence[Limit]:
+        limit = _DRIVER_LIMITS.get(getattr(section.config.adapter.config, "driver", None) or "")
+        return [] if limit is None else [limit]
+
+    @classmethod
+    def requirements(cls, section: Any) -> Sequence[Requirement]:
+        # Without this check, RelStorage would be measured as if no memcached were configured.
+        servers = memcached_addresses(getattr(section.config, "cache_servers", None))
+        return [Requirement((address,), _no_memcached(address)) for address in servers]
+
+    @classmethod
+    def installation(cls, section: Any) -> str | None:
+        name, preferred = _ADAPTERS.get(_adapter_class(section), ("", ""))
+        if not name:
+            return None
+        driver = section.config.adapter.config.driver
+        package = (*_driver_packages(driver), preferred)[0]
+        missing = f"the driver {driver!r} is not installed"
+        if driver == "auto":
+            missing = "no driver for it is installed"
+        return f"<{name}>: {missing}; install it: pip install {package}"
+
+    @classmethod
+    def advice(cls, section: Any) -> Sequence[Advice]:
+        if _adapter_class(section) != "MySQLAdapterFactory":
+            return []
+        is_theirs = type(section.config.adapter).__name__ == "MySQLAdapterFactory"
+        return [_OUR_SECTION, _PACKET] if is_theirs else [_PACKET]
+
+    @classmethod
+    def mistake(cls, section: Any) -> tuple[str, str] | None:
+        driver = getattr(section.config.adapter.config, "driver", None) or "auto"
+        known = _known_drivers(_adapter_class(section)) if driver != "auto" else {}
+        if not known or driver.lower() in map(str.lower, known):
+            return None
+        # The name of a driver's package is a natural guess.
+        parts = [part for part, packages in _DRIVERS.items() if driver in packages]
+        advice = next((f"did you mean {name}?" for name in known if name.lower() in parts), "")
+        there = sorted(name for name in known if known[name]) or sorted(known)
+        advice = advice or f"there are {', '.join(there)}"
+        return f"driver {driver}", f"there is no driver {driver!r}; {advice}"
+
+    @classmethod
+    def persistent_cache(cls, section: Any) -> str:
+        if not getattr(section.config, "cache_local_dir", None):  # URIs have no such parameter
+            return ""
+        is_sqlite = _SQLITE_SECTION in class_names(type(section.config.adapter))
+        return f"cache-local-dir{': RelStorage ignores it with SQLite' if is_sqlite else ''}"
+
+    @classmethod
+    def settle(cls, section: Any) -> None:
+        adapter = section.config.adapter
+        if adapter.config.driver == "auto":
+            suitable = map(suitable_driver, class_names(type(adapter)))
+            adapter.config.driver = next(filter(None, suitable), "auto")
+
+    def promise(self) -> Promise:
+        return promise_of(self.storage._adapter)
+
+    def own_caches(self) -> tuple[str, ...]:
+        memcached = ("memcached",) if self.storage._options.cache_servers else ()
+        return ("RelStorage cache", *memcached)
+
+    def empty_caches(self) -> None:
+        # Without load_persistent=False the files of cache-local-dir would fill it again at once.
+        self.storage._cache.clear(load_persistent=False)
+
+    def caches_left(self) -> tuple[str, ...]:
+        product, _ = product_of(self.storage._adapter)
+        if product is None:
+            return (*super().caches_left(), OPERATING_SYSTEM)
+        if product == SQLITE:
+            return ("SQLite page cache", OPERATING_SYSTEM)
+        return (server_cache(product), OPERATING_SYSTEM)
+
+    def forget_blobs(self, blobs: Sequence[BlobRevision]) -> tuple[str, ...]:
+        options = self.storage._options
+        if not options.blob_dir or options.shared_blob_dir:
+            return ()
+        remove_cached_blobs(self.storage.blobhelper.fshelper, blobs)
+        return ("RelStorage blob cache",)
+
+    def zap(self, db: Any) -> bool:
+        self.storage.zap_all()
+        db.close()
+        return True
+
+    def cache_use(self) -> CacheUse:
+        statistics = self.storage._cache.stats()
+        # RelStorage before 3 looks for its checkpoints in the cache when it polls: when a
+        # connection is opened, and when a transaction begins.
+        polls = 2 if hasattr(self.storage._cache, "checkpoints_key") else 0
+        return CacheUse(statistics["hits"], statistics["misses"], polls)
+
+    def versions(self) -> dict[str, str]:
+        options = self.storage._options
+        names = _driver_packages(self.driver())
+        if options.cache_servers:
+            names += _MEMCACHED_DISTRIBUTIONS.get(options.cache_module_name, ())
+        versions = {**super().versions(), **installed_versions(names)}
+        product, product_version = product_of(self.storage._adapter)
+        if product is not None and product_version is not None:
+            versions[product] = product_version
+        memcached = memcached_versions(memcached_addresses(options.cache_servers))
+        if memcached:
+            versions["memcached"] = ", ".join(memcached)
+        return versions
+
+    def driver(self) -> str:
+        driver = driver_of(self.storage._adapter)
+        return "" if driver is None else str(driver.__name__)
+
+    def corrections(self) -> tuple[str, ...]:
+        return tuple(getattr(self.storage._adapter, "corrections", ()))
+
+    def retry_flaw(self) -> str | None:
+        if kind_of(self.storage._adapter) != SQLITE or version("RelStorage") not in _LEAKY:
+            return None
+        return (
+            f"RelStorage {version('RelStorage')} on SQLite commits what a refused transaction has "
+            "stored together with the next one"
+        )
+
+
+def _adapter_class(section: Any) -> str:
+    """Return the class of the adapter's section in RelStorage, or that which it extends."""
+    classes = type(section.config.adapter).__mro__
+    return next((c.__name__ for c in classes if c.__module__ == "relstorage.config"), "")
+
+
+def _known_drivers(adapter_class: str) -> dict[str, bool]:
+    """Return whether each driver for an adapter is available; none if RelStorage does not say."""
+    database = adapter_class.removesuffix("AdapterFactory").lower().removesuffix("3")
+    try:
+        drivers = import_module(f"relstorage.adapters.{database}.drivers")
+        return {f.driver_name: f.check_availability() for f in drivers.known_driver_factories()}
+    except (ImportError, AttributeError):
+        return {}
+
+
+def _driver_packages(driver: str) -> tuple[str, ...]:
+    return next((packages for part, packages in _DRIVERS.items() if part in driver.lower()), ())
+
+
+def suitable_driver(kind: str) -> str | None:
+    """Return the driver to use if none is named, or ``None`` to leave the choice to RelStorage.
+
+    *kind* is the class of an adapter's section, or the scheme of a URI.
+    """
+    # If gevent is installed, RelStorage would choose one of its two drivers by chance.
+    driver = _TWO_DRIVERS.get(kind)
+    if driver is None or find_spec(driver) is None:
+        return None
+    return f"gevent {driver}" if _patched_by_gevent() else driver
+
+
+def _patched_by_gevent() -> bool:
+    monkey = sys.modules.get("gevent.monkey")
+    return monkey is not None and bool(monkey.is_module_patched("threading"))
+
+
+def _no_memcached(address: Address) -> str:
+    if isinstance(address, str):
+        return f"no memcached at {address}; start one there: memcached -s {address}"
+    host, port = address
+    place = host_and_port(host, port)
+    if not is_here(address):
+        return f"no memcached at {place}; start one there, or name another in cache-servers"
+    return f"no memcached at {place}; start one there: memcached -l {host} -p {port}"
+
+
+STORAGES = (RelStorageType,)

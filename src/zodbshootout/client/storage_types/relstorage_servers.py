@@ -1,0 +1,170 @@
+"""The databases and memcached that RelStorage uses: addresses, versions, durability."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from zodbshootout.client.reachability import Address, connect
+from zodbshootout.model.storage_facts import Durability, Promise
+
+SQLITE = "SQLite"
+_PRODUCTS = {
+    "Sqlite3Adapter": SQLITE,
+    "PostgreSQLAdapter": "PostgreSQL",
+    "MySQLAdapter": "MySQL",
+    "OracleAdapter": "Oracle",
+}
+"""The product that an adapter is made for, by the name of its class or of a base class."""
+_QUERIES = {
+    "PostgreSQL": "SHOW server_version",
+    "MySQL": "SELECT version()",
+    "Oracle": "SELECT version FROM product_component_version WHERE product LIKE 'Oracle%'",
+}
+_LEVELS = {"0": "OFF", "1": "NORMAL", "2": "FULL", "3": "EXTRA"}
+"""SQLite's names for the values of ``PRAGMA synchronous``."""
+
+MEMCACHED_PORT = 11211
+_NETWORK = re.compile(
+    r"((inet6?|tcp):)?(?P<host>\[[^]]+\]|[^:\[\]/]+)(:(?P<port>\d+))?(:\d+)?"  # and a weight
+)
+
+
+def kind_of(adapter: Any) -> str | None:
+    """Return the product that an adapter is made for (MySQL for MariaDB), or ``None``."""
+    names = (_PRODUCTS.get(cls.__name__) for cls in type(adapter).__mro__)
+    return next((name for name in names if name is not None), None)
+
+
+def driver_of(adapter: Any) -> Any:
+    """Return the driver of an open RelStorage adapter, or ``None`` if it has none.
+
+    Adapters before RelStorage 3 have no attribute for it, but that for PostgreSQL keeps the method
+    of the driver that opens connections.
+    """
+    open_connection = getattr(adapter.connmanager, "_db_connect_with_isolation", None)
+    return getattr(adapter, "driver", None) or getattr(open_connection, "__self__", None)
+
+
+def product_of(adapter: Any) -> tuple[str | None, str | None]:
+    """Return the product that an open adapter connects to, and its version; ``None`` if unknown.
+
+    This opens another connection to ask the server for its version.
+    """
+    name = kind_of(adapter)
+    if name is None:
+        return None, None
+    if name == SQLITE:
+        return name, sqlite3.sqlite_version
+    answers = _answers(adapter, _QUERIES[name])
+    version = answers[0] if answers else None
+    if name == "MySQL" and "mariadb" in (version or "").lower():
+        name = "MariaDB"
+    return name, version
+
+
+def promise_of(adapter: Any) -> Promise:
+    """Return the durability of a commit, for which this asks the database on a new connection.
+
+    The settings are those of a session, so they include what a DSN, a user or a pragma sets.
+    """
+    name = kind_of(adapter) or "an unknown adapter"
+    queries, syncs = _SYNCING.get(name, ((), None))
+    answers = _answers(adapter, *queries)
+    if not answers or syncs is None:
+        return Durability.UNKNOWN, name
+    synced, detail = syncs(*answers)
+    return Durability.SYNCED if synced else Durability.MAY_LOSE, detail
+
+
+def _sqlite(synchronous: str, journal: str) -> tuple[bool, str]:
+    """Return whether SQLite syncs each commit (https://www.sqlite.org/pragma.html)."""
+    level, is_wal = _LEVELS.get(synchronous, synchronous), journal == "wal"
+    # Otherwise the end of a transaction is a change of the directory, which only EXTRA syncs.
+    synced = level in {"FULL", "EXTRA"} if is_wal else level == "EXTRA"
+    return synced, f"synchronous {level}{'' if is_wal else f', journal_mode {journal}'}"
+
+
+def _postgresql(fsync: str, synchronous_commit: str) -> tuple[bool, str]:
+    if fsync == "off":
+        return False, "fsync off, with which it may even be corrupt afterwards"
+    return synchronous_commit != "off", f"synchronous_commit {synchronous_commit}"
+
+
+def _mysql(flush_log: str, log_bin: str, sync_binlog: str) -> tuple[bool, str]:
+    """Return whether InnoDB syncs each commit.
+
+    A transaction that the binary log lacks is rolled back when the server recovers.
+    """
+    settings = [("innodb_flush_log_at_trx_commit", flush_log)]
+    if log_bin == "1":
+        settings.append(("sync_binlog", sync_binlog))
+    lax = [setting for setting in settings if setting[1] != "1"]
+    return not lax, ", ".join(" ".join(setting) for setting in lax or settings)
+
+
+_SYNCING: Mapping[str, tuple[Sequence[str], Callable[..., tuple[bool, str]]]] = {
+    SQLITE: (("PRAGMA synchronous", "PRAGMA journal_mode"), _sqlite),
+    "PostgreSQL": (("SHOW fsync", "SHOW synchronous_commit"), _postgresql),
+    "MySQL": (
+        (
+            "SELECT @@innodb_flush_log_at_trx_commit",
+            "SELECT @@log_bin",
+            "SELECT @@sync_binlog",
+        ),
+        _mysql,
+    ),
+}
+"""Queries for the settings that decide whether commits are synced, and what their answers mean."""
+
+
+def _answers(adapter: Any, *queries: str) -> list[str] | None:
+    """Return the answers to queries for one value each, ``None`` if one of them fails."""
+
+    def execute(_: Any, cursor: Any) -> list[str]:
+        return [_answer(cursor, query) for query in queries]
+
+    try:
+        return list(adapter.connmanager.open_and_call(execute))
+    except Exception:  # noqa: BLE001 - a query may be forbidden, and each driver raises its own
+        return None
+
+
+def _answer(cursor: Any, query: str) -> str:
+    cursor.execute(query)
+    value = cursor.fetchone()[0]
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+def memcached_addresses(servers: str | Sequence[str] | None) -> list[Address]:
+    """Return the addresses in the value of ``cache-servers``, except those of other protocols."""
+    words = servers.split() if isinstance(servers, str) else servers or ()
+    return [address for address in map(address_of, words) if address is not None]
+
+
+def address_of(text: str) -> Address | None:
+    """Return the address in *text*: TCP or a Unix socket; ``None`` for UDP and other protocols."""
+    path = text.removeprefix("unix:")
+    if path.startswith("/"):
+        return path
+    match = _NETWORK.fullmatch(text)
+    return (match["host"].strip("[]"), int(match["port"] or MEMCACHED_PORT)) if match else None
+
+
+def memcached_versions(servers: Iterable[Address]) -> list[str]:
+    """Return the distinct versions of the servers that answer."""
+    return sorted({version for version in map(version_of, servers) if version is not None})
+
+
+def version_of(address: Address) -> str | None:
+    """Return the version of a memcached, or ``None`` if it does not answer."""
+    try:
+        with connect(address) as connection:
+            connection.sendall(b"version\r\n")
+            answer = connection.makefile("rb").readline()
+    except OSError:
+        return None
+    word, _, version = answer.decode("ascii", "replace").strip().partition(" ")
+    return version if word == "VERSION" and version else None

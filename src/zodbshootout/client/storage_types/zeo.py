@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from zodbshootout.client.reachability import Address, Requirement, connect, host_and_port, is_here
+from zodbshootout.client.storage_types import (
+    BlobRevision,
+    StorageType,
+    remove_cached_blobs,
+)
+from zodbshootout.model.specification import ClientKind
+from zodbshootout.model.storage_facts import (
+    OPERATING_SYSTEM,
+    Advice,
+    CacheUse,
+    Durability,
+    Limit,
+    Promise,
+    server_cache,
+)
+
+BEHIND_SERVER: Promise = (Durability.UNKNOWN, "behind a ZEO server")
+"""The promise of a ClientStorage: a server does not say what it keeps its data in."""
+_ONE_LOOP = Limit(
+    "ClientStorage: each DB runs an event loop of its own, and in a process patched by "
+    "gevent there can be one; use --threads shared",
+    client_kinds=frozenset({ClientKind.GREENLET}),
+    databases=2,
+    of_process=True,
+)
+_ONE_DB_FOR_A_FILE = Limit(
+    "ClientStorage: its persistent cache file serves one DB at a time; "
+    "use --threads shared, or -c 1",
+    databases=2,
+)
+
+
+class ClientStorageType(StorageType):
+    """ZEO's ClientStorage, with its cache in a temporary or a persistent file."""
+
+    storage_class = "ZEO.ClientStorage.ClientStorage"
+    section_classes = ("ZODB.config.ZEOClient", "ZEO.zconfig.ClientStorageConfig")
+    prefetches = True
+    holds_changes = False
+    distributions = ("ZEO", "uvloop")  # whose event loop ZEO uses if it is installed
+
+    @classmethod
+    def limits(cls, section: Any) -> Sequence[Limit]:
+        return [_ONE_LOOP, *([_ONE_DB_FOR_A_FILE] if cls.persistent_cache(section) else [])]
+
+    @classmethod
+    def persistent_cache(cls, section: Any) -> str:
+        names = (name for name in ("client", "cache_path") if getattr(section.config, name, None))
+        return next(names, "").replace("_", "-")
+
+    @classmethod
+    def requirements(cls, section: Any) -> Sequence[Requirement]:
+        addresses = tuple(server.address for server in section.config.server)
+        here = next(filter(is_here, addresses), None)
+        # Given only a port, runzeo would listen on every interface, and let everybody in.
+        command = f"start one there: runzeo -a {_printable(here)} -f Data.fs" if here else ""
+        names = " or ".join(map(_printable, addresses))
+        missing = f"no ZEO server at {names}; {command or 'start one there, or name another one'}"
+        reads_only = any(
+            str(getattr(section.config, name, False)).lower() in {"true", "yes", "on", "1"}
+            for name in ("read_only", "read_only_fallback")
+        )
+        storage = getattr(section.config, "storage", "1")
+        encrypted = bool(getattr(section.config, "ssl", None))
+        return [_ServerOfStorage(addresses, missing, storage, reads_only, encrypted)]
+
+    @classmethod
+    def advice(cls, section: Any) -> Sequence[Advice]:
+        storage = getattr(section.config, "storage", "1")
+        return [
+            Advice(
+                "ClientDisconnected: timed out waiting for connection",
+                f"if the server runs, see whether it has a storage {storage!r}, lets clients write "
+                "to it, and wants ssl",
+            )
+        ]
+
+    def promise(self) -> Promise:
+        return BEHIND_SERVER
+
+    def own_caches(self) -> tuple[str, ...]:
+        return ("ZEO client cache",)
+
+    def empty_caches(self) -> None:
+        self.storage._cache.clear()
+
+    def caches_left(self) -> tuple[str, ...]:
+        return (server_cache("ZEO"), OPERATING_SYSTEM)
+
+    def forget_blobs(self, blobs: Sequence[BlobRevision]) -> tuple[str, ...]:
+        if not self.storage.blob_dir or self.storage.shared_blob_dir:
+            return ()
+        remove_cached_blobs(self.storage.fshelper, blobs)
+        return ("ZEO blob cache",)
+
+    def keeps_blobs(self) -> bool:
+        # A ClientStorage says that it stores blobs whether it has a directory for them or not.
+        return bool(self.storage.blob_dir)
+
+    def cache_use(self) -> CacheUse:
+        # ZEO counts an access only if the record was there.
+        return CacheUse(hits=self.storage._cache.getStats()[4], misses=None)
+
+
+@dataclass(frozen=True)
+class _ServerOfStorage(Requirement):
+    """A ZEO server that has the storage, and lets the client write to it if it wants to.
+
+    A ClientStorage would ask a server that refuses it again until its time is over.
+    """
+
+    reads_only: bool = False
+    """Whether the client does without writing."""
+    encrypted: bool = False
+
+    def obstacle(self) -> str | None:
+        missing = super().obstacle()
+        if missing or self.encrypted:
+            return missing
+        answers = []
+        for address in self.addresses:
+            with suppress(Exception):  # opening the storage reports what is not understood here
+                answers.append(self._refusal(address))
+        return None if None in answers else next(iter(answers), None)
+
+    def _refusal(self, address: Address) -> str | None:
+        """Return why the server at *address* refuses the client, or ``None`` if it does not."""
+        error, details = _error_of_registering(address, self.storage, self.reads_only)
+        server = f"the ZEO server at {_printable(address)}"
+        if "unknown storage" in str(details):
+            return (
+                f"{server} has no storage {self.storage!r}; write 'storage NAME' with a name that "
+                "its configuration has"
+            )
+        if error.endswith("ReadOnlyError"):
+            return f"{server} is read only; write 'read-only true' into the section of its client"
+        return None
+
+
+def _error_of_registering(
+    address: Address,
+    storage: str,
+    reads_only: bool,
+) -> tuple[str, object]:
+    """Register with a server as ZEO's client does; return the error, empty if there is none.
+
+    :raises Exception: if the server does not answer as ZEO's server does
+    """
+    from ZEO.asyncio.marshal import decoder, encoder
+
+    with connect(address) as connection, connection.makefile("rwb") as stream:
+        protocol = _received(stream)
+        register = encoder(protocol)(1, False, "register", (storage, reads_only))
+        for message in (protocol, register):
+            stream.write(len(message).to_bytes(4, "big") + message)
+        stream.flush()
+        number = 0
+        while number != 1:
+            number, flags, _, result = decoder(protocol)(_received(stream))
+    return result if flags else ("", None)
+
+
+def _received(stream: Any) -> bytes:
+    size = int.from_bytes(stream.read(4), "big")
+    return bytes(stream.read(size))
+
+
+def _printable(address: Address) -> str:
+    if isinstance(address, str):
+        return address
+    host, port = address
+    return host_and_port(host or "localhost", port)
+
+
+STORAGES = (ClientStorageType,)

@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+from zodbshootout.client.storage_types import StorageType
+
+
+class ZlibStorageType(StorageType):
+    """zc.zlibstorage, which compresses records."""
+
+    storage_class = "zc.zlibstorage.ZlibStorage"
+    section_classes = ("zc.zlibstorage.ZConfig",)
+    transparent = True
+    distributions = ("zc.zlibstorage",)
+
+    def caches_left(self) -> tuple[str, ...]:
+        return ()
+
+
+class ServerZlibStorageType(ZlibStorageType):
+    """zc.zlibstorage for a ZEO server whose clients compress: it decompresses only for itself."""
+
+    storage_class = "zc.zlibstorage.ServerZlibStorage"
+    section_classes = ("zc.zlibstorage.ZConfigServer",)
+
+    def resolution_flaw(self) -> str | None:
+        return (
+            "ServerZlibStorage compresses what it has resolved, and leaves decompression to the "
+            "clients of a ZEO server; use <zlibstorage>"
+        )
+
+
+# ServerZlibStorage is a subclass of ZlibStorage, so it comes first.
+STORAGES = (ServerZlibStorageType, ZlibStorageType)

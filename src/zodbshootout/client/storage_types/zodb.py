@@ -1,0 +1,153 @@
+"""The storages that ZODB contains."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from zodbshootout.client.storage_types import (
+    StorageType,
+    inner_sections,
+    nested_sections,
+    remove_blobs,
+    type_of_section,
+    written_sections,
+)
+from zodbshootout.model.storage_facts import OPERATING_SYSTEM, Durability, Limit, Sharing
+
+
+class FileStorageType(StorageType):
+    """FileStorage: an append-only file and its index in memory; it caches no records itself."""
+
+    storage_class = "ZODB.FileStorage.FileStorage.FileStorage"
+    section_classes = ("ZODB.config.FileStorage",)
+    sharing = Sharing.EXCLUSIVE
+    durability = Durability.SYNCED
+    prefetches = False
+
+    def caches_left(self) -> tuple[str, ...]:
+        return (OPERATING_SYSTEM,)
+
+    def zap(self, db: Any) -> bool:
+        db.close()
+        self.storage.cleanup()
+        if self.storage.blob_dir:
+            remove_blobs(f"{self.storage.blob_dir}.old")  # the blobs that packing has removed
+        return True
+
+
+class MappingStorageType(StorageType):
+    """MappingStorage: dictionaries in the memory of one process."""
+
+    storage_class = "ZODB.MappingStorage.MappingStorage"
+    section_classes = ("ZODB.config.MappingStorage",)
+    sharing = Sharing.VOLATILE
+    durability = Durability.IN_MEMORY
+    prefetches = False
+
+    def caches_left(self) -> tuple[str, ...]:
+        return ()
+
+
+class TemporaryStorageType(MappingStorageType):
+    """tempstorage: like a MappingStorage, without old revisions."""
+
+    storage_class = "tempstorage.TemporaryStorage.TemporaryStorage"
+    section_classes = ("tempstorage.config.TemporaryStorage",)
+    distributions = ("tempstorage",)
+
+
+class DemoStorageType(StorageType):
+    """DemoStorage: changes over a base that it never changes; by default they stay in memory."""
+
+    storage_class = "ZODB.DemoStorage.DemoStorage"
+    section_classes = ("ZODB.config.DemoStorage",)
+    wraps = ("changes", "base")
+    # Its changes can be in a file that one DB at a time can open; it cannot learn what another DB
+    # has changed there.
+    sharing = Sharing.EXCLUSIVE
+    durability = Durability.IN_MEMORY
+    prefetches = False
+    zap_obstacle = "its base stays as it is"
+
+    @classmethod
+    def keeping_sections(cls, section: Any) -> Sequence[Any]:
+        return [inner for inner in inner_sections(section) if inner.name == "changes"]
+
+    @classmethod
+    def sharing_of(cls, section: Any) -> Sharing:
+        return cls.sharing if cls.keeping_sections(section) else Sharing.VOLATILE
+
+    @classmethod
+    def limits(cls, section: Any) -> Sequence[Limit]:
+        never = [
+            Limit(
+                f"DemoStorage cannot keep its changes in {storage_type.storage_name()}; have it "
+                "keep them in a <filestorage changes>"
+            )
+            for storage_type in map(type_of_section, written_sections(section))
+            if not storage_type.holds_changes
+        ]
+        alone = [
+            Limit(
+                f"DemoStorage uses one {storage_type.storage_name()} in all threads, which that is "
+                "not made for; use -c 1",
+                sharers=2,
+            )
+            for storage_type in map(type_of_section, nested_sections(section))
+            if not storage_type.serves_threads
+        ]
+        return [*never, *alone]
+
+    def caches_left(self) -> tuple[str, ...]:
+        return ()
+
+    def pack_flaw(self) -> str | None:
+        if hasattr(self.storage, "_temporary_changes"):
+            return None
+        # ZODB 6.4 sets this attribute only for changes in memory, but always reads it to pack.
+        return "DemoStorage cannot pack changes that are kept elsewhere than in its memory"
+
+    def keepers(self) -> Sequence[StorageType]:
+        changes, _ = self.inner
+        return (changes,)
+
+
+class BlobStorageType(StorageType):
+    """The wrapper that keeps blobs in a directory, for storages that keep none."""
+
+    storage_class = "ZODB.blob.BlobStorage"
+    section_classes = ("ZODB.config.BlobStorage",)
+    wraps = ("_BlobStorage__storage",)  # it has no public name
+    transparent = True
+
+    def caches_left(self) -> tuple[str, ...]:
+        return (OPERATING_SYSTEM,)
+
+    def keeps_blobs(self) -> bool:
+        # It takes the transaction's ID from the storage that it wraps.
+        return hasattr(self.storage, "_tid")
+
+    def pack_flaw(self) -> str | None:
+        if hasattr(self.storage, "_lock"):
+            return None
+        (wrapped,) = self.inner
+        return f"BlobStorage cannot pack {wrapped.name}, which has no lock for it"
+
+
+class RecordedStorageType(StorageType):
+    """The wrapper that records what an application does."""
+
+    storage_class = "zodbshootout.recording.storage.RecordedStorage"
+    section_classes = ("zodbshootout.recording.section.RecordingFactory",)
+    wraps = ("_recorded",)
+    transparent = True
+
+    def caches_left(self) -> tuple[str, ...]:
+        return ()
+
+
+STORAGES = (
+    FileStorageType, MappingStorageType, TemporaryStorageType, DemoStorageType, BlobStorageType,
+    RecordedStorageType,
+)  # fmt: skip

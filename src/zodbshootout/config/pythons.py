@@ -1,0 +1,244 @@
+"""Environments: a Python, and perhaps packages to install for it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain, count
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from packaging.requirements import InvalidRequirement, Requirement
+
+from zodbshootout.errors import UserError
+from zodbshootout.model.specification import INSTALLED
+
+MAX_NAME = 100
+"""The most characters of a name that is made from a word: files are named after it."""
+_ARCHIVES = (".whl", ".tar.gz", ".zip")
+_LOGIN = re.compile(r"://[^/\s]*@")
+_URL = re.compile(r"[\w.+-]+://")
+"""The beginning of a URL."""
+_VERSION = re.compile(r"\d+(\.|$)")
+"""The beginning of a version: alone, it would pass for the name of a package."""
+
+
+@dataclass(frozen=True)
+class Environment:
+    """A Python, and the packages in it, in which contenders are opened."""
+
+    name: str
+    python: str = ""
+    """The path or the name of a program; empty for the Python of the command."""
+    requirements: tuple[str, ...] = ()
+    """The packages to install, as pip takes them."""
+    keeps_installed: bool = False
+    """Whether the packages of the Python of the command are there as well."""
+
+    @property
+    def description(self) -> str:
+        """The Python and the packages, in one line without credentials."""
+        with_python = [self.python] if self.python else []
+        parts = ", ".join([*with_python, *self.contents]) or "as installed"
+        shown = _LOGIN.sub("://", parts)
+        return f"{shown}, all else as installed" if self.keeps_installed else shown
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it is the Python of the command, with the packages as they are installed."""
+        return not (self.python or self.requirements)
+
+    @cached_property
+    def contents(self) -> list[str]:
+        """The requirements; a local path is followed by a hash of its contents."""
+        return [_with_hash(requirement) for requirement in self.requirements]
+
+    @property
+    def is_pinned(self) -> bool:
+        """Whether each requirement has a version or is local; what they depend on may change."""
+        return all(
+            Path(requirement).is_absolute() or _has_version(requirement)
+            for requirement in self.requirements
+        )
+
+
+def environment_of_section(section: Any) -> Environment:
+    """Return the environment that an ``<environment>`` section describes.
+
+    :raises ValueError: if the section is empty
+    """
+    if not section.python and not section.requirements:
+        raise ValueError("an <environment> needs requirements or python")
+    requirements = tuple(map(_absolute, section.requirements))
+    return Environment(section.getSectionName(), section.python or "", requirements)
+
+
+def environments_of_words(words: Sequence[str]) -> list[Environment]:
+    """Return the environments for the words of ``--against``, each with a unique name.
+
+    A word is the path of something that pip installs, a Python, or consists of requirements.
+
+    :raises UserError: if a word is none of these, or names the same environment as another one
+    """
+    environments: list[Environment] = []
+    taken = {INSTALLED}
+    for word in words:
+        environment = _of_word(word)
+        name = environment.name.lower()[:MAX_NAME]  # in small letters, as in ZConfig
+        environment = replace(environment, name=name)
+        renamed = [replace(other, name=environment.name) for other in environments]
+        if environment in renamed:
+            raise UserError(f"--against: {word!r} names the same environment as another value")
+        candidates = chain([environment.name], (f"{environment.name}-{n}" for n in count(2)))
+        name = next(candidate for candidate in candidates if candidate not in taken)
+        taken.add(name)
+        environments.append(replace(environment, name=name))
+    return environments
+
+
+def _of_word(word: str) -> Environment:
+    path = Path(word).expanduser()
+    if os.path.exists(path):  # noqa: PTH110 - a Path raises an error if it is too long
+        return _of_path(word, path)
+    if re.fullmatch(r"(python|pypy)[\d.]*", word):
+        if shutil.which(word) is None:
+            raise UserError(f"--against: there is no Python {word}")
+        return Environment(word, word)
+    requirements = tuple(_requirements_of(word))
+    name = "+".join(map(_name_of_requirement, requirements))
+    return Environment(name, requirements=requirements, keeps_installed=True)
+
+
+def _of_path(word: str, path: Path) -> Environment:
+    if path.is_dir() and _is_project(path):
+        project = (str(path.absolute()),)
+        return Environment(path.resolve().name, requirements=project, keeps_installed=True)
+    if path.is_dir():
+        python = path / "bin" / "python"
+        if not python.exists():
+            raise UserError(
+                f"--against: {word!r} is neither a checkout, with pyproject.toml or setup.py, nor "
+                "a virtual environment"
+            )
+        return Environment(path.resolve().name, str(python.absolute()))
+    if word.endswith(_ARCHIVES):
+        return Environment(path.name, requirements=(str(path.absolute()),), keeps_installed=True)
+    if not os.access(path, os.X_OK):
+        raise UserError(
+            f"--against: {word!r} is neither a wheel, a source archive nor an executable Python"
+        )
+    return Environment(_name_of_python(path), str(path.absolute()))
+
+
+def _name_of_python(path: Path) -> str:
+    """Return the name of a Python: that of its virtual environment, if it is in one."""
+    directory = path.absolute().parent.parent
+    return directory.name if (directory / "pyvenv.cfg").exists() else path.name
+
+
+def _requirements_of(word: str) -> Iterator[str]:
+    """Yield the requirements in a word: as few as possible, since each may contain blanks."""
+    parts = word.split() or [""]
+    start = 0
+    while start < len(parts):
+        ends = range(len(parts), start, -1)
+        end = next((end for end in ends if _is_requirement(" ".join(parts[start:end]))), None)
+        if end is None:
+            raise _not_requirements(word)
+        yield " ".join(parts[start:end])
+        start = end
+
+
+def _is_requirement(text: str) -> bool:
+    try:
+        name = Requirement(f"url @ {text}" if _URL.match(text) else text).name
+    except InvalidRequirement:
+        return False
+    return not _VERSION.match(name)
+
+
+def _not_requirements(word: str) -> UserError:
+    if os.sep in word and "://" not in word:
+        return UserError(f"--against: no such file or directory: {word}")
+    shown = _LOGIN.sub("://", word)
+    return UserError(
+        f"--against: {shown!r} is neither a list of requirements such as 'ZEO==5.4.1 ZODB<6' nor "
+        "an existing file"
+    )
+
+
+def _name_of_requirement(text: str) -> str:
+    if _URL.match(text):  # it may contain a password
+        return Path(urlsplit(text.split(maxsplit=1)[0]).path).name or "url"
+    requirement = Requirement(text)
+    # Commas separate the names of contenders in options.
+    return f"{requirement.name}{requirement.specifier}".replace(",", "")
+
+
+def _has_version(requirement: str) -> bool:
+    """Return whether a requirement allows a single version of its package."""
+    try:
+        specifiers = Requirement(requirement).specifier
+    except InvalidRequirement:  # a URL
+        return False
+    return any(
+        specifier.operator in {"==", "==="} and not specifier.version.endswith(".*")
+        for specifier in specifiers
+    )
+
+
+def _with_hash(requirement: str) -> str:
+    path = Path(requirement.partition("[")[0])
+    if not path.is_absolute() or not path.exists():
+        return requirement
+    digest = hashlib.sha256()
+    for file in [path] if path.is_file() else _files(path):
+        digest.update(f"{file.relative_to(path)}\n".encode())
+        with suppress(OSError):  # pip cannot read it either
+            digest.update(file.read_bytes())
+    return f"{requirement} ({digest.hexdigest()[:12]})"
+
+
+def _files(directory: Path) -> list[Path]:
+    """Return the files of a checkout, except those that git ignores.
+
+    Without git, these are all files but those in hidden directories, caches and builds.
+    """
+    command = ["git", "-C", str(directory), "ls-files", "-co", "--exclude-standard", "-z"]
+    try:
+        listed = subprocess.run(command, check=True, capture_output=True).stdout
+        paths = [directory / os.fsdecode(name) for name in listed.split(b"\0") if name]
+    except (OSError, subprocess.CalledProcessError):
+        paths = list(_walk(directory))
+    return sorted(path for path in paths if path.is_file())
+
+
+def _walk(directory: Path) -> Iterator[Path]:
+    for place, directories, names in os.walk(directory):
+        directories[:] = [
+            name
+            for name in directories
+            if not name.startswith(".") and name not in {"__pycache__", "build", "dist"}
+        ]
+        yield from (Path(place) / name for name in names)
+
+
+def _is_project(path: Path) -> bool:
+    return any((path / name).exists() for name in ("pyproject.toml", "setup.py"))
+
+
+def _absolute(requirement: str) -> str:
+    """Return a requirement, made absolute if it is an existing path."""
+    path = Path(requirement).expanduser()
+    is_path = os.sep in requirement or requirement.startswith(".") or path.suffix == ".whl"
+    without_extras, _, _ = str(path).partition("[")
+    exists = os.path.exists(without_extras)  # noqa: PTH110 - likewise
+    return str(path.absolute()) if is_path and exists else requirement

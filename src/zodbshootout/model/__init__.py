@@ -1,0 +1,1 @@
+"""The vocabulary that every part shares: cells, outcomes, facts of storages, units."""

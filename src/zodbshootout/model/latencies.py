@@ -1,0 +1,38 @@
+"""Latencies as they are counted, sent and summarized."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+NANOSECONDS = 1e9
+_SUB_BUCKET_BITS = 11
+
+
+@dataclass
+class Latencies:
+    """Latencies as counts in buckets: they merge by addition and take bounded memory.
+
+    The buckets are those of HdrHistogram with three significant digits and a unit of a nanosecond:
+    one for each nanosecond up to 2,048, and 1,024 for each further power of two.
+    """
+
+    counts: dict[int, int] = field(default_factory=dict)
+    """The number of iterations in each bucket, by its lower end in nanoseconds."""
+    longest: float = 0.0
+    """The duration of the longest iteration, in seconds."""
+
+    def record(self, durations: Iterable[float], size: int = 1) -> None:
+        """Add batches of *size* iterations; each batch took one of *durations*, in seconds."""
+        counts = self.counts
+        for duration in durations:
+            nanoseconds = max(1, int(duration / size * NANOSECONDS))
+            shift = nanoseconds.bit_length() - _SUB_BUCKET_BITS
+            bucket = nanoseconds if shift <= 0 else nanoseconds >> shift << shift
+            counts[bucket] = counts.get(bucket, 0) + size
+            self.longest = max(self.longest, duration / size)
+
+    def merge(self, other: Latencies) -> None:
+        for bucket, count in other.counts.items():
+            self.counts[bucket] = self.counts.get(bucket, 0) + count
+        self.longest = max(self.longest, other.longest)

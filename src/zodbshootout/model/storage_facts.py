@@ -1,0 +1,178 @@
+"""Facts about a contender's storage: the crews that can use it, its promises and its caches."""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from zodbshootout.model.specification import ClientKind, CrewShape
+
+
+class Sharing(enum.Enum):
+    """The number of DBs that can share the data of a storage, from the most to the fewest."""
+
+    CONCURRENT = "any number of DBs at once"
+    EXCLUSIVE = "one DB at a time"
+    VOLATILE = "one DB, until it is closed"
+
+
+def narrowest(sharings: Iterable[Sharing]) -> Sharing:
+    """Return the narrowest of *sharings*, which is that of a stack of such storages."""
+    return max(sharings, key=list(Sharing).index, default=Sharing.CONCURRENT)
+
+
+class Durability(enum.Enum):
+    """The effect of a power cut on transactions whose commit has returned."""
+
+    SYNCED = "synced"
+    """None: each commit waits until the disk has its data."""
+    MAY_LOSE = "may lose the last commits"
+    IN_MEMORY = "in memory"
+    """All are lost, by the end of the process at the latest."""
+    UNKNOWN = "unknown"
+
+
+Promise = tuple[Durability, str]
+"""The durability of commits, and the settings or other facts that decide it, in a few words."""
+
+
+def weakest(promises: Iterable[Promise]) -> Promise:
+    """Return the weakest of *promises*, of which there is at least one."""
+    return max(promises, key=lambda promise: list(Durability).index(promise[0]))
+
+
+class Place(enum.Enum):
+    """The machine that a server runs on."""
+
+    PRIVATE = "this machine, private"
+    """This machine, and the run has started it."""
+    HERE = "this machine"
+    ELSEWHERE = "elsewhere"
+
+
+PICKLE_CACHE = "pickle cache"
+OPERATING_SYSTEM = "operating system"
+"""The names that users see for caches of records between an application and the disk."""
+
+
+def server_cache(product: str) -> str:
+    """Return the name that users see for the cache of a server of *product*."""
+    return f"{product} server"
+
+
+@dataclass(frozen=True)
+class CacheUse:
+    """Hits and misses of a storage's own cache since it began to count."""
+
+    hits: int
+    misses: int | None
+    """``None`` if the storage does not count them."""
+    per_opening: int = 0
+    """The maximum number of hits that opening a connection adds without loading a record."""
+
+    def since(self, earlier: CacheUse) -> CacheUse:
+        """Return the hits and misses since *earlier*."""
+        misses = None
+        if self.misses is not None and earlier.misses is not None:
+            misses = self.misses - earlier.misses
+        return CacheUse(self.hits - earlier.hits, misses, self.per_opening)
+
+    def __add__(self, other: CacheUse) -> CacheUse:
+        misses = None
+        if self.misses is not None and other.misses is not None:
+            misses = self.misses + other.misses
+        return CacheUse(self.hits + other.hits, misses, self.per_opening + other.per_opening)
+
+
+def clients_together(shape: CrewShape, hosts_together: int) -> int:
+    """Return the largest number of clients on one machine, if *hosts_together* hosts share it."""
+    hosts = max(1, shape.hosts)
+    return min(shape.size, math.ceil(shape.size / hosts) * min(hosts_together, hosts))
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A restriction: crews that match all its fields cannot use the storage."""
+
+    reason: str
+    """The reason, followed by the option to use instead."""
+    client_kinds: frozenset[ClientKind] = frozenset(ClientKind)
+    databases: int = 1
+    """The minimum number of DBs that a crew opens on one machine for the limit to apply."""
+    of_process: bool = False
+    """Whether to count only the DBs of one process instead; each host has its own process."""
+    sharers: int = 1
+    """The minimum number of clients that share one DB for the limit to apply."""
+
+    def applies_to(self, shape: CrewShape, hosts_together: int = 1) -> bool:
+        """Return whether a crew of that *shape* cannot use the storage.
+
+        Up to *hosts_together* hosts of the crew are on the same machine.
+        """
+        hosts, together = max(1, shape.hosts), 1 if self.of_process else hosts_together
+        if shape.shared:
+            databases, sharers = min(together, hosts), math.ceil(shape.size / hosts)
+        else:
+            databases, sharers = clients_together(shape, together), 1
+        return (
+            shape.client_kind in self.client_kinds
+            and databases >= self.databases
+            and sharers >= self.sharers
+        )
+
+
+@dataclass(frozen=True)
+class Advice:
+    """Advice on what to write instead of a section whose storage failed in a known way."""
+
+    pattern: str
+    """A regular expression that matches the cause of the failure."""
+    text: str
+
+
+@dataclass(frozen=True)
+class StorageInfo:
+    """Facts that decide how a contender can be measured, or that are recorded about it.
+
+    The section of a known storage determines the name, the sharing, whether it prefetches, whether
+    it is read only and whether its cache is persistent; all other fields need the open storage.
+    """
+
+    storage_name: str = "this storage"
+    """The class of the outermost storage, followed by those that transparent wrappers wrap."""
+    sharing: Sharing = Sharing.CONCURRENT
+    promise: Promise = (Durability.UNKNOWN, "")
+    server_place: Place | None = None
+    """The place of its servers; ``None`` if it has none."""
+    prefetches: bool | None = None
+    """Whether ``Connection.prefetch`` does anything; ``None`` if that is not known."""
+    stores_blobs: bool | None = None
+    """Whether it can store blobs; ``None`` if that is not known."""
+    read_only: bool = False
+    retry_flaw: str | None = None
+    """The reason why a transaction cannot be retried after a conflict."""
+    resolution_flaw: str | None = None
+    """The reason why resolved conflicts corrupt its data."""
+    pack_flaw: str | None = None
+    """The reason why it cannot be packed."""
+    caches_left: tuple[str, ...] = ()
+    """The caches that still hold records after the client-side caches have been emptied."""
+    storage_classes: tuple[str, ...] = ()
+    """``module.Class`` of every storage in the stack, outermost first."""
+    driver: str = ""
+    """The database driver, if it has one."""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    """The versions of its software, by product."""
+    python: Mapping[str, str] = field(default_factory=dict)
+    """The Python that opened it, as in pyperf's metadata."""
+    modules: tuple[str, ...] = ()
+    """The modules that were imported when it was opened."""
+    corrections: tuple[str, ...] = ()
+    """The workarounds for flaws of the released package, in a few words each."""
+    persistent_cache: str = ""
+    """The setting by which a cache outlives the process; see ``StorageType.persistent_cache``."""
+    new_root: str = ""
+    """The serial of the root object, in hexadecimal, if the root is empty and the type of the
+    storage does not say whether other processes see what one has written; empty otherwise."""

@@ -1,0 +1,111 @@
+"""Records of everything that is known about each cell, and the formats CSV and JSON."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+from rich.console import Console
+
+from zodbshootout.reports.elements import Report
+from zodbshootout.reports.headings import ResultSet
+from zodbshootout.reports.metrics import METRICS
+from zodbshootout.results.result import CellResult
+
+
+def write_csv(report: Report, console: Console) -> None:
+    """Write a line of comma-separated values for each record."""
+    records = report.records
+    writer = csv.DictWriter(console.file, list(records[0]) if records else [], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(records)
+
+
+def write_csv_table(report: Report, console: Console) -> None:
+    """Write the tables as comma-separated values: numbers, and the texts of other entries."""
+    writer = csv.writer(console.file, lineterminator="\n")
+    for number, table in enumerate(report.tables):
+        if number:
+            writer.writerow([])
+        writer.writerow([table.caption])
+        writer.writerow(["Transaction", *table.columns])
+        for row in table.rows:
+            entries = (entry.text if entry.value is None else entry.value for entry in row.entries)
+            writer.writerow([row.long_title or row.title, *entries])
+
+
+def write_json(report: Report, console: Console) -> None:
+    """Write a list with an object for each record."""
+    json.dump(list(report.records), console.file, indent=1)
+    console.file.write("\n")
+
+
+class Records(Sequence[dict[str, Any]]):
+    """The parameters, figures, state and reason of each cell, found when they are first read.
+
+    Times are in seconds, sizes in bytes; a cell's missing values are ``None``.
+    """
+
+    def __init__(self, result_sets: Sequence[ResultSet]) -> None:
+        self._result_sets = result_sets
+
+    @cached_property
+    def _records(self) -> list[dict[str, Any]]:
+        return [
+            {"file": results.label or None, **_record(result)}
+            for results in self._result_sets
+            for result in results.results
+        ]
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._records[index]
+
+
+def _record(result: CellResult) -> dict[str, Any]:
+    cell = result.cell
+    crew = cell.parameters.crew
+    trend = result.trend
+    memory = result.measured and result.unit == "byte"
+    interval = None if memory else result.interval
+    figures = {
+        name: metric.value(result) if result.measured and not memory else None
+        for name, metric in METRICS.items()
+    }
+    has_throughput = result.timed and not result.paced
+    iterations = crew.size / result.mean if has_throughput else None
+    return {
+        "benchmark": cell.benchmark,
+        "contender": cell.contender,
+        "state": result.state.value,
+        "reason": result.reason or None,
+        "clients": crew.size,
+        "client_kind": crew.client_kind.value,
+        "shared_db": crew.shared,
+        "hosts": crew.hosts,
+        **cell.data(),
+        "rate": cell.parameters.rate or None,
+        "latency_limit": str(cell.parameters.limit) if cell.parameters.limit.percentile else None,
+        "keeps_up": result.keeps_up if cell.parameters.rate and result.measured else None,
+        "objects_per_second": iterations and iterations * result.work_per_iteration,
+        "iterations_per_second": iterations,
+        "seconds_per_iteration": figures["seconds"],
+        "interval_low_s": interval and interval[0],
+        "interval_high_s": interval and interval[1],
+        "stdev_s": figures["stdev"],
+        "latency_p50_s": figures["p50"],
+        "latency_p90_s": figures["p90"],
+        "latency_p99_s": figures["p99"],
+        "latency_max_s": figures["max"],
+        "memory_bytes": result.mean if memory else None,
+        "runs": len(result.runs),
+        "values": len(result.values),
+        "trend": trend and ("within runs" if trend.within_runs else "from run to run"),
+        "trend_times": trend and trend.times,
+        "trend_p_value": trend and trend.p_value,
+    }

@@ -1,0 +1,420 @@
+"""Comparisons of results: the pairs of cells, ratios of speeds, verdicts, and other differences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any
+
+from zodbshootout.errors import UserError
+from zodbshootout.model.outcome import State
+from zodbshootout.model.specification import Parameters
+from zodbshootout.results.cell import Cell
+from zodbshootout.results.estimate import (
+    MIN_RUNS,
+    Estimate,
+    mean_of_estimates,
+    mean_of_runs,
+    runs_needed,
+)
+from zodbshootout.results.result import WATCHED, CellResult, averaged, long_name
+
+FALSE_CALLS = 0.01
+"""The false discovery rate: the share of chance findings among cells called faster or slower.
+
+If no cell differs, it is the probability that a comparison calls any cell different.
+"""
+MAX_WIDTH = math.log(1.1)
+"""The largest half width of a ratio's logarithm with which a verdict can be no difference."""
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """The speed of a new cell as a multiple of that of its base."""
+
+    log: Estimate
+    """The logarithm of the ratio, in which a ratio and its inverse are equally far from 1."""
+    runs: int
+    """The number of runs of each cell that were compared; the smaller one if they differ."""
+    paired: bool = False
+    """Whether both cells were measured in turn, and values of the same slices were compared."""
+    left_out: int = 0
+    """The number of runs of both cells that were not compared, for want of a counterpart."""
+
+    @property
+    def value(self) -> float:
+        """The ratio itself, above 1 if the new cell is the faster one."""
+        return math.exp(self.log.mean)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether there are enough runs for an interval."""
+        return self.log.df > 0
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The ends of the 95 % confidence interval: 0 and infinity if it is unknown."""
+        low, high = self.log.interval
+        return math.exp(low), math.exp(high)
+
+    @property
+    def inverse(self) -> Ratio:
+        """The speed of the base as a multiple of that of the new cell."""
+        return replace(self, log=replace(self.log, mean=-self.log.mean))
+
+
+class Verdict(Enum):
+    """The outcome of a comparison."""
+
+    FASTER = "faster"
+    SLOWER = "slower"
+    NO_DIFFERENCE = "no significant difference"
+    UNDECIDED = "undecided"
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The results of both sides that are compared, and their comparison."""
+
+    base: CellResult
+    new: CellResult
+    speed: Ratio
+    verdict: Verdict
+    runs_needed: int | None = None
+    """The predicted number of runs of each cell for a verdict, if there is none yet."""
+
+    @property
+    def seconds_needed(self) -> float:
+        """The predicted duration of the missing runs, in seconds."""
+        if self.runs_needed is None:
+            return 0.0
+        seconds = self.base.run_seconds, self.new.run_seconds
+        runs = self.runs_needed - self.speed.runs
+        # Paired runs are made in turn, so the duration of each includes those of the others.
+        return runs * (max(seconds) if self.speed.paired else sum(seconds))
+
+    def slower_than(self, part: float) -> bool:
+        """Return whether *new* certainly takes more than 1 + *part* times as long as *base*."""
+        return self.verdict is Verdict.SLOWER and self.speed.interval[1] < 1 / (1 + part)
+
+    def may_be_slower_than(self, part: float) -> bool:
+        """Return whether *new* may take more than 1 + *part* times as long as *base*."""
+        return self.speed.interval[0] < 1 / (1 + part)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The cells that two sides have in common, and those that only one has."""
+
+    pairs: Sequence[Pair]
+    only_base: Sequence[CellResult]
+    only_new: Sequence[CellResult]
+    overloaded: Sequence[CellResult]
+    """Cells of both sides that cannot keep up with their rate, and so have no latencies."""
+    lost: Sequence[CellResult]
+    """The cells of the base with a figure that *new* has failed to measure or cannot keep up with,
+    as they are in *new*; as in the base, but not run, if *new* does not have them."""
+    differences: Sequence[str]
+    """The facts that differ, then the settings of the contenders that differ."""
+
+    @property
+    def mean(self) -> Ratio | None:
+        """The geometric mean of the ratios, as :func:`mean_ratio` finds it."""
+        return mean_ratio(self.pairs)
+
+
+def mean_ratio(pairs: Iterable[Pair]) -> Ratio | None:
+    """Return the geometric mean of the ratios of cells whose intervals are known, if any is.
+
+    The measures of a cell at a rate come from the same iterations, so they count as one ratio.
+    """
+    cells: dict[tuple[Cell, Cell], list[Pair]] = {}
+    for pair in pairs:
+        cells.setdefault((pair.base.cell, pair.new.cell), []).append(pair)
+    known = [ratio for ratio in map(_ratio_of_cell, cells.values()) if ratio.is_known]
+    if not known:
+        return None
+    runs = min(ratio.runs for ratio in known)
+    return Ratio(mean_of_estimates([ratio.log for ratio in known]), runs)
+
+
+def _ratio_of_cell(pairs: Sequence[Pair]) -> Ratio:
+    if len(pairs) == 1:
+        return pairs[0].speed
+    base, new = (
+        averaged(measures) for measures in zip(*((p.base, p.new) for p in pairs), strict=True)
+    )
+    return ratio_of(base, new)
+
+
+def pairs_to_compare(
+    originals: Mapping[str, str], baseline: str | None = None
+) -> list[tuple[str, str]]:
+    """Return the pairs of contenders to compare, the base of each comparison first.
+
+    *originals* are the measured contenders in order, with the contender of which each is a variant,
+    or an empty string.  A variant is compared with its original, any other contender with the
+    first; if the user has named a *baseline*, all others are compared with that.
+    """
+    first = next(iter(originals), "")
+    bases = {name: baseline or original or first for name, original in originals.items()}
+    return [(base, name) for name, base in bases.items() if base != name and base in originals]
+
+
+def compare(
+    base: Sequence[CellResult],
+    new: Sequence[CellResult],
+    ignored: Collection[str] = (),
+    *,
+    across: bool = False,
+) -> Comparison:
+    """Compare the cells that both sides have measured.
+
+    Two cells are compared if they have the same benchmark, the same parameters (except those that
+    are *ignored*) and the same contender (unless contenders are compared *across* their names).
+    The names of parameters are those of :class:`~zodbshootout.model.specification.Parameters`, and
+    for the crew those of the options ``concurrency``, ``threads`` and ``hosts``.
+
+    :raises UserError: if several cells of one side are then the same
+    """
+    of_base = _by_key(base, ignored, across=across)
+    of_new = _by_key(new, ignored, across=across)
+    common = [
+        (of_base[key], of_new[key])
+        for key in of_base
+        if key in of_new and of_base[key].measured and of_new[key].measured
+    ]
+    return Comparison(
+        _pairs([pair for sides in common for pair in zip(*map(_figures, sides), strict=False)]),
+        _only_in(of_base, of_new),
+        _only_in(of_new, of_base),
+        [result for result in (*base, *new) if result.measured and not result.keeps_up],
+        list(_lost(of_base, of_new)),
+        [
+            *_differing([(_facts(base), _facts(new)) for base, new in common]),
+            *_differing([(base.settings, new.settings) for base, new in common]),
+        ],
+    )
+
+
+def _figures(result: CellResult) -> list[CellResult]:
+    """Return what is compared of a result: its median and tail latencies if it is at a rate.
+
+    A cell that cannot keep up with its rate has no latencies.
+    """
+    if not result.measures:
+        return [result]
+    return [result.measures[name] for name in WATCHED] if result.keeps_up else []
+
+
+_Key = tuple[Any, ...]
+"""The benchmark, the contender and the parameters by which cells are compared."""
+
+
+def _by_key(
+    results: Iterable[CellResult], ignored: Collection[str], *, across: bool
+) -> dict[_Key, CellResult]:
+    by_key: dict[_Key, CellResult] = {}
+    for result in results:
+        cell = result.cell
+        parameters = _by_name(cell.parameters)
+        compared = (value for name, value in parameters.items() if name not in ignored)
+        key = (cell.benchmark, "" if across else cell.contender, *compared)
+        known = by_key.get(key)
+        if known is not None and known.measured and result.measured:
+            raise UserError(
+                f"--ignore: which of these is meant: {long_name(known.cell)}, {long_name(cell)}?"
+            )
+        if known is None or result.measured:
+            by_key[key] = result
+    return by_key
+
+
+def _only_in(
+    results: Mapping[_Key, CellResult], others: Mapping[_Key, CellResult]
+) -> list[CellResult]:
+    return [
+        result
+        for key, result in results.items()
+        if result.measured and not (key in others and others[key].measured)
+    ]
+
+
+def _lost(
+    of_base: Mapping[_Key, CellResult], of_new: Mapping[_Key, CellResult]
+) -> Iterator[CellResult]:
+    for key, base in of_base.items():
+        new = of_new.get(key, CellResult(base.cell))
+        has_failed = new.state is State.FAILED and base.state is not State.FAILED
+        if _has_figures(base) and (has_failed or not _has_figures(new)):
+            yield new
+
+
+def _has_figures(result: CellResult) -> bool:
+    return result.measured and result.keeps_up
+
+
+def _by_name(parameters: Parameters) -> dict[str, Any]:
+    crew = parameters.crew
+    return {
+        **{name: value for name, value in vars(parameters).items() if name != "crew"},
+        "concurrency": crew.size,
+        "threads": (crew.client_kind, crew.shared),
+        "hosts": crew.hosts,
+    }
+
+
+def differing(base: Cell, new: Cell) -> set[str]:
+    """Return the names of the parameters in which two cells differ."""
+    of_base, of_new = _by_name(base.parameters), _by_name(new.parameters)
+    return {name for name in of_base if of_base[name] != of_new[name]}
+
+
+def verdicts(ratios: Sequence[Ratio]) -> list[Verdict]:
+    """Return the verdicts, by Student's t-test, corrected for the number of comparisons.
+
+    The correction is that of the false discovery rate by Benjamini and Hochberg (Journal of the
+    Royal Statistical Society B 57, 1995).
+    """
+    p_values = [ratio.log.p_value for ratio in ratios]
+    if min(p_values, default=1.0) <= FALSE_CALLS:  # the correction does not lower a p-value
+        from scipy.stats import false_discovery_control  # the import takes a second
+
+        p_values = false_discovery_control(p_values).tolist()
+    return [_verdict(ratio, p_value) for ratio, p_value in zip(ratios, p_values, strict=True)]
+
+
+def _verdict(ratio: Ratio, p_value: float) -> Verdict:
+    if p_value <= FALSE_CALLS:
+        return Verdict.FASTER if ratio.log.mean > 0 else Verdict.SLOWER
+    return Verdict.UNDECIDED if ratio.log.half_width > MAX_WIDTH else Verdict.NO_DIFFERENCE
+
+
+def _pairs(cells: Sequence[tuple[CellResult, CellResult]]) -> list[Pair]:
+    ratios = [ratio_of(base, new) for base, new in cells]
+    pairs = []
+    for (base, new), ratio, verdict in zip(cells, ratios, verdicts(ratios), strict=True):
+        needed = None
+        if verdict is Verdict.UNDECIDED:
+            needed = runs_needed(ratio.log, ratio.runs, MAX_WIDTH)
+        pairs.append(Pair(base, new, ratio, verdict, needed))
+    return pairs
+
+
+def ratio_of(base: CellResult, new: CellResult) -> Ratio:
+    """Return how many times as fast *new* is as *base*, two measured cells.
+
+    The speeds are the figures of the table: work per second.  The values of the same slices of the
+    same rounds are pairs, measured within about a second, and a run counts as the mean of the
+    logarithms of their ratios.  Runs without a counterpart, such as those before the other cell
+    failed, are left out, because the machine may have been faster or slower meanwhile.
+
+    If fewer than :data:`MIN_RUNS` rounds have pairs, but more than those are common, or none is,
+    the ratio is not from pairs: a run counts as the mean of the logarithms of its values.  The
+    interval is unknown if one run of the command measured both cells, but in no common round.
+    """
+    of_base, of_new = _by_round(base), _by_round(new)
+    common = of_base.keys() & of_new.keys()
+    in_common = [(of_base[name], of_new[name]) for name in of_base if name in common]
+    pairs = list(filter(None, (_logs_of_pairs(*sides) for sides in in_common)))
+    paired = bool(pairs) and (len(pairs) >= MIN_RUNS or len(common) < MIN_RUNS)
+    runs = len(pairs)
+    if paired:
+        times = mean_of_runs(pairs)
+    else:
+        firsts, seconds = (
+            zip(*in_common, strict=True) if common else (of_base.values(), of_new.values())
+        )
+        times, runs = _mean_log(firsts) - _mean_log(seconds), min(len(firsts), len(seconds))
+        if not common and _commands(of_base) & _commands(of_new):
+            times = replace(times, df=0)
+    return Ratio(
+        replace(times, mean=times.mean + math.log(new.work / base.work)),
+        runs,
+        paired,
+        len(base.runs) + len(new.runs) - 2 * runs if common else 0,
+    )
+
+
+def rounds_needed(results: Mapping[str, CellResult], baseline: str | None, precision: float) -> int:
+    """Predict the number of rounds after which a row has a *precision*.
+
+    Then the figure of each contender has it, and so has its ratio to the contender that it is
+    compared with.  *results* are the measured cells of the row, by contender; *precision* is half
+    of the width of a confidence interval, as a fraction of the figure.  At a rate, the figures are
+    the median and the tail latencies that are shown, and a contender that cannot keep up has none.
+    """
+    shown = {name: _figures(result) for name, result in results.items()}
+    rounds = [
+        runs_needed(figure.relative, len(figure.runs), precision)
+        for figures in shown.values()
+        for figure in figures
+    ]
+    originals = {name: result.variant_of for name, result in results.items()}
+    for names in pairs_to_compare(originals, baseline):
+        for base, new in zip(*(shown[name] for name in names), strict=False):
+            ratio = ratio_of(base, new)
+            made = min(len(base.runs), len(new.runs))
+            rounds.append(made - ratio.runs + runs_needed(ratio.log, ratio.runs, precision))
+    return max(rounds, default=MIN_RUNS)
+
+
+_Round = Mapping[int, float]
+"""The values of a run by the number of their slices."""
+
+
+def _mean_log(rounds: Iterable[_Round]) -> Estimate:
+    return mean_of_runs([[math.log(value) for value in values.values()] for values in rounds])
+
+
+def _logs_of_pairs(base: _Round, new: _Round) -> list[float]:
+    return [math.log(base[number] / new[number]) for number in base if number in new]
+
+
+def _by_round(result: CellResult) -> Mapping[str, _Round]:
+    """Return the values by round, each run being a round of its own if none is known."""
+    runs = enumerate(result.runs)
+    return result.by_round or {f"{id(result)}-{n}": dict(enumerate(run.values)) for n, run in runs}
+
+
+def _commands(rounds: Iterable[str]) -> set[str]:
+    """Return the parts of rounds' names that stand for the runs of the command."""
+    return {name.rpartition("-")[0] for name in rounds}
+
+
+_FACTS = (
+    "durability", "durability_detail",
+    "environment", "hostname", "platform", "cpu_model_name", "cpu_count", "cpu_affinity",
+    "python_implementation", "python_version", "driver", "storage_classes", "sharing",
+    "corrections", "packed", "zapped", "servers_restarted", "uncleared_caches", "profiler",
+    "work_per_iteration", "unit",
+)  # fmt: skip
+"""The metadata that may explain a difference, besides versions and settings."""
+
+
+def _differing(pairs: Sequence[tuple[Mapping[str, str], Mapping[str, str]]]) -> list[str]:
+    """Return the names and both values of what differs; ``-`` stands for a missing value."""
+    names = dict.fromkeys(name for pair in pairs for side in pair for name in side)
+    differing = []
+    for name in names:
+        values = [
+            (base.get(name, "-"), new.get(name, "-"))
+            for base, new in pairs
+            if base.get(name) != new.get(name)
+        ]
+        if values:
+            base, new = (", ".join(dict.fromkeys(side)) for side in zip(*values, strict=True))
+            differing.append(f"{name}: {base} against {new}")
+    return differing
+
+
+def _facts(result: CellResult) -> dict[str, str]:
+    metadata = [run.get_metadata() for run in result.runs]
+    versions = sorted({key for keys in metadata for key in keys if key.startswith("version_")})
+    facts = {
+        name: dict.fromkeys(str(keys[name]) for keys in metadata if name in keys)
+        for name in [*_FACTS, *versions]
+    }
+    return {name: ", ".join(values) for name, values in facts.items() if values}

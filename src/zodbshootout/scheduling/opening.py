@@ -1,0 +1,169 @@
+"""Open every contender once, with the servers that it needs, before anything is measured."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+
+from zodbshootout.config.configuration import path_of
+from zodbshootout.contenders.contender import Contender
+from zodbshootout.contenders.making import Maker
+from zodbshootout.contenders.variants import Variants
+from zodbshootout.errors import UserError
+from zodbshootout.model.outcome import Failed, Failure, State
+from zodbshootout.model.specification import Storage
+from zodbshootout.model.storage_facts import Sharing, StorageInfo
+from zodbshootout.scheduling.plan import Plan
+from zodbshootout.scheduling.result_store import Observer
+from zodbshootout.servers.running import RunningServers
+from zodbshootout.workers.launch import ForkServer, ForkServers, TimeLimit
+
+PATIENCE = 5.0
+"""Seconds of opening a contender after which a message names it."""
+
+
+def open_all(
+    variants: Variants, plan: Plan, fork_servers: ForkServers, stack: ExitStack, observer: Observer
+) -> tuple[Plan, RunningServers, Mapping[str, Failure]]:
+    """Make environments, start servers, and open every contender once; *stack* stops the servers.
+
+    Return the plan with the opened contenders, the servers, and the failures of the other
+    contenders, by name.
+
+    :raises UserError: if the Python of an environment rejects a section
+    """
+    maker = Maker(variants.context.guardian, lambda line: observer.relay(variants.mask(line)))
+    interpreters, unavailable = variants.interpreters(
+        plan.contenders, maker, plan.cells[0].parameters.crew
+    )
+    measurable = [
+        replace(c, storage=replace(c.storage, interpreter=interpreters.get(c.name)))
+        for c in plan.measurable
+    ]
+    present = [contender for contender in measurable if contender.name not in unavailable]
+    _check_sections(present, fork_servers)
+    observer.note("starting servers")
+    clients = max(cell.parameters.crew.size for cell in plan.cells)
+    servers = variants.start_servers(stack, present, clients)
+    unavailable |= servers.absent
+    failures, opened = inspect_all(measurable, unavailable, fork_servers, observer)
+    contenders = [opened.get(contender.name, contender) for contender in plan.contenders]
+    return replace(plan, contenders=contenders), servers, failures
+
+
+def inspect_all(
+    contenders: Sequence[Contender],
+    unavailable: Mapping[str, str],
+    fork_servers: ForkServers,
+    observer: Observer,
+) -> tuple[dict[str, Failure], dict[str, Contender]]:
+    """Open every contender once, except *unavailable* ones; return failures and opened contenders.
+
+    The keys of all mappings are names of contenders; the values of *unavailable* are reasons.
+    """
+    failures = {name: Failure(reason) for name, reason in unavailable.items()}
+    opened: dict[str, Contender] = {}
+    for contender in contenders:
+        name = contender.name
+        if name in failures:
+            continue
+        observer.note(f"opening {name}")
+        with _message_if_slow(name, fork_servers.launcher.opening, observer):
+            answer = _inspect(contender, fork_servers)
+        if isinstance(answer, Failure):
+            failures[name] = answer
+        else:
+            opened[name] = contender.opened(answer)
+    return failures, opened
+
+
+def _check_sections(contenders: Sequence[Contender], fork_servers: ForkServers) -> None:
+    """Let the Python of each environment check its contenders' sections; open nothing."""
+    for contender in contenders:
+        section = contender.section
+        if not section.environment:
+            continue
+        try:
+            flaw = fork_servers.for_round(0).validate(contender.storage)
+        except Failed:
+            continue  # opening it fails in the same way, and fails this contender alone
+        if flaw is not None:
+            _, url, number = section.place(flaw.line)
+            where = f"{path_of(url)}:{number}" if flaw.line else str(path_of(url))
+            message = " ".join(flaw.message.split())
+            raise UserError(f"{where}: {message} (environment {section.environment})")
+
+
+@contextmanager
+def _message_if_slow(name: str, limit: TimeLimit, observer: Observer) -> Iterator[None]:
+    message = f"{name}: waiting for it to open, {limit.seconds:g} s at most ({limit.option})"
+    timer = threading.Timer(PATIENCE, observer.relay, [message])
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+_MISSING_DRIVER = (
+    "DriverNotAvailableError",
+    "DriverNotImportableError",
+    "NoDriversAvailableError",
+)
+"""Names of RelStorage's exceptions, which cannot be imported if it is not installed."""
+
+
+_NO_DRIVER = re.compile(r"(\w+Error): \1: Driver (?P<name>'[^']*') is not available")
+_AVAILABLE = re.compile(r"('[^']*') \(Module: [^;]*; Available: True\)")
+
+
+def _without_options(cause: str) -> str:
+    """Shorten the message about a missing driver, in which RelStorage describes all of them."""
+    missing = _NO_DRIVER.match(cause)
+    if missing is None:
+        return cause
+    there = ", ".join(_AVAILABLE.findall(cause))
+    advice = f"; there are {there}" if there else ""
+    return f"the driver {missing['name']} is not available{advice}"
+
+
+_EMPTY = (
+    "its database is empty, and it is read only; run the benchmark once on a contender that writes "
+    "to the same database"
+)
+
+
+def _inspect(contender: Contender, fork_servers: ForkServers) -> StorageInfo | Failure:
+    reason = contender.missing_server()
+    if reason is not None:
+        return Failure(reason)
+    try:
+        fork_server = fork_servers.for_round(0)
+    except Failed as error:
+        return error.failure
+    try:
+        info = fork_server.inspect(contender.storage)
+        if _is_in_memory(info, contender.storage, fork_server):
+            info = replace(info, sharing=Sharing.VOLATILE)
+    except Failed as error:
+        cause, detail = error.failure.cause, error.failure.detail
+        if contender.installation and cause.startswith(_MISSING_DRIVER):
+            return Failure(contender.installation, detail)
+        if cause.startswith("ReadOnlyError") or (
+            contender.info.read_only and cause.startswith("FileNotFoundError")
+        ):
+            return Failure(_EMPTY, detail, State.UNSUPPORTED)
+        advice = contender.advice_on(cause)
+        cause = _without_options(cause)
+        return Failure(f"cannot be opened: {cause}{f'; {advice}' if advice else ''}", detail)
+    # Only the Python of the environment has these modules for certain.
+    return replace(info, modules=()) if contender.environment else info
+
+
+def _is_in_memory(info: StorageInfo, storage: Storage, fork_server: ForkServer) -> bool:
+    """Return whether another process does not find the root object that one has created."""
+    return bool(info.new_root) and fork_server.inspect(storage).new_root not in {"", info.new_root}

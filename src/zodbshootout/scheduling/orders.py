@@ -1,0 +1,162 @@
+"""The tasks that workers get for a cell, and the metadata of its runs."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from zodbshootout.client.benchmarks import benchmarks
+from zodbshootout.client.benchmarks.benchmark import Benchmark
+from zodbshootout.client.data.objects import Item, content_size, record_size
+from zodbshootout.client.data.tree import Dataset
+from zodbshootout.client.masking import Mask
+from zodbshootout.client.preparation import Preparation
+from zodbshootout.crews.cluster import Cluster
+from zodbshootout.model.specification import Parameters, Specification
+from zodbshootout.model.storage_facts import Sharing
+from zodbshootout.results.cell import Cell
+from zodbshootout.results.result import file_name, varied_parameters
+from zodbshootout.scheduling.plan import Plan, RunOptions
+from zodbshootout.versions import installed_versions
+from zodbshootout.workers.summary import storable
+from zodbshootout.workers.worker import Measure
+
+ZAPPED_BEFORE = "add"
+"""With ``--zap``, contenders are zapped before each run of this benchmark."""
+
+_Key = tuple[str, Dataset | None, bool, Parameters]
+
+
+@dataclass
+class Tasks:
+    """Makes the tasks of a plan's cells, and remembers which databases are prepared."""
+
+    plan: Plan
+    options: RunOptions = field(default_factory=RunOptions)
+    cluster: Cluster | None = None
+    """The cluster whose hosts the clients are on; ``None`` if they are on this host."""
+    variables: Sequence[str] = ()
+    """The environment variables that clients on other hosts need."""
+    mask: Mask = field(default_factory=Mask)
+    """Hides secrets in the metadata."""
+    _filled: set[_Key] = field(init=False, default_factory=set)
+    _packed: set[str] = field(init=False, default_factory=set)
+
+    @property
+    def modules(self) -> list[str]:
+        """The modules that are imported when the contenders are opened."""
+        names = (name for contender in self.plan.contenders for name in contender.info.modules)
+        return list(dict.fromkeys(names))
+
+    def preparation(self, cell: Cell) -> Preparation | None:
+        """Return the task to prepare the database of a *cell*, ``None`` if there is nothing to do.
+
+        Data in memory are made later, by the process that measures.  With ``--zap``, a contender is
+        zapped before each run of ``add``: even if several contenders share a database, each of
+        their runs finds it empty.
+        """
+        if self.plan.contender(cell).info.sharing is Sharing.VOLATILE:
+            return None
+        zap = cell.benchmark == ZAPPED_BEFORE and cell.contender in self.options.zapped
+        pack = self.options.pack and cell.contender not in self._packed
+        benchmark = benchmarks()[cell.benchmark]
+        uses_data = benchmark.dataset or cell.parameters.min_objects or benchmark.writes
+        if not (zap or pack) and (not uses_data or _key(cell) in self._filled):
+            return None
+        may_write = cell.contender in {*self.options.zapped, *self.options.may_write}
+        return Preparation(self._specification(cell), zap, pack, may_write)
+
+    def prepared(self, cell: Cell, task: Preparation) -> None:
+        if task.zap:
+            self._filled.clear()  # other contenders may be the same database
+        self._filled.add(_key(cell))
+        if task.pack:
+            self._packed.add(cell.contender)
+
+    def measuring(self, cell: Cell, round_name: str, *, restarted: bool) -> Measure:
+        """Return the task to measure a cell in one run.
+
+        Runs with the same *round_name* are made in turn, slice by slice.
+        """
+        profile = None
+        if self.options.profiles is not None:
+            # A path that Python 3.13 has pickled cannot be loaded by an older one.
+            name = file_name(cell, varied_parameters(self.plan.cells))
+            profile = str(self.options.profiles / name)
+        precision = self.plan.effort.precision
+        target = {"precision": precision} if precision else {}
+        specification = self._specification(cell, run=secrets.token_hex(4))
+        return Measure(
+            specification,
+            {**self.metadata(cell, restarted=restarted), "round": round_name, **target},
+            self.options.leaks,
+            profile,
+            self.cluster,
+            self.variables,
+        )
+
+    def _specification(self, cell: Cell, run: str = "") -> Specification:
+        storage = self.plan.contender(cell).storage
+        workload = replace(cell.parameters.workload, run=run)
+        parameters = replace(cell.parameters, owner=cell.contender, workload=workload)
+        return Specification(storage, cell.benchmark, parameters)
+
+    def metadata(self, cell: Cell, *, restarted: bool) -> dict[str, str | int | float]:
+        """Return the metadata that is known before a run begins."""
+        contender, options = self.plan.contender(cell), self.options
+        info, benchmark = contender.info, benchmarks()[cell.benchmark]
+        environment = contender.environment
+        versions = {**installed_versions(["zodbshootout"]), **info.versions}
+        durability, durability_detail = info.promise
+        uncleared = ", ".join(contender.caches_left(restarted=restarted))
+        documents = {"settings": json.dumps(contender.settings)}
+        if contender.definitions:
+            documents["definitions"] = json.dumps(contender.definitions)
+        if contender.text:  # it has several lines, which pyperf's metadata cannot have
+            documents["configuration_text"] = json.dumps(contender.text)
+        return documents | storable(
+            {
+                **cell.metadata(),
+                "work_per_iteration": benchmark.work(cell.parameters),
+                "record_size_bytes": _record_size(cell, benchmark),
+                "profiler": "cprofile" if options.profiles else "none",
+                "servers_restarted": restarted,
+                **({"uncleared_caches": uncleared or "none"} if benchmark.cold else {}),
+                "configuration_hash": contender.fingerprint(),
+                **{f"version_{name}": version for name, version in versions.items()},
+                "driver": info.driver,
+                "durability": durability.value,
+                "durability_detail": durability_detail,
+                "sharing": info.sharing.value,
+                "server_place": info.server_place.value if info.server_place else "",
+                "stores_blobs": bool(info.stores_blobs),
+                "storage_classes": " over ".join(info.storage_classes),
+                "corrections": "; ".join(info.corrections),
+                "persistent_cache": info.persistent_cache,
+                **(info.python if environment else {}),
+                "environment": self.mask(environment.description) if environment else "",
+                "variant_of": contender.variant_of,
+                "packed": options.pack,
+                "zapped": contender.name in options.zapped,
+                "label": self.mask(options.label),
+                "command_line": shlex.join(["zodbshootout", *map(self.mask, options.arguments)]),
+            }
+        )
+
+
+def _key(cell: Cell) -> _Key:
+    # A database that may only be read must not be populated, so cells that read and cells that
+    # write are prepared separately.
+    benchmark = benchmarks()[cell.benchmark]
+    return cell.contender, benchmark.dataset, benchmark.writes, cell.parameters
+
+
+def _record_size(cell: Cell, benchmark: type[Benchmark]) -> int | str:
+    """Return the size (bytes) of an object's record, ``""`` if it does not hold the content."""
+    if cell.parameters.blobs or benchmark.counted != "objects":
+        return ""
+    kind = Item if benchmark.dataset is None else benchmark.dataset.kind
+    return record_size(content_size(cell.parameters.object_size, kind), kind)

@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from zodbshootout.client.database import prelude
+from zodbshootout.client.reachability import host_and_port
+from zodbshootout.config.configuration import ServerSection
+from zodbshootout.servers.address import is_loopback
+from zodbshootout.servers.server import Server, ServerContext
+
+_FILE = "zeo.conf"
+_CLIENT_IMPORT = "%import ZEO"
+"""The import of ZEO's client sections: their <ssl> clashes with the one that runzeo defines."""
+
+
+class ZEOServer(Server):
+    """ZEO's own ``runzeo`` around the storage in the section."""
+
+    own_settings = frozenset({"address", "pid_filename"})
+
+    def __init__(self, section: ServerSection, context: ServerContext) -> None:
+        super().__init__(section, context)
+        if not section.config.ssl and not is_loopback(self.host):
+            raise self.mistake(
+                f"with listen {self.host} everybody there could use it, so it needs ssl true"
+            )
+        if section.config.ssl and f"{self.name}_certificate" not in context.names:
+            raise self.mistake(
+                f"it has ssl, and no contender has an <ssl> with ${self.name}_certificate, "
+                f"${self.name}_key and ${self.name}_authority"
+            )
+
+    def prepare(self) -> None:
+        settings = {
+            "address": host_and_port(self.host, self.port),
+            "pid-filename": str(self.directory.path / "zeo.pid"),
+            **self.section.settings,
+        }
+        lines = (f"  {name} {text.replace('$', '$$')}\n" for name, text in settings.items())
+        text = self.section.text
+        imports = (line.text for line in text.imports if line.text != _CLIENT_IMPORT)
+        storage = "\n".join([*imports, text.storage])
+        self.directory.write(
+            _FILE,
+            f"{prelude(self.context.names)}"
+            f"<zeo>\n{''.join(lines)}{self._encryption()}</zeo>\n{storage}",
+        )
+
+    def _encryption(self) -> str:
+        if not self.section.config.ssl:
+            return ""
+        parts = {"certificate": "certificate", "key": "key", "authenticate": "authority"}
+        lines = (f"    {key} ${self.name}_{part}\n" for key, part in parts.items())
+        return f"  <ssl>\n{''.join(lines)}  </ssl>\n"
+
+    def command(self) -> Sequence[str]:
+        return [sys.executable, "-m", "ZEO.runzeo", "-C", str(self.directory.path / _FILE)]

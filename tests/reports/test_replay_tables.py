@@ -1,0 +1,132 @@
+"""The tables and the chart of replays."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hdrh.histogram import HdrHistogram
+from rich.console import Console
+
+from tests.results.test_verdicts import in_rounds
+from zodbshootout.model.specification import ReplayedWorkload
+from zodbshootout.reports import text
+from zodbshootout.reports.elements import Kind
+from zodbshootout.reports.headings import ResultSet
+from zodbshootout.reports.html import figures_of
+from zodbshootout.reports.sections import whole_report
+from zodbshootout.reports.tables import make_report
+from zodbshootout.results.cell import cell_of
+from zodbshootout.results.result import CellResult
+
+WORKLOAD = ReplayedWorkload(
+    name="main.workload", digest="12", transactions=200, connections=2, conflicts=50, retries=20,
+    path="/somewhere",
+)  # fmt: skip
+
+
+def encoded(microseconds: int) -> str:
+    histogram = HdrHistogram(1, 10**12, 3)
+    histogram.record_value(1000 * microseconds, 100)
+    return str(histogram.encode().decode())
+
+
+def result(contender: str, times: int = 1, **more: Any) -> CellResult:
+    """Return a result with the usual metadata of a replay, *times* times as slow."""
+    metadata = {
+        "iterations": 100,
+        **{f"{step}_ns": 100_000 * times * at for at, step in enumerate(
+            ("begin", "load", "store", "vote", "finish"), 1)},
+        "conflicts": 10 * times, "retries": 10 * times, "waits": 0, "extra_loads": 30,
+        "read_only_latency_histogram": encoded(50 * times),
+        **more,
+    }  # fmt: skip
+    made = in_rounds(contender, [[1e-3 * times] * 3] * 4, "replay", **metadata)
+    parameters = replace(made.cell.parameters, workload=WORKLOAD)
+    return replace(made, cell=replace(made.cell, parameters=parameters))
+
+
+def printed(*results: CellResult) -> str:
+    file = io.StringIO()
+    text.write(make_report([ResultSet(results)]), Console(file=file, width=100))
+    return file.getvalue()
+
+
+def test_tables_show_step_times_latencies_and_recorded_and_measured_events() -> None:
+    tables = make_report([ResultSet([result("a"), result("b", 2)])]).tables
+    _, steps, latencies, events = tables
+    figures = {row.title: [entry.value for entry in row.entries] for row in steps.rows}
+    assert list(figures) == ["begin", "load", "store", "vote", "finish"]
+    for microseconds, pair in enumerate(figures.values(), 1):
+        assert pair == pytest.approx([microseconds * 1e-6, 2 * microseconds * 1e-6])
+    assert [row.title for row in latencies.rows] == [
+        "read-only, p50", "read-only, p90", "read-only, p99",
+    ]  # fmt: skip
+    (first, *_) = latencies.rows
+    assert [entry.value for entry in first.entries] == pytest.approx([50e-6, 100e-6], rel=0.01)
+    assert events.columns == ["recorded", "a", "b"]
+    assert [(row.title, *(entry.text for entry in row.entries)) for row in events.rows] == [
+        ("conflicts", "0.25", "0.1", "0.2"),
+        ("attempts repeated", "0.1", "0.1", "0.2"),
+        ("loads of what was invalidated", "-", "0.3", "0.3"),
+    ]
+
+
+def test_a_note_warns_that_a_replay_at_full_speed_has_other_conflicts() -> None:
+    note = "replay: as fast as possible, so the conflicts are not those of the application"
+    assert note in printed(result("a"))
+    assert note not in printed(result("a", conflicts=0))
+
+
+def test_a_replay_at_a_multiple_of_the_recorded_speed_shows_its_mean_latency() -> None:
+    base = result("a")
+    paced = replace(base.cell.parameters, workload=replace(WORKLOAD, speed=2.0))
+    text = printed(replace(base, cell=replace(base.cell, parameters=paced)))
+    assert "Mean latency at 2 times the recorded speed (less is better): 2 threads" in text
+    assert "1.00 ms" in text
+    assert "as fast as possible" not in text
+
+
+def test_a_replay_without_conflicts_and_retries_has_no_table_of_events() -> None:
+    calm = result("a", conflicts=0, retries=0, extra_loads=0)
+    without_events = replace(WORKLOAD, conflicts=0, retries=0)
+    parameters = replace(calm.cell.parameters, workload=without_events)
+    calm = replace(calm, cell=replace(calm.cell, parameters=parameters))
+    assert "Events" not in printed(calm)
+    assert "main.workload" in printed(calm)
+
+
+def test_the_steps_of_each_contender_are_drawn_as_a_stack() -> None:
+    report = whole_report([ResultSet([result("a"), result("b", 2)])])
+    (chart,) = [chart for chart in report.all_charts() if chart.kind is Kind.STACKS]
+    assert [point.part for point in chart.of("b")] == ["begin", "load", "store", "vote", "finish"]
+    assert "b begin 2.00 us, load 4.00 us" in chart.summary()
+
+
+def test_the_figures_of_a_stack_have_the_names_of_their_steps() -> None:
+    report = whole_report([ResultSet([result("a"), result("b", 2)])])
+    (chart,) = [chart for chart in report.all_charts() if chart.kind is Kind.STACKS]
+    headings, *rows = figures_of(chart).lines()
+    assert headings == ["Contender", "step", "figure"]
+    assert rows[0] == ["a", "begin", "1.00 us"]
+    assert rows[-1] == ["b", "finish", "10.0 us"]
+
+
+def test_the_cell_metadata_of_a_replay_name_its_workload_but_not_the_path() -> None:
+    metadata = result("a").cell.metadata()
+    assert metadata["workload"] == "main.workload"
+    assert "/somewhere" not in json.dumps(metadata)
+    assert cell_of(metadata) == result("a").cell
+    assert "workload" not in json.dumps(in_rounds("a", [[1.0]], "add").cell.metadata())
+
+
+def test_step_times_and_events_are_averages_that_include_uncounted_iterations() -> None:
+    alone, ahead = result("a"), result("b", iterations=80, iterations_uncounted=20)
+    _, steps, _, events = make_report([ResultSet([alone, ahead])]).tables
+    for row in steps.rows:
+        first, second = (entry.value for entry in row.entries)
+        assert first == second, row.title
+    assert {row.entries[2].text for row in events.rows} == {"0.1", "0.3"}

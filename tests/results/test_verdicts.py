@@ -1,0 +1,192 @@
+"""The choice of cells to compare, the comparison itself, and its verdicts."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from tests.runs import cell, failed, measured, run
+from zodbshootout.errors import UserError
+from zodbshootout.model.specification import CrewShape
+from zodbshootout.results.result import CellResult
+from zodbshootout.results.verdicts import Verdict, compare, ratio_of
+
+
+def in_rounds(
+    contender: str, rounds: Sequence[Sequence[float]], benchmark: str = "add", **more: Any
+) -> CellResult:
+    """Return a result whose runs were made in rounds numbered from 0, with slices in order."""
+    result = CellResult(cell(benchmark, contender))
+    for number, values in enumerate(rounds):
+        slices = " ".join(map(str, range(len(values))))
+        result = result.with_run(run(*values, round=f"r-{number}", slices=slices, **more))
+    return result
+
+
+def noisy(seed: int, slower: float = 1.0, runs: int = 6, noise: float = 0.01) -> list[list[float]]:
+    """Return values of runs on a machine that is half as fast in some rounds as in others."""
+    chance, machine = random.Random(seed), random.Random(0)
+    return [
+        [speed * slower * math.exp(chance.gauss(0, noise)) for _ in range(10)]
+        for speed in (machine.choice([1.0, 2.0]) for _ in range(runs))
+    ]
+
+
+def test_values_of_the_same_slices_are_paired_and_machine_noise_cancels_out() -> None:
+    ratio = ratio_of(in_rounds("a", noisy(1)), in_rounds("b", noisy(2, slower=1.05)))
+    assert ratio.paired
+    assert ratio.value == pytest.approx(1 / 1.05, rel=0.01)
+    low, high = ratio.interval
+    assert 0.93 < low < high < 0.97
+
+
+def test_runs_without_rounds_are_unpaired_and_include_machine_noise() -> None:
+    base, new = (measured(cell("add", "a"), *noisy(seed)) for seed in (1, 2))
+    ratio = ratio_of(base, new)
+    assert not ratio.paired
+    low, high = ratio.interval
+    assert low < 0.8
+    assert high > 1.2
+
+
+def test_only_slices_with_the_same_number_are_paired() -> None:
+    whole = in_rounds("a", [[1.0, 100.0, 1.0]] * 2)
+    part = CellResult(cell("add", "b"))
+    for number in range(2):
+        part = part.with_run(run(2.0, 2.0, round=f"r-{number}", slices="0 2"))
+    assert ratio_of(whole, part).value == pytest.approx(0.5)
+
+
+def test_all_runs_have_equal_weight_whatever_their_number_of_values() -> None:
+    base = in_rounds("a", [[1.0] * 100, [1.0]])
+    new = in_rounds("b", [[1.0] * 100, [4.0]])
+    assert ratio_of(base, new).value == pytest.approx(1 / 2)
+
+
+def test_a_verdict_is_faster_or_slower_only_if_the_difference_is_significant() -> None:
+    base = in_rounds("a", noisy(1))
+    (pair,) = compare([base], [in_rounds("b", noisy(2, slower=1.05))], across=True).pairs
+    assert pair.verdict is Verdict.SLOWER
+    (pair,) = compare([in_rounds("b", noisy(2, slower=1.05))], [base], across=True).pairs
+    assert pair.verdict is Verdict.FASTER
+    (pair,) = compare([base], [in_rounds("b", noisy(3))], across=True).pairs
+    assert pair.verdict is Verdict.NO_DIFFERENCE
+
+
+def test_an_undecided_comparison_says_how_many_runs_it_needs() -> None:
+    base, new = (measured(cell("add", "a"), *noisy(seed)) for seed in (1, 2))
+    (pair,) = compare([base], [new]).pairs
+    assert pair.verdict is Verdict.UNDECIDED
+    assert pair.runs_needed is not None
+    assert pair.runs_needed > 20
+    (pair,) = compare(
+        [measured(cell("add", "a"), [1.0])], [measured(cell("add", "a"), [2.0])]
+    ).pairs
+    assert (pair.verdict, pair.runs_needed) == (Verdict.UNDECIDED, 3)
+
+
+def test_a_difference_that_is_significant_alone_may_not_be_among_many() -> None:
+    def side(contender: str, slower: float) -> list[CellResult]:
+        return [in_rounds(contender, [[slower], [slower * 1.01], [slower * 1.02], [slower]])]
+
+    base, new = side("a", 1.0), side("b", 1.02)
+    new[0] = in_rounds("b", [[1.02], [1.023], [1.048], [1.015]])
+    alone = compare(base, new, across=True).pairs[0]
+    assert alone.speed.log.p_value == pytest.approx(0.00985, abs=0.0001)
+    assert alone.verdict is Verdict.SLOWER
+    others = [
+        in_rounds("x", [[1.0], [1.1], [0.9], [1.0]], benchmark)
+        for benchmark in ("update", "cold", "hot")
+    ]
+    more = [
+        in_rounds("x", [[1.1], [1.0], [1.0], [0.9]], benchmark)
+        for benchmark in ("update", "cold", "hot")
+    ]
+    among = compare([*base, *others], [*new, *more], across=True).pairs[0]
+    assert among.verdict is Verdict.NO_DIFFERENCE
+
+
+def test_a_gate_fails_only_if_the_whole_interval_exceeds_the_limit() -> None:
+    base = in_rounds("a", noisy(1))
+    (pair,) = compare([base], [in_rounds("b", noisy(2, slower=1.10))], across=True).pairs
+    assert pair.slower_than(0.05)
+    assert not pair.slower_than(0.10)
+    (pair,) = compare([in_rounds("b", noisy(2, slower=1.10))], [base], across=True).pairs
+    assert not pair.slower_than(0.01)
+
+
+def test_cells_measured_on_only_one_side_are_listed() -> None:
+    base = [measured(cell("add", "a"), [1.0]), measured(cell("hot", "a"), [1.0])]
+    new = [measured(cell("add", "a"), [1.0]), failed(cell("hot", "a"), "broken")]
+    comparison = compare(base, new)
+    assert [pair.base.cell.benchmark for pair in comparison.pairs] == ["add"]
+    assert [result.cell.benchmark for result in comparison.only_base] == ["hot"]
+    assert comparison.only_new == []
+
+
+def test_cells_with_different_parameters_are_compared_only_if_those_are_ignored() -> None:
+    base = [measured(cell("add", "a", objects=100), [1.0], [1.0])]
+    new = [measured(cell("add", "a", objects=1000), [5.0], [5.0])]
+    assert compare(base, new).pairs == []
+    (pair,) = compare(base, new, ["objects"]).pairs
+    # Ten times as many objects take five times as long.
+    assert pair.speed.value == pytest.approx(2.0)
+
+
+def test_compare_refuses_cells_that_ignored_parameters_make_ambiguous() -> None:
+    several = [measured(cell("add", "a", objects=count), [1.0]) for count in (10, 100)]
+    with pytest.raises(UserError, match=r"a: add 10x300B .*, a: add 100x300B"):
+        compare(several, several, ["objects"])
+
+
+def test_the_geometric_mean_covers_all_ratios_of_three_or_more_runs() -> None:
+    base = [in_rounds("a", [[1.0]] * 3), in_rounds("a", [[1.0]] * 3, "hot")]
+    new = [in_rounds("b", [[0.5]] * 3), in_rounds("b", [[8.0]] * 3, "hot")]
+    mean = compare(base, new, across=True).mean
+    assert mean is not None
+    assert mean.value == pytest.approx(0.5)
+    assert compare(base, [], across=True).mean is None
+    few = [in_rounds("b", [[0.5]] * 2), in_rounds("b", [[8.0]] * 3, "hot")]
+    mean = compare(base, few, across=True).mean
+    assert mean is not None
+    assert mean.value == pytest.approx(0.125)
+    assert compare(base, few[:1], across=True).mean is None
+
+
+def test_each_difference_of_versions_and_settings_is_listed_once() -> None:
+    def with_version(version: str, setting: str) -> list[CellResult]:
+        settings = json.dumps({"a": "1", "b": setting})
+        metadata = {"version_ZEO": version, "driver": "x", "settings": settings}
+        return [measured(cell(name, "a"), [1.0], [1.0], **metadata) for name in ("add", "hot")]
+
+    differences = compare(with_version("6.1", "no"), with_version("6.2", "yes")).differences
+    assert differences == ["version_ZEO: 6.1 against 6.2", "b: no against yes"]
+
+
+def test_another_durability_is_the_first_difference() -> None:
+    def with_metadata(**metadata: str) -> list[CellResult]:
+        return [measured(cell("add", "a"), [1.0], [1.0], **metadata)]
+
+    full = {"durability": "synced", "durability_detail": "synchronous FULL"}
+    base = with_metadata(driver="x", hostname="a", **full)
+    lost = {"durability": "may lose the last commits", "durability_detail": "synchronous NORMAL"}
+    new = with_metadata(driver="y", hostname="b", **lost)
+    assert compare(base, new).differences == [
+        "durability: synced against may lose the last commits",
+        "durability_detail: synchronous FULL against synchronous NORMAL",
+        "hostname: a against b",
+        "driver: x against y",
+    ]
+
+
+def test_crews_of_different_shapes_are_compared_only_if_the_shape_is_ignored() -> None:
+    base = [measured(cell("add", "a"), [1.0], [1.0])]
+    alone = base[0].cell.parameters.__class__(CrewShape(1))
+    new = CellResult(base[0].cell.__class__("add", "a", alone)).with_run(run(1.0))
+    assert compare(base, [new]).pairs == []
+    assert len(compare(base, [new], ["concurrency", "threads"]).pairs) == 1

@@ -1,0 +1,191 @@
+"""The inspection of every contender by fake fork servers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import repeat
+from typing import Any
+
+import pytest
+
+from tests.runs import contender
+from zodbshootout.cli.launcher import _relay
+from zodbshootout.cli.options import parse
+from zodbshootout.client.masking import Mask
+from zodbshootout.client.reachability import Requirement
+from zodbshootout.model.outcome import Failed, Failure, State
+from zodbshootout.model.specification import Storage
+from zodbshootout.model.storage_facts import Advice, Sharing, StorageInfo
+from zodbshootout.scheduling.opening import inspect_all
+from zodbshootout.scheduling.result_store import Observer
+from zodbshootout.workers.launch import TimeLimit
+from zodbshootout.workers.worker import LEAKS_PREFIX
+
+INFO = StorageInfo("SomeStorage", driver="some driver")
+OPENING = TimeLimit(60.0, "--open-timeout")
+
+
+@dataclass
+class FakeForkServers:
+    """Fork servers that open nothing; they return INFO or fail with one of *failures*."""
+
+    failures: Mapping[str, Failure] = field(default_factory=dict)
+    """The failures, by the text of the section, which is the name of the contender."""
+    cannot_start: Failure | None = None
+    opening: TimeLimit = OPENING
+    inspected: list[str] = field(default_factory=list)
+    roots: Iterator[str] = field(default_factory=lambda: repeat(""))
+    """The serials of the roots that the storages have, one after the other."""
+
+    @property
+    def launcher(self) -> FakeForkServers:
+        return self
+
+    def for_round(self, number: int) -> FakeForkServers:
+        assert number == 0
+        if self.cannot_start is not None:
+            raise Failed(self.cannot_start)
+        return self
+
+    def inspect(self, storage: Storage) -> StorageInfo:
+        self.inspected.append(storage.section)
+        if storage.section in self.failures:
+            raise Failed(self.failures[storage.section])
+        return replace(INFO, new_root=next(self.roots))
+
+
+def inspect_with(
+    fork_servers: FakeForkServers, *contenders: Any, unavailable: Mapping[str, str] | None = None
+) -> tuple[dict[str, str], dict[str, StorageInfo]]:
+    """Return the reasons of contenders that cannot be opened, and the infos of the others."""
+    given: Any = fork_servers
+    failures, opened = inspect_all(contenders, unavailable or {}, given, Observer())
+    infos = {name: contender.info for name, contender in opened.items()}
+    return {name: failure.cause for name, failure in failures.items()}, infos
+
+
+def test_every_contender_is_opened_once_and_a_failure_stops_no_other() -> None:
+    fork_servers = FakeForkServers({"b": Failure("OSError: no", "Traceback")})
+    failures, info = inspect_with(fork_servers, *map(contender, "abc"))
+    assert fork_servers.inspected == ["a", "b", "c"]
+    assert failures == {"b": "cannot be opened: OSError: no"}
+    assert info == {"a": INFO, "c": INFO}
+
+
+@pytest.mark.parametrize(
+    ("roots", "in_memory"),
+    [([""], False), (["1", "1"], False), (["1", ""], False), (["1", "2"], True)],
+)
+def test_a_storage_that_has_a_new_root_in_each_process_is_in_memory(
+    roots: Sequence[str], in_memory: bool
+) -> None:
+    fork_servers: Any = FakeForkServers(roots=iter(roots))
+    _, opened = inspect_all([contender("a")], {}, fork_servers, Observer())
+    assert fork_servers.inspected == ["a"] * len(roots)
+    assert opened["a"].info.sharing is (Sharing.VOLATILE if in_memory else Sharing.CONCURRENT)
+    assert opened["a"].storage.in_memory is in_memory
+
+
+def test_a_contender_without_its_server_is_not_opened() -> None:
+    fork_servers = FakeForkServers()
+    failures, info = inspect_with(
+        fork_servers, *map(contender, "ab"), unavailable={"a": "server x ended"}
+    )
+    assert fork_servers.inspected == ["b"]
+    assert failures == {"a": "server x ended"}
+    assert set(info) == {"b"}
+
+
+def test_a_missing_server_is_reported_with_the_command_to_type() -> None:
+    fork_servers = FakeForkServers()
+    needy = replace(contender("a"), requirements=(Requirement((("localhost", 1),), "start it"),))
+    assert inspect_with(fork_servers, needy) == ({"a": "start it"}, {})
+    assert fork_servers.inspected == []
+
+
+def test_a_missing_driver_is_reported_with_the_command_to_type() -> None:
+    fork_servers = FakeForkServers(
+        {"a": Failure("DriverNotAvailableError: none of"), "b": Failure("OSError: no")}
+    )
+    needy = [replace(contender(name), installation="install it: pip") for name in "ab"]
+    failures, _ = inspect_with(fork_servers, *needy)
+    assert failures == {"a": "install it: pip", "b": "cannot be opened: OSError: no"}
+
+
+def test_the_drivers_that_are_available_are_named_in_brief() -> None:
+    options = " ".join(f"{name!r} (Module: 'a'; Available: {{}})" for name in ("A", "B C", "D"))
+    unknown = "UnknownDriverError: UnknownDriverError: Driver 'x' is not available"
+    missing = "DriverNotAvailableError: DriverNotAvailableError: Driver 'D' is not available."
+    fork_servers = FakeForkServers(
+        {
+            "a": Failure(f"{unknown} (reason={{}}). Options: {options.format(True, True, True)}"),
+            "b": Failure(f"{missing} Options: {options.format(True, True, False)}"),
+            "c": Failure(unknown),
+        }
+    )
+    failures, _ = inspect_with(fork_servers, *map(contender, "abc"))
+    assert failures == {
+        "a": "cannot be opened: the driver 'x' is not available; there are 'A', 'B C', 'D'",
+        "b": "cannot be opened: the driver 'D' is not available; there are 'A', 'B C'",
+        "c": "cannot be opened: the driver 'x' is not available",
+    }
+
+
+def test_a_failure_ends_with_the_advice_for_it() -> None:
+    fork_servers = FakeForkServers({"a": Failure("(3780, 'constraint')")})
+    advised = replace(contender("a"), advice=(Advice("3780", "write something else"),))
+    failures, _ = inspect_with(fork_servers, advised)
+    assert failures == {"a": "cannot be opened: (3780, 'constraint'); write something else"}
+
+
+def test_an_empty_database_that_is_read_only_has_to_be_written_to_first() -> None:
+    missing = Failure("FileNotFoundError: [Errno 2] No such file", "Traceback")
+    causes = {"a": Failure("ReadOnlyError", "Traceback"), "b": missing, "c": missing}
+    reads = replace(contender("b"), info=StorageInfo(read_only=True))
+    fork_servers: Any = FakeForkServers(causes)
+    contenders = [contender("a"), reads, contender("c")]
+    failures, _ = inspect_all(contenders, {}, fork_servers, Observer())
+    empty = Failure(
+        "its database is empty, and it is read only; run the benchmark once on a contender that "
+        "writes to the same database",
+        "Traceback",
+        State.UNSUPPORTED,
+    )
+    assert (failures["a"], failures["b"]) == (empty, empty)
+    assert failures["c"].cause.startswith("cannot be opened: FileNotFoundError")
+
+
+def test_no_contender_can_be_opened_if_no_fork_server_starts() -> None:
+    fork_servers = FakeForkServers(cannot_start=Failure("no worker can be started: no memory"))
+    failures, info = inspect_with(
+        fork_servers, *map(contender, "ab"), unavailable={"a": "server x ended"}
+    )
+    assert failures == {"a": "server x ended", "b": "no worker can be started: no memory"}
+    assert info == {}
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ([], ["leak: 5 more"]),
+        (["-v"], ["leak: 5 more", "a storage's own words, ***"]),
+        (["--log"], ["leak: 5 more", "a storage's own words, ***"]),
+    ],
+)
+def test_no_option_relays_the_lines_that_pyperf_prints_in_each_worker(
+    words: list[str], expected: list[str]
+) -> None:
+    shown: list[str] = []
+
+    class Recording(Observer):
+        def relay(self, line: str) -> None:
+            shown.append(line)
+
+    relay = _relay(parse(words), Recording(), Mask(["geheim"]))
+    for line in (
+        f"{LEAKS_PREFIX}5 more", "", "add: Mean +- std dev: 738 us +- 16 us",
+        "a storage's own words, geheim",
+    ):  # fmt: skip
+        relay(line)
+    assert shown == [line.replace("leak: ", LEAKS_PREFIX) for line in expected]

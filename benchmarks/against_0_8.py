@@ -23,7 +23,8 @@ from benchmarks import share
 from benchmarks.contenders import IMPORTS
 from benchmarks.figure import Figure, NotMeasured, at_most, info
 from zodbshootout.client.database import prelude
-from zodbshootout.config.configuration import Source, parse
+from zodbshootout.config.configuration import parse
+from zodbshootout.config.source import Source
 from zodbshootout.guardian import Guardian
 from zodbshootout.servers.address import given_names
 from zodbshootout.servers.running import RunningServers

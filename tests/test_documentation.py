@@ -19,7 +19,8 @@ import ZConfig
 
 from zodbshootout.cli import options
 from zodbshootout.cli.main import command_in, parser_of
-from zodbshootout.config.configuration import Source, parse
+from zodbshootout.config.configuration import parse
+from zodbshootout.config.source import Source
 from zodbshootout.contenders.contender import contenders_of
 from zodbshootout.guardian import Guardian
 from zodbshootout.servers.address import given_names

@@ -18,8 +18,7 @@ from docutils.core import publish_doctree
 from tests.reports.swept import swept
 from zodbshootout.cli import options
 from zodbshootout.client.benchmarks import benchmarks
-from zodbshootout.config.configuration import read_source
-from zodbshootout.config.statements import Kind
+from zodbshootout.config.source import read_source
 from zodbshootout.reports import drawing
 from zodbshootout.results.files import ResultFiles
 
@@ -45,8 +44,8 @@ def test_every_command_line_covers_its_published_figures(
 ) -> None:
     monkeypatch.chdir(ROOT)
     arguments = options.parse(run.command.split()[1:])
-    statements = read_source(arguments.path).statements
-    contenders = {one.value for one in statements if (one.kind, one.key) == (Kind.SECTION, "zodb")}
+    sections = read_source(arguments.path).tree.root.sections
+    contenders = {section.name for section in sections if section.type == "zodb"}
     sweep = {
         (parameters.crew.size, parameters.objects, parameters.object_size)
         for parameters in arguments.sweep.parameters()

@@ -6,13 +6,8 @@ from pathlib import Path
 import pytest
 
 from zodbshootout.client.database import Database, open_db
-from zodbshootout.config.configuration import (
-    EMBEDDED,
-    Configuration,
-    Source,
-    parse,
-    read_source,
-)
+from zodbshootout.config.configuration import EMBEDDED, Configuration, parse
+from zodbshootout.config.source import Source, read_source
 from zodbshootout.contenders.contender import Contender, contenders_of
 from zodbshootout.errors import UserError
 from zodbshootout.model.storage_facts import Durability, Sharing
@@ -32,7 +27,7 @@ def contenders(text: str, tmp_path: Path, **names: str) -> list[Contender]:
 
 def test_the_embedded_default_has_four_contenders_and_a_server(tmp_path: Path) -> None:
     source = read_source(EMBEDDED)
-    assert source.server_names == ("main",)
+    assert [section.name for section in source.servers] == ["main"]
     configuration = parsed(source.text, tmp_path, main="127.0.0.1:1")
     assert [
         (contender.name, contender.info.sharing) for contender in contenders_of(configuration)
@@ -66,7 +61,7 @@ def test_every_sample_can_be_read(
     with given_names(source, tmp_path) as names:
         all_contenders = contenders_of(parse(source, names))
     assert len(all_contenders) >= 2
-    for server in source.server_names:
+    for server in (section.name for section in source.servers):
         assert any(server in contender.servers for contender in all_contenders)
     assert not any(
         "sesame" in text for contender in all_contenders for text in contender.settings.values()
@@ -495,7 +490,7 @@ def test_a_file_has_the_servers_and_variables_of_its_included_files(
     )
     source = read_source(path)
     assert source.text == path.read_text()
-    assert set(source.server_names) == {"one", "two"}
+    assert {section.name for section in source.servers} == {"one", "two"}
     assert source.environment_names == {"CACHE"}
 
 
@@ -533,7 +528,7 @@ def test_the_names_of_an_included_server_are_defined(tmp_path: Path) -> None:
 
 def test_a_file_that_includes_itself_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.conf").write_text("%include x.conf\n")
-    with pytest.raises(UserError, match=r"x\.conf: it includes itself"):
+    with pytest.raises(UserError, match=r"x\.conf:1: it includes itself"):
         parse(read_source(tmp_path / "x.conf"), {})
 
 

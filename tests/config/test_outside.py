@@ -6,14 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from zodbshootout.config.configuration import (
-    Configuration,
-    Source,
-    parse,
-    path_of,
-    read_source,
-)
-from zodbshootout.config.loader import SectionText
+from zodbshootout.config.configuration import Configuration, parse
+from zodbshootout.config.source import Source, read_source
+from zodbshootout.config.tree import Section, path_of
 from zodbshootout.contenders.contender import contenders_of
 from zodbshootout.errors import UserError
 
@@ -30,7 +25,7 @@ def read(text: str) -> Configuration:
     return parse(Source(Path("x.conf"), text), NAMES)
 
 
-def outside_of(configuration: Configuration) -> list[SectionText]:
+def outside_of(configuration: Configuration) -> list[Section]:
     """Return the texts of the sections that another Python reads."""
     return [text for text, section in configuration.contenders if section is None]
 
@@ -58,7 +53,7 @@ def test_imports_inside_a_section_for_another_python_are_among_its_imports() -> 
         "<zodb_db two>\nenvironment old\nmount-point /\n<mappingstorage/>\n</zodb_db>\n"
     )
     one, two = outside_of(configuration)
-    assert [line.text for line in one.imports] == ["%import relstorage"]
+    assert [item.line.text for item in one.all_imports] == ["%import relstorage"]
     assert [line.text for line in two.lines] == [
         "<zodb two>", "<mappingstorage>", "</mappingstorage>", "</zodb>",
     ]  # fmt: skip
@@ -70,10 +65,10 @@ def test_each_line_of_a_section_is_traced_to_its_line_in_the_file() -> None:
     )
     text = f"%import newt.db\n%define base $scratch/data\n{ENVIRONMENT}{SECTION}".splitlines()
     for number, line in enumerate(outside.whole.splitlines(), 1):
-        _, url, place = outside.place(number)
-        assert path_of(url) == Path("x.conf").absolute()
+        place = outside.line(number)
+        assert path_of(place.url) == Path("x.conf").absolute()
         if "$" not in line:
-            assert text[place - 1].strip().lower() == line
+            assert text[place.number - 1].strip().lower() == line
 
 
 def test_a_section_of_an_included_file_is_traced_to_that_file(tmp_path: Path) -> None:
@@ -83,8 +78,7 @@ def test_a_section_of_an_included_file_is_traced_to_that_file(tmp_path: Path) ->
     )
     configuration = parse(read_source(tmp_path / "x.conf"), NAMES)
     (outside,) = outside_of(configuration)
-    _, url, line = outside.place(1)
-    assert (path_of(url), line) == (tmp_path / "more.conf", 3)
+    assert str(outside.line(1)) == f"{tmp_path / 'more.conf'}:3"
 
 
 def test_contenders_keep_the_order_and_the_settings_of_the_file() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from zodbshootout.client.masking import Mask
 from zodbshootout.config.secrets import SECRET_KEY, of_argument, of_configuration, of_dsn, of_uri
-from zodbshootout.config.statements import statements_of
+from zodbshootout.config.tree import read_tree
 
 PRINTABLE = [chr(code) for code in range(0x20, 0x7F)]
 PASSWORDS = st.text(PRINTABLE, min_size=6, max_size=20).filter(lambda text: text == text.strip())
@@ -19,7 +19,7 @@ PASSWORDS = st.text(PRINTABLE, min_size=6, max_size=20).filter(lambda text: text
 
 def secrets_of(text: str, **names: str) -> set[str]:
     """Return the secrets in a configuration, without those of the environment."""
-    return of_configuration(statements_of(text, Path("x.conf")), names, {})
+    return of_configuration(read_tree(text, Path("x.conf")).keys, names, {})
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,8 @@ import pytest
 import zodburi
 
 from zodbshootout.client.database import Database, open_db
-from zodbshootout.config.configuration import Source, parse
+from zodbshootout.config.configuration import parse
+from zodbshootout.config.source import Source
 from zodbshootout.config.uri import is_uri, schemes, source_of
 from zodbshootout.contenders.contender import Contender, contenders_of
 from zodbshootout.errors import UserError

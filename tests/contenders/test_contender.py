@@ -8,7 +8,8 @@ from unittest import mock
 
 import pytest
 
-from zodbshootout.config.configuration import Source, parse
+from zodbshootout.config.configuration import parse
+from zodbshootout.config.source import Source
 from zodbshootout.contenders.contender import Contender, contenders_of
 from zodbshootout.model.specification import Storage
 from zodbshootout.model.storage_facts import Sharing, StorageInfo, server_cache

@@ -15,7 +15,8 @@ from ZODB.MappingStorage import MappingStorage
 
 from zodbshootout.client.database import open_db
 from zodbshootout.client.storage_types import sharing_of
-from zodbshootout.config.configuration import EMBEDDED, Source, parse, read_source
+from zodbshootout.config.configuration import EMBEDDED, parse
+from zodbshootout.config.source import Source, read_source
 from zodbshootout.contenders.contender import Contender, contenders_of
 from zodbshootout.model.specification import ClientKind, CrewShape, Parameters, Storage
 from zodbshootout.model.storage_facts import Limit, Sharing, StorageInfo

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from zodbshootout.config.configuration import Source, parse
+from zodbshootout.config.configuration import parse
+from zodbshootout.config.source import Source
 from zodbshootout.contenders.contender import Contender, contenders_of
 from zodbshootout.errors import UserError
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from zodbshootout.client.storage_types.zeo import BEHIND_SERVER
-from zodbshootout.config.configuration import Source, parse
+from zodbshootout.config.configuration import parse
+from zodbshootout.config.source import Source
 from zodbshootout.contenders.contender import contenders_of
 from zodbshootout.contenders.variants import check_servers_can_restart
 from zodbshootout.errors import UserError

@@ -14,8 +14,8 @@ from tests.runs import plan_of
 from tests.secret_ways import IMPORT, PLACES, SPELLINGS, WAYS, Files, Way, leaks
 from zodbshootout.cli.options import parse
 from zodbshootout.client.masking import Mask
-from zodbshootout.config.configuration import read_source
 from zodbshootout.config.secrets import of_argument
+from zodbshootout.config.source import read_source
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.contenders.variants import read_variants
 from zodbshootout.guardian import Guardian

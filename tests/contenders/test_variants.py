@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from zodbshootout.client.masking import Mask
-from zodbshootout.config.configuration import Source
 from zodbshootout.config.pythons import Environment
+from zodbshootout.config.source import Source
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.contenders.selection import only_clients_in_environments
 from zodbshootout.contenders.variants import VariantOptions, Variants, read_variants

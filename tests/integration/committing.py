@@ -15,7 +15,8 @@ from pathlib import Path
 
 from zodbshootout.client.database import Database
 from zodbshootout.client.preparation import inspect
-from zodbshootout.config.configuration import parse, read_source
+from zodbshootout.config.configuration import parse
+from zodbshootout.config.source import read_source
 from zodbshootout.contenders.contender import contenders_of
 from zodbshootout.guardian import Guardian
 from zodbshootout.model.specification import Storage

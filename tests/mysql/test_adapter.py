@@ -10,7 +10,8 @@ from relstorage.options import Options
 
 from tests.mysql.server import FakeDriver, FakeServer
 from tests.mysql.test_version import DEBIAN_12, DEBIAN_SID
-from zodbshootout.config.configuration import Source, parse
+from zodbshootout.config.configuration import parse
+from zodbshootout.config.source import Source
 from zodbshootout.mysql.adapter import SchemaInstaller
 
 NO_KEYS = "object_state without inline foreign keys"

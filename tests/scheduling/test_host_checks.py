@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 from tests.runs import contender
-from zodbshootout.scheduling import host_checks
-from zodbshootout.config.configuration import Source, parse
+from zodbshootout.config.configuration import parse
+from zodbshootout.config.source import Source
 from zodbshootout.contenders.contender import contenders_of
 from zodbshootout.crews.cluster import Cluster, Worker
 from zodbshootout.errors import UserError
 from zodbshootout.model.specification import ClientKind, CrewShape, Parameters, ReplayedWorkload
+from zodbshootout.scheduling import host_checks
 from zodbshootout.scheduling.calibration import Effort
 from zodbshootout.scheduling.host_checks import on_hosts
 from zodbshootout.scheduling.plan import Sweep, make_plan

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from zodbshootout.config.configuration import Source, parse
+from zodbshootout.config.configuration import parse
+from zodbshootout.config.source import Source
 from zodbshootout.guardian import Guardian
 from zodbshootout.servers.address import given_names
 from zodbshootout.servers.running import server_of
@@ -25,11 +26,10 @@ def make_server(tmp_path: Path) -> Iterator[MakeServer]:
         def make(
             text: str,
             cls: Callable[..., Server] = server_of,
-            listen: Mapping[str, str] | None = None,
             clients: int = 1,
         ) -> Server:
             source = Source(tmp_path / "x.conf", text)
-            names = stack.enter_context(given_names(source, scratch, listen))
+            names = stack.enter_context(given_names(source, scratch))
             context = ServerContext(scratch, source, names, guardian, clients)
             server = cls(parse(source, names).servers[0], context)
             stack.callback(server.stop)

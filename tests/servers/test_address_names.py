@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from zodbshootout.config.configuration import Source
+from zodbshootout.config.source import Source
 from zodbshootout.errors import UserError
 from zodbshootout.servers.address import HOST, given_names
 

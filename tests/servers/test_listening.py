@@ -10,18 +10,19 @@ import pytest
 
 from tests.servers.conftest import MakeServer
 from tests.servers.test_zeo_server import USE
-from zodbshootout.config.configuration import Source
+from zodbshootout.config.source import Source
 from zodbshootout.errors import UserError
 from zodbshootout.servers import address
 from zodbshootout.servers.address import given_names
 
-ELSEWHERE = {"it": "203.0.113.1"}
+ELSEWHERE = "listen 203.0.113.1\n"
 """An address that no host has: it is reserved for documentation."""
 TEXT = "<zeoserver it>\n{}<mappingstorage>\n</mappingstorage>\n</zeoserver>\n"
 
 
-def names_of(place: Path, listen: Mapping[str, str]) -> Mapping[str, str]:
-    with given_names(Source(place / "x.conf", TEXT.format("")), place, listen) as names:
+def names_of(place: Path, listen: str) -> Mapping[str, str]:
+    source = Source(place / "x.conf", TEXT.format(f"listen {listen}\n"))
+    with given_names(source, place) as names:
         return dict(names)
 
 
@@ -37,14 +38,14 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_address_of_a_server_is_its_listen_address(tmp_path: Path) -> None:
-    names = names_of(tmp_path, {"it": "127.0.0.2"})
+    names = names_of(tmp_path, "127.0.0.2")
     assert names["it_host"] == "127.0.0.2"
     assert names["it"] == f"127.0.0.2:{names['it_port']}"
 
 
 @pytest.mark.usefixtures("elsewhere")
 def test_an_ipv6_address_is_in_brackets_before_its_port(tmp_path: Path) -> None:
-    names = names_of(tmp_path, {"it": "2001:db8::1"})
+    names = names_of(tmp_path, "2001:db8::1")
     assert (names["it"], names["it_host"]) == ("[2001:db8::1]:4321", "2001:db8::1")
 
 
@@ -62,15 +63,15 @@ def test_an_address_that_is_not_this_hosts_is_refused(
     address: str, reason: str, tmp_path: Path
 ) -> None:
     with pytest.raises(UserError) as error:
-        names_of(tmp_path, {"it": address})
+        names_of(tmp_path, address)
     assert f"x.conf: server it: {reason}" in str(error.value)
 
 
 @pytest.mark.usefixtures("elsewhere")
 def test_other_hosts_reach_zeo_only_with_a_certificate(make_server: MakeServer) -> None:
     with pytest.raises(UserError, match=r"everybody there could use it, so it needs ssl"):
-        make_server(TEXT.format(""), listen=ELSEWHERE)
-    server = make_server("%import ZEO\n" + TEXT.format("ssl true\n") + USE, listen=ELSEWHERE)
+        make_server(TEXT.format(ELSEWHERE))
+    server = make_server("%import ZEO\n" + TEXT.format(ELSEWHERE + "ssl true\n") + USE)
     server.directory.path.mkdir()
     server.prepare()
     text = (server.directory.path / "zeo.conf").read_text()
@@ -82,15 +83,15 @@ def test_other_hosts_reach_zeo_only_with_a_certificate(make_server: MakeServer) 
 def test_other_hosts_reach_databases_only_with_a_password(
     make_server: MakeServer, programs: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    section = f"<{{}} it>\nprograms {programs}\n</{{}}>\n"
-    postgresql = make_server(section.replace("{}", "postgresqlserver"), listen=ELSEWHERE)
+    section = f"<{{}} it>\nprograms {programs}\n{ELSEWHERE}</{{}}>\n"
+    postgresql = make_server(section.replace("{}", "postgresqlserver"))
     monkeypatch.setattr(type(postgresql), "create_accounts", lambda _: None)
     (postgresql.directory.path / "data").mkdir(parents=True)
     postgresql.prepare()
     access = (postgresql.directory.path / "pg_hba.conf").read_text()
     assert access == "host all all all scram-sha-256\n"
     assert "listen_addresses=203.0.113.1" in " ".join(postgresql.command())
-    mysql = make_server(section.replace("{}", "mysqlserver"), listen=ELSEWHERE)
+    mysql = make_server(section.replace("{}", "mysqlserver"))
     mysql.create_accounts()  # type: ignore[attr-defined]
     accounts = (mysql.directory.path / "accounts.sql").read_text()
     assert "CREATE USER IF NOT EXISTS 'zodbshootout'@'%'" in accounts

@@ -9,7 +9,8 @@ from unittest import mock
 
 import pytest
 
-from zodbshootout.config.configuration import Configuration, Source, parse
+from zodbshootout.config.configuration import Configuration, parse
+from zodbshootout.config.source import Source
 from zodbshootout.guardian import Guardian
 from zodbshootout.servers import ServerFailed, running
 from zodbshootout.servers.address import given_names

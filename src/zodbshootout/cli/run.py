@@ -20,7 +20,7 @@ from zodbshootout.cli.show import next_commands
 from zodbshootout.cli.values import ASK, FORCE
 from zodbshootout.client.data import workload_objects
 from zodbshootout.client.data.trace import make_trace
-from zodbshootout.config.configuration import Source, read_source
+from zodbshootout.config.source import Source, read_source
 from zodbshootout.config.uri import source_of
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.contenders.making import Maker

@@ -26,7 +26,7 @@ import platformdirs
 
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.data.objects import smallest_record
-from zodbshootout.config.configuration import MAX_SIZE
+from zodbshootout.config.source import MAX_SIZE
 from zodbshootout.config.uri import is_uri
 from zodbshootout.crews.logs import read_loggers
 from zodbshootout.errors import UserError

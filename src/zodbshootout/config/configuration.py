@@ -6,39 +6,24 @@ and for each server section names such as that of the server's address.
 
 from __future__ import annotations
 
-import io
-import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
-from functools import cached_property
-from itertools import chain
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
+from typing import Any
 
 import ZConfig
+from ZConfig.loader import ConfigLoader
+from ZConfig.substitution import substitute
 from ZODB.config import ZODBDatabase
 
 from zodbshootout.client.masking import Mask
-from zodbshootout.config.loader import ZOPE_DATABASE, SectionText, TextLoader, lines_in_sections
+from zodbshootout.config.advice import SUBSTITUTION_ERRORS, explained
 from zodbshootout.config.pythons import Environment
-from zodbshootout.config.secrets import (
-    ENVIRONMENT_REFERENCE,
-    SECRET_KEY,
-    in_named_files,
-    of_configuration,
-)
-from zodbshootout.config.statements import (
-    Kind,
-    Statement,
-    references,
-    replaced,
-    statements_of,
-    unmarked,
-)
-from zodbshootout.errors import UserError, close_to, suggestion
+from zodbshootout.config.secrets import of_configuration
+from zodbshootout.config.source import DATABASE, ZOPE_DATABASE, Source
+from zodbshootout.config.tree import Import, Item, Key, Place, Section, Tree
+from zodbshootout.errors import UserError, suggestion
 from zodbshootout.model.outcome import describe
 
 SCRATCH = "scratch"
@@ -46,68 +31,9 @@ SCRATCH = "scratch"
 
 EMBEDDED = Path(__file__).with_name("embedded.conf")
 """The default configuration."""
-
-MAX_SIZE = 2**20
-"""The most characters of a configuration: a database of gigabytes is not read."""
-_BINARY = re.compile(r"FS\d\d|[^\0]*\0")
-"""The beginning of a FileStorage, which may be text, or a character that no text has."""
-
-_RULES: Mapping[str, str] = {
-    r"None is not an allowed name for '.*' sections": (
-        "this section needs a name, as in <{section} NAME>"
-    ),
-    r"section names must not be re-used within the same container:'(?P<name>[^']+)'": (
-        "a second section is called {name!r}; give each a name of its own"
-    ),
-    r"error opening file (?P<path>.+?): \[Errno \d+\] (?P<reason>[^:]+)": (
-        "cannot read {path}: {reason}"
-    ),
-    r"'\$\{\w+' not followed by '}'": (
-        "${{ begins a name, as in ${{NAME}}; write $$ for a plain $, and its value in place of "
-        "buildout's ${{SECTION:OPTION}}"
-    ),
-}
-"""Messages that replace those of ZConfig, by the patterns that ZConfig's match."""
-
-SUBSTITUTION_ERRORS = (ZConfig.SubstitutionSyntaxError, ZConfig.SubstitutionReplacementError)
-"""ZConfig's errors about a ``$``."""
-
-
-class _Package(NamedTuple):
-    """A package with types of sections, which ``%import`` makes known."""
-
-    distribution: str
-    """Its name on PyPI."""
-    types: tuple[str, ...]
-    """The types that often stand in a file without the import."""
-
-
-_PACKAGES: Mapping[str, _Package] = {
-    "ZEO": _Package("ZEO", ("clientstorage",)),
-    "cipher.encryptingstorage": _Package("cipher.encryptingstorage", ("encryptingstorage",)),
-    "neo.client": _Package("neoppod", ("neostorage",)),
-    "newt.db": _Package("newt.db", ("newt", "newtdb")),
-    "relstorage": _Package(
-        "RelStorage", ("relstorage", "postgresql", "mysql", "oracle", "sqlite3")
-    ),
-    "tempstorage": _Package("tempstorage", ("temporarystorage",)),
-    "zc.beforestorage": _Package("zc.beforestorage", ("before",)),
-    "zc.zlibstorage": _Package("zc.zlibstorage", ("zlibstorage", "serverzlibstorage")),
-    "zc.zrs": _Package("zc.zrs", ("zrs",)),
-    "zodb_pgjsonb": _Package("zodb-pgjsonb", ("pgjsonb",)),
-    "zodb_s3blobs": _Package("zodb-s3blobs", ("s3blobstorage",)),
-    "zodbshootout.mysql": _Package("zodbshootout", ("mysql-or-mariadb",)),
-    "zodbshootout.newt": _Package("zodbshootout", ("newt-with-text-index",)),
-    "zodbshootout.recording": _Package("zodbshootout", ("recording",)),
-}
-"""By the names in ``%import``.  For another package no distribution is suggested: its name may be
-misspelt, and somebody may have uploaded something under it."""
-_DEFINED = re.compile(r"^[ \t]*%define[ \t]+(\S+)", re.MULTILINE)
-_ZCONFIG_LINE = re.compile(r"\s*($|#|%|</?[\w.-]|\w[\w.-]*(\s|$))")
-"""The beginning of a line outside of sections, but for mistakes in them."""
-_COMMENT = "a comment has a line of its own"
-_NOT_AN_INT = re.compile(r"invalid literal for int\(\) with base 10: ('.*')$")
-_WITH_UNIT = re.compile(r"\d+\s*[kmg]i?b?", re.IGNORECASE)
+NO_SECTION = Section("", "", Place("", 0))
+_KEYS_OF_ZOPE = frozenset({"class-factory", "connection-class", "container-class", "mount-point"})
+"""Keys of Zope's databases that are about the application, not the storage; they are skipped."""
 
 
 class ServerSection:
@@ -118,7 +44,7 @@ class ServerSection:
         self.name: str = section.getSectionName()
         self.kind: str = section.getSectionType()
         """The section's type, such as ``zeoserver``."""
-        self.text = SectionText()
+        self.text = NO_SECTION
         self.programs: str | None = getattr(section, "programs", None)
         """The directory of the server's programs; ``None`` if the usual places have them."""
         self.directory: str | None = getattr(section, "directory", None)
@@ -146,131 +72,39 @@ class Settings:
 class Configuration:
     """The sections of a file."""
 
-    contenders: Sequence[tuple[SectionText, Any]]
-    """The sections such as ``<zodb NAME>``, in the order of the file: their texts and what ZConfig
-    makes of them, ``None`` if another Python is to read them."""
+    contenders: Sequence[tuple[Section, Any]]
+    """The sections such as ``<zodb NAME>``, in the order of the file, with what ZConfig makes of
+    them, ``None`` if another Python is to read them."""
     servers: Sequence[ServerSection]
     environments: Mapping[str, Environment]
     """By their names."""
     names: Mapping[str, str]
     """The names that the run defines."""
-    texts: Mapping[Any, SectionText]
+    texts: Mapping[Any, Section]
     """The text of each section, by the section's matcher."""
     mask: Mask
     """Hides the secrets in the file."""
 
-    def text_of(self, section: Any) -> SectionText:
+    def text_of(self, section: Any) -> Section:
         """Return the text of a section, an empty one if the section is not in the file."""
         matcher = section.config.getSectionMatcher()
-        return self.texts.get(matcher) or SectionText()
-
-
-@dataclass(frozen=True)
-class Source:
-    """The text of a configuration, and its file."""
-
-    path: Path
-    text: str
-    definitions: Mapping[str, str] = field(default_factory=dict)
-    """Values that replace those which the file defines, by name."""
-
-    @cached_property
-    def statements(self) -> Sequence[Statement]:
-        """The statements of the file and of those that it includes."""
-        return statements_of(self.text, self.path, self.definitions)
-
-    @property
-    def server_names(self) -> tuple[str, ...]:
-        """The names of the server sections."""
-        return tuple(
-            statement.value
-            for statement in self.statements
-            if statement.kind is Kind.SECTION
-            and statement.key.endswith("server")
-            and statement.value
-        )
-
-    @property
-    def is_of_zope(self) -> bool:
-        """Whether it is Zope's configuration, or includes a part of one."""
-        return any(
-            statement.kind is Kind.SECTION and statement.key == ZOPE_DATABASE
-            for statement in self.statements
-        )
-
-    @property
-    def used_names(self) -> frozenset[str]:
-        """The names that the text refers to."""
-        return frozenset(chain.from_iterable(references(text) for _, _, text, _ in self.statements))
-
-    @property
-    def environment_names(self) -> frozenset[str]:
-        """The environment variables that the text refers to."""
-        named = (in_named_files(unmarked(statement.resolved)) for statement in self.statements)
-        values = (statement.value for statement in chain(self.statements, *named))
-        return frozenset(chain.from_iterable(map(ENVIRONMENT_REFERENCE.findall, values)))
-
-
-def read_source(path: Path) -> Source:
-    """Read a configuration file.
-
-    :raises UserError: if it cannot be read, or is something else, such as a FileStorage
-    """
-    try:
-        text = _beginning(path)
-    except FileNotFoundError:
-        raise UserError(
-            f"no such file: {path} (with no file, an embedded default is measured)"
-        ) from None
-    except UnicodeError:
-        # zodburi takes a path as it is, and unquotes nothing.
-        uri = f"file://{path.absolute()}"
-        raise UserError(
-            f"cannot read {path}: it is not UTF-8 text; if it is a FileStorage write {uri}"
-        ) from None
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}") from None
-    if len(text) > MAX_SIZE:
-        raise UserError(
-            f"cannot read {path}: it is larger than 1 MB, too large for a configuration"
-        )
-    return Source(path, text)
-
-
-def _beginning(path: Path) -> str:
-    """Return the text of a file, of which no more than one character exceeds :data:`MAX_SIZE`.
-
-    :raises UnicodeError: if it is not text
-    """
-    with path.open(encoding="utf-8-sig") as file:
-        text = file.read(MAX_SIZE + 1)
-    if _BINARY.match(text):
-        raise UnicodeError
-    return text
+        return self.texts.get(matcher) or NO_SECTION
 
 
 def parse(source: Source, names: Mapping[str, str]) -> Configuration:
-    """Make sections of a configuration's text, with *names* defined; open nothing.
+    """Make sections of a configuration, with *names* defined; open nothing.
 
     :raises UserError: if it is wrong, with the file, the line and what is allowed there
     """
     schema = ZConfig.loadSchema(str(Path(__file__).with_name("schema.xml")))
-    loader = TextLoader(schema, names, source.definitions, of_zope=source.is_of_zope)
-    url = source.path.absolute().as_uri()
+    reader = _Reader(schema, names, of_zope=source.is_of_zope)
     try:
-        parsed, _ = loader.loadFile(io.StringIO(source.text), url)
-        _check_imports(loader)
+        parsed = reader.read(source.tree)
     except ZConfig.ConfigurationError as error:
         # A missing package may be the cause of an unknown type.
-        failed = loader.failed_imports if "unknown type name" in str(error) else ()
+        failed = reader.failed_imports if "unknown type name" in str(error) else ()
         first = next(iter(failed), error)
-        if isinstance(first, ZConfig.SubstitutionSyntaxError):  # ZConfig gives it no place
-            first.url, first.lineno = loader.place
-        raise UserError(explained(first, source, loader.schema, names)) from error
-    except RecursionError:
-        raise UserError(
-            f"{source.path}: it includes itself, or a file that does; see its %include"
-        ) from None
+        raise UserError(explained(first, source, reader.schema, names)) from error
     except Exception as error:  # imported packages may raise anything
         raise UserError(f"{source.path}: {describe(error)}") from error
     for section in parsed.databases:
@@ -278,203 +112,203 @@ def parse(source: Source, names: Mapping[str, str]) -> Configuration:
             raise UserError(
                 f"{source.path}: <zodb {section.name}> holds no storage, such as <filestorage>"
             )
-    sections = {
-        loader.texts[database.config.getSectionMatcher()]: database for database in parsed.databases
-    }
+    made = {database.config.getSectionMatcher(): database for database in parsed.databases}
     contenders = [
-        (text, sections.get(text))
-        for text in loader.outermost
-        if text.environment or text in sections
+        (section, made.get(matcher))
+        for section, matcher in reader.outermost
+        if matcher is None or matcher in made
     ]
     environments = {environment.name: environment for environment in parsed.environments}
-    _check_environments([text for text, _ in contenders], environments)
+    _check_environments([section for section, _ in contenders], environments)
     for server in parsed.servers:
-        server.text = loader.texts[server.config.getSectionMatcher()]
+        server.text = reader.sections[server.config.getSectionMatcher()]
     # Without secrets of the environment, so that a file has the same text everywhere.
-    mask = Mask(of_configuration(source.statements, names, {}))
-    return Configuration(contenders, parsed.servers, environments, names, loader.texts, mask)
+    mask = Mask(of_configuration(source.tree.keys, names, {}))
+    return Configuration(contenders, parsed.servers, environments, names, reader.sections, mask)
 
 
-def _check_imports(loader: TextLoader) -> None:
-    """Raise the error of the first failed import.
+class _Reader(ConfigLoader):  # type: ignore[misc]
+    """Passes a tree to ZConfig, which checks it and makes objects of its sections."""
 
-    Another Python may have the package, and Zope may import it for a section that is skipped.
-    """
-    may_be_missing = loader.of_zope or any(text.environment for text in loader.outermost)
-    if loader.failed_imports and not may_be_missing:
-        raise loader.failed_imports[0]
+    def __init__(self, schema: Any, names: Mapping[str, str], *, of_zope: bool) -> None:
+        """Define *names* of the run.
+
+        In a configuration *of_zope* everything outside of databases is skipped, except for
+        sections that the schema knows.
+        """
+        super().__init__(schema)
+        self.of_zope = of_zope
+        self.sections: dict[Any, Section] = {}
+        """The sections by their matchers; a section that ZConfig makes knows its matcher."""
+        self.outermost: list[tuple[Section, Any]] = []
+        """The outermost sections with their matchers, ``None`` for those of another Python."""
+        self.failed_imports: list[ZConfig.ConfigurationError] = []
+        """One for each imported package that this Python does not have."""
+        self._names = names
+        self._imports: list[Import] = []
+        self._imported_by: dict[str, Import] = {}
+        """The import that defines each section type."""
+
+    def read(self, tree: Tree) -> Any:
+        """Return what ZConfig makes of a tree.
+
+        :raises ConfigurationError: if it is wrong, with the URL and the line
+        """
+        for definition in tree.definitions:
+            if definition.name in self._names:
+                raise _error(f"cannot redefine {definition.name!r}", definition.place)
+            self._value(definition)
+        root = self.createSchemaMatcher()
+        for item in tree.root.items:
+            if isinstance(item, Section):
+                self._read_outermost(root, item)
+            elif not (self.of_zope and isinstance(item, Key)):
+                self._feed(root, item)
+        if tree.errors:  # in a section that is skipped
+            raise tree.errors[0]
+        # Another Python may have a missing package, and Zope may need it for what is skipped.
+        elsewhere = any(section.environment for section, _ in self.outermost)
+        if self.failed_imports and not (self.of_zope or elsewhere):
+            raise self.failed_imports[0]
+        return root.finish()
+
+    def _read_outermost(self, root: Any, section: Section) -> None:
+        is_known = section.type in {ZOPE_DATABASE, *self.schema.gettypenames()}
+        if self.of_zope and (section.type, section.name) == ("environment", ""):
+            return
+        environment = section.key("environment")
+        if environment and not (section.type.endswith("server") or section.type == "environment"):
+            self._keep_for_other_python(section, self._value(environment).strip().lower())
+        elif is_known or not self.of_zope:
+            database = self._as_database(section)
+            matcher = self._add_section(root, database)
+            types = [inner.type for inner in database.walk()]
+            used = {self._imported_by.get(type_) for type_ in types}
+            imports = tuple(item for item in self._imports if item in used)
+            database = replace(database, imports=imports)
+            self.sections[matcher] = database
+            self.outermost.append((database, matcher))
+
+    def _keep_for_other_python(self, section: Section, environment: str) -> None:
+        database = self._as_database(section)
+        database = replace(
+            database,
+            items=[item for item in database.items if item != section.key("environment")],
+            imports=tuple(self._imports),
+            environment=environment,
+        )
+        for inner in database.walk():
+            for key in inner.keys:
+                self._value(key)
+        self.outermost.append((database, None))
+
+    def _as_database(self, section: Section) -> Section:
+        """Return an outermost section as one of the schema's: Zope's database, or a storage's."""
+        if section.type in self.schema.gettype("zodb.storage").getsubtypenames():
+            name = section.name or section.type
+            return Section(DATABASE, name, section.place, [section], section.end)
+        if section.type not in {DATABASE, ZOPE_DATABASE}:
+            return section
+        items = section.items
+        if self.of_zope:
+            items = [
+                item
+                for item in items
+                if not (isinstance(item, Key) and item.name.lower() in _KEYS_OF_ZOPE)
+            ]
+            if any(inner.type == "temporarystorage" for inner in section.walk()):
+                items = [Import("tempstorage", section.place), *items]  # as Zope's schema does
+        return replace(section, type=DATABASE, name=section.name or DATABASE, items=items)
+
+    def _feed(self, matcher: Any, item: Item) -> None:
+        if isinstance(item, Section):
+            self._add_section(matcher, item)
+        elif isinstance(item, Import):
+            self._import(item)
+        elif isinstance(item, ZConfig.ConfigurationError):
+            raise item
+        else:
+            value, place = self._value(item), item.place
+            with _placed(place):
+                matcher.addValue(item.name, value, (place.number, None, place.url))
+
+    def _add_section(self, parent: Any, section: Section) -> Any:
+        """Pass a section to ZConfig, and return its matcher."""
+        with _placed(section.place):
+            matcher = self.startSection(parent, section.type, section.name or None)
+        self.sections[matcher] = section
+        for item in section.items:
+            self._feed(matcher, item)
+        with _placed((section.end or [section.place])[0]):
+            self.endSection(parent, section.type, section.name or None, matcher)
+        return matcher
+
+    def _import(self, item: Import) -> None:
+        self._imports.append(item)
+        before = set(self.schema.gettypenames())
+        try:
+            self.importSchemaComponent(item.package)
+        except ZConfig.ConfigurationError as error:
+            error.url, error.lineno = item.place  # not those of the package's component.xml
+            if not isinstance(error, ZConfig.SchemaResourceError):
+                raise
+            self.failed_imports.append(error)
+        new = set(self.schema.gettypenames()) - before
+        self._imported_by.update(dict.fromkeys(new, item))
+
+    def _value(self, key: Key) -> str:
+        """Return the value of a key, with the values of the run's names."""
+        try:
+            return str(substitute(key.value, self._names))
+        except SUBSTITUTION_ERRORS as error:
+            error.url, error.lineno = key.place
+            raise
 
 
-def _check_environments(contenders: Sequence[SectionText], environments: Collection[str]) -> None:
+def _error(message: str, place: Place) -> ZConfig.ConfigurationError:
+    return ZConfig.ConfigurationSyntaxError(message, *place)
+
+
+@contextmanager
+def _placed(place: Place) -> Iterator[None]:
+    """Give *place* to an error of ZConfig's that has none."""
+    try:
+        yield
+    except ZConfig.ConfigurationError as error:
+        if not error.url or (getattr(error, "lineno", None) or -1) < 0:
+            error.url, error.lineno = place
+        raise
+
+
+def _check_environments(contenders: Sequence[Section], environments: Collection[str]) -> None:
     """Check the sections for other Pythons as ZConfig checks those for this one."""
-    names = [text.name for text in contenders]
-    for text in contenders:
-        if not text.environment:
+    names = [section.name for section in contenders]
+    for section in contenders:
+        if not section.environment:
             continue
-        where = f"{path_of(text.lines[0].url)}:{text.lines[0].number}"
-        if text.environment not in environments:
+        where = section.place
+        if section.environment not in environments:
             defined = list(environments)
-            advice = suggestion(text.environment, defined) if defined else "no section defines one"
-            raise UserError(f"{where}: no environment {text.environment!r}; {advice}")
-        if text.type == "zodburi":
-            _check_uri(text, where)
-        if not text.name:
-            raise UserError(f"{where}: this section needs a name, as in <{text.type} NAME>")
-        if names.count(text.name) > 1:
+            advice = "no section defines one"
+            if defined:
+                advice = suggestion(section.environment, defined)
+            raise UserError(f"{where}: no environment {section.environment!r}; {advice}")
+        if section.type == "zodburi":
+            _check_uri(section)
+        if not section.name:
+            raise UserError(f"{where}: this section needs a name, as in <{section.type} NAME>")
+        if names.count(section.name) > 1:
             raise UserError(
-                f"{where}: a second section is called {text.name!r}; give each a name of its own"
+                f"{where}: a second section is called {section.name!r}; give each a name of its own"
             )
 
 
-def _check_uri(text: SectionText, where: str) -> None:
+def _check_uri(section: Section) -> None:
     """Check a ``<zodburi>`` section: the type is zodbshootout's, unknown to another Python."""
-    for key in text.values:
-        if key.lower() != "uri":
-            raise UserError(f"{where}: {key!r} is not a known key name in <zodburi>; uri is")
-    if not text.values:
-        raise UserError(f"{where}: <zodburi> needs a uri")
-
-
-def path_of(url: str) -> Path:
-    """Return the path of a file from ZConfig's URL for it."""
-    return Path(url2pathname(urlsplit(url).path))
-
-
-def explained(
-    error: ZConfig.ConfigurationError, source: Source, schema: Any, names: Mapping[str, str]
-) -> str:
-    """Return an error of ZConfig's in one line, with its place and what to do about it.
-
-    The *schema* includes the types that were imported before the error; *names* are those that the
-    run defines.
-    """
-    url, number = getattr(error, "url", None), getattr(error, "lineno", None) or 0
-    path, text = source.path, source.text
-    if url not in {None, path.absolute().as_uri()}:
-        path = path_of(url)
-        with suppress(OSError, UnicodeDecodeError):
-            text = path.read_text(encoding="utf-8-sig")
-    where = f"{path}:{number}" if number > 0 else str(path)
-    lines = list(lines_in_sections(text))
-    line, sections = lines[number - 1] if 0 < number <= len(lines) else ("", ())
-    if not (sections or _ZCONFIG_LINE.match(line)) or line.lstrip().startswith(("<?", "<!")):
-        return f"{where}: this is not a ZConfig file, in which a contender is a section <zodb NAME>"
-    if sections[:1] == ("zeo",):
-        return (
-            f"{where}: this is the configuration of a ZEO server; for a private one write its "
-            "storages into <zeoserver NAME>, for one that runs give a zeo:// URI"
-        )
-    key, value = _key_and_value(line)
-    if flaw := _flaw_of_secret(error, key, value, source, names):
-        return f"{where}: {key}: {flaw}"
-    message = " ".join(str(getattr(error, "message", None) or error).split())
-    if isinstance(error, ZConfig.DataConversionError):
-        message = not_converted(key, str(error.value), message)
-        message = f"{key}: {message}" if key else message
-    elif message.startswith("malformed section") and "#" in line:
-        message = f"{message}; {_COMMENT}"
-    section = sections[-1] if sections else ""
-    return f"{where}: {_with_advice(message, text, section, schema, names)}"
-
-
-def _key_and_value(line: str) -> tuple[str, str]:
-    """Return the key of a line, with the name in a definition, and its value; "" if it has none."""
-    words = line.split(None, 2)
-    if not words or words[0].startswith("<"):
-        return "", ""
-    length = 2 if words[0] == "%define" else 1
-    return " ".join(words[:length]), "".join(line.split(None, length)[length:]).rstrip()
-
-
-def _flaw_of_secret(
-    error: ZConfig.ConfigurationError,
-    key: str,
-    value: str,
-    source: Source,
-    names: Mapping[str, str],
-) -> str:
-    """Return what is wrong with a value that holds a secret, without any part of the value.
-
-    Return "" if it holds none, or if ZConfig's message shows nothing of it.
-    """
-    unusable = "this value cannot be used; a $ in it is written $$"
-    if isinstance(error, ZConfig.DataConversionError):
-        is_secret = SECRET_KEY.search(key) and not ENVIRONMENT_REFERENCE.fullmatch(value)
-        return unusable if is_secret else ""
-    if not isinstance(error, SUBSTITUTION_ERRORS):
-        return ""
-    secrets = of_configuration(source.statements, names, {})
-    mask = Mask(secrets)
-    if all(mask(form) == form for form in (value, replaced(value, {}))):
-        return ""
-    name = getattr(error, "name", "")
-    variable = f"$({name})"
-    if variable in value:
-        is_part = any(variable in secret for secret in secrets - {variable})
-        return f"{unusable}, and every environment variable in it has to be set" if is_part else ""
-    definitions = (s.key for s in source.statements if s.kind is Kind.DEFINITION)
-    close = close_to(name, [*names, *definitions]) if name else []
-    return f"{unusable}; did you mean the name {close[0]}?" if close else unusable
-
-
-def not_converted(key: str, value: str, message: str) -> str:
-    """Return the *message* about the *value* of a *key*, with what is wrong with it."""
-    message = _NOT_AN_INT.sub(r"\1 is not a whole number", message)
-    if re.search(r"\s#", value):
-        return f"{message}; {_COMMENT}"
-    if value.startswith("="):
-        return f"{message}; write it without ="
-    if _WITH_UNIT.fullmatch(value):
-        what = "a number of megabytes" if key.endswith(("-mb", "_mb")) else "a number"
-        return f"{message}; write {what} without a unit"
-    return message
-
-
-def _with_advice(
-    message: str, text: str, section: str, schema: Any, names: Mapping[str, str]
-) -> str:
-    """Return a message of ZConfig's with what is allowed in the *section*, or what to type."""
-    for pattern, advice in _RULES.items():
-        if match := re.search(pattern, message):
-            return advice.format(section=section, **match.groupdict())
-    if match := re.search(r"could not load package (?P<name>[\w.]+)", message):
-        return _not_installed(match["name"])
-    if match := re.search(r"no replacement for '(?P<name>[^']+)'", message):
-        return _undefined(match["name"], text, names)
-    if match := re.search(r"unknown type name: '(?P<name>[^']+)'", message):
-        return f"{message}; {_type_advice(match['name'], schema)}"
-    if match := re.search(r"'(?P<name>[^']+)' is not a known key name", message):
-        return f"{message} {_key_advice(match['name'], section, schema)}"
-    return message
-
-
-def _key_advice(name: str, section: str, schema: Any) -> str:
-    if section not in schema.gettypenames():
-        return "outside of a section"
-    keys = sorted(key for key, _ in schema.gettype(section) if key)
-    return f"in <{section}>; {suggestion(name, keys)}"
-
-
-def _type_advice(name: str, schema: Any) -> str:
-    for package, (_, types) in _PACKAGES.items():
-        if name in types:
-            return f"write '%import {package}' above it"
-    # Abstract types have a dot in their names.
-    return suggestion(name, sorted(known for known in schema.gettypenames() if "." not in known))
-
-
-def _not_installed(package: str) -> str:
-    if package in _PACKAGES:
-        name = _PACKAGES[package].distribution
-        return f"package {package} is not installed; install it: pip install {name}"
-    close = close_to(package, _PACKAGES)
-    advice = f"; did you mean {close[0]}?" if close else ""
-    return f"package {package} is not installed{advice}"
-
-
-def _undefined(name: str, text: str, names: Iterable[str]) -> str:
-    if re.search(rf"\$\(\s*{re.escape(name)}\s*\)", text):
-        return f"the environment variable {name} is not set; set it: export {name}=..."
-    if close := close_to(name, [*names, *_DEFINED.findall(text)]):
-        return f"${name} is not defined; did you mean ${close[0]}?"
-    return f"${name} is not defined; write '%define {name} VALUE' above it"
+    for key in section.keys:
+        if key.name.lower() != "uri":
+            raise UserError(
+                f"{section.place}: {key.name!r} is not a known key name in <zodburi>; uri is"
+            )
+    if not section.key("uri"):
+        raise UserError(f"{section.place}: <zodburi> needs a uri")

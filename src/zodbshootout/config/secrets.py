@@ -9,16 +9,15 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import unquote, unquote_plus
 
-from zodbshootout.config.statements import (
+from zodbshootout.config.references import (
     BEGIN,
     END,
-    Kind,
-    Statement,
+    ENVIRONMENT_REFERENCE,
     marked,
     replaced,
-    statements_of,
     unmarked,
 )
+from zodbshootout.config.tree import Key, read_tree
 
 SECRET_KEY = re.compile(
     r"pass(w|phrase|$)|pwd|secret|tokens?(?![a-z])|credential"
@@ -37,8 +36,6 @@ _PARAMETER = re.compile(r"[?&;#(](?P<key>[^=&;#?()/]*)=(?P<value>[^&]*)")
 _ZCONFIG = re.compile(r"zconfig:(//[^/?#]*)?(?P<path>[^?#]+)", re.IGNORECASE)
 _MARKED = re.compile(f"{BEGIN}(?P<value>[^{BEGIN}{END}]*){END}")
 _DELIMITERS = re.compile(r"[/?#@:&=$%\s'\"\\()]+")
-ENVIRONMENT_REFERENCE = re.compile(r"\$\(\s*(?P<name>\w+)\s*\)")
-"""ZConfig's name for the value of an environment variable."""
 _SHORTEST_PIECE = 4
 _NO_SECRETS = {"PWD", "OLDPWD"}
 _SWITCHES = frozenset({"true", "false", "yes", "no", "on", "off", "none", "null"})
@@ -48,7 +45,7 @@ _PREFIXES = ("PG", "MYSQL", "MARIADB", "ORACLE", "RS_", "ZEO_")
 
 
 def of_configuration(
-    statements: Iterable[Statement],
+    keys: Iterable[Key],
     names: Mapping[str, str],
     environment: Mapping[str, str] = os.environ,
     *,
@@ -63,11 +60,10 @@ def of_configuration(
     literal = {"$": "$", **{f"({name})": marked(value) for name, value in os.environ.items()}}
     by_name = literal | {name: f"${name}" for name in names}
     by_value = literal | {name: marked(value) for name, value in names.items()}
-    for kind, key, written, resolved in statements:
-        if kind is not Kind.SECTION:
-            for form in (written, unmarked(resolved), unmarked(replaced(resolved, by_name))):
-                secrets.update(_of_setting(key, form, follow=False))
-            secrets.update(_with_parts(key, replaced(resolved, by_value), follow=follow))
+    for name, written, resolved, _ in keys:
+        for form in (written, unmarked(resolved), unmarked(replaced(resolved, by_name))):
+            secrets.update(_of_setting(name, form, follow=False))
+        secrets.update(_with_parts(name, replaced(resolved, by_value), follow=follow))
     return secrets - {f"${{{name}}}" for name in names}  # how texts of sections show names
 
 
@@ -107,12 +103,12 @@ def of_uri(uri: str, *, follow: bool = True) -> Iterator[str]:
         yield from of_configuration(in_named_files(uri), {}, {}, follow=False)
 
 
-def in_named_files(uri: str) -> Iterator[Statement]:
-    """Yield the statements in the files that ``zconfig:`` URIs name."""
+def in_named_files(uri: str) -> Iterator[Key]:
+    """Yield the keys in the files that ``zconfig:`` URIs name."""
     for match in _ZCONFIG.finditer(uri):
         for name in {match["path"], match["path"].partition(")")[0]}:  # in demo:(zconfig:…)
             with suppress(OSError, ValueError):
-                yield from statements_of(Path(name).read_text(encoding="utf-8"), Path(name))
+                yield from read_tree(Path(name).read_text(encoding="utf-8"), Path(name)).keys
 
 
 def of_argument(word: str) -> Iterator[str]:

@@ -20,14 +20,10 @@ import ZODB.config
 from ZConfig.matcher import SectionValue
 
 from zodbshootout.client.masking import Mask
-from zodbshootout.config.configuration import (
-    SUBSTITUTION_ERRORS,
-    Source,
-    explained,
-    not_converted,
-    path_of,
-)
+from zodbshootout.config.advice import SUBSTITUTION_ERRORS, explained, not_converted
 from zodbshootout.config.secrets import of_uri
+from zodbshootout.config.source import Source
+from zodbshootout.config.tree import path_of
 from zodbshootout.errors import UserError, suggestion
 
 _BEGINNING = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*):(?P<rest>//|\()?", re.IGNORECASE)

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from ZConfig.substitution import substitute
+
 from zodbshootout.client.reachability import Requirement, host_and_port
 from zodbshootout.client.storage_types import (
     StorageType,
@@ -22,10 +24,11 @@ from zodbshootout.client.storage_types import (
     written_sections,
 )
 from zodbshootout.client.storage_types.zeo import BEHIND_SERVER
-from zodbshootout.config.configuration import Configuration, ServerSection, path_of
-from zodbshootout.config.loader import SectionText, with_names
+from zodbshootout.config.configuration import NO_SECTION, Configuration, ServerSection
 from zodbshootout.config.pythons import Environment
+from zodbshootout.config.references import references, with_names
 from zodbshootout.config.secrets import SECRET_KEY
+from zodbshootout.config.tree import Key, Section
 from zodbshootout.crews.cluster import Cluster
 from zodbshootout.errors import UserError
 from zodbshootout.model.specification import Parameters, Storage
@@ -81,7 +84,7 @@ class Contender:
     installation: str | None = None
     """How to install the packages that it needs, such as a driver."""
     advice: tuple[Advice, ...] = ()
-    section: SectionText = field(default_factory=SectionText)
+    section: Section = NO_SECTION
     environment: Environment | None = None
     """The environment that it is opened in; ``None`` for the Python of the command."""
     variant: str = ""
@@ -221,7 +224,7 @@ def contenders_of(configuration: Configuration) -> list[Contender]:
     return [_contender(text, section, configuration) for text, section in configuration.contenders]
 
 
-def _contender(text: SectionText, section: Any, configuration: Configuration) -> Contender:
+def _contender(text: Section, section: Any, configuration: Configuration) -> Contender:
     """Return a contender; *section* is ``None`` if another Python is to read it."""
     servers = servers_of(text.names, configuration)
     typed = [(type_of_section(inner), inner) for inner in nested_sections(section)]
@@ -254,7 +257,7 @@ def _contender(text: SectionText, section: Any, configuration: Configuration) ->
 
 
 def _check_storage(
-    text: SectionText,
+    text: Section,
     server: ServerSection,
     requirements: Sequence[Requirement],
     address: str | None,
@@ -273,20 +276,21 @@ def _check_storage(
             )
 
 
-def _mistake(text: SectionText, wrong: str, flaw: str) -> UserError:
+def _mistake(text: Section, wrong: str, flaw: str) -> UserError:
     """Return an error with the place of the *wrong* line of a section, by default its first."""
     line = next((line for line in text.lines if line.text == wrong), text.lines[0])
-    return UserError(f"{path_of(line.url)}:{line.number}: {flaw}")
+    return UserError(f"{line.place}: {flaw}")
 
 
-def _storage(text: SectionText, names: Mapping[str, str]) -> Storage:
+def _storage(text: Section, names: Mapping[str, str]) -> Storage:
     """Return what a client needs to open the section, and nothing of the rest of the file."""
     if text.type == "zodburi":
-        return Storage(uri=text.uri(names))
+        uri = next(text.keys)
+        return Storage(uri=str(substitute(uri.value, names)))
     return Storage(section=text.whole, names={name: names[name] for name in sorted(text.names)})
 
 
-def _shown(text: SectionText, servers: Sequence[ServerSection], mask: Callable[[str], str]) -> str:
+def _shown(text: Section, servers: Sequence[ServerSection], mask: Callable[[str], str]) -> str:
     """Return the section's text after those of the servers, indented."""
     lines = [
         line
@@ -302,7 +306,7 @@ def _shown(text: SectionText, servers: Sequence[ServerSection], mask: Callable[[
     return mask("\n".join(shown))
 
 
-def _settings(text: SectionText, section: Any, configuration: Configuration) -> dict[str, str]:
+def _settings(text: Section, section: Any, configuration: Configuration) -> dict[str, str]:
     """Return the settings of a section without secrets, as the metadata of runs record them.
 
     Values with names of the run, such as ``$scratch``, are recorded as the file has them, so that
@@ -312,12 +316,24 @@ def _settings(text: SectionText, section: Any, configuration: Configuration) -> 
     if section is not None:
         return dict(_settings_of_parsed(section, configuration))
     settings = {"section": text.type}
-    for key, values in text.values.items():
-        if SECRET_KEY.search(key.rpartition(".")[2]):
+    for name, values in _values_by_types(text).items():
+        if SECRET_KEY.search(name.rpartition(".")[2]):
             continue
         for number, value in enumerate(values):
-            settings[f"{key}{number or ''}"] = configuration.mask(with_names(value))
+            settings[f"{name}{number or ''}"] = configuration.mask(with_names(value))
     return settings
+
+
+def _values_by_types(text: Section, prefix: str = "") -> dict[str, list[str]]:
+    """Return the values of all keys in a section, those of inner sections by ``type.key``."""
+    values: dict[str, list[str]] = {}
+    for item in text.items:
+        if isinstance(item, Key):
+            values.setdefault(f"{prefix}{item.name.replace('-', '_')}", []).append(item.value)
+        elif isinstance(item, Section):
+            for name, inner in _values_by_types(item, f"{prefix}{item.type}.").items():
+                values.setdefault(name, []).extend(inner)
+    return values
 
 
 def _settings_of_parsed(
@@ -326,7 +342,7 @@ def _settings_of_parsed(
     yield f"{prefix}section", type(section).__name__
     if not hasattr(section.config, "getSectionAttributes"):
         return
-    text = configuration.text_of(section)
+    written = _values_by_attribute(section, configuration)
     for attribute in sorted(section.config.getSectionAttributes()):
         value = getattr(section.config, attribute)
         if value is None or SECRET_KEY.search(attribute):
@@ -334,23 +350,51 @@ def _settings_of_parsed(
         for number, part in enumerate(value if isinstance(value, list) else [value]):
             key = f"{prefix}{attribute}{number or ''}"
             if not hasattr(part, "config"):
-                for name, shown in _values(attribute, number, part, text):
+                for name, shown in _values(attribute, number, part, written):
                     yield f"{key}{name}", configuration.mask(shown)
-            elif text.by_name("uri") is None:
+            elif _by_name(written, "uri") is None:
                 # The values of what a URI describes come from the URI, which names them.
                 yield from _settings_of_parsed(part, configuration, f"{key}.")
 
 
+def _values_by_attribute(section: Any, configuration: Configuration) -> dict[str, list[str]]:
+    """Return the values in a section, by attribute or, in a mapping, by ``attribute.key``."""
+    values: dict[str, list[str]] = {}
+    matcher = section.config.getSectionMatcher()  # None in what a URI describes
+    for key in configuration.text_of(section).keys:
+        values.setdefault(_attribute(matcher.type, key.name), []).append(key.value)
+    return values
+
+
+def _attribute(section_type: Any, key: str) -> str:
+    """Return the attribute of a section that a key sets, or ``attribute.key`` in a mapping."""
+    real = section_type.keytype(key)
+    anything = ""
+    for name, info in section_type:
+        if name == real:
+            return str(info.attribute)
+        if name == "+":
+            anything = f"{info.attribute}.{real}"
+    return anything
+
+
+def _by_name(written: Mapping[str, Sequence[str]], attribute: str, number: int = 0) -> str | None:
+    """Return a value with ``$name`` for each name of the run, ``None`` if it refers to none."""
+    texts = written.get(attribute, ())
+    text = texts[number] if number < len(texts) else ""
+    return with_names(text) if references(text) else None
+
+
 def _values(
-    attribute: str, number: int, value: Any, text: SectionText
+    attribute: str, number: int, value: Any, written: Mapping[str, Sequence[str]]
 ) -> Iterator[tuple[str, str]]:
     """Yield the values of a mapping with their keys, or value *number* of another attribute."""
     if not isinstance(value, Mapping):
-        yield "", text.by_name(attribute, number) or _printable(value)
+        yield "", _by_name(written, attribute, number) or _printable(value)
         return
     for name, part in value.items():
         if not SECRET_KEY.search(name):
-            yield f".{name}", text.by_name(f"{attribute}.{name}") or str(part)
+            yield f".{name}", _by_name(written, f"{attribute}.{name}") or str(part)
 
 
 def _printable(value: Any) -> str:

@@ -20,9 +20,10 @@ from ZConfig.substitution import substitute
 
 from zodbshootout.client.masking import Mask
 from zodbshootout.client.storage_types import sharing_of
-from zodbshootout.config.configuration import Configuration, Source, parse
+from zodbshootout.config.configuration import Configuration, parse
 from zodbshootout.config.pythons import Environment
 from zodbshootout.config.secrets import of_configuration
+from zodbshootout.config.source import Source
 from zodbshootout.contenders.contender import Contender, contenders_of
 from zodbshootout.contenders.making import Maker, carry_to
 from zodbshootout.contenders.selection import named
@@ -327,20 +328,8 @@ def _check_not_of_environment(source: Source, name: str) -> None:
 
 
 def _read(source: Source, directory: Path, places: ExitStack, mask: Mask) -> Configuration:
-    """Read a configuration with names that last as long as *places*.
-
-    The addresses among the names depend on the ``listen`` keys, which are known only after reading:
-    it is read again until they agree.
-    """
-    listen: dict[str, str] = {}
-    while True:
-        names = places.enter_context(given_names(source, directory, listen))
-        _check_definitions(source, names)
-        mask.hide(of_configuration(source.statements, names))
-        configuration = parse(source, names)
-        configured = {
-            server.name: server.listen for server in configuration.servers if server.listen
-        }
-        if configured == listen:
-            return configuration
-        listen = configured
+    """Read a configuration with names that last as long as *places*."""
+    names = places.enter_context(given_names(source, directory))
+    _check_definitions(source, names)
+    mask.hide(of_configuration(source.tree.keys, names))
+    return parse(source, names)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
-from zodbshootout.config.configuration import path_of
+from zodbshootout.config.tree import path_of
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.contenders.making import Maker
 from zodbshootout.contenders.variants import Variants
@@ -91,8 +91,8 @@ def _check_sections(contenders: Sequence[Contender], fork_servers: ForkServers) 
         except Failed:
             continue  # opening it fails in the same way, and fails this contender alone
         if flaw is not None:
-            _, url, number = section.place(flaw.line)
-            where = f"{path_of(url)}:{number}" if flaw.line else str(path_of(url))
+            place = section.line(max(1, flaw.line))
+            where = place if flaw.line else path_of(place.url)
             message = " ".join(flaw.message.split())
             raise UserError(f"{where}: {message} (environment {section.environment})")
 

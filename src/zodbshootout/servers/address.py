@@ -7,12 +7,17 @@ import re
 import secrets
 import socket
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import ZConfig
+from ZConfig.substitution import substitute
+
 from zodbshootout.client.reachability import connect, host_and_port
-from zodbshootout.config.configuration import SCRATCH, Configuration, ServerSection, Source
+from zodbshootout.config.configuration import SCRATCH, Configuration, ServerSection
+from zodbshootout.config.source import Source
+from zodbshootout.config.tree import Section
 from zodbshootout.errors import UserError
 
 HOST = "127.0.0.1"
@@ -79,27 +84,26 @@ _LEGAL_NAME = re.compile(r"[a-z]\w*", re.ASCII)
 
 
 @contextmanager
-def given_names(
-    source: Source, scratch: Path, listen: Mapping[str, str] | None = None
-) -> Iterator[dict[str, str]]:
+def given_names(source: Source, scratch: Path) -> Iterator[dict[str, str]]:
     """Return the names that a run defines for a configuration, with their values.
 
     These are ``$scratch``, a directory of the run, and for each server its address, host, port,
     password and, if they are used, certificates.  The ports are reserved as long as the context
-    lasts.  A server listens on the host that *listen* names, or on the loopback interface.
+    lasts.  A server listens on the host that its key ``listen`` names, or on the loopback
+    interface.
     """
     directory = scratch / "files"
     # Root makes the scratch directory enterable for other users.
     directory.mkdir(mode=0o700, exist_ok=True)
     names = {SCRATCH: str(directory)}
     with ExitStack() as stack:
-        for server in dict.fromkeys(source.server_names):
+        listen = {section.name: _listen(section) for section in source.servers}
+        for server, host in listen.items():
             if not _LEGAL_NAME.fullmatch(server) or server == SCRATCH:
                 raise UserError(
                     f"{source.path}: a server cannot be called {server!r}; use letters, digits and "
                     f"_, begin with a letter, and leave {SCRATCH!r} to the run"
                 )
-            host = (listen or {}).get(server, HOST)
             port = _port(source, server, host, stack)
             own_names = {
                 server: host_and_port(host, port),
@@ -117,6 +121,22 @@ def given_names(
                 )
             names |= own_names
         yield names
+
+
+def _listen(server: Section) -> str:
+    """Return the host that a server listens on.
+
+    :raises UserError: if it depends on a name that the run defines, which may depend on it
+    """
+    key = server.key("listen")
+    if key is None:
+        return HOST
+    try:
+        return str(substitute(key.value, {}))
+    except (ZConfig.SubstitutionReplacementError, ZConfig.SubstitutionSyntaxError):
+        raise UserError(
+            f"{key.place}: listen: only names that the file itself defines can be used here"
+        ) from None
 
 
 def servers_of(names: Collection[str], configuration: Configuration) -> list[ServerSection]:

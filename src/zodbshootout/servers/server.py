@@ -17,7 +17,8 @@ from tempfile import TemporaryFile
 from typing import IO, Any, ClassVar
 
 from zodbshootout.client.reachability import accepts
-from zodbshootout.config.configuration import ServerSection, Source
+from zodbshootout.config.configuration import ServerSection
+from zodbshootout.config.source import Source
 from zodbshootout.errors import UserError
 from zodbshootout.guardian import GENTLE, Child, Ending, Guardian, GuardianLost, last_lines
 from zodbshootout.servers import ServerFailed

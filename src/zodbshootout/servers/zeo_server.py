@@ -39,7 +39,7 @@ class ZEOServer(Server):
         }
         lines = (f"  {name} {text.replace('$', '$$')}\n" for name, text in settings.items())
         text = self.section.text
-        imports = (line.text for line in text.imports if line.text != _CLIENT_IMPORT)
+        imports = (item.line.text for item in text.all_imports if item.line.text != _CLIENT_IMPORT)
         storage = "\n".join([*imports, text.storage])
         self.directory.write(
             _FILE,

@@ -17,7 +17,8 @@ from ZODB.utils import u64
 
 from zodbshootout.client.database import Database, NotZapped
 from zodbshootout.client.storage_types import StorageType
-from zodbshootout.config.configuration import Source, parse
+from zodbshootout.config.configuration import parse
+from zodbshootout.config.source import Source
 from zodbshootout.contenders.contender import Contender, contenders_of
 from zodbshootout.model.storage_facts import CacheUse, Sharing
 

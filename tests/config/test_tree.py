@@ -1,4 +1,4 @@
-"""The statements of a configuration and of the files that it includes."""
+"""The tree of a configuration and of the files that it includes."""
 
 from __future__ import annotations
 
@@ -6,16 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from zodbshootout.config.configuration import Source, read_source
-from zodbshootout.config.statements import Kind, statements_of, unmarked
+from zodbshootout.config.source import Source, read_source
+from zodbshootout.config.tree import read_tree
 
 
 def settings_of(source: Source) -> list[tuple[str, str]]:
-    return [
-        (statement.key, unmarked(statement.resolved))
-        for statement in source.statements
-        if statement.kind is Kind.SETTING
-    ]
+    return [(key.name, key.value) for section in source.tree.root.walk() for key in section.keys]
 
 
 @pytest.fixture
@@ -35,10 +31,10 @@ def test_an_included_file_is_read_whatever_its_path(path: str, tree: Path) -> No
     )
     source = read_source(tree / "x.conf")
     assert settings_of(source) == [
-        ("user", "$(DB_USER)"), ("host", "${pg_host}"), ("last", "1"),
+        ("last", "1"), ("user", "$(DB_USER)"), ("host", "${pg_host}"),
     ]  # fmt: skip
     assert source.environment_names == {"DB_USER"}
-    assert source.server_names == ("pg",)
+    assert [section.name for section in source.tree.root.walk()] == ["", "a", "pg"]
     assert {"pg_host", "level"} <= source.used_names
 
 
@@ -52,7 +48,7 @@ def test_included_files_are_found_beside_a_link(tree: Path) -> None:
     (tree / "real").mkdir()
     (tree / "real" / "x.conf").write_text("%define level two\n%include a/auth.conf\n")
     (tree / "x.conf").symlink_to(tree / "real" / "x.conf")
-    assert read_source(tree / "x.conf").server_names == ("pg",)
+    assert [section.name for section in read_source(tree / "x.conf").servers] == ["pg"]
 
 
 def test_lines_that_cannot_be_read_are_left_out(tmp_path: Path) -> None:
@@ -72,9 +68,9 @@ def test_comments_refer_to_nothing() -> None:
 
 
 def test_a_value_keeps_its_double_dollars() -> None:
-    (definition, setting) = statements_of("%define a x$$y\nkey ${a} $$a", Path("x.conf"))
-    assert definition.resolved == "x$$y"
-    assert unmarked(setting.resolved) == "x$$y $$a"
+    (definition, setting) = read_tree("%define a x$$y\nkey ${a} $$a", Path("x.conf")).keys
+    assert definition.value == "x$$y"
+    assert setting.value == "x$$y $$a"
 
 
 def test_the_variables_of_files_that_uris_name_are_known(tmp_path: Path) -> None:

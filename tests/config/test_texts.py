@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from zodbshootout.client.database import prelude
-from zodbshootout.config.configuration import Configuration, Source, parse, read_source
+from zodbshootout.config.configuration import Configuration, parse
+from zodbshootout.config.source import Source, read_source
+from zodbshootout.contenders.contender import contenders_of
 
 NAMES = {"scratch": "/tmp", "main": "127.0.0.1:7", "main_port": "7"}
 
@@ -41,10 +43,9 @@ def test_environment_variables_and_literal_dollars_are_kept(
     configuration = read(text)
     assert "name $(HERE) $$main $$${main_port}\n" in whole(configuration)
     ((_, section),) = configuration.contenders
-    storage_text = configuration.text_of(section.config.storage)
-    assert storage_text.names == {"main_port"}
-    assert storage_text.by_name("name") == "not here $main $$main_port"
-    assert configuration.text_of(section).by_name("name") is None
+    assert configuration.text_of(section.config.storage).names == {"main_port"}
+    (contender,) = contenders_of(configuration)
+    assert contender.settings["storage.name"] == "not here $main $$main_port"
 
 
 def test_a_section_keeps_only_the_imports_that_it_needs() -> None:
@@ -81,11 +82,11 @@ def test_values_are_identified_by_number_and_by_key() -> None:
         "<zeoserver main>\n<settings>\ncache-size 7\nport $main_port\n</settings>\n"
         "<mappingstorage/>\n</zeoserver>\n"
     )
-    client = configuration.text_of(configuration.contenders[0][1].config.storage)
-    assert [client.by_name("server", number) for number in range(3)] == [None, "$main", None]
-    settings = configuration.text_of(configuration.servers[0].config.settings)
-    assert settings.by_name("values.port") == "$main_port"
-    assert settings.by_name("values.cache-size") is None
+    settings = contenders_of(configuration)[0].settings
+    assert settings["storage.server"] == "localhost:1"
+    assert settings["storage.server1"] == "$main"
+    assert settings["server.main.settings.values.cache-size"] == "7"
+    assert settings["server.main.settings.values.port"] == "$main_port"
 
 
 def test_the_text_after_its_prelude_is_read_like_the_original_section() -> None:

@@ -1,0 +1,101 @@
+"""A configuration file before it is interpreted: its text and its tree."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+
+from zodbshootout.config.references import ENVIRONMENT_REFERENCE, references
+from zodbshootout.config.secrets import in_named_files
+from zodbshootout.config.tree import Section, Tree, read_tree
+from zodbshootout.errors import UserError
+
+DATABASE, ZOPE_DATABASE = "zodb", "zodb_db"
+"""The types of the sections with databases, in ZODB's configurations and in Zope's."""
+MAX_SIZE = 2**20
+"""The most characters of a configuration: a database of gigabytes is not read."""
+_BINARY = re.compile(r"FS\d\d|[^\0]*\0")
+"""The beginning of a FileStorage, which may be text, or a character that no text has."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """The text of a configuration, and its file."""
+
+    path: Path
+    text: str
+    definitions: Mapping[str, str] = field(default_factory=dict)
+    """Values that replace those which the file defines, by name."""
+
+    @cached_property
+    def tree(self) -> Tree:
+        """What the file says, with those that it includes."""
+        return read_tree(self.text, self.path, self.definitions)
+
+    @property
+    def servers(self) -> Sequence[Section]:
+        """The sections of servers that have a name."""
+        return [
+            section
+            for section in self.tree.root.sections
+            if section.type.endswith("server") and section.name
+        ]
+
+    @property
+    def is_of_zope(self) -> bool:
+        """Whether it is Zope's configuration, or includes a part of one."""
+        return any(section.type == ZOPE_DATABASE for section in self.tree.root.sections)
+
+    @property
+    def used_names(self) -> frozenset[str]:
+        """The names that the text refers to."""
+        return frozenset(chain.from_iterable(references(key.written) for key in self.tree.keys))
+
+    @property
+    def environment_names(self) -> frozenset[str]:
+        """The environment variables that the text refers to."""
+        named = (in_named_files(key.value) for key in self.tree.keys)
+        values = (key.written for key in chain(self.tree.keys, *named))
+        return frozenset(chain.from_iterable(map(ENVIRONMENT_REFERENCE.findall, values)))
+
+
+def read_source(path: Path) -> Source:
+    """Read a configuration file.
+
+    :raises UserError: if it cannot be read, or is something else, such as a FileStorage
+    """
+    try:
+        text = _beginning(path)
+    except FileNotFoundError:
+        raise UserError(
+            f"no such file: {path} (with no file, an embedded default is measured)"
+        ) from None
+    except UnicodeError:
+        # zodburi takes a path as it is, and unquotes nothing.
+        uri = f"file://{path.absolute()}"
+        raise UserError(
+            f"cannot read {path}: it is not UTF-8 text; if it is a FileStorage write {uri}"
+        ) from None
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}") from None
+    if len(text) > MAX_SIZE:
+        raise UserError(
+            f"cannot read {path}: it is larger than 1 MB, too large for a configuration"
+        )
+    return Source(path, text)
+
+
+def _beginning(path: Path) -> str:
+    """Return the text of a file, of which no more than one character exceeds :data:`MAX_SIZE`.
+
+    :raises UnicodeError: if it is not text
+    """
+    with path.open(encoding="utf-8-sig") as file:
+        text = file.read(MAX_SIZE + 1)
+    if _BINARY.match(text):
+        raise UnicodeError
+    return text

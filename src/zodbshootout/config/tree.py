@@ -1,0 +1,351 @@
+"""A configuration as a tree of its sections and keys, as ZConfig's parser finds them.
+
+ZConfig reads a file with a schema, whose types are those of packages that this Python has, and with
+the values of all names.  The tree needs neither: it is read once, and then tells which servers a
+file has, which names it refers to and which values are secret.  Its sections are then passed to
+ZConfig here, or as text to another Python.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+import ZConfig
+from ZConfig.cfgparser import ZConfigParser
+from ZConfig.loader import BaseLoader
+from ZConfig.substitution import isname, substitute
+
+from zodbshootout.config.references import marked, references, replaced, unmarked
+
+_KEY_AND_VALUE = re.compile(r"(?P<key>[^\s()]+)\s*(?P<value>\S.*)?$")
+
+
+class Place(NamedTuple):
+    """A line of a file."""
+
+    url: str
+    number: int
+    """Counted from 1."""
+
+    def __str__(self) -> str:
+        return f"{path_of(self.url)}:{self.number}"
+
+
+class Line(NamedTuple):
+    """A line of a section's text, and its place in a file."""
+
+    text: str
+    place: Place
+
+
+class Key(NamedTuple):
+    """A key with its value, or a definition, or a directive, which has no name."""
+
+    name: str
+    written: str
+    """The value as it is written."""
+    resolved: str
+    """The value with each definition replaced, between marks.
+
+    References to names of the run and to environment variables are left.
+    """
+    place: Place
+
+    @property
+    def value(self) -> str:
+        """The value with each definition replaced, which still is a value in ZConfig's language."""
+        return unmarked(self.resolved)
+
+
+class Import(NamedTuple):
+    """An ``%import``."""
+
+    package: str
+    place: Place
+
+    @property
+    def line(self) -> Line:
+        return Line(f"%import {self.package}", self.place)
+
+
+@dataclass(frozen=True, eq=False)
+class Section:
+    """A section, and what is in it."""
+
+    type: str
+    """In lower case, as the name is."""
+    name: str
+    place: Place
+    items: list[Item] = field(default_factory=list)
+    """What is in it, in the order of the file."""
+    end: list[Place] = field(default_factory=list)
+    """The place of its end, if it has one."""
+    imports: tuple[Import, ...] = ()
+    """The imports outside of it that its types need."""
+    environment: str = ""
+    """The environment whose Python reads it; empty for the Python of the command."""
+
+    @property
+    def keys(self) -> Iterator[Key]:
+        """Its own keys."""
+        return (item for item in self.items if isinstance(item, Key))
+
+    @property
+    def sections(self) -> Iterator[Section]:
+        """The sections that are directly in it."""
+        return (item for item in self.items if isinstance(item, Section))
+
+    def walk(self) -> Iterator[Section]:
+        """Yield this section and all within it, outermost first."""
+        yield self
+        for section in self.sections:
+            yield from section.walk()
+
+    def key(self, name: str) -> Key | None:
+        """Return its own key of that *name*, in lower case, or ``None``."""
+        return next((key for key in self.keys if key.name.lower() == name), None)
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The names of the run that its values refer to, directly or through a definition."""
+        values = (key.value for section in self.walk() for key in section.keys)
+        return frozenset(name for value in values for name in references(value))
+
+    @cached_property
+    def lines(self) -> tuple[Line, ...]:
+        """Its lines, from its start to its end."""
+        return tuple(self._lines())
+
+    def _lines(self) -> Iterator[Line]:
+        yield Line(f"<{self.type} {self.name}>" if self.name else f"<{self.type}>", self.place)
+        for item in self.items:
+            if isinstance(item, Section):
+                yield from item.lines
+            elif isinstance(item, Key):
+                yield Line(f"{item.name} {item.value}".rstrip(), item.place)
+        yield Line(f"</{self.type}>", (self.end or [self.place])[0])
+
+    @property
+    def all_imports(self) -> tuple[Import, ...]:
+        """The imports that it needs, outside of it and in it."""
+        inside = (
+            item for section in self.walk() for item in section.items if isinstance(item, Import)
+        )
+        return tuple(dict.fromkeys((*self.imports, *inside)))
+
+    @property
+    def whole(self) -> str:
+        """Its text, readable without the rest of the file.
+
+        It still refers to :attr:`names` and to environment variables.
+        """
+        return "".join(f"{line.text}\n" for line in self._whole())
+
+    @property
+    def storage(self) -> str:
+        """The text of the sections in it except ``<settings>``: the storage of a server."""
+        inner = (section for section in self.sections if section.type != "settings")
+        return "".join(f"{line.text}\n" for section in inner for line in section.lines)
+
+    def line(self, number: int) -> Place:
+        """Return the place of line *number* of :attr:`whole`, counted from 1."""
+        return self._whole()[number - 1].place
+
+    def _whole(self) -> list[Line]:
+        return [*(item.line for item in self.all_imports), *self.lines]
+
+
+Item: TypeAlias = "Key | Section | Import | ZConfig.ConfigurationError"
+"""A part of a section; an error stands for a line that ZConfig's parser rejects."""
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """What a configuration says, with the files that it includes."""
+
+    root: Section
+    """A section without a type that contains the outermost sections."""
+    definitions: list[Key] = field(default_factory=list)
+    directives: list[Key] = field(default_factory=list)
+    """The ``%include`` and ``%import`` directives."""
+    errors: list[ZConfig.ConfigurationError] = field(default_factory=list)
+    """The errors of ZConfig's parser, which goes on with the next line."""
+
+    @property
+    def keys(self) -> Iterator[Key]:
+        """All definitions, directives and keys."""
+        yield from self.definitions
+        yield from self.directives
+        for section in self.root.walk():
+            yield from section.keys
+
+    def around(self, place: Place) -> tuple[str, ...]:
+        """Return the types of the sections around a line, outermost first.
+
+        The first and the last line of a section count as inside it.
+        """
+        return next(self._paths(self.root, place), ())
+
+    def _paths(self, section: Section, place: Place) -> Iterator[tuple[str, ...]]:
+        """Yield the types of the sections around a line, from the longest path to the shortest."""
+        for inner in section.sections:
+            yield from ((inner.type, *path) for path in self._paths(inner, place))
+            own = {item.place for item in inner.items if isinstance(item, (Key, Import))}
+            is_within = inner.place.url == place.url and inner.place.number <= place.number
+            ends = inner.end and inner.end[0].number < place.number
+            if place in own or (is_within and not ends):
+                yield (inner.type,)
+
+
+def read_tree(text: str, path: Path, definitions: Mapping[str, str] | None = None) -> Tree:
+    """Return the tree of a file with that *text*; *definitions* stand in for the file's own."""
+    return _Loader(definitions or {}).tree_of(text, path.absolute().as_uri())
+
+
+def path_of(url: str) -> Path:
+    """Return the path of a file from ZConfig's URL for it."""
+    return Path(url2pathname(urlsplit(url).path))
+
+
+class _Loader(BaseLoader):  # type: ignore[misc]
+    """Opens files for parsers, and collects what the parsers find.
+
+    It has the methods of ZConfig's loader that a parser, which calls it ``context``, expects.
+    """
+
+    def __init__(self, definitions: Mapping[str, str]) -> None:
+        super().__init__()
+        self.tree = Tree(Section("", "", Place("", 0)))
+        self.section = self.tree.root
+        """The section that is being read."""
+        self.place = Place("", 0)
+        """The line that is being read."""
+        self.at_end = False
+        """Whether there are no more lines in the file that is being read."""
+        self.fixed = frozenset(definitions)
+        """The names whose definitions in the file are ignored."""
+        self._values: dict[str, str] = {}
+        """The definitions, marked, by name."""
+        self._open: list[str] = []
+        """The URLs of the file that is being read and of those that include it."""
+        for name, value in definitions.items():
+            self.define(name, value)
+
+    def tree_of(self, text: str, url: str) -> Tree:
+        self.loadFile(io.StringIO(text), url)
+        return self.tree
+
+    def loadResource(self, resource: Any) -> None:  # noqa: N802
+        parser, around = _Parser(resource, self), self.section
+        self._open.append(resource.url)
+        self.at_end = False
+        while not self.at_end:
+            try:
+                parser.parse(self.section)
+            except ZConfig.ConfigurationError as error:  # go on with the next line
+                self.tree.errors.append(error)
+                self.section.items.append(error)
+        self.at_end = False
+        self._open.pop()
+        self.section = around
+
+    def includeConfiguration(self, _section: Any, url: str, _defines: Any) -> None:  # noqa: N802
+        place = self.place
+        if url in self._open:
+            raise ZConfig.ConfigurationSyntaxError(
+                "it includes itself, or a file that does", *place
+            )
+        try:
+            resource = self.openResource(self.normalizeURL(url))
+        except ZConfig.ConfigurationError as error:
+            error.url, error.lineno = place
+            raise
+        except Exception as error:  # a package that is to have the file may raise anything
+            raise ZConfig.ConfigurationSyntaxError(
+                f"cannot include {url}: {type(error).__name__}: {error}", *place
+            ) from error
+        with resource:
+            self.loadResource(resource)
+
+    def importSchemaComponent(self, pkgname: str) -> None:  # noqa: N802
+        self.section.items.append(Import(pkgname, self.place))
+
+    def startSection(self, parent: Section, type_: str, name: str | None) -> Section:  # noqa: N802
+        section = Section(type_, name or "", self.place)
+        parent.items.append(section)
+        self.section = section
+        return section
+
+    def endSection(self, parent: Section, type_: str, name: str | None, section: Section) -> None:  # noqa: N802, ARG002
+        section.end.append(self.place)
+        self.section = parent
+
+    def key(self, name: str, written: str) -> Key:
+        return Key(name, written, self.resolve(written), self.place)
+
+    def resolve(self, value: str) -> str:
+        return replaced(value, self._values)
+
+    def define(self, name: str, value: str) -> None:
+        """Record a definition; the first one of a name holds."""
+        key = self.key(name, value)
+        self.tree.definitions.append(key)
+        self._values.setdefault(name, marked(key.resolved))
+
+
+class _Parser(ZConfigParser):  # type: ignore[misc]
+    """A parser that reports to its loader as it reads."""
+
+    __slots__ = ()
+
+    def nextline(self) -> Any:
+        done, line = super().nextline()
+        self.context.place, self.context.at_end = Place(self.url, self.lineno), done
+        return done, line
+
+    def start_section(self, section: Section, rest: str) -> Any:
+        if rest[:1] in {"?", "!"}:  # of XML or HTML
+            self.error("malformed section header")
+        return super().start_section(section, rest)
+
+    def handle_key_value(self, section: Section, rest: str) -> None:
+        pair = _KEY_AND_VALUE.match(rest)
+        if pair is None:
+            self.error("malformed configuration data")
+        assert pair is not None
+        section.items.append(self.context.key(pair["key"], pair["value"] or ""))
+
+    def handle_define(self, section: Section, rest: str) -> None:  # noqa: ARG002
+        name, *value = rest.split(None, 1)
+        name, text = name.lower(), "".join(value)
+        if name in self.context.fixed:
+            return
+        earlier = {key.name: key.written for key in self.context.tree.definitions}
+        self.context.define(name, text)
+        if not isname(name):
+            self.error(f"not a substitution legal name: {name!r}")
+        if earlier.get(name, text) != text:
+            self.error(f"cannot redefine {name!r}")
+
+    def handle_import(self, section: Section, rest: str) -> None:
+        self.context.tree.directives.append(self.context.key("", rest))
+        super().handle_import(section, rest)
+
+    def handle_include(self, section: Section, rest: str) -> None:
+        self.context.tree.directives.append(self.context.key("", rest))
+        super().handle_include(section, rest)
+
+    def replace(self, text: str) -> str:
+        try:
+            return str(substitute(unmarked(self.context.resolve(text)), {}))
+        except (ZConfig.SubstitutionReplacementError, ZConfig.SubstitutionSyntaxError) as error:
+            error.url, error.lineno = self.url, self.lineno  # ZConfig may leave them out
+            raise

@@ -44,7 +44,7 @@ def test_every_command_line_covers_its_published_figures(
 ) -> None:
     monkeypatch.chdir(ROOT)
     arguments = options.parse(run.command.split()[1:])
-    sections = read_source(arguments.path).tree.root.sections
+    sections = read_source(arguments.paths[0]).tree.root.sections
     contenders = {section.name for section in sections if section.type == "zodb"}
     sweep = {
         (parameters.crew.size, parameters.objects, parameters.object_size)

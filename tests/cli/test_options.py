@@ -42,7 +42,7 @@ def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_without_arguments_one_process_measures_the_embedded_default() -> None:
     options = parse([])
-    assert options.path == EMBEDDED
+    assert options.files == [EMBEDDED]
     assert options.benchmarks == SEVEN
     assert options.sweep.concurrency == [1]
     assert kind(options.sweep) == (ClientKind.PROCESS, False)
@@ -175,7 +175,7 @@ def test_options_choose_the_kind_of_clients(
 )
 def test_trap_12_options_with_optional_values_swallow_no_other_word(words: list[str]) -> None:
     options = parse(words)
-    assert options.path == Path("x.conf")
+    assert options.files == [Path("x.conf")]
     assert options.benchmarks == ["cold"]
 
 
@@ -184,18 +184,25 @@ def test_log_takes_a_level_or_a_file_that_configures_logging() -> None:
     assert parse(["--log", "x.conf"]).run.log == "INFO"
     options = parse(["--log", "log.conf", "x.conf"])
     assert options.run.log == str(Path("log.conf").absolute())
-    assert options.path == Path("x.conf")
-    assert parse(["--log=log.conf"]).path == EMBEDDED
+    assert options.files == [Path("x.conf")]
+    assert parse(["--log=log.conf"]).files == [EMBEDDED]
 
 
 def test_a_uri_can_replace_the_file() -> None:
     options = parse(["zeo://localhost:8100", "cold", "-c", "4"])
-    assert (options.uri, options.path.stem) == ("zeo://localhost:8100", "zeo")
+    assert (options.files, options.stem) == (["zeo://localhost:8100"], "zeo")
     assert options.benchmarks == ["cold"]
     assert (*kind(options.sweep), options.sweep.concurrency) == (ClientKind.PROCESS, False, [4])
-    assert parse(["-c1", "demo:(memory://)/(memory://)"]).uri == "demo:(memory://)/(memory://)"
-    assert parse(["x.conf"]).uri is None
-    assert parse([]).uri is None
+    assert parse(["-c1", "demo:(memory://)/(memory://)"]).files == ["demo:(memory://)/(memory://)"]
+    assert parse(["x.conf"]).files == [Path("x.conf")]
+    assert parse([]).files == [EMBEDDED]
+
+
+def test_several_files_and_uris_come_before_the_benchmarks() -> None:
+    options = parse(["x.conf", "memory://", "log.conf", "cold"])
+    assert options.files == [Path("x.conf"), "memory://", Path("log.conf")]
+    assert (options.paths, options.stem) == ([Path("x.conf"), Path("log.conf")], "x")
+    assert options.benchmarks == ["cold"]
 
 
 def test_a_uri_alone_is_measured_in_one_process() -> None:
@@ -206,8 +213,7 @@ def test_a_uri_alone_is_measured_in_one_process() -> None:
 
 def test_an_existing_file_whose_name_looks_like_a_uri_is_a_file() -> None:
     Path("zeo:x").touch()
-    assert parse(["zeo:x"]).uri is None
-    assert parse(["zeo:x"]).path == Path("zeo:x")
+    assert parse(["zeo:x"]).files == [Path("zeo:x")]
 
 
 @pytest.mark.parametrize("name", SEVEN)
@@ -223,7 +229,7 @@ def test_benchmarks_run_once_and_in_a_fixed_order() -> None:
     assert parse(["x.conf", "all"]).benchmarks == every
     assert parse(["x.conf", "all", "-cold"]).benchmarks == [n for n in every if n != "cold"]
     assert parse(["x.conf", "tpc"]).benchmarks == ["tpc"]
-    assert parse(["cold"]).path == EMBEDDED
+    assert parse(["cold"]).files == [EMBEDDED]
 
 
 def test_a_sweep_is_given_by_commas_or_by_repeated_options() -> None:
@@ -352,8 +358,9 @@ def test_benchmarks_may_be_separated_by_commas() -> None:
         (["-c", "1..2..3"], "argument -c/--concurrency: "),
         (["x.conf", "clod"], "unknown benchmark 'clod'; did you mean load or cold?"),
         (["x.conf", "-clod"], "unknown benchmark 'clod' in '-clod'; did you mean -load or -cold?"),
-        (["file:///a", "zeo://u:geheim@h"], "zeo://u:***@h: give one URI, before the benchmarks"),
-        (["cold", "file:///a"], "file:///a: give one URI, before the benchmarks; to compare"),
+        (["cold", "zeo://u:geheim@h"], "zeo://u:***@h: put it before the benchmarks"),
+        (["x.conf", "cold", "log.conf"], "log.conf: put it before the benchmarks"),
+        (["x.conf", "./x.conf"], "a FILE is given twice; give it once"),
         (["clod"], "no such file or benchmark: 'clod'; did you mean load or cold?"),
         (["-c", "0"], "argument -c/--concurrency: '0' is not a positive number"),
         (["-c", "two"], "argument -c/--concurrency: 'two' is not a positive number"),

@@ -40,7 +40,9 @@ def kept_of(files: Files, places: ExitStack, guardian: Guardian) -> tuple[list[C
     arguments = [str(files.directory / "x.conf"), "add", *files.options]
     mask = Mask(secret for word in arguments for secret in of_argument(word))
     options = parse(arguments)
-    variants = read_variants(read_source(options.path), options.variants, places, guardian, mask)
+    variants = read_variants(
+        [read_source(options.paths[0])], options.variants, places, guardian, mask
+    )
     contenders = variants.contenders()
     tasks = Tasks(plan_of(contenders), options.run, mask=mask)
     kept = [tasks.metadata(cell, restarted=False) for row in tasks.plan.rows for cell in row]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -33,10 +33,15 @@ Read = Callable[..., Variants]
 def read(tmp_path: Path) -> Iterator[Read]:
     with ExitStack() as places, Guardian() as guardian:
 
-        def read(text: str, *against: Environment, **definitions: list[str]) -> Variants:
-            source = Source(tmp_path / "x.conf", text)
+        def read(
+            text: str | Sequence[str], *against: Environment, **definitions: list[str]
+        ) -> Variants:
+            texts = [text] if isinstance(text, str) else text
+            sources = [
+                Source(tmp_path / f"{name}.conf", t) for name, t in zip("xyz", texts, strict=False)
+            ]
             options = VariantOptions(against, definitions)
-            return read_variants(source, options, places, guardian, Mask())
+            return read_variants(sources, options, places, guardian, Mask())
 
         yield read
 
@@ -67,6 +72,44 @@ def test_only_the_clients_of_a_private_zeo_server_are_in_an_environment(read: Re
         for name in ("new", "other")
     ]
     assert only_clients_in_environments(read(SERVER + ZEO).contenders()) == []
+
+
+def test_a_name_in_several_files_is_preceded_by_that_of_the_file(read: Read) -> None:
+    variants = read([SERVER + ZEO + FILE, FILE, SERVER + ZEO.replace("zodb zeo", "zodb other")])
+    contenders = variants.contenders()
+    assert names(contenders) == ["zeo", "x.conf:file", "y.conf:file", "other"]
+    assert len({contender.place for contender in contenders}) == 4
+    assert contenders[0].storage.names["main"] != contenders[3].storage.names["main"]
+    assert names(variants.contenders(["y.conf:file,zeo"])) == ["zeo", "y.conf:file"]
+    with pytest.raises(
+        UserError, match=r"--only: no contender 'file'; there are zeo, x\.conf:file"
+    ):
+        variants.contenders(["file"])
+
+
+def test_each_file_has_its_variants(read: Read) -> None:
+    contenders = read([FILE, FILE], NEW).contenders()
+    assert [(contender.name, contender.variant_of) for contender in contenders] == [
+        ("x.conf:file", ""),
+        ("x.conf:file@new", "x.conf:file"),
+        ("y.conf:file", ""),
+        ("y.conf:file@new", "y.conf:file"),
+    ]
+
+
+def test_a_definition_is_for_the_files_that_use_its_name(read: Read) -> None:
+    sized = "%define mb 1\n<zodb sized>\ncache-size $mb\n<mappingstorage/>\n</zodb>\n"
+    contenders = read([sized, FILE], mb=["1", "2"]).contenders()
+    assert names(contenders) == ["sized [mb=1]", "sized [mb=2]", "file"]
+    with pytest.raises(UserError, match=r"--define: nothing in .*x\.conf uses \$gb"):
+        read([sized, FILE], gb=["1"])
+
+
+def test_files_of_one_name_are_told_apart_by_their_directories(tmp_path: Path) -> None:
+    sources = [Source(tmp_path / name / "zope.conf", FILE) for name in ("a", "b")]
+    with ExitStack() as places, Guardian() as guardian:
+        variants = read_variants(sources, VariantOptions(), places, guardian, Mask())
+        assert names(variants.contenders()) == ["a/zope.conf:file", "b/zope.conf:file"]
 
 
 def test_without_against_there_is_one_variant(read: Read) -> None:

@@ -53,7 +53,7 @@ def _default_files(options: Options) -> ResultFiles:
         raise UserError(f"results cannot be written: {error}; name a file with -o") from None
     now = datetime.datetime.now().astimezone().strftime("%Y-%m-%dT%H.%M.%S")
     # With 26 characters of the stem, no name is longer than 60.
-    path = directory / f"{now}-{options.path.stem[:26]}-{os.getpid()}.json"
+    path = directory / f"{now}-{options.stem[:26]}-{os.getpid()}.json"
     _check_writable(path)
     return ResultFiles(path)
 
@@ -105,7 +105,7 @@ def check_other_files(options: Options, plan: Plan, combined: Path) -> None:
     :raises UserError: if they cannot
     """
     if options.report is not None:
-        check_output("--report", options.report, [options.path, combined])
+        check_output("--report", options.report, [*options.paths, combined])
         format_for("--report", options.report)
         _check_writable(options.report)
     profiles = options.run.profiles

@@ -8,6 +8,7 @@ import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -49,10 +50,10 @@ N = TypeVar("N", int, float)
 class Options:
     """The options of a run; ``Options.run`` are those that scheduling needs."""
 
-    path: Path
-    """The configuration file; with a URI, a file name for the results."""
-    uri: str | None
-    """A ZODB URI in place of that file."""
+    files: Sequence[Path | str]
+    """The configuration files; a ``str`` is a ZODB URI in place of one."""
+    private: bool
+    """Whether contenders have data of their own, not that which the files name."""
     benchmarks: Sequence[str]
     only: Sequence[str]
     variants: VariantOptions
@@ -99,6 +100,17 @@ class Options:
     copy_env: bool
     locale: bool
 
+    @property
+    def paths(self) -> list[Path]:
+        """The configuration files among :attr:`files`."""
+        return [file for file in self.files if isinstance(file, Path)]
+
+    @property
+    def stem(self) -> str:
+        """A name for files with results: that of the first file, or the scheme of the URI."""
+        first = self.files[0]
+        return first.stem if isinstance(first, Path) else scheme_of(first)
+
 
 def parse(arguments: Sequence[str]) -> Options:
     """Parse a command line.
@@ -110,12 +122,12 @@ def parse(arguments: Sequence[str]) -> Options:
     _check_combinations(given)
     if given.workload is None:
         _refuse({"--speed": given.speed, "--data": given.data}, "needs --workload")
-    uri, path, words = _uri_file_and_benchmarks(given.words)
+    files, words = _files_and_benchmarks(given.words)
     names = [name for word in words for name in _split_benchmarks(word)]
     chosen = _chosen_benchmarks(names, given.exclude, replays=given.workload is not None)
     _check_benchmarks(given, chosen)
     threads = given.threads or ("shared" if given.gevent else None)
-    has_file = uri is None and path != EMBEDDED
+    has_file = any(isinstance(file, Path) and file != EMBEDDED for file in files)
     sweep = Sweep(
         concurrency=_distinct("-c", given.concurrency) or [2 if has_file or threads else 1],
         objects=_distinct("--object-counts", given.object_counts) or [1000],
@@ -127,8 +139,7 @@ def parse(arguments: Sequence[str]) -> Options:
     return _make(
         Options,
         given,
-        path=path,
-        uri=uri,
+        files=files,
         benchmarks=chosen,
         variants=VariantOptions(environments_of_words(given.against), _definitions(given)),
         sweep=sweep,
@@ -209,23 +220,31 @@ def _refuse(options: Mapping[str, object], reason: str) -> None:
             raise UserError(f"{option} {reason}")
 
 
-def _uri_file_and_benchmarks(words: Sequence[str]) -> tuple[str | None, Path, Sequence[str]]:
-    if not words:
-        return None, EMBEDDED, ()
-    first = words[0]
-    if exists(first):
-        if holds_results(Path(first)):
-            raise UserError(
-                f"{first} holds results, not a configuration; "
-                f"to print it: zodbshootout show {first}"
-            )
-        return None, Path(first), words[1:]
-    if is_uri(first):
-        return first.strip(), Path(scheme_of(first.strip())), words[1:]
-    if {"all", *benchmarks()} & set(_split_benchmarks(first)):
-        return None, EMBEDDED, words
-    _check_may_be_file(first, words[1:])
-    return None, Path(first), words[1:]
+def _files_and_benchmarks(words: Sequence[str]) -> tuple[Sequence[Path | str], Sequence[str]]:
+    """Return the files and URIs, which come first, and the other words."""
+    files = [_file_or_uri(word) for word in takewhile(_is_file_or_uri, words)]
+    if files:
+        if len(set(files)) < len(files):
+            raise UserError("a FILE is given twice; give it once")
+        return files, words[len(files) :]
+    if not words or {"all", *benchmarks()} & set(_split_benchmarks(words[0])):
+        return [EMBEDDED], words
+    _check_may_be_file(words[0], words[1:])
+    return [Path(words[0])], words[1:]
+
+
+def _is_file_or_uri(word: str) -> bool:
+    return exists(word) or is_uri(word)
+
+
+def _file_or_uri(word: str) -> Path | str:
+    if not exists(word):
+        return word.strip()
+    if holds_results(Path(word)):
+        raise UserError(
+            f"{word} holds results, not a configuration; to print it: zodbshootout show {word}"
+        )
+    return Path(word)
 
 
 def _check_may_be_file(first: str, others: Sequence[str]) -> None:
@@ -280,13 +299,10 @@ def _chosen_benchmarks(
 def _check_is_benchmark(name: str) -> None:
     if name == "all" or name in benchmarks():
         return
-    if is_uri(name):
-        raise UserError(
-            f"{Mask(of_uri(name))(name)}: give one URI, before the benchmarks; to compare "
-            "several, list them in a file as <zodburi NAME> sections"
-        )
-    if exists(name) or name.endswith(".conf"):
-        raise UserError(f"{name}: give one FILE, before the benchmarks")
+    if exists(name) or is_uri(name):
+        raise UserError(f"{Mask(of_uri(name))(name)}: put it before the benchmarks")
+    if name.endswith(".conf"):
+        raise UserError(f"no such file: {name}")
     raise UserError(f"unknown benchmark {name!r}; {suggestion(name, ['all', *benchmarks()])}")
 
 

@@ -125,6 +125,12 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
             help="add a MappingStorage as a contender (true without a value; default: false)",
         ),
         flag(
+            "--private",
+            help="measure the settings of FILE with other data: each contender has files, or a "
+            "database in a server, that the run makes and removes; nothing that FILE names is "
+            "opened",
+        ),
+        flag(
             "--list", dest="list_only",
             help="print the cells that would be measured and an estimate of the time, and exit",
         ),

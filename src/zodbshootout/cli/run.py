@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from zodbshootout.cli.destination import check_like, check_other_files, result_files
@@ -24,6 +25,7 @@ from zodbshootout.config.source import Source, read_source
 from zodbshootout.config.uri import source_of
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.contenders.making import Maker
+from zodbshootout.contenders.private import with_private_data
 from zodbshootout.contenders.selection import (
     baseline_among,
     named,
@@ -71,7 +73,7 @@ def run(options: Options, streams: Streams) -> int:
     with ExitStack() as directories, _guardian() as guardian, ExitStack() as stack:
         with errors_of_files():
             variants = read_variants(
-                _source(options), options.variants, directories, guardian, streams.mask
+                _sources(options), options.variants, directories, guardian, streams.mask
             )
             contenders = variants.contenders(options.only)
             options = _with_names(options, contenders)
@@ -124,9 +126,16 @@ def _guardian() -> Guardian:
         raise UserError(f"no process can be started: {error.strerror}") from error
 
 
-def _source(options: Options) -> Source:
-    source = read_source(options.path) if options.uri is None else source_of(options.uri)
-    return replace(source, text=source.text + MAPPING) if options.include_mapping else source
+def _sources(options: Options) -> list[Source]:
+    sources = [
+        read_source(file) if isinstance(file, Path) else source_of(file) for file in options.files
+    ]
+    if options.private:
+        change = partial(with_private_data, only=options.only)
+        sources = [replace(source, change=change) for source in sources]
+    if options.include_mapping:
+        sources[0] = replace(sources[0], text=sources[0].text + MAPPING)
+    return sources
 
 
 def _with_names(options: Options, contenders: Sequence[Contender]) -> Options:
@@ -155,6 +164,9 @@ def _plan_and_notes(
         contenders = [contender.on_hosts(cluster) for contender in contenders]
         sweep = on_hosts(sweep, cluster)
     notes = [*shared_databases(contenders), *only_clients_in_environments(contenders)]
+    if options.private:
+        files = " and ".join(map(str, options.paths))
+        notes.append(f"data of the run's own (--private): nothing that {files} names is opened")
     reason = refused_unless_alone(contenders, sweep.parameters()[0])
     if options.default_concurrency and reason:
         notes.append(f"1 client instead of {sweep.concurrency[0]}: {reason}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
@@ -31,10 +31,18 @@ class Source:
     definitions: Mapping[str, str] = field(default_factory=dict)
     """Values that replace those which the file defines, by name."""
 
+    change: Callable[[Tree], Tree] | None = None
+    """The change of the file's tree before it is used, if there is one."""
+
     @cached_property
-    def tree(self) -> Tree:
+    def original(self) -> Tree:
         """What the file says, with those that it includes."""
         return read_tree(self.text, self.path, self.definitions)
+
+    @cached_property
+    def tree(self) -> Tree:
+        """What the file says, changed."""
+        return self.change(self.original) if self.change else self.original
 
     @property
     def servers(self) -> Sequence[Section]:

@@ -1,4 +1,4 @@
-"""The configuration as it is measured: once, or in several variants.
+"""The configurations as they are measured: once, or in several variants.
 
 With ``--against`` the first variant uses the packages as they are installed, and each of the others
 uses another environment.  With ``--define`` each variant has different values of names.  A variant
@@ -8,6 +8,7 @@ and can be measured in turn.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -53,6 +54,13 @@ class Variant:
     """The environment of ``--against`` in which all contenders are opened."""
     definitions: Mapping[str, str] = field(default_factory=dict)
     """The values of ``--define``, if there are several: numbers such as ``#1`` if one is secret."""
+    file: str = ""
+    """A name for the file, if several are read."""
+
+    @property
+    def title(self) -> str:
+        """The name that distinguishes it from all others, those of other files included."""
+        return f"{self.file} {self.name}".strip()
 
     @property
     def name(self) -> str:
@@ -64,7 +72,7 @@ class Variant:
     def contenders(self, chosen: Collection[str]) -> list[Contender]:
         """Return the contenders of the *chosen* sections, in their order."""
         contenders = [
-            replace(contender, variant=self.name)
+            replace(contender, variant=self.title)
             for contender in contenders_of(self.configuration)
             if contender.section.name in chosen
         ]
@@ -87,11 +95,16 @@ class Variant:
 
 @dataclass(frozen=True)
 class Variants:
-    """All variants of a configuration, which have the same sections."""
+    """All variants of the configurations."""
 
-    variants: Sequence[Variant]
+    of_files: Sequence[Sequence[Variant]]
+    """The variants of each file, which have the same sections."""
     mask: Mask
-    """Hides the secrets in the configuration."""
+    """Hides the secrets in the configurations."""
+
+    @property
+    def variants(self) -> list[Variant]:
+        return [variant for variants in self.of_files for variant in variants]
 
     @property
     def context(self) -> ServerContext:
@@ -107,25 +120,25 @@ class Variants:
     def contenders(self, only: Sequence[str] = ()) -> list[Contender]:
         """Return the contenders that the words of ``--only`` name, or without words all.
 
-        The variants of one section are next to each other.
+        The variants of one section are next to each other.  A name that several files have is
+        preceded by that of the file: ``FILE:NAME``.
         """
-        names = [text.name for text, _ in self.variants[0].configuration.contenders]
-        if not names:
-            raise UserError(
-                f"{self.context.source.path}: no contender; each is a section <zodb NAME> with a "
-                "storage in it"
-            )
-        chosen = named("--only", only, names) or names
-        described = [variant.contenders(chosen) for variant in self.variants]
-        by_section = zip(*described, strict=True)
-        if not self.variants[0].definitions:
-            return list(chain.from_iterable(by_section))
-        definitions = [variant.definitions for variant in self.variants]
-        return [
-            contender
-            for variants in by_section
-            for contender in _with_values(variants, definitions)
+        names = [_names(variants[0]) for variants in self.of_files]
+        count = Counter(chain.from_iterable(names))
+        prefixes = [
+            {name: f"{variants[0].file}:" if count[name] > 1 else "" for name in own}
+            for variants, own in zip(self.of_files, names, strict=True)
         ]
+        all_names = [f"{prefix}{name}" for own in prefixes for name, prefix in own.items()]
+        chosen = named("--only", only, all_names) or all_names
+        contenders = []
+        for variants, own in zip(self.of_files, prefixes, strict=True):
+            sections = [name for name, prefix in own.items() if f"{prefix}{name}" in chosen]
+            contenders += [
+                _preceded_by(own[contender.section.name], contender)
+                for contender in _contenders(variants, sections)
+            ]
+        return contenders
 
     def interpreters(
         self, contenders: Sequence[Contender], maker: Maker, crew: CrewShape
@@ -170,7 +183,7 @@ class Variants:
         """
         servers = RunningServers()
         for variant in self.variants:
-            own = [contender for contender in users if contender.variant == variant.name]
+            own = [contender for contender in users if contender.variant == variant.title]
             users_of_servers = {
                 server: [user.name for user in own if server.name in user.servers]
                 for server in variant.configuration.servers
@@ -178,6 +191,34 @@ class Variants:
             context = replace(variant.context, clients=clients)
             servers.start(stack, variant.configuration, users_of_servers, context)
         return servers
+
+
+def _names(variant: Variant) -> list[str]:
+    """Return the names of a variant's sections with contenders.
+
+    :raises UserError: if there are none
+    """
+    names = [section.name for section, _ in variant.configuration.contenders]
+    if not names:
+        raise UserError(
+            f"{variant.context.source.path}: no contender; each is a section <zodb NAME> with a "
+            "storage in it"
+        )
+    return names
+
+
+def _preceded_by(prefix: str, contender: Contender) -> Contender:
+    original = contender.variant_of and f"{prefix}{contender.variant_of}"
+    return replace(contender, name=f"{prefix}{contender.name}", variant_of=original)
+
+
+def _contenders(variants: Sequence[Variant], chosen: Collection[str]) -> list[Contender]:
+    """Return the contenders of the *chosen* sections in all variants of a file."""
+    by_section = zip(*(variant.contenders(chosen) for variant in variants), strict=True)
+    if not variants[0].definitions:
+        return list(chain.from_iterable(by_section))
+    definitions = [variant.definitions for variant in variants]
+    return [contender for section in by_section for contender in _with_values(section, definitions)]
 
 
 def check_servers_can_restart(contenders: Sequence[Contender]) -> None:
@@ -241,13 +282,45 @@ class VariantOptions:
 
 
 def read_variants(
-    source: Source, options: VariantOptions, places: ExitStack, guardian: Guardian, mask: Mask
+    sources: Sequence[Source],
+    options: VariantOptions,
+    places: ExitStack,
+    guardian: Guardian,
+    mask: Mask,
 ) -> Variants:
-    """Read a configuration once for each variant.
+    """Read each configuration once for each variant.
 
     *places* keeps the directories and the ports of the variants until it is closed; *mask* hides
-    the secrets of the configuration from now on.
+    the secrets of the configurations from now on.
     """
+    of_files = []
+    for source, file in zip(sources, _short_names(sources), strict=True):
+        used = {
+            name: values
+            for name, values in options.definitions.items()
+            if not any(name in other.used_names for other in sources) or name in source.used_names
+        }
+        variants = _read_file(source, replace(options, definitions=used), places, guardian, mask)
+        of_files.append([replace(variant, file=file) for variant in variants])
+    return Variants(of_files, mask)
+
+
+def _short_names(sources: Sequence[Source]) -> list[str]:
+    """Return the last parts of the files' paths, as many as distinguish all; a single one is ""."""
+    if len(sources) == 1:
+        return [""]
+    parts = [source.path.absolute().parts for source in sources]
+    for length in range(1, max(map(len, parts)) + 1):
+        names = ["/".join(part[-length:]) for part in parts]
+        if len(set(names)) == len(names):
+            break
+    return names
+
+
+def _read_file(
+    source: Source, options: VariantOptions, places: ExitStack, guardian: Guardian, mask: Mask
+) -> list[Variant]:
+    """Read a configuration once for each variant."""
     against, definitions = options.against, options.definitions
     variants = []
     for environment in [Environment(INSTALLED), *against] if against else [None]:
@@ -266,7 +339,7 @@ def read_variants(
     ]
     if len(variants) > 1:
         _check_directories(variants[0].configuration, "--against" if against else "--define")
-    return Variants(variants, mask)
+    return variants
 
 
 def _shown(
@@ -329,6 +402,7 @@ def _check_not_of_environment(source: Source, name: str) -> None:
 
 def _read(source: Source, directory: Path, places: ExitStack, mask: Mask) -> Configuration:
     """Read a configuration with names that last as long as *places*."""
+    mask.hide(of_configuration(source.original.keys, {}))
     names = places.enter_context(given_names(source, directory))
     _check_definitions(source, names)
     mask.hide(of_configuration(source.tree.keys, names))

@@ -9,8 +9,9 @@ from __future__ import annotations
 import functools
 import importlib
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -40,6 +41,45 @@ BlobRevision = tuple[bytes, bytes]
 """The OID and the serial of a blob."""
 
 
+SERVER, DATABASE = "SERVER", "DATABASE"
+"""In values of a :class:`PrivateSection`: the names of its private server and its database."""
+
+
+MEMCACHED = "private_memcached"
+"""The name of the memcached server of ``--private``."""
+PRIVATE_DSN = (
+    f"host='${{{SERVER}_host}}' port='${{{SERVER}_port}}' dbname='{DATABASE}' user='zodbshootout' "
+    f"password='${{{SERVER}_password}}'"
+)
+"""The DSN of a database in a private PostgreSQL."""
+
+
+@dataclass(frozen=True)
+class PrivateSection:
+    """How ``--private`` changes sections, so that they open new data and keep all else."""
+
+    types: tuple[str, ...]
+    """The types of the sections."""
+    paths: tuple[str, ...] = ()
+    """The keys of files and directories; each gets a path below ``$scratch`` instead."""
+    left_out: tuple[str, ...] = ()
+    """The keys that are left out, because they lead to other servers or data."""
+    values: Mapping[str, str] = field(default_factory=dict)
+    """The values that it gets, by key."""
+    values_with: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """The values that it gets in addition if it has a certain key."""
+    server: str = ""
+    """The type of the section of the private server that it needs."""
+    location: tuple[str, ...] = ()
+    """The keys that tell one database from another, where it has a server."""
+    dsn: str = ""
+    """The key with a DSN of PostgreSQL, whose settings about the connection are kept."""
+    becomes: str = ""
+    """The type that it gets instead of its own."""
+    package: str = ""
+    """What ``%import`` needs for that type."""
+
+
 class StorageType:
     """A type of storage: class methods read a section; an instance has one open storage."""
 
@@ -65,6 +105,8 @@ class StorageType:
     """Whether nothing can ever be written to it."""
     zap_obstacle: ClassVar[str | None] = None
     """Why its data cannot be destroyed."""
+    private: ClassVar[tuple[PrivateSection, ...]] = ()
+    """How ``--private`` changes its section and those in it; all other sections are refused."""
     distributions: ClassVar[tuple[str, ...]] = ()
     """PyPI names of the packages whose versions are recorded."""
 

@@ -9,7 +9,12 @@ from typing import Any
 
 from zodbshootout.client.reachability import Address, Requirement, host_and_port, is_here
 from zodbshootout.client.storage_types import (
+    DATABASE,
+    MEMCACHED,
+    PRIVATE_DSN,
+    SERVER,
     BlobRevision,
+    PrivateSection,
     StorageType,
     class_names,
     remove_cached_blobs,
@@ -94,11 +99,49 @@ _PACKET = Advice(
 """MySQL's errors after a packet that was too large; some also follow when a server has ended."""
 
 
+_PRIVATE = (
+    PrivateSection(
+        ("relstorage",),
+        paths=("blob-dir", "cache-local-dir"),
+        left_out=(
+            "replica-conf", "ro-replica-conf", "replica-timeout", "revert_when_stale",
+            "create-schema",
+        ),
+        values_with={"cache-servers": {"cache-servers": f"${{{MEMCACHED}}}"}},
+    ),
+    PrivateSection(
+        ("postgresql",),
+        values={"dsn": PRIVATE_DSN},
+        server="postgresqlserver",
+        location=("dsn",),
+        dsn="dsn",
+    ),
+    PrivateSection(
+        ("mysql", "mysql-or-mariadb"),
+        left_out=("unix_socket", "named_pipe", "read_default_file", "read_default_group"),
+        values={
+            "host": f"${{{SERVER}_host}}",
+            "port": f"${{{SERVER}_port}}",
+            "db": DATABASE,
+            "user": "zodbshootout",
+            "passwd": f"${{{SERVER}_password}}",
+        },
+        server="mysqlserver",
+        location=("host", "port", "unix_socket", "db", "read_default_file", "read_default_group"),
+        becomes="mysql-or-mariadb",
+        package="zodbshootout.mysql",
+    ),
+    PrivateSection(("sqlite3",), paths=("data-dir",)),
+    PrivateSection(("pragmas",)),
+)  # fmt: skip
+
+
 class RelStorageType(StorageType):
     """RelStorage, with its cache in memory and, with ``cache-local-dir``, in files."""
 
     storage_class = "relstorage.storage.RelStorage"
     section_classes = ("relstorage.config.RelStorageFactory",)
+    private = _PRIVATE
     prefetches = True
     serves_threads = False
     holds_changes = False

@@ -7,7 +7,9 @@ from typing import Any
 
 from zodbshootout.client.reachability import Address, Requirement, connect, host_and_port, is_here
 from zodbshootout.client.storage_types import (
+    SERVER,
     BlobRevision,
+    PrivateSection,
     StorageType,
     remove_cached_blobs,
 )
@@ -24,6 +26,26 @@ from zodbshootout.model.storage_facts import (
 
 BEHIND_SERVER: Promise = (Durability.UNKNOWN, "behind a ZEO server")
 """The promise of a ClientStorage: a server does not say what it keeps its data in."""
+_PRIVATE = (
+    PrivateSection(
+        ("zeoclient", "clientstorage"),
+        paths=("cache-path", "var", "blob-dir"),
+        left_out=("storage", "username", "password", "realm"),
+        values={"server": f"${{{SERVER}}}"},
+        values_with={"client": {"var": "${scratch}"}},  # it may be the instance's otherwise
+        server="zeoserver",
+        location=("server", "storage"),
+    ),
+    PrivateSection(
+        ("ssl",),
+        left_out=("password-function", "server-hostname"),
+        values={
+            "certificate": f"${{{SERVER}_certificate}}",
+            "key": f"${{{SERVER}_key}}",
+            "authenticate": f"${{{SERVER}_authority}}",
+        },
+    ),
+)
 _ONE_LOOP = Limit(
     "ClientStorage: each DB runs an event loop of its own, and in a process patched by "
     "gevent there can be one; use --threads shared",
@@ -43,6 +65,7 @@ class ClientStorageType(StorageType):
 
     storage_class = "ZEO.ClientStorage.ClientStorage"
     section_classes = ("ZODB.config.ZEOClient", "ZEO.zconfig.ClientStorageConfig")
+    private = _PRIVATE
     prefetches = True
     holds_changes = False
     distributions = ("ZEO", "uvloop")  # whose event loop ZEO uses if it is installed

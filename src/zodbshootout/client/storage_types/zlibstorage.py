@@ -1,12 +1,13 @@
 from __future__ import annotations
 
-from zodbshootout.client.storage_types import StorageType
+from zodbshootout.client.storage_types import PrivateSection, StorageType
 
 
 class ZlibStorageType(StorageType):
     """zc.zlibstorage, which compresses records."""
 
     storage_class = "zc.zlibstorage.ZlibStorage"
+    private = (PrivateSection(("zlibstorage", "serverzlibstorage")),)
     section_classes = ("zc.zlibstorage.ZConfig",)
     transparent = True
     distributions = ("zc.zlibstorage",)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from zodbshootout.client.storage_types import (
+    PrivateSection,
     StorageType,
     inner_sections,
     nested_sections,
@@ -21,6 +22,7 @@ class FileStorageType(StorageType):
 
     storage_class = "ZODB.FileStorage.FileStorage.FileStorage"
     section_classes = ("ZODB.config.FileStorage",)
+    private = (PrivateSection(("filestorage",), paths=("path", "blob-dir")),)
     sharing = Sharing.EXCLUSIVE
     durability = Durability.SYNCED
     prefetches = False
@@ -41,6 +43,7 @@ class MappingStorageType(StorageType):
 
     storage_class = "ZODB.MappingStorage.MappingStorage"
     section_classes = ("ZODB.config.MappingStorage",)
+    private = (PrivateSection(("mappingstorage",)),)
     sharing = Sharing.VOLATILE
     durability = Durability.IN_MEMORY
     prefetches = False
@@ -54,6 +57,7 @@ class TemporaryStorageType(MappingStorageType):
 
     storage_class = "tempstorage.TemporaryStorage.TemporaryStorage"
     section_classes = ("tempstorage.config.TemporaryStorage",)
+    private = (PrivateSection(("temporarystorage",)),)
     distributions = ("tempstorage",)
 
 
@@ -62,6 +66,7 @@ class DemoStorageType(StorageType):
 
     storage_class = "ZODB.DemoStorage.DemoStorage"
     section_classes = ("ZODB.config.DemoStorage",)
+    private = (PrivateSection(("demostorage",)),)
     wraps = ("changes", "base")
     # Its changes can be in a file that one DB at a time can open; it cannot learn what another DB
     # has changed there.
@@ -118,6 +123,7 @@ class BlobStorageType(StorageType):
 
     storage_class = "ZODB.blob.BlobStorage"
     section_classes = ("ZODB.config.BlobStorage",)
+    private = (PrivateSection(("blobstorage",), paths=("blob-dir",)),)
     wraps = ("_BlobStorage__storage",)  # it has no public name
     transparent = True
 
@@ -140,6 +146,7 @@ class RecordedStorageType(StorageType):
 
     storage_class = "zodbshootout.recording.storage.RecordedStorage"
     section_classes = ("zodbshootout.recording.section.RecordingFactory",)
+    private = (PrivateSection(("recording",), paths=("path", "while-exists")),)
     wraps = ("_recorded",)
     transparent = True
 

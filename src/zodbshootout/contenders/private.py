@@ -1,0 +1,260 @@
+"""A configuration with its own settings and with data of the run's: ``--private``.
+
+The tree of a configuration is changed before anything is opened.  Each file and directory becomes
+one below ``$scratch``, each database one of a private server, and the sections of these servers are
+added.  What cannot be replaced is refused, so that nothing of the original is ever opened.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from pathlib import PurePosixPath
+from urllib.parse import parse_qsl, urlsplit
+
+from zodbshootout.client.storage_types import (
+    DATABASE,
+    MEMCACHED,
+    SERVER,
+    PrivateSection,
+    storage_types,
+)
+from zodbshootout.config import source
+from zodbshootout.config.references import references
+from zodbshootout.config.tree import Import, Item, Key, Place, Section, Tree
+from zodbshootout.errors import UserError
+
+OPTION = "--private"
+_PREFIX = "private"
+"""The beginning of the names of private servers, and of files below ``$scratch``."""
+_DATABASES = frozenset({source.DATABASE, source.ZOPE_DATABASE})
+_ANY = PrivateSection(tuple(_DATABASES))
+_SETTINGS = frozenset({
+    "application_name", "client_encoding", "connect_timeout", "keepalives", "keepalives_count",
+    "keepalives_idle", "keepalives_interval", "options", "tcp_user_timeout",
+})  # fmt: skip
+"""The settings in a DSN that say nothing of a server, a database or a user."""
+_CONNINFO = re.compile(r"(?P<key>\w+)\s*=\s*(?P<value>'(?:[^'\\]|\\.)*'|[^\s']+)", re.ASCII)
+"""A setting in a DSN, by the rules of PostgreSQL's libpq."""
+_NO_PLACES = frozenset({"driver"})
+"""Keys whose values may contain a slash without being a place, as in MySQL Connector/Python."""
+
+
+def with_private_data(tree: Tree, only: Sequence[str] = ()) -> Tree:
+    """Return a tree whose storages have data of their own.
+
+    Storages that cannot have that are left out, unless the words of ``--only`` name them.
+
+    :raises UserError: if one of them is to be measured
+    """
+    chosen = {name for word in only for name in (word, *word.split(","))}
+    servers = {section.name for section in tree.root.sections if section.type.endswith("server")}
+    change = _Change(servers)
+    items: list[Item] = []
+    for item in tree.root.items:
+        if not isinstance(item, Section):
+            items.append(item)
+            continue
+        attempt = deepcopy(change)  # a section that is left out needs no servers
+        try:
+            items += attempt.outermost(item)
+            change = attempt
+        except _Irreplaceable as error:
+            if not chosen or (item.name or item.type) in chosen:
+                raise UserError(str(error)) from None
+    return replace(tree, root=replace(tree.root, items=[*items, *change.servers()]))
+
+
+class _Irreplaceable(Exception):  # noqa: N818
+    """A section cannot have data of its own; the message says which one, and why."""
+
+    def __init__(self, place: Place, reason: str) -> None:
+        super().__init__(f"{place}: {OPTION}: {reason}; choose others with --only")
+
+
+@dataclass
+class _Server:
+    """A private server, and what its section needs."""
+
+    type: str
+    name: str
+    place: Place
+    """The first section that needs it."""
+    databases: list[str] = field(default_factory=list)
+    blob_directory: str = ""
+    """The directory of blobs that it shares with its clients, if it does."""
+    encrypted: bool = False
+
+
+@dataclass
+class _Change:
+    """A change of sections, in which equal originals are replaced by equal data."""
+
+    own_servers: Collection[str]
+    """The names of the private servers that the configuration has already."""
+    _paths: dict[str, str] = field(default_factory=dict)
+    _databases: dict[tuple[str, ...], tuple[_Server, str]] = field(default_factory=dict)
+    """The servers and the names of databases, by what told where the original is."""
+    _servers: dict[str, _Server] = field(default_factory=dict)
+
+    def outermost(self, section: Section) -> Iterator[Section]:
+        """Yield the outermost *section* with private data, unless Zope alone reads it.
+
+        :raises _Irreplaceable: if it cannot have that
+        """
+        if section.type in {*_DATABASES, *_rules()}:
+            yield self._changed(section)
+        elif section.type.endswith("server"):
+            yield replace(section, items=list(self._items_of_server(section)))
+        elif section.type == "environment":
+            yield section
+        elif section.type == "zodburi":
+            raise _Irreplaceable(section.place, "a URI names its data; write a section instead")
+        elif section.key("environment") or any(inner.type in _rules() for inner in section.walk()):
+            raise _unknown(section)
+
+    def servers(self) -> Iterator[Section]:
+        """Yield the sections of the servers that it has added."""
+        for server in self._servers.values():
+            yield Section(server.type, server.name, server.place, list(_items(server)))
+
+    def _items_of_server(self, section: Section) -> Iterator[Item]:
+        for item in section.items:
+            if isinstance(item, Section) and item.type != "settings":
+                yield self._changed(item)
+            elif not (isinstance(item, Key) and item.name.lower() == "directory"):
+                yield item
+
+    def _changed(self, section: Section, around: _Server | None = None) -> Section:
+        """Return a section with private data; *around* is the server of the section around it."""
+        rule = _ANY if section.type in _DATABASES else _rules().get(section.type)
+        if rule is None:
+            raise _unknown(section)
+        server, database = around, ""
+        if rule.server:
+            if self._is_of_run(section, rule.location):
+                return section
+            server, database = self._database(section, rule)
+        values = dict(rule.values)
+        for name, more in rule.values_with.items():
+            values |= more if section.key(name) else {}
+        items: list[Item] = [
+            self._changed(item, server) if isinstance(item, Section) else item
+            for item in section.items
+            if not (isinstance(item, Key) and item.name.lower() in {*rule.left_out, *values})
+        ]
+        items = [
+            self._kept(item, section, rule) if isinstance(item, Key) else item for item in items
+        ]
+        for name, text in values.items():
+            value = text.replace(SERVER, server.name if server else "").replace(DATABASE, database)
+            if name == rule.dsn:
+                value = " ".join([value, *_kept_settings(section.key(name))])
+            items.append(Key(name, value, value, section.place))
+        self._note(section, server, values)
+        if rule.package:
+            items.insert(0, Import(rule.package, section.place))
+        return replace(section, type=rule.becomes or section.type, items=items)
+
+    def _kept(self, key: Key, section: Section, rule: PrivateSection) -> Key:
+        """Return a key of the original with its value, or with another path."""
+        name = key.name.lower()
+        if name in rule.paths:
+            value = self._path(key.value)
+            return key._replace(written=value, resolved=value)
+        if "/" in key.value and name not in _NO_PLACES and section.type not in _DATABASES:
+            raise _Irreplaceable(
+                key.place, f"{key.name} of <{section.type}> may name a place of the original"
+            )
+        return key
+
+    def _path(self, original: str) -> str:
+        """Return the path in place of an original one, which stays if it is the run's anyway."""
+        if original.startswith("${scratch}") and ".." not in original:
+            return original
+        name = re.sub(r"[^\w.-]", "", PurePosixPath(original).name)
+        number = len(self._paths) + 1
+        return self._paths.setdefault(original, f"${{scratch}}/{_PREFIX}-{number}-{name}")
+
+    def _is_of_run(self, section: Section, location: Sequence[str]) -> bool:
+        """Return whether a storage is in a server that the configuration has the run start."""
+        located = (key.value for key in section.keys if key.name.lower() in location)
+        names = set(chain.from_iterable(map(references, located)))
+        return any(
+            name == server or name.startswith(f"{server}_")
+            for name in names
+            for server in self.own_servers
+        )
+
+    def _database(self, section: Section, rule: PrivateSection) -> tuple[_Server, str]:
+        """Return the server and the name of the database in place of that of a section."""
+        located = [(key.name.lower(), key.value) for key in section.keys]
+        where = (rule.server, *chain(*sorted(pair for pair in located if pair[0] in rule.location)))
+        if where not in self._databases:
+            kind = rule.server.removesuffix("server")
+            number = sum(known[0] == rule.server for known in self._databases) + 1
+            name = f"{_PREFIX}_{kind}"
+            if kind == "zeo":  # one of its storages for each would be one process for all
+                name = f"{name}_{number}"
+            server = self._servers.setdefault(name, _Server(rule.server, name, section.place))
+            server.databases.append(f"{_PREFIX}_{number}")
+            self._databases[where] = server, server.databases[-1]
+        return self._databases[where]
+
+    def _note(self, section: Section, server: _Server | None, values: Mapping[str, str]) -> None:
+        """Note what a changed section needs of its servers."""
+        if any(MEMCACHED in value for value in values.values()):
+            memcached = _Server("memcachedserver", MEMCACHED, section.place)
+            self._servers.setdefault(MEMCACHED, memcached)
+        if server is None or server.type != "zeoserver":
+            return
+        server.encrypted |= section.type == "ssl"
+        shared, directory = section.key("shared-blob-dir"), section.key("blob-dir")
+        if directory and shared and shared.value.lower() in {"true", "yes", "on"}:
+            server.blob_directory = self._path(directory.value)
+
+
+def _unknown(section: Section) -> _Irreplaceable:
+    return _Irreplaceable(
+        section.place, f"it is not known how to give <{section.type}> data of its own"
+    )
+
+
+def _items(server: _Server) -> Iterator[Item]:
+    """Yield what stands in the section of a private server."""
+    place = server.place
+    if server.type == "zeoserver":
+        data = f"${{scratch}}/{server.name}"
+        blobs = server.blob_directory or f"{data}.blobs"
+        keys = {"path": f"{data}.fs", "blob-dir": blobs}
+        if server.encrypted:
+            yield Key("ssl", "true", "true", place)
+        storage = [Key(name, value, value, place) for name, value in keys.items()]
+        yield Section("filestorage", "", place, list(storage))
+    for name in server.databases if server.type != "zeoserver" else ():
+        yield Key("database", name, name, place)
+
+
+def _kept_settings(dsn: Key | None) -> Iterator[str]:
+    """Yield the settings of a DSN that say nothing of its server, database or user."""
+    text = dsn.value if dsn else ""
+    if re.match(r"postgres(ql)?://", text):
+        for name, value in parse_qsl(urlsplit(text).query):
+            if name in _SETTINGS:
+                quoted = value.replace("\\", "\\\\").replace("'", "\\'")
+                yield f"{name}='{quoted}'"
+        return
+    for match in _CONNINFO.finditer(text):
+        if match["key"] in _SETTINGS:
+            yield f"{match['key']}={match['value']}"
+
+
+@functools.cache
+def _rules() -> Mapping[str, PrivateSection]:
+    """Return how sections are changed, by their types."""
+    rules = [rule for kind in reversed(storage_types()) for rule in kind.private]
+    return {type_: rule for rule in rules for type_ in rule.types}

@@ -43,14 +43,14 @@ INSTANCES: Mapping[str, Options] = {
     },
     "postgresql": {
         "rel-storage": (
-            "type postgresql\ndbname plone\nuser plone\nhost db.invalid\npassword t0psecret-pg\n"
-            f"cache-local-mb 300\n{RELSTORAGE_OPTIONS}"
+            "type postgresql\ndsn dbname='plone' user='plone' host='db.invalid' port='5432' "
+            f"password='t0psecret-pg'\ncache-local-mb 300\n{RELSTORAGE_OPTIONS}"
         ),
         "zodb-temporary-storage": "off",
     },
     "mysql": {
         "rel-storage": (
-            "type mysql\ndb plone\nuser plone\nhost db.invalid\npasswd t0psecret-my\n"
+            "type mysql\ndb plone\nuser plone\nhost db.invalid\nport 3306\npasswd t0psecret-my\n"
             f"commit-lock-timeout 30\n{RELSTORAGE_OPTIONS}"
         ),
         "zodb-temporary-storage": "on",

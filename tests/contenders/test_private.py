@@ -171,7 +171,7 @@ def test_mysql_becomes_the_section_that_mariadb_needs_too() -> None:
         "passwd": "${private_mysql_password}",
     }
     assert (server.type, values(server)) == ("mysqlserver", {"database": "private_1"})
-    assert "%import zodbshootout.mysql" in contender.whole
+    assert contender.whole.index("%import zodbshootout.mysql") < contender.whole.index("<mysql-or")
 
 
 def test_relstorage_keeps_its_options_and_no_replicas_or_memcached() -> None:
@@ -183,9 +183,9 @@ def test_relstorage_keeps_its_options_and_no_replicas_or_memcached() -> None:
     contender, memcached = changed(RELSTORAGE.format(name="a", more=more, adapter=adapter))
     assert values(contender) == {
         "keep-history": "false",
-        "cache-local-dir": "${scratch}/private-2-cache",
+        "cache-local-dir": "${scratch}/private-1-cache",
         "cache-servers": "${private_memcached}",
-        "data-dir": "${scratch}/private-1-sqlite",
+        "data-dir": "${scratch}/private-2-sqlite",
         "synchronous": "off",
     }
     assert (memcached.type, memcached.name) == ("memcachedserver", "private_memcached")

@@ -129,6 +129,22 @@ class _Change:
             elif not (isinstance(item, Key) and item.name.lower() == "directory"):
                 yield item
 
+    def _changed_items(
+        self, section: Section, rule: PrivateSection, server: _Server | None
+    ) -> Iterator[Item]:
+        """Yield what stays of a section's items, changed."""
+        for item in section.items:
+            if isinstance(item, Section):
+                package = _rules().get(item.type, _ANY).package
+                if package:
+                    yield Import(package, item.place)
+                yield self._changed(item, server)
+            elif isinstance(item, Key):
+                if item.name.lower() not in rule.left_out:
+                    yield self._kept(item, section, rule)
+            else:
+                yield item
+
     def _changed(self, section: Section, around: _Server | None = None) -> Section:
         """Return a section with private data; *around* is the server of the section around it."""
         rule = _ANY if section.type in _DATABASES else _rules().get(section.type)
@@ -142,22 +158,14 @@ class _Change:
         values = dict(rule.values)
         for name, more in rule.values_with.items():
             values |= more if section.key(name) else {}
-        items: list[Item] = [
-            self._changed(item, server) if isinstance(item, Section) else item
-            for item in section.items
-            if not (isinstance(item, Key) and item.name.lower() in {*rule.left_out, *values})
-        ]
-        items = [
-            self._kept(item, section, rule) if isinstance(item, Key) else item for item in items
-        ]
+        rule = replace(rule, left_out=(*rule.left_out, *values))
+        items = list(self._changed_items(section, rule, server))
         for name, text in values.items():
             value = text.replace(SERVER, server.name if server else "").replace(DATABASE, database)
             if name == rule.dsn:
                 value = " ".join([value, *_kept_settings(section.key(name))])
             items.append(Key(name, value, value, section.place))
         self._note(section, server, values)
-        if rule.package:
-            items.insert(0, Import(rule.package, section.place))
         return replace(section, type=rule.becomes or section.type, items=items)
 
     def _kept(self, key: Key, section: Section, rule: PrivateSection) -> Key:

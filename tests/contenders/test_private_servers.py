@@ -78,14 +78,20 @@ def test_servers_that_keep_their_data_can_be_restarted(tmp_path: Path) -> None:
     check(tmp_path, "lasting", "alone")
 
 
+WOULD_LOSE, ADVICE = "would lose its data", "; leave it out with --only"
+
+
 @pytest.mark.parametrize(
     ("names", "message"),
     [
         (["alone"], "no contender has a server that the run starts"),
-        (["lasting", "fleeting"], "server lost would lose its data, which it keeps in memory"),
+        (
+            ["lasting", "fleeting"],
+            f"fleeting {WOULD_LOSE}, which server lost keeps in memory{ADVICE}",
+        ),
         (
             ["lasting", "upon"],
-            "upon would lose its data, which it keeps in memory; leave it out with --only",
+            f"upon {WOULD_LOSE}, which it keeps in memory{ADVICE}",
         ),
     ],
 )
@@ -106,6 +112,7 @@ def read(text: str, place: Path) -> None:
 SERVER = "<zeoserver main>\n{}</zeoserver>\n"
 MAPPING = "<mappingstorage/>\n"
 NAMED = "<mappingstorage Two>\n</mappingstorage>\n"
+LACKING = "<zeoclient>\nserver $main\nstorage 2\n</zeoclient>\n"
 CLIENT = "<zodb a>\n<zeoclient>\nserver {}\n{}</zeoclient>\n</zodb>\n"
 
 
@@ -130,6 +137,12 @@ CLIENT = "<zodb a>\n<zeoclient>\nserver {}\n{}</zeoclient>\n</zodb>\n"
         ),
         (NAMED, CLIENT.format("$main", "storage Two\n"), "'Two'; write 'storage two'"),
         (MAPPING, "<zodburi a>\nuri zeo://$main?storage=2\n</zodburi>\n", "'2'; write 'storage 1'"),
+        (MAPPING, CLIENT.format("localhost:$main_port", "storage 2\n"), "'2'; write 'storage 1'"),
+        (
+            f"{MAPPING}</zeoserver>\n<zeoserver other>\n{LACKING}",
+            CLIENT.format("$other", ""),
+            "7: server main has no storage '2'; write 'storage 1'",
+        ),
     ],
 )
 def test_a_storage_that_a_private_zeo_server_lacks_is_refused_when_the_file_is_read(

@@ -12,7 +12,7 @@ from typing import Any
 
 from ZConfig.substitution import substitute
 
-from zodbshootout.client.reachability import Requirement, host_and_port
+from zodbshootout.client.reachability import Requirement
 from zodbshootout.client.storage_types import (
     StorageType,
     inner_sections,
@@ -29,8 +29,14 @@ from zodbshootout.config.pythons import Environment
 from zodbshootout.config.references import references, with_names
 from zodbshootout.config.secrets import SECRET_KEY
 from zodbshootout.config.tree import Key, Section
+from zodbshootout.contenders.served import (
+    ServedStorage,
+    check_storages,
+    mistake_in,
+    served_storages,
+    storages_of,
+)
 from zodbshootout.crews.cluster import Cluster
-from zodbshootout.errors import UserError
 from zodbshootout.model.specification import Parameters, Storage
 from zodbshootout.model.storage_facts import (
     Advice,
@@ -75,6 +81,8 @@ class Contender:
     info: StorageInfo = field(default_factory=StorageInfo)
     servers: Mapping[str, ServerSection] = field(default_factory=dict)
     """The private servers that it needs, directly or through another server, by name."""
+    served: tuple[ServedStorage, ...] = ()
+    """The storages of these servers that it uses."""
     limits: tuple[Limit, ...] = ()
     hosts_together: int = 1
     """The largest number of a crew's hosts on one machine."""
@@ -111,10 +119,10 @@ class Contender:
 
     def _kept_by_server(self, promise: Promise) -> Promise:
         """Return the promise of the storage in its private ZEO server, if it is behind that one."""
-        served = [server for server in self.servers.values() if server.kind == "zeoserver"]
-        if promise != BEHIND_SERVER or len(served) != 1:
+        written = [served for served in self.served if served.is_written] or self.served
+        if promise != BEHIND_SERVER or len(written) != 1:
             return promise
-        kept = promise_of(served[0].config.storage)
+        kept = promise_of(written[0].section)
         return promise if kept[0] is Durability.UNKNOWN else kept
 
     def on_hosts(self, cluster: Cluster) -> Contender:
@@ -220,7 +228,13 @@ def _files_in(settings: Mapping[str, str]) -> list[str]:
 
 
 def contenders_of(configuration: Configuration) -> list[Contender]:
-    """Return the contenders that a configuration describes, in their order."""
+    """Return the contenders that a configuration describes, in their order.
+
+    :raises UserError: if a section of a contender or of a server is wrong
+    """
+    for server in configuration.servers:
+        if server.kind == "zeoserver":
+            check_storages(server)
     return [_contender(text, section, configuration) for text, section in configuration.contenders]
 
 
@@ -228,23 +242,24 @@ def _contender(text: Section, section: Any, configuration: Configuration) -> Con
     """Return a contender; *section* is ``None`` if another Python is to read it."""
     servers = servers_of(text.names, configuration)
     typed = [(type_of_section(inner), inner) for inner in nested_sections(section)]
-    info = StorageInfo() if section is None else _info(section, servers)
+    served = served_storages(text, section, servers, configuration.names)
+    info = StorageInfo() if section is None else _info(section, served)
     settings = _settings(text, section, configuration)
     for server in servers:
-        of_server = _settings(server.text, server, configuration)
-        settings |= {f"{_OF_SERVER}{server.name}.{key}": value for key, value in of_server.items()}
+        own = _settings_of_server(server, served, configuration)
+        settings |= {f"{_OF_SERVER}{server.name}.{key}": value for key, value in own.items()}
     for mistake in filter(None, (kind.mistake(storage) for kind, storage in typed)):
-        raise _mistake(text, *mistake)
+        wrong, flaw = mistake
+        raise mistake_in(text, flaw, wrong)
     installations = (kind.installation(storage) for kind, storage in typed)
     requirements = tuple(need for kind, storage in typed for need in kind.requirements(storage))
-    for server in servers:
-        _check_storage(text, server, requirements, configuration.names.get(server.name))
     return Contender(
         name=text.name,
         storage=_storage(text, configuration.names),
         settings=settings,
         info=info,
         servers={server.name: server for server in servers},
+        served=tuple(served),
         limits=tuple(limit for kind, storage in typed for limit in kind.limits(storage)),
         requirements=requirements,
         zap_obstacle=_zap_obstacle(info, [kind for kind, _ in typed]),
@@ -254,32 +269,6 @@ def _contender(text: Section, section: Any, configuration: Configuration) -> Con
         environment=configuration.environments.get(text.environment),
         text=_shown(text, servers, configuration.mask),
     )
-
-
-def _check_storage(
-    text: Section,
-    server: ServerSection,
-    requirements: Sequence[Requirement],
-    address: str | None,
-) -> None:
-    """Check that the server at *address* has the storage that the section *text* asks it for."""
-    stored = [inner for inner in inner_sections(server) if hasattr(inner, "open")]
-    storages = [inner.name or "1" for inner in stored]
-    for need in requirements:
-        addresses = [host_and_port(*place) for place in need.addresses if isinstance(place, tuple)]
-        if address in addresses and need.storage and need.storage not in storages:
-            advice = " or ".join(f"'storage {name}'" for name in storages)
-            raise _mistake(
-                text,
-                f"storage {need.storage}",
-                f"server {server.name} has no storage {need.storage!r}; write {advice}",
-            )
-
-
-def _mistake(text: Section, wrong: str, flaw: str) -> UserError:
-    """Return an error with the place of the *wrong* line of a section, by default its first."""
-    line = next((line for line in text.lines if line.text == wrong), text.lines[0])
-    return UserError(f"{line.place}: {flaw}")
 
 
 def _storage(text: Section, names: Mapping[str, str]) -> Storage:
@@ -336,8 +325,17 @@ def _values_by_types(text: Section, prefix: str = "") -> dict[str, list[str]]:
     return values
 
 
+def _settings_of_server(
+    server: ServerSection, served: Sequence[ServedStorage], configuration: Configuration
+) -> dict[str, str]:
+    """Return the settings of a server without those of its storages that are not *served*."""
+    used = [storage.section for storage in served]
+    unused = [storage for storage in storages_of(server).values() if storage not in used]
+    return dict(_settings_of_parsed(server, configuration, unused=unused))
+
+
 def _settings_of_parsed(
-    section: Any, configuration: Configuration, prefix: str = ""
+    section: Any, configuration: Configuration, prefix: str = "", unused: Sequence[Any] = ()
 ) -> Iterator[tuple[str, str]]:
     yield f"{prefix}section", type(section).__name__
     if not hasattr(section.config, "getSectionAttributes"):
@@ -347,7 +345,8 @@ def _settings_of_parsed(
         value = getattr(section.config, attribute)
         if value is None or SECRET_KEY.search(attribute):
             continue
-        for number, part in enumerate(value if isinstance(value, list) else [value]):
+        parts = value if isinstance(value, list) else [value]
+        for number, part in enumerate(part for part in parts if part not in unused):
             key = f"{prefix}{attribute}{number or ''}"
             if not hasattr(part, "config"):
                 for name, shown in _values(attribute, number, part, written):
@@ -406,7 +405,7 @@ def _printable(value: Any) -> str:
     return type(address).__name__  # its text may contain a memory address
 
 
-def _info(section: Any, servers: Sequence[ServerSection]) -> StorageInfo:
+def _info(section: Any, served: Sequence[ServedStorage]) -> StorageInfo:
     # Nothing is known of a section that another package defines for databases.
     chain = list(_delegation_chain(getattr(section.config, "storage", section)))
     names = filter(None, (kind.storage_name() for kind in chain))
@@ -414,7 +413,7 @@ def _info(section: Any, servers: Sequence[ServerSection]) -> StorageInfo:
         storage_name=" over ".join(names) or StorageInfo.storage_name,
         sharing=sharing_of(section),
         prefetches=_prefetches(chain),
-        read_only=_is_read_only(section, servers),
+        read_only=_is_read_only(section, served),
         persistent_cache=persistent_cache(section),
     )
 
@@ -433,21 +432,16 @@ def _prefetches(chain: Sequence[type[StorageType]]) -> bool | None:
     return next(decisive, StorageType).prefetches
 
 
-def _is_read_only(section: Any, servers: Sequence[ServerSection]) -> bool:
-    written = list(written_sections(section))
-    if any(map(_read_only, written)):
-        return True
-    # The base of a DemoStorage may be on a server as well.
-    writes_to_servers = any(type_of_section(inner).requirements(inner) for inner in written)
-    return writes_to_servers and any(
-        _serves_read_only(server) or any(map(_read_only, written_sections(server)))
-        for server in servers
+def _is_read_only(section: Any, served: Sequence[ServedStorage]) -> bool:
+    written = [storage for storage in served if storage.is_written]
+    sections = (section, *(storage.section for storage in written))
+    return any(_serves_read_only(storage.server) for storage in written) or any(
+        _read_only(inner) for outer in sections for inner in written_sections(outer)
     )
 
 
 def _serves_read_only(server: ServerSection) -> bool:
-    setting = server.settings.get("read-only", "") if server.kind == "zeoserver" else ""
-    return setting.lower() in {"true", "yes", "on"}
+    return server.settings.get("read-only", "").lower() in {"true", "yes", "on"}
 
 
 def _read_only(section: Any) -> bool:

@@ -233,11 +233,12 @@ def check_servers_can_restart(contenders: Sequence[Contender]) -> None:
                 f"{option}: {contender.name} would lose its data, which it keeps in memory; leave "
                 "it out with --only"
             )
-    for server in chain.from_iterable(contender.servers.values() for contender in served):
-        if sharing_of(server) is Sharing.VOLATILE:
-            raise UserError(
-                f"{option}: server {server.name} would lose its data, which it keeps in memory"
-            )
+        for storage in contender.served:
+            if sharing_of(storage.section) is Sharing.VOLATILE:
+                raise UserError(
+                    f"{option}: {contender.name} would lose its data, which server "
+                    f"{storage.server.name} keeps in memory; leave it out with --only"
+                )
 
 
 def _with_values(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,8 @@ import pytest
 from zodbshootout.client.storage_types.zeo import BEHIND_SERVER
 from zodbshootout.config.configuration import parse
 from zodbshootout.config.source import Source
-from zodbshootout.contenders.contender import contenders_of
+from zodbshootout.contenders.contender import Contender, contenders_of
+from zodbshootout.contenders.selection import shared_databases
 from zodbshootout.contenders.variants import check_servers_can_restart
 from zodbshootout.errors import UserError
 from zodbshootout.model.storage_facts import Durability, Place, Promise, StorageInfo
@@ -143,6 +145,11 @@ CLIENT = "<zodb a>\n<zeoclient>\nserver {}\n{}</zeoclient>\n</zodb>\n"
             CLIENT.format("$other", ""),
             "7: server main has no storage '2'; write 'storage 1'",
         ),
+        (
+            f"{MAPPING}{NAMED}",
+            CLIENT.format("$main", "storage 3\n"),
+            "9: server main has no storage '3'; write 'storage 1' or 'storage two'",
+        ),
     ],
 )
 def test_a_storage_that_a_private_zeo_server_lacks_is_refused_when_the_file_is_read(
@@ -160,6 +167,8 @@ def test_a_storage_that_a_private_zeo_server_lacks_is_refused_when_the_file_is_r
         (MAPPING, CLIENT.format("$main", "")),
         (MAPPING, CLIENT.format("$main", "storage 1\n")),
         (NAMED, CLIENT.format("$main", "storage two\n")),
+        (f"{MAPPING}{NAMED}", CLIENT.format("$main", "storage two\n")),
+        (f"{MAPPING}{NAMED}", CLIENT.format("$main", "")),
         (MAPPING, CLIENT.format("localhost:1", "storage 2\n")),
         (MAPPING, "<zodburi a>\nuri zeo://$main?storage=1\n</zodburi>\n"),
     ],
@@ -243,3 +252,126 @@ def test_only_a_server_here_that_the_run_has_started_is_private(tmp_path: Path) 
     assert place_of("lasting", Place.ELSEWHERE) is Place.ELSEWHERE
     assert place_of("alone", Place.HERE) is Place.HERE
     assert place_of("alone", None) is None
+
+
+SEVERAL = """
+<zeoserver main>
+  <filestorage>
+    path {0}/kept.fs
+  </filestorage>
+  <mappingstorage 2/>
+  <filestorage 3>
+    path {0}/fixed.fs
+    read-only true
+  </filestorage>
+</zeoserver>
+<zodb kept>
+  <zeoclient>
+    server localhost:$main_port
+  </zeoclient>
+</zodb>
+<zodb lost>
+  <zeoclient>
+    server $main
+    storage 2
+  </zeoclient>
+</zodb>
+<zodb fixed>
+  <zeoclient>
+    server $main
+    storage 3
+  </zeoclient>
+</zodb>
+<zodb base_fixed>
+  <demostorage>
+    <zeoclient base>
+      server $main
+      storage 3
+    </zeoclient>
+    <zeoclient changes>
+      server $main
+    </zeoclient>
+  </demostorage>
+</zodb>
+<zeoserver before>
+  <zeoclient>
+    server $main
+    storage 3
+  </zeoclient>
+</zeoserver>
+<zodb through_another>
+  <zeoclient>
+    server $before
+  </zeoclient>
+</zodb>
+"""
+
+
+@pytest.fixture
+def several(tmp_path: Path) -> dict[str, Contender]:
+    """Return contenders, by name, of servers with several storages."""
+    source = Source(tmp_path / "x.conf", SEVERAL.format(tmp_path))
+    with given_names(source, tmp_path) as names:
+        return {contender.name: contender for contender in contenders_of(parse(source, names))}
+
+
+def test_a_contender_has_the_facts_of_the_storage_that_it_names(
+    several: dict[str, Contender],
+) -> None:
+    behind = StorageInfo(promise=BEHIND_SERVER, server_place=Place.HERE)
+    durability = {
+        name: contender.opened(behind).info.promise[0] for name, contender in several.items()
+    }
+    assert durability == {
+        "kept": Durability.SYNCED,
+        "lost": Durability.IN_MEMORY,
+        "fixed": Durability.SYNCED,
+        "base_fixed": Durability.SYNCED,
+        "through_another": Durability.UNKNOWN,
+    }
+    read_only = {name for name, contender in several.items() if contender.info.read_only}
+    assert read_only == {"fixed", "through_another"}
+
+
+def test_a_restart_of_servers_is_refused_for_the_contenders_whose_storage_would_lose_its_data(
+    several: dict[str, Contender],
+) -> None:
+    lost = several.pop("lost")
+    check_servers_can_restart([*several.values()])
+    with pytest.raises(UserError, match="lost would lose its data, which server main keeps"):
+        check_servers_can_restart([*several.values(), lost])
+
+
+def test_contenders_with_storages_of_one_server_are_two_databases(
+    several: dict[str, Contender], tmp_path: Path
+) -> None:
+    kept, fixed = several["kept"], several["fixed"]
+    assert (
+        kept.settings["server.main.storage.path"],
+        fixed.settings["server.main.storage.path"],
+    ) == (str(tmp_path / "kept.fs"), str(tmp_path / "fixed.fs"))
+    assert shared_databases([kept, fixed]) == []
+    other = replace(fixed, name="other")
+    assert len(shared_databases([kept, fixed, other])) == 1
+
+
+@pytest.mark.parametrize(
+    ("storages", "message"),
+    [
+        ("", "1: <zeoserver main> holds no storage, such as <filestorage>"),
+        (
+            f"{MAPPING}<mappingstorage 1/>\n",
+            "1: two storages of server main are called '1', as one without a name is; ",
+        ),
+        (
+            f"{NAMED}{NAMED}",
+            "5: a second section is called 'two'; give each a name of its own",
+        ),
+    ],
+)
+def test_a_zeo_server_needs_storages_with_names_of_their_own(
+    storages: str, message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UserError) as caught:
+        read(SERVER.format(storages) + CLIENT.format("$main", ""), tmp_path)
+    assert str(caught.value).startswith(f"{tmp_path / 'x.conf'}:{message}")

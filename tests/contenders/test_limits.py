@@ -217,7 +217,7 @@ def test_a_demostorage_with_changes_in_relstorage_is_refused(tmp_path: Path) -> 
     ("storage", "obstacle"),
     [
         (FS, None),
-        ("<mappingstorage/>\n", "MappingStorage has its data in the memory of one process"),
+        ("<mappingstorage/>\n", "MappingStorage keeps its data in the memory of one process"),
         (wrap("demostorage", FS, CHANGES), "DemoStorage: its base stays as it is"),
         (READ_ONLY, "it is configured to be read only"),
     ],

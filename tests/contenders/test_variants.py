@@ -141,7 +141,7 @@ def test_only_keeps_the_order_of_the_file(read: Read) -> None:
         ),
         (
             SERVER.replace("main>", "main>\nlisten 192.0.2.9") + ZEO, [], [],
-            "server main: listen 192.0.2.9 is no address of this host",
+            "server main: listen 192.0.2.9 is not an address of this host",
         ),
     ],
 )  # fmt: skip

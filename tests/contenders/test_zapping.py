@@ -18,7 +18,7 @@ def contender(name: str, obstacle: str | None = None, **settings: str) -> Conten
 A, B = (contender(name, path=f"/var/{name}.fs", quota="5") for name in "ab")
 ANOTHER_A = contender("again", path="/var/a.fs", cache_size="7")
 READ_ONLY = contender("precious", "it is configured to be read only", path="/var/p.fs")
-MEMORY = contender("memory", "this storage has its data in the memory of one process")
+MEMORY = contender("memory", "this storage keeps its data in the memory of one process")
 
 
 def fail_if_asked(question: str) -> bool:
@@ -116,7 +116,7 @@ def test_a_read_only_database_is_neither_asked_about_nor_zapped() -> None:
     ("words", "force", "message"),
     [
         (["precious"], False, "precious cannot be zapped: it is configured to"),
-        (["memory"], False, "memory cannot be zapped: this storage has its"),
+        (["memory"], False, "memory cannot be zapped: this storage keeps its"),
         (["a"], False, "a and again are one database; name both or"),
         ([], True, "a contender has that name; give it another one"),
     ],

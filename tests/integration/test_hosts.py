@@ -219,8 +219,8 @@ def test_a_storage_package_is_uploaded_to_the_hosts(name: str, home: Path) -> No
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("pip-install: RelStorage", "zodbshootout.pip-install has to be a list of texts"),
-        ("upload-directories: [1]", "zodbshootout.upload-directories has to be a list of texts"),
+        ("pip-install: RelStorage", "zodbshootout.pip-install must be a list of strings"),
+        ("upload-directories: [1]", "zodbshootout.upload-directories must be a list of strings"),
         ("upload-directories: [nowhere]", "zodbshootout.upload-directories: no directory nowhere"),
     ],
 )

@@ -72,14 +72,14 @@ def test_a_file_can_name_a_scheduler_or_a_class_of_clusters(scheduler: str, tmp_
         ("- a\n", "has no keys and values"),
         ("a: [\n", "cluster.yaml:2: expected the node content, but found '<stream end>'"),
         ("a: \x00\n", "cannot read"),
-        ("on: x\n", "the key True is no text; write it in quotes"),
+        ("on: x\n", "the key True must be a string; quote it"),
         ("a: b\n", "has neither scheduler-address nor a class of clusters"),
-        ("class: Cluster\nkwargs: 3\n", "args has to be a list, and kwargs keys with values"),
+        ("class: Cluster\nkwargs: 3\n", "args must be a list, and kwargs a mapping"),
         ("class: Cluster\nmodule: nowhere\n", "no cluster could be made: ModuleNotFoundError"),
         *(
             (
                 f"scheduler-address: tcp://a:1\nzodbshootout: {{wait-for-workers: {time}}}\n",
-                f"zodbshootout.wait-for-workers: {message} is no time such as 5 minutes",
+                f"zodbshootout.wait-for-workers: {message} is not a duration such as '5 minutes'",
             )
             for time, message in [
                 ("soon", "'soon'"),

@@ -52,11 +52,11 @@ def test_an_ipv6_address_is_in_brackets_before_its_port(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("address", "reason"),
     [
-        ("0.0.0.0", "listen 0.0.0.0 is no address that clients could use; name one of this host's"),
-        ("0", "listen 0 is no address that clients could use; name one of this host's"),
-        ("203.0.113.1", "listen 203.0.113.1 is no address of this host: Cannot assign"),
-        ("no host", "listen no host is no address of this host: "),
-        ("a..b", "listen a..b is no address of this host: "),
+        ("0.0.0.0", "clients cannot connect to 0.0.0.0; give listen an address of this host"),
+        ("0", "clients cannot connect to 0; give listen an address of this host"),
+        ("203.0.113.1", "listen 203.0.113.1 is not an address of this host: Cannot assign"),
+        ("no host", "listen no host is not an address of this host: "),
+        ("a..b", "listen a..b is not an address of this host: "),
     ],
 )
 def test_an_address_that_is_not_this_hosts_is_refused(
@@ -69,7 +69,7 @@ def test_an_address_that_is_not_this_hosts_is_refused(
 
 @pytest.mark.usefixtures("elsewhere")
 def test_other_hosts_reach_zeo_only_with_a_certificate(make_server: MakeServer) -> None:
-    with pytest.raises(UserError, match=r"everybody there could use it, so it needs ssl"):
+    with pytest.raises(UserError, match=r"anyone on that network could use it; it needs ssl"):
         make_server(TEXT.format(ELSEWHERE))
     server = make_server("%import ZEO\n" + TEXT.format(ELSEWHERE + "ssl true\n") + USE)
     server.directory.path.mkdir()

@@ -279,7 +279,7 @@ def test_a_directory_with_other_files_is_left_alone(
     server = scripted(make_server, directory=str(document.parent))
     server.preparation = "raise SystemExit('never run')"
     assert failure(server) == (
-        f"cannot keep its data in {document.parent}: other things are there; name an empty "
+        f"cannot keep its data in {document.parent}: other files are there; name an empty "
         "directory, or one that such a server has made"
     )
     assert list(document.parent.iterdir()) == [document]
@@ -289,7 +289,7 @@ def test_a_directory_is_for_one_server_at_a_time(make_server: MakeServer, tmp_pa
     first, second = (scripted(make_server, directory=str(tmp_path / "kept")) for _ in range(2))
     first.start()
     log = (tmp_path / "kept" / LOG).read_text()
-    message = f"cannot keep its data in {tmp_path / 'kept'}: another server has its data there now"
+    message = f"cannot keep its data in {tmp_path / 'kept'}: another server is using it"
     assert failure(second) == message
     first.halt()
     assert failure(second) == message

@@ -453,7 +453,7 @@ def _read_only(section: Any) -> bool:
 
 def _zap_obstacle(info: StorageInfo, kinds: Sequence[type[StorageType]]) -> str | None:
     if info.sharing is Sharing.VOLATILE:
-        return f"{info.storage_name} has its data in the memory of one process"
+        return f"{info.storage_name} keeps its data in the memory of one process"
     if info.read_only:
         return "it is configured to be read only"
     fixed = (kind for kind in kinds if kind.zap_obstacle)

@@ -179,13 +179,13 @@ def certificates(directory: Path, host: str = HOST) -> dict[str, str]:
 def _port(source: Source, server: str, host: str, stack: ExitStack) -> int:
     if _resolved(host).is_unspecified:
         raise UserError(
-            f"{source.path}: server {server}: listen {host} is no address that clients could use; "
-            "name one of this host's"
+            f"{source.path}: server {server}: clients cannot connect to {host}; give listen an "
+            "address of this host"
         )
     try:
         return stack.enter_context(reserved_port(host))
     except (OSError, UnicodeError) as error:
         raise UserError(
-            f"{source.path}: server {server}: listen {host} is no address of this host: "
+            f"{source.path}: server {server}: listen {host} is not an address of this host: "
             f"{getattr(error, 'strerror', error)}"
         ) from None

@@ -212,7 +212,7 @@ def _content(path: Path) -> Mapping[str, Any]:
         raise UserError(f"--hosts: {path} has no keys and values")
     for key in _keys(content):
         if not isinstance(key, str):
-            raise UserError(f"--hosts: {path}: the key {key!r} is no text; write it in quotes")
+            raise UserError(f"--hosts: {path}: the key {key!r} must be a string; quote it")
     return content
 
 
@@ -228,7 +228,7 @@ def _scheduler_of_class(
 ) -> _Scheduler:
     args, kwargs = content.get("args") or [], content.get("kwargs") or {}
     if not isinstance(args, list) or not isinstance(kwargs, Mapping):
-        raise UserError(f"--hosts: {path}: args has to be a list, and kwargs keys with values")
+        raise UserError(f"--hosts: {path}: args must be a list, and kwargs a mapping")
     hosts = [value for value in (*args, kwargs.get("hosts")) if isinstance(value, list)]
     # The first host of an SSHCluster has its scheduler.
     number = kwargs.get("n_workers", len(hosts[0]) - 1 if hosts else 1)
@@ -334,7 +334,8 @@ def _time_for_workers() -> float:
         seconds = math.nan
     if not 0 < seconds < math.inf:
         raise UserError(
-            f"--hosts: zodbshootout.wait-for-workers: {setting!r} is no time such as 5 minutes"
+            f"--hosts: zodbshootout.wait-for-workers: {setting!r} is not a duration such as "
+            "'5 minutes'"
         )
     return seconds
 
@@ -344,7 +345,7 @@ def _texts(key: str) -> list[str]:
 
     setting = dask.config.get(f"zodbshootout.{key}", [])
     if not isinstance(setting, list) or not all(isinstance(text, str) for text in setting):
-        raise UserError(f"--hosts: zodbshootout.{key} has to be a list of texts")
+        raise UserError(f"--hosts: zodbshootout.{key} must be a list of strings")
     return setting
 
 

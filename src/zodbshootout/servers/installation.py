@@ -133,7 +133,7 @@ def account_for(usual: Sequence[str], wanted: str | None, data: Path | None) -> 
     """
     if os.geteuid():
         if wanted and _account(wanted).uid != os.geteuid():
-            raise ServerFailed(f"cannot run as {wanted}: only root can have it run as someone else")
+            raise ServerFailed(f"cannot run as {wanted}: only root can run it as another user")
         return None
     if wanted:
         return _account(wanted)
@@ -178,7 +178,7 @@ class ServerDirectory:
         self.path.mkdir(mode=0o700, parents=self.kept, exist_ok=True)
         if self.kept and not new and not (self.path / LOG).exists() and any(self.path.iterdir()):
             raise ServerFailed(
-                f"cannot keep its data in {self.path}: other things are there; name an empty "
+                f"cannot keep its data in {self.path}: other files are there; name an empty "
                 "directory, or one that such a server has made"
             )
         if account is not None:
@@ -190,7 +190,7 @@ class ServerDirectory:
         except BlockingIOError:
             self.close()
             raise ServerFailed(
-                f"cannot keep its data in {self.path}: another server has its data there now"
+                f"cannot keep its data in {self.path}: another server is using it"
             ) from None
 
     def close(self) -> None:

@@ -36,7 +36,7 @@ class PostgreSQLServer(DatabaseServer):
         super().__init__(section, context)
         if _SUPERUSER in self.users:
             raise self.mistake(
-                f"{_SUPERUSER} is its superuser, as which no client can log in; name another user"
+                f"clients cannot log in as {_SUPERUSER}, its superuser; name another user"
             )
 
     def prepare(self) -> None:

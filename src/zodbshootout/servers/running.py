@@ -47,7 +47,7 @@ class RunningServers:
     ) -> None:
         """Start the servers of a configuration that have *users*; *stack* stops them.
 
-        A server that does not come up is no error: its users are in :attr:`absent`.
+        A server that does not come up is not an error: its users are in :attr:`absent`.
         """
         needs = {
             section: {other.name for other in servers_of(section.text.names, configuration)}

@@ -29,7 +29,7 @@ START_TIMEOUT = 60.0
 PREPARATION_TIMEOUT = 120.0
 """Seconds that a program which prepares a server, such as ``initdb``, may take."""
 CONNECTIONS_PER_CLIENT = 3
-"""RelStorage opens up to two, and those of a database that was closed end a little later."""
+"""RelStorage opens up to two, and the server drops those of a closed database with a delay."""
 _DATA = "data"
 """The subdirectory of a server's directory that holds its data."""
 _UNFINISHED = f"{_DATA}.unfinished"
@@ -118,7 +118,7 @@ class Server(ABC):
             files = self.connection_limit == resource.RLIMIT_NOFILE
             raise self.mistake(
                 f"{self.context.clients} clients need {needed} "
-                f"{'open files' if files else 'processes'} of it, and this machine allows {hard}; "
+                f"{'open files' if files else 'processes'} in it, and this machine allows {hard}; "
                 "use fewer clients (-c), or raise the limit (ulimit)"
             ) from None
 

@@ -23,7 +23,7 @@ class ZEOServer(Server):
         super().__init__(section, context)
         if not section.config.ssl and not is_loopback(self.host):
             raise self.mistake(
-                f"with listen {self.host} everybody there could use it, so it needs ssl true"
+                f"with listen {self.host} anyone on that network could use it; it needs ssl true"
             )
         if section.config.ssl and f"{self.name}_certificate" not in context.names:
             raise self.mistake(

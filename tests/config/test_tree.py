@@ -77,3 +77,12 @@ def test_the_variables_of_files_that_uris_name_are_known(tmp_path: Path) -> None
     (tmp_path / "db.conf").write_text("<zodb>\npath $(DB_PATH)\n</zodb>\n")
     text = f"%define file {tmp_path}/db.conf\n<zodburi a>\nuri zconfig://$file\n</zodburi>\n"
     assert Source(tmp_path / "x.conf", text).environment_names == {"DB_PATH"}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "number"), [("listen", 3), ("listen ::1", 3), ("ssl", 1), ("", 1)]
+)
+def test_a_mistake_is_in_the_line_that_begins_with_the_wrong_words(wrong: str, number: int) -> None:
+    text = "<zeoserver main>\nlisten-backlog 5\nListen ::1\n</zeoserver>\n"
+    (section,) = read_tree(text, Path("/srv/x.conf")).root.sections
+    assert str(section.mistake("a flaw", wrong)) == f"/srv/x.conf:{number}: a flaw"

@@ -140,5 +140,5 @@ def test_the_superuser_is_refused_as_a_user_for_clients(
     with pytest.raises(UserError) as caught:
         make_server(section(programs, "user someone\nuser postgres\n"))
     assert str(caught.value).endswith(
-        "x.conf: server it: clients cannot log in as postgres, its superuser; name another user"
+        "x.conf:4: server it: clients cannot log in as postgres, its superuser; name another user"
     )

@@ -240,7 +240,7 @@ def test_a_setting_that_the_run_sets_is_refused(name: str, make_server: MakeServ
     with pytest.raises(UserError) as caught:
         scripted(make_server, f"{name} /elsewhere\n")
     assert str(caught.value).endswith(
-        f"x.conf: server it: {name} is set by the run; leave it out of <settings>"
+        f"x.conf:3: server it: {name} is set by the run; leave it out of <settings>"
     )
 
 

@@ -24,6 +24,7 @@ from ZConfig.loader import BaseLoader
 from ZConfig.substitution import isname, substitute
 
 from zodbshootout.config.references import marked, references, replaced, unmarked
+from zodbshootout.errors import UserError
 
 _KEY_AND_VALUE = re.compile(r"(?P<key>[^\s()]+)\s*(?P<value>\S.*)?$")
 
@@ -158,6 +159,15 @@ class Section:
     def line(self, number: int) -> Place:
         """Return the place of line *number* of :attr:`whole`, counted from 1."""
         return self._whole()[number - 1].place
+
+    def mistake(self, flaw: str, wrong: str = "") -> UserError:
+        """Return an error with the place of the first line that begins with the words *wrong*.
+
+        Without such a line it is the section's first.
+        """
+        words = f"{wrong} ".lower()
+        lines = (line for line in self.lines if f"{line.text} ".lower().startswith(words))
+        return UserError(f"{next(lines, self.lines[0]).place}: {flaw}")
 
     def _whole(self) -> list[Line]:
         return [*(item.line for item in self.all_imports), *self.lines]

@@ -32,7 +32,6 @@ from zodbshootout.config.tree import Key, Section
 from zodbshootout.contenders.served import (
     ServedStorage,
     check_storages,
-    mistake_in,
     served_storages,
     storages_of,
 )
@@ -250,7 +249,7 @@ def _contender(text: Section, section: Any, configuration: Configuration) -> Con
         settings |= {f"{_OF_SERVER}{server.name}.{key}": value for key, value in own.items()}
     for mistake in filter(None, (kind.mistake(storage) for kind, storage in typed)):
         wrong, flaw = mistake
-        raise mistake_in(text, flaw, wrong)
+        raise text.mistake(flaw, wrong)
     installations = (kind.installation(storage) for kind, storage in typed)
     requirements = tuple(need for kind, storage in typed for need in kind.requirements(storage))
     return Contender(

@@ -8,14 +8,12 @@ from typing import Any
 
 from zodbshootout.client.reachability import Requirement
 from zodbshootout.client.storage_types import (
-    inner_sections,
     nested_sections,
     type_of_section,
     written_sections,
 )
 from zodbshootout.config.configuration import ServerSection
 from zodbshootout.config.tree import Section
-from zodbshootout.errors import UserError
 
 
 @dataclass(frozen=True)
@@ -27,12 +25,6 @@ class ServedStorage:
     """The section of the storage."""
     is_written: bool
     """Whether it is known to get what is written to the contender."""
-
-
-def mistake_in(text: Section, flaw: str, wrong: str = "") -> UserError:
-    """Return an error with the place of the *wrong* line of a section, by default its first."""
-    line = next((line for line in text.lines if line.text == wrong), text.lines[0])
-    return UserError(f"{line.place}: {flaw}")
 
 
 def storages_of(server: ServerSection) -> dict[str, Any]:
@@ -48,17 +40,16 @@ def check_storages(server: ServerSection) -> None:
     storages = _storages_in(server)
     if not storages:
         flaw = f"<zeoserver {server.name}> holds no storage, such as <filestorage>"
-        raise mistake_in(server.text, flaw)
+        raise server.text.mistake(flaw)
     if len(storages_of(server)) < len(storages):
-        raise mistake_in(
-            server.text,
+        raise server.text.mistake(
             f"two storages of server {server.name} are called '1', as one without a name is; give "
             "each a name of its own, as in <filestorage 2>",
         )
 
 
 def _storages_in(server: ServerSection) -> list[Any]:
-    return [inner for inner in inner_sections(server) if hasattr(inner, "open")]
+    return list(getattr(server.config, "storage", ()))
 
 
 def served_storages(
@@ -118,5 +109,5 @@ def _storage(server: ServerSection, name: str, text: Section) -> Any:
     if name not in storages:
         advice = " or ".join(f"'storage {known}'" for known in storages)
         flaw = f"server {server.name} has no storage {name!r}; write {advice}"
-        raise mistake_in(text, flaw, f"storage {name}")
+        raise text.mistake(flaw, f"storage {name}")
     return storages[name]

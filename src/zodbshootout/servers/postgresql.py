@@ -36,7 +36,8 @@ class PostgreSQLServer(DatabaseServer):
         super().__init__(section, context)
         if _SUPERUSER in self.users:
             raise self.mistake(
-                f"clients cannot log in as {_SUPERUSER}, its superuser; name another user"
+                f"clients cannot log in as {_SUPERUSER}, its superuser; name another user",
+                f"user {_SUPERUSER}",
             )
 
     def prepare(self) -> None:

@@ -95,11 +95,13 @@ class Server(ABC):
         for name in section.settings:
             # The long options of programs may be abbreviated.
             if any(own.startswith(name.replace("-", "_")) for own in self.own_settings):
-                raise self.mistake(f"{name} is set by the run; leave it out of <settings>")
+                flaw = f"{name} is set by the run; leave it out of <settings>"
+                raise self.mistake(flaw, name)
         self._raise_limit()
 
-    def mistake(self, flaw: str) -> UserError:
-        return UserError(f"{self.context.source.path}: server {self.name}: {flaw}")
+    def mistake(self, flaw: str, wrong: str = "") -> UserError:
+        """Return an error with the place of the line that begins with the words *wrong*."""
+        return self.section.text.mistake(f"server {self.name}: {flaw}", wrong)
 
     @property
     def connections(self) -> int:

@@ -23,12 +23,14 @@ class ZEOServer(Server):
         super().__init__(section, context)
         if not section.config.ssl and not is_loopback(self.host):
             raise self.mistake(
-                f"with listen {self.host} anyone on that network could use it; it needs ssl true"
+                f"with listen {self.host} anyone on that network could use it; it needs ssl true",
+                "listen",
             )
         if section.config.ssl and f"{self.name}_certificate" not in context.names:
             raise self.mistake(
                 f"it has ssl, and no contender has an <ssl> with ${self.name}_certificate, "
-                f"${self.name}_key and ${self.name}_authority"
+                f"${self.name}_key and ${self.name}_authority",
+                "ssl",
             )
 
     def prepare(self) -> None:

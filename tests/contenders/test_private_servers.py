@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -351,8 +350,18 @@ def test_contenders_with_storages_of_one_server_are_two_databases(
         fixed.settings["server.main.storage.path"],
     ) == (str(tmp_path / "kept.fs"), str(tmp_path / "fixed.fs"))
     assert shared_databases([kept, fixed]) == []
-    other = replace(fixed, name="other")
-    assert len(shared_databases([kept, fixed, other])) == 1
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "$main_host"])
+def test_contenders_with_one_storage_are_one_database_by_any_name_of_its_host(
+    host: str, tmp_path: Path
+) -> None:
+    clients = CLIENT.format("$main", "") + CLIENT.format(f"{host}:$main_port", "storage 1\n")
+    text = SERVER.format(MAPPING) + clients.replace("<zodb a>", "<zodb b>", 1)
+    source = Source(tmp_path / "x.conf", text)
+    with given_names(source, tmp_path) as names:
+        contenders = contenders_of(parse(source, names))
+    assert shared_databases(contenders) == ["b and a are one database: $main, 1"]
 
 
 @pytest.mark.parametrize(

@@ -190,6 +190,7 @@ class Contender:
         A URI of an unknown scheme is its own place.
         """
         places = []
+        by_port = {f"${name}_port": f"${name}" for name in self.servers}
         for key, value in self.settings.items():
             section, _, last = key.rpartition(".")
             name = last.rstrip("0123456789")
@@ -199,7 +200,9 @@ class Contender:
                 places.append(str(Path(value).absolute()))
             elif name in _PLACES:
                 own = f" of {self.variant}" if self.variant and "$" in value else ""
-                places.append(f"{value}{own}")
+                # A private server's host has several names, its port has one.
+                server = by_port.get(value.rpartition(":")[2]) if name == "server" else None
+                places.append(f"{server or value}{own}")
         return tuple(places) or tuple(filter(None, [self.settings.get("uri")]))
 
     def fingerprint(self) -> str:

@@ -115,6 +115,15 @@ def test_the_python_that_opens_a_storage_names_the_setting_of_a_persistent_cache
     assert info.persistent_cache.startswith("cache-local-dir: RelStorage ignores it")
 
 
+def test_the_python_that_opens_a_storage_reports_its_limits(tmp_path: Path) -> None:
+    section = (
+        "%import relstorage\n<zodb x>\n<demostorage>\n<relstorage base>\n"
+        "<sqlite3>\ndata-dir $here/s\n</sqlite3>\n</relstorage>\n</demostorage>\n</zodb>\n"
+    )
+    (limit,) = inspect(Storage(section, names={"here": str(tmp_path)})).limits
+    assert limit.reason.startswith("DemoStorage uses one RelStorage in all threads")
+
+
 def test_a_database_is_read_only_if_the_storage_for_its_changes_is(tmp_path: Path) -> None:
     with opened(FILESTORAGE, tmp_path) as database:
         assert not database.info().read_only

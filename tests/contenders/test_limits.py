@@ -176,6 +176,17 @@ def test_a_contender_names_the_setting_of_a_persistent_cache(
     assert candidate.opened(StorageInfo()).info.persistent_cache == setting
 
 
+def test_a_contender_whose_section_another_python_reads_has_the_limits_that_this_one_reports(
+    tmp_path: Path,
+) -> None:
+    environment = "<environment other>\npython python3\n</environment>\n"
+    section = f"{environment}<zodb x>\nenvironment other\n{FS}</zodb>\n"
+    (candidate,) = contenders_of(parse(Source(tmp_path / "x.conf", section), {"scratch": "s"}))
+    assert refusal(candidate, SHARED) is None
+    limit = Limit("use -c 1", sharers=2)
+    assert refusal(candidate.opened(StorageInfo(limits=(limit,))), SHARED) == "use -c 1"
+
+
 def test_a_wrapper_of_a_storage_for_one_db_refuses_several_processes(
     tmp_path: Path,
 ) -> None:

@@ -15,7 +15,7 @@ from zodbshootout.client.data import tree, workload_objects
 from zodbshootout.client.data.filler import CHUNK_BYTES, fill_up
 from zodbshootout.client.data.tree import Dataset
 from zodbshootout.client.database import Database, section_of
-from zodbshootout.client.storage_types import persistent_cache
+from zodbshootout.client.storage_types import limits_of, persistent_cache
 from zodbshootout.model.outcome import BadSection, Failed, Failure, Unsupported, describe
 from zodbshootout.model.specification import Parameters, Specification, Storage
 from zodbshootout.model.storage_facts import StorageInfo
@@ -46,9 +46,11 @@ def inspect(storage: Storage) -> StorageInfo:
     before, others = set(sys.modules), peers()
     with Database(storage) as database:
         info = replace(database.info(), server_place=place_of(peers() - others))
-    setting = persistent_cache(section_of(storage)) if storage.section else ""
-    modules = tuple(sorted(sys.modules.keys() - before))
-    return replace(info, modules=modules, persistent_cache=setting)
+    info = replace(info, modules=tuple(sorted(sys.modules.keys() - before)))
+    if not storage.section:
+        return info
+    section = section_of(storage)
+    return replace(info, persistent_cache=persistent_cache(section), limits=limits_of(section))
 
 
 def validate(storage: Storage) -> BadSection | None:

@@ -16,6 +16,7 @@ from zodbshootout.client.reachability import Requirement
 from zodbshootout.client.storage_types import (
     StorageType,
     inner_sections,
+    limits_of,
     nested_sections,
     persistent_cache,
     promise_of,
@@ -114,7 +115,8 @@ class Contender:
             server_place=Place.PRIVATE if is_private else info.server_place,
         )
         storage = replace(self.storage, in_memory=known.sharing is Sharing.VOLATILE)
-        return replace(self, info=known, storage=storage)
+        limits = tuple(dict.fromkeys((*self.limits, *info.limits)))
+        return replace(self, info=known, storage=storage, limits=limits)
 
     def _kept_by_server(self, promise: Promise) -> Promise:
         """Return the promise of the storage in its private ZEO server, if it is behind that one."""
@@ -262,7 +264,7 @@ def _contender(text: Section, section: Any, configuration: Configuration) -> Con
         info=info,
         servers={server.name: server for server in servers},
         served=tuple(served),
-        limits=tuple(limit for kind, storage in typed for limit in kind.limits(storage)),
+        limits=limits_of(section),
         requirements=requirements,
         zap_obstacle=_zap_obstacle(info, [kind for kind, _ in typed]),
         installation=next(filter(None, installations), None),

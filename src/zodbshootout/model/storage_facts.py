@@ -173,6 +173,8 @@ class StorageInfo:
     """The workarounds for flaws of the released package, in a few words each."""
     persistent_cache: str = ""
     """The setting by which a cache outlives the process; see ``StorageType.persistent_cache``."""
+    limits: tuple[Limit, ...] = ()
+    """The crews that cannot use it, according to its section and those within it."""
     new_root: str = ""
     """The serial of the root object, in hexadecimal, if the root is empty and the type of the
     storage does not say whether other processes see what one has written; empty otherwise."""

@@ -16,7 +16,7 @@ import ZODB.config
 from transaction import TransactionManager
 from transaction.interfaces import NoTransaction
 from ZODB.Connection import resetCaches
-from ZODB.interfaces import IBlobStorage
+from ZODB.interfaces import IBlobStorage, IMVCCStorage
 from ZODB.POSException import POSKeyError
 from ZODB.TimeStamp import TimeStamp
 from ZODB.utils import load_current
@@ -155,7 +155,7 @@ class Database:
             storage_name=self.storage_name,
             sharing=self.sharing,
             promise=self._outermost.promise(),
-            prefetches=hasattr(self.db.storage, "prefetch"),
+            prefetches=self._prefetches(),
             stores_blobs=self.stores_blobs,
             read_only=self.read_only,
             retry_flaw=self.retry_flaw,
@@ -169,6 +169,16 @@ class Database:
             corrections=tuple(text for layer in self._stack for text in layer.corrections()),
             new_root=self._new_root(),
         )
+
+    def _prefetches(self) -> bool:
+        """Return whether prefetching does anything: a connection asks its own storage."""
+        if not IMVCCStorage.providedBy(self.db.storage):
+            return hasattr(self.db.storage, "prefetch")
+        instance = self.db.storage.new_instance()
+        try:
+            return hasattr(instance, "prefetch")
+        finally:
+            instance.release()
 
     def _new_root(self) -> str:
         """Return the serial of the root if it is empty and the storage with the data is unknown."""
@@ -292,9 +302,16 @@ class Database:
     def empty_caches(self) -> tuple[str, ...]:
         """Empty every known client-side cache of records; return the names of these caches."""
         self.forget_objects()
-        for layer in self._stack:
+        for layer in (*self._stack, *self._of_connections()):
             layer.empty_caches()
         return self.own_caches()
+
+    def _of_connections(self) -> list[StorageType]:
+        """Return the parts of the storage that the connections have of their own."""
+        storages: list[Any] = []
+        self.db._connectionMap(lambda connection: storages.append(connection._normal_storage))
+        layers = (layer for storage in storages for layer in typed(storage).stack())
+        return [layer for layer in layers if layer.of_connection]
 
     def caches_left(self) -> tuple[str, ...]:
         """Return the names of the caches that hold records even after :meth:`empty_caches`."""
@@ -313,7 +330,11 @@ class Database:
 
     def cache_use(self) -> CacheUse | None:
         """Return the hits and misses of the storage's cache, or ``None`` if it counts none."""
-        return self._outermost.combined_cache_use()
+        use = self._outermost.combined_cache_use()
+        if use is None:
+            return None
+        own = (layer.cache_use() for layer in self._of_connections())
+        return sum(filter(None, own), use)
 
     def _versions(self) -> dict[str, str]:
         versions = installed_versions(("ZODB", "persistent", "BTrees", "transaction"))

@@ -34,7 +34,7 @@ from zodbshootout.versions import installed_versions
 ENTRY_POINTS = "zodbshootout.storages"
 """The group of entry points with which other packages register types of storages."""
 
-_MODULES = ("zodb", "relstorage", "zeo", "zlibstorage", "beforestorage")
+_MODULES = ("zodb", "relstorage", "pgjsonb", "zeo", "zlibstorage", "beforestorage")
 """The modules of this package that define types of storages."""
 
 BlobRevision = tuple[bytes, bytes]
@@ -91,6 +91,8 @@ class StorageType:
     """The names of the attributes in which a wrapper has the storages that it wraps."""
     transparent: ClassVar[bool] = False
     """Whether it delegates all other methods to the storage that it wraps."""
+    of_connection: ClassVar[bool] = False
+    """Whether it is a connection's own part of a storage, with a cache of its own."""
     sharing: ClassVar[Sharing] = Sharing.CONCURRENT
     durability: ClassVar[Durability] = Durability.UNKNOWN
     """The durability of all storages of the type; a wrapper's is that of what keeps its data."""
@@ -334,6 +336,12 @@ def persistent_cache(section: Any) -> str:
     nested = nested_sections(section)
     settings = (type_of_section(inner).persistent_cache(inner) for inner in nested)
     return next(filter(None, settings), "")
+
+
+def limits_of(section: Any) -> tuple[Limit, ...]:
+    """Return the :meth:`StorageType.limits` of *section* and of those within it."""
+    nested = nested_sections(section)
+    return tuple(limit for inner in nested for limit in type_of_section(inner).limits(inner))
 
 
 def settle(section: Any) -> None:

@@ -1,28 +1,31 @@
-"""The databases and memcached that RelStorage uses: addresses, versions, durability."""
+"""Databases and memcached: addresses, versions, durability."""
 
 from __future__ import annotations
 
 import re
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from zodbshootout.client.reachability import Address, connect
 from zodbshootout.model.storage_facts import Durability, Promise
 
 SQLITE = "SQLite"
+POSTGRESQL = "PostgreSQL"
 _PRODUCTS = {
     "Sqlite3Adapter": SQLITE,
-    "PostgreSQLAdapter": "PostgreSQL",
+    "PostgreSQLAdapter": POSTGRESQL,
     "MySQLAdapter": "MySQL",
     "OracleAdapter": "Oracle",
 }
 """The product that an adapter is made for, by the name of its class or of a base class."""
-_QUERIES = {
-    "PostgreSQL": "SHOW server_version",
+VERSION_QUERIES = {
+    POSTGRESQL: "SHOW server_version",
     "MySQL": "SELECT version()",
     "Oracle": "SELECT version FROM product_component_version WHERE product LIKE 'Oracle%'",
 }
+"""The queries for the version of a server, by product."""
 _LEVELS = {"0": "OFF", "1": "NORMAL", "2": "FULL", "3": "EXTRA"}
 """SQLite's names for the values of ``PRAGMA synchronous``."""
 
@@ -58,7 +61,7 @@ def product_of(adapter: Any) -> tuple[str | None, str | None]:
         return None, None
     if name == SQLITE:
         return name, sqlite3.sqlite_version
-    answers = _answers(adapter, _QUERIES[name])
+    answers = _answers(adapter, VERSION_QUERIES[name])
     version = answers[0] if answers else None
     if name == "MySQL" and "mariadb" in (version or "").lower():
         name = "MariaDB"
@@ -66,13 +69,19 @@ def product_of(adapter: Any) -> tuple[str | None, str | None]:
 
 
 def promise_of(adapter: Any) -> Promise:
-    """Return the durability of a commit, for which this asks the database on a new connection.
+    """Return the durability of a commit, for which this asks the database on a new connection."""
+    return promise_of_product(kind_of(adapter), partial(_answers, adapter))
 
-    The settings are those of a session, so they include what a DSN, a user or a pragma sets.
+
+def promise_of_product(product: str | None, ask: Callable[..., list[str] | None]) -> Promise:
+    """Return the durability of a commit in a database.
+
+    *ask* returns the answers to queries, on a connection like those that commit: the settings are
+    those of a session, so they include what a DSN, a user or a pragma sets.
     """
-    name = kind_of(adapter) or "an unknown adapter"
+    name = product or "an unknown adapter"
     queries, syncs = _SYNCING.get(name, ((), None))
-    answers = _answers(adapter, *queries)
+    answers = ask(*queries)
     if not answers or syncs is None:
         return Durability.UNKNOWN, name
     synced, detail = syncs(*answers)
@@ -107,7 +116,7 @@ def _mysql(flush_log: str, log_bin: str, sync_binlog: str) -> tuple[bool, str]:
 
 _SYNCING: Mapping[str, tuple[Sequence[str], Callable[..., tuple[bool, str]]]] = {
     SQLITE: (("PRAGMA synchronous", "PRAGMA journal_mode"), _sqlite),
-    "PostgreSQL": (("SHOW fsync", "SHOW synchronous_commit"), _postgresql),
+    POSTGRESQL: (("SHOW fsync", "SHOW synchronous_commit"), _postgresql),
     "MySQL": (
         (
             "SELECT @@innodb_flush_log_at_trx_commit",

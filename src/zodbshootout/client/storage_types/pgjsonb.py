@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from zodbshootout.client.storage_types import BlobRevision, StorageType
+from zodbshootout.client.storage_types.relstorage_servers import (
+    POSTGRESQL,
+    VERSION_QUERIES,
+    promise_of_product,
+)
+from zodbshootout.model.storage_facts import (
+    OPERATING_SYSTEM,
+    CacheUse,
+    Limit,
+    Promise,
+    server_cache,
+)
+
+_TABLES = (
+    "transaction_log",
+    "object_state",
+    "blob_state",
+    "object_history",
+    "blob_history",
+    "pack_state",
+    "cache_warm_stats",
+)
+"""The tables with data.  Which of them there are depends on the settings and on the version."""
+
+
+class PGJsonbStorageType(StorageType):
+    """zodb-pgjsonb, with a cache for each DB, and one in front of it for each connection."""
+
+    storage_class = "zodb_pgjsonb.storage.PGJsonbStorage"
+    section_classes = ("zodb_pgjsonb.config.PGJsonbStorageFactory",)
+    prefetches = True
+    serves_threads = False
+    distributions = (
+        "zodb-pgjsonb", "zodb-json-codec", "psycopg", "psycopg-binary", "psycopg-pool",
+    )  # fmt: skip
+
+    @classmethod
+    def limits(cls, section: Any) -> Sequence[Limit]:
+        most = section.config.pool_max_size
+        reason = (
+            f"{cls.storage_name()}: the pool-max-size of {most} connections does not suffice for "
+            "two in each thread that shares the DB, which keep them; set pool-max-size"
+        )
+        return [Limit(reason, sharers=most // 2 + 1)]
+
+    @classmethod
+    def persistent_cache(cls, section: Any) -> str:
+        settings = section.config
+        if settings.cache_warm_pct <= 0:
+            return ""
+        earliest, latest = settings.cache_warm_delay, settings.cache_warm_jitter
+        if not earliest + latest:
+            return "cache-warm-pct"
+        return f"cache-warm-pct: it is loaded {earliest} to {earliest + latest} s after opening"
+
+    def promise(self) -> Promise:
+        return promise_of_product(POSTGRESQL, self._answers)
+
+    def own_caches(self) -> tuple[str, ...]:
+        return ("zodb-pgjsonb cache",)
+
+    def empty_caches(self) -> None:
+        warmer = self.storage._warmer
+        if warmer is not None:
+            # A thread of its own waits for the time to fill the cache again.
+            warmer._target_count = 0
+        self.storage.clear_caches()
+
+    def caches_left(self) -> tuple[str, ...]:
+        return (server_cache(POSTGRESQL), OPERATING_SYSTEM)
+
+    def forget_blobs(self, blobs: Sequence[BlobRevision]) -> tuple[str, ...]:
+        for oid, serial in blobs:
+            path = self.storage._blob_cache.get(oid, serial)
+            if path is not None:
+                Path(path).unlink(missing_ok=True)
+        return ("zodb-pgjsonb blob cache",)
+
+    def cache_use(self) -> CacheUse:
+        shared = self.storage._shared_cache
+        return CacheUse(shared.hits, shared.misses)
+
+    def zap(self, db: Any) -> bool:
+        if self.storage._s3_client is not None:
+            return False  # packing removes blobs from there
+        db.close()  # an open transaction would block it
+        with self._connected() as connection:
+            names = [
+                name for name in _TABLES if _answer(connection, f"SELECT to_regclass('{name}')")
+            ]
+            connection.execute(f"TRUNCATE {', '.join(names)}")
+        return True
+
+    def driver(self) -> str:
+        return "psycopg"
+
+    def versions(self) -> dict[str, str]:
+        answers = self._answers(VERSION_QUERIES[POSTGRESQL])
+        server = {POSTGRESQL: answers[0]} if answers else {}
+        return {**super().versions(), **server}
+
+    def _answers(self, *queries: str) -> list[str] | None:
+        """Return the answers to queries for one value each, ``None`` if one of them fails."""
+        try:
+            with self._connected() as connection:
+                return [str(_answer(connection, query)) for query in queries]
+        except Exception:  # noqa: BLE001 - a query may be forbidden, or the server be gone
+            return None
+
+    def _connected(self) -> Any:
+        """Return a new connection, a context manager that commits and closes it."""
+        import psycopg
+
+        return psycopg.connect(self.storage._dsn)
+
+
+class PGJsonbInstanceType(StorageType):
+    """A connection's part of a zodb-pgjsonb, with a cache in front of that of the DB."""
+
+    storage_class = "zodb_pgjsonb.instance.PGJsonbStorageInstance"
+    of_connection = True
+
+    def empty_caches(self) -> None:
+        self.storage._load_cache.clear()
+
+    def cache_use(self) -> CacheUse:
+        # The cache of the DB counts what this one misses.
+        return CacheUse(self.storage._load_cache.hits, 0)
+
+
+def _answer(connection: Any, query: str) -> Any:
+    return connection.execute(query).fetchone()[0]
+
+
+STORAGES = (PGJsonbStorageType, PGJsonbInstanceType)

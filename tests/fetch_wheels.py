@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,13 +60,36 @@ class WheelSet:
         (self.directory / COMPLETE).write_text(" ".join(self.requirements))
 
 
+def python_since(major: int, minor: int) -> str | None:
+    """Return a Python of that version or a later one, this one if it is, ``None`` without any."""
+    question = f"import sys; sys.exit(sys.version_info < ({major}, {minor}))"
+    for python in _pythons():
+        answer = subprocess.run([python, "-c", question], check=False, capture_output=True)
+        if answer.returncode == 0:
+            return python
+    return None
+
+
+def _pythons() -> Iterator[str]:
+    yield sys.executable
+    found = (shutil.which(f"python3.{minor}") for minor in range(14, 10, -1))
+    yield from filter(None, found)
+    root = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+    yield from map(str, root.glob("versions/3.*/bin/python"))
+
+
 RELSTORAGE = WheelSet("relstorage", ["RelStorage==4.2.0"])
 OLD = WheelSet("old", ["ZODB==5.8.1"])
 NEWT = WheelSet(
     "newt", ["newt.db==0.9.0", "RelStorage<3", "ZODB<6", "psycopg2-binary", "setuptools<81"]
 )
 PYPY = WheelSet("pypy", ["ZODB"], "pypy3")
-SETS = (PYPY, NEWT, RELSTORAGE, OLD)
+PGJSONB_PYTHON = python_since(3, 12)
+"""A Python on which zodb-pgjsonb runs, ``None`` if none is found."""
+PGJSONB = WheelSet(
+    "pgjsonb", ["zodb-pgjsonb", "RelStorage", "psycopg2-binary"], PGJSONB_PYTHON or ""
+)
+SETS = (PYPY, NEWT, RELSTORAGE, OLD, *([PGJSONB] if PGJSONB_PYTHON else []))
 """All sets, the one that takes longest first."""
 
 

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 
 import pyperf
 import pytest
 
-from tests.fetch_wheels import NEWT, OLD, PYPY, RELSTORAGE, WheelSet
+from tests.fetch_wheels import (
+    NEWT,
+    OLD,
+    PGJSONB,
+    PGJSONB_PYTHON,
+    PYPY,
+    RELSTORAGE,
+    WheelSet,
+)
 from tests.integration.command import (
     QUICK,
     TESTS,
+    Done,
     cells,
     left_behind,
     metadata_of,
@@ -284,3 +295,40 @@ def test_newt_db_is_measured_next_to_the_relstorage_it_needs(home: Path) -> None
     metadata = metadata_of(home / "a.d" / "newt_text.json", "update")
     assert (metadata["version_RelStorage"], metadata["driver"]) == ("2.1.1", "psycopg2")
     assert left_behind(home) == []
+
+
+def pgjsonb_run(home: Path, *words: str) -> Done:
+    """Run the sample of zodb-pgjsonb with some benchmarks and options."""
+    shutil.copy(TESTS.parent / "etc" / "pgjsonb-sample.conf", home)
+    python = f"python={PGJSONB_PYTHON}"
+    words = ("pgjsonb-sample.conf", *words, *QUICK, "--define", python, "-o", "a.json")
+    return run(home, *words, **with_uv(PGJSONB, home))
+
+
+@pytest.mark.skipif(PGJSONB_PYTHON is None, reason="there is no Python 3.12 or later")
+def test_zodb_pgjsonb_is_measured_next_to_relstorage(home: Path) -> None:
+    chosen = ("add", "cold", "store")
+    done = pgjsonb_run(home, *chosen, "--zap", "force")
+    assert done.status == 0, done.err
+    states = {cell: state for cell, (state, _) in cells(home / "a.cells.jsonl").items()}
+    names = ("relstorage", "pgjsonb", "pgjsonb_history")
+    assert states == dict.fromkeys(product(names, chosen), "measured")
+    for name in names[1:]:
+        metadata = metadata_of(home / "a.d" / f"{name}.json", "cold")
+        assert metadata["driver"] == "psycopg"
+        assert metadata["durability"] == "synced"
+        assert metadata["cleared_caches"] == "pickle cache, zodb-pgjsonb cache"
+        assert metadata["uncleared_caches"] == "PostgreSQL server, operating system"
+        assert metadata["storage_cache_hits"] == 0
+        assert {"version_zodb-pgjsonb", "version_PostgreSQL"} <= metadata.keys()
+    assert left_behind(home) == []
+
+
+@pytest.mark.skipif(PGJSONB_PYTHON is None, reason="there is no Python 3.12 or later")
+def test_a_pool_of_zodb_pgjsonb_has_to_have_two_connections_for_each_thread(home: Path) -> None:
+    words = ("add", "--only", "pgjsonb", "--threads", "shared", "-c", "2,3")
+    done = pgjsonb_run(home, *words, "--define", "connections=4")
+    assert done.status == 0, done.err
+    records = map(json.loads, (home / "a.cells.jsonl").read_text().splitlines())
+    states = {record["parameters"]["crew"]["size"]: record["state"] for record in records}
+    assert states == {2: "measured", 3: "not supported"}

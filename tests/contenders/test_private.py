@@ -155,6 +155,24 @@ def test_each_database_of_postgresql_is_one_of_the_private_server() -> None:
     assert [key.value for key in server.keys] == ["private_1", "private_2"]
 
 
+def test_pgjsonb_keeps_its_options_and_no_bucket_or_directory_of_the_original() -> None:
+    contender, server = changed(
+        "%import zodb_pgjsonb\n<zodb a>\n<pgjsonb>\ndsn dbname=plone password=geheim\n"
+        "history-preserving true\npool-max-size 20\nblob-temp-dir /srv/blobs\n"
+        "s3-bucket-name plone\ns3-endpoint-url https://s3\ns3-secret-key geheim\n"
+        "</pgjsonb>\n</zodb>\n"
+    )
+    dsn = values(contender).pop("dsn")
+    assert "dbname='private_1'" in dsn
+    assert "geheim" not in dsn
+    assert values(contender) == {
+        "history-preserving": "true",
+        "pool-max-size": "20",
+        "dsn": dsn,
+    }
+    assert (server.type, values(server)) == ("postgresqlserver", {"database": "private_1"})
+
+
 def test_mysql_becomes_the_section_that_mariadb_needs_too() -> None:
     adapter = (
         "<mysql>\ndriver MySQL Connector/Python\nunix_socket /run/mysqld.sock\ndb plone\n"

@@ -4,7 +4,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from zodbshootout.client.storage_types import BlobRevision, StorageType
+from zodbshootout.client.storage_types import (
+    PRIVATE_DSN,
+    BlobRevision,
+    PrivateSection,
+    StorageType,
+)
 from zodbshootout.client.storage_types.relstorage_servers import (
     POSTGRESQL,
     VERSION_QUERIES,
@@ -30,11 +35,28 @@ _TABLES = (
 """The tables with data.  Which of them there are depends on the settings and on the version."""
 
 
+_PRIVATE = PrivateSection(
+    ("pgjsonb",),
+    left_out=(
+        # The first process that closes a DB would remove the directory from under the others.
+        "blob-temp-dir", "blob-cache-dir",
+        # Without a bucket, all blobs are in PostgreSQL.
+        "s3-bucket-name", "s3-prefix", "s3-endpoint-url", "s3-region", "s3-access-key",
+        "s3-secret-key", "s3-use-ssl",
+    ),
+    values={"dsn": PRIVATE_DSN},
+    server="postgresqlserver",
+    location=("dsn",),
+    dsn="dsn",
+)  # fmt: skip
+
+
 class PGJsonbStorageType(StorageType):
     """zodb-pgjsonb, with a cache for each DB, and one in front of it for each connection."""
 
     storage_class = "zodb_pgjsonb.storage.PGJsonbStorage"
     section_classes = ("zodb_pgjsonb.config.PGJsonbStorageFactory",)
+    private = (_PRIVATE,)
     prefetches = True
     serves_threads = False
     distributions = (

@@ -306,6 +306,7 @@ def pgjsonb_run(home: Path, *words: str) -> Done:
 
 
 @pytest.mark.skipif(PGJSONB_PYTHON is None, reason="there is no Python 3.12 or later")
+@pytest.mark.timeout(900)  # making the environment and fetching its wheels included
 def test_zodb_pgjsonb_is_measured_next_to_relstorage(home: Path) -> None:
     chosen = ("add", "cold", "store")
     done = pgjsonb_run(home, *chosen, "--zap", "force")

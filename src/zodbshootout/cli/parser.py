@@ -422,7 +422,7 @@ def run_parser(**words: Any) -> Parser:
     """Return the parser of a run's arguments; *words* describe the positional ones."""
     parser = Parser(
         prog="zodbshootout",
-        usage="zodbshootout [FILE|URI] [BENCHMARK ...] [-BENCHMARK ...] [option ...]\n"
+        usage="zodbshootout [FILE|URI ...] [BENCHMARK ...] [-BENCHMARK ...] [option ...]\n"
         "       zodbshootout show|compare|report|workload FILE ... [option ...]",
         description=_description(),
         epilog="Exit status: 0 all was measured that is supported, 1 compare --fail-above found a\n"

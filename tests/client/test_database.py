@@ -15,6 +15,7 @@ from ZODB.MappingStorage import MappingStorage
 from zodbshootout.client import storage_types as storages
 from zodbshootout.client.database import Database
 from zodbshootout.client.preparation import inspect
+from zodbshootout.model.outcome import CheckFailed
 from zodbshootout.model.specification import Storage
 from zodbshootout.model.storage_facts import (
     OPERATING_SYSTEM,
@@ -122,6 +123,32 @@ def test_the_python_that_opens_a_storage_reports_its_limits(tmp_path: Path) -> N
     )
     (limit,) = inspect(Storage(section, names={"here": str(tmp_path)})).limits
     assert limit.reason.startswith("DemoStorage uses one RelStorage in all threads")
+
+
+SQL_SECTION = (
+    "%import relstorage\n<zodb>\n<relstorage>\n<sqlite3>\ndata-dir $here/s\n</sqlite3>\n"
+    "</relstorage>\n</zodb>\n"
+)
+
+
+def test_sql_is_run_once_the_tables_are_made(tmp_path: Path) -> None:
+    sql = ("CREATE TABLE copy AS SELECT * FROM object_state", "INSERT INTO copy(zoid) VALUES (7)")
+    inspect(Storage(SQL_SECTION, names={"here": str(tmp_path)}, sql=sql))
+    with sqlite3.connect(tmp_path / "s" / "main.sqlite3") as connection:
+        assert (7,) in connection.execute("SELECT zoid FROM copy").fetchall()
+
+
+@pytest.mark.parametrize(
+    ("section", "reason"),
+    [
+        (SQL_SECTION, 'sql: OperationalError: near "nothing": syntax error'),
+        ("<zodb>\n<mappingstorage/>\n</zodb>\n", "sql: MappingStorage has no SQL database"),
+    ],
+)
+def test_sql_that_fails_is_named(section: str, reason: str, tmp_path: Path) -> None:
+    with pytest.raises(CheckFailed) as error:
+        inspect(Storage(section, names={"here": str(tmp_path)}, sql=("ALTER nothing",)))
+    assert str(error.value) == reason
 
 
 def test_a_database_is_read_only_if_the_storage_for_its_changes_is(tmp_path: Path) -> None:

@@ -273,3 +273,14 @@ def test_restarting_a_server_empties_the_caches_of_its_kind(kind: str, caches: s
     assert contender.caches_left(restarted=False) == list(left)
     after = contender.caches_left(restarted=True)
     assert {str(cache) for cache in left if cache not in after} == caches
+
+
+def test_sql_is_part_of_a_contenders_configuration(tmp_path: Path) -> None:
+    text = "%define half 50\n<zodb a>\n{}<mappingstorage/>\n</zodb>\n"
+    with_sql = "sql ALTER TABLE x SET (fillfactor = $half)\nsql DROP INDEX y\n"
+    (plain,), _ = read(text.format(""), tmp_path)
+    (changed,), _ = read(text.format(with_sql), tmp_path)
+    assert changed.storage.sql == ("ALTER TABLE x SET (fillfactor = 50)", "DROP INDEX y")
+    assert changed.text.splitlines()[1].strip() == "sql ALTER TABLE x SET (fillfactor = 50)"
+    assert plain.fingerprint() != changed.fingerprint()
+    assert plain.description != changed.description

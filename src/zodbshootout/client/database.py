@@ -31,7 +31,7 @@ from zodbshootout.client.storage_types import (
     typed,
 )
 from zodbshootout.client.storage_types.relstorage import suitable_driver
-from zodbshootout.model.outcome import BadSection
+from zodbshootout.model.outcome import BadSection, CheckFailed, describe
 from zodbshootout.model.specification import Storage
 from zodbshootout.model.storage_facts import PICKLE_CACHE, CacheUse, Sharing, StorageInfo, narrowest
 from zodbshootout.versions import installed_versions
@@ -230,6 +230,18 @@ class Database:
         If not, :meth:`empty_caches` may miss a cache, and only :meth:`reopen` can empty it.
         """
         return all(type(layer) is not StorageType for layer in self._stack)
+
+    def run_sql(self, statements: Sequence[str]) -> None:
+        """Run SQL statements.
+
+        :raises CheckFailed: if one fails, or the storage has no SQL database
+        """
+        try:
+            ran = any(layer.run_sql(statements) for layer in self._written_to)
+        except Exception as error:
+            raise CheckFailed(f"sql: {describe(error)}") from error
+        if not ran:
+            raise CheckFailed(f"sql: {self.storage_name} has no SQL database")
 
     def pack_flaw(self) -> str | None:
         """Return why the storage cannot be packed, or ``None`` if no reason is known."""

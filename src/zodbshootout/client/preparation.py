@@ -42,9 +42,13 @@ def inspect(storage: Storage) -> StorageInfo:
     """Open a contender, and return what its storage reports about itself.
 
     Exceptions of ZConfig, ZODB and the storage propagate.
+
+    :raises CheckFailed: if SQL statements are to be run, and that fails
     """
     before, others = set(sys.modules), peers()
     with Database(storage) as database:
+        if storage.sql:
+            database.run_sql(storage.sql)
         info = replace(database.info(), server_place=place_of(peers() - others))
     info = replace(info, modules=tuple(sorted(sys.modules.keys() - before)))
     if not storage.section:

@@ -176,9 +176,10 @@ class _Reader(ConfigLoader):  # type: ignore[misc]
         is_known = section.type in {ZOPE_DATABASE, *self.schema.gettypenames()}
         if self.of_zope and (section.type, section.name) == ("environment", ""):
             return
-        environment = section.key("environment")
-        if environment and not (section.type.endswith("server") or section.type == "environment"):
-            self._keep_for_other_python(section, self._value(environment).strip().lower())
+        if not (section.type.endswith("server") or section.type == "environment"):
+            section = self._without_our_keys(section)
+        if section.environment:
+            self._keep_for_other_python(section)
         elif is_known or not self.of_zope:
             database = self._as_database(section)
             matcher = self._add_section(root, database)
@@ -189,14 +190,19 @@ class _Reader(ConfigLoader):  # type: ignore[misc]
             self.sections[matcher] = database
             self.outermost.append((database, matcher))
 
-    def _keep_for_other_python(self, section: Section, environment: str) -> None:
-        database = self._as_database(section)
-        database = replace(
-            database,
-            items=[item for item in database.items if item != section.key("environment")],
-            imports=tuple(self._imports),
-            environment=environment,
+    def _without_our_keys(self, section: Section) -> Section:
+        """Return a contender's section without the keys that its type does not have."""
+        ours = [key for key in section.keys if key.name.lower() in {"environment", "sql"}]
+        environments = [key for key in ours if key.name.lower() == "environment"]
+        return replace(
+            section,
+            items=[item for item in section.items if item not in ours],
+            environment=self._value(environments[0]).strip().lower() if environments else "",
+            sql=tuple(self._value(key) for key in ours if key not in environments),
         )
+
+    def _keep_for_other_python(self, section: Section) -> None:
+        database = replace(self._as_database(section), imports=tuple(self._imports))
         for inner in database.walk():
             for key in inner.keys:
                 self._value(key)
@@ -206,7 +212,7 @@ class _Reader(ConfigLoader):  # type: ignore[misc]
         """Return an outermost section as one of the schema's: Zope's database, or a storage's."""
         if section.type in self.schema.gettype("zodb.storage").getsubtypenames():
             name = section.name or section.type
-            return Section(DATABASE, name, section.place, [section], section.end)
+            return replace(section, type=DATABASE, name=name, items=[section])
         if section.type not in {DATABASE, ZOPE_DATABASE}:
             return section
         items = section.items

@@ -93,6 +93,8 @@ class Section:
     """The imports outside of it that its types need."""
     environment: str = ""
     """The environment whose Python reads it; empty for the Python of the command."""
+    sql: tuple[str, ...] = ()
+    """The statements to run once its storage has made its tables."""
 
     @property
     def keys(self) -> Iterator[Key]:

@@ -183,7 +183,7 @@ class Contender:
     def description(self) -> tuple[object, ...]:
         """Everything that its sections say: equal for those that are configured alike."""
         servers = (server.text.whole for server in self.servers.values())
-        return self.section.whole, *servers, self.environment
+        return self.section.whole, self.section.sql, *servers, self.environment
 
     @property
     def place(self) -> tuple[str, ...]:
@@ -249,6 +249,8 @@ def _contender(text: Section, section: Any, configuration: Configuration) -> Con
     served = served_storages(text, section, servers, configuration.names)
     info = StorageInfo() if section is None else _info(section, served)
     settings = _settings(text, section, configuration)
+    for number, statement in enumerate(text.sql):
+        settings[f"sql{number or ''}"] = configuration.mask(statement)
     for server in servers:
         own = _settings_of_server(server, served, configuration)
         settings |= {f"{_OF_SERVER}{server.name}.{key}": value for key, value in own.items()}
@@ -279,17 +281,17 @@ def _storage(text: Section, names: Mapping[str, str]) -> Storage:
     """Return what a client needs to open the section, and nothing of the rest of the file."""
     if text.type == "zodburi":
         uri = next(text.keys)
-        return Storage(uri=str(substitute(uri.value, names)))
-    return Storage(section=text.whole, names={name: names[name] for name in sorted(text.names)})
+        return Storage(uri=str(substitute(uri.value, names)), sql=text.sql)
+    used = {name: names[name] for name in sorted(text.names)}
+    return Storage(text.whole, names=used, sql=text.sql)
 
 
 def _shown(text: Section, servers: Sequence[ServerSection], mask: Callable[[str], str]) -> str:
     """Return the section's text after those of the servers, indented."""
-    lines = [
-        line
-        for section in (*(server.text for server in servers), text)
-        for line in section.whole.splitlines()
-    ]
+    lines = [line for server in servers for line in server.text.whole.splitlines()]
+    own = text.whole.splitlines()
+    start = own.index(text.lines[0].text) + 1
+    lines += [*own[:start], *(f"sql {statement}" for statement in text.sql), *own[start:]]
     shown = list(dict.fromkeys(line for line in lines if line.startswith("%")))
     depth = 0
     for line in (line for line in lines if not line.startswith("%")):

@@ -219,6 +219,8 @@ class Storage:
     """Names that the section uses without defining them, with their values."""
     interpreter: Interpreter | None = None
     """The Python that opens it; ``None`` is the one that reads this."""
+    sql: tuple[str, ...] = ()
+    """The statements to run in its database when it has been opened for the first time."""
     in_memory: bool = False
     """Whether it loses its data when it is closed, whatever the types of its storages say."""
 

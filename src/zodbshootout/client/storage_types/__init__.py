@@ -257,6 +257,10 @@ class StorageType:
         """Close *db* and destroy all data, except for files of blobs, or return ``False``."""
         return False
 
+    def run_sql(self, statements: Sequence[str]) -> bool:  # noqa: ARG002
+        """Run SQL statements in one transaction, or return ``False`` if it has no SQL database."""
+        return False
+
     def driver(self) -> str | None:
         """Return the name of the database driver, if it has one."""
         return None

@@ -120,6 +120,12 @@ class PGJsonbStorageType(StorageType):
             connection.execute(f"TRUNCATE {', '.join(names)}")
         return True
 
+    def run_sql(self, statements: Sequence[str]) -> bool:
+        with self._connected() as connection:
+            for statement in statements:
+                connection.execute(statement)
+        return True
+
     def driver(self) -> str:
         return "psycopg"
 

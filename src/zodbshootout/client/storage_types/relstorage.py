@@ -204,6 +204,14 @@ class RelStorageType(StorageType):
             suitable = map(suitable_driver, class_names(type(adapter)))
             adapter.config.driver = next(filter(None, suitable), "auto")
 
+    def run_sql(self, statements: Sequence[str]) -> bool:
+        def run(_: Any, cursor: Any) -> None:
+            for statement in statements:
+                cursor.execute(statement)
+
+        self.storage._adapter.connmanager.open_and_call(run)
+        return True
+
     def promise(self) -> Promise:
         return promise_of(self.storage._adapter)
 

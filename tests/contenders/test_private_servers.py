@@ -253,6 +253,23 @@ def test_only_a_server_here_that_the_run_has_started_is_private(tmp_path: Path) 
     assert place_of("alone", None) is None
 
 
+ELSEWHERE = "<environment old>\nrequirements ZEO<6\n</environment>\n" + CLIENT.replace(
+    "<zodb a>\n", "<zodb a>\nenvironment old\n"
+)
+
+
+def test_the_storage_that_a_client_in_another_python_names_is_known_too(tmp_path: Path) -> None:
+    served = "<filestorage>\npath $scratch/x.fs\n</filestorage>\n<mappingstorage 2/>\n"
+    text = SERVER.format(served) + ELSEWHERE.format("localhost:$main_port", "storage {}\n")
+    source = Source(tmp_path / "x.conf", text.format("2"))
+    with given_names(source, tmp_path) as names:
+        (contender,) = contenders_of(parse(source, names))
+    behind = StorageInfo(promise=BEHIND_SERVER)
+    assert contender.opened(behind).info.promise == (Durability.IN_MEMORY, "")
+    with pytest.raises(UserError, match="server main has no storage '3'; write 'storage 1' or"):
+        read(text.format("3"), tmp_path)
+
+
 SEVERAL = """
 <zeoserver main>
   <filestorage>
@@ -370,7 +387,7 @@ def test_contenders_with_one_storage_are_one_database_by_any_name_of_its_host(
         ("", "1: <zeoserver main> holds no storage, such as <filestorage>"),
         (
             f"{MAPPING}<mappingstorage 1/>\n",
-            "1: two storages of server main are called '1', as one without a name is; ",
+            "3: a second storage of server main is called '1', as one without a name is; ",
         ),
         (
             f"{NAMED}{NAMED}",

@@ -13,7 +13,13 @@ from zodbshootout.client.storage_types import (
     written_sections,
 )
 from zodbshootout.config.configuration import ServerSection
+from zodbshootout.config.references import references
 from zodbshootout.config.tree import Section
+
+_DEFAULT = "1"
+"""The name of a storage whose section has none, and that a client asks for by default."""
+_CLIENTS = frozenset({"zeoclient", "clientstorage"})
+"""The types of sections that connect to ZEO servers."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +35,8 @@ class ServedStorage:
 
 def storages_of(server: ServerSection) -> dict[str, Any]:
     """Return the sections of the storages that a ZEO server serves, by their names."""
-    return {storage.name or "1": storage for storage in _storages_in(server)}
+    storages = getattr(server.config, "storage", ())
+    return {storage.name or _DEFAULT: storage for storage in storages}
 
 
 def check_storages(server: ServerSection) -> None:
@@ -37,19 +44,18 @@ def check_storages(server: ServerSection) -> None:
 
     :raises UserError: if it has none, or two of one name
     """
-    storages = _storages_in(server)
-    if not storages:
+    if not storages_of(server):
         flaw = f"<zeoserver {server.name}> holds no storage, such as <filestorage>"
         raise server.text.mistake(flaw)
-    if len(storages_of(server)) < len(storages):
-        raise server.text.mistake(
-            f"two storages of server {server.name} are called '1', as one without a name is; give "
-            "each a name of its own, as in <filestorage 2>",
-        )
-
-
-def _storages_in(server: ServerSection) -> list[Any]:
-    return list(getattr(server.config, "storage", ()))
+    names: set[str] = set()
+    for section in (section for section in server.text.sections if section.type != "settings"):
+        name = section.name or _DEFAULT
+        if name in names:
+            raise section.mistake(
+                f"a second storage of server {server.name} is called {name!r}, as one without a "
+                f"name is; give it a name of its own, as in <{section.type} 2>"
+            )
+        names.add(name)
 
 
 def served_storages(
@@ -57,8 +63,8 @@ def served_storages(
 ) -> list[ServedStorage]:
     """Return what a contender's *section* uses of its *servers*, directly or through another one.
 
-    If it is not known which storage of a server that is, because another Python reads the section
-    or the type of its client is unknown, all storages of the server are returned.
+    If it is not known which storage of a server that is, because the type of its client is
+    unknown, all storages of the server are returned.
 
     :raises UserError: if a client names a storage that its server does not have
     """
@@ -72,6 +78,10 @@ def served_storages(
             if storage not in used:
                 used[storage] = ServedStorage(server, storage, client in written)
                 pending.append((server.text, storage, client in written))
+    if text.environment:
+        for server, name in _connections_elsewhere(text, servers):
+            storage = _storage(server, name, text)
+            used[storage] = ServedStorage(server, storage, is_written=False)
     known = [storage.server for storage in used.values()]
     unknown = [server for server in servers if server.kind == "zeoserver" and server not in known]
     return [
@@ -93,6 +103,21 @@ def _connections(
             for server in servers:
                 if server.kind == "zeoserver" and _is_at(need, names.get(server.name, "")):
                     yield inner, server, need.storage
+
+
+def _connections_elsewhere(
+    text: Section, servers: Sequence[ServerSection]
+) -> Iterator[tuple[ServerSection, str]]:
+    """Yield the same, without the clients, for a section that another Python reads."""
+    for section in text.walk():
+        if section.type in _CLIENTS:
+            addresses = [key.value for key in section.keys if key.name.lower() == "server"]
+            referred = {name for address in addresses for name in references(address)}
+            storage = section.key("storage")
+            for server in servers:
+                own = {server.name, f"{server.name}_port"}
+                if server.kind == "zeoserver" and not referred.isdisjoint(own):
+                    yield server, storage.value if storage else _DEFAULT
 
 
 def _is_at(need: Requirement, address: str) -> bool:

@@ -79,33 +79,51 @@ def test_a_path_that_leaves_the_scratch_directory_is_another_one() -> None:
     assert values(section)["path"] == "${scratch}/private-1-Data.fs"
 
 
-def test_a_zeo_client_has_a_server_for_each_original_storage() -> None:
+def test_a_zeo_server_has_a_private_one_with_its_storages() -> None:
     text = "".join(
-        ZEO.format(name=name, server=server, more=f"storage {storage}\npassword geheim")
-        for name, server, storage in [
-            ("a", "db:8100", "1"), ("b", "db:8100", "2"), ("c", "db:8100", "1"),
+        ZEO.format(name=name, server=server, more=f"{more}password geheim")
+        for name, server, more in [
+            ("a", "db:8100", ""), ("b", "db:8100", "storage Catalog\n"),
+            ("c", "other:8100", ""), ("d", "db:8100", "storage 1\n"),
         ]
     )  # fmt: skip
     *clients, first, second = changed(text)
-    assert [values(client) for client in clients] == [
-        {"server": "${private_zeo_1}"}, {"server": "${private_zeo_2}"},
-        {"server": "${private_zeo_1}"},
+    assert [tuple(values(client).values()) for client in clients] == [
+        ("${private_zeo_1}", "1"), ("${private_zeo_1}", "catalog"),
+        ("${private_zeo_2}", "1"), ("${private_zeo_1}", "1"),
     ]  # fmt: skip
     assert [(server.type, server.name) for server in (first, second)] == [
         ("zeoserver", "private_zeo_1"), ("zeoserver", "private_zeo_2"),
     ]  # fmt: skip
-    assert values(first) == {
-        "path": "${scratch}/private_zeo_1.fs", "blob-dir": "${scratch}/private_zeo_1.blobs",
+    assert [storage.name for storage in first.sections] == ["1", "catalog"]
+    assert values(second) == {
+        "path": "${scratch}/private_zeo_2-1.fs", "blob-dir": "${scratch}/private_zeo_2-1.blobs",
     }  # fmt: skip
 
 
-def test_a_zeo_client_shares_the_blobs_of_its_server_and_keeps_its_cache_to_itself() -> None:
-    more = "shared-blob-dir on\nblob-dir /srv/blobs\nclient c1\nvar /srv/var"
+def test_a_zeo_client_shares_the_blobs_of_its_server() -> None:
+    more = "shared-blob-dir on\nblob-dir /srv/blobs"
     client, server = changed(ZEO.format(name="a", server="/srv/zeo.sock", more=more))
     assert values(client)["blob-dir"] == values(server)["blob-dir"]
-    assert (values(client)["client"], values(client)["var"]) == ("c1", "${scratch}")
-    (client, _) = changed(ZEO.format(name="a", server="8100", more="client c1"))
-    assert values(client)["var"] == "${scratch}"
+
+
+def test_the_caches_of_zeo_clients_stay_apart_and_below_scratch() -> None:
+    places = [
+        "client c\nvar /srv/var",
+        "client c",
+        "client c\nvar /srv/x",
+        "client c\nvar /srv/var",
+    ]
+    sections = changed(
+        "".join(
+            ZEO.format(name=f"z{number}", server="db:8100", more=more)
+            for number, more in enumerate(places)
+        )
+    )
+    assert [values(client)["var"] for client in sections[:4]] == ["${scratch}"] * 4
+    names = [values(client)["client"] for client in sections[:4]]
+    assert names[0] == names[3]
+    assert len(set(names)) == 3
 
 
 def test_an_encrypted_client_has_an_encrypted_server(tmp_path: Path) -> None:

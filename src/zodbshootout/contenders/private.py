@@ -17,6 +17,7 @@ from pathlib import PurePosixPath
 from urllib.parse import parse_qsl, urlsplit
 
 from zodbshootout.client.storage_types import (
+    CACHE,
     DATABASE,
     MEMCACHED,
     SERVER,
@@ -84,9 +85,8 @@ class _Server:
     name: str
     place: Place
     """The first section that needs it."""
-    databases: list[str] = field(default_factory=list)
-    blob_directory: str = ""
-    """The directory of blobs that it shares with its clients, if it does."""
+    databases: dict[str, str] = field(default_factory=dict)
+    """The directories of blobs that it shares with its clients, or "", by the database's name."""
     encrypted: bool = False
 
 
@@ -97,8 +97,8 @@ class _Change:
     own_servers: Collection[str]
     """The names of the private servers that the configuration has already."""
     _paths: dict[str, str] = field(default_factory=dict)
-    _databases: dict[tuple[str, ...], tuple[_Server, str]] = field(default_factory=dict)
-    """The servers and the names of databases, by what told where the original is."""
+    _numbers: dict[tuple[str, ...], int] = field(default_factory=dict)
+    """The numbers of databases, or of ZEO servers, by what told where the original is."""
     _servers: dict[str, _Server] = field(default_factory=dict)
 
     def outermost(self, section: Section) -> Iterator[Section]:
@@ -162,10 +162,12 @@ class _Change:
         items = list(self._changed_items(section, rule, server))
         for name, text in values.items():
             value = text.replace(SERVER, server.name if server else "").replace(DATABASE, database)
+            if value == CACHE:
+                value = self._cache(section)
             if name == rule.dsn:
                 value = " ".join([value, *_kept_settings(section.key(name))])
             items.append(Key(name, value, value, section.place))
-        self._note(section, server, values)
+        self._note(section, server, database, values)
         return replace(section, type=rule.becomes or section.type, items=items)
 
     def _kept(self, key: Key, section: Section, rule: PrivateSection) -> Key:
@@ -202,18 +204,26 @@ class _Change:
         """Return the server and the name of the database in place of that of a section."""
         located = [(key.name.lower(), key.value) for key in section.keys]
         where = (rule.server, *chain(*sorted(pair for pair in located if pair[0] in rule.location)))
-        if where not in self._databases:
-            kind = rule.server.removesuffix("server")
-            number = sum(known[0] == rule.server for known in self._databases) + 1
-            name = f"{_PREFIX}_{kind}"
-            if kind == "zeo":  # one of its storages for each would be one process for all
-                name = f"{name}_{number}"
-            server = self._servers.setdefault(name, _Server(rule.server, name, section.place))
-            server.databases.append(f"{_PREFIX}_{number}")
-            self._databases[where] = server, server.databases[-1]
-        return self._databases[where]
+        same = [known for known in self._numbers if known[0] == rule.server]
+        number = self._numbers.setdefault(where, len(same) + 1)
+        name = f"{_PREFIX}_{rule.server.removesuffix('server')}"
+        database = f"{_PREFIX}_{number}"
+        if rule.database:  # a server for each original one, which may serve several
+            name = f"{name}_{number}"
+            key = section.key(rule.database)
+            database = key.value.lower() if key else "1"
+        server = self._servers.setdefault(name, _Server(rule.server, name, section.place))
+        server.databases.setdefault(database, "")
+        return server, database
 
-    def _note(self, section: Section, server: _Server | None, values: Mapping[str, str]) -> None:
+    def _cache(self, section: Section) -> str:
+        """Return the name in place of that of a ZEO client's cache, which is a file below var."""
+        names = [key.value for key in map(section.key, ("var", "client")) if key]
+        return self._path("/".join(names)).rpartition("/")[2]
+
+    def _note(
+        self, section: Section, server: _Server | None, database: str, values: Mapping[str, str]
+    ) -> None:
         """Note what a changed section needs of its servers."""
         if any(MEMCACHED in value for value in values.values()):
             memcached = _Server("memcachedserver", MEMCACHED, section.place)
@@ -223,7 +233,7 @@ class _Change:
         server.encrypted |= section.type == "ssl"
         shared, directory = section.key("shared-blob-dir"), section.key("blob-dir")
         if directory and shared and shared.value.lower() in {"true", "yes", "on"}:
-            server.blob_directory = self._path(directory.value)
+            server.databases[database] = self._path(directory.value)
 
 
 def _unknown(section: Section) -> _Irreplaceable:
@@ -235,16 +245,16 @@ def _unknown(section: Section) -> _Irreplaceable:
 def _items(server: _Server) -> Iterator[Item]:
     """Yield what stands in the section of a private server."""
     place = server.place
-    if server.type == "zeoserver":
-        data = f"${{scratch}}/{server.name}"
-        blobs = server.blob_directory or f"{data}.blobs"
-        keys = {"path": f"{data}.fs", "blob-dir": blobs}
-        if server.encrypted:
-            yield Key("ssl", "true", "true", place)
-        storage = [Key(name, value, value, place) for name, value in keys.items()]
-        yield Section("filestorage", "", place, list(storage))
-    for name in server.databases if server.type != "zeoserver" else ():
-        yield Key("database", name, name, place)
+    if server.encrypted:
+        yield Key("ssl", "true", "true", place)
+    for name, blobs in server.databases.items():
+        if server.type != "zeoserver":
+            yield Key("database", name, name, place)
+            continue
+        data = f"${{scratch}}/{server.name}-{name}"
+        keys = {"path": f"{data}.fs", "blob-dir": blobs or f"{data}.blobs"}
+        items: list[Item] = [Key(key, value, value, place) for key, value in keys.items()]
+        yield Section("filestorage", name, place, items)
 
 
 def _kept_settings(dsn: Key | None) -> Iterator[str]:

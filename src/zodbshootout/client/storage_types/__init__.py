@@ -41,8 +41,8 @@ BlobRevision = tuple[bytes, bytes]
 """The OID and the serial of a blob."""
 
 
-SERVER, DATABASE = "SERVER", "DATABASE"
-"""In values of a :class:`PrivateSection`: the names of its private server and its database."""
+SERVER, DATABASE, CACHE = "SERVER", "DATABASE", "CACHE"
+"""In values of a :class:`PrivateSection`: the names of its server, its database and its cache."""
 
 
 MEMCACHED = "private_memcached"
@@ -71,7 +71,9 @@ class PrivateSection:
     server: str = ""
     """The type of the section of the private server that it needs."""
     location: tuple[str, ...] = ()
-    """The keys that tell one database from another, where it has a server."""
+    """The keys that tell one server from another."""
+    database: str = ""
+    """The key with the name of its database, if that is not among them; by default it is ``1``."""
     dsn: str = ""
     """The key with a DSN of PostgreSQL, whose settings about the connection are kept."""
     becomes: str = ""

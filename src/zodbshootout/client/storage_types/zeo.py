@@ -7,6 +7,8 @@ from typing import Any
 
 from zodbshootout.client.reachability import Address, Requirement, connect, host_and_port, is_here
 from zodbshootout.client.storage_types import (
+    CACHE,
+    DATABASE,
     SERVER,
     BlobRevision,
     PrivateSection,
@@ -30,11 +32,13 @@ _PRIVATE = (
     PrivateSection(
         ("zeoclient", "clientstorage"),
         paths=("cache-path", "var", "blob-dir"),
-        left_out=("storage", "username", "password", "realm"),
-        values={"server": f"${{{SERVER}}}"},
-        values_with={"client": {"var": "${scratch}"}},  # it may be the instance's otherwise
+        left_out=("username", "password", "realm"),
+        values={"server": f"${{{SERVER}}}", "storage": DATABASE},
+        # The cache is in the file var/CLIENT-STORAGE.zec; var may be the instance's by default.
+        values_with={"client": {"var": "${scratch}", "client": CACHE}},
         server="zeoserver",
-        location=("server", "storage"),
+        location=("server",),
+        database="storage",
     ),
     PrivateSection(
         ("ssl",),

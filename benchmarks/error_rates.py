@@ -38,7 +38,7 @@ import pyperf
 
 from benchmarks import trends
 from benchmarks.figure import Figure, at_least, at_most, between, info
-from zodbshootout.model.specification import CrewShape, Parameters
+from zodbshootout.model.specification import BenchmarkWords, CrewShape, Parameters
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.estimate import CONFIDENCE, MIN_RUNS, Estimate, mean_of_runs
 from zodbshootout.results.result import CellResult
@@ -142,7 +142,10 @@ class Row:
             metadata = {"round": f"r-{number}", "slices": " ".join(map(str, slices))}
             measured = [value * factor for value in values]
             runs.append(pyperf.Run(measured, metadata=metadata, collect_metadata=False))
-        return CellResult(Cell("add", str(which), Parameters(CrewShape(1))), runs=tuple(runs))
+        return CellResult(
+            Cell("add", str(which), Parameters(CrewShape(1)), BenchmarkWords("Add")),
+            runs=tuple(runs),
+        )
 
     @property
     def rounds(self) -> dict[int, Rounds]:

@@ -36,6 +36,7 @@ import pyperf
 
 from benchmarks.contenders import zeo
 from benchmarks.figure import Figure, at_least, at_most, info
+from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.preparation import Preparation
 from zodbshootout.client.protocol import Call
 from zodbshootout.client.throughput import most_points
@@ -108,7 +109,7 @@ def in_turn(clients: int, *, quick: bool) -> Comparison:
     with _cluster(PLACES[-1]) as cluster, _zeo_section() as section:
         for benchmark, run in itertools.product(BENCHMARKS, range(1 if quick else RUNS)):
             parameters = Parameters(CrewShape(clients), OBJECTS)
-            cell = Cell(benchmark, "zeo", parameters)
+            cell = Cell(benchmark, "zeo", parameters, benchmarks()[benchmark].words())
             for hosts, values in _run(cluster, section, cell).items():
                 name = f"{benchmark}-{run}"
                 before = results[hosts].get(cell, CellResult(cell, State.MEASURED))

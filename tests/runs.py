@@ -7,9 +7,16 @@ from typing import Any
 
 import pyperf
 
+from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.model.outcome import Failure, State
-from zodbshootout.model.specification import ClientKind, CrewShape, Parameters, Storage
+from zodbshootout.model.specification import (
+    BenchmarkWords,
+    ClientKind,
+    CrewShape,
+    Parameters,
+    Storage,
+)
 from zodbshootout.model.storage_facts import Sharing, StorageInfo
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.result import CellResult
@@ -26,7 +33,13 @@ def run(*values: float, loops: int = 1, unit: str = "second", **metadata: Any) -
 
 
 def cell(benchmark: str, contender: str, **parameters: Any) -> Cell:
-    return Cell(benchmark, contender, Parameters(THREADS, **parameters))
+    return cell_with(benchmark, contender, Parameters(THREADS, **parameters))
+
+
+def cell_with(benchmark: str, contender: str, parameters: Parameters) -> Cell:
+    known = benchmarks().get(benchmark)
+    words = known.words() if known else BenchmarkWords(f"{benchmark} {{objects}}")
+    return Cell(benchmark, contender, parameters, words)
 
 
 def measured(

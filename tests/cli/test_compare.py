@@ -13,10 +13,9 @@ from typing import Any
 import pytest
 
 from tests.results.test_verdicts import in_rounds, noisy
-from tests.runs import cell, measured
+from tests.runs import cell, cell_with, measured
 from zodbshootout.cli.main import main
 from zodbshootout.model.specification import ClientKind, CrewShape, Parameters
-from zodbshootout.results.cell import Cell
 from zodbshootout.results.files import ResultFiles
 from zodbshootout.results.result import CellResult
 
@@ -180,8 +179,8 @@ def test_ignored_parameters_may_differ(tmp_path: Path) -> None:
 def test_local_and_remote_clients_are_compared_only_with_ignore_hosts(
     tmp_path: Path,
 ) -> None:
-    here = Cell("add", "fs", Parameters(CrewShape(4)))
-    there = Cell("add", "fs", Parameters(CrewShape(4, hosts=2)))
+    here = cell_with("add", "fs", Parameters(CrewShape(4)))
+    there = cell_with("add", "fs", Parameters(CrewShape(4, hosts=2)))
     base = write(tmp_path / "a.json", measured(here, *[[1.0]] * 3))
     new = write(tmp_path / "b.json", measured(there, *[[1.0]] * 3))
     status, _, err = run(base, new)
@@ -194,7 +193,7 @@ def test_local_and_remote_clients_are_compared_only_with_ignore_hosts(
 
 def test_processes_and_threads_are_compared_only_with_ignore_threads(tmp_path: Path) -> None:
     kinds = [CrewShape(2), CrewShape(2, ClientKind.THREAD, shared=True)]
-    cells = [Cell("add", "fs", Parameters(shape)) for shape in kinds]
+    cells = [cell_with("add", "fs", Parameters(shape)) for shape in kinds]
     base = write(tmp_path / "a.json", measured(cells[0], *[[1.0]] * 3))
     new = write(tmp_path / "b.json", measured(cells[1], *[[1.0]] * 3))
     status, _, err = run(base, new, "--ignore", "concurrency")

@@ -163,8 +163,10 @@ def test_trap_10_every_run_keeps_its_parameters_and_versions_as_metadata(tmp_pat
         expected = {
             "benchmark": "cold",
             "contender": contender,
-            "concurrency": 2,
-            "crew": "2 threads sharing one DB",
+            "benchmark_counted": "objects",
+            "clients": 2,
+            "client_kind": "thread",
+            "shared_db": True,
             "objects": OBJECTS,
             "object_size_bytes": 128,
             "record_size_bytes": 128,

@@ -53,7 +53,7 @@ def test_clients_of_any_kind_run_at_a_rate_unless_it_is_impossible(
     assert done.status == 0, done.err
     paced, refused = sorted(read_results(place / "a.json"), key=lambda cell: len(cell.reason))
     metadata = paced.metadata
-    assert (metadata["rate"], metadata["arrivals"]) == (100, "poisson")
+    assert metadata["rate"] == 100
     assert metadata["iterations"] == 300
     assert metadata["iterations_uncounted"] >= 75
     assert set(paced.measures) == {"reached", "p50", "p99", "longest"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import threading
 from contextlib import suppress
@@ -177,7 +176,7 @@ def test_zeo_and_postgresql_replay_the_transactions_of_several_clients(place: Pa
     assert states["zeo", "replay"][0] == "measured", done
     assert states["postgresql", "replay"][0] == "measured", done
     metadata = pyperf.BenchmarkSuite.load(str(place / "x.json")).get_benchmarks()[0].get_metadata()
-    assert json.loads(metadata["cell"])["parameters"]["workload"]["connections"] == 3
+    assert metadata["workload_connections"] == 3
     assert left_behind(place) == []
 
 
@@ -190,9 +189,8 @@ def test_a_replay_can_use_the_records_of_a_real_database(place: Path, workload: 
     (benchmark, _) = pyperf.BenchmarkSuite.load(str(place / "x.json")).get_benchmarks()
     metadata = benchmark.get_metadata()
     assert metadata["workload_data"] == "Data.fs"
-    parameters = json.loads(metadata["cell"])["parameters"]["workload"]
     source = FileStorage(str(data), read_only=True)
-    assert 0 < parameters["other_objects"] < len(source)
+    assert 0 < metadata["workload_other_objects"] < len(source)
     source.close()
     assert data.read_bytes() == before
 

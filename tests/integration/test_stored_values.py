@@ -60,7 +60,7 @@ def numbers(text: Any) -> list[float]:
 def test_stored_values_agree_with_the_metadata_of_the_clients(runs: Runs) -> None:
     assert runs
     for cell, pyperf_run in runs.items():
-        clients = int(str(pyperf_run.get_metadata()["concurrency"]))
+        clients = int(str(pyperf_run.get_metadata()["clients"]))
         metadata = pyperf_run.get_metadata()
         own = [metadata[f"client_{number}_s"] for number in range(1, clients + 1)]
         assert f"client_{clients + 1}_s" not in metadata
@@ -115,4 +115,4 @@ def test_every_contender_runs_a_slice_before_any_runs_the_next(runs: Runs) -> No
 
 @for_crew("sharing")
 def test_the_concurrency_of_a_crew_is_in_the_metadata(runs: Runs) -> None:
-    assert {pyperf_run.get_metadata()["concurrency"] for pyperf_run in runs.values()} == {3}
+    assert {pyperf_run.get_metadata()["clients"] for pyperf_run in runs.values()} == {3}

@@ -40,19 +40,21 @@ def zeo(tmp_path: Path) -> Iterator[str]:
 
 
 @pytest.mark.parametrize(
-    ("words", "crew"),
+    ("words", "clients", "client_kind"),
     [
-        ([], "1 process"),
-        (["-c", "1"], "1 process"),
-        (["-c", "3", "--threads"], "3 threads sharing one DB"),
+        ([], 1, "process"),
+        (["-c", "1"], 1, "process"),
+        (["-c", "3", "--threads"], 3, "thread"),
     ],
 )
-def test_a_filestorage_uri_is_measured(words: list[str], crew: str, tmp_path: Path) -> None:
+def test_a_filestorage_uri_is_measured(
+    words: list[str], clients: int, client_kind: str, tmp_path: Path
+) -> None:
     done = run(tmp_path, "file://kept $1.fs", "cold", *words, *QUICK, "-o", "a.json")
     assert done.status == 0, done.out + done.err
     assert names_in(tmp_path / "a.d" / "file.json") == {"cold"}
     metadata = metadata_of(tmp_path / "a.d" / "file.json", "cold")
-    assert metadata["crew"] == crew
+    assert (metadata["clients"], metadata["client_kind"]) == (clients, client_kind)
     assert metadata["storage_classes"] == "ZODB.FileStorage.FileStorage.FileStorage"
     assert json.loads(str(metadata["settings"]))["uri"] == "file://kept $1.fs"
     assert (tmp_path / "kept $1.fs").stat().st_size > 1000

@@ -12,14 +12,13 @@ import pytest
 from tests.reports.swept import CLIENTS, ITERATIONS, SWEPT, swept
 from tests.reports.test_text import FOUR, noisy_run
 from tests.results.test_verdicts import in_rounds, noisy
-from tests.runs import cell, measured
+from tests.runs import cell, cell_with, measured
 from zodbshootout.model.specification import CrewShape, Parameters
 from zodbshootout.reports.charts import MetricCharts, distributions, knee_of
 from zodbshootout.reports.elements import Chart, Kind, Point
 from zodbshootout.reports.headings import ResultSet, in_columns
 from zodbshootout.reports.metrics import METRICS
 from zodbshootout.reports.sections import whole_report
-from zodbshootout.results.cell import Cell
 from zodbshootout.results.files import read_results
 from zodbshootout.results.result import CellResult
 
@@ -80,7 +79,7 @@ def grid() -> list[CellResult]:
     """Return results for two numbers of clients, two of objects and two object sizes."""
     return [
         measured(
-            Cell("add", "fs", Parameters(CrewShape(clients), objects=objects, object_size=size)),
+            cell_with("add", "fs", Parameters(CrewShape(clients), objects, size)),
             [0.1], [0.1],
             work_per_iteration=objects,
         )
@@ -112,7 +111,9 @@ def test_a_varied_parameter_has_a_chart_per_combination_of_the_others() -> None:
 
 
 def test_an_abbreviation_keeps_its_capitals_on_an_axis() -> None:
-    (chart,) = figures([measured(Cell("new_oid", "fs", Parameters(CrewShape(1))), [1.0])]).bars()
+    (chart,) = figures(
+        [measured(cell_with("new_oid", "fs", Parameters(CrewShape(1))), [1.0])]
+    ).bars()
     assert chart.y_title == "OIDs per second (more is better)"
 
 
@@ -131,7 +132,7 @@ def test_a_curve_is_sorted_whatever_the_order_of_the_results() -> None:
 def test_an_axis_is_logarithmic_if_the_gaps_between_its_values_differ_widely() -> None:
     def axis(*numbers: int) -> bool:
         results = [
-            measured(Cell("add", "fs", Parameters(CrewShape(1), objects=number)), [0.1])
+            measured(cell_with("add", "fs", Parameters(CrewShape(1), objects=number)), [0.1])
             for number in numbers
         ]
         (chart,) = figures(results).curves()
@@ -243,7 +244,7 @@ def test_a_report_lists_the_configuration_and_the_command() -> None:
 
 
 def test_the_interval_of_a_rate_is_unbounded_if_the_time_may_be_zero() -> None:
-    add = Cell("add", "fs", Parameters(CrewShape(1)))
+    add = cell_with("add", "fs", Parameters(CrewShape(1)))
     source = ResultSet([measured(add, [0.1], [0.3], [0.2], work_per_iteration=10)])
     (chart,) = whole_report([source]).all_charts()
     (point,) = chart.points

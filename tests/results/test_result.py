@@ -12,9 +12,10 @@ import pytest
 
 from tests.reports.results import with_worker_metadata
 from tests.reports.test_rates import result as result_at_a_rate
-from tests.runs import cell, failed, measured, run, unsupported
+from tests.runs import cell, cell_with, failed, measured, run, unsupported
 from zodbshootout.errors import UserError
 from zodbshootout.model.outcome import Failure, State
+from zodbshootout.model.parameters import CLIENTS, OBJECTS, SIZE
 from zodbshootout.model.specification import (
     CrewShape,
     LatencyLimit,
@@ -22,16 +23,11 @@ from zodbshootout.model.specification import (
     Parameters,
     ReplayedWorkload,
 )
-from zodbshootout.results.cell import Cell, decode, encode
+from zodbshootout.results.cell import Cell, cell_of
 from zodbshootout.results.estimate import runs_needed
 from zodbshootout.results.files import ResultFiles, read_results
-from zodbshootout.results.result import (
-    CellResult,
-    file_name,
-    long_name,
-    short_name,
-    varied_parameters,
-)
+from zodbshootout.results.names import file_name, long_name, short_name, varied_parameters
+from zodbshootout.results.result import CellResult
 
 
 @pytest.fixture
@@ -43,13 +39,28 @@ def suite(path: Path) -> dict[str, pyperf.Benchmark]:
     return {benchmark.get_name(): benchmark for benchmark in pyperf.BenchmarkSuite.load(str(path))}
 
 
-def test_a_cell_survives_json() -> None:
-    add = cell("add", "fs", objects=5)
-    document = json.loads(json.dumps(encode(add)))
-    assert decode(Cell, document) == add
-    assert document["parameters"].pop("crew") == {
-        "size": 2, "client_kind": "thread", "shared": True, "hosts": 0,
-    }  # fmt: skip
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"objects": 5},
+        {"rate": 0.1 + 0.2, "even_arrivals": True},
+        {"limit": LatencyLimit(99.9, 6.9 / 1000)},
+        {"objects": 0, "min_objects": 9, "blobs": True, "compressibility": 0.25},
+        {"mapping": MappingType.OO, "leaf_size": 9, "internal_size": 8, "seed": -3},
+        {"workload": ReplayedWorkload("plone", "x", 3, 2, 0.5, has_blobs=True, speed=2.0)},
+    ],
+)
+def test_metadata_tell_which_cell_they_describe(parameters: dict[str, Any]) -> None:
+    described = cell("add", "fs", **parameters)
+    read = cell_of(json.loads(json.dumps(described.metadata())))
+    assert (read, read.words) == (described, described.words)
+
+
+def test_metadata_have_only_parameters_that_matter() -> None:
+    bare = cell("tpc", "fs", objects=0).metadata()
+    assert (bare["clients"], bare["client_kind"], bare["objects"]) == (2, "thread", 0)
+    others = {"object_size_bytes", "mapping", "compressibility", "rate", "workload"}
+    assert bare.keys() & others == set()
 
 
 def test_the_combined_file_and_the_files_of_contenders_hold_the_same_runs(
@@ -107,7 +118,7 @@ def test_a_failed_cell_keeps_its_earlier_runs_and_is_read_as_failed(files: Resul
 def test_long_and_short_names_of_cells_are_unique() -> None:
     cells = [cell("add", "fs", objects=n, object_size=s) for n in (1, 2) for s in (128, 300)]
     assert len({long_name(one) for one in cells}) == 4
-    assert [short_name(one, {"objects", "size"}) for one in cells] == [
+    assert [short_name(one, {OBJECTS, SIZE}) for one in cells] == [
         "add n=1 s=128",
         "add n=1 s=300",
         "add n=2 s=128",
@@ -156,8 +167,8 @@ def test_a_name_mentions_objects_only_if_there_are_any() -> None:
     cells = [cell("add", "fs"), cell("tpc", "fs", objects=0)]
     assert varied_parameters(cells) == frozenset()
     assert long_name(cells[1]) == "fs: tpc threads-shared-2"
-    assert short_name(cells[1], {"objects", "size"}) == "tpc"
-    assert file_name(cells[1], {"objects", "concurrency"}) == "fs-tpc-c2"
+    assert short_name(cells[1], {OBJECTS, SIZE}) == "tpc"
+    assert file_name(cells[1], {OBJECTS, CLIENTS}) == "fs-tpc-c2"
     blobs = cell("add", "fs", blobs=True, mapping=MappingType.OO)
     assert long_name(blobs) == "fs: add 1000x300B blobs OOBTree threads-shared-2"
 
@@ -281,7 +292,7 @@ def test_appending_conflicts_if_parameters_settings_versions_or_units_differ(
     assert conflict(add) is None
     assert conflict(add, packed=False, version_ZEO="6.1", label="second") is None
     assert conflict(add, settings='{"a": "2"}') == 'fs: add is there with settings={"a": "1"}'
-    assert conflict(add, cell="spelled in another way") is None
+    assert conflict(add, benchmark_title="In Other Words") is None
     assert conflict(add, packed=True) == "fs: add is there with packed=False"
     assert conflict(add, version_ZEO="6.2") == "fs: add is there with version_ZEO=6.1"
     assert (
@@ -310,7 +321,7 @@ def test_a_conflict_is_detected_from_the_combined_file_alone(files: ResultFiles)
 
 
 def test_a_cell_keeps_its_name_if_a_later_run_varies_fewer_parameters(files: ResultFiles) -> None:
-    one, two = (Cell("add", "fs", Parameters(CrewShape(size))) for size in (1, 2))
+    one, two = (cell_with("add", "fs", Parameters(CrewShape(size))) for size in (1, 2))
     files.write([with_metadata(one), with_metadata(two)])
     assert set(suite(files.directory / "fs.json")) == {"add c=1", "add c=2"}
     files.appending().write([with_metadata(one)])
@@ -340,27 +351,16 @@ def test_a_cell_has_its_latest_state_unless_that_is_not_run(files: ResultFiles) 
     assert (result.state, result.reason, len(result.runs)) == (State.MEASURED, "", 2)
 
 
-def test_the_crew_is_read_from_data_and_not_from_words(files: ResultFiles) -> None:
-    add = cell("add", "fs", seed=-3)
-    files.write([with_metadata(add, crew="a crowd", concurrency=9)])
-    files.cells.unlink()
-    assert [result.cell for result in read_results(files.combined)] == [add]
-
-
 @pytest.mark.parametrize(
     "change",
-    [
-        {"objects": -1}, {"objects": 1e3}, {"objects": "9"}, {"objects": True}, {"blobs": 1},
-        {"mapping": "dict"}, {"objects": 10**18}, {"unheard_of": 1}, {"crew": 3},
-        {"crew": {"size": 1, "client_kind": "horse", "shared": False}},
-    ],
-)  # fmt: skip
+    [{"objects": "many"}, {"mapping": "dict"}, {"client_kind": "horse"}, {"latency_limit": "p99"}],
+)
 def test_a_cell_with_malformed_parameters_is_refused(
     files: ResultFiles, change: dict[str, Any]
 ) -> None:
     files.write([failed(cell("add", "fs"), "why")])
     document = json.loads(files.cells.read_text())
-    document["parameters"] |= change
+    document |= change
     files.cells.write_text(json.dumps(document))
     with pytest.raises(UserError, match=r"cannot read .*out\.cells\.jsonl"):
         read_results(files.combined)
@@ -411,11 +411,3 @@ def test_a_cell_without_objects_does_one_piece_of_work_unless_it_says_otherwise(
     tpc = cell("tpc", "fs", objects=0)
     assert measured(tpc, [1.0]).work == 2
     assert measured(tpc, [1.0], work_per_iteration=3).work == 6
-
-
-def test_the_parts_of_a_crew_that_are_not_given_have_their_defaults(files: ResultFiles) -> None:
-    files.write([failed(cell("add", "fs"), "why")])
-    document = json.loads(files.cells.read_text())
-    document["parameters"]["crew"] = {"size": 1}
-    files.cells.write_text(json.dumps(document))
-    assert read_results(files.combined)[0].cell.parameters.crew == CrewShape(1)

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.runs import contender, plan_of
+from tests.runs import cell_with, contender, plan_of
 from zodbshootout.model.specification import CrewShape, Parameters
 from zodbshootout.model.storage_facts import Sharing, StorageInfo
-from zodbshootout.results.cell import Cell
 from zodbshootout.scheduling.plan import RUN_OVERHEAD, Sweep, make_plan
 
 
@@ -48,7 +47,7 @@ def test_a_row_has_a_cell_of_every_contender() -> None:
 
 def test_a_cell_names_its_contender() -> None:
     plan = plan_of("ab", concurrency=[2])
-    of = Cell("add", "b", plan.cells[0].parameters)
+    of = cell_with("add", "b", plan.cells[0].parameters)
     assert plan.contender(of).name == "b"
     assert of.parameters.crew == CrewShape(2)
 

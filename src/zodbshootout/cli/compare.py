@@ -12,29 +12,20 @@ from zodbshootout.cli.output import Streams
 from zodbshootout.cli.show import labels
 from zodbshootout.cli.values import percentage, result_to_read
 from zodbshootout.errors import UserError, suggestion
+from zodbshootout.model.parameters import PARAMETERS, Scope
 from zodbshootout.model.specification import INSTALLED, variant_name
 from zodbshootout.reports import Write, checked_format
 from zodbshootout.reports.comparison import ColumnComparison, comparison_report
 from zodbshootout.reports.elements import Report
 from zodbshootout.results.files import read_results
-from zodbshootout.results.result import CellResult, long_name
+from zodbshootout.results.names import long_name
+from zodbshootout.results.result import CellResult
 from zodbshootout.results.verdicts import Comparison, compare, differing
 
-PARAMETERS = {
-    "concurrency": "concurrency",
-    "threads": "threads",
-    "hosts": "hosts",
-    "object-counts": "objects",
-    "object-size": "object_size",
-    "btrees": "mapping",
-    "btree-leaf-size": "leaf_size",
-    "btree-internal-size": "internal_size",
-    "blobs": "blobs",
-    "compressibility": "compressibility",
-    "min-objects": "min_objects",
-    "seed": "seed",
-}
-"""The names of a cell's parameters, by option."""
+IGNORABLE = tuple(
+    dict.fromkeys(one.option for one in PARAMETERS if one.option and one.scope is not Scope.PACE)
+)
+"""The options of a run in which compared cells may differ."""
 
 
 def run(options: argparse.Namespace, streams: Streams) -> int:
@@ -59,8 +50,7 @@ def run(options: argparse.Namespace, streams: Streams) -> int:
         base = select(names[0], base, files[0])
         new = select(names[1], new, files[-1])
         titles = [": ".join(filter(None, words)) for words in zip(titles, names, strict=True)]
-    ignored = [PARAMETERS[name] for name in options.ignore]
-    comparison = compare(base, new, ignored, across=bool(contenders))
+    comparison = compare(base, new, options.ignore, across=bool(contenders))
     if options.fail_above is None or not comparison.lost or comparison.only_new:
         _check_comparable(comparison, files)
     sides = ColumnComparison(titles[0], titles[1], comparison)
@@ -84,10 +74,11 @@ def _compare_values(
         names = dict.fromkeys(known for result in results[0] for known in result.definitions)
         advice = suggestion(name, list(names)) if names else "the run has none (--define)"
         raise UserError(f"--define: no values of {name!r} in {options.files[0]}; {advice}")
-    ignored = [PARAMETERS[option] for option in options.ignore]
     compared = [
         ColumnComparison(
-            f"{name}={first}", f"{name}={value}", compare(by_value[first], by_value[value], ignored)
+            f"{name}={first}",
+            f"{name}={value}",
+            compare(by_value[first], by_value[value], options.ignore),
         )
         for value in others
     ]
@@ -188,7 +179,7 @@ def _check_comparable(comparison: Comparison, files: Sequence[Path]) -> None:
         for new in comparison.only_new:
             if base.cell.benchmark == new.cell.benchmark:
                 names = differing(base.cell, new.cell)
-                options = [option for option, name in PARAMETERS.items() if name in names]
+                options = [option for option in IGNORABLE if option in names]
                 if options:
                     advice = " ".join(f"--ignore {option}" for option in options)
                     raise UserError(
@@ -233,9 +224,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--define of the run has given",
     )  # fmt: skip
     parser.add_argument(
-        "--ignore", action="append", default=[], metavar="OPTION", choices=list(PARAMETERS),
+        "--ignore", action="append", default=[], metavar="OPTION", choices=IGNORABLE,
         help="compare cells that differ in this option of the run (repeatable): "
-        f"{', '.join(PARAMETERS)}",
+        f"{', '.join(IGNORABLE)}",
     )  # fmt: skip
     parser.add_argument(
         "--fail-above", type=percentage, metavar="PERCENT",

@@ -15,8 +15,8 @@ from zodbshootout.cli.values import default_directory
 from zodbshootout.errors import UserError
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.files import ResultFiles
+from zodbshootout.results.names import file_name, long_name, varied_parameters
 from zodbshootout.results.replacement import to_be_replaced
-from zodbshootout.results.result import file_name, long_name, varied_parameters
 from zodbshootout.scheduling.plan import Plan
 
 

@@ -8,7 +8,8 @@ from zodbshootout.cli.output import Streams
 from zodbshootout.errors import SLOWDOWN
 from zodbshootout.model.outcome import State
 from zodbshootout.reports.comparison import remedy
-from zodbshootout.results.result import CellResult, long_name
+from zodbshootout.results.names import long_name
+from zodbshootout.results.result import CellResult
 from zodbshootout.results.verdicts import Comparison, Pair
 
 

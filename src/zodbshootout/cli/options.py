@@ -32,6 +32,7 @@ from zodbshootout.config.secrets import of_uri
 from zodbshootout.config.uri import is_uri, scheme_of
 from zodbshootout.contenders.variants import VariantOptions
 from zodbshootout.errors import UserError, close_to, suggestion
+from zodbshootout.model.parameters import PARAMETERS, SWEPT, with_values
 from zodbshootout.model.specification import ClientKind, CrewShape, MappingType, Parameters
 from zodbshootout.recording.recorded import Workload
 from zodbshootout.results.files import holds_results
@@ -348,17 +349,15 @@ def _parameters(given: argparse.Namespace, threads: str | None) -> Parameters:
     unit = ClientKind.PROCESS
     if threads:
         unit = ClientKind.GREENLET if given.gevent else ClientKind.THREAD
-    return Parameters(
-        CrewShape(1, unit, shared=threads == "shared"),
-        mapping=MappingType[given.btrees or "PERSISTENT_MAPPING"],
-        leaf_size=given.btree_leaf_size,
-        internal_size=given.btree_internal_size,
-        blobs=given.blobs,
-        compressibility=given.compressibility,
-        min_objects=given.min_objects,
-        seed=given.seed,
-        even_arrivals=given.arrivals == "even",
-        limit=given.latency_limit,
+    typed = {
+        **{name.replace("_", "-"): value for name, value in vars(given).items()},
+        "btrees": MappingType[given.btrees or "PERSISTENT_MAPPING"],
+        "arrivals": given.arrivals == "even",
+    }
+    others = [one for one in PARAMETERS if one.option and one not in SWEPT]
+    return with_values(
+        Parameters(CrewShape(1, unit, shared=threads == "shared")),
+        {one: typed[one.option] for one in others if one.option not in {"threads", "hosts"}},
     )
 
 

@@ -20,7 +20,8 @@ from zodbshootout.reports import text
 from zodbshootout.reports.headings import ResultSet, in_first_rows
 from zodbshootout.reports.metrics import OBJECTS
 from zodbshootout.reports.tables import make_report
-from zodbshootout.results.result import CellResult, long_name
+from zodbshootout.results.names import long_name
+from zodbshootout.results.result import CellResult
 from zodbshootout.scheduling.result_store import Observer
 
 WORTH_SHOWING = 30.0

@@ -46,7 +46,8 @@ from zodbshootout.reports.headings import ResultSet
 from zodbshootout.reports.sections import whole_report
 from zodbshootout.reports.tables import make_report, tables_with_comparisons
 from zodbshootout.results.files import ResultFiles
-from zodbshootout.results.result import CellResult, long_name
+from zodbshootout.results.names import long_name
+from zodbshootout.results.result import CellResult
 from zodbshootout.results.trend import with_trends
 from zodbshootout.results.verdicts import compare
 from zodbshootout.scheduling.host_checks import check_hosts, on_hosts

@@ -6,6 +6,7 @@ All classes here are immutable.  Sizes are in bytes.
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -50,6 +51,21 @@ class MappingType(enum.Enum):
     PERSISTENT_MAPPING = "PersistentMapping"
     IO = "IOBTree"
     OO = "OOBTree"
+
+
+@dataclass(frozen=True)
+class BenchmarkWords:
+    """The words in which reports describe a benchmark."""
+
+    title: str
+    """Its row in the table; ``{objects}`` stands for the objects of an iteration."""
+    legend: str = ""
+    """A few words for the line below a table: the work on the clock, or what it reads from."""
+    topic: str = ""
+    """The kind of work that it asks of the storage, by which a summary sorts benchmarks; empty if
+    it asks nothing."""
+    counted: str = "objects"
+    """The noun for the work of an iteration: ``objects``, ``transactions`` and so on."""
 
 
 @dataclass(frozen=True)
@@ -143,6 +159,17 @@ class LatencyLimit:
 
     percentile: float = 0.0
     seconds: float = 0.0
+
+    @classmethod
+    def parsed(cls, text: str) -> LatencyLimit:
+        """Return a limit such as ``p99=50ms``.
+
+        :raises ValueError: if *text* has another form
+        """
+        match = re.fullmatch(r"p(\d+(?:\.\d+)?)=(\d+(?:\.\d+)?)(ms|s)", text.strip())
+        if match is None:
+            raise ValueError(f"{text!r} is not a percentile and a time")
+        return cls(float(match[1]), float(match[2]) / (1 if match[3] == "s" else 1000))
 
     def __str__(self) -> str:
         return f"p{exactly(self.percentile)}={self._milliseconds}ms"

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from operator import itemgetter
 
+from zodbshootout.model.parameters import RATE, SWEPT, Parameter, with_values
 from zodbshootout.model.specification import Parameters, variant_name
 from zodbshootout.reports.elements import Chart, Kind, Point
 from zodbshootout.reports.headings import (
-    CLIENTS_AXIS,
-    OBJECTS_AXIS,
-    RATE_AXIS,
-    SIZE_AXIS,
     Columned,
     description,
     extent,
@@ -37,14 +34,6 @@ STEPS_PER_OCTAVE = 2
 _SECONDS = METRICS["p50"]
 
 
-_AXES: Mapping[str, Callable[[CellResult], float]] = {
-    CLIENTS_AXIS: lambda result: result.cell.parameters.crew.size,
-    OBJECTS_AXIS: lambda result: result.cell.parameters.objects,
-    SIZE_AXIS: lambda result: result.cell.parameters.object_size,
-    RATE_AXIS: lambda result: result.cell.parameters.rate,
-}
-"""The parameters that a sweep varies, by the titles of their axes."""
-
 _Key = tuple[str, Parameters]
 _Numbered = tuple[float, CellResult]
 """A number given by ``--define``, and a result that was measured with it."""
@@ -65,34 +54,38 @@ class MetricCharts:
     def bars(self) -> Iterator[Chart]:
         """Return a chart for each row of the tables that is in no curve."""
         swept = {
-            _key(result) for axis in _AXES for group in self._swept(axis) for _, result in group
+            _key(result) for axis in SWEPT for group in self._swept(axis) for _, result in group
         }
         for row in _rows(cell for cell in self.cells if _key(cell[1]) not in swept):
             yield self._chart(row)
 
     def curves(self) -> Iterator[Chart]:
         """Return a chart for each parameter that varies, and each combination of all others."""
-        for axis in _AXES:
+        for axis in SWEPT:
             for group in self._swept(axis):
                 chart = self._chart(group, axis)
                 if len({point.x for point in chart.points}) > 1:
                     yield chart
 
-    def _swept(self, axis: str) -> list[list[Columned]]:
+    def _swept(self, axis: Parameter) -> list[list[Columned]]:
         """Return the groups of cells with several values of *axis* that are otherwise equal."""
-        value = _AXES[axis]
-        groups: dict[tuple[object, ...], list[Columned]] = {}
-        for column, result in self.cells:
-            others = [_AXES[other](result) for other in _AXES if other != axis]
-            key = (result.cell.benchmark, _not_swept(result.cell.parameters), *others)
-            groups.setdefault(key, []).append((column, result))
+
+        def value(cell: Columned) -> float:
+            return float(axis.of(cell[1].cell.parameters))
+
+        groups: dict[_Key, list[Columned]] = {}
+        for cell in self.cells:
+            benchmark, parameters = _key(cell[1])
+            # A cell without a rate is in no curve over rates.
+            any_value = float(parameters.rate > 0) if axis is RATE else 0
+            groups.setdefault((benchmark, with_values(parameters, {axis: any_value})), []).append(
+                cell
+            )
         return [
-            sorted(group, key=lambda cell: value(cell[1]))
-            for group in groups.values()
-            if len({value(result) for _, result in group}) > 1
+            sorted(group, key=value) for group in groups.values() if len(set(map(value, group))) > 1
         ]
 
-    def _chart(self, group: Sequence[Columned], axis: str = "") -> Chart:
+    def _chart(self, group: Sequence[Columned], axis: Parameter | None = None) -> Chart:
         """Return the curves of a group over *axis*, or its bars without one."""
         result = group[0][1]
         points = [
@@ -107,7 +100,7 @@ class MetricCharts:
             Kind.CURVES if axis else Kind.BARS,
             title_of(result, axis),
             subtitle=description(result, axis),
-            x_title=axis,
+            x_title=axis.axis if axis else "",
             y_title=f"{_in_a_sentence(caption)} ({self.metric.better} is better)",
             points=points,
             columns=self.columns,
@@ -115,15 +108,15 @@ class MetricCharts:
             ceiling=self.ceiling,
             x_logarithmic=_far_apart({point.x for point in points}),
         )
-        if axis and (rates or axis == RATE_AXIS):
+        if axis and (rates or axis is RATE):
             return _with_knees(chart, falling=not rates)
         return chart
 
-    def _point(self, column: str, result: CellResult, axis: str) -> Point | None:
+    def _point(self, column: str, result: CellResult, axis: Parameter | None) -> Point | None:
         value = self.metric.value(result)
         if value is None or not result.keeps_up:
             return None
-        x = _AXES[axis](result) if axis else 0
+        x = axis.of(result.cell.parameters) if axis else 0
         if result.measures:
             measure = result.with_measure(
                 LONGEST if self.metric.name == "max" else self.metric.name
@@ -149,12 +142,6 @@ def _interval_of_rate(result: CellResult) -> tuple[float, float] | tuple[None, N
 def _in_a_sentence(caption: str) -> str:
     """Return a caption with a lower-case first letter, unless it begins with an abbreviation."""
     return caption if caption[1:2].isupper() else f"{caption[0].lower()}{caption[1:]}"
-
-
-def _not_swept(parameters: Parameters) -> Parameters:
-    """Return parameters without the values of axes, except whether there is a rate."""
-    crew, at_a_rate = replace(parameters.crew, size=0), float(parameters.rate > 0)
-    return replace(parameters, crew=crew, objects=0, object_size=0, rate=at_a_rate)
 
 
 def _key(result: CellResult) -> _Key:

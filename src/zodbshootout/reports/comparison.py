@@ -20,7 +20,8 @@ from zodbshootout.reports.headings import (
 )
 from zodbshootout.reports.metrics import OBJECTS
 from zodbshootout.reports.ratios import SIGNIFICANT, interval, multiple, sentence, winner
-from zodbshootout.results.result import CellResult, long_name
+from zodbshootout.results.names import long_name
+from zodbshootout.results.result import CellResult
 from zodbshootout.results.verdicts import (
     FALSE_CALLS,
     Comparison,

@@ -10,10 +10,16 @@ from typing import Any
 
 from rich.console import Console
 
+from zodbshootout.model.parameters import PARAMETERS, Parameter, Plain, Scope
+from zodbshootout.model.specification import Parameters
 from zodbshootout.reports.elements import Report
 from zodbshootout.reports.headings import ResultSet
 from zodbshootout.reports.metrics import METRICS
 from zodbshootout.results.result import CellResult
+
+_COLUMNS = [
+    one for one in PARAMETERS if one.scope is not Scope.REPLAY and one.attribute != "even_arrivals"
+]
 
 
 def write_csv(report: Report, console: Console) -> None:
@@ -67,9 +73,15 @@ class Records(Sequence[dict[str, Any]]):
         return self._records[index]
 
 
+def _parameter(one: Parameter, parameters: Parameters) -> Plain | None:
+    """Return the value of a parameter, ``None`` for a pace that was not set."""
+    if one.scope is Scope.PACE and one.of(parameters) == one.default:
+        return None
+    return one.written(parameters)
+
+
 def _record(result: CellResult) -> dict[str, Any]:
     cell = result.cell
-    crew = cell.parameters.crew
     trend = result.trend
     memory = result.measured and result.unit == "byte"
     interval = None if memory else result.interval
@@ -78,19 +90,13 @@ def _record(result: CellResult) -> dict[str, Any]:
         for name, metric in METRICS.items()
     }
     has_throughput = result.timed and not result.paced
-    iterations = crew.size / result.mean if has_throughput else None
+    iterations = cell.parameters.crew.size / result.mean if has_throughput else None
     return {
         "benchmark": cell.benchmark,
         "contender": cell.contender,
         "state": result.state.value,
         "reason": result.reason or None,
-        "clients": crew.size,
-        "client_kind": crew.client_kind.value,
-        "shared_db": crew.shared,
-        "hosts": crew.hosts,
-        **cell.data(),
-        "rate": cell.parameters.rate or None,
-        "latency_limit": str(cell.parameters.limit) if cell.parameters.limit.percentile else None,
+        **{one.key: _parameter(one, cell.parameters) for one in _COLUMNS},
         "keeps_up": result.keeps_up if cell.parameters.rate and result.measured else None,
         "objects_per_second": iterations and iterations * result.work_per_iteration,
         "iterations_per_second": iterations,

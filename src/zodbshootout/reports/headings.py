@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 
-from zodbshootout.client.benchmarks import benchmarks
+from zodbshootout.model.parameters import CLIENTS, OBJECTS, RATE, SIZE, Parameter
 from zodbshootout.model.specification import MappingType, Parameters, exactly
+from zodbshootout.results.cell import Cell
 from zodbshootout.results.result import REACHED, CellResult
 
 Columned = tuple[str, CellResult]
@@ -61,28 +62,16 @@ def with_measures(cells: Iterable[Columned]) -> Iterator[Columned]:
             yield column, measure
 
 
-def counted(result: CellResult) -> str:
-    """Return the plural noun for the things that the benchmark of a cell counts."""
-    benchmark = benchmarks().get(result.cell.benchmark)
-    return benchmark.counted if benchmark else "objects"
-
-
-def topic_of(result: CellResult) -> str:
-    """Return the topic of the benchmark of a cell; empty if it asks nothing of the storage."""
-    benchmark = benchmarks().get(result.cell.benchmark)
-    return benchmark.topic if benchmark else "other work"
-
-
 def rate_caption(result: CellResult) -> str:
     """Describe the rate of a cell, in words for the middle of a sentence."""
     parameters = result.cell.parameters
     if not parameters.limit.percentile:
-        return f"{counted(result)} per second"
+        return f"{result.cell.words.counted} per second"
     iterations = "transactions" if parameters.workload.name else "iterations"
     return f"{iterations} a second with {parameters.limit.sentence}"
 
 
-def with_work(caption: str, results: Sequence[CellResult], axis: str = "") -> str:
+def with_work(caption: str, results: Sequence[CellResult], axis: Parameter | None = None) -> str:
     """Add to a caption that ends in ``per iteration`` what an iteration of the *results* is.
 
     *axis* is the parameter that varies along a chart's axis or from row to row.
@@ -93,14 +82,14 @@ def with_work(caption: str, results: Sequence[CellResult], axis: str = "") -> st
     ((usual, _),) = Counter(works.values()).most_common(1)
     others = [f"{benchmark}: {work}" for benchmark, work in works.items() if work != usual]
     exceptions = f" ({', '.join(others)})" if others else ""
-    noun = counted(results[0]).removesuffix("s" if usual == "1" else "")
+    noun = results[0].cell.words.counted.removesuffix("s" if usual == "1" else "")
     return f"{caption} of {usual} {noun}{exceptions}"
 
 
-def _work(result: CellResult, axis: str) -> str:
+def _work(result: CellResult, axis: Parameter | None) -> str:
     """Return the work of an iteration, or that as a multiple of the number of objects, ``n``."""
     work, objects = result.work_per_iteration, result.cell.parameters.objects
-    if axis != OBJECTS_AXIS or work == 1 or not objects:
+    if axis is not OBJECTS or work == 1 or not objects:
         return f"{work:.0f}"
     return "n" if work == objects else f"{work / objects:.2g} n"
 
@@ -108,9 +97,9 @@ def _work(result: CellResult, axis: str) -> str:
 def group_of(result: CellResult) -> tuple[object, ...]:
     """Return a key that the cells of one table have in common."""
     parameters = result.cell.parameters
-    data = _data(parameters, OBJECTS_AXIS) if _depends_on_data(result) else ""
+    data = _data(parameters, OBJECTS) if _depends_on_data(result) else ""
     pace = parameters.workload.speed, parameters.rate > 0, parameters.limit
-    return counted(result), parameters.crew, data, *pace, parameters.even_arrivals
+    return result.cell.words.counted, parameters.crew, data, *pace, parameters.even_arrivals
 
 
 def in_first_rows(results: Iterable[CellResult], rows: int) -> list[CellResult]:
@@ -147,43 +136,39 @@ def row_titles(results: Iterable[CellResult]) -> list[str]:
     return [_row_title(result, axis) for result in listed]
 
 
-def _row_title(result: CellResult, axis: str) -> str:
+def _row_title(result: CellResult, axis: Parameter | None) -> str:
     parameters = result.cell.parameters
     count = f"n={parameters.objects}" if axis else ""
     rate = f"{exactly(parameters.rate)}/s" if parameters.rate else ""
     return " ".join(filter(None, [result.cell.benchmark, count, rate, result.measure]))
 
 
-def data_axis(results: Iterable[CellResult]) -> str:
+def data_axis(results: Iterable[CellResult]) -> Parameter | None:
     """Return the parameter that a table's caption leaves out, because rows differ in it."""
     several = len({result.cell.parameters.objects for result in results}) > 1
-    return OBJECTS_AXIS if several else ""
+    return OBJECTS if several else None
 
 
-def title_of(result: CellResult, axis: str = "") -> str:
+def title_of(result: CellResult, axis: Parameter | None = None) -> str:
     """Return the title of a row or a chart in words.
 
-    *axis* is the title of a chart's axis; the parameter that varies along it is left out.
+    *axis* is the parameter that varies along a chart's axis, and is left out.
     """
-    benchmark = benchmarks().get(result.cell.benchmark)
-    # A file may come from an installation with other plug-ins.
-    title = benchmark.title if benchmark else f"{result.cell.benchmark} {{objects}}"
     parameters = result.cell.parameters
-    count = "" if axis == OBJECTS_AXIS else str(parameters.objects)
-    title = " ".join(title.replace("{objects}", count).split())
-    paced = f"{exactly(parameters.rate)} a second" if parameters.rate and axis != RATE_AXIS else ""
+    count = "" if axis is OBJECTS else str(parameters.objects)
+    title = " ".join(result.cell.words.title.replace("{objects}", count).split())
+    paced = f"{exactly(parameters.rate)} a second" if parameters.rate and axis is not RATE else ""
     return ", ".join(filter(None, [title, paced, result.measure]))
 
 
-def legend(names: Iterable[str]) -> Iterator[str]:
-    """Yield a line on what the named benchmarks have on the clock or read from, if it is known."""
-    known = benchmarks()
-    legends: dict[str, list[str]] = {}
-    for name in names:
-        if name in known and known[name].legend:
-            legends.setdefault(known[name].legend, []).append(name)
+def legend(cells: Iterable[Cell]) -> Iterator[str]:
+    """Yield a line on what the benchmarks of cells have on the clock or read from."""
+    legends: dict[str, dict[str, None]] = {}
+    for cell in cells:
+        if cell.words.legend:
+            legends.setdefault(cell.words.legend, {})[cell.benchmark] = None
     if legends:
-        yield "; ".join(f"{', '.join(listed)}: {words}" for words, listed in legends.items())
+        yield "; ".join(f"{', '.join(names)}: {words}" for words, names in legends.items())
 
 
 def extent(result: CellResult) -> tuple[float, ...]:
@@ -192,20 +177,13 @@ def extent(result: CellResult) -> tuple[float, ...]:
     return parameters.crew.size, parameters.object_size, parameters.rate
 
 
-CLIENTS_AXIS = "clients"
-OBJECTS_AXIS = "objects per transaction"
-SIZE_AXIS = "bytes per object"
-RATE_AXIS = "iterations a second"
-"""The titles of axes whose parameter :func:`description` leaves out."""
-
-
-def description(result: CellResult, axis: str = "") -> str:
+def description(result: CellResult, axis: Parameter | None = None) -> str:
     """Describe the clients and the objects of a cell.
 
-    *axis* is the title of a chart's axis; the parameter that varies along it is left out.
+    *axis* is the parameter that varies along a chart's axis, and is left out.
     """
     parameters = result.cell.parameters
-    crew = parameters.crew.kind if axis == CLIENTS_AXIS else str(parameters.crew)
+    crew = parameters.crew.kind if axis is CLIENTS else str(parameters.crew)
     data = [_data(parameters, axis)] if _depends_on_data(result) else []
     even = ["even arrivals"] if parameters.even_arrivals else []
     return ", ".join([*data, crew, *even])
@@ -215,12 +193,12 @@ def _depends_on_data(result: CellResult) -> bool:
     parameters = result.cell.parameters
     if parameters.workload.name:
         return False
-    return counted(result) == "objects" or parameters.min_objects > 0
+    return result.cell.words.counted == "objects" or parameters.min_objects > 0
 
 
-def _data(parameters: Parameters, axis: str) -> str:
+def _data(parameters: Parameters, axis: Parameter | None) -> str:
     noun = "blobs" if parameters.blobs else "objects"
-    count = "" if axis == OBJECTS_AXIS or not parameters.objects else f"{parameters.objects} "
-    size = "" if axis == SIZE_AXIS else f" of {parameters.object_size} bytes"
+    count = "" if axis is OBJECTS or not parameters.objects else f"{parameters.objects} "
+    size = "" if axis is SIZE else f" of {parameters.object_size} bytes"
     usual = parameters.mapping is MappingType.PERSISTENT_MAPPING
     return f"{count}{noun}{size}{'' if usual else f' in an {parameters.mapping.value}'}"

@@ -9,7 +9,8 @@ from zodbshootout.model.specification import Parameters
 from zodbshootout.reports.elements import Chart, Kind, Point
 from zodbshootout.reports.headings import Columned, description, title_of
 from zodbshootout.reports.metrics import METRICS
-from zodbshootout.results.result import CellResult, Trend, short_name, varied_parameters
+from zodbshootout.results.names import short_name, varied_parameters
+from zodbshootout.results.result import CellResult, Trend
 
 _SECONDS = METRICS["seconds"]
 _LEVELS = (0.001, 0.01)

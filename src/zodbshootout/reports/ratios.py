@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from zodbshootout.model.specification import exactly
-from zodbshootout.reports.headings import topic_of
 from zodbshootout.results.result import CellResult
 from zodbshootout.results.verdicts import (
     Comparison,
@@ -44,19 +43,19 @@ def sentence(comparison: Comparison, base: str, new: str) -> str:
     pairs = [pair for pair in comparison.pairs if pair.speed.is_known]
     if not pairs:
         return ""
-    asking = [pair for pair in pairs if topic_of(pair.base)]
+    asking = [pair for pair in pairs if pair.base.cell.words.topic]
     if len(comparison.pairs) == 1:
         (pair,) = pairs
         alike = f"{new} and {base}: {pair.verdict.value} {interval(pair.speed)}"
         clauses = [winner(pair, base, new) if pair.verdict in SIGNIFICANT else alike]
     elif len(_grouped(asking, _name)) > MANY:
-        topics = _grouped(asking, lambda pair: topic_of(pair.base))
+        topics = _grouped(asking, lambda pair: pair.base.cell.words.topic)
         clauses = [f"{topic}: {', '.join(_clauses(own, FEW))}" for topic, own in topics.items()]
     else:
         clauses = list(_clauses(asking))
     clauses += _mean(asking)
     if len(comparison.pairs) > 1:
-        clauses = _with_others(clauses, [pair for pair in pairs if not topic_of(pair.base)])
+        clauses = _with_others(clauses, [pair for pair in pairs if not pair.base.cell.words.topic])
         clauses[0] = f"{new} against {base}: {clauses[0]}"
     return "; ".join([*clauses, *_overloaded(comparison.overloaded)])
 

@@ -140,7 +140,7 @@ def tables_and_notes(
     ordered = sorted(groups.values(), key=lambda group: extent(group[0][1]))
     tables = [table for group in ordered if (table := _table(group, scale)).rows]
     rows = {row.title.partition(" ")[0] for table in tables for row in table.rows}
-    legends = legend(name for name in benchmarks_of(cells) if name in rows)
+    legends = legend(result.cell for _, result in cells if result.cell.benchmark in rows)
     if metric is OBJECTS:
         tables += replay_tables(cells)
     notes = [

@@ -25,16 +25,14 @@ from hdrh.histogram import HdrHistogram
 
 from zodbshootout.errors import SOME_FAILED, UserError
 from zodbshootout.model.outcome import State
-from zodbshootout.results.cell import MAX, Cell, cell_of, decode, encode
+from zodbshootout.results.cell import MAX, WORDS, Cell, cell_of
+from zodbshootout.results.names import long_name, short_name, varied_parameters
 from zodbshootout.results.replacement import replace_file, to_be_replaced
-from zodbshootout.results.result import CellResult, long_name, short_name, varied_parameters
+from zodbshootout.results.result import CellResult
 from zodbshootout.results.trend import with_trends
 
-MAY_DIFFER = frozenset({"cell", "label", "command_line", "configuration_text"})
-"""The metadata that may differ in runs of one cell.
-
-It is the user's own wording, or JSON that can spell one cell in several ways.
-"""
+MAY_DIFFER = frozenset({*WORDS, "label", "command_line", "configuration_text"})
+"""The metadata that may differ in runs of one cell: words that describe it."""
 
 _TEXTS = {
     "round", "command_line",
@@ -223,7 +221,7 @@ def _added(existing: Sequence[CellResult], results: Sequence[CellResult]) -> lis
 
 def _document_of(result: CellResult) -> dict[str, Any]:
     return {
-        **encode(result.cell),
+        **result.cell.metadata(),
         "state": result.state.value,
         "reason": result.reason,
         "crashes": list(result.crashes),
@@ -306,9 +304,8 @@ def _load_cells(path: Path) -> list[CellResult]:
 
 
 def _result_of(document: Mapping[str, Any]) -> CellResult:
-    cell = {key: document[key] for key in ("benchmark", "contender", "parameters")}
     return CellResult(
-        decode(Cell, cell),
+        cell_of(document),
         State(document["state"]),
         str(document["reason"]),
         crashes=tuple(map(str, document.get("crashes", ()))),

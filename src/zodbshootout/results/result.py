@@ -6,11 +6,10 @@ import json
 import math
 import statistics
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
-from urllib.parse import quote
 
 import pyperf
 from hdrh.histogram import HdrHistogram
@@ -18,7 +17,7 @@ from hdrh.histogram import HdrHistogram
 from zodbshootout.model.arrivals import KEPT_UP
 from zodbshootout.model.latencies import NANOSECONDS
 from zodbshootout.model.outcome import Failure, State
-from zodbshootout.model.specification import INSTALLED, Parameters, exactly
+from zodbshootout.model.specification import INSTALLED
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.estimate import MIN_RUNS, Estimate, mean_of, mean_of_runs
 
@@ -425,62 +424,3 @@ def averaged(results: Sequence[CellResult]) -> CellResult:
         for number, values in enumerate(zip(*(result.values for result in results), strict=True))
     ]
     return replace(results[0], runs=tuple(runs))
-
-
-def long_name(cell: Cell) -> str:
-    """Return a name that identifies a cell in any file."""
-    parameters = cell.parameters
-    words = [cell.benchmark]
-    if parameters.objects:
-        words.append(f"{parameters.objects}x{parameters.object_size}B")
-        if parameters.blobs:
-            words.append("blobs")
-        if parameters.mapping.value != "PersistentMapping":
-            words.append(parameters.mapping.value)
-    if parameters.workload.name:
-        words.append(parameters.workload.name)
-    if parameters.workload.speed:
-        words.append(f"speed {exactly(parameters.workload.speed)}")
-    words += arrivals_of(parameters)
-    return f"{cell.contender}: {' '.join([*words, parameters.crew.code])}"
-
-
-def arrivals_of(parameters: Parameters) -> list[str]:
-    """Return the rate or the limit of parameters, if they have one, in words."""
-    even = ["even arrivals"] if parameters.even_arrivals else []
-    if parameters.rate:
-        return [f"rate {exactly(parameters.rate)}", *even]
-    return [f"within {parameters.limit}", *even] if parameters.limit.percentile else []
-
-
-def short_name(cell: Cell, varied: Iterable[str]) -> str:
-    """Return a name that identifies a cell among those of its contender in a run.
-
-    *varied* are the parameters with several values in the run: ``concurrency``, ``objects``,
-    ``size``, ``rate``.
-    """
-    values, shown = _numbers(cell.parameters), set(varied)
-    return " ".join([cell.benchmark, *(values[name] for name in values if name in shown)])
-
-
-def file_name(cell: Cell, varied: Iterable[str]) -> str:
-    """Return a name for files about a cell, like its short name."""
-    words = short_name(cell, varied).replace("=", "").split()
-    return quote("-".join([cell.contender, *words]), safe="@=+,")
-
-
-def varied_parameters(cells: Iterable[Cell]) -> frozenset[str]:
-    """Return the names of the parameters with several values among *cells*."""
-    values: dict[str, set[str]] = {}
-    for cell in cells:
-        for name, text in _numbers(cell.parameters).items():
-            values.setdefault(name, set()).add(text)
-    return frozenset(name for name, several in values.items() if len(several) > 1)
-
-
-def _numbers(parameters: Parameters) -> dict[str, str]:
-    """Return the numbers that a sweep varies, as they are written in names."""
-    numbers = {"concurrency": f"c={parameters.crew.size}", "rate": f"r={exactly(parameters.rate)}"}
-    if parameters.objects:
-        numbers |= {"objects": f"n={parameters.objects}", "size": f"s={parameters.object_size}"}
-    return numbers

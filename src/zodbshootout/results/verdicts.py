@@ -10,7 +10,7 @@ from typing import Any
 
 from zodbshootout.errors import UserError
 from zodbshootout.model.outcome import State
-from zodbshootout.model.specification import Parameters
+from zodbshootout.model.parameters import PARAMETERS
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.estimate import (
     MIN_RUNS,
@@ -19,7 +19,8 @@ from zodbshootout.results.estimate import (
     mean_of_runs,
     runs_needed,
 )
-from zodbshootout.results.result import WATCHED, CellResult, averaged, long_name
+from zodbshootout.results.names import long_name
+from zodbshootout.results.result import WATCHED, CellResult, averaged
 
 FALSE_CALLS = 0.01
 """The false discovery rate: the share of chance findings among cells called faster or slower.
@@ -174,8 +175,7 @@ def compare(
 
     Two cells are compared if they have the same benchmark, the same parameters (except those that
     are *ignored*) and the same contender (unless contenders are compared *across* their names).
-    The names of parameters are those of :class:`~zodbshootout.model.specification.Parameters`, and
-    for the crew those of the options ``concurrency``, ``threads`` and ``hosts``.
+    Parameters are ignored by the names of the options that set them.
 
     :raises UserError: if several cells of one side are then the same
     """
@@ -219,8 +219,7 @@ def _by_key(
     by_key: dict[_Key, CellResult] = {}
     for result in results:
         cell = result.cell
-        parameters = _by_name(cell.parameters)
-        compared = (value for name, value in parameters.items() if name not in ignored)
+        compared = (one.of(cell.parameters) for one in PARAMETERS if one.option not in ignored)
         key = (cell.benchmark, "" if across else cell.contender, *compared)
         known = by_key.get(key)
         if known is not None and known.measured and result.measured:
@@ -256,20 +255,9 @@ def _has_figures(result: CellResult) -> bool:
     return result.measured and result.keeps_up
 
 
-def _by_name(parameters: Parameters) -> dict[str, Any]:
-    crew = parameters.crew
-    return {
-        **{name: value for name, value in vars(parameters).items() if name != "crew"},
-        "concurrency": crew.size,
-        "threads": (crew.client_kind, crew.shared),
-        "hosts": crew.hosts,
-    }
-
-
 def differing(base: Cell, new: Cell) -> set[str]:
-    """Return the names of the parameters in which two cells differ."""
-    of_base, of_new = _by_name(base.parameters), _by_name(new.parameters)
-    return {name for name in of_base if of_base[name] != of_new[name]}
+    """Return the options in whose parameters two cells differ."""
+    return {one.option for one in PARAMETERS if one.of(base.parameters) != one.of(new.parameters)}
 
 
 def verdicts(ratios: Sequence[Ratio]) -> list[Verdict]:

@@ -18,7 +18,7 @@ from zodbshootout.crews.cluster import Cluster
 from zodbshootout.model.specification import Parameters, Specification
 from zodbshootout.model.storage_facts import Sharing
 from zodbshootout.results.cell import Cell
-from zodbshootout.results.result import file_name, varied_parameters
+from zodbshootout.results.names import file_name, varied_parameters
 from zodbshootout.scheduling.plan import Plan, RunOptions
 from zodbshootout.versions import installed_versions
 from zodbshootout.workers.summary import storable
@@ -117,33 +117,38 @@ class Tasks:
             documents["definitions"] = json.dumps(contender.definitions)
         if contender.text:  # it has several lines, which pyperf's metadata cannot have
             documents["configuration_text"] = json.dumps(contender.text)
-        return documents | storable(
-            {
-                **cell.metadata(),
-                "work_per_iteration": benchmark.work(cell.parameters),
-                "record_size_bytes": _record_size(cell, benchmark),
-                "profiler": "cprofile" if options.profiles else "none",
-                "servers_restarted": restarted,
-                **({"uncleared_caches": uncleared or "none"} if benchmark.cold else {}),
-                "configuration_hash": contender.fingerprint(),
-                **{f"version_{name}": version for name, version in versions.items()},
-                "driver": info.driver,
-                "durability": durability.value,
-                "durability_detail": durability_detail,
-                "sharing": info.sharing.value,
-                "server_place": info.server_place.value if info.server_place else "",
-                "stores_blobs": bool(info.stores_blobs),
-                "storage_classes": " over ".join(info.storage_classes),
-                "corrections": "; ".join(info.corrections),
-                "persistent_cache": info.persistent_cache,
-                **(info.python if environment else {}),
-                "environment": self.mask(environment.description) if environment else "",
-                "variant_of": contender.variant_of,
-                "packed": options.pack,
-                "zapped": contender.name in options.zapped,
-                "label": self.mask(options.label),
-                "command_line": shlex.join(["zodbshootout", *map(self.mask, options.arguments)]),
-            }
+        return (
+            documents
+            | cell.metadata()
+            | storable(
+                {
+                    "work_per_iteration": benchmark.work(cell.parameters),
+                    "record_size_bytes": _record_size(cell, benchmark),
+                    "profiler": "cprofile" if options.profiles else "none",
+                    "servers_restarted": restarted,
+                    **({"uncleared_caches": uncleared or "none"} if benchmark.cold else {}),
+                    "configuration_hash": contender.fingerprint(),
+                    **{f"version_{name}": version for name, version in versions.items()},
+                    "driver": info.driver,
+                    "durability": durability.value,
+                    "durability_detail": durability_detail,
+                    "sharing": info.sharing.value,
+                    "server_place": info.server_place.value if info.server_place else "",
+                    "stores_blobs": bool(info.stores_blobs),
+                    "storage_classes": " over ".join(info.storage_classes),
+                    "corrections": "; ".join(info.corrections),
+                    "persistent_cache": info.persistent_cache,
+                    **(info.python if environment else {}),
+                    "environment": self.mask(environment.description) if environment else "",
+                    "variant_of": contender.variant_of,
+                    "packed": options.pack,
+                    "zapped": contender.name in options.zapped,
+                    "label": self.mask(options.label),
+                    "command_line": shlex.join(
+                        ["zodbshootout", *map(self.mask, options.arguments)]
+                    ),
+                }
+            )
         )
 
 

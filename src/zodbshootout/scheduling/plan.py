@@ -185,7 +185,10 @@ def make_plan(
         for name in names
     )
     rows = [
-        tuple(Cell(name, contender.name, parameters) for contender in contenders)
+        tuple(
+            Cell(name, contender.name, parameters, benchmarks()[name].words())
+            for contender in contenders
+        )
         for name, parameters in combinations
     ]
     return Plan(contenders, rows, effort)

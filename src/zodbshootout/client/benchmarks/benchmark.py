@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from zodbshootout.client.data.tree import Dataset
 from zodbshootout.model.outcome import CheckFailed, Unsupported
-from zodbshootout.model.specification import Parameters, ReplayedWorkload
+from zodbshootout.model.parameters import without_objects
+from zodbshootout.model.specification import BenchmarkWords, Parameters, ReplayedWorkload
 from zodbshootout.model.storage_facts import StorageInfo
 
 if TYPE_CHECKING:
@@ -33,27 +34,6 @@ MIN_OF_SEVERAL = 2
 :func:`~.progress.throughput`."""
 
 
-def without_objects(parameters: Parameters) -> Parameters:
-    """Return *parameters* without objects, except for those that ``--min-objects`` adds.
-
-    Combinations that differ only in the number or size of objects then become equal, and are
-    measured once.
-    """
-    added = parameters if parameters.min_objects else Parameters(parameters.crew)
-    return Parameters(
-        parameters.crew,
-        objects=0,
-        object_size=added.object_size,
-        blobs=added.blobs,
-        compressibility=added.compressibility,
-        min_objects=added.min_objects,
-        seed=parameters.seed,
-        rate=parameters.rate,
-        even_arrivals=parameters.even_arrivals,
-        limit=parameters.limit,
-    )
-
-
 class Benchmark:
     """One workload, as one client of a crew runs it.
 
@@ -66,16 +46,12 @@ class Benchmark:
     name: ClassVar[str]
     """Its name on the command line."""
     title: ClassVar[str]
-    """Its row in the table; ``{objects}`` stands for the objects of an iteration."""
+    """As in :class:`~zodbshootout.model.specification.BenchmarkWords`, like the next three."""
     legend: ClassVar[str] = ""
-    """A few words for the line below a table: the work on the clock, or what it reads from."""
+    topic: ClassVar[str] = "other work"
+    counted: ClassVar[str] = "objects"
     dataset: ClassVar[Dataset | None]
     """The objects that the database must contain; ``None`` if it needs none."""
-    counted: ClassVar[str] = "objects"
-    """The noun for :meth:`work`: ``objects``, ``transactions`` and so on."""
-    topic: ClassVar[str] = "other work"
-    """The kind of work that it asks of the storage, by which a summary sorts benchmarks; empty if
-    it asks nothing."""
     writes: ClassVar[bool] = True
     """Whether its iterations write to the storage."""
     cold: ClassVar[bool] = False
@@ -116,6 +92,11 @@ class Benchmark:
         where its latency starts; 0 if it did not wait."""
         self.cleared: tuple[str, ...] = ()
         """The caches that were emptied before the latest stretch."""
+
+    @classmethod
+    def words(cls) -> BenchmarkWords:
+        """Return the words in which reports describe it."""
+        return BenchmarkWords(cls.title, cls.legend, cls.topic, cls.counted)
 
     @classmethod
     def fitted(cls, parameters: Parameters) -> Parameters:

@@ -1,0 +1,171 @@
+"""The table of a cell's parameters: how each is called, and how it is written and read.
+
+A new parameter is an attribute of :class:`~zodbshootout.model.specification.Parameters` and a line
+here, which gives it a key in the metadata of results, a column in CSV and JSON, and the name by
+which ``compare --ignore`` knows it.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from operator import attrgetter
+from typing import Any, Union
+
+from zodbshootout.model.specification import (
+    CrewShape,
+    LatencyLimit,
+    Parameters,
+    ReplayedWorkload,
+)
+
+Plain = Union[str, int, float]
+"""A value as metadata hold it."""
+_DEFAULTS = Parameters(CrewShape(1))
+
+
+class Scope(enum.Enum):
+    """The cells in which a parameter has an effect."""
+
+    ALL = "all"
+    OBJECTS = "those with objects"
+    CONTENT = "those with objects of their own, or of --min-objects"
+    PACE = "those with a rate, or with a limit of latencies"
+    REPLAY = "those that replay a workload"
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of a cell, and its names."""
+
+    attribute: str
+    """Its path from :class:`~zodbshootout.model.specification.Parameters`: ``crew.size``."""
+    key: str
+    """Its name in metadata, in the list of cells, and in CSV and JSON."""
+    option: str = ""
+    """The option of a run that sets it, without dashes; empty if several options do."""
+    scope: Scope = Scope.ALL
+    letter: str = ""
+    """Its letter in the short names of benchmarks, ``c=2``, if a sweep can vary it."""
+    axis: str = ""
+    """The title of a chart's axis, if a sweep can vary it."""
+
+    @property
+    def default(self) -> Any:
+        """Its value if the user sets none."""
+        return self.of(_DEFAULTS)
+
+    def of(self, parameters: Parameters) -> Any:
+        """Return its value among *parameters*."""
+        return attrgetter(self.attribute)(parameters)
+
+    def written(self, parameters: Parameters) -> Plain:
+        """Return its value among *parameters* as metadata hold it."""
+        value = self.of(parameters)
+        if isinstance(value, LatencyLimit):
+            return str(value)
+        plain: Plain = value.value if isinstance(value, enum.Enum) else value
+        return plain
+
+    def read(self, plain: Any) -> Any:
+        """Return the value that :meth:`written` has made *plain*.
+
+        :raises ValueError: if it is no such value; also TypeError
+        """
+        default = self.default
+        if isinstance(default, LatencyLimit):
+            return LatencyLimit.parsed(plain)
+        return type(default)(plain)
+
+
+CLIENTS = Parameter("crew.size", "clients", "concurrency", letter="c", axis="clients")
+OBJECTS = Parameter(
+    "objects", "objects", "object-counts", letter="n", axis="objects per transaction"
+)
+SIZE = Parameter(
+    "object_size", "object_size_bytes", "object-size", Scope.CONTENT, "s", "bytes per object"
+)
+RATE = Parameter("rate", "rate", "rate", Scope.PACE, "r", "iterations a second")
+
+PARAMETERS = (
+    CLIENTS,
+    Parameter("crew.client_kind", "client_kind", "threads"),
+    Parameter("crew.shared", "shared_db", "threads"),
+    Parameter("crew.hosts", "hosts", "hosts"),
+    OBJECTS,
+    SIZE,
+    Parameter("mapping", "mapping", "btrees", Scope.OBJECTS),
+    Parameter("leaf_size", "btree_leaf_size", "btree-leaf-size", Scope.OBJECTS),
+    Parameter("internal_size", "btree_internal_size", "btree-internal-size", Scope.OBJECTS),
+    Parameter("blobs", "blobs", "blobs", Scope.CONTENT),
+    Parameter("compressibility", "compressibility", "compressibility", Scope.CONTENT),
+    Parameter("min_objects", "min_objects", "min-objects"),
+    Parameter("seed", "seed", "seed"),
+    RATE,
+    Parameter("limit", "latency_limit", "latency-limit", Scope.PACE),
+    Parameter("even_arrivals", "even_arrivals", "arrivals", Scope.PACE),
+    *(
+        Parameter(
+            f"workload.{field.name}",
+            f"workload_{field.name}".removesuffix("_name"),
+            scope=Scope.REPLAY,
+        )
+        for field in fields(ReplayedWorkload)
+        if field.compare
+    ),
+)
+"""All parameters, in the order in which CSV and JSON show them."""
+SWEPT = (CLIENTS, OBJECTS, SIZE, RATE)
+"""The parameters of which a run can measure several values."""
+
+
+def with_values(parameters: Parameters, values: Mapping[Parameter, Any]) -> Parameters:
+    """Return *parameters* with other *values* of some."""
+    flat: dict[str, Any] = {}
+    nested: dict[str, dict[str, Any]] = {}
+    for parameter, value in values.items():
+        outer, dot, inner = parameter.attribute.partition(".")
+        if dot:
+            nested.setdefault(outer, {})[inner] = value
+        else:
+            flat[outer] = value
+    for outer, inner_values in nested.items():
+        flat[outer] = replace(getattr(parameters, outer), **inner_values)
+    return replace(parameters, **flat)
+
+
+def without_objects(parameters: Parameters) -> Parameters:
+    """Return *parameters* without objects, except for those that ``--min-objects`` adds.
+
+    Combinations that differ only in the number or size of objects then become equal, and are
+    measured once.
+    """
+    dropped = {Scope.OBJECTS, Scope.REPLAY}
+    if not parameters.min_objects:
+        dropped.add(Scope.CONTENT)
+    defaults = {one: one.default for one in PARAMETERS if one.scope in dropped}
+    return replace(with_values(parameters, {**defaults, OBJECTS: 0}), owner="")
+
+
+def metadata_of(parameters: Parameters) -> dict[str, Plain]:
+    """Return the parameters that have an effect, by their keys in metadata."""
+    scopes = {Scope.ALL}
+    if parameters.objects:
+        scopes |= {Scope.OBJECTS, Scope.CONTENT}
+    if parameters.min_objects:
+        scopes.add(Scope.CONTENT)
+    return {
+        one.key: one.written(parameters)
+        for one in PARAMETERS
+        if one.scope in scopes or one.of(parameters) != one.default
+    }
+
+
+def parameters_of(metadata: Mapping[str, Any]) -> Parameters:
+    """Return the parameters that :func:`metadata_of` has written.
+
+    :raises ValueError: if one has an impossible value; also TypeError
+    """
+    known = {one: one.read(metadata[one.key]) for one in PARAMETERS if one.key in metadata}
+    return with_values(_DEFAULTS, known)

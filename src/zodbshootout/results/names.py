@@ -1,0 +1,75 @@
+"""The names of cells: in any file, in a file of one contender, and of files about them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from urllib.parse import quote
+
+from zodbshootout.model.parameters import CLIENTS, OBJECTS, RATE, SIZE, SWEPT, Parameter
+from zodbshootout.model.specification import MappingType, Parameters, exactly
+from zodbshootout.results.cell import Cell
+
+
+def long_name(cell: Cell) -> str:
+    """Return a name that identifies a cell in any file."""
+    parameters = cell.parameters
+    words = [cell.benchmark]
+    if parameters.objects:
+        words.append(f"{parameters.objects}x{parameters.object_size}B")
+        if parameters.blobs:
+            words.append("blobs")
+        if parameters.mapping is not MappingType.PERSISTENT_MAPPING:
+            words.append(parameters.mapping.value)
+    if parameters.workload.name:
+        words.append(parameters.workload.name)
+    if parameters.workload.speed:
+        words.append(f"speed {exactly(parameters.workload.speed)}")
+    words += arrivals_of(parameters)
+    return f"{cell.contender}: {' '.join([*words, parameters.crew.code])}"
+
+
+def arrivals_of(parameters: Parameters) -> list[str]:
+    """Return the rate or the limit of parameters, if they have one, in words."""
+    even = ["even arrivals"] if parameters.even_arrivals else []
+    if parameters.rate:
+        return [f"rate {exactly(parameters.rate)}", *even]
+    return [f"within {parameters.limit}", *even] if parameters.limit.percentile else []
+
+
+def short_name(cell: Cell, varied: Collection[Parameter]) -> str:
+    """Return a name that identifies a cell among those of its contender in a run.
+
+    *varied* are the parameters with several values in the run.
+    """
+    parameters = cell.parameters
+    return " ".join(
+        [
+            cell.benchmark,
+            *(
+                f"{one.letter}={exactly(one.of(parameters))}"
+                for one in (CLIENTS, RATE, OBJECTS, SIZE)
+                if one in varied and _has(parameters, one)
+            ),
+        ]
+    )
+
+
+def file_name(cell: Cell, varied: Collection[Parameter]) -> str:
+    """Return a name for files about a cell, like its short name."""
+    words = short_name(cell, varied).replace("=", "").split()
+    return quote("-".join([cell.contender, *words]), safe="@=+,")
+
+
+def varied_parameters(cells: Iterable[Cell]) -> frozenset[Parameter]:
+    """Return the parameters of a sweep that have several values among *cells*."""
+    values: dict[Parameter, set[float]] = {}
+    for cell in cells:
+        for one in SWEPT:
+            if _has(cell.parameters, one):
+                values.setdefault(one, set()).add(one.of(cell.parameters))
+    return frozenset(one for one, several in values.items() if len(several) > 1)
+
+
+def _has(parameters: Parameters, one: Parameter) -> bool:
+    """Return whether the benchmark of a cell depends on a parameter."""
+    return parameters.objects > 0 or one not in {OBJECTS, SIZE}

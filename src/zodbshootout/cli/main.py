@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import signal
 import sys
 import threading
@@ -11,11 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
-from zodbshootout.cli import compare, make_workload, report, run, show, workload
-from zodbshootout.cli.options import parse
 from zodbshootout.cli.output import Streams, console_on, print_line, project_url
 from zodbshootout.cli.parser import Parser, run_parser
-from zodbshootout.config.secrets import of_argument
 from zodbshootout.errors import (
     BAD_USAGE,
     DEFECT,
@@ -27,13 +25,14 @@ from zodbshootout.errors import (
 from zodbshootout.guardian import GuardianLost
 from zodbshootout.plugins import BrokenPlugin
 
-_COMMANDS: Mapping[str, Any] = {
-    "show": show,
-    "report": report,
-    "compare": compare,
-    "workload": workload,
-    "workload make": make_workload,
+_COMMANDS: Mapping[str, str] = {
+    "show": "show",
+    "report": "report",
+    "compare": "compare",
+    "workload": "workload",
+    "workload make": "make_workload",
 }
+"""The module of each command besides ``run``."""
 
 
 def main(
@@ -69,14 +68,23 @@ def _command(arguments: Sequence[str], streams: Streams) -> int:
     name, words = command_in(arguments)
     if name in _COMMANDS:
         with errors_of_files():
-            status = _COMMANDS[name].run(parser_of(name).parse_intermixed_args(words), streams)
+            status = _module_of(name).run(parser_of(name).parse_intermixed_args(words), streams)
         return streams.status_after(status)
+    # A run needs ZODB, and the other commands do not.
+    from zodbshootout.cli import run
+    from zodbshootout.cli.options import parse
+    from zodbshootout.config.secrets import of_argument
+
     with errors_of_files():
         for word in arguments:
             streams.mask.hide(of_argument(word))
         options = parse(arguments)
     with _termination_as_interrupt():
         return run.run(options, streams)
+
+
+def _module_of(command: str) -> Any:
+    return importlib.import_module(f"zodbshootout.cli.{_COMMANDS[command]}")
 
 
 def command_in(arguments: Sequence[str]) -> tuple[str, Sequence[str]]:
@@ -93,7 +101,7 @@ def parser_of(command: str) -> Parser:
     if command == "run":
         return run_parser()
     parser = Parser(prog=f"zodbshootout {command}", allow_abbrev=False)
-    _COMMANDS[command].add_arguments(parser)
+    _module_of(command).add_arguments(parser)
     return parser
 
 

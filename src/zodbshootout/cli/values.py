@@ -3,6 +3,8 @@
 ``-cold`` is not ``-c old``, and ``--threads FILE`` is not ``--threads=FILE``: :func:`spelled_out`
 rewrites such words before argparse sees them.  argparse calls the functions that check values, and
 reports their errors with the option.
+
+Commands that read results need no ZODB: what imports it is imported by the functions that use it.
 """
 
 from __future__ import annotations
@@ -26,7 +28,6 @@ import platformdirs
 
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.data.objects import smallest_record
-from zodbshootout.config.source import MAX_SIZE
 from zodbshootout.config.uri import is_uri
 from zodbshootout.crews.logs import read_loggers
 from zodbshootout.errors import UserError
@@ -45,6 +46,8 @@ PYTHON_TIMEOUT = 60.0
 """Seconds that another Python may take to import zodbshootout."""
 MAX_PERCENTILE = 99.9
 """The highest percentile of a limit: a higher one needs over ten thousand iterations a slice."""
+MAX_LOG_SIZE = 2**20
+"""The maximum size of a logging file, in bytes."""
 LAST = "last"
 """The word for the newest results."""
 ASK, FORCE = "ask", "force"
@@ -169,10 +172,8 @@ def rates(text: str) -> Sequence[float]:
 
 def latency_limit(text: str) -> LatencyLimit:
     """Return a limit such as ``p99=50ms``."""
-    match = re.fullmatch(r"p(\d+(?:\.\d+)?)=(\d+(?:\.\d+)?)(ms|s)", text.strip())
-    if match is not None:
-        unit = 1 if match[3] == "s" else 1000
-        limit = LatencyLimit(float(match[1]), float(match[2]) / unit)
+    with suppress(ValueError):
+        limit = LatencyLimit.parsed(text)
         if 0 < limit.percentile <= MAX_PERCENTILE and limit.seconds > 0:
             return limit
     raise argparse.ArgumentTypeError(
@@ -359,7 +360,7 @@ def log(text: str) -> str:
         raise argparse.ArgumentTypeError(
             f"{text!r} is neither a level ({', '.join(LEVELS)}) nor a file"
         )
-    if path.stat().st_size > MAX_SIZE:
+    if path.stat().st_size > MAX_LOG_SIZE:
         raise argparse.ArgumentTypeError(f"{text} is too large to configure logging")
     try:
         read_loggers(path)
@@ -379,6 +380,7 @@ def _is_sharing(word: str) -> bool:
 
 
 def _is_value_of_zap(word: str) -> bool:
+
     if word.startswith("-") or word in {"all", *benchmarks()}:
         return False
     return not (is_uri(word) or _is_file(word))
@@ -387,7 +389,7 @@ def _is_value_of_zap(word: str) -> bool:
 def _is_value_of_log(word: str) -> bool:
     if _is_file(word):
         with Path(word).open(encoding="utf-8", errors="replace") as file:
-            text = file.read(MAX_SIZE)
+            text = file.read(MAX_LOG_SIZE)
         return re.search(r"^\s*<(eventlog|logger)\b", text, re.MULTILINE) is not None
     return word.upper() in LEVELS
 

@@ -7,6 +7,7 @@ import re
 import shlex
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pyperf
 import pytest
@@ -211,6 +212,28 @@ def test_a_damaged_file_is_named(out: Path) -> None:
         status, _, stderr = run("show", out)
         assert status == 2
         assert "out.cells.jsonl" in stderr
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"latency_histogram": "x"}, {"clients": "many"}, {"objects": "many"}, {"mapping": "dict"},
+        {"workload_seconds": "x"},
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("command", ["show --unit p99", "compare {}", "report -o {}.html"])
+def test_results_with_wrong_metadata_are_damage_in_one_line(
+    tmp_path: Path, wrong: dict[str, Any], command: str
+) -> None:
+    add, path = cell("add", "fs"), tmp_path / "out.json"
+    ResultFiles(path).write([measured(add, *[[1.0]] * 3, **{**add.metadata(), **wrong})])
+    ResultFiles(path).cells.unlink()
+    name, *words = command.format(path).split()
+    status, _, stderr = run(name, path, *words)
+    assert "Traceback" not in stderr
+    if status or command.startswith("show"):
+        assert (status, stderr.count("\n")) == (2, 1)
+        assert re.match(f"zodbshootout: {path}( or {path})? is damaged: ", stderr)
 
 
 def test_a_file_can_be_shown_next_to_itself(out: Path) -> None:

@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ import pyperf
 import pytest
 
 from tests.reports.results import with_worker_metadata
-from tests.reports.test_rates import result as result_at_a_rate
 from tests.runs import cell, cell_with, failed, measured, run, unsupported
 from zodbshootout.errors import UserError
 from zodbshootout.model.outcome import Failure, State
@@ -362,48 +360,7 @@ def test_a_cell_with_malformed_parameters_is_refused(
     document = json.loads(files.cells.read_text())
     document |= change
     files.cells.write_text(json.dumps(document))
-    with pytest.raises(UserError, match=r"cannot read .*out\.cells\.jsonl"):
-        read_results(files.combined)
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("slices", "0 x"), ("slices", 0), ("slices", str(10**20)), ("slice_starts_s", "0 x"),
-        ("lag_growth_s", "0.1 x"), ("lag_growth_s", "nan"),
-        ("definitions", "[1]"), ("definitions", '{"cache": 1}'), ("definitions", 1),
-        ("settings", "nonsense"), ("settings", "[]"), ("settings", '"a"'), ("settings", '{"a": 1}'),
-        ("configuration_text", "<zodb>"), ("configuration_text", 1),
-        ("iterations", "9"), ("iterations", -1), ("iterations", 1.5),
-        ("part_of_schedule", "1"), ("part_of_schedule", -0.5), ("part_of_schedule", 1e-300),
-        ("latency_max_s", "1"),
-        ("latency_histogram", "x"), ("writing_latency_histogram", "x"), ("loads", 10**18),
-        ("work_per_iteration", 0), ("durability", 1), ("durability_detail", 1), ("sharing", 1),
-        ("server_place", 1),
-    ],
-)  # fmt: skip
-def test_a_file_with_malformed_metadata_is_refused(
-    files: ResultFiles, name: str, value: Any
-) -> None:
-    files.write([with_metadata(cell("add", "fs"), **{name: value})])
-    with pytest.raises(UserError, match=f"out.json is damaged: {name} has an unexpected value"):
-        read_results(files.combined)
-
-
-@pytest.mark.parametrize(
-    "name", ["iterations", "latency_histogram", "latency_max_s", "part_of_schedule"]
-)
-def test_a_file_without_the_metadata_of_a_rate_is_refused(files: ResultFiles, name: str) -> None:
-    rated = result_at_a_rate("fs", 20)
-    files.write([with_worker_metadata(rated)])
-    assert read_results(files.combined)[0].measures
-    damaged = with_worker_metadata(rated).benchmark()
-    runs = []
-    for one in damaged.get_runs():
-        metadata = {key: value for key, value in one.get_metadata().items() if key != name}
-        runs.append(pyperf.Run(one.values, metadata=metadata, collect_metadata=False))
-    files.write([replace(rated, runs=tuple(runs))])
-    with pytest.raises(UserError, match=f"out.json is damaged: {name} has an unexpected value"):
+    with pytest.raises(UserError, match=r"out\.cells\.jsonl is damaged: "):
         read_results(files.combined)
 
 

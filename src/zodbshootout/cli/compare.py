@@ -17,7 +17,7 @@ from zodbshootout.model.specification import INSTALLED, variant_name
 from zodbshootout.reports import Write, checked_format
 from zodbshootout.reports.comparison import ColumnComparison, comparison_report
 from zodbshootout.reports.elements import Report
-from zodbshootout.results.files import read_results
+from zodbshootout.results.files import damage_of, read_results
 from zodbshootout.results.names import long_name
 from zodbshootout.results.result import CellResult
 from zodbshootout.results.verdicts import Comparison, compare, differing
@@ -33,6 +33,11 @@ def run(options: argparse.Namespace, streams: Streams) -> int:
 
     :raises UserError: if something cannot be read, compared or shown
     """
+    with damage_of(*options.files):
+        return _compare(options, streams)
+
+
+def _compare(options: argparse.Namespace, streams: Streams) -> int:
     write = checked_format(options.format, pictures=False)
     files = options.files
     if len(files) > 2:  # noqa: PLR2004

@@ -13,8 +13,10 @@ from zodbshootout.cli.options import Options
 from zodbshootout.cli.report import check_output, format_for
 from zodbshootout.cli.values import default_directory
 from zodbshootout.errors import UserError
+from zodbshootout.reports.headings import ResultSet
+from zodbshootout.reports.tables import make_report
 from zodbshootout.results.cell import Cell
-from zodbshootout.results.files import ResultFiles
+from zodbshootout.results.files import ResultFiles, damage_of
 from zodbshootout.results.names import file_name, long_name, varied_parameters
 from zodbshootout.results.replacement import to_be_replaced
 from zodbshootout.scheduling.plan import Plan
@@ -64,6 +66,8 @@ def _existing_files(options: Options, plan: Plan) -> ResultFiles:
     try:
         files = ResultFiles(path)
         files = files.appending() if options.append else files.resuming()
+        with damage_of(path):  # before anything is measured, and not when the table is printed
+            make_report([ResultSet([*files.existing, *files.begun])])
     except UserError as error:
         raise UserError(f"{option}: {error}") from None
     _check_writable(path)

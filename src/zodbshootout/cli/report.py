@@ -16,7 +16,7 @@ from zodbshootout.errors import UserError
 from zodbshootout.reports import Write, checked_format, format_of_file, formats
 from zodbshootout.reports.elements import Report
 from zodbshootout.reports.sections import whole_report
-from zodbshootout.results.files import holds_results
+from zodbshootout.results.files import damage_of, holds_results
 from zodbshootout.results.replacement import replace_file, to_be_replaced
 
 WIDTH = 1000
@@ -30,8 +30,9 @@ def run(options: argparse.Namespace, streams: Streams) -> int:
     """
     check_output("-o", options.output, options.files)
     write = format_for("-o", options.output, options.format)
-    report = whole_report(read_files(options.files), options.baseline, options.ceiling)
-    write_report(report, options.output, write)
+    with damage_of(*options.files):
+        report = whole_report(read_files(options.files), options.baseline, options.ceiling)
+        write_report(report, options.output, write)
     name_output("Report", options.output, streams)
     return 0
 

@@ -13,7 +13,7 @@ from zodbshootout.reports import checked_format, formats, table_layout
 from zodbshootout.reports.headings import ResultSet
 from zodbshootout.reports.metrics import METRICS, OBJECTS
 from zodbshootout.reports.tables import tables_with_comparisons
-from zodbshootout.results.files import read_results
+from zodbshootout.results.files import damage_of, read_results
 
 
 def run(options: argparse.Namespace, streams: Streams) -> int:
@@ -25,8 +25,9 @@ def run(options: argparse.Namespace, streams: Streams) -> int:
     if options.layout == "table":
         write = table_layout(options.format)
     result_sets = read_files(options.files)
-    report = tables_with_comparisons(result_sets, METRICS[options.unit], options.baseline)
-    write(report, streams.out)
+    with damage_of(*options.files):
+        report = tables_with_comparisons(result_sets, METRICS[options.unit], options.baseline)
+        write(report, streams.out)
     if options.format == "text":
         for line in next_commands(result_sets):
             streams.say(line)

@@ -165,7 +165,8 @@ def metadata_of(parameters: Parameters) -> dict[str, Plain]:
 def parameters_of(metadata: Mapping[str, Any]) -> Parameters:
     """Return the parameters that :func:`metadata_of` has written.
 
+    :raises KeyError: if one that every cell has is missing
     :raises ValueError: if one has an impossible value; also TypeError
     """
-    known = {one: one.read(metadata[one.key]) for one in PARAMETERS if one.key in metadata}
-    return with_values(_DEFAULTS, known)
+    there = (one for one in PARAMETERS if one.key in metadata or one.scope is Scope.ALL)
+    return with_values(_DEFAULTS, {one: one.read(metadata[one.key]) for one in there})

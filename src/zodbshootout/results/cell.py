@@ -9,8 +9,6 @@ from typing import Any
 from zodbshootout.model.parameters import Plain, metadata_of, parameters_of
 from zodbshootout.model.specification import BenchmarkWords, Parameters
 
-MAX = 1e18
-"""The exclusive upper bound of numbers of seconds, bytes and objects."""
 WORDS = {f"benchmark_{field.name}": field.name for field in fields(BenchmarkWords)}
 """The attributes of a benchmark's words, by metadata key."""
 
@@ -38,7 +36,7 @@ class Cell:
 def cell_of(metadata: Mapping[str, Any]) -> Cell:
     """Return the cell that metadata describe.
 
-    :raises KeyError: if they describe none
+    :raises KeyError: if they describe none, or miss a parameter
     :raises ValueError: if one has an impossible value; also TypeError
     """
     words = {name: str(metadata.get(key, "")) for key, name in WORDS.items()}

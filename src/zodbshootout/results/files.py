@@ -14,18 +14,19 @@ import json
 import os
 import re
 import zlib
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import pyperf
-from hdrh.histogram import HdrHistogram
 
 from zodbshootout.errors import SOME_FAILED, UserError
-from zodbshootout.model.outcome import State
-from zodbshootout.results.cell import MAX, WORDS, Cell, cell_of
+from zodbshootout.model.outcome import State, describe
+from zodbshootout.plugins import BrokenPlugin
+from zodbshootout.results.cell import WORDS, Cell, cell_of
 from zodbshootout.results.names import long_name, short_name, varied_parameters
 from zodbshootout.results.replacement import replace_file, to_be_replaced
 from zodbshootout.results.result import CellResult
@@ -34,26 +35,8 @@ from zodbshootout.results.trend import with_trends
 MAY_DIFFER = frozenset({*WORDS, "label", "command_line", "configuration_text"})
 """The metadata that may differ in runs of one cell: words that describe it."""
 
-_TEXTS = {
-    "round", "command_line",
-    "uncleared_caches", "variant_of", "environment", "durability", "durability_detail", "sharing",
-    "server_place",
-}  # fmt: skip
-_NUMBERS = {
-    "work_per_iteration", "precision", "latency_max_s", "part_of_schedule", "other_load", "steal",
-}  # fmt: skip
-_COUNTS = {"iterations", "iterations_uncounted"}
-_AT_A_RATE = ("iterations", "latency_histogram", "latency_max_s", "part_of_schedule")
-"""The metadata that every run of iterations at a rate has, none of which is 0."""
-_HOST = re.compile(r"host_\d+(_s|_clients)?")
-MIN_VALUE = 1e-15
-"""The exclusive lower bound of every value of a run, in seconds or bytes."""
-
 _BEGINNING = re.compile(rb'\s*\{\s*"(benchmarks|metadata|version)"')
 """The beginning of every file of pyperf's, whose keys are sorted."""
-
-_MALFORMED = (ValueError, KeyError, TypeError, AttributeError)
-"""The exceptions that are raised by reading a document that has another form."""
 
 
 @dataclass(frozen=True)
@@ -241,17 +224,34 @@ def read_results(path: Path) -> list[CellResult]:
     if not path.is_file() and not listed.is_file():  # a run without a number leaves only the list
         is_other = path.exists()
         raise UserError(f"{path} is not a regular file" if is_other else f"there is no file {path}")
+    with damage_of(path):
+        return _read(path, listed)
+
+
+@contextmanager
+def damage_of(*paths: Path) -> Iterator[None]:
+    """Report whatever goes wrong while results of these files are read or shown as their damage.
+
+    :raises UserError: in place of the exception
+    """
+    try:
+        yield
+    except (UserError, BrokenPlugin, OSError):
+        raise
+    except Exception as error:
+        names = " or ".join(map(str, paths))
+        raise UserError(f"{names} is damaged: {describe(error)}") from error
+
+
+def _read(path: Path, listed: Path) -> list[CellResult]:
     results = {result.cell: result for result in _load_cells(listed)}
     for benchmark in _load(path):
-        try:
-            cell = cell_of(benchmark.get_metadata())
-        except _MALFORMED:
+        metadata = benchmark.get_metadata()
+        if "benchmark_title" not in metadata:
             raise UserError(
                 f"{path} was not written by zodbshootout; pyperf shows it: pyperf show {path}"
-            ) from None
-        strange = _strange_name(benchmark.get_runs(), _AT_A_RATE if cell.parameters.rate else ())
-        if strange:
-            raise UserError(f"{path} is damaged: {strange} has an unexpected value, or none")
+            )
+        cell = cell_of(metadata)
         before = results.get(cell, CellResult(cell))
         state = State.FAILED if before.state is State.FAILED else State.MEASURED
         results[cell] = replace(before.with_run(benchmark), state=state)
@@ -284,23 +284,19 @@ def _load(path: Path) -> list[pyperf.Benchmark]:
     if not path.exists():
         return []
     try:
-        if not _begins_as_results(path):
-            raise ValueError(path)
-        return list(pyperf.BenchmarkSuite.load(str(path)))
-    except (OSError, EOFError, zlib.error) as error:
+        if _begins_as_results(path):
+            return list(pyperf.BenchmarkSuite.load(str(path)))
+    except OSError as error:
         raise UserError(f"cannot read {path}: {error}") from error
-    except _MALFORMED as error:
-        raise UserError(f"{path} is not a file of pyperf's") from error
+    raise UserError(f"{path} is not a file of pyperf's")
 
 
 def _load_cells(path: Path) -> list[CellResult]:
     if not path.exists():
         return []
-    try:
+    with damage_of(path):
         lines = path.read_text(encoding="utf-8").splitlines()
         return [_result_of(json.loads(line)) for line in lines]
-    except (OSError, *_MALFORMED) as error:
-        raise UserError(f"cannot read {path}: {error}") from error
 
 
 def _result_of(document: Mapping[str, Any]) -> CellResult:
@@ -310,75 +306,6 @@ def _result_of(document: Mapping[str, Any]) -> CellResult:
         str(document["reason"]),
         crashes=tuple(map(str, document.get("crashes", ()))),
     )
-
-
-def _strange_name(runs: Iterable[pyperf.Run], needed: Collection[str]) -> str | None:
-    """Return ``values``, or the name of metadata, if this program cannot have written them.
-
-    *needed* are the names of metadata that every run has, none of which is 0.
-    """
-    for run in runs:
-        if not all(MIN_VALUE < value < MAX for value in run.values):
-            return "values"
-        metadata = {**dict.fromkeys(needed), **run.get_metadata()}
-        for name, value in metadata.items():
-            if not _is_expected(name, value) or (name in needed and not value):
-                return str(name)
-    return None
-
-
-def _is_expected(name: str, value: Any) -> bool:
-    parse = _parse_histogram if name.endswith("latency_histogram") else _PARSED.get(name)
-    if parse is not None:
-        return isinstance(value, str) and _is_parsed(parse, value)
-    host = _HOST.fullmatch(name)
-    if name in _TEXTS or (host and host[1] is None):
-        return isinstance(value, str)
-    if name in _COUNTS or (host and host[1] == "_clients"):
-        return type(value) is int and 0 <= value < MAX
-    if name in _NUMBERS or host:
-        is_zero = value == 0 and name != "work_per_iteration"  # speeds are divided by that
-        return type(value) in {int, float} and (is_zero or MIN_VALUE < value < MAX)
-    return type(value) is not int or name == "seed" or abs(value) < MAX
-
-
-def _parse_histogram(text: str) -> None:
-    if not HdrHistogram.decode(text).get_total_count():
-        raise ValueError("it is empty")
-
-
-def _parse_texts(text: str) -> None:
-    if not all(isinstance(value, str) for value in json.loads(text).values()):
-        raise ValueError("a value is no text")
-
-
-def _parse_seconds(text: str) -> None:
-    if not all(abs(float(seconds)) < MAX for seconds in text.split()):
-        raise ValueError("it is no time")
-
-
-def _parse_slices(text: str) -> None:
-    if not all(0 <= int(number) < MAX for number in text.split()):
-        raise ValueError("it is no number of a slice")
-
-
-_PARSED: Mapping[str, Callable[[str], object]] = {
-    "slices": _parse_slices,
-    "slice_starts_s": _parse_seconds,
-    "lag_growth_s": _parse_seconds,
-    "definitions": _parse_texts,
-    "settings": _parse_texts,
-    "configuration_text": json.loads,
-}
-"""Functions that raise an exception if a text has another form, by metadata key."""
-
-
-def _is_parsed(parse: Callable[[str], object], text: str) -> bool:
-    try:
-        parse(text)
-    except Exception:  # noqa: BLE001 - a histogram raises whatever its parts raise
-        return False
-    return True
 
 
 def _difference(result: CellResult, expected: Mapping[str, Any], unit: str) -> str | None:

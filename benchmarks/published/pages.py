@@ -21,7 +21,7 @@ from zodbshootout.recording.description import describe
 from zodbshootout.recording.recorded import Workload
 from zodbshootout.reports import Write, format_named, text
 from zodbshootout.reports.comparison import ColumnComparison, comparison_report
-from zodbshootout.reports.elements import Chart, Entry, Kind, Report, Row, Table
+from zodbshootout.reports.elements import Chart, ChartKind, Entry, Report, Row, Table
 from zodbshootout.reports.headings import ResultSet, title_of
 from zodbshootout.reports.metrics import DEFAULT_PERCENTILE, OBJECTS
 from zodbshootout.reports.sections import whole_report
@@ -107,7 +107,7 @@ def _blocks(run: Run, results: Sequence[CellResult], into: Path) -> Iterator[str
     charts = [
         chart
         for chart in drawn
-        if not chart.in_seconds or chart.kind is Kind.STACKS or chart.x_title == RATE.axis
+        if not chart.in_seconds or chart.kind is ChartKind.STACKS or chart.x_title == RATE.axis
     ]
     charts = [chart for chart in charts if chart.percentile in {"", DEFAULT_PERCENTILE}]
     if charts:

@@ -15,7 +15,7 @@ from tests.results.test_verdicts import in_rounds, noisy
 from tests.runs import cell, cell_with, measured
 from zodbshootout.model.specification import CrewShape, Parameters
 from zodbshootout.reports.charts import MetricCharts, distributions, knee_of
-from zodbshootout.reports.elements import Chart, Kind, Point
+from zodbshootout.reports.elements import Chart, ChartKind, Point
 from zodbshootout.reports.headings import ResultSet, in_columns
 from zodbshootout.reports.metrics import METRICS
 from zodbshootout.reports.sections import whole_report
@@ -195,11 +195,13 @@ def test_a_cell_without_latencies_has_no_distribution() -> None:
 
 
 def test_a_chart_summary_gives_the_ends_and_the_knee_of_each_curve() -> None:
-    chart = Chart(Kind.CURVES, "Add", "processes", "clients", "objects", points(10, 20, 21), "ab")
+    chart = Chart(
+        ChartKind.CURVES, "Add", "processes", "clients", "objects", points(10, 20, 21), "ab"
+    )
     assert chart.summary() == "Add, objects, processes: a 10 at 1, 21 at 3"
     knee = replace(chart, points=[replace(point, knee=point.x == 2) for point in chart.points])
     assert knee.summary().endswith("a 10 at 1, 21 at 3, knee at 2")
-    bars = replace(chart, kind=Kind.BARS, points=points(10))
+    bars = replace(chart, kind=ChartKind.BARS, points=points(10))
     assert bars.summary().endswith("a 10")
 
 

@@ -8,7 +8,7 @@ from importlib.resources import files
 import pytest
 
 from zodbshootout.reports.drawing import DARK, LIGHT, draw
-from zodbshootout.reports.elements import Chart, Kind, Point
+from zodbshootout.reports.elements import Chart, ChartKind, Point
 
 CSS = (files("zodbshootout.reports") / "page" / "page.css").read_text(encoding="utf-8")
 
@@ -47,5 +47,7 @@ def test_the_light_and_dark_palettes_have_equally_many_distinct_colours() -> Non
 @pytest.mark.parametrize("seconds", [[0.0, 0.0], [0.0, 0.5]])
 def test_times_of_zero_are_drawn(seconds: list[float]) -> None:
     points = [Point("a", float(at), value, "0 s") for at, value in enumerate(seconds, 1)]
-    chart = Chart(Kind.CURVES, "Add", "p99", "1 process", "clients", points, ["a"], in_seconds=True)
+    chart = Chart(
+        ChartKind.CURVES, "Add", "p99", "1 process", "clients", points, ["a"], in_seconds=True
+    )
     assert draw(chart).to_dict()["layer"]

@@ -17,7 +17,7 @@ from zodbshootout.reports import text
 from zodbshootout.reports.comparison import comparison_report, comparisons_of_columns, remedy
 from zodbshootout.reports.csv_json import write_csv, write_json
 from zodbshootout.reports.drawing import draw
-from zodbshootout.reports.elements import Chart, Kind
+from zodbshootout.reports.elements import Chart, ChartKind
 from zodbshootout.reports.headings import ResultSet
 from zodbshootout.reports.sections import whole_report
 from zodbshootout.reports.tables import make_report
@@ -103,7 +103,7 @@ def test_a_comparison_with_a_contender_that_takes_longer_has_no_advice() -> None
 
 def charts(*results: CellResult) -> list[Chart]:
     report = whole_report([ResultSet(with_trends(results))])
-    return [chart for chart in report.all_charts() if chart.kind is Kind.TIMES]
+    return [chart for chart in report.all_charts() if chart.kind is ChartKind.TIMES]
 
 
 def test_a_trend_has_a_chart_of_the_means_of_runs() -> None:

@@ -17,7 +17,7 @@ from zodbshootout.model.latencies import Latencies
 from zodbshootout.model.specification import LatencyLimit
 from zodbshootout.reports import text
 from zodbshootout.reports.comparison import ColumnComparison, comparison_report
-from zodbshootout.reports.elements import Kind
+from zodbshootout.reports.elements import ChartKind
 from zodbshootout.reports.footnotes import OVERLOADED
 from zodbshootout.reports.headings import ResultSet
 from zodbshootout.reports.sections import whole_report
@@ -130,7 +130,7 @@ def test_a_latency_curve_has_only_rates_that_clients_keep_up_with_and_a_knee() -
     charts = [
         chart
         for chart in whole_report([ResultSet(results)]).all_charts()
-        if chart.kind is Kind.CURVES and chart.percentile == "p99"
+        if chart.kind is ChartKind.CURVES and chart.percentile == "p99"
     ]
     (chart,) = charts
     assert chart.x_title == "iterations a second"

@@ -14,7 +14,7 @@ from rich.console import Console
 from tests.results.test_verdicts import in_rounds
 from zodbshootout.model.specification import ReplayedWorkload
 from zodbshootout.reports import text
-from zodbshootout.reports.elements import Kind
+from zodbshootout.reports.elements import ChartKind
 from zodbshootout.reports.headings import ResultSet
 from zodbshootout.reports.html import figures_of
 from zodbshootout.reports.sections import whole_report
@@ -101,14 +101,14 @@ def test_a_replay_without_conflicts_and_retries_has_no_table_of_events() -> None
 
 def test_the_steps_of_each_contender_are_drawn_as_a_stack() -> None:
     report = whole_report([ResultSet([result("a"), result("b", 2)])])
-    (chart,) = [chart for chart in report.all_charts() if chart.kind is Kind.STACKS]
+    (chart,) = [chart for chart in report.all_charts() if chart.kind is ChartKind.STACKS]
     assert [point.part for point in chart.of("b")] == ["begin", "load", "store", "vote", "finish"]
     assert "b begin 2.00 us, load 4.00 us" in chart.summary()
 
 
 def test_the_figures_of_a_stack_have_the_names_of_their_steps() -> None:
     report = whole_report([ResultSet([result("a"), result("b", 2)])])
-    (chart,) = [chart for chart in report.all_charts() if chart.kind is Kind.STACKS]
+    (chart,) = [chart for chart in report.all_charts() if chart.kind is ChartKind.STACKS]
     headings, *rows = figures_of(chart).lines()
     assert headings == ["Contender", "step", "figure"]
     assert rows[0] == ["a", "begin", "1.00 us"]

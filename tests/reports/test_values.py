@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from tests.results.test_verdicts import in_rounds
-from zodbshootout.reports.elements import Chart, Kind
+from zodbshootout.reports.elements import Chart, ChartKind
 from zodbshootout.reports.headings import ResultSet
 from zodbshootout.reports.sections import whole_report
 from zodbshootout.reports.tables import tables_with_comparisons
@@ -35,7 +35,7 @@ CACHES = [
 
 def curves(*results: CellResult) -> list[Chart]:
     charts = whole_report([ResultSet(results)]).all_charts()
-    return [chart for chart in charts if chart.kind is Kind.CURVES]
+    return [chart for chart in charts if chart.kind is ChartKind.CURVES]
 
 
 def test_the_figures_of_all_values_are_compared_with_that_of_the_first() -> None:
@@ -72,4 +72,4 @@ def test_a_chart_has_a_curve_for_each_value_of_the_other_name() -> None:
 def test_values_that_are_not_numbers_are_drawn_as_bars() -> None:
     results = [result(1.0, mode="fast"), result(2.0, original="zeo [mode=fast]", mode="safe")]
     charts = list(whole_report([ResultSet(results)]).all_charts())
-    assert [chart.kind for chart in charts] == [Kind.BARS]
+    assert [chart.kind for chart in charts] == [ChartKind.BARS]

@@ -5,17 +5,17 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from zodbshootout.scheduling.machine_load import Load, load_now
+from zodbshootout.scheduling.machine_load import MachineLoad, load_now
 
 BURN = "import time\nwhile time.process_time() < 0.3: pass"
 
 
 def test_other_load_is_neither_idle_nor_ours_nor_stolen() -> None:
-    before = Load(all=100.0, busy=50.0, steal=1.0, ours=10.0)
-    after = Load(all=200.0, busy=120.0, steal=6.0, ours=35.0)
+    before = MachineLoad(all=100.0, busy=50.0, steal=1.0, ours=10.0)
+    after = MachineLoad(all=200.0, busy=120.0, steal=6.0, ours=35.0)
     assert after.since(before) == {"other_load": 0.4, "steal": 0.05}
     # The two counters are not read at the same instant.
-    assert Load(200.0, 60.0, 1.0, 40.0).since(before)["other_load"] == 0.0
+    assert MachineLoad(200.0, 60.0, 1.0, 40.0).since(before)["other_load"] == 0.0
     assert before.since(before) == {}
 
 

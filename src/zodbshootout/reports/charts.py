@@ -11,7 +11,7 @@ from operator import itemgetter
 
 from zodbshootout.model.parameters import RATE, SWEPT, Parameter, with_values
 from zodbshootout.model.specification import Parameters, variant_name
-from zodbshootout.reports.elements import Chart, Kind, Point
+from zodbshootout.reports.elements import Chart, ChartKind, Point
 from zodbshootout.reports.headings import (
     Columned,
     description,
@@ -97,7 +97,7 @@ class MetricCharts:
         results = [result for _, result in group]
         caption = rate_caption(result) if rates else with_work(self.metric.caption, results, axis)
         chart = Chart(
-            Kind.CURVES if axis else Kind.BARS,
+            ChartKind.CURVES if axis else ChartKind.BARS,
             title_of(result, axis),
             subtitle=description(result, axis),
             x_title=axis.axis if axis else "",
@@ -239,7 +239,7 @@ def _chart_over_values(name: str, curves: Mapping[str, Sequence[_Numbered]]) -> 
             low, high = _interval_of_rate(result)
             points.append(Point(column, x, rate, text, low, high, knee=result is enough))
     return Chart(
-        Kind.CURVES,
+        ChartKind.CURVES,
         title_of(first),
         subtitle=f"{description(first)}; {ENOUGH}",
         x_title=f"{name} (MB)" if is_size else name,
@@ -271,7 +271,7 @@ def distributions(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator
     for row in _rows(cell for cell in recorded if cell[1].latencies.get_total_count()):
         result = row[0][1]
         yield Chart(
-            Kind.PERCENTILES,
+            ChartKind.PERCENTILES,
             title_of(result),
             subtitle=description(result),
             x_title="percentile of the iterations",

@@ -11,7 +11,7 @@ import vl_convert
 from rich.console import Console
 
 from zodbshootout.errors import UserError
-from zodbshootout.reports.elements import Chart, Kind, Point, Report
+from zodbshootout.reports.elements import Chart, ChartKind, Point, Report
 from zodbshootout.reports.metrics import DEFAULT_PERCENTILE
 
 LIGHT = (
@@ -50,22 +50,22 @@ def draw(chart: Chart, *, in_picture: bool = False) -> alt.LayerChart | alt.Face
     visible columns.
     """
     layers = {
-        Kind.BARS: _bars,
-        Kind.STACKS: _stacks,
-        Kind.CURVES: _curves,
-        Kind.PERCENTILES: _percentiles,
-        Kind.TIMES: _times,
+        ChartKind.BARS: _bars,
+        ChartKind.STACKS: _stacks,
+        ChartKind.CURVES: _curves,
+        ChartKind.PERCENTILES: _percentiles,
+        ChartKind.TIMES: _times,
     }
     data = alt.InlineData(values=[_row(chart, point) for point in chart.points])
     base = alt.Chart(data)
     if not in_picture:
         base = base.transform_filter(f"indexof({SHOWN}, datum.column) >= 0")
-    has_bars = chart.kind in {Kind.BARS, Kind.STACKS}
+    has_bars = chart.kind in {ChartKind.BARS, ChartKind.STACKS}
     drawn = alt.layer(*layers[chart.kind](base, chart)).properties(
         width=WIDTH if in_picture else "container",
         height=BAR_STEP * len(chart.drawn()) if has_bars else HEIGHT,
     )
-    if chart.kind is Kind.BARS:
+    if chart.kind is ChartKind.BARS:
         drawn = drawn.resolve_axis(y="independent")
     if not in_picture:
         drawn = drawn.add_params(alt.param(name=SHOWN, value=chart.drawn()))
@@ -76,7 +76,7 @@ def _row(chart: Chart, point: Point) -> dict[str, Any]:
     row: dict[str, Any] = {"column": point.column, "y": _rounded(point.y), "text": point.text}
     if point.part:
         row["part"] = point.part
-    elif chart.kind is not Kind.BARS:
+    elif chart.kind is not ChartKind.BARS:
         row["x"] = _rounded(point.x)
     if point.low is not None and point.high is not None:
         limit = _limit(chart)
@@ -256,7 +256,7 @@ def _colour(chart: Chart) -> alt.Color:
     return alt.Color(
         "column:N",
         scale=alt.Scale(domain=list(chart.columns)),
-        legend=None if chart.kind is Kind.BARS else legend,
+        legend=None if chart.kind is ChartKind.BARS else legend,
     )
 
 
@@ -267,7 +267,7 @@ def _shape(chart: Chart) -> alt.Shape:
 def _tooltip(chart: Chart) -> list[alt.Tooltip]:
     column = alt.Tooltip("column:N", title="contender")
     figure = alt.Tooltip("text:N", title="figure")
-    if chart.kind is Kind.PERCENTILES:  # x is the inverse of a fraction
+    if chart.kind is ChartKind.PERCENTILES:  # x is the inverse of a fraction
         return [column, figure]
     return [column, alt.Tooltip("x:Q", title=chart.x_title, format=",~r"), figure]
 

@@ -89,7 +89,7 @@ class Table:
         ]
 
 
-class Kind(Enum):
+class ChartKind(Enum):
     """The form in which the points of a chart are drawn."""
 
     BARS = "bars"
@@ -130,7 +130,7 @@ class Point:
 class Chart:
     """Points and their meaning."""
 
-    kind: Kind
+    kind: ChartKind
     title: str
     subtitle: str
     x_title: str
@@ -163,12 +163,12 @@ class Chart:
 
     def _summary_of(self, column: str) -> str:
         points = self.of(column)
-        if self.kind is Kind.BARS:
+        if self.kind is ChartKind.BARS:
             return f"{column} {points[0].text}"
-        if self.kind is Kind.STACKS:
+        if self.kind is ChartKind.STACKS:
             return f"{column} {', '.join(f'{point.part} {point.text}' for point in points)}"
         first, last = points[0], points[-1]
-        if self.kind is Kind.PERCENTILES:
+        if self.kind is ChartKind.PERCENTILES:
             return f"{column} median {first.text}, longest {last.text}"
         bend = "".join(f", knee at {point.x:g}" for point in points if point.knee)
         return f"{column} {first.text} at {first.x:g}, {last.text} at {last.x:g}{bend}"

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from zodbshootout.reports.comparison import NOT_SIGNIFICANT
 from zodbshootout.reports.drawing import DARK, LIGHT, draw
-from zodbshootout.reports.elements import Chart, Entry, Kind, Report, Row, Table
+from zodbshootout.reports.elements import Chart, ChartKind, Entry, Report, Row, Table
 from zodbshootout.reports.footnotes import NO_FIGURE
 from zodbshootout.reports.metrics import PERCENTILES
 from zodbshootout.reports.sections import BY_BENCHMARK, WHICH_IS_FASTER
@@ -111,7 +111,7 @@ def _shade(entry: Entry) -> str:
 
 def figures_of(chart: Chart) -> Table:
     """Return the figures of a chart as a table."""
-    is_stack = chart.kind is Kind.STACKS
+    is_stack = chart.kind is ChartKind.STACKS
     columns = ["step" if is_stack else chart.x_title, "figure"]
     rows = [
         Row(
@@ -121,14 +121,14 @@ def figures_of(chart: Chart) -> Table:
         for column in chart.drawn()
         for point in chart.of(column)
     ]
-    if chart.kind is Kind.BARS:
+    if chart.kind is ChartKind.BARS:
         columns = columns[1:]
         rows = [Row(row.title, row.entries[1:]) for row in rows]
     return Table("", columns, rows, title="Contender", words=frozenset(columns[:is_stack]))
 
 
 def _position(chart: Chart, x: float) -> str:
-    return f"{100 * (1 - 1 / x):.5g} %" if chart.kind is Kind.PERCENTILES else f"{x:,g}"
+    return f"{100 * (1 - 1 / x):.5g} %" if chart.kind is ChartKind.PERCENTILES else f"{x:,g}"
 
 
 def _percentiles(parts: Sequence[Report]) -> dict[str, str]:

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Iterator, Sequence
 
 from zodbshootout.model.specification import Parameters
-from zodbshootout.reports.elements import Chart, Kind, Point
+from zodbshootout.reports.elements import Chart, ChartKind, Point
 from zodbshootout.reports.headings import Columned, description, title_of
 from zodbshootout.reports.metrics import METRICS
 from zodbshootout.results.names import short_name, varied_parameters
@@ -76,7 +76,7 @@ def _chart(row: Sequence[Columned], columns: Sequence[str], *, within_runs: bool
         ]
     means = "on average within a run" if within_runs else "on average in each run"
     return Chart(
-        Kind.TIMES,
+        ChartKind.TIMES,
         title_of(result),
         subtitle=description(result),
         x_title=f"seconds since the start of {'a run' if within_runs else 'the first run'}",

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from zodbshootout.model.latencies import NANOSECONDS
 from zodbshootout.recording.description import Step
-from zodbshootout.reports.elements import Chart, Entry, Kind, Point, Row, Style, Table
+from zodbshootout.reports.elements import Chart, ChartKind, Entry, Point, Row, Style, Table
 from zodbshootout.reports.headings import Columned, description
 from zodbshootout.reports.metrics import METRICS, per_iteration
 from zodbshootout.results.result import USUAL, CellResult
@@ -69,7 +69,7 @@ def step_charts(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[C
             if (seconds := _step(result, step)) is not None
         ]
         yield Chart(
-            Kind.STACKS,
+            ChartKind.STACKS,
             "Where the time goes",
             subtitle=_about(group),
             x_title="",

@@ -12,8 +12,7 @@ from zodbshootout.recording.chunks import Kind
 from zodbshootout.recording.description import WINDOWS, Description, Distribution, Step
 from zodbshootout.recording.mixture import MADE
 from zodbshootout.recording.recorded import Workload
-from zodbshootout.reports.elements import Chart, Entry, Point, Report, Row, Table
-from zodbshootout.reports.elements import Kind as ChartKind
+from zodbshootout.reports.elements import Chart, ChartKind, Entry, Point, Report, Row, Table
 from zodbshootout.reports.metrics import three_digits
 
 PERCENTAGES = (50, 90, 99, 100)

@@ -9,7 +9,7 @@ import psutil
 
 
 @dataclass(frozen=True)
-class Load:
+class MachineLoad:
     """Seconds, summed over all processors, since a fixed time such as the start of the machine."""
 
     all: float
@@ -20,7 +20,7 @@ class Load:
     ours: float
     """Used by this process and its descendants."""
 
-    def since(self, before: Load) -> dict[str, float]:
+    def since(self, before: MachineLoad) -> dict[str, float]:
         """Return the parts of the processors' time since *before*, as metadata of a run.
 
         ``other_load`` was used by programs other than this one and its descendants, and ``steal``
@@ -35,7 +35,7 @@ class Load:
         return {name: round(min(1.0, seconds / total), 3) for name, seconds in parts.items()}
 
 
-def load_now() -> Load:
+def load_now() -> MachineLoad:
     """Return the load of the machine so far."""
     times = psutil.cpu_times()._asdict()
     counted = {name: times[name] for name in times if not name.startswith("guest")}
@@ -46,4 +46,4 @@ def load_now() -> Load:
     for process in (this, *this.children(recursive=True)):
         with suppress(psutil.NoSuchProcess):  # ended; its parent has its seconds once it has waited
             ours += sum(process.cpu_times()[:4])  # with those of children that have ended
-    return Load(total, total - idle, times.get("steal", 0.0), ours)
+    return MachineLoad(total, total - idle, times.get("steal", 0.0), ours)

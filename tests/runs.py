@@ -10,6 +10,7 @@ import pyperf
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.model.outcome import Failure, State
+from zodbshootout.model.parameters import CLIENTS, OBJECTS, SIZE
 from zodbshootout.model.specification import (
     BenchmarkWords,
     ClientKind,
@@ -95,6 +96,15 @@ def contender(name: str, place: str = "", **info: Any) -> Contender:
     return Contender(name, Storage(section=name), settings, StorageInfo(**info))
 
 
+def sweep_of(
+    base: Parameters,
+    concurrency: Sequence[int] = (1,),
+    objects: Sequence[int] = (10,),
+    sizes: Sequence[int] = (300,),
+) -> Sweep:
+    return Sweep({CLIENTS: concurrency, OBJECTS: objects, SIZE: sizes}, base)
+
+
 def plan_of(
     contenders: Sequence[str | Contender],
     benchmarks: Sequence[str] = ("add",),
@@ -108,7 +118,7 @@ def plan_of(
         **{"processes": 3, "values": 2, "warmups": 0, "loops": 4, "min_time": 0.1, **effort}
     )
     base = Parameters(CrewShape(1), **(shaped or {}))
-    sweep = Sweep(concurrency, [10], [300], base)
+    sweep = sweep_of(base, concurrency)
     as_contenders = [
         contender(name_or_contender) if isinstance(name_or_contender, str) else name_or_contender
         for name_or_contender in contenders

@@ -9,7 +9,7 @@ import platformdirs
 import pytest
 
 from tests.reports.results import with_worker_metadata
-from tests.runs import cell, contender, failed, measured
+from tests.runs import cell, contender, failed, measured, sweep_of
 from zodbshootout.cli.destination import check_other_files, result_files
 from zodbshootout.cli.options import parse
 from zodbshootout.cli.values import result_to_read
@@ -17,11 +17,11 @@ from zodbshootout.errors import UserError
 from zodbshootout.model.specification import CrewShape, Parameters
 from zodbshootout.results.files import ResultFiles, read_results
 from zodbshootout.scheduling.calibration import Effort
-from zodbshootout.scheduling.plan import Plan, Sweep, make_plan
+from zodbshootout.scheduling.plan import Plan, make_plan
 
 
 def plan_of(*names: str) -> Plan:
-    sweep = Sweep([1], [10], [300], Parameters(CrewShape(1)))
+    sweep = sweep_of(Parameters(CrewShape(1)))
     return make_plan([contender(name) for name in names], ["add"], sweep, Effort(1, 1, 0, 1, 0.1))
 
 

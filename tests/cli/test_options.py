@@ -14,6 +14,7 @@ from zodbshootout.cli.parser import completion_parser, run_parser
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.config.configuration import EMBEDDED
 from zodbshootout.errors import UserError
+from zodbshootout.model.parameters import CLIENTS, OBJECTS, RATE, SIZE
 from zodbshootout.model.specification import (
     ClientKind,
     CrewShape,
@@ -44,22 +45,22 @@ def test_without_arguments_one_process_measures_the_embedded_default() -> None:
     options = parse([])
     assert options.files == [EMBEDDED]
     assert options.benchmarks == SEVEN
-    assert options.sweep.concurrency == [1]
+    assert options.sweep.values[CLIENTS] == [1]
     assert kind(options.sweep) == (ClientKind.PROCESS, False)
 
 
 @pytest.mark.parametrize("words", [["x.conf"], ["-c", "2"], ["-c2"], ["x.conf", "add"]])
 def test_clients_are_two_processes_if_a_file_or_a_number_is_given(words: list[str]) -> None:
     sweep = parse(words).sweep
-    assert (*kind(sweep), sweep.concurrency) == (ClientKind.PROCESS, False, [2])
+    assert (*kind(sweep), sweep.values[CLIENTS]) == (ClientKind.PROCESS, False, [2])
 
 
 def test_rates_may_be_lists_and_doubling_ranges() -> None:
     options = parse(["x.conf", "add", "--rate", "20..200,5", "--rate", "0.5"])
-    assert options.sweep.rates == [20, 40, 80, 160, 200, 5, 0.5]
+    assert options.sweep.values[RATE] == [20, 40, 80, 160, 200, 5, 0.5]
     assert not options.sweep.base.even_arrivals
     assert parse(["add", "--rate", "1", "--arrivals", "even"]).sweep.base.even_arrivals
-    assert parse(["add"]).sweep.rates == [0]
+    assert parse(["add"]).sweep.values[RATE] == [0]
 
 
 def test_a_latency_limit_is_a_percentile_and_a_time() -> None:
@@ -128,7 +129,7 @@ def test_an_invalid_rate_or_latency_limit_is_refused(words: list[str], message: 
 
 @pytest.mark.parametrize("words", [["--threads"], ["--gevent"], ["--threads", "x.conf"]])
 def test_threads_and_greenlets_are_two_by_default(words: list[str]) -> None:
-    assert parse(words).sweep.concurrency == [2]
+    assert parse(words).sweep.values[CLIENTS] == [2]
 
 
 def test_defaults_are_those_of_the_manual() -> None:
@@ -138,8 +139,8 @@ def test_defaults_are_those_of_the_manual() -> None:
         precision=0.05, cell_limit=8.0,
     )  # fmt: skip
     assert options.timeout == 1800
-    assert options.sweep.objects == [1000]
-    assert options.sweep.object_sizes == [300]
+    assert options.sweep.values[OBJECTS] == [1000]
+    assert options.sweep.values[SIZE] == [300]
     assert options.sweep.base.mapping is MappingType.PERSISTENT_MAPPING
 
 
@@ -192,7 +193,7 @@ def test_a_uri_can_replace_the_file() -> None:
     options = parse(["zeo://localhost:8100", "cold", "-c", "4"])
     assert (options.files, options.stem) == (["zeo://localhost:8100"], "zeo")
     assert options.benchmarks == ["cold"]
-    assert (*kind(options.sweep), options.sweep.concurrency) == (ClientKind.PROCESS, False, [4])
+    assert (*kind(options.sweep), options.sweep.values[CLIENTS]) == (ClientKind.PROCESS, False, [4])
     assert parse(["-c1", "demo:(memory://)/(memory://)"]).files == ["demo:(memory://)/(memory://)"]
     assert parse(["x.conf"]).files == [Path("x.conf")]
     assert parse([]).files == [EMBEDDED]
@@ -208,7 +209,7 @@ def test_several_files_and_uris_come_before_the_benchmarks() -> None:
 def test_a_uri_alone_is_measured_in_one_process() -> None:
     for words, size in ((["file:///tmp/x.fs"], 1), (["file:///tmp/x.fs", "-c2"], 2)):
         sweep = parse(words).sweep
-        assert (*kind(sweep), sweep.concurrency) == (ClientKind.PROCESS, False, [size])
+        assert (*kind(sweep), sweep.values[CLIENTS]) == (ClientKind.PROCESS, False, [size])
 
 
 def test_an_existing_file_whose_name_looks_like_a_uri_is_a_file() -> None:
@@ -236,9 +237,9 @@ def test_a_sweep_is_given_by_commas_or_by_repeated_options() -> None:
     sweep = parse(
         ["-c", "1,2", "-c", "4", "--object-counts", "10,100", "-s", "128", "-s", "300"]
     ).sweep
-    assert sweep.concurrency == [1, 2, 4]
-    assert sweep.objects == [10, 100]
-    assert sweep.object_sizes == [128, 300]
+    assert sweep.values[CLIENTS] == [1, 2, 4]
+    assert sweep.values[OBJECTS] == [10, 100]
+    assert sweep.values[SIZE] == [128, 300]
     assert len(sweep.parameters()) == 12
 
 
@@ -293,9 +294,9 @@ def test_fast_rigorous_and_single_value_change_the_effort() -> None:
 
 def test_a_sweep_may_include_ranges() -> None:
     sweep = parse(["-c", "1..4", "-c", "8", "--object-counts", "9..11", "-s", "300..302,128"]).sweep
-    assert sweep.concurrency == [1, 2, 3, 4, 8]
-    assert sweep.objects == [9, 10, 11]
-    assert sweep.object_sizes == [300, 301, 302, 128]
+    assert sweep.values[CLIENTS] == [1, 2, 3, 4, 8]
+    assert sweep.values[OBJECTS] == [9, 10, 11]
+    assert sweep.values[SIZE] == [300, 301, 302, 128]
 
 
 def test_durations_may_have_units() -> None:
@@ -309,10 +310,10 @@ def test_numbers_and_sizes_have_units() -> None:
     words = ["--object-counts", "500,10k,1.5M", "--min-objects", "2m", "-c", "1", "-p", "3"]
     sizes = "300,200B,1k,2KB,3KiB,1M,1.5MB,1GiB"
     options = parse([*words, "-s", sizes])
-    assert options.sweep.objects == [500, 10_000, 1_500_000]
+    assert options.sweep.values[OBJECTS] == [500, 10_000, 1_500_000]
     assert options.sweep.base.min_objects == 2_000_000
     kibi = 1024
-    assert options.sweep.object_sizes == [
+    assert options.sweep.values[SIZE] == [
         300, 200, kibi, 2 * kibi, 3 * kibi, kibi**2, 3 * kibi**2 // 2, kibi**3
     ]  # fmt: skip
 
@@ -330,11 +331,11 @@ def test_other_units_are_refused(number: str) -> None:
     [
         (["--rate", "50,400,50"], "--rate: 50 is given twice, and would be one row of the table"),
         (["--rate", "50", "--rate", "20,50"], "--rate: 50 is given twice"),
-        (["-c", "2,2"], "-c: 2 is given twice"),
-        (["-c", "1..4,4"], "-c: 4 is given twice"),
+        (["-c", "2,2"], "--concurrency: 2 is given twice"),
+        (["-c", "1..4,4"], "--concurrency: 4 is given twice"),
         (["--object-counts", "10,10"], "--object-counts: 10 is given twice"),
         (["--object-counts", "1000k,1M"], "--object-counts: 1000000 is given twice"),
-        (["-s", "1k,300,1024"], "-s: 1024 is given twice"),
+        (["-s", "1k,300,1024"], "--object-size: 1024 is given twice"),
     ],
 )
 def test_equal_values_of_an_option_are_refused(words: list[str], message: str) -> None:

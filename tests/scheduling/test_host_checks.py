@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.runs import contender
+from tests.runs import contender, sweep_of
 from zodbshootout.config.configuration import parse
 from zodbshootout.config.source import Source
 from zodbshootout.contenders.contender import contenders_of
@@ -19,7 +19,7 @@ from zodbshootout.model.specification import ClientKind, CrewShape, Parameters, 
 from zodbshootout.scheduling import host_checks
 from zodbshootout.scheduling.calibration import Effort
 from zodbshootout.scheduling.host_checks import on_hosts
-from zodbshootout.scheduling.plan import Sweep, make_plan
+from zodbshootout.scheduling.plan import make_plan
 from zodbshootout.servers.address import given_names
 
 WORKERS = (Worker("one", "tcp://10.0.0.1:2"), Worker("two", "tcp://10.0.0.2:3"))
@@ -71,7 +71,7 @@ def test_a_host_that_cannot_read_the_trace_of_a_workload_is_refused(tmp_path: Pa
     cluster = FakeCluster("tcp://10.0.0.1:1", WORKERS, here=False)
     workload = ReplayedWorkload("w", path=str(trace))
     for parameters in (Parameters(CrewShape(1)), Parameters(CrewShape(1), workload=workload)):
-        sweep = Sweep([1], [10], [300], parameters)
+        sweep = sweep_of(parameters)
         plan = make_plan([contender("x")], ["replay"], sweep, Effort(1, 1, 0, 1, 0.1))
         host_checks.check_hosts(cluster, plan)
     object.__setattr__(cluster, "missing", [str(trace)])
@@ -96,7 +96,7 @@ def test_compared_versions_include_imported_distributions_and_a_digest() -> None
 
 
 def test_a_crew_has_as_many_hosts_as_the_cluster_has_workers() -> None:
-    sweep = Sweep([8], [10], [300], Parameters(CrewShape(1, ClientKind.THREAD)))
+    sweep = sweep_of(Parameters(CrewShape(1, ClientKind.THREAD)), [8])
     (parameters,) = on_hosts(sweep, HERE).parameters()
     assert parameters.crew == CrewShape(8, ClientKind.THREAD, hosts=2)
     assert str(parameters.crew) == "8 threads with a DB each on 2 hosts"

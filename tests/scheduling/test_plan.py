@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests.runs import cell_with, contender, plan_of
+from tests.runs import cell_with, contender, plan_of, sweep_of
 from zodbshootout.model.specification import CrewShape, Parameters
 from zodbshootout.model.storage_facts import Sharing, StorageInfo
-from zodbshootout.scheduling.plan import RUN_OVERHEAD, Sweep, make_plan
+from zodbshootout.scheduling.plan import RUN_OVERHEAD, make_plan
 
 
 def test_a_plan_is_limited_to_the_time_of_its_cells_unless_a_limit_is_given() -> None:
@@ -30,7 +30,7 @@ def test_more_cells_and_longer_runs_are_estimated_to_take_longer(values: int) ->
 
 
 def test_a_benchmark_is_measured_once_for_all_parameters_that_it_ignores() -> None:
-    sweep = Sweep([1, 2], [10, 20], [128, 300], Parameters(CrewShape(1)))
+    sweep = sweep_of(Parameters(CrewShape(1)), [1, 2], [10, 20], [128, 300])
     plan = make_plan([contender("a")], ["tpc", "new_oid"], sweep, plan_of("a").effort)
     rows = [(row[0].benchmark, row[0].parameters.crew.size) for row in plan.rows]
     assert rows.count(("tpc", 1)) == rows.count(("tpc", 2)) == 1
@@ -67,7 +67,7 @@ def test_an_opened_storage_may_refuse_a_cell_that_its_section_allowed() -> None:
 
 
 def test_a_sweep_has_the_ends_of_its_ranges_before_the_values_in_between() -> None:
-    sweep = Sweep([1, 2, 4, 8, 16], [100, 10], [300], Parameters(CrewShape(1)))
+    sweep = sweep_of(Parameters(CrewShape(1)), [1, 2, 4, 8, 16], [100, 10])
     points = [(parameters.crew.size, parameters.objects) for parameters in sweep.parameters()]
     assert points == [
         (1, 100), (1, 10), (16, 100), (16, 10),
@@ -78,7 +78,7 @@ def test_a_sweep_has_the_ends_of_its_ranges_before_the_values_in_between() -> No
 
 @pytest.mark.parametrize("most", range(1, 34))
 def test_a_sweep_leaves_out_no_number(most: int) -> None:
-    sweep = Sweep(range(1, most + 1), [10], [300], Parameters(CrewShape(1)))
+    sweep = sweep_of(Parameters(CrewShape(1)), range(1, most + 1))
     sizes = [parameters.crew.size for parameters in sweep.parameters()]
     assert sorted(sizes) == list(range(1, most + 1))
     assert sizes[-1] not in {1, most} or most < 3

@@ -129,13 +129,7 @@ def parse(arguments: Sequence[str]) -> Options:
     _check_benchmarks(given, chosen)
     threads = given.threads or ("shared" if given.gevent else None)
     has_file = any(isinstance(file, Path) and file != EMBEDDED for file in files)
-    sweep = Sweep(
-        concurrency=_distinct("-c", given.concurrency) or [2 if has_file or threads else 1],
-        objects=_distinct("--object-counts", given.object_counts) or [1000],
-        object_sizes=_distinct("-s", given.object_size) or [300],
-        rates=_distinct("--rate", given.rate) or [0.0],
-        base=_parameters(given, threads),
-    )
+    sweep = _sweep(given, threads, clients=2 if has_file or threads else 1)
     _check_rates(names, sweep)
     return _make(
         Options,
@@ -345,7 +339,8 @@ def _distinct(option: str, given: Sequence[Sequence[N]]) -> list[N]:
     return numbers
 
 
-def _parameters(given: argparse.Namespace, threads: str | None) -> Parameters:
+def _sweep(given: argparse.Namespace, threads: str | None, clients: int) -> Sweep:
+    """Return the values of all parameters; *clients* is the number of clients by default."""
     unit = ClientKind.PROCESS
     if threads:
         unit = ClientKind.GREENLET if given.gevent else ClientKind.THREAD
@@ -354,10 +349,15 @@ def _parameters(given: argparse.Namespace, threads: str | None) -> Parameters:
         "btrees": MappingType[given.btrees or "PERSISTENT_MAPPING"],
         "arrivals": given.arrivals == "even",
     }
-    others = [one for one in PARAMETERS if one.option and one not in SWEPT]
-    return with_values(
-        Parameters(CrewShape(1, unit, shared=threads == "shared")),
-        {one: typed[one.option] for one in others if one.option not in {"threads", "hosts"}},
+    fixed = {
+        one: typed[one.option]
+        for one in PARAMETERS
+        if one.option and one not in SWEPT and one.option not in {"threads", "hosts"}
+    }
+    base = Parameters(CrewShape(clients, unit, shared=threads == "shared"))
+    return Sweep(
+        {one: _distinct(f"--{one.option}", typed[one.option]) or [one.of(base)] for one in SWEPT},
+        with_values(base, fixed),
     )
 
 

@@ -181,14 +181,14 @@ class LiveTable(Observer):
 
         Verdicts are corrected for the number of comparisons in this part alone.
         """
-        room = self._console.height - 3
-        results = in_first_rows(self._results, room)
+        height = self._console.height - 3
+        results = in_first_rows(self._results, height)
         report = make_report([ResultSet(results)], baseline=self._baseline, pending=PENDING)
         lines = self._console.render_lines(
             Group(*text.tables(report, self._console)), pad=False, new_lines=True
         )
-        if len(lines) > room:
-            lines = [*lines[: room - 1], [Segment("...\n")]]
+        if len(lines) > height:
+            lines = [*lines[: height - 1], [Segment("...\n")]]
         return Segments([segment for line in lines for segment in line])
 
     def cell_failed(self, result: CellResult) -> None:

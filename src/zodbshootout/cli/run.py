@@ -39,6 +39,7 @@ from zodbshootout.crews.cluster import Cluster
 from zodbshootout.errors import ALL_MEASURED, INTERRUPTED, SOME_FAILED, UserError, errors_of_files
 from zodbshootout.guardian import Guardian, GuardianLost
 from zodbshootout.model.outcome import Failure, State, describe
+from zodbshootout.model.parameters import CLIENTS
 from zodbshootout.model.specification import ReplayedWorkload
 from zodbshootout.recording.recorded import Workload, WorkloadError
 from zodbshootout.reports import text
@@ -170,8 +171,8 @@ def _plan_and_notes(
         notes.append(f"data of the run's own (--private): nothing that {files} names is opened")
     reason = refused_unless_alone(contenders, sweep.parameters()[0])
     if options.default_concurrency and reason:
-        notes.append(f"1 client instead of {sweep.concurrency[0]}: {reason}")
-        sweep = replace(sweep, concurrency=[1])
+        notes.append(f"1 client instead of {sweep.values[CLIENTS][0]:g}: {reason}")
+        sweep = replace(sweep, values={**sweep.values, CLIENTS: [1]})
     if options.run.restart:
         check_servers_can_restart(contenders)
     return make_plan(contenders, options.benchmarks, sweep, options.effort), notes

@@ -71,7 +71,7 @@ class ResultFiles:
 
         A run in which everything failed leaves only its list of cells.
         """
-        self._check_places()
+        self._check_paths()
         if self.combined.exists():
             return self.combined
         return self.directory if self.directory.exists() else None
@@ -81,7 +81,7 @@ class ResultFiles:
 
         :raises UserError: if a file exists that was not written by this program
         """
-        self._check_places()
+        self._check_paths()
         exist = self.combined.exists() or self.cells.exists()
         return replace(self, existing=read_results(self.combined) if exist else ())
 
@@ -91,15 +91,15 @@ class ResultFiles:
         :raises UserError: if a name is too long, or something else than a file has it
         :raises OSError: if the system refuses a name for another reason
         """
-        self._check_places()
+        self._check_paths()
         if os.path.lexists(self.directory) and not self.directory.is_dir():
             raise UserError(f"{self.directory} is not a directory; name another file of results")
         # The directory may not exist yet.
-        place = self.directory if self.directory.is_dir() else self.directory.parent
+        directory = self.directory if self.directory.is_dir() else self.directory.parent
         for contender in contenders:
             name = _file_name(contender)
             try:
-                _check_place(place / name)
+                _check_path(directory / name)
             except OSError as error:
                 if error.errno != errno.ENAMETOOLONG:
                     raise
@@ -108,9 +108,9 @@ class ResultFiles:
                     f"have {len(name)} characters; shorten it"
                 ) from None
 
-    def _check_places(self) -> None:
-        _check_place(self.combined)
-        _check_place(self.cells)
+    def _check_paths(self) -> None:
+        _check_path(self.combined)
+        _check_path(self.cells)
 
     def resuming(self) -> ResultFiles:
         """Return the same files, with results of a run to resume.
@@ -176,7 +176,7 @@ def _file_name(contender: str) -> str:
     return f"{quote(contender, safe='@=+,')}.json"
 
 
-def _check_place(path: Path) -> None:
+def _check_path(path: Path) -> None:
     """Check that the system accepts a name, and that no pipe or device has it.
 
     :raises UserError: if one has it

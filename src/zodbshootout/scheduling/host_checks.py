@@ -13,6 +13,7 @@ from pathlib import Path
 
 from zodbshootout.crews.cluster import Cluster, addresses
 from zodbshootout.errors import UserError
+from zodbshootout.model.parameters import CLIENTS
 from zodbshootout.scheduling.plan import Plan, Sweep
 from zodbshootout.servers.dask import ROOM
 from zodbshootout.versions import installed_versions
@@ -106,7 +107,7 @@ def on_hosts(sweep: Sweep, cluster: Cluster) -> Sweep:
 
     :raises UserError: if the hosts have no room for the clients
     """
-    most = max(sweep.concurrency)
+    most = max(sweep.values[CLIENTS])
     if cluster.room is not None and most > cluster.room:
         raise UserError(
             f"-c {most}: the Dask workers have room for {cluster.room} clients, as their "

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from pathlib import Path
 
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.contenders.contender import Contender
+from zodbshootout.model.parameters import Parameter, with_values
 from zodbshootout.model.specification import Parameters
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.estimate import MIN_RUNS
@@ -24,37 +25,25 @@ processes, its first iterations, and a part of preparing its database."""
 class Sweep:
     """The values of parameters, of which every combination is measured."""
 
-    concurrency: Sequence[int]
-    objects: Sequence[int]
-    object_sizes: Sequence[int]
+    values: Mapping[Parameter, Sequence[float]]
     base: Parameters
     """The parameters that all combinations have in common."""
-    rates: Sequence[float] = (0.0,)
-    """Iterations a second of all clients; 0 if each begins when the previous one ends."""
 
     def parameters(self) -> list[Parameters]:
         """Return every combination: first a coarse grid, then the points between.
 
         So a sweep that is interrupted has curves over the whole range of each parameter.
         """
-        axes = (self.concurrency, self.object_sizes, self.objects, self.rates)
-        levels_of_axes = [_levels(axis) for axis in axes]
-        combinations = sorted(
-            product(self.concurrency, self.object_sizes, self.objects, self.rates),
-            key=lambda numbers: max(
-                levels[number] for levels, number in zip(levels_of_axes, numbers, strict=True)
-            ),
+        levels = {one: _levels(numbers) for one, numbers in self.values.items()}
+        combinations = (
+            dict(zip(self.values, numbers, strict=True))
+            for numbers in product(*self.values.values())
         )
-        return [
-            replace(
-                self.base,
-                crew=replace(self.base.crew, size=size),
-                objects=objects,
-                object_size=object_size,
-                rate=rate,
-            )
-            for size, object_size, objects, rate in combinations
-        ]
+        coarse_first = sorted(
+            combinations,
+            key=lambda chosen: max(levels[one][number] for one, number in chosen.items()),
+        )
+        return [with_values(self.base, chosen) for chosen in coarse_first]
 
 
 def _levels(numbers: Sequence[float]) -> dict[float, int]:
